@@ -1,0 +1,216 @@
+//! CUBIC (RFC 9438): the window is a cubic function of the time since the last loss.
+//!
+//! *What it does.* After a loss at `W_max` the window falls to `beta` of it and climbs back along a cubic curve whose
+//! plateau is `W_max`, then probes beyond. On short or slow paths it follows an estimate of what Reno would have.
+//! *Reacts to* loss and ECN.
+//! *Differs from the RFC:* nothing known; slow start is plain (`HyStart` is a later addition).
+//! *Kernel counterpart:* `tcp_cubic` (fixed point, C = 0.400391).
+//! *References:* RFC 9438; transport spec 11.1.
+
+use lasthop_core::time::{Span, Time};
+
+use crate::params::params;
+use crate::{AckSample, CongestionControl, LossSample, Reduction, Window};
+
+pub(crate) const SUMMARY: &str = "Cubic growth towards the window of the last loss (RFC 9438)";
+
+params! {
+    /// Constant C of the cubic curve, in segments/s^3
+    c: f64 = 0.4, 0.0001..=100.0;
+    /// Share of the window kept after a loss
+    beta: f64 = 0.7, 0.1..=0.99;
+    /// Release bandwidth sooner when the saturation point falls (RFC 9438 4.7)
+    fast_convergence: bool = true, 0.0..=1.0;
+}
+
+/// State of CUBIC, in segments and seconds.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    params: Params,
+    /// Window at the last loss, reduced by fast convergence.
+    w_max: f64,
+    /// Time from the start of the epoch to the plateau.
+    k: f64,
+    /// Start of the current growth epoch.
+    epoch: Option<Time>,
+    /// What Reno would have by now (RFC 9438 4.3).
+    w_est: f64,
+    /// Window before the last reduction.
+    cwnd_prior: f64,
+    /// After a timeout the first epoch starts on the plateau (RFC 9438 4.8).
+    after_timeout: bool,
+}
+
+impl Cubic {
+    pub(crate) fn new(params: &Params) -> Self {
+        Cubic {
+            params: params.clone(),
+            w_max: 0.0,
+            k: 0.0,
+            epoch: None,
+            w_est: 0.0,
+            cwnd_prior: 0.0,
+            after_timeout: false,
+        }
+    }
+
+    /// RFC 9438 eq. 1.
+    fn cubic_window(&self, seconds: f64) -> f64 {
+        let from_plateau = seconds - self.k;
+        self.params.c * from_plateau * from_plateau * from_plateau + self.w_max
+    }
+
+    fn start_epoch(&mut self, now: Time, cwnd: f64) {
+        self.epoch = Some(now);
+        if cwnd < self.w_max && !self.after_timeout {
+            // RFC 9438 eq. 2, from the portable `libm` so that every machine agrees on the last bit.
+            self.k = libm::cbrt((self.w_max - cwnd) / self.params.c);
+        } else {
+            self.k = 0.0;
+            self.w_max = cwnd;
+        }
+        self.after_timeout = false;
+        self.w_est = cwnd;
+    }
+
+    /// What every congestion event does: remember the window, release bandwidth if it fell, end the epoch.
+    fn on_congestion(&mut self, window: &Window) {
+        self.cwnd_prior = window.cwnd;
+        self.w_max = if self.params.fast_convergence && window.cwnd < self.w_max {
+            window.cwnd * (1.0 + self.params.beta) / 2.0
+        } else {
+            window.cwnd
+        };
+        self.epoch = None;
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
+        if !ack.may_grow {
+            return;
+        }
+        if window.in_slow_start() {
+            window.cwnd += f64::from(ack.acked);
+            return;
+        }
+        let epoch = if let Some(epoch) = self.epoch {
+            epoch
+        } else {
+            self.start_epoch(ack.now, window.cwnd);
+            ack.now
+        };
+        let elapsed = ack.now.since(epoch).seconds();
+        let acked = f64::from(ack.acked);
+        let beta = self.params.beta;
+        let alpha = if self.w_est < self.cwnd_prior { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
+        self.w_est += alpha * acked / window.cwnd;
+        if self.cubic_window(elapsed) < self.w_est {
+            window.cwnd = window.cwnd.max(self.w_est);
+        } else {
+            let target =
+                self.cubic_window(elapsed + ack.srtt.seconds()).clamp(window.cwnd, 1.5 * window.cwnd);
+            window.cwnd += (target - window.cwnd) / window.cwnd * acked;
+        }
+    }
+
+    fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        self.on_congestion(window);
+        let kept = loss.flight * self.params.beta;
+        Reduction { ssthresh: kept, cwnd: kept }
+    }
+
+    fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        self.on_congestion(window);
+        self.after_timeout = true;
+        Reduction { ssthresh: loss.flight * self.params.beta, cwnd: 1.0 }
+    }
+
+    /// The curve stands still while the application sends nothing (RFC 9438 5.8).
+    fn on_idle(&mut self, idle: Span) {
+        if let Some(epoch) = &mut self.epoch {
+            *epoch += idle;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ack_at, loss};
+
+    /// One unit in the last place: the spec cut some of its digits instead of rounding them.
+    fn close(value: f64, expected: f64, digits: i32) {
+        assert!((value - expected).abs() <= 10f64.powi(-digits), "{value} is not {expected} to {digits} digits");
+    }
+
+    /// TV-11.1: `W_max` = 100, W = 70.
+    #[test]
+    fn cubic_curve() {
+        let mut cubic = Cubic::new(&Params::default());
+        cubic.w_max = 100.0;
+        cubic.start_epoch(Time::ZERO, 70.0);
+        close(cubic.k, 4.217_163_3, 7);
+        for (seconds, expected) in [
+            (0.0, 70.0),
+            (1.0, 86.68076),
+            (2.0, 95.64033),
+            (4.0, 99.99590),
+            (6.0, 102.26670),
+            (8.0, 121.65274),
+        ] {
+            close(cubic.cubic_window(seconds), expected, 5);
+        }
+    }
+
+    /// TV-11.2: ACK by ACK from W = 70 with an RTT of 0.1 s.
+    #[test]
+    fn grows_along_the_curve() {
+        let mut cubic = Cubic::new(&Params::default());
+        cubic.w_max = 100.0;
+        cubic.cwnd_prior = 100.0;
+        let mut window = Window { cwnd: 70.0, ssthresh: 70.0 };
+        let mut now = 0.0;
+        for (until, cwnd, w_est) in [(1.0, 86.64, 75.21), (2.0, 95.61, 80.44), (4.0, 99.99, 90.96)] {
+            while now < until - 1e-9 {
+                cubic.on_ack(&ack_at(now, 0.1), &mut window);
+                now += 0.1 / window.cwnd;
+            }
+            assert!(
+                (window.cwnd / cwnd - 1.0).abs() < 0.005,
+                "cwnd {} at {until} s, expected {cwnd}",
+                window.cwnd
+            );
+            assert!(
+                (cubic.w_est / w_est - 1.0).abs() < 0.005,
+                "w_est {} at {until} s, expected {w_est}",
+                cubic.w_est
+            );
+        }
+    }
+
+    /// TV-11.3: fast convergence.
+    #[test]
+    fn fast_convergence_releases_bandwidth() {
+        let mut cubic = Cubic::new(&Params::default());
+        cubic.w_max = 100.0;
+        cubic.on_loss(&loss(80.0), &Window { cwnd: 80.0, ssthresh: 70.0 });
+        assert_eq!(cubic.w_max, 68.0);
+    }
+
+    #[test]
+    fn first_epoch_after_a_timeout_starts_on_the_plateau() {
+        let mut cubic = Cubic::new(&Params::default());
+        cubic.on_timeout(&loss(80.0), &Window { cwnd: 80.0, ssthresh: 70.0 });
+        cubic.start_epoch(Time::ZERO, 56.0);
+        assert_eq!((cubic.k, cubic.w_max), (0.0, 56.0));
+    }
+
+    #[test]
+    fn idle_time_does_not_count() {
+        let mut cubic = Cubic::new(&Params::default());
+        cubic.start_epoch(Time::ZERO, 50.0);
+        cubic.on_idle(Span::from_secs(5));
+        assert_eq!(cubic.epoch, Some(Time::ZERO + Span::from_secs(5)));
+    }
+}

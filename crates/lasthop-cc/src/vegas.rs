@@ -1,0 +1,146 @@
+//! Vegas: keep between `alpha` and `beta` segments in the queue of the path (Brakmo & Peterson, JSAC 13(8), 1995).
+//!
+//! *What it does.* Once per round trip it compares the rate it expects on an empty path, flight / base RTT, with the
+//! rate it gets; the difference times base RTT is the number of its own segments queued. It then adds a segment per
+//! RTT, holds, or removes one. Slow start doubles every other round and ends when `gamma` segments are queued.
+//! *Reacts to* delay; to loss through the recovery engine (its own is `recovery = "vegas"`).
+//! *Differs from the paper:* `round_diff` rounds the difference to whole segments as ns-2 does, which moves the
+//! thresholds to alpha - 0.5, beta + 0.5 and gamma + 0.5; the `ns2` profile turns it on. The flight that is compared
+//! includes the segment that the current ACK has just freed, as in ns-2: on a window-limited connection it is the window.
+//! *Kernel counterpart:* `tcp_vegas` (doubles in every round of slow start, leaves losses to the stack).
+//! *References:* transport spec 3.1.
+
+use lasthop_core::time::{Span, Time};
+
+use crate::params::params;
+use crate::{AckSample, CongestionControl, LossSample, Reduction, Window};
+
+pub(crate) const SUMMARY: &str =
+    "Delay-based: holds alpha to beta segments in the queue (Brakmo & Peterson 1995)";
+
+params! {
+    /// Fewer queued segments than this: grow by one segment per RTT
+    alpha: f64 = 1.0, 0.0..=1000.0;
+    /// More queued segments than this: shrink by one segment
+    beta: f64 = 3.0, 0.0..=1000.0;
+    /// More queued segments than this: leave slow start
+    gamma: f64 = 1.0, 0.0..=1000.0;
+    /// Round the number of queued segments to an integer before comparing, as ns-2 does
+    round_diff: bool = false, 0.0..=1.0;
+}
+
+/// State of Vegas.
+#[derive(Clone, Debug)]
+pub struct Vegas {
+    params: Params,
+    /// Least RTT seen, in seconds; infinite before the first sample.
+    base_rtt: f64,
+    /// Sum and number of the RTT samples of this round.
+    rtt_sum: f64,
+    rtt_count: u32,
+    /// The round ends when `round_end` is acknowledged; `round_start` is when it began.
+    round_end: u64,
+    round_start: Time,
+    /// Added to cwnd by each new ACK of this round.
+    increment: f64,
+    /// Slow start grows in every other round.
+    growth_round: bool,
+}
+
+impl Vegas {
+    pub(crate) fn new(params: &Params) -> Self {
+        Vegas {
+            params: params.clone(),
+            base_rtt: f64::INFINITY,
+            rtt_sum: 0.0,
+            rtt_count: 0,
+            round_end: 0,
+            round_start: Time::ZERO,
+            increment: 0.0,
+            growth_round: true,
+        }
+    }
+
+    /// The once-per-round decision. `sent` counts the segments sent since the round began.
+    fn end_round(&mut self, ack: &AckSample, window: &mut Window, rtt: f64, sent: f64) {
+        // ns-2 also raises the base to the RTT of a lone segment, which cannot have queued behind its own flow.
+        if rtt < self.base_rtt || sent <= 1.0 {
+            self.base_rtt = rtt;
+        }
+        let actual = sent / rtt;
+        let expected = f64::from(ack.flight) / self.base_rtt;
+        let mut diff = (expected - actual) * self.base_rtt;
+        if self.params.round_diff {
+            diff = (diff + 0.5).trunc();
+        }
+        if window.in_slow_start() {
+            self.growth_round = !self.growth_round;
+            if !self.growth_round {
+                self.increment = 0.0;
+            } else if diff > self.params.gamma {
+                window.ssthresh = 2.0;
+                window.cwnd = (window.cwnd - window.cwnd / 8.0).max(2.0);
+                self.increment = 0.0;
+            } else {
+                self.increment = 1.0;
+            }
+        } else if diff > self.params.beta {
+            window.cwnd = (window.cwnd - 1.0).max(2.0);
+            self.increment = 0.0;
+        } else if diff < self.params.alpha {
+            self.increment = 1.0 / window.cwnd;
+        } else {
+            self.increment = 0.0;
+        }
+    }
+}
+
+impl CongestionControl for Vegas {
+    fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
+        if ack.una > self.round_end || self.round_end == 0 {
+            let rtt = if self.rtt_count > 0 {
+                self.rtt_sum / f64::from(self.rtt_count)
+            } else {
+                ack.now.since(self.round_start).seconds()
+            };
+            self.rtt_sum = 0.0;
+            self.rtt_count = 0;
+            // A retransmission may have moved `next` back below the mark.
+            let sent = (ack.next.saturating_sub(self.round_end)).div_ceil(u64::from(ack.mss)) as f64;
+            if rtt > 0.0 && self.base_rtt.is_finite() {
+                self.end_round(ack, window, rtt, sent);
+            }
+            self.round_end = ack.next;
+            self.round_start = ack.now;
+        }
+        if self.increment == 1.0 && !window.in_slow_start() {
+            self.increment = 0.0;
+        }
+        if ack.may_grow && self.increment > 0.0 && window.cwnd - f64::from(ack.flight) <= 2.0 {
+            window.cwnd += self.increment;
+        }
+        if let Some(rtt) = ack.rtt.filter(|&rtt| rtt > Span::ZERO) {
+            let rtt = rtt.seconds();
+            self.rtt_sum += rtt;
+            self.rtt_count += 1;
+            self.base_rtt = self.base_rtt.min(rtt);
+        }
+    }
+
+    /// A quarter less for a first loss, half for a loss of a retransmission (spec 3.1).
+    fn on_loss(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
+        let whole = loss.flight.trunc();
+        let kept = if whole <= 3.0 {
+            2.0
+        } else if loss.retransmitted {
+            (whole / 2.0).trunc()
+        } else {
+            whole - (whole / 4.0).trunc()
+        };
+        Reduction { ssthresh: kept, cwnd: kept }
+    }
+
+    fn on_timeout(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
+        Reduction { ssthresh: loss.flight / 2.0, cwnd: 2.0 }
+    }
+}

@@ -1,0 +1,3 @@
+//! The ground of lasthop.
+pub mod time;
+pub mod units;

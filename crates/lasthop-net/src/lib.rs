@@ -1,0 +1,3 @@
+//! What packets meet on their way: queues, links, channels, transport endpoints and traffic.
+pub mod plan;
+pub mod transport;

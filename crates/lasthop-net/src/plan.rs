@@ -1,0 +1,246 @@
+//! A checked description of one run: what `lasthop-sim` makes of a scenario file and `World::new` builds from.
+//!
+//! Everything here is resolved: no defaults left open, every name replaced by an index, every value in range. The
+//! constructor of the world may rely on that; user mistakes end before this point.
+
+use lasthop_core::time::{Span, Time};
+use lasthop_core::units::Rate;
+
+pub use crate::transport::tcp::config::{Profile, Recovery, TcpConfig};
+
+/// One run, ready to be built. Node and link references are indices into `nodes` and `links`.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Name shown in results; the file's stem unless the scenario says otherwise.
+    pub name: String,
+    /// Simulated length of the run.
+    pub duration: Span,
+    /// Measurements start here; everything before runs but does not count.
+    pub warmup: Span,
+    /// Seed of the run when the caller gives none.
+    pub seed: u64,
+    /// Limits after which the run ends with a named error instead of going on.
+    pub limits: Limits,
+    /// Interval of the optional time series.
+    pub series_interval: Span,
+    /// How delay and RTT percentiles are kept.
+    pub percentiles: Percentiles,
+    /// Node names, each once.
+    pub nodes: Vec<String>,
+    /// Full-duplex links.
+    pub links: Vec<LinkPlan>,
+    /// Flows, each with its own transport.
+    pub flows: Vec<FlowPlan>,
+}
+
+/// A limit on everything: a run that passes one stops with an error that names it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Most events of one run.
+    pub events: u64,
+    /// Most wall-clock time of one run.
+    pub wall_time: Span,
+}
+
+/// How percentiles of delay and RTT are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Percentiles {
+    /// Every sample is kept: exact, 4 bytes a sample.
+    Exact,
+    /// Exact up to 1,024 samples a flow, then a histogram with a relative error below 0.4 %.
+    Sketch,
+}
+
+/// A full-duplex point-to-point link: two independent directions.
+#[derive(Clone, Debug)]
+pub struct LinkPlan {
+    /// Unique name; the directions are shown as `name` and `name (reverse)`.
+    pub name: String,
+    /// The node at which the forward direction starts.
+    pub from: usize,
+    /// The node at which the forward direction ends.
+    pub to: usize,
+    /// `from` -> `to`.
+    pub forward: Direction,
+    /// `to` -> `from`.
+    pub reverse: Direction,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Direction {
+    /// Transmission rate, never zero.
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Span,
+    /// Largest packet in bytes; larger ones are refused when the plan is checked.
+    pub mtu: u32,
+    /// Room for packets at the head of the link.
+    pub queue: QueueLimit,
+    /// Packet losses in the air.
+    pub error: ErrorModel,
+    /// Times at which the link is down.
+    pub outages: Outages,
+}
+
+/// Drop-tail limit. It counts the waiting packets **and** the one in service (network spec 1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// At most so many packets, at least 1.
+    Packets(u32),
+    /// At most so many bytes.
+    Bytes(u64),
+    /// No limit.
+    Unlimited,
+}
+
+/// What loses packets on a link, judged after the packet has used the link (network spec 1.1, `after_tx`), or before the queue.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ErrorModel {
+    /// Nothing is lost.
+    None,
+    /// Each packet is lost independently with probability `packet_error_rate`, in 0..=1.
+    Bernoulli {
+        /// Probability of loss of each packet.
+        packet_error_rate: f64,
+        /// Where the packet is judged.
+        position: ErrorPosition,
+    },
+    /// The packets with these numbers are lost: 0 is the first packet that is judged in this direction. Sorted, unique.
+    List {
+        /// Numbers of the lost packets.
+        packets: Vec<u64>,
+        /// Where the packet is judged.
+        position: ErrorPosition,
+    },
+}
+
+/// Where on the link the error model sits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorPosition {
+    /// After transmission: a lost packet has used its air time. The default.
+    AfterTransmission,
+    /// At the head of the link: a lost packet uses neither buffer nor air time.
+    BeforeQueue,
+}
+
+/// When a link is down, and what becomes of packets then (network spec 2.7).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outages {
+    /// The times.
+    pub schedule: OutageSchedule,
+    /// What becomes of packets.
+    pub policy: OutagePolicy,
+}
+
+/// The times at which a link is down.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OutageSchedule {
+    /// Never.
+    None,
+    /// Explicit `(start, length)` pairs, sorted, not overlapping.
+    Listed(Vec<(Time, Span)>),
+    /// `count` outages of `length`, uniform and not overlapping over the run, drawn per link from the seed.
+    Random {
+        /// Number of outages in the run.
+        count: u32,
+        /// Length of each.
+        length: Span,
+    },
+}
+
+/// What becomes of packets while the link is down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutagePolicy {
+    /// The link keeps draining; whatever it transmits during the outage is lost. The default.
+    DropAir,
+    /// Arriving packets are dropped, the queue is flushed and packets in flight are lost.
+    Drop,
+    /// Packets wait in the queue until the link returns; those already in flight arrive.
+    Hold,
+}
+
+/// One flow: a sender at `source`, a receiver at `sink`.
+#[derive(Clone, Debug)]
+pub struct FlowPlan {
+    /// Unique name.
+    pub name: String,
+    /// Index of the sending node.
+    pub source: usize,
+    /// Index of the receiving node.
+    pub sink: usize,
+    /// The transport, with all its parameters.
+    pub transport: Transport,
+    /// What the application offers.
+    pub traffic: Traffic,
+    /// When the application starts.
+    pub start: Start,
+    /// When the application stops offering data, if ever.
+    pub stop: Option<Time>,
+}
+
+/// When a flow starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// At this time.
+    At(Time),
+    /// Uniformly in `[from, to)`, drawn from the flow's own stream.
+    Uniform(Time, Time),
+}
+
+/// The transport of a flow.
+#[derive(Clone, Debug)]
+pub enum Transport {
+    /// TCP, all variants.
+    Tcp(Box<TcpConfig>),
+    /// UDP: no congestion control.
+    Udp(UdpConfig),
+}
+
+/// UDP parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpConfig {
+    /// Bytes added to each datagram on the wire: 28 (IP and UDP), 0 in the `ns2` profile.
+    pub header: u32,
+    /// Largest payload of one datagram in bytes; larger application writes are split.
+    pub payload: u32,
+}
+
+/// What the application offers. Sizes are payload bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Traffic {
+    /// A file of `bytes` (or without end) handed to the transport at the start.
+    Ftp {
+        /// Length of the transfer; `None` never ends.
+        bytes: Option<u64>,
+    },
+    /// `write` bytes every `interval`; TCP queues without bound what it cannot send (network spec 7.2).
+    PacedFtp {
+        /// Bytes of one write.
+        write: u32,
+        /// Time between writes.
+        interval: Span,
+        /// Total length; `None` never ends.
+        bytes: Option<u64>,
+    },
+    /// Constant bit rate: one packet of `packet` bytes every `8 * packet / rate` (transport spec 12).
+    Cbr {
+        /// Payload rate.
+        rate: Rate,
+        /// Bytes of one packet.
+        packet: u32,
+        /// Multiply every gap by U(0.5, 1.5).
+        random: bool,
+    },
+    /// Exponential on/off as ns-2's `Application/Traffic/Exponential` (network spec 7.3).
+    OnOff {
+        /// Payload rate while on.
+        rate: Rate,
+        /// Bytes of one packet.
+        packet: u32,
+        /// Mean length of a burst.
+        on: Span,
+        /// Mean length of a pause.
+        off: Span,
+    },
+}

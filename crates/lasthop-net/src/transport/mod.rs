@@ -1,0 +1,2 @@
+//! Transport endpoints.
+pub mod tcp;

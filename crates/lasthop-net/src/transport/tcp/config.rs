@@ -1,0 +1,309 @@
+//! Every knob of TCP, and the three profiles that set them: `rfc`, `ns2` and `linux` (transport spec 0.2).
+//!
+//! One engine reads this record; there are no three engines. `TcpConfig::new` gives the defaults of a profile; the
+//! scenario then overrides single fields.
+
+use lasthop_cc::ControllerConfig;
+use lasthop_core::time::Span;
+
+/// Bytes of the IP and TCP headers without options.
+pub const BASE_HEADER: u32 = 40;
+
+/// Whose habits a TCP follows where the sources disagree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// The RFCs; the default.
+    Rfc,
+    /// ns-2.35, packet for packet; to reproduce the figures of papers that used it.
+    Ns2,
+    /// Linux.
+    Linux,
+}
+
+impl Profile {
+    /// Scenario names, in the order of the variants.
+    pub const NAMES: &'static [&'static str] = &["rfc", "ns2", "linux"];
+
+    /// The profile called `name`.
+    pub fn by_name(name: &str) -> Option<Profile> {
+        [Profile::Rfc, Profile::Ns2, Profile::Linux].into_iter().find(|profile| profile.name() == name)
+    }
+
+    /// The scenario name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// How losses are found and repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// Three duplicate ACKs, then slow start from the hole (Jacobson 1988; transport spec 2.2).
+    Tahoe,
+    /// Fast retransmit and fast recovery that ends with the first new ACK (RFC 2001; spec 2.3).
+    Reno,
+    /// Fast recovery that repairs one hole per RTT (RFC 6582; spec 2.4).
+    NewReno,
+    /// Scoreboard and pipe of RFC 6675 (spec 2.5).
+    Sack,
+    /// ns-2's `Sack1`: the pipe counter of Fall & Floyd 1996 (spec 2.6).
+    Sack1,
+    /// Vegas's fine-grained timer on top of Reno (spec 3.1).
+    Vegas,
+}
+
+impl Recovery {
+    /// Scenario names, in the order of the variants.
+    pub const NAMES: &'static [&'static str] = &["tahoe", "reno", "newreno", "sack", "sack1", "vegas"];
+
+    const ALL: [Recovery; 6] = [
+        Recovery::Tahoe,
+        Recovery::Reno,
+        Recovery::NewReno,
+        Recovery::Sack,
+        Recovery::Sack1,
+        Recovery::Vegas,
+    ];
+
+    /// The engine called `name`.
+    pub fn by_name(name: &str) -> Option<Recovery> {
+        Self::ALL.into_iter().find(|recovery| recovery.name() == name)
+    }
+
+    /// The scenario name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// Whether the engine needs SACK blocks from the receiver.
+    pub fn uses_sack(self) -> bool {
+        matches!(self, Recovery::Sack | Recovery::Sack1)
+    }
+}
+
+/// How the retransmission timeout is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RtoKind {
+    /// RFC 6298.
+    Rfc6298,
+    /// ns-2's integer ticks (spec 2.7).
+    Ns2Ticks,
+    /// Linux: the floor applies to the variance term.
+    Linux,
+}
+
+/// Retransmission timer settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoConfig {
+    /// The arithmetic.
+    pub kind: RtoKind,
+    /// Least timeout.
+    pub min: Span,
+    /// Greatest timeout, after backing off.
+    pub max: Span,
+    /// Timeout before the first RTT sample.
+    pub initial: Span,
+    /// Clock granularity: G of RFC 6298, the tick of ns-2 (where it must not be zero).
+    pub tick: Span,
+    /// Phase of ns-2's tick clock; `None` draws it uniformly in `[0, tick)` from the flow's own stream.
+    pub clock_phase: Option<Span>,
+}
+
+/// Delayed ACKs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayedAck {
+    /// An ACK waits no longer than this.
+    pub timeout: Span,
+    /// Every so many full segments are acknowledged at once.
+    pub segments: u32,
+    /// So many segments at the start of the connection are acknowledged at once (Linux: 16).
+    pub quick: u32,
+}
+
+/// Everything about one TCP connection. Windows are in segments, sizes in bytes.
+#[derive(Clone, Debug)]
+pub struct TcpConfig {
+    /// Preset or combination as shown in results, e.g. `vegas` or `cubic/newreno`.
+    pub name: String,
+    /// Whose habits to follow in what has no knob of its own.
+    pub profile: Profile,
+    /// Loss recovery engine.
+    pub recovery: Recovery,
+    /// Congestion controller with its parameters.
+    pub controller: ControllerConfig,
+    /// Packet size as the scenario gives it: the payload in the `ns2` profile, the whole IP packet otherwise
+    /// (network spec 0.4).
+    pub packet_size: u32,
+    /// Initial congestion window.
+    pub initial_window: f64,
+    /// Initial slow start threshold; infinite when unknown.
+    pub initial_ssthresh: f64,
+    /// Receiver window: most segments in flight whatever cwnd says.
+    pub receiver_window: u32,
+    /// Retransmission timer.
+    pub rto: RtoConfig,
+    /// Timestamps option (RFC 7323).
+    pub timestamps: bool,
+    /// Most SACK blocks in an ACK; the receiver sends none unless the recovery engine uses them.
+    pub sack_blocks: u32,
+    /// Report duplicate arrivals in a DSACK block (RFC 2883).
+    pub dsack: bool,
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: bool,
+    /// Delayed ACKs; `None` acknowledges every segment.
+    pub delayed_ack: Option<DelayedAck>,
+    /// Limited transmit (RFC 3042).
+    pub limited_transmit: bool,
+    /// Duplicate ACKs that mean a loss.
+    pub dup_threshold: u32,
+    /// Grow the window even when it does not limit the sender (ns-2 does; RFC 7661 forbids).
+    pub grow_when_limited_elsewhere: bool,
+}
+
+impl TcpConfig {
+    /// The presets of `lasthop transports`: name, controller, recovery engine in the `ns2` profile, and in the others.
+    pub const PRESETS: &'static [(&'static str, &'static str, Recovery, Recovery)] = &[
+        ("tahoe", "reno", Recovery::Tahoe, Recovery::Tahoe),
+        ("reno", "reno", Recovery::Reno, Recovery::Reno),
+        ("newreno", "reno", Recovery::NewReno, Recovery::NewReno),
+        ("sack", "reno", Recovery::Sack1, Recovery::Sack),
+        ("vegas", "vegas", Recovery::Vegas, Recovery::Vegas),
+        ("cubic", "cubic", Recovery::Sack, Recovery::Sack),
+    ];
+
+    /// The preset called `name` with the defaults of `profile`.
+    pub fn preset(name: &str, profile: Profile) -> Option<TcpConfig> {
+        let &(name, controller, in_ns2, elsewhere) = Self::PRESETS.iter().find(|preset| preset.0 == name)?;
+        let recovery = if profile == Profile::Ns2 { in_ns2 } else { elsewhere };
+        let controller = ControllerConfig::by_name(controller)?;
+        Some(TcpConfig { name: name.to_owned(), ..TcpConfig::new(profile, controller, recovery) })
+    }
+
+    /// A controller and a recovery engine with the defaults of `profile` (transport spec 0.2).
+    pub fn new(profile: Profile, mut controller: ControllerConfig, recovery: Recovery) -> TcpConfig {
+        let name = format!("{}/{}", controller.name(), recovery.name());
+        if profile == Profile::Ns2 {
+            // A controller without the knob keeps its only behaviour.
+            let _ = controller.set("round_diff", 1.0);
+        }
+        if profile == Profile::Linux {
+            let _ = controller.set("byte_counting", 1.0);
+            let _ = controller.set("slow_start_limit", 1e9);
+        }
+        let base = TcpConfig {
+            name,
+            profile,
+            recovery,
+            controller,
+            packet_size: 1500,
+            initial_window: 10.0,
+            initial_ssthresh: f64::INFINITY,
+            receiver_window: 4096,
+            rto: RtoConfig {
+                kind: RtoKind::Rfc6298,
+                min: Span::from_secs(1),
+                max: Span::from_secs(60),
+                initial: Span::from_secs(1),
+                tick: Span::ZERO,
+                clock_phase: None,
+            },
+            timestamps: true,
+            sack_blocks: 3,
+            dsack: true,
+            ecn: false,
+            delayed_ack: Some(DelayedAck { timeout: Span::from_millis(200), segments: 2, quick: 0 }),
+            limited_transmit: true,
+            dup_threshold: 3,
+            grow_when_limited_elsewhere: false,
+        };
+        match profile {
+            Profile::Rfc => base,
+            Profile::Ns2 => TcpConfig {
+                packet_size: 1000,
+                initial_window: 2.0,
+                initial_ssthresh: 20.0,
+                receiver_window: 20,
+                rto: RtoConfig {
+                    kind: RtoKind::Ns2Ticks,
+                    min: Span::from_millis(200),
+                    initial: Span::from_secs(3),
+                    tick: Span::from_millis(10),
+                    ..base.rto
+                },
+                timestamps: false,
+                dsack: false,
+                delayed_ack: None,
+                grow_when_limited_elsewhere: true,
+                ..base
+            },
+            Profile::Linux => TcpConfig {
+                rto: RtoConfig {
+                    kind: RtoKind::Linux,
+                    min: Span::from_millis(200),
+                    max: Span::from_secs(120),
+                    tick: Span::from_nanos(1000),
+                    ..base.rto
+                },
+                delayed_ack: Some(DelayedAck { timeout: Span::from_millis(40), segments: 2, quick: 16 }),
+                ..base
+            },
+        }
+    }
+
+    /// Bytes of TCP options in every data segment.
+    fn data_options(&self) -> u32 {
+        match (self.timestamps, self.profile) {
+            (false, _) => 0,
+            (true, Profile::Ns2) => 10,
+            (true, _) => 12,
+        }
+    }
+
+    /// Payload bytes of a full segment.
+    pub fn mss(&self) -> u32 {
+        match self.profile {
+            Profile::Ns2 => self.packet_size,
+            Profile::Rfc | Profile::Linux => self.packet_size - BASE_HEADER - self.data_options(),
+        }
+    }
+
+    /// Bytes added to the payload of a data segment on the wire. ns-2's Vegas forgets them (ns2-notes, item 3).
+    pub fn data_header(&self) -> u32 {
+        match (self.profile, self.recovery) {
+            (Profile::Ns2, Recovery::Vegas) => 0,
+            _ => BASE_HEADER + self.data_options(),
+        }
+    }
+
+    /// Bytes of a pure ACK without SACK blocks. ns-2 does not count the timestamps that its ACKs carry.
+    pub fn ack_size(&self) -> u32 {
+        match self.profile {
+            Profile::Ns2 => BASE_HEADER,
+            Profile::Rfc | Profile::Linux => BASE_HEADER + self.data_options(),
+        }
+    }
+
+    /// Bytes that `blocks` SACK blocks add to an ACK: 8 each, and outside ns-2 the option's 2-byte head padded to 4.
+    pub fn sack_size(&self, blocks: u32) -> u32 {
+        match (blocks, self.profile) {
+            (0, _) => 0,
+            (_, Profile::Ns2) => 8 * blocks,
+            _ => 4 + 8 * blocks,
+        }
+    }
+
+    /// Bytes of the SYN: options are counted outside ns-2 (MSS 4, window scale 4, SACK permitted and timestamps 12); ns-2's
+    /// Vegas sends a full packet.
+    pub fn syn_size(&self) -> u32 {
+        match (self.profile, self.recovery) {
+            (Profile::Ns2, Recovery::Vegas) => self.packet_size,
+            (Profile::Ns2, _) => BASE_HEADER,
+            _ => BASE_HEADER + 20,
+        }
+    }
+
+    /// The largest packet of the connection on the wire.
+    pub fn largest_packet(&self) -> u32 {
+        (self.mss() + self.data_header()).max(self.syn_size())
+    }
+}
