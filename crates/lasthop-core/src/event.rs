@@ -1,0 +1,228 @@
+//! The event queue: what happens next, ordered by (time, insertion), so that a run is a pure function of its input.
+//!
+//! A four-ary heap of 16-byte keys: a node's children share one cache line. Callers keep one pending event per
+//! source (a channel of packets, a timer), not one per packet, so the heap stays small; [`EventQueue::replace_top`] then
+//! moves a source on to its next event in one pass.
+
+use crate::time::Time;
+
+/// Bits of the key that hold the target.
+const TARGET_BITS: u32 = 26;
+/// Bits of the target that hold the index; the rest hold the kind.
+const INDEX_BITS: u32 = 23;
+
+/// Most events that one run can order; beyond this the insertion number would overflow.
+pub const MAX_EVENTS: u64 = 1 << (64 - TARGET_BITS);
+/// Most entities of one kind that can be addressed.
+pub const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
+
+/// Who an event is for: a kind that the caller defines (0..8) and an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target(u32);
+
+impl Target {
+    /// The entity `index` of the kind `kind`.
+    #[inline]
+    pub fn new(kind: u32, index: u32) -> Target {
+        debug_assert!(kind < 1 << (TARGET_BITS - INDEX_BITS) && index <= MAX_INDEX);
+        Target(kind << INDEX_BITS | index)
+    }
+
+    /// The kind.
+    #[inline]
+    pub fn kind(self) -> u32 {
+        self.0 >> INDEX_BITS
+    }
+
+    /// The index within the kind.
+    #[inline]
+    pub fn index(self) -> usize {
+        (self.0 & MAX_INDEX) as usize
+    }
+}
+
+/// An event: 64 bits of time, 38 of insertion number, 26 of target; comparing the integer compares (time, insertion).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Event(u128);
+
+impl Event {
+    /// The event for `target` at `time` with an insertion number from [`EventQueue::next_order`].
+    #[inline]
+    pub fn new(time: Time, order: u64, target: Target) -> Event {
+        Event(u128::from(time.0) << 64 | u128::from(order) << TARGET_BITS | u128::from(target.0))
+    }
+
+    /// When it happens.
+    #[inline]
+    pub fn time(self) -> Time {
+        Time((self.0 >> 64) as u64)
+    }
+
+    /// Whom it is for.
+    #[inline]
+    pub fn target(self) -> Target {
+        Target(self.0 as u32 & ((1 << TARGET_BITS) - 1))
+    }
+}
+
+/// Pending events.
+#[derive(Clone, Debug, Default)]
+pub struct EventQueue {
+    heap: Vec<Event>,
+    order: u64,
+}
+
+impl EventQueue {
+    /// A fresh insertion number. Packets that wait behind the head of a channel take theirs when they are scheduled.
+    #[inline]
+    pub fn next_order(&mut self) -> u64 {
+        self.order += 1;
+        self.order
+    }
+
+    /// Number of insertions so far.
+    pub fn insertions(&self) -> u64 {
+        self.order
+    }
+
+    /// Number of pending events.
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Whether nothing is pending.
+    pub fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+
+    /// Schedules an event for `target` at `time`, after everything already scheduled for that time.
+    pub fn schedule(&mut self, time: Time, target: Target) {
+        let order = self.next_order();
+        self.push(Event::new(time, order, target));
+    }
+
+    /// The next event.
+    #[inline]
+    pub fn peek(&self) -> Option<Event> {
+        self.heap.first().copied()
+    }
+
+    /// Adds an event.
+    #[inline]
+    pub fn push(&mut self, event: Event) {
+        let mut place = self.heap.len();
+        self.heap.push(event);
+        while place > 0 {
+            let parent = (place - 1) / 4;
+            if self.heap[parent] <= event {
+                break;
+            }
+            self.heap[place] = self.heap[parent];
+            place = parent;
+        }
+        self.heap[place] = event;
+    }
+
+    /// Removes the next event.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Event> {
+        let top = *self.heap.first()?;
+        let last = self.heap.pop()?;
+        if !self.heap.is_empty() {
+            self.sift_down(last);
+        }
+        Some(top)
+    }
+
+    /// Puts `event` in the place of the next event; cheaper than a pop and a push.
+    #[inline]
+    pub fn replace_top(&mut self, event: Event) {
+        debug_assert!(!self.heap.is_empty());
+        self.sift_down(event);
+    }
+
+    /// Lets `event` sink from the root.
+    #[inline]
+    fn sift_down(&mut self, event: Event) {
+        let heap = self.heap.as_mut_slice();
+        let mut place = 0;
+        loop {
+            let first = 4 * place + 1;
+            let (child, least) = if let Some(children) = heap.get(first..first + 4) {
+                let left = if children[1] < children[0] { (1, children[1]) } else { (0, children[0]) };
+                let right = if children[3] < children[2] { (3, children[3]) } else { (2, children[2]) };
+                let (offset, least) = if right.1 < left.1 { right } else { left };
+                (first + offset, least)
+            } else {
+                let Some(rest) = heap.get(first..).filter(|rest| !rest.is_empty()) else { break };
+                let mut best = (first, rest[0]);
+                for (offset, &candidate) in rest.iter().enumerate().skip(1) {
+                    if candidate < best.1 {
+                        best = (first + offset, candidate);
+                    }
+                }
+                best
+            };
+            if event <= least {
+                break;
+            }
+            heap[place] = least;
+            place = child;
+        }
+        heap[place] = event;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn events_of_one_instant_run_in_insertion_order() {
+        let mut queue = EventQueue::default();
+        for index in 0..100 {
+            queue.schedule(Time(5), Target::new(1, index));
+        }
+        for index in 0..100 {
+            assert_eq!(queue.pop().map(|event| event.target().index()), Some(index));
+        }
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn parts_survive_packing() {
+        let event = Event::new(Time(123_456_789_012), MAX_EVENTS - 1, Target::new(7, MAX_INDEX));
+        assert_eq!(event.time(), Time(123_456_789_012));
+        assert_eq!((event.target().kind(), event.target().index()), (7, MAX_INDEX as usize));
+    }
+
+    proptest! {
+        /// The heap against a sorted list, with a mixture of pushes, pops and replacements.
+        #[test]
+        fn agrees_with_a_sorted_list(steps in prop::collection::vec((0u64..50, 0u8..3), 1..200)) {
+            let mut queue = EventQueue::default();
+            let mut model: Vec<Event> = Vec::new();
+            for (time, action) in steps {
+                let event = Event::new(Time(time), queue.next_order(), Target::new(0, 3));
+                match action {
+                    0 => {
+                        prop_assert_eq!(queue.pop(), (!model.is_empty()).then(|| model.remove(0)));
+                    }
+                    1 if !model.is_empty() => {
+                        queue.replace_top(event);
+                        model[0] = event;
+                    }
+                    _ => {
+                        queue.push(event);
+                        model.push(event);
+                    }
+                }
+                model.sort();
+                prop_assert_eq!(queue.peek(), model.first().copied());
+                prop_assert_eq!(queue.len(), model.len());
+            }
+        }
+    }
+}

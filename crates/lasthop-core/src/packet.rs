@@ -1,0 +1,222 @@
+//! The packet: one cache line, `Copy`, addressed by index while it waits in a channel.
+//!
+//! Anything rare (SACK blocks) hangs off an index. Sequence numbers count bytes; a SYN and a FIN take one each.
+
+use crate::time::Time;
+
+/// No packet, no blocks.
+pub const NONE: u32 = u32::MAX;
+
+/// What a packet carries; the order is that of [`Kind::NAMES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Kind {
+    /// Opens a connection.
+    Syn,
+    /// Answers a SYN.
+    SynAck,
+    /// TCP payload.
+    #[default]
+    Data,
+    /// Pure acknowledgement.
+    Ack,
+    /// Closes a direction, with or without payload.
+    Fin,
+    /// Answers a FIN and closes the other direction.
+    FinAck,
+    /// UDP payload.
+    Udp,
+}
+
+impl Kind {
+    /// Names as they appear in traces.
+    pub const NAMES: [&'static str; 7] = ["syn", "syn-ack", "data", "ack", "fin", "fin-ack", "udp"];
+
+    /// The name in traces.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// Whether it travels from the sender to the receiver of its flow.
+    pub fn is_forward(self) -> bool {
+        matches!(self, Kind::Syn | Kind::Data | Kind::Fin | Kind::Udp)
+    }
+}
+
+/// ECN field and flags of the TCP header, one bit each.
+pub mod flag {
+    /// ECN-capable transport.
+    pub const ECT: u8 = 1;
+    /// Congestion experienced.
+    pub const CE: u8 = 2;
+    /// ECN echo (receiver to sender).
+    pub const ECE: u8 = 4;
+    /// Congestion window reduced (sender to receiver).
+    pub const CWR: u8 = 8;
+    /// The sequence range was sent before.
+    pub const RETRANSMISSION: u8 = 16;
+}
+
+/// A packet on its way. 64 bytes.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+pub struct Packet {
+    /// Arrival at the place where it waits (a deferred link or an endpoint).
+    pub at: Time,
+    /// Insertion number of that arrival.
+    pub order: u64,
+    /// First byte of the payload; for ACKs the cumulative acknowledgement.
+    pub seq: u64,
+    /// When this transmission left the transport (the timestamp option's `TSval`).
+    pub stamp: Time,
+    /// Data: when the range was first sent. ACKs: the echoed timestamp.
+    pub echo: Time,
+    /// Index of the flow.
+    pub flow: u32,
+    /// Index into the hop table: the next place on the path.
+    pub hop: u32,
+    /// Bytes on the wire, headers included.
+    pub bytes: u16,
+    /// Payload bytes.
+    pub payload: u16,
+    /// Index of the SACK blocks, or [`NONE`].
+    pub sack: u32,
+    /// Next packet of the same channel, or [`NONE`].
+    pub next: u32,
+    /// What it carries.
+    pub kind: Kind,
+    /// Bits of [`flag`].
+    pub flags: u8,
+}
+
+impl Packet {
+    /// Whether all bits of `flag` are set.
+    #[inline]
+    pub fn has(&self, flag: u8) -> bool {
+        self.flags & flag == flag
+    }
+}
+
+/// Why a packet ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The queue was full.
+    QueueOverflow,
+    /// The channel corrupted it.
+    ChannelError,
+    /// The link was down.
+    Outage,
+}
+
+impl Cause {
+    /// Number of causes.
+    pub const COUNT: usize = 3;
+    /// Names as they appear in results, in the order of the variants.
+    pub const NAMES: [&'static str; Self::COUNT] = ["queue-overflow", "channel-error", "outage"];
+
+    /// The name in results.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// Drops by cause.
+pub type Drops = [u64; Cause::COUNT];
+
+/// Where every packet of a run went: created = delivered + dropped + in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// Packets handed to the network.
+    pub created: u64,
+    /// Packets that reached their endpoint.
+    pub delivered: u64,
+    /// Packets lost, by cause.
+    pub dropped: Drops,
+    /// Packets on their way when the run ended.
+    pub in_flight: u64,
+}
+
+impl Ledger {
+    /// Whether every packet is accounted for exactly once.
+    pub fn balances(&self) -> bool {
+        self.created == self.delivered + self.dropped.iter().sum::<u64>() + self.in_flight
+    }
+}
+
+/// Packets that wait in channels, in one slab with a free list: no allocation once the run has warmed up.
+#[derive(Clone, Debug)]
+pub struct PacketArena {
+    packets: Vec<Packet>,
+    free: u32,
+}
+
+impl Default for PacketArena {
+    fn default() -> Self {
+        PacketArena { packets: Vec::new(), free: NONE }
+    }
+}
+
+impl PacketArena {
+    /// Stores a packet and returns its index.
+    #[inline]
+    pub fn insert(&mut self, packet: Packet) -> u32 {
+        if self.free == NONE {
+            self.packets.push(packet);
+            return (self.packets.len() - 1) as u32;
+        }
+        let index = self.free;
+        let slot = &mut self.packets[index as usize];
+        self.free = slot.next;
+        *slot = packet;
+        index
+    }
+
+    /// Takes the packet at `index` out.
+    #[inline]
+    pub fn remove(&mut self, index: u32) -> Packet {
+        let slot = &mut self.packets[index as usize];
+        let packet = *slot;
+        slot.next = self.free;
+        self.free = index;
+        packet
+    }
+
+    /// The packet at `index`.
+    #[inline]
+    pub fn get(&self, index: u32) -> &Packet {
+        &self.packets[index as usize]
+    }
+
+    /// Links `next` behind `index`.
+    #[inline]
+    pub fn set_next(&mut self, index: u32, next: u32) {
+        self.packets[index as usize].next = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_is_one_cache_line() {
+        assert_eq!(size_of::<Packet>(), 64);
+    }
+
+    #[test]
+    fn the_arena_reuses_the_last_slot_first() {
+        let mut arena = PacketArena::default();
+        let first = arena.insert(Packet { seq: 1, ..Packet::default() });
+        let second = arena.insert(Packet { seq: 2, ..Packet::default() });
+        assert_eq!(arena.remove(first).seq, 1);
+        assert_eq!(arena.insert(Packet { seq: 3, ..Packet::default() }), first);
+        assert_eq!((arena.get(first).seq, arena.get(second).seq), (3, 2));
+    }
+
+    #[test]
+    fn a_ledger_that_lost_a_packet_does_not_balance() {
+        let mut ledger = Ledger { created: 3, delivered: 1, dropped: [0, 1, 0], in_flight: 1 };
+        assert!(ledger.balances());
+        ledger.in_flight = 0;
+        assert!(!ledger.balances());
+    }
+}
