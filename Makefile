@@ -1,0 +1,98 @@
+# Every recurring command of lasthop. `make help` lists them; continuous integration calls these and nothing else.
+# Needed beforehand: Python >= 3.11, Rust >= 1.88 and make. The rest goes into .venv, target and out, all in this folder.
+
+# The first Python that is new enough; `make PYTHON=/path/to/python3` chooses another.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+    $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The bridge is built against the environment's Python, whoever calls cargo, so that no build undoes another.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+
+ENVIRONMENT := $(VENV)/.environment-ready
+NATIVE := $(VENV)/.native-ready
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.toml')
+# The bridge is tested from Python: a Rust test binary of it would need the development files of libpython.
+CORE := --workspace --exclude lasthop-py
+
+SEEDS ?= 1-10
+DEMO_TRANSPORTS := reno,newreno,sack,vegas,cubic
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help build demo test test-rust test-properties test-python test-scenarios test-differential lint format \
+    bench validate docs lock clean
+
+help: ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: $(NATIVE) ## Create .venv and build the engine into it; afterwards .venv/bin/lasthop works
+
+$(ENVIRONMENT): requirements.lock
+	@test -n "$(PYTHON)" || { echo "lasthop needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3"; exit 1; }
+	@command -v cargo >/dev/null || { echo "lasthop needs Rust 1.88 or newer; see https://rustup.rs"; exit 1; }
+	$(PYTHON) -m venv $(VENV) || { echo "on Debian and Ubuntu, venv comes in the package python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	@touch $@
+
+$(NATIVE): $(ENVIRONMENT) pyproject.toml $(RUST_SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked
+	@touch $@
+
+demo: build ## Race five TCP senders over a lossy last hop: a table, a plot and what to try next
+	$(BIN)/lasthop compare scenarios/lossy-last-hop.toml --transport $(DEMO_TRANSPORTS) --seeds $(SEEDS) \
+	    --out out/demo --plot out/demo/compare.png
+	@echo
+	@echo "The plot is in out/demo/compare.png. What to try next:"
+	@echo "  .venv/bin/lasthop run scenarios/lossy-last-hop.toml --seeds 1-4 --set flows.0.transport=vegas"
+	@echo "  .venv/bin/lasthop run scenarios/lossy-last-hop.toml --series --out out/one"
+	@echo "  .venv/bin/lasthop plot out/one"
+	@echo "  .venv/bin/lasthop transports"
+	@echo "docs/tutorial/first-run.md goes on from here."
+
+test: test-rust test-properties test-python test-scenarios test-differential ## Run every test
+
+test-rust: $(ENVIRONMENT) ## Unit, vector and documentation tests of the engine
+	cargo test --locked $(CORE)
+
+test-properties: $(ENVIRONMENT) ## Random scenarios and inputs, optimised, with every assertion on
+	cargo test --locked --profile checked $(CORE) --tests properties
+
+test-python: build ## Tests of the front, with the examples in its docstrings
+	$(BIN)/python -m pytest python tests/python
+
+test-scenarios: build ## Run every ready scenario once
+	@for scenario in scenarios/*.toml; do \
+	    echo "$$scenario"; $(BIN)/lasthop run "$$scenario" --json out/scenarios.json >/dev/null || exit 1; done
+
+test-differential: build ## Compare with ns-2, packet for packet; needs the command ns (Debian package ns2)
+	@if command -v ns >/dev/null; then $(BIN)/python -m pytest tests/differential; \
+	else echo "SKIPPED: the differential tests need ns-2, which is not installed (Debian package ns2)"; fi
+
+lint: build ## Formatting, clippy, ruff and mypy; every warning is an error
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict python/lasthop
+
+format: $(ENVIRONMENT) ## Format Rust and Python, and apply the safe fixes
+	cargo fmt --all
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: ## Renew requirements.lock with the newest versions that pyproject.toml allows
+	$(PYTHON) -m venv out/lock
+	out/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	@echo "# What make installs into .venv, to the exact version; written by: make lock" > out/requirements.lock
+	out/lock/bin/uv pip compile --quiet --universal --upgrade --python-version 3.11 --extra dev --no-header --no-annotate \
+	    --no-emit-index-url pyproject.toml >> out/requirements.lock
+	mv out/requirements.lock requirements.lock
+
+docs: ## Build the reference of the Rust crates into target/doc
+	cargo doc --locked --workspace --no-deps
+
+clean: ## Remove everything that was built
+	rm -rf $(VENV) target out
+	find python -name '*.so' -delete
