@@ -1,0 +1,61 @@
+"""Runs a scenario in lasthop and hands the results over as frames.
+
+Called by the differential tests and `validation.statistics`; the scenario is the structure of its TOML file.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
+
+from lasthop import _native
+
+if TYPE_CHECKING:
+    from validation.network import Scenario
+
+
+@dataclass(frozen=True)
+class PacketTrace:
+    """Every packet on every link, and every window change; times in seconds."""
+
+    hops: pl.DataFrame
+    windows: pl.DataFrame
+
+
+def trace_packets(scenario: Scenario, clock_phase_s: dict[str, float]) -> PacketTrace:
+    """Run with a full trace.
+
+    The tick clock of the only flow gets the phase that it had in the other simulator.
+    """
+    tuned = copy.deepcopy(dict(scenario))
+    (phase,) = clock_phase_s.values()
+    rto = tuned.setdefault("tcp", {}).setdefault("rto", {})
+    rto["clock_phase"] = f"{round(phase * 1e9)} ns"
+    result = _native.run(plan(tuned), int(tuned.get("seed", 1)), trace=True)
+    hops, windows = _frame(result, "hops"), _frame(result, "windows")
+    seconds = [(pl.col(f"{name}_ns") / 1e9).alias(f"{name}_s") for name in ("enqueue", "transmit", "arrive")]
+    return PacketTrace(
+        hops.with_columns(seconds),
+        windows.with_columns((pl.col("time_ns") / 1e9).alias("time_s")),
+    )
+
+
+def plan(scenario: Scenario) -> _native.Plan:
+    """The checked plan of a scenario given as data."""
+    return _native.parse_scenario(json.dumps(scenario), "json", str(scenario.get("name", "validation")), [])
+
+
+def count_totals(checked: _native.Plan, seed: int) -> dict[str, Any]:
+    """Summary of one run: the element of `runs` in `lasthop run --json`."""
+    return cast("dict[str, Any]", json.loads(_native.run(checked, seed).to_json()))
+
+
+def _frame(result: _native.RunResult, name: str) -> pl.DataFrame:
+    table = result.table(name)
+    if table is None:
+        raise ValueError(f"the run has no table {name!r}")
+    return pl.DataFrame(table)
