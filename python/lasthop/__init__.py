@@ -1,0 +1,54 @@
+"""lasthop: fast, deterministic packet-level simulation of transports over wireless last hops.
+
+Examples
+--------
+>>> import lasthop as lh
+>>> scenario = lh.Scenario(lh.EXAMPLE)
+>>> runs = lh.run_seeds(scenario.replace({"flows.0.transport": "vegas"}), range(1, 4))
+>>> runs.totals.height
+3
+"""
+
+# Nothing here may import polars, matplotlib, plotly, scipy or rich: they are imported where they are used, so
+# that `import lasthop` stays below 150 ms.
+
+from lasthop._native import __version__
+from lasthop.api import (
+    EXAMPLE,
+    Scenario,
+    compare,
+    load_runs,
+    run,
+    run_seeds,
+    schema,
+    transports,
+)
+from lasthop.errors import (
+    ArgumentError,
+    Interrupted,
+    LasthopError,
+    OutputError,
+    RunError,
+    ScenarioError,
+)
+from lasthop.results import Run, Runs
+
+__all__ = [
+    "EXAMPLE",
+    "ArgumentError",
+    "Interrupted",
+    "LasthopError",
+    "OutputError",
+    "Run",
+    "RunError",
+    "Runs",
+    "Scenario",
+    "ScenarioError",
+    "__version__",
+    "compare",
+    "load_runs",
+    "run",
+    "run_seeds",
+    "schema",
+    "transports",
+]

@@ -1,0 +1,407 @@
+"""The Python API: load a scenario, run it with one or many seeds, compare transports.
+
+The package re-exports it; the command line calls nothing else to run anything.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lasthop import _native
+from lasthop.errors import ArgumentError, Interrupted, RunError, ScenarioError, native_errors
+from lasthop.results import NativeTables, Run, Runs
+from lasthop.runner import Job, Outcome, Snapshot, run_jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from lasthop.comparison import Comparison
+
+SEEDS_MAX = 100_000
+
+#: A small scenario for examples: two senders share 5 Mbit/s and a slightly lossy last hop for ten seconds.
+EXAMPLE: dict[str, Any] = {
+    "name": "example",
+    "duration": "10 s",
+    "topology": {
+        "kind": "dumbbell",
+        "bottleneck": {
+            "rate": "5 Mbit/s",
+            "delay": "20 ms",
+            "queue": {"kind": "drop-tail", "limit": "30 packets"},
+        },
+        "access": {"rate": "4 Mbit/s", "delay": "5 ms"},
+    },
+    "channel": {"error": {"kind": "bernoulli", "packet_error_rate": 0.005}},
+    "flows": [{"name": "left", "transport": "reno"}, {"name": "right", "transport": "vegas"}],
+}
+
+
+class Scenario:
+    """A checked scenario: what to simulate, without a seed of its own choosing.
+
+    Parameters
+    ----------
+    content : mapping
+        The same structure as a scenario file; quantities are strings with units.
+    name : str
+        Shown in results unless the scenario names itself.
+
+    Raises
+    ------
+    ScenarioError
+        With the place, what was found and what was expected.
+
+    Examples
+    --------
+    >>> import lasthop as lh
+    >>> scenario = lh.Scenario(lh.EXAMPLE).replace({"flows.0.transport": "cubic"})
+    >>> scenario.flow_names
+    ['left', 'right']
+    >>> scenario.transports
+    ['cubic', 'vegas']
+    >>> scenario.duration_s
+    10.0
+    """
+
+    __slots__ = ("_format", "_name", "_overrides", "_path", "_plan", "_text")
+
+    def __init__(self, content: Mapping[str, Any], *, name: str = "scenario") -> None:
+        try:
+            text = json.dumps(content)
+        except (TypeError, ValueError) as error:
+            raise ScenarioError(
+                f"a scenario holds text, numbers, booleans, lists and tables only: {error}"
+            ) from None
+        self._open(None, text, name, {})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Scenario:
+        """Read a scenario file (TOML, or JSON of the same structure).
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        """
+        scenario = cls.__new__(cls)
+        scenario._open(Path(path), "", "", {})  # noqa: SLF001 - its own class
+        return scenario
+
+    def _open(self, path: Path | None, text: str, name: str, overrides: dict[str, str]) -> None:
+        self._path, self._text, self._name, self._overrides = path, text, name, overrides
+        with native_errors():
+            self._plan = (
+                _native.parse_scenario(text, "json", name, list(overrides.items()))
+                if path is None
+                else _native.load_scenario(str(path), list(overrides.items()))
+            )
+
+    def replace(self, overrides: Mapping[str, Any]) -> Scenario:
+        """Return the scenario with some values changed.
+
+        Parameters
+        ----------
+        overrides : mapping
+            Dotted keys and new values, as ``lasthop run --set`` takes them:
+            ``{"flows.0.transport": "vegas"}``.
+        """
+        changed = dict(self._overrides)
+        for key, value in overrides.items():
+            # A later override of the same key goes last, where it wins over what lies between.
+            changed.pop(key, None)
+            changed[key] = value if isinstance(value, str) else toml_value(value)
+        scenario = Scenario.__new__(Scenario)
+        scenario._open(self._path, self._text, self._name, changed)  # noqa: SLF001 - its own class
+        return scenario
+
+    @property
+    def plan(self) -> _native.Plan:
+        """The checked form that the engine runs."""
+        return self._plan
+
+    @property
+    def name(self) -> str:
+        """Name shown in results."""
+        return self._plan.name
+
+    @property
+    def seed(self) -> int:
+        """Seed of a run that asks for none."""
+        return self._plan.seed
+
+    @property
+    def duration_s(self) -> float:
+        """Simulated length of a run in seconds."""
+        return self._plan.duration_s
+
+    @property
+    def flow_names(self) -> list[str]:
+        """Names of all flows."""
+        return self._plan.flow_names
+
+    @property
+    def link_names(self) -> list[str]:
+        """Names of all links."""
+        return self._plan.link_names
+
+    @property
+    def transports(self) -> list[str]:
+        """Transport of each flow."""
+        return self._plan.transports
+
+    def to_json(self) -> str:
+        """Return the scenario, after overrides, as JSON text."""
+        return self._plan.to_json()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scenario, after overrides, as a dictionary."""
+        content: dict[str, Any] = json.loads(self._plan.to_json())
+        return content
+
+    def __repr__(self) -> str:
+        kinds = sorted(set(self.transports))
+        return (
+            f"<Scenario {self.name!r}: {self.duration_s:g} s, {len(self.flow_names)} flows "
+            f"({', '.join(kinds)}), {len(self.link_names)} links>"
+        )
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>"
+
+
+def run(scenario: Scenario, *, seed: int | None = None, series: bool = False, trace: bool = False) -> Run:
+    """Run a scenario once.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to simulate.
+    seed : int, optional
+        Seed of every random draw; the scenario's own if not given.
+    series : bool
+        Also record windows, queues, throughput and RTT per interval.
+    trace : bool
+        Also record every packet on every link.
+
+    Returns
+    -------
+    Run
+        Summaries, and the tables asked for.
+
+    Examples
+    --------
+    >>> import lasthop as lh
+    >>> result = lh.run(lh.Scenario(lh.EXAMPLE), seed=7)
+    >>> result.totals["goodput_bit_s"] > 1e6
+    True
+    >>> result.fingerprint == lh.run(lh.Scenario(lh.EXAMPLE), seed=7).fingerprint
+    True
+    """
+    return run_seeds(scenario, [scenario.seed if seed is None else seed], series=series, trace=trace)[0]
+
+
+def run_seeds(
+    scenario: Scenario,
+    seeds: Iterable[int],
+    *,
+    series: bool = False,
+    trace: bool = False,
+    jobs: int | None = None,
+    observer: Callable[[Snapshot], None] | None = None,
+) -> Runs:
+    """Run a scenario with several seeds, in parallel on all cores.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to simulate.
+    seeds : iterable of int
+        Each seed once.
+    series, trace : bool
+        As for `run`.
+    jobs : int, optional
+        How many runs at once; one per core if not given.
+    observer : callable, optional
+        Called about ten times a second with how far the runs are.
+
+    Returns
+    -------
+    Runs
+        In the order of `seeds`.
+
+    Raises
+    ------
+    Interrupted
+        After Ctrl-C; its ``finished`` holds the seeds that were complete.
+    RunError
+        If a run passes one of its limits; ``finished`` as above.
+    """
+    wanted = check_seeds(seeds)
+    outcome = run_jobs(
+        [Job(scenario.plan, seed) for seed in wanted],
+        series=series,
+        trace=trace,
+        workers=jobs,
+        observer=observer,
+    )
+    finished = collect(scenario, outcome)
+    raise_if_ended_early(outcome, finished, f"{len(finished)} of {len(wanted)} seeds finished")
+    return Runs(finished)
+
+
+def compare(
+    scenario: Scenario,
+    transports: Iterable[str],
+    *,
+    seeds: Iterable[int] = range(1, 11),
+    baseline: str | None = None,
+    jobs: int | None = None,
+    observer: Callable[[Snapshot], None] | None = None,
+) -> Comparison:
+    """Run a scenario with each transport over the same channels, and compare seed by seed.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to simulate; the transport of every flow that is not UDP is replaced.
+    transports : iterable of str
+        At least two names from ``lasthop transports``.
+    seeds : iterable of int
+        Each transport runs with the same ones, so that it meets the same channel errors.
+    baseline : str, optional
+        The transport that the others are compared with; the first if not given.
+    jobs : int, optional
+        How many runs at once; one per core if not given.
+    observer : callable, optional
+        Called about ten times a second with how far the runs are.
+
+    Examples
+    --------
+    >>> import lasthop as lh
+    >>> result = lh.compare(lh.Scenario(lh.EXAMPLE), ["reno", "cubic"], seeds=range(1, 5))
+    >>> result.baseline
+    'reno'
+    >>> result.means.columns
+    ['metric', 'unit', 'transport', 'mean', 'low', 'high', 'n']
+    """
+    from lasthop.comparison import compare_transports
+
+    return compare_transports(scenario, list(transports), check_seeds(seeds), baseline, jobs, observer)
+
+
+def transports() -> list[dict[str, Any]]:
+    """Every transport, controller and recovery that a scenario may name, with its parameters.
+
+    Examples
+    --------
+    >>> import lasthop as lh
+    >>> "vegas" in [one["name"] for one in lh.transports()]
+    True
+    """
+    listed: list[dict[str, Any]] = json.loads(_native.transports())
+    return listed
+
+
+def schema() -> dict[str, Any]:
+    """JSON schema of scenario files, for editors.
+
+    Examples
+    --------
+    >>> import lasthop as lh
+    >>> "properties" in lh.schema()
+    True
+    """
+    content: dict[str, Any] = json.loads(_native.schema())
+    return content
+
+
+def load_runs(folder: str | Path) -> Runs:
+    """Read the runs that ``lasthop run --out`` or `Runs.save` wrote.
+
+    Parameters
+    ----------
+    folder : path
+        The folder.
+
+    Examples
+    --------
+    >>> import lasthop as lh, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lh.run_seeds(lh.Scenario(lh.EXAMPLE), [1, 2]).save(folder)
+    ...     lh.load_runs(folder).seeds
+    [1, 2]
+    """
+    from lasthop.output import load_runs as load
+
+    return load(folder)
+
+
+def check_seeds(seeds: Iterable[int]) -> list[int]:
+    """Return the seeds as a list; each must be a whole number from 0 to 2^64-1 and appear once."""
+    wanted: list[int] = []
+    known: set[int] = set()
+    for given in seeds:
+        try:
+            seed = operator.index(given)
+        except TypeError:
+            seed = -1
+        if not 0 <= seed < 2**64:
+            raise ArgumentError(f"bad seed {given!r}: a seed is a whole number from 0 to 2^64-1")
+        if seed in known:
+            raise ArgumentError(f"seed {seed} is given twice: the same seed gives the same run")
+        if len(wanted) == SEEDS_MAX:
+            raise ArgumentError(f"too many seeds: at most {SEEDS_MAX:,} in one call")
+        wanted.append(seed)
+        known.add(seed)
+    if not wanted:
+        raise ArgumentError("no seeds given: at least one is needed")
+    return wanted
+
+
+def collect(scenario: Scenario, outcome: Outcome) -> list[Run]:
+    """Return the finished runs of a batch."""
+    content = scenario.to_dict()
+    return [
+        Run(result.record, content, _native.__version__, NativeTables(result.native))
+        for result in outcome.results
+        if result is not None
+    ]
+
+
+def raise_if_ended_early(outcome: Outcome, finished: list[Run], so_far: str) -> None:
+    """Raise what ended a batch early, carrying the runs that had finished."""
+    if outcome.failure is None and not outcome.interrupted:
+        return
+    error = (
+        RunError(outcome.failure) if outcome.failure is not None else Interrupted(f"interrupted: {so_far}")
+    )
+    error.finished = Runs(finished) if finished else None
+    raise error
+
+
+def toml_value(value: object) -> str:
+    """Write a Python value as a TOML value, the form in which overrides are read.
+
+    Examples
+    --------
+    >>> toml_value({"kind": "list", "packets": [20, 22], "position": "before-queue"})
+    '{ "kind" = "list", "packets" = [20, 22], "position" = "before-queue" }'
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(toml_value(item) for item in value)}]"
+    if isinstance(value, dict):
+        pairs = (f"{json.dumps(str(key))} = {toml_value(item)}" for key, item in value.items())
+        return f"{{ {', '.join(pairs)} }}"
+    raise ArgumentError(f"a scenario cannot hold {value!r}: use text, numbers, booleans, lists and tables")

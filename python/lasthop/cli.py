@@ -1,0 +1,434 @@
+"""The `lasthop` command: reads arguments, calls the API, prints. Commands only; the work is done elsewhere.
+
+A user's mistake prints one message on stderr and exits with 2, a failed run with 1, Ctrl-C with 130.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.core import TyperCommand
+
+from lasthop import _native, api, output
+from lasthop.arguments import parse_names, parse_seeds, parse_settings
+from lasthop.errors import ArgumentError, Interrupted, LasthopError, OutputError, RunError
+from lasthop.progress import shown_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from lasthop.comparison import Comparison
+    from lasthop.results import Runs
+
+EXIT_RUN, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
+
+app = typer.Typer(
+    name="lasthop",
+    help="Which transport serves best over a wireless last hop? Simulates TCP senders packet by packet.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with 'lasthop new', then 'lasthop run scenario.toml'.",
+)
+
+
+class JsonCommand(TyperCommand):
+    """A command whose `--json` may stand alone, which then means standard output."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Insert ``-`` after a `--json` that has no value."""
+        complete = []
+        for index, word in enumerate(args):
+            complete.append(word)
+            following = args[index + 1] if index + 1 < len(args) else "--"
+            if word == "--json" and following.startswith("-") and following != "-":
+                complete.append("-")
+        return super().parse_args(ctx, complete)
+
+
+ScenarioFile = Annotated[
+    str, typer.Argument(metavar="FILE", help="Scenario file (TOML or JSON).", show_default=False)
+]
+SeedsOption = Annotated[
+    str | None, typer.Option("--seeds", metavar="LIST", help="Several seeds: 1-10 or 1,3,5-7.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a value: flows.0.transport=vegas."),
+]
+JsonOption = Annotated[
+    str | None,
+    typer.Option("--json", metavar="FILE|-", help="Write one JSON object to FILE or standard output (-)."),
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Folder for all results and tables.")
+]
+JobsOption = Annotated[
+    int | None, typer.Option("--jobs", min=1, metavar="N", help="Runs at once; one per core.")
+]
+FormatOption = Annotated[
+    str, typer.Option("--format", metavar="NAME", help="Tables as parquet, csv or arrow.")
+]
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the form typer asks for
+    if wanted:
+        typer.echo(f"lasthop {_native.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+@app.command(cls=JsonCommand)
+def run(
+    file: ScenarioFile,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", help="Seed; the scenario's own if not given.")
+    ] = None,
+    seeds: SeedsOption = None,
+    settings: SetOption = None,
+    json_file: JsonOption = None,
+    out: OutOption = None,
+    series: Annotated[
+        bool, typer.Option("--series", help="With --out: windows, queues and rates over time.")
+    ] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="With --out: every packet, also as pcapng.")] = False,
+    jobs: JobsOption = None,
+    table_format: FormatOption = "parquet",
+) -> None:
+    """Run a scenario and show flows and links.
+
+    Several seeds run on all cores; the table then shows means with 95 % intervals.
+    """
+    with _user_errors():
+        scenario = api.Scenario.load(file).replace(parse_settings(settings or []))
+        if seed is not None and seeds is not None:
+            raise ArgumentError("--seed and --seeds exclude each other: give one")
+        wanted = [scenario.seed if seed is None else seed] if seeds is None else parse_seeds(seeds)
+        if (series or trace) and out is None:
+            option = "--series" if series else "--trace"
+            raise ArgumentError(f"{option} writes tables: say where with --out DIR")
+        api.check_seeds(wanted)
+        _check_targets(file, json_file, out, table_format)
+        try:
+            with shown_progress("seeds") as observer:
+                runs = api.run_seeds(
+                    scenario, wanted, series=series, trace=trace, jobs=jobs, observer=observer
+                )
+        except RunError as error:
+            _deliver_runs(error.finished, json_file, out, table_format, wanted)
+            raise _with_whereabouts(error, out) from None
+        _deliver_runs(runs, json_file, out, table_format, wanted)
+        if out is not None:
+            _note(f"results in {out}")
+
+
+@app.command(cls=JsonCommand)
+def compare(
+    file: ScenarioFile,
+    transport: Annotated[
+        str,
+        typer.Option(
+            "--transport", metavar="NAMES", help="Transports: reno,newreno,sack,vegas.", show_default=False
+        ),
+    ],
+    seeds: SeedsOption = "1-10",
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", metavar="NAME", help="Compare with this one; the first if not given."),
+    ] = None,
+    settings: SetOption = None,
+    json_file: JsonOption = None,
+    out: OutOption = None,
+    plot_file: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw it: .png, .svg, .pdf or .html.")
+    ] = None,
+    jobs: JobsOption = None,
+    table_format: FormatOption = "parquet",
+) -> None:
+    """Compare transports over the same channel, seed by seed.
+
+    Every flow that is not UDP gets each transport in turn. Differences are paired, with 95 % intervals and a
+    verdict.
+    """
+    with _user_errors():
+        scenario = api.Scenario.load(file).replace(parse_settings(settings or []))
+        names = parse_names("--transport", transport)
+        _check_targets(file, json_file, out, table_format)
+        if plot_file is not None:
+            from lasthop.plot import check_paths
+
+            check_paths([plot_file])
+        with shown_progress("runs") as observer:
+            comparison = api.compare(
+                scenario,
+                names,
+                seeds=parse_seeds(seeds or "1-10"),
+                baseline=baseline,
+                jobs=jobs,
+                observer=observer,
+            )
+        if out is not None:
+            comparison.save(out, table_format)
+        if plot_file is not None:
+            comparison.plot(plot_file)
+        _deliver_comparison(comparison, json_file)
+        for place in (out, plot_file):
+            if place is not None:
+                _note(f"written: {place}")
+
+
+@app.command()
+def plot(
+    run_or_file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN", help="Folder written by --out, or a scenario file.", show_default=False
+        ),
+    ],
+    out: Annotated[
+        list[Path] | None, typer.Option("--out", metavar="FILE", help="Ends in .png, .svg, .pdf or .html.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", help="Which seed; the first if not given.")
+    ] = None,
+    settings: SetOption = None,
+) -> None:
+    """Draw window, queue, throughput and RTT over time, or a comparison.
+
+    Without --out, both a PNG and an interactive HTML page are written: into the folder, or for a scenario
+    file into the current folder.
+    """
+    with _user_errors():
+        from lasthop.plot import check_paths
+
+        is_file = run_or_file.is_file()
+        stem = Path(run_or_file.stem) if is_file else run_or_file / "plot"
+        paths = (
+            check_paths(out or [stem.with_suffix(".png"), stem.with_suffix(".html")])
+            if out or run_or_file.exists()
+            else []
+        )
+        if not is_file and settings:
+            raise ArgumentError("--set changes a scenario: it needs a scenario file, not the folder of a run")
+        if is_file:
+            scenario = api.Scenario.load(run_or_file).replace(parse_settings(settings or []))
+            with shown_progress("runs") as observer:
+                wanted = scenario.seed if seed is None else seed
+                api.run_seeds(scenario, [wanted], series=True, observer=observer)[0].plot(*paths)
+        elif output.is_comparison(run_or_file):
+            output.load_comparison(run_or_file).plot(*paths)
+        else:
+            runs = output.load_runs(run_or_file)
+            chosen = next((one for one in runs if seed in (None, one.seed)), None)
+            if chosen is None:
+                raise ArgumentError(f"'{run_or_file}' has no seed {seed}: it has {_first_few(runs.seeds)}")
+            chosen.plot(*paths)
+        for path in paths:
+            typer.echo(f"written: {path}")
+
+
+@app.command()
+def show(
+    folder: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Folder written by --out.", show_default=False)
+    ],
+) -> None:
+    """Show the tables of a saved run or comparison."""
+    with _user_errors():
+        from lasthop import tables
+
+        if output.is_comparison(folder):
+            _print(tables.comparison_table(output.load_comparison(folder)))
+        else:
+            _print(tables.runs_table(output.load_runs(folder)))
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the scenario.")] = "scenario",
+    topology: Annotated[
+        str, typer.Option("--topology", metavar="KIND", help="dumbbell or graph.")
+    ] = "dumbbell",
+) -> None:
+    """Write a commented scenario to start from; never overwrites."""
+    with _user_errors():
+        from lasthop.starter import write_starter
+
+        path = write_starter(name, topology)
+        typer.echo(f"written: {path}\nnext:    lasthop run {path}")
+
+
+@app.command()
+def transports(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Show the parameters of this one.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List transports, controllers and recoveries with their parameters."""
+    with _user_errors():
+        from lasthop import tables
+
+        listed = api.transports()
+        if name is not None:
+            listed = [one for one in listed if one["name"] == name] or _refuse_transport(name, listed)
+        if as_json:
+            typer.echo(json.dumps(listed, indent=1))
+        elif name is None:
+            _print(tables.transports_table(listed))
+        else:
+            for one in listed:
+                _print(tables.transport_table(one))
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of scenario files, for editors."""
+    typer.echo(json.dumps(api.schema(), indent=2))
+
+
+@app.command()
+def doctor() -> None:
+    """Print versions and machine, and check the engine with a one-second run."""
+    with _user_errors():
+        from lasthop.doctor import examine
+
+        findings = examine()
+        for finding in findings:
+            typer.echo(f"{finding.what + ':':<15}{finding.text}")
+        troubles = [finding for finding in findings if finding.trouble]
+        for finding in troubles:
+            typer.echo(f"trouble with {finding.what}: {finding.trouble}", err=True)
+        if troubles:
+            raise typer.Exit(EXIT_RUN)
+        typer.echo("all is well")
+
+
+def main() -> None:
+    """Run the command; the entry point of the package."""
+    try:
+        app()
+    except BrokenPipeError:
+        # The reader has gone, as in `lasthop run FILE --json - | head`: nobody is left to say anything to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_RUN)
+
+
+@contextmanager
+def _user_errors() -> Iterator[None]:
+    """Print an error as its message alone, with the exit code of its kind."""
+    try:
+        yield
+    except LasthopError as error:
+        text = str(error)
+        # The native diagnostics open with what they are.
+        typer.echo(text if "error:" in text.split("\n", maxsplit=1)[0] else f"error: {text}", err=True)
+        raise typer.Exit(_exit_code(error)) from None
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def _exit_code(error: LasthopError) -> int:
+    if isinstance(error, Interrupted):
+        return EXIT_INTERRUPTED
+    return EXIT_RUN if isinstance(error, RunError) else EXIT_USER
+
+
+def _check_targets(file: str, json_file: str | None, out: Path | None, table_format: str) -> None:
+    """Refuse, before anything runs, what could not be written afterwards."""
+    output.check_format(table_format)
+    if out is not None:
+        output.check_folder(out)
+    if json_file not in (None, "-"):
+        assert json_file is not None  # noqa: S101 - for the type checker
+        if Path(json_file).resolve() == Path(file).resolve():
+            raise OutputError(f"--json would overwrite the scenario '{file}': choose another file")
+        output.check_file(json_file)
+
+
+def _deliver_runs(
+    runs: Runs | None, json_file: str | None, out: Path | None, table_format: str, wanted: list[int]
+) -> None:
+    """Write and print what has finished, be it all or not."""
+    if runs is None:
+        return
+    missing = sorted(set(wanted) - set(runs.seeds))
+    more = {"missing_seeds": missing} if missing else {}
+    if out is not None:
+        output.save_runs(runs, out, table_format, **more)
+    if json_file is not None:
+        _write_json(json_file, json.dumps(runs.to_dict() | more))
+    if json_file != "-":
+        from lasthop import tables
+
+        _print(tables.runs_table(runs))
+
+
+def _deliver_comparison(comparison: Comparison, json_file: str | None) -> None:
+    if json_file is not None:
+        _write_json(json_file, comparison.to_json())
+    if json_file != "-":
+        from lasthop import tables
+
+        _print(tables.comparison_table(comparison))
+
+
+def _with_whereabouts(error: RunError, out: Path | None) -> RunError:
+    """Say in the message where the finished seeds are."""
+    if out is not None and error.finished is not None:
+        kept = (
+            f" and kept in {out}"
+            if isinstance(error, Interrupted)
+            else f"; the seeds that finished are in {out}"
+        )
+        return type(error)(f"{error}{kept}")
+    return error
+
+
+def _write_json(target: str, text: str) -> None:
+    if target == "-":
+        typer.echo(text)
+    else:
+        output.write_text(target, text + "\n")
+
+
+def _print(content: RenderableType) -> None:
+    from rich.console import Console
+
+    Console().print(content)
+
+
+def _note(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _first_few(seeds: list[int]) -> str:
+    shown = ", ".join(str(seed) for seed in seeds[:10])
+    return shown if len(seeds) <= 10 else f"{shown} and {len(seeds) - 10} more"  # noqa: PLR2004
+
+
+def _refuse_transport(name: str, listed: list[dict[str, object]]) -> list[dict[str, object]]:
+    import difflib
+
+    names = [str(one["name"]) for one in listed]
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "'lasthop transports' lists them"
+    raise ArgumentError(f"unknown transport {name!r}: {hint}")

@@ -1,0 +1,69 @@
+"""Every error a user of lasthop can meet, under one base class.
+
+Raised by the Python API; the command line prints the message alone and never a stack trace. The native
+module's own errors are turned into these by `native_errors`.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from lasthop import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lasthop.results import Runs
+
+
+class LasthopError(Exception):
+    """Base of every error that lasthop raises on purpose; its text says what is wrong and what to do.
+
+    Examples
+    --------
+    >>> import lasthop as lh
+    >>> issubclass(lh.ScenarioError, lh.LasthopError)
+    True
+    """
+
+
+class ScenarioError(LasthopError, ValueError):
+    """A scenario that cannot be run; the text says where, what was found and what was expected."""
+
+
+class ArgumentError(LasthopError, ValueError):
+    """An argument that makes no sense, such as the same seed twice."""
+
+
+class OutputError(LasthopError):
+    """A result that cannot be written, or a saved one that cannot be read."""
+
+
+class RunError(LasthopError, RuntimeError):
+    """A run that ended early, for example because it passed one of its limits.
+
+    Attributes
+    ----------
+    finished : Runs or None
+        What had finished by then; `None` if nothing had.
+    """
+
+    finished: Runs | None = None
+
+
+class Interrupted(RunError):  # noqa: N818 - an interruption is asked for, it is no mistake
+    """Runs stopped by Ctrl-C; `finished` holds the seeds that were complete."""
+
+
+@contextmanager
+def native_errors() -> Iterator[None]:
+    """Turn the native module's errors into the classes above, text unchanged."""
+    try:
+        yield
+    except _native.ScenarioError as error:
+        raise ScenarioError(str(error)) from None
+    except _native.Interrupted as error:
+        raise Interrupted(str(error)) from None
+    except _native.RunError as error:
+        raise RunError(str(error)) from None

@@ -1,0 +1,421 @@
+"""Figures: a run over time (window, queue, throughput, RTT), and a comparison (a bar per transport).
+
+matplotlib draws PNG, SVG and PDF; plotly draws HTML that needs no network. Both show the same `Panel`s,
+worked out here once. Called by `Run.plot`, `Comparison.plot` and `lasthop plot`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lasthop import stats
+from lasthop.errors import ArgumentError
+from lasthop.output import check_file, replacing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import polars as pl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from lasthop.comparison import Comparison, Metric
+    from lasthop.results import Run
+
+STATIC_FORMATS = (".png", ".svg", ".pdf")
+ALL_FORMATS = (*STATIC_FORMATS, ".html")
+
+# Okabe and Ito's palette without its yellow (too pale on white): told apart with every common colour
+# blindness. Line styles differ too, for print in grey.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MATPLOTLIB_DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 2)),
+    (0, (1, 1.2)),
+    (0, (5, 1.5, 1, 1.5)),
+    (0, (9, 2)),
+    (0, (3, 1, 1, 1, 1, 1)),
+)
+PLOTLY_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+GREY = "#9A9A9A"
+
+#: So many flows are drawn in colour ...
+COLOURED_MAX = 6
+#: ... and of more, these many, the others in grey.
+PICKED = 3
+#: So many grey lines at most; beyond, a band that holds eight of ten flows.
+GREY_MAX = 60
+#: Points per line; more would only be a blur.
+POINTS_MAX = 600
+
+
+@dataclass(slots=True)
+class Line:
+    """One line of a panel; grey ones have no name."""
+
+    name: str
+    x: list[float]
+    y: list[float | None]
+    style: int | None
+
+
+@dataclass(slots=True)
+class Panel:
+    """One quantity over time."""
+
+    title: str
+    unit: str
+    lines: list[Line] = field(default_factory=list)
+    band: tuple[list[float], list[float | None], list[float | None]] | None = None
+    #: Constant over each interval rather than changing gradually.
+    steps: bool = False
+
+
+def plot_run(run: Run, *paths: str | Path) -> None:
+    """Draw a run into each path; the ending chooses the format."""
+    _draw(paths, lambda: run_figure(run), lambda: run_page(run))
+
+
+def plot_comparison(comparison: Comparison, *paths: str | Path) -> None:
+    """Draw a comparison into each path; the ending chooses the format."""
+    _draw(paths, lambda: comparison_figure(comparison), lambda: comparison_page(comparison))
+
+
+def check_paths(paths: Sequence[str | Path]) -> list[Path]:
+    """Return the paths; each must end in a format that can be drawn and be writable."""
+    checked = [Path(path) for path in paths]
+    for path in checked:
+        if path.suffix.lower() not in ALL_FORMATS:
+            raise ArgumentError(
+                f"cannot draw '{path}': its name must end in {', '.join(STATIC_FORMATS)} or .html"
+            )
+        check_file(path)
+    return checked
+
+
+def run_panels(run: Run) -> list[Panel]:
+    """Work out what the four panels show."""
+    flows, links = run.series, run.link_series
+    picked = pick_flows(run.flows)
+    interval_s = _interval_s(flows)
+    smooth_s = max(interval_s, run.duration_s / 120)
+    rate_title = "throughput" if smooth_s <= interval_s else f"throughput, mean over {smooth_s:.2g} s"
+    return [
+        _flow_panel("congestion window", "segments", flows, "cwnd_segments", picked, run.duration_s, 1.0),
+        _queue_panel(run, links),
+        _flow_panel(rate_title, "Mbit/s", flows, "throughput_bit_s", picked, smooth_s * POINTS_MAX, 1e-6),
+        _flow_panel("RTT", "ms", flows, "rtt_s", picked, run.duration_s, 1e3),
+    ]
+
+
+def pick_flows(flows: pl.DataFrame) -> list[str]:
+    """Names of the flows to colour: all if few, else those with the most, middle and least goodput."""
+    if flows.height <= COLOURED_MAX:
+        return flows["name"].to_list()
+    ranked = flows.sort("goodput_bit_s", descending=True, nulls_last=True)["name"].to_list()
+    return [ranked[round(index * (len(ranked) - 1) / (PICKED - 1))] for index in range(PICKED)]
+
+
+def run_figure(run: Run) -> Figure:
+    """Draw the four panels with matplotlib."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.6, 9.0), layout="constrained")
+    panels = run_panels(run)
+    all_axes = figure.subplots(len(panels), 1, sharex=True)
+    for panel, axes in zip(panels, all_axes, strict=True):
+        _draw_panel(axes, panel)
+    all_axes[-1].set_xlabel("time (s)")
+    all_axes[-1].set_xlim(0, run.duration_s)
+    figure.suptitle(_run_title(run), fontsize=11)
+    return figure
+
+
+def run_page(run: Run) -> Any:  # noqa: ANN401 - untyped
+    """Draw the four panels with plotly."""
+    from plotly.subplots import make_subplots
+
+    panels = run_panels(run)
+    titles = [f"{panel.title} ({panel.unit})" for panel in panels]
+    page = make_subplots(
+        rows=len(panels), cols=1, shared_xaxes=True, vertical_spacing=0.05, subplot_titles=titles
+    )
+    shown: set[str] = set()
+    for row, panel in enumerate(panels, start=1):
+        _add_panel(page, row, panel, shown)
+    page.update_xaxes(range=[0, run.duration_s])
+    page.update_xaxes(title_text="time (s)", row=len(panels))
+    page.update_layout(title=_run_title(run), template="plotly_white", height=1050, hovermode="x")
+    return page
+
+
+def comparison_figure(comparison: Comparison) -> Figure:
+    """Draw one panel per metric with matplotlib."""
+    from matplotlib.figure import Figure
+
+    from lasthop.comparison import METRICS
+
+    columns = 4
+    rows = -(-len(METRICS) // columns)
+    figure = Figure(figsize=(12, 3.3 * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes, metric in zip(grid, METRICS, strict=False):
+        _draw_bars(axes, comparison, metric)
+    for axes in grid[len(METRICS) :]:
+        axes.set_axis_off()
+    figure.suptitle(_comparison_title(comparison), fontsize=11)
+    return figure
+
+
+def comparison_page(comparison: Comparison) -> Any:  # noqa: ANN401 - untyped
+    """Draw one panel per metric with plotly."""
+    from plotly.graph_objects import Bar
+    from plotly.subplots import make_subplots
+
+    from lasthop.comparison import METRICS
+
+    columns = 4
+    rows = -(-len(METRICS) // columns)
+    titles = [_metric_title(comparison, metric)[0] for metric in METRICS]
+    page = make_subplots(rows=rows, cols=columns, subplot_titles=titles, horizontal_spacing=0.06)
+    for index, metric in enumerate(METRICS):
+        _, factor = _metric_title(comparison, metric)
+        means, errors = _bars(comparison, metric, factor)
+        colours = [COLOURS[place % len(COLOURS)] for place in range(len(means))]
+        bars = Bar(
+            x=comparison.transports,
+            y=means,
+            error_y={"type": "data", "array": errors},
+            marker_color=colours,
+            showlegend=False,
+            name=metric.label,
+        )
+        page.add_trace(bars, row=index // columns + 1, col=index % columns + 1)
+    page.update_layout(title=_comparison_title(comparison), template="plotly_white", height=380 * rows)
+    return page
+
+
+def _draw(paths: Sequence[str | Path], figure: Callable[[], Figure], page: Callable[[], Any]) -> None:
+    drawn: Figure | None = None
+    for path in check_paths(paths):
+        if path.suffix.lower() == ".html":
+            html = page().to_html(include_plotlyjs=True, full_html=True, config={"displaylogo": False})
+            with replacing(path) as temporary:
+                temporary.write_text(html, encoding="utf-8")
+            continue
+        drawn = drawn or figure()
+        with replacing(path) as temporary:
+            _save_figure(drawn, temporary)
+
+
+def _save_figure(figure: Figure, path: Path) -> None:
+    import matplotlib as mpl
+
+    # Without a date and with a fixed salt, the same run gives the same file.
+    dateless: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(
+        path.suffix.lower(), {}
+    )
+    with mpl.rc_context({"svg.hashsalt": "lasthop"}):
+        figure.savefig(path, dpi=150, metadata=dateless)
+
+
+def _flow_panel(
+    title: str, unit: str, series: pl.DataFrame, column: str, picked: list[str], span_s: float, factor: float
+) -> Panel:
+    """Panel of one column of the flow series; `span_s / POINTS_MAX` is the time between its points."""
+    import polars as pl
+
+    panel = Panel(title, unit)
+    thin = _thinned(series.select("time_s", "flow", pl.col(column).alias("value") * factor), "flow", span_s)
+    per_flow = {str(name): table for (name,), table in thin.partition_by("flow", as_dict=True).items()}
+    rest = [name for name in per_flow if name not in picked]
+    if len(rest) > GREY_MAX:
+        others = (
+            thin.filter(~pl.col("flow").is_in(picked))
+            .group_by("time_s")
+            .agg(pl.col("value").quantile(0.1).alias("low"), pl.col("value").quantile(0.9).alias("high"))
+        )
+        others = others.sort("time_s")
+        panel.band = others["time_s"].to_list(), others["low"].to_list(), others["high"].to_list()
+    else:
+        panel.lines += [_line("", per_flow[name], None) for name in rest]
+    panel.lines += [
+        _line(name, per_flow[name], style) for style, name in enumerate(picked) if name in per_flow
+    ]
+    return panel
+
+
+def _queue_panel(run: Run, series: pl.DataFrame) -> Panel:
+    """Panel of the links that queue most (at most three), so that the bottleneck is always among them."""
+    import polars as pl
+
+    panel = Panel("queue", "packets", steps=True)
+    fullest = run.links.sort("avg_queue_packets", descending=True, nulls_last=True)["name"].to_list()[:PICKED]
+    named = series.select("time_s", "link", pl.col("queue_packets").cast(pl.Float64).alias("value"))
+    thin = _thinned(named.filter(pl.col("link").is_in(fullest)), "link", run.duration_s)
+    for style, name in enumerate(fullest):
+        panel.lines.append(_line(name, thin.filter(pl.col("link") == name), style))
+    return panel
+
+
+def _thinned(series: pl.DataFrame, key: str, span_s: float) -> pl.DataFrame:
+    """Mean per bin of `span_s / POINTS_MAX`, in order of time."""
+    import polars as pl
+
+    bin_s = span_s / POINTS_MAX
+    # An interval's row carries the time of its end; half a step back is safely inside its bin.
+    return (
+        series.with_columns((((pl.col("time_s") / bin_s) - 1e-6).floor() + 1) * bin_s)
+        .group_by("time_s", key)
+        .agg(pl.col("value").mean())
+        .sort("time_s")
+    )
+
+
+def _line(name: str, table: pl.DataFrame, style: int | None) -> Line:
+    return Line(name, table["time_s"].to_list(), table["value"].to_list(), style)
+
+
+def _interval_s(series: pl.DataFrame) -> float:
+    times = series["time_s"].unique().sort()
+    return float(times[1] - times[0]) if len(times) > 1 else 1.0
+
+
+def _draw_panel(axes: Axes, panel: Panel) -> None:
+    if panel.band is not None:
+        x, low, high = panel.band
+        axes.fill_between(x, _gaps(low), _gaps(high), color=GREY, alpha=0.35, lw=0, label="8 of 10 others")
+    grey = True
+    for line in panel.lines:
+        if line.style is None:
+            axes.plot(line.x, _gaps(line.y), color=GREY, lw=0.5, alpha=0.5, label="others" if grey else None)
+            grey = False
+            continue
+        axes.plot(
+            line.x,
+            _gaps(line.y),
+            color=COLOURS[line.style % len(COLOURS)],
+            linestyle=MATPLOTLIB_DASHES[line.style % len(MATPLOTLIB_DASHES)],
+            lw=1.2,
+            drawstyle="steps-pre" if panel.steps else "default",
+            label=line.name,
+        )
+    axes.set_ylabel(f"{panel.title.split(',')[0]} ({panel.unit})")
+    if "," in panel.title:
+        axes.set_title(panel.title, fontsize=9, loc="left")
+    axes.set_ylim(bottom=0)
+    axes.grid(visible=True, color="#E6E6E6", lw=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
+
+
+def _add_panel(page: Any, row: int, panel: Panel, shown: set[str]) -> None:  # noqa: ANN401 - untyped
+    from plotly.graph_objects import Scatter
+
+    if panel.band is not None:
+        x, low, high = panel.band
+        edge = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "legendgroup": "others"}
+        page.add_trace(Scatter(x=x, y=low, showlegend=False, **edge), row=row, col=1)
+        page.add_trace(
+            Scatter(
+                x=x,
+                y=high,
+                fill="tonexty",
+                fillcolor="rgba(154,154,154,0.35)",
+                name="8 of 10 others",
+                showlegend="others" not in shown,
+                **edge,
+            ),
+            row=row,
+            col=1,
+        )
+        shown.add("others")
+    for line in panel.lines:
+        name = line.name or "others"
+        look = (
+            {"color": GREY, "width": 0.6}
+            if line.style is None
+            else {
+                "color": COLOURS[line.style % len(COLOURS)],
+                "dash": PLOTLY_DASHES[line.style % len(PLOTLY_DASHES)],
+                "width": 1.6,
+            }
+        )
+        trace = Scatter(
+            x=line.x,
+            y=line.y,
+            mode="lines",
+            line=look | ({"shape": "vh"} if panel.steps else {}),
+            opacity=0.5 if line.style is None else 1.0,
+            name=name,
+            legendgroup=name,
+            showlegend=name not in shown,
+            hoverinfo="skip" if line.style is None else None,
+        )
+        page.add_trace(trace, row=row, col=1)
+        shown.add(name)
+
+
+def _draw_bars(axes: Axes, comparison: Comparison, metric: Metric) -> None:
+    title, factor = _metric_title(comparison, metric)
+    means, errors = _bars(comparison, metric, factor)
+    colours = [COLOURS[index % len(COLOURS)] for index in range(len(means))]
+    axes.bar(comparison.transports, means, yerr=errors, color=colours, capsize=4, width=0.7)
+    axes.set_title(title, fontsize=9, loc="left")
+    axes.set_ylim(bottom=0)
+    axes.tick_params(labelsize=8)
+    if len(means) > 4:  # noqa: PLR2004 - more labels than fit side by side
+        axes.tick_params(axis="x", rotation=30)
+    axes.grid(visible=True, axis="y", color="#E6E6E6", lw=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.text(
+        1.0,
+        1.0,
+        "higher is better" if metric.higher_is_better else "lower is better",
+        transform=axes.transAxes,
+        ha="right",
+        va="top",
+        fontsize=7,
+        color="#666666",
+    )
+
+
+def _bars(comparison: Comparison, metric: Metric, factor: float) -> tuple[list[float], list[float]]:
+    """Return the height and the half interval of each transport's bar."""
+    estimates = [
+        stats.estimate(comparison.values(transport, metric.key)) for transport in comparison.transports
+    ]
+    means = [0.0 if one is None else one.mean / factor for one in estimates]
+    errors = [0.0 if one is None else (one.half_width or 0.0) / factor for one in estimates]
+    return means, errors
+
+
+def _metric_title(comparison: Comparison, metric: Metric) -> tuple[str, float]:
+    from lasthop.tables import prefix_for
+
+    values = [stats.mean(comparison.values(transport, metric.key)) for transport in comparison.transports]
+    factor, unit = prefix_for(
+        max((abs(value) for value in values if value is not None), default=0.0), metric.unit
+    )
+    unit = metric.unit if metric.unit == "packets" and metric.label != "retransmitted" else unit
+    return f"{metric.label} ({unit})" if unit and unit != metric.label else metric.label, factor
+
+
+def _comparison_title(comparison: Comparison) -> str:
+    seeds = len(comparison.seeds)
+    count = f"mean over {seeds} seeds with 95 % interval" if seeds > 1 else "one seed"
+    return f"{comparison.scenario.get('name', 'scenario')}: {count}"
+
+
+def _run_title(run: Run) -> str:
+    goodput = run.totals["goodput_bit_s"]
+    total = "" if goodput is None else f", goodput of all flows {goodput / 1e6:.3g} Mbit/s"
+    return f"{run.scenario.get('name', 'scenario')}, seed {run.seed}{total}"
+
+
+def _gaps(values: Sequence[float | None]) -> list[float]:
+    """Missing values become gaps in the line."""
+    return [float("nan") if value is None else value for value in values]

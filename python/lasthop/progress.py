@@ -1,0 +1,89 @@
+"""Progress of a batch of runs on stderr: simulated time, speed, time left. Used by the command line only."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rich.live import Live
+
+    from lasthop.runner import Snapshot
+
+#: Shorter batches show nothing.
+QUIET_S = 1.0
+BAR_WIDTH = 20
+
+
+@contextmanager
+def shown_progress(what: str) -> Iterator[Callable[[Snapshot], None] | None]:
+    """Give an observer that draws a progress line after a second; `None` if stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    display = _Display(what)
+    try:
+        yield display.update
+    finally:
+        display.close()
+
+
+class _Display:
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._live: Live | None = None
+
+    def update(self, snapshot: Snapshot) -> None:
+        if snapshot.elapsed_s < QUIET_S:
+            return
+        # rich is imported here so that short runs do without it.
+        from rich.columns import Columns
+        from rich.console import Console
+        from rich.live import Live
+        from rich.progress_bar import ProgressBar
+        from rich.text import Text
+
+        if self._live is None:
+            self._live = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
+            self._live.start()
+        bar = ProgressBar(snapshot.simulated_total_s, snapshot.simulated_s, width=BAR_WIDTH)
+        line = Text(progress_line(self._what, snapshot), no_wrap=True, overflow="ellipsis")
+        wide_enough = self._live.console.width > BAR_WIDTH + 1 + line.cell_len
+        self._live.update(Columns([bar, line]) if wide_enough else line, refresh=True)
+
+    def close(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+
+def progress_line(what: str, snapshot: Snapshot) -> str:
+    """Return the line.
+
+    Examples
+    --------
+    >>> from lasthop.runner import Snapshot
+    >>> progress_line("seeds", Snapshot(3, 10, 204.0, 600.0, 9_000_000, 2.0))
+    '3/10 seeds   34 %   204/600 s simulated   102x real time   4.50 M packet-hops/s   0:04 left'
+    """
+    share = snapshot.simulated_s / snapshot.simulated_total_s if snapshot.simulated_total_s else 0.0
+    return "   ".join(
+        (
+            f"{snapshot.runs_finished}/{snapshot.runs_total} {what}",
+            f"{share:.0%}".replace("%", " %"),
+            f"{snapshot.simulated_s:,.0f}/{snapshot.simulated_total_s:,.0f} s simulated",
+            f"{snapshot.realtime_ratio:,.3g}x real time",
+            f"{snapshot.packet_hops_per_s / 1e6:,.2f} M packet-hops/s",
+            f"{_clock(snapshot.remaining_s)} left",
+        )
+    )
+
+
+def _clock(seconds: float | None) -> str:
+    if seconds is None:
+        return "?"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,190 @@
+"""Runs many (plan, seed) pairs on a pool of threads, watches them, and stops them in good order.
+
+The native module releases the GIL, so threads use all cores. Called by `lasthop.api`; knows nothing of
+terminals: whoever wants to show progress passes an observer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lasthop import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+POLL_INTERVAL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run to make."""
+
+    plan: _native.Plan
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """How far a batch is."""
+
+    runs_finished: int
+    runs_total: int
+    simulated_s: float
+    simulated_total_s: float
+    packet_hops: int
+    elapsed_s: float
+
+    @property
+    def realtime_ratio(self) -> float:
+        """Simulated seconds per second on the wall, all runs together."""
+        return self.simulated_s / self.elapsed_s if self.elapsed_s > 0 else 0.0
+
+    @property
+    def packet_hops_per_s(self) -> float:
+        """Packet-hops per second on the wall."""
+        return self.packet_hops / self.elapsed_s if self.elapsed_s > 0 else 0.0
+
+    @property
+    def remaining_s(self) -> float | None:
+        """Wall-clock time left if the rest goes on at this pace; `None` before anything moved."""
+        if self.simulated_s <= 0:
+            return None
+        return max(0.0, self.simulated_total_s - self.simulated_s) / self.realtime_ratio
+
+
+@dataclass(slots=True)
+class Finished:
+    """A finished run: its record, and the native result if it carries series or a trace."""
+
+    record: dict[str, Any]
+    native: _native.RunResult | None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a batch; `results` has one place per job, `None` where a job did not finish."""
+
+    results: list[Finished | None]
+    interrupted: bool = False
+    failure: str | None = None
+
+
+@dataclass(slots=True)
+class _Batch:
+    jobs: Sequence[Job]
+    keep_native: bool
+    series: bool
+    trace: bool
+    results: list[Finished | None]
+    failure: str | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    running: dict[int, _native.Progress] = field(default_factory=dict)
+    next_job: int = 0
+    runs_finished: int = 0
+    simulated_finished_s: float = 0.0
+    packet_hops_finished: int = 0
+
+    def take(self) -> tuple[int, _native.Progress] | None:
+        with self.lock:
+            if self.stop.is_set() or self.next_job >= len(self.jobs):
+                return None
+            index = self.next_job
+            self.next_job += 1
+            self.running[index] = _native.Progress()
+            return index, self.running[index]
+
+    def work(self) -> None:
+        """Body of each thread: take jobs until none is left or the batch is stopped."""
+        while (taken := self.take()) is not None:
+            index, progress = taken
+            job = self.jobs[index]
+            try:
+                result = _native.run(
+                    job.plan, job.seed, series=self.series, trace=self.trace, progress=progress
+                )
+                record = json.loads(result.to_json())
+            except _native.Interrupted:
+                return
+            except _native.RunError as error:
+                self.fail(f"seed {job.seed}: {error}")
+                return
+            finally:
+                with self.lock:
+                    del self.running[index]
+            with self.lock:
+                self.results[index] = Finished(record, result if self.keep_native else None)
+                self.runs_finished += 1
+                self.simulated_finished_s += job.plan.duration_s
+                self.packet_hops_finished += record["packet_hops"]
+
+    def fail(self, message: str) -> None:
+        with self.lock:
+            self.failure = self.failure or message
+        self.cancel()
+
+    def cancel(self) -> None:
+        with self.lock:
+            self.stop.set()
+            for progress in self.running.values():
+                progress.cancel()
+
+    def snapshot(self, simulated_total_s: float, elapsed_s: float) -> Snapshot:
+        with self.lock:
+            running = list(self.running.values())
+            return Snapshot(
+                runs_finished=self.runs_finished,
+                runs_total=len(self.jobs),
+                simulated_s=self.simulated_finished_s + sum(one.simulated_s for one in running),
+                simulated_total_s=simulated_total_s,
+                packet_hops=self.packet_hops_finished + sum(one.packet_hops for one in running),
+                elapsed_s=elapsed_s,
+            )
+
+
+def available_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    *,
+    series: bool = False,
+    trace: bool = False,
+    workers: int | None = None,
+    observer: Callable[[Snapshot], None] | None = None,
+) -> Outcome:
+    """Run every job; after Ctrl-C or the first failure, stop what runs and keep what is finished."""
+    batch = _Batch(jobs, series or trace, series, trace, [None] * len(jobs))
+    threads = max(1, min(workers or available_cores(), len(jobs)))
+    simulated_total_s = sum(job.plan.duration_s for job in jobs)
+    started = time.monotonic()
+    interrupted = False
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="lasthop")
+    try:
+        # The main thread never enters the native module: only so does Ctrl-C reach it at once.
+        pending = {pool.submit(batch.work) for _ in range(threads)}
+        while pending:
+            done, pending = wait(pending, timeout=POLL_INTERVAL_S)
+            for future in done:
+                future.result()
+            if observer is not None:
+                observer(batch.snapshot(simulated_total_s, time.monotonic() - started))
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        batch.cancel()
+        pool.shutdown(wait=True, cancel_futures=True)
+    # All were done when the interruption came: then there is nothing to report.
+    interrupted = interrupted and batch.runs_finished < len(jobs)
+    return Outcome(batch.results, interrupted, batch.failure)
