@@ -46,18 +46,17 @@ demo: build ## Race five TCP senders over a lossy last hop: a table, a plot and 
 	@echo
 	@echo "The plot is in out/demo/compare.png. What to try next:"
 	@echo "  .venv/bin/lasthop run scenarios/lossy-last-hop.toml --seeds 1-4 --set flows.0.transport=vegas"
-	@echo "  .venv/bin/lasthop run scenarios/lossy-last-hop.toml --series --out out/one"
-	@echo "  .venv/bin/lasthop plot out/one"
+	@echo "  .venv/bin/lasthop plot scenarios/lossy-last-hop.toml --out out/over-time.html"
 	@echo "  .venv/bin/lasthop transports"
 	@echo "docs/tutorial/first-run.md goes on from here."
 
 test: test-rust test-properties test-python test-scenarios test-differential ## Run every test
 
-test-rust: $(ENVIRONMENT) ## Unit, vector and documentation tests of the engine
+test-rust: ## Unit, vector and documentation tests of the engine
 	cargo test --locked $(CORE)
 
-test-properties: $(ENVIRONMENT) ## Random scenarios and inputs, optimised, with every assertion on
-	cargo test --locked --profile checked $(CORE) --tests properties
+test-properties: ## Random scenarios and inputs, optimised, with every assertion on
+	cargo test --locked --profile checked $(CORE) --test properties
 
 test-python: build ## Tests of the front, with the examples in its docstrings
 	$(BIN)/python -m pytest python tests/python
@@ -67,8 +66,8 @@ test-scenarios: build ## Run every ready scenario once
 	    echo "$$scenario"; $(BIN)/lasthop run "$$scenario" --json out/scenarios.json >/dev/null || exit 1; done
 
 test-differential: build ## Compare with ns-2, packet for packet; needs the command ns (Debian package ns2)
-	@if command -v ns >/dev/null; then $(BIN)/python -m pytest tests/differential; \
-	else echo "SKIPPED: the differential tests need ns-2, which is not installed (Debian package ns2)"; fi
+	@command -v ns >/dev/null || echo "ns-2 is not installed (Debian package ns2): the differential tests will be skipped"
+	$(BIN)/python -m pytest -rs tests/differential
 
 lint: build ## Formatting, clippy, ruff and mypy; every warning is an error
 	cargo fmt --all --check
@@ -76,6 +75,9 @@ lint: build ## Formatting, clippy, ruff and mypy; every warning is an error
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict python/lasthop
+
+validate: build ## Compare with ns-2 statistically over the whole grid; writes docs/reference/validation-ns2.md
+	$(BIN)/python -m validation.statistics --full
 
 format: $(ENVIRONMENT) ## Format Rust and Python, and apply the safe fixes
 	cargo fmt --all
