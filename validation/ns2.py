@@ -1,23 +1,21 @@
 """Runs a lasthop scenario in ns-2.35: writes the Tcl script, starts `ns`, reads its output into frames.
 
 `trace_packets` records every packet and window change at full precision (slow, for deterministic cases);
-`count_totals` reads counters at the end (fast, for random runs). Called by the
-differential tests, `validation.statistics` and `bench/run.py`.
+`count_totals` reads counters at the end (fast, for random runs). Called by the differential
+tests, `validation.statistics` and `bench/run.py`.
 """
 
 from __future__ import annotations
 
-import contextlib
-import resource
 import shutil
 import subprocess
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
+from validation import process
 from validation.network import Direction, Flow, Network, Scenario, UnsupportedError, read
 
 _AGENTS = {
@@ -95,15 +93,6 @@ class Totals:
     links: pl.DataFrame
 
 
-@dataclass(frozen=True)
-class Resources:
-    """What a run cost, as the operating system saw it."""
-
-    wall_s: float
-    cpu_s: float
-    max_rss_kib: int
-
-
 def version() -> str:
     """Version of the installed ns-2; its Debian package tells it, `ns` itself only in a script."""
     if shutil.which("ns") is None:
@@ -131,7 +120,7 @@ def count_totals(scenario: Scenario, substream: int) -> Totals:
     return _read_totals(network, run(totals_script(network, substream))[0])
 
 
-def run(script: str, timeout_s: float = 600.0) -> tuple[list[str], Resources]:
+def run(script: str, timeout_s: float = 600.0) -> tuple[list[str], process.Resources]:
     """Start `ns` on `script`; returns the lines of its output and what it cost."""
     binary = shutil.which("ns")
     if binary is None:
@@ -139,42 +128,15 @@ def run(script: str, timeout_s: float = 600.0) -> tuple[list[str], Resources]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "scenario.tcl")
         path.write_text(script)
-        output = Path(folder, "output")
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        started = time.perf_counter()
-        with output.open("w") as stream:
-            process = subprocess.Popen(
-                [binary, str(path)], stdout=stream, stderr=subprocess.STDOUT, cwd=folder
-            )
-            rss = peak_rss_kib(process, timeout_s)
-        wall = time.perf_counter() - started
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        lines = output.read_text().splitlines()
-    if process.returncode != 0 or not lines or lines[-1] != "end":
+        try:
+            output, resources = process.run([binary, str(path)], timeout_s)
+        except process.ProcessError as error:
+            raise FailedError(str(error)) from error
+    lines = output.splitlines()
+    # `ns` ends with status 0 after most errors; the scripts here print this line when they reach their end.
+    if not lines or lines[-1] != "end":
         raise FailedError("ns-2 failed:\n" + "\n".join(lines[-20:]))
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return lines[:-1], Resources(wall, cpu, rss)
-
-
-def peak_rss_kib(process: subprocess.Popen[bytes], timeout_s: float) -> int:
-    """Wait for `process` and return its peak resident memory.
-
-    It is read while the process runs: what `wait4` reports also covers the program that started it.
-    """
-    status = Path(f"/proc/{process.pid}/status")
-    deadline = time.monotonic() + timeout_s
-    peak = 0
-    while process.poll() is None:
-        with contextlib.suppress(OSError):
-            for line in status.read_text().splitlines():
-                if line.startswith("VmHWM:"):
-                    peak = int(line.split()[1])
-        if time.monotonic() > deadline:
-            process.kill()
-            process.wait()
-            raise FailedError(f"{process.args!r} took longer than {timeout_s} s")
-        time.sleep(0.005)
-    return peak
+    return lines[:-1], resources
 
 
 # ----------------------------------------------------------------------------------------------------

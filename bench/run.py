@@ -1,0 +1,253 @@
+"""Times the same scenarios in lasthop and in other simulators, alternating: `make bench`.
+
+A packet-hop is one packet transmitted over one link. Every figure is CPU time per packet-hop, as the system
+counts it for the whole process, and for the event loop alone (without start-up and building the
+topology). A full run writes `bench/RESULTS.md`; `--case` and `--runs` give a quick look and write nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from validation import ns2, process  # noqa: E402, the tree's own packages are found from its root
+from validation.network import Network, read  # noqa: E402
+
+SCENARIOS = ROOT / "bench" / "scenarios"
+RESULTS = ROOT / "bench" / "RESULTS.md"
+RUNS = 5
+
+#: With more nodes than this, computing ns-2's routes takes longer than the simulation.
+ROUTES_BY_HAND = 500
+
+#: Case -> nanoseconds per packet-hop that lasthop aims at.
+TARGETS = {"a": 30.0, "b": 30.0, "c": 15.0, "d": 40.0}
+
+INTRODUCTION = """# Benchmarks
+
+Written by `{command}`; do not edit.
+
+The scenarios are in `bench/scenarios`. Runs of the simulators alternate; figures are medians of {runs}
+runs. A packet-hop is one packet transmitted over one link. Times are CPU time of the whole process per
+packet-hop, in brackets that of the event loop alone, without start-up and building the topology. ns-2
+runs in its fast setting: three packet headers, no traces, and in case (d) routes written by hand,
+because computing them would take longer than the simulation.
+
+- {machine}
+- {date}
+- lasthop {version}
+- {rivals}
+"""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One run of one simulator on one case."""
+
+    packet_hops: int
+    cpu_s: float
+    loop_s: float
+    setup_s: float
+    max_rss_kib: int
+
+    @property
+    def ns_per_hop(self) -> float:
+        """CPU time of the process for each packet-hop."""
+        return 1e9 * self.cpu_s / self.packet_hops
+
+    @property
+    def loop_ns_per_hop(self) -> float:
+        """CPU time of the event loop for each packet-hop."""
+        return 1e9 * self.loop_s / self.packet_hops
+
+
+@dataclass(frozen=True)
+class Row:
+    """Medians of one case."""
+
+    case: str
+    name: str
+    ours: Timing
+    theirs: Timing | None
+
+
+def say(text: str) -> None:
+    """Progress, apart from the results."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def build_lasthop() -> Path:
+    """Build the benchmark's program and return its path."""
+    command = ["cargo", "build", "--release", "--locked", "--bin", "lasthop-bench", "--message-format=json"]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit("bench: cargo could not build lasthop-bench")
+    messages = [json.loads(line) for line in done.stdout.splitlines()]
+    return next(Path(message["executable"]) for message in messages if message.get("executable"))
+
+
+def time_lasthop(program: Path, scenario: Path, seed: int) -> Timing:
+    """Run lasthop once; its program reports what it did as JSON."""
+    output, cost = process.run([str(program), str(scenario), "--seed", str(seed)])
+    answer = json.loads(output)
+    # Start-up and building are subtracted on both sides in the same way.
+    loop = cost.cpu_s - answer["setup_s"]
+    return Timing(answer["packet_hops"], cost.cpu_s, loop, answer["setup_s"], cost.max_rss_kib)
+
+
+@dataclass(frozen=True)
+class Ns2:
+    """ns-2 on one case, with what is measured apart: packet-hops (counting costs time) and set-up."""
+
+    script: str
+    packet_hops: int
+    setup_s: float
+
+    @classmethod
+    def prepare(cls, network: Network) -> Ns2:
+        """Count the packet-hops and time a run of no length."""
+        routes = len(network.nodes) > ROUTES_BY_HAND
+        lines, _ = ns2.run(ns2.fast_script(network, hops=True, routes=routes))
+        hops = sum(int(line.split()[3]) for line in lines if line.startswith("l "))
+        _, empty = ns2.run(ns2.fast_script(replace(network, duration_s=0.0), hops=False, routes=routes))
+        return cls(ns2.fast_script(network, hops=False, routes=routes), hops, empty.cpu_s)
+
+    def time(self) -> Timing:
+        """Run once."""
+        _, cost = ns2.run(self.script)
+        return Timing(self.packet_hops, cost.cpu_s, cost.cpu_s - self.setup_s, self.setup_s, cost.max_rss_kib)
+
+
+def median(timings: list[Timing]) -> Timing:
+    """Median of each figure."""
+    return Timing(
+        packet_hops=int(statistics.median(timing.packet_hops for timing in timings)),
+        cpu_s=statistics.median(timing.cpu_s for timing in timings),
+        loop_s=statistics.median(timing.loop_s for timing in timings),
+        setup_s=statistics.median(timing.setup_s for timing in timings),
+        max_rss_kib=int(statistics.median(timing.max_rss_kib for timing in timings)),
+    )
+
+
+def run_case(program: Path, scenario: Path, runs: int) -> Row:
+    """Alternate the simulators on one case, so that a busy moment of the machine hits both."""
+    structure = tomllib.loads(scenario.read_text(encoding="utf-8"))
+    say(f"{structure['name']}")
+    rival = None
+    if shutil.which("ns") is not None:
+        say("  ns-2: counting packet-hops")
+        rival = Ns2.prepare(read(structure))
+    ours: list[Timing] = []
+    theirs: list[Timing] = []
+    for number in range(1, runs + 1):
+        ours.append(time_lasthop(program, scenario, number))
+        line = f"  run {number}/{runs}: lasthop {ours[-1].ns_per_hop:.1f} ns per packet-hop"
+        if rival is not None:
+            theirs.append(rival.time())
+            line += f", ns-2 {theirs[-1].ns_per_hop:.1f}"
+        say(line)
+    return Row(scenario.name[0], structure["name"], median(ours), median(theirs) if theirs else None)
+
+
+def table(rows: list[Row]) -> str:
+    """The results as Markdown."""
+    lines = [
+        "| case | packet-hops: lasthop, ns-2 | lasthop (ns) | aim | ns-2 (ns) | ratio | memory | set-up |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for row in rows:
+        ours, theirs = row.ours, row.theirs
+        cells = [
+            row.name,
+            f"{ours.packet_hops:,}, {theirs.packet_hops:,}" if theirs else f"{ours.packet_hops:,}",
+            f"{ours.ns_per_hop:.1f} ({ours.loop_ns_per_hop:.1f})",
+            f"{TARGETS[row.case]:.0f}",
+            f"{theirs.ns_per_hop:.0f} ({theirs.loop_ns_per_hop:.0f})" if theirs else "-",
+            f"{theirs.ns_per_hop / ours.ns_per_hop:.1f}" if theirs else "-",
+            f"{ours.max_rss_kib / 1024:.1f} MiB"
+            + (f", {theirs.max_rss_kib / 1024:.1f} MiB" if theirs else ""),
+            f"{1e3 * ours.setup_s:.1f} ms" + (f", {1e3 * theirs.setup_s:.0f} ms" if theirs else ""),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def machine() -> str:
+    """Processor, cores and system."""
+    model = platform.processor() or platform.machine()
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    return f"{model}, {os.cpu_count()} cores, {platform.system()} {platform.release()}"
+
+
+def ns3_version() -> str:
+    """Version of the installed ns-3 library, from pkg-config."""
+    if shutil.which("pkg-config") is None:
+        return "not installed"
+    query = ["pkg-config", "--modversion", "libns3-core"]
+    done = subprocess.run(query, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else "not installed"
+
+
+def lasthop_version() -> str:
+    """Version in the workspace's manifest, and the commit."""
+    manifest = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
+    version = str(manifest["workspace"]["package"]["version"])
+    git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(git, capture_output=True, text=True, check=False)
+    return f"{version}, commit {done.stdout.strip()}" if done.returncode == 0 else version
+
+
+def main() -> int:
+    """Run the chosen cases and print the table; a full run also writes it down."""
+    parser = argparse.ArgumentParser(
+        prog="bench/run.py", description="Time lasthop against other simulators."
+    )
+    parser.add_argument("--case", default="abcd", help="letters of the cases to run (default: abcd)")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"runs of each simulator (default: {RUNS})")
+    arguments = parser.parse_args()
+    scenarios = [path for path in sorted(SCENARIOS.glob("*.toml")) if path.name[0] in arguments.case]
+    if not scenarios or arguments.runs < 1:
+        parser.error("nothing to run")
+    rivals = f"{ns2.version()}; ns-3: {ns3_version()}"
+    say(f"{machine()}; {rivals}")
+    program = build_lasthop()
+    try:
+        rows = [run_case(program, scenario, arguments.runs) for scenario in scenarios]
+    except (process.ProcessError, ns2.FailedError) as error:
+        say(f"bench: {error}")
+        return 2
+    print(table(rows))
+    if len(scenarios) == len(TARGETS) and arguments.runs >= RUNS:
+        introduction = INTRODUCTION.format(
+            command="make bench",
+            runs=arguments.runs,
+            machine=machine(),
+            date=dt.datetime.now(tz=dt.UTC).date().isoformat(),
+            version=lasthop_version(),
+            rivals=rivals,
+        )
+        RESULTS.write_text(introduction + "\n" + table(rows), encoding="utf-8")
+        say(f"wrote {RESULTS.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
