@@ -141,7 +141,10 @@ mod tests {
 
     /// One unit in the last place: the spec cut some of its digits instead of rounding them.
     fn close(value: f64, expected: f64, digits: i32) {
-        assert!((value - expected).abs() <= 10f64.powi(-digits), "{value} is not {expected} to {digits} digits");
+        assert!(
+            (value - expected).abs() <= 10f64.powi(-digits),
+            "{value} is not {expected} to {digits} digits"
+        );
     }
 
     /// TV-11.1: `W_max` = 100, W = 70.

@@ -50,6 +50,8 @@ impl Window {
 pub struct AckSample {
     /// Arrival of the ACK.
     pub now: Time,
+    /// Time since the first segment of the connection was sent.
+    pub elapsed: Span,
     /// Time from the transmission of the newest acknowledged segment to this ACK, if that segment was sent just once
     /// (Karn's rule).
     pub rtt: Option<Span>,

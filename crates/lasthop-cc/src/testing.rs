@@ -8,6 +8,7 @@ use crate::{AckSample, LossSample};
 pub(crate) fn ack(acked: u32) -> AckSample {
     AckSample {
         now: Time::ZERO,
+        elapsed: Span::ZERO,
         rtt: None,
         srtt: Span::ZERO,
         acked,

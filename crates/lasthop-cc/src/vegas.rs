@@ -10,7 +10,7 @@
 //! *Kernel counterpart:* `tcp_vegas` (doubles in every round of slow start, leaves losses to the stack).
 //! *References:* transport spec 3.1.
 
-use lasthop_core::time::{Span, Time};
+use lasthop_core::time::Span;
 
 use crate::params::params;
 use crate::{AckSample, CongestionControl, LossSample, Reduction, Window};
@@ -38,9 +38,9 @@ pub struct Vegas {
     /// Sum and number of the RTT samples of this round.
     rtt_sum: f64,
     rtt_count: u32,
-    /// The round ends when `round_end` is acknowledged; `round_start` is when it began.
+    /// The round ends when a byte beyond `round_end` is acknowledged; it began `round_start` after the connection.
     round_end: u64,
-    round_start: Time,
+    round_start: Span,
     /// Added to cwnd by each new ACK of this round.
     increment: f64,
     /// Slow start grows in every other round.
@@ -55,7 +55,7 @@ impl Vegas {
             rtt_sum: 0.0,
             rtt_count: 0,
             round_end: 0,
-            round_start: Time::ZERO,
+            round_start: Span::ZERO,
             increment: 0.0,
             growth_round: true,
         }
@@ -97,21 +97,25 @@ impl Vegas {
 
 impl CongestionControl for Vegas {
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
-        if ack.una > self.round_end || self.round_end == 0 {
+        if self.base_rtt.is_infinite() {
+            // The handshake gives the first estimate.
+            self.base_rtt = ack.elapsed.seconds();
+        }
+        if ack.una > self.round_end {
             let rtt = if self.rtt_count > 0 {
                 self.rtt_sum / f64::from(self.rtt_count)
             } else {
-                ack.now.since(self.round_start).seconds()
+                (ack.elapsed - self.round_start).seconds()
             };
             self.rtt_sum = 0.0;
             self.rtt_count = 0;
             // A retransmission may have moved `next` back below the mark.
             let sent = (ack.next.saturating_sub(self.round_end)).div_ceil(u64::from(ack.mss)) as f64;
-            if rtt > 0.0 && self.base_rtt.is_finite() {
+            if rtt > 0.0 {
                 self.end_round(ack, window, rtt, sent);
             }
             self.round_end = ack.next;
-            self.round_start = ack.now;
+            self.round_start = ack.elapsed;
         }
         if self.increment == 1.0 && !window.in_slow_start() {
             self.increment = 0.0;
@@ -142,5 +146,87 @@ impl CongestionControl for Vegas {
 
     fn on_timeout(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
         Reduction { ssthresh: loss.flight / 2.0, cwnd: 2.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ack, loss};
+
+    /// TV-3.1: base 100 ms, W = F = sent = 20; the window after the round's decision and one further RTT of ACKs.
+    fn decision(rtt_ms: u64, round_diff: bool) -> (f64, f64) {
+        let mut vegas = Vegas::new(&Params { round_diff, ..Params::default() });
+        vegas.base_rtt = 0.1;
+        vegas.round_end = 1;
+        let mut window = Window { cwnd: 20.0, ssthresh: 2.0 };
+        let sample = AckSample { flight: 20, una: 2, next: 20_001, ..ack(1) };
+        vegas.rtt_sum = rtt_ms as f64 / 1000.0;
+        vegas.rtt_count = 1;
+        vegas.on_ack(&AckSample { may_grow: false, ..sample }, &mut window);
+        (window.cwnd, vegas.increment)
+    }
+
+    #[test]
+    fn once_per_round_decisions() {
+        let grow = (20.0, 1.0 / 20.0);
+        let hold = (20.0, 0.0);
+        let shrink = (19.0, 0.0);
+        for (rtt, real, rounded) in [
+            (102, grow, grow),
+            (104, grow, hold),
+            (110, hold, hold),
+            (118, shrink, hold),
+            (125, shrink, shrink),
+        ] {
+            assert_eq!(decision(rtt, false), real, "real-valued difference at {rtt} ms");
+            assert_eq!(decision(rtt, true), rounded, "rounded difference at {rtt} ms");
+        }
+    }
+
+    /// TV-3.0: without queueing the window doubles in every second round.
+    #[test]
+    fn slow_start_doubles_every_other_round() {
+        let mut vegas = Vegas::new(&Params::default());
+        let mut window = Window { cwnd: 2.0, ssthresh: f64::INFINITY };
+        let mss = 1000;
+        let (mut una, mut next) = (1, 2_001);
+        vegas.base_rtt = 0.1;
+        vegas.round_end = 1;
+        // The handshake was a round without growth.
+        vegas.growth_round = false;
+        let mut ends = vec![window.cwnd];
+        for round in 1..6u64 {
+            let mut due = (next - una) / mss;
+            while due > 0 {
+                una += mss;
+                due -= 1;
+                let flight = ((next - una) / mss + 1) as u32;
+                let sample = AckSample {
+                    una,
+                    next,
+                    flight,
+                    elapsed: Span::from_millis(100 * round),
+                    rtt: Some(Span::from_millis(100)),
+                    ..ack(1)
+                };
+                vegas.on_ack(&sample, &mut window);
+                while (next - una) / mss < window.cwnd as u64 {
+                    next += mss;
+                }
+            }
+            ends.push(window.cwnd);
+        }
+        assert_eq!(ends, [2.0, 4.0, 4.0, 8.0, 8.0, 16.0]);
+    }
+
+    /// TV-3.2: a quarter less at a first loss, half at a second.
+    #[test]
+    fn cuts_less_than_reno() {
+        let mut vegas = Vegas::new(&Params::default());
+        let window = Window { cwnd: 20.0, ssthresh: 2.0 };
+        assert_eq!(vegas.on_loss(&loss(20.0), &window).cwnd, 15.0);
+        assert_eq!(vegas.on_loss(&LossSample { retransmitted: true, ..loss(20.0) }, &window).cwnd, 10.0);
+        assert_eq!(vegas.on_loss(&loss(3.0), &window).cwnd, 2.0);
     }
 }

@@ -70,9 +70,9 @@ pub struct Packet {
     pub stamp: Time,
     /// Data: when the range was first sent. ACKs: the echoed timestamp.
     pub echo: Time,
-    /// Index of the flow.
-    pub flow: u32,
-    /// Index into the hop table: the next place on the path.
+    /// Serial number in the run, for traces.
+    pub id: u32,
+    /// Index into the hop table: the next place on the path, which also knows the flow.
     pub hop: u32,
     /// Bytes on the wire, headers included.
     pub bytes: u16,

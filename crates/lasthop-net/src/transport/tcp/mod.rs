@@ -1,2 +1,11 @@
-//! TCP.
+//! TCP: sender, receiver, timer, and the loss recovery engines.
+//!
+//! One engine serves the profiles `rfc`, `ns2` and `linux`; where they differ, the difference is a field of
+//! [`config::TcpConfig`] or a comment that names it.
+
 pub mod config;
+pub mod receiver;
+mod recovery;
+mod rtt;
+mod segments;
+pub mod sender;

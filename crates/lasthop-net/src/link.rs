@@ -1,0 +1,495 @@
+//! One direction of a point-to-point link: a drop-tail queue, a transmitter, a propagation delay, and what the air does
+//! to packets.
+//!
+//! A FIFO link of known rate needs no event of its own: when a packet is enqueued, its departure and arrival are already
+//! known. [`Link::transit`] computes them at once. The only condition is that packets are presented in the order of
+//! their arrival; `network.rs` sees to that.
+
+use std::collections::VecDeque;
+
+use lasthop_core::packet::{Cause, Drops};
+use lasthop_core::random::Stream;
+use lasthop_core::time::{Span, Time};
+use lasthop_core::units::Rate;
+
+use crate::measure::Window;
+use crate::plan::{Direction, ErrorModel, ErrorPosition, OutagePolicy, OutageSchedule, QueueLimit};
+
+/// What became of a packet on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transit {
+    /// Transmission starts at `start`; the packet reaches the far end at `at`.
+    Arrives {
+        /// Start of transmission.
+        start: Time,
+        /// Arrival of the last bit.
+        at: Time,
+    },
+    /// The packet is lost.
+    Lost {
+        /// Why.
+        cause: Cause,
+        /// Start of transmission, if it got that far.
+        start: Option<Time>,
+    },
+}
+
+/// One packet that has been accepted and has not left yet.
+#[derive(Clone, Copy, Debug)]
+struct Occupant {
+    departs: Time,
+    bytes: u32,
+}
+
+/// What a link did within the measurement window.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkStats {
+    /// Integral of the number of waiting packets, in packet-nanoseconds.
+    pub waiting: u64,
+    /// Time spent transmitting, in nanoseconds.
+    pub busy: u64,
+    /// Most waiting packets that an arriving packet left behind it, itself included.
+    pub max_waiting: u32,
+    /// Transmissions started.
+    pub packets: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// Drops by cause.
+    pub drops: Drops,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// Nanoseconds per byte when that is a whole number, else 0.
+    nanos_per_byte: u64,
+    busy_until: Time,
+    delay: Span,
+    packet_limit: u32,
+    byte_limit: u64,
+    byte_length: u64,
+    occupants: VecDeque<Occupant>,
+    rate: Rate,
+    air: Option<Box<Air>>,
+    window: Window,
+    /// Counters of the measurement window.
+    pub stats: LinkStats,
+}
+
+impl Link {
+    /// The link of a plan. `name` keys its random streams; `duration` bounds random outages.
+    pub fn new(plan: &Direction, name: &str, seed: u64, duration: Span, window: Window) -> Link {
+        let (packet_limit, byte_limit) = match plan.queue {
+            QueueLimit::Packets(limit) => (limit, u64::MAX),
+            QueueLimit::Bytes(limit) => (u32::MAX, limit),
+            QueueLimit::Unlimited => (u32::MAX, u64::MAX),
+        };
+        let per_byte = 8_000_000_000;
+        Link {
+            nanos_per_byte: if per_byte % plan.rate.0 == 0 { per_byte / plan.rate.0 } else { 0 },
+            busy_until: Time::ZERO,
+            delay: plan.delay,
+            packet_limit,
+            byte_limit,
+            byte_length: 0,
+            occupants: VecDeque::new(),
+            rate: plan.rate,
+            air: Air::new(plan, name, seed, duration),
+            window,
+            stats: LinkStats::default(),
+        }
+    }
+
+    /// Time that `bytes` occupy the transmitter.
+    #[inline]
+    fn serialisation(&self, bytes: u32) -> Span {
+        if self.nanos_per_byte != 0 {
+            return Span(self.nanos_per_byte * u64::from(bytes));
+        }
+        self.rate.serialisation(u64::from(bytes))
+    }
+
+    /// Takes a packet of `bytes` at `now` and says what becomes of it. Calls must come in the order of `now`.
+    ///
+    /// A departure at the very instant of an arrival frees its place first.
+    #[inline]
+    pub fn transit(&mut self, now: Time, bytes: u32) -> Transit {
+        if self.air.is_some() {
+            return self.transit_through_air(now, bytes);
+        }
+        match self.enqueue(now, now, bytes) {
+            Some(start) => Transit::Arrives { start, at: self.busy_until + self.delay },
+            None => self.lose(now, Cause::QueueOverflow, None),
+        }
+    }
+
+    /// Puts a packet into the queue; service may start at `earliest` at the soonest. Returns the start of transmission,
+    /// or `None` if the queue was full.
+    #[inline]
+    fn enqueue(&mut self, now: Time, earliest: Time, bytes: u32) -> Option<Time> {
+        if self.busy_until <= now {
+            self.occupants.clear();
+            self.byte_length = 0;
+        } else {
+            while let Some(&Occupant { departs, bytes }) = self.occupants.front()
+                && departs <= now
+            {
+                self.occupants.pop_front();
+                self.byte_length -= u64::from(bytes);
+            }
+        }
+        let length = self.occupants.len() as u32;
+        if length >= self.packet_limit || self.byte_length + u64::from(bytes) > self.byte_limit {
+            return None;
+        }
+        let start = self.busy_until.max(earliest);
+        self.busy_until = start + self.serialisation(bytes);
+        self.byte_length += u64::from(bytes);
+        self.occupants.push_back(Occupant { departs: self.busy_until, bytes });
+
+        let stats = &mut self.stats;
+        stats.busy += self.window.overlap(start, self.busy_until);
+        if start > now {
+            stats.waiting += self.window.overlap(now, start);
+            if self.window.contains(now) {
+                stats.max_waiting = stats.max_waiting.max(length.max(1));
+            }
+        }
+        if self.window.contains(start) {
+            stats.packets += 1;
+            stats.bytes += u64::from(bytes);
+        }
+        Some(start)
+    }
+
+    fn lose(&mut self, at: Time, cause: Cause, start: Option<Time>) -> Transit {
+        if self.window.contains(at) {
+            self.stats.drops[cause as usize] += 1;
+        }
+        Transit::Lost { cause, start }
+    }
+
+    /// As [`Link::transit`], on a link with losses or outages.
+    fn transit_through_air(&mut self, now: Time, bytes: u32) -> Transit {
+        let Some(mut air) = self.air.take() else { unreachable!("called with air only") };
+        let transit = self.transit_with(&mut air, now, bytes);
+        self.air = Some(air);
+        transit
+    }
+
+    fn transit_with(&mut self, air: &mut Air, now: Time, bytes: u32) -> Transit {
+        if air.position == ErrorPosition::BeforeQueue && air.corrupts() {
+            return self.lose(now, Cause::ChannelError, None);
+        }
+        let mut earliest = now;
+        match air.policy {
+            OutagePolicy::DropAir => {}
+            OutagePolicy::Hold => {
+                // The transmitter rests until the link is back; a transmission under way is finished.
+                let start = self.busy_until.max(now);
+                earliest = air.served.up_again(start).unwrap_or(start);
+            }
+            OutagePolicy::Drop => {
+                if let Some(flushed) = air.arrivals.started_by(now) {
+                    // The queue was emptied when the link went down.
+                    self.busy_until = self.busy_until.min(flushed);
+                }
+                if air.arrivals.up_again(now).is_some() {
+                    return self.lose(now, Cause::Outage, None);
+                }
+            }
+        }
+        let Some(start) = self.enqueue(now, earliest, bytes) else {
+            return self.lose(now, Cause::QueueOverflow, None);
+        };
+        let departs = self.busy_until;
+        let at = departs + self.delay;
+        let lost_to_outage = match air.policy {
+            OutagePolicy::DropAir => air.served.up_again(departs).is_some(),
+            OutagePolicy::Hold => false,
+            OutagePolicy::Drop => air.served.starts_within(now, at),
+        };
+        // The error model judges every packet, so that an outage does not shift the losses after it.
+        let corrupt = air.position == ErrorPosition::AfterTransmission && air.corrupts();
+        if lost_to_outage {
+            return self.lose(departs, Cause::Outage, Some(start));
+        }
+        if corrupt {
+            return self.lose(departs, Cause::ChannelError, Some(start));
+        }
+        Transit::Arrives { start, at }
+    }
+}
+
+/// What happens to packets in the air: losses and outages.
+#[derive(Clone, Debug)]
+struct Air {
+    errors: Errors,
+    position: ErrorPosition,
+    policy: OutagePolicy,
+    /// Outages as seen by arriving packets, and as seen by the transmitter: two clocks, each moving forward only.
+    arrivals: OutageCursor,
+    served: OutageCursor,
+}
+
+#[derive(Clone, Debug)]
+enum Errors {
+    None,
+    Bernoulli { stream: Stream, packet_error_rate: f64 },
+    List { packets: Vec<u64>, judged: u64, next: usize },
+}
+
+impl Air {
+    /// `None` if nothing can happen to a packet on this link.
+    fn new(plan: &Direction, name: &str, seed: u64, duration: Span) -> Option<Box<Air>> {
+        let (errors, position) = match &plan.error {
+            ErrorModel::None => (Errors::None, ErrorPosition::AfterTransmission),
+            ErrorModel::Bernoulli { packet_error_rate, position } => {
+                let stream = Stream::new(seed, &format!("error model of {name}"));
+                (Errors::Bernoulli { stream, packet_error_rate: *packet_error_rate }, *position)
+            }
+            ErrorModel::List { packets, position } => {
+                (Errors::List { packets: packets.clone(), judged: 0, next: 0 }, *position)
+            }
+        };
+        let outages = match &plan.outages.schedule {
+            OutageSchedule::None => Vec::new(),
+            OutageSchedule::Listed(list) => {
+                list.iter().map(|&(start, length)| (start, start + length)).collect()
+            }
+            OutageSchedule::Random { count, length } => random_outages(
+                &mut Stream::new(seed, &format!("outages of {name}")),
+                *count,
+                *length,
+                duration,
+            ),
+        };
+        if matches!(errors, Errors::None) && outages.is_empty() {
+            return None;
+        }
+        let cursor = OutageCursor { outages: outages.into(), next: 0 };
+        let policy = plan.outages.policy;
+        Some(Box::new(Air { errors, position, policy, arrivals: cursor.clone(), served: cursor }))
+    }
+
+    /// Judges the next packet.
+    fn corrupts(&mut self) -> bool {
+        match &mut self.errors {
+            Errors::None => false,
+            Errors::Bernoulli { stream, packet_error_rate } => stream.uniform() < *packet_error_rate,
+            Errors::List { packets, judged, next } => {
+                let hit = packets.get(*next) == Some(judged);
+                *next += usize::from(hit);
+                *judged += 1;
+                hit
+            }
+        }
+    }
+}
+
+/// `count` outages of `length`, uniform over the run and not overlapping: the gaps between them are a uniform
+/// partition of the time that is left.
+fn random_outages(stream: &mut Stream, count: u32, length: Span, duration: Span) -> Vec<(Time, Time)> {
+    let free = duration - length * u64::from(count);
+    let mut offsets: Vec<u64> = (0..count).map(|_| stream.below(free.0 + 1)).collect();
+    offsets.sort_unstable();
+    let starts = offsets.iter().zip(0u64..).map(|(&offset, earlier)| Time(offset) + length * earlier);
+    starts.map(|start| (start, start + length)).collect()
+}
+
+/// A position in a sorted list of outages `[start, end)`; it only moves forward.
+#[derive(Clone, Debug)]
+struct OutageCursor {
+    outages: Box<[(Time, Time)]>,
+    next: usize,
+}
+
+impl OutageCursor {
+    /// Skips outages that ended by `now`.
+    fn advance(&mut self, now: Time) {
+        while self.outages.get(self.next).is_some_and(|&(_, end)| end <= now) {
+            self.next += 1;
+        }
+    }
+
+    /// If the link is down at `now`: when it returns.
+    fn up_again(&mut self, now: Time) -> Option<Time> {
+        self.advance(now);
+        self.outages.get(self.next).filter(|&&(start, _)| start <= now).map(|&(_, end)| end)
+    }
+
+    /// Start of the last outage that began by `now`, if there was one.
+    fn started_by(&mut self, now: Time) -> Option<Time> {
+        self.advance(now);
+        let current = self.outages.get(self.next).filter(|&&(start, _)| start <= now);
+        let past = self.next.checked_sub(1).map(|index| &self.outages[index]);
+        current.or(past).map(|&(start, _)| start)
+    }
+
+    /// Whether an outage starts in `(from, to]`.
+    fn starts_within(&mut self, from: Time, to: Time) -> bool {
+        self.advance(from);
+        self.outages[self.next..]
+            .iter()
+            .map(|&(start, _)| start)
+            .find(|&start| start > from)
+            .is_some_and(|start| start <= to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Outages;
+
+    fn direction(rate: u64, delay_ms: u64, limit: u32) -> Direction {
+        Direction {
+            rate: Rate(rate),
+            delay: Span::from_millis(delay_ms),
+            mtu: 1500,
+            queue: QueueLimit::Packets(limit),
+            error: ErrorModel::None,
+            outages: Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir },
+        }
+    }
+
+    fn link(plan: &Direction) -> Link {
+        let minute = Span::from_secs(60);
+        Link::new(plan, "test", 1, minute, Window { from: Time::ZERO, to: Time::ZERO + minute })
+    }
+
+    fn millis(value: u64) -> Time {
+        Time::ZERO + Span::from_millis(value)
+    }
+
+    /// TV-1.1.
+    #[test]
+    fn serialisation_and_propagation() {
+        let arrival = |rate, bytes| match link(&direction(rate, 10, 50)).transit(Time::ZERO, bytes) {
+            Transit::Arrives { at, .. } => at,
+            Transit::Lost { .. } => panic!("lost"),
+        };
+        assert_eq!(arrival(5_000_000, 1000), Time(11_600_000));
+        assert_eq!(arrival(1_000_000, 40), Time(10_320_000));
+    }
+
+    /// TV-1.2: ten packets at once into an idle link with room for four.
+    #[test]
+    fn drop_tail_counts_the_packet_in_service() {
+        let mut link = link(&direction(8_000_000, 0, 4));
+        let transits: Vec<Transit> = (0..10).map(|_| link.transit(Time::ZERO, 1000)).collect();
+        let arrivals: Vec<Time> = transits
+            .iter()
+            .filter_map(|transit| match transit {
+                Transit::Arrives { at, .. } => Some(*at),
+                Transit::Lost { .. } => None,
+            })
+            .collect();
+        assert_eq!(arrivals, [millis(1), millis(2), millis(3), millis(4)]);
+        assert_eq!(link.stats.drops[Cause::QueueOverflow as usize], 6);
+        assert_eq!(link.stats.max_waiting, 3);
+    }
+
+    #[test]
+    fn a_limit_of_one_delivers_one() {
+        let mut link = link(&direction(8_000_000, 0, 1));
+        assert!(matches!(link.transit(Time::ZERO, 1000), Transit::Arrives { .. }));
+        assert!(matches!(link.transit(Time(1), 1000), Transit::Lost { .. }));
+        assert!(matches!(link.transit(millis(1), 1000), Transit::Arrives { .. }), "the departure goes first");
+    }
+
+    #[test]
+    fn a_byte_limit_counts_bytes() {
+        let plan = Direction { queue: QueueLimit::Bytes(2500), ..direction(8_000_000, 0, 1) };
+        let mut link = link(&plan);
+        let arrived =
+            (0..4).filter(|_| matches!(link.transit(Time::ZERO, 1000), Transit::Arrives { .. })).count();
+        assert_eq!(arrived, 2);
+        assert!(matches!(link.transit(Time::ZERO, 500), Transit::Arrives { .. }));
+    }
+
+    /// TV-8.7 by Little's law: nobody waits for 1 s, four for 3 s, two for 2 s.
+    #[test]
+    fn queue_average_is_the_integral_of_the_waiting() {
+        let mut link = link(&Direction { rate: Rate(8), ..direction(8, 0, 50) });
+        link.window = Window { from: Time::ZERO, to: millis(6000) };
+        // In service until 4 s; from 1 s on four wait; at 4 s one starts, and a second follows at once.
+        link.transit(millis(0), 4);
+        for bytes in [0, 2, 0, 0] {
+            link.transit(millis(1000), bytes);
+        }
+        // At 4 s the empty first leaves at once, the second occupies the link until 6 s, two go on waiting.
+        assert_eq!(link.stats.waiting, (4 * 3 + 2 * 2) * 1_000_000_000);
+    }
+
+    /// TV-2.1.
+    #[test]
+    fn bernoulli_losses_have_their_rate() {
+        let error =
+            ErrorModel::Bernoulli { packet_error_rate: 0.01, position: ErrorPosition::AfterTransmission };
+        let mut link = link(&Direction { error, ..direction(1_000_000_000, 0, 50) });
+        let lost = (0..1_000_000u64)
+            .filter(|&index| matches!(link.transit(Time(index * 10_000), 1000), Transit::Lost { .. }))
+            .count();
+        assert!((9_700..=10_300).contains(&lost), "{lost}");
+    }
+
+    #[test]
+    fn listed_packets_are_lost() {
+        let error = ErrorModel::List { packets: vec![1, 3], position: ErrorPosition::BeforeQueue };
+        let mut link = link(&Direction { error, ..direction(8_000_000, 0, 50) });
+        let lost: Vec<bool> =
+            (0..5).map(|_| matches!(link.transit(Time::ZERO, 1000), Transit::Lost { .. })).collect();
+        assert_eq!(lost, [false, true, false, true, false]);
+        assert_eq!(link.busy_until, millis(3), "lost before the queue, so no air time");
+    }
+
+    fn with_outages(policy: OutagePolicy) -> Direction {
+        let times = (1..=5).map(|tenth| (millis(tenth * 10_000), Span::from_secs(1))).collect();
+        Direction {
+            outages: Outages { schedule: OutageSchedule::Listed(times), policy },
+            ..direction(10_000_000, 10, 50)
+        }
+    }
+
+    /// TV-2.7: 100 packets/s for 60 s.
+    #[test]
+    fn five_outages_lose_five_hundred_packets() {
+        for policy in [OutagePolicy::DropAir, OutagePolicy::Drop] {
+            let mut link = link(&with_outages(policy));
+            let lost = (0..6000)
+                .filter(|&index| matches!(link.transit(millis(index * 10), 1000), Transit::Lost { .. }))
+                .count();
+            assert!((495..=510).contains(&lost), "{policy:?} lost {lost}");
+        }
+    }
+
+    #[test]
+    fn hold_keeps_packets_until_the_link_returns() {
+        let mut link = link(&with_outages(OutagePolicy::Hold));
+        let Transit::Arrives { start, at } = link.transit(millis(10_500), 1000) else { panic!("lost") };
+        assert_eq!((start, at), (millis(11_000), Time(11_010_800_000)));
+        assert!(matches!(link.transit(millis(10_600), 1000), Transit::Arrives { .. }));
+    }
+
+    #[test]
+    fn drop_flushes_the_queue() {
+        let mut link = link(&with_outages(OutagePolicy::Drop));
+        // Ten packets of 0.8 ms just before the outage: those that would arrive at 10 s or later are lost.
+        let lost =
+            (0..10).filter(|_| matches!(link.transit(millis(9_986), 1000), Transit::Lost { .. })).count();
+        assert_eq!(lost, 6);
+        let Transit::Arrives { start, .. } = link.transit(millis(11_000), 1000) else { panic!("lost") };
+        assert_eq!(start, millis(11_000), "nothing of the old queue is left");
+    }
+
+    #[test]
+    fn random_outages_never_overlap() {
+        let mut stream = Stream::new(3, "outages");
+        for _ in 0..100 {
+            let outages = random_outages(&mut stream, 5, Span::from_secs(1), Span::from_secs(6));
+            assert!(outages.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+            assert!(outages.iter().all(|outage| outage.1 <= millis(6000)));
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! What is measured while the run goes on, without a trace: counters, delays, percentiles, jitter.
+//!
+//! Links, senders and receivers each own their part and fill it as things happen; `lasthop-sim` makes the summary. All
+//! of it takes the time of an occurrence as an argument, because links are evaluated ahead of the clock.
+
+use lasthop_core::packet::Drops;
+use lasthop_core::time::{Span, Time};
+
+use crate::plan::Percentiles;
+
+/// The measurement window `[from, to)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// End of the warm-up.
+    pub from: Time,
+    /// End of the run.
+    pub to: Time,
+}
+
+impl Window {
+    /// Whether something at `time` counts.
+    #[inline]
+    pub fn contains(&self, time: Time) -> bool {
+        self.from <= time && time < self.to
+    }
+
+    /// Nanoseconds of `[start, end)` within the window.
+    #[inline]
+    pub fn overlap(&self, start: Time, end: Time) -> u64 {
+        end.0.min(self.to.0).saturating_sub(start.0.max(self.from.0))
+    }
+
+    /// Length of the window.
+    pub fn length(&self) -> Span {
+        self.to.since(self.from)
+    }
+}
+
+/// Samples kept one by one before a sketch takes over.
+const EXACT_SAMPLES: usize = 256;
+/// Bins per doubling of the value: a bin is at most 1/128 of its value wide, its middle at most 0.4 % off.
+const BINS_PER_OCTAVE: usize = 128;
+const OCTAVE_BITS: u32 = BINS_PER_OCTAVE.ilog2();
+
+/// Durations with their mean and percentiles.
+#[derive(Clone, Debug)]
+pub struct Durations {
+    count: u64,
+    sum: u64,
+    keep: Percentiles,
+    /// The samples, until they become too many for a sketch.
+    samples: Vec<u64>,
+    /// Log-linear histogram; `bins[0]` is bin number `first_bin`.
+    bins: Vec<u32>,
+    first_bin: usize,
+}
+
+impl Durations {
+    /// No samples yet.
+    pub fn new(keep: Percentiles) -> Durations {
+        Durations { count: 0, sum: 0, keep, samples: Vec::new(), bins: Vec::new(), first_bin: 0 }
+    }
+
+    /// Adds a sample.
+    #[inline]
+    pub fn add(&mut self, span: Span) {
+        self.count += 1;
+        self.sum += span.0;
+        if self.bins.is_empty() {
+            self.add_exactly(span.0);
+        } else {
+            self.add_to_bin(span.0);
+        }
+    }
+
+    fn add_exactly(&mut self, nanos: u64) {
+        self.samples.push(nanos);
+        if self.keep == Percentiles::Sketch && self.samples.len() >= EXACT_SAMPLES {
+            for nanos in std::mem::take(&mut self.samples) {
+                self.add_to_bin(nanos);
+            }
+        }
+    }
+
+    #[inline]
+    fn add_to_bin(&mut self, nanos: u64) {
+        let bin = bin_of(nanos);
+        match self.bins.get_mut(bin.wrapping_sub(self.first_bin)) {
+            Some(count) => *count += 1,
+            None => self.grow(bin),
+        }
+    }
+
+    /// Makes room for `bin` by whole octaves and counts it.
+    #[cold]
+    fn grow(&mut self, bin: usize) {
+        let octave = bin / BINS_PER_OCTAVE * BINS_PER_OCTAVE;
+        if self.bins.is_empty() {
+            self.first_bin = octave;
+        }
+        if octave < self.first_bin {
+            self.bins.splice(0..0, std::iter::repeat_n(0, self.first_bin - octave));
+            self.first_bin = octave;
+        }
+        let needed = octave + BINS_PER_OCTAVE - self.first_bin;
+        if needed > self.bins.len() {
+            self.bins.resize(needed, 0);
+        }
+        self.bins[bin - self.first_bin] += 1;
+    }
+
+    /// Number of samples.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Mean in seconds, if there is a sample.
+    pub fn mean_seconds(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64 / 1e9)
+    }
+
+    /// Percentiles in seconds by nearest rank (network spec 8.6), `percents` in 0..=100 and ascending; `None` without
+    /// samples. From a sketch: the middle of the bin.
+    pub fn percentiles_seconds(&self, percents: &[f64]) -> Vec<Option<f64>> {
+        if self.count == 0 {
+            return vec![None; percents.len()];
+        }
+        let ranks =
+            percents.iter().map(|percent| ((percent / 100.0 * self.count as f64).ceil() as u64).max(1));
+        if self.bins.is_empty() {
+            let mut sorted = self.samples.clone();
+            sorted.sort_unstable();
+            return ranks.map(|rank| Some(sorted[rank as usize - 1] as f64 / 1e9)).collect();
+        }
+        let mut found = Vec::with_capacity(percents.len());
+        let mut seen = 0;
+        let mut bins = self.bins.iter().zip(self.first_bin..);
+        let mut current = self.first_bin;
+        for rank in ranks {
+            while seen < rank {
+                let Some((&count, bin)) = bins.next() else { break };
+                seen += u64::from(count);
+                current = bin;
+            }
+            found.push(Some(middle_of(current) / 1e9));
+        }
+        found
+    }
+}
+
+/// Number of the bin that holds `nanos`.
+#[inline]
+fn bin_of(nanos: u64) -> usize {
+    let octave = (63 - (nanos | BINS_PER_OCTAVE as u64).leading_zeros()) - OCTAVE_BITS;
+    ((octave as usize) << OCTAVE_BITS) + (nanos >> octave) as usize
+}
+
+/// Middle of a bin in nanoseconds.
+fn middle_of(bin: usize) -> f64 {
+    if bin < 2 * BINS_PER_OCTAVE {
+        return bin as f64;
+    }
+    let octave = bin / BINS_PER_OCTAVE - 1;
+    let low = ((bin - octave * BINS_PER_OCTAVE) as u64) << octave;
+    low as f64 + ((1u64 << octave) - 1) as f64 / 2.0
+}
+
+/// Jitter of consecutive received packets in arrival order (network spec 8.7).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Jitter {
+    last: Option<(Time, Time)>,
+    sum: u64,
+    pairs: u64,
+    running: f64,
+}
+
+impl Jitter {
+    /// A packet sent at `sent` arrived at `received`.
+    #[inline]
+    pub fn add(&mut self, sent: Time, received: Time) {
+        if let Some((last_sent, last_received)) = self.last {
+            let gap_received = received.0 as i64 - last_received.0 as i64;
+            let gap_sent = sent.0 as i64 - last_sent.0 as i64;
+            let deviation = (gap_received - gap_sent).unsigned_abs();
+            self.sum += deviation;
+            self.pairs += 1;
+            self.running += (deviation as f64 / 1e9 - self.running) / 16.0;
+        }
+        self.last = Some((sent, received));
+    }
+
+    /// Mean |J| in seconds.
+    pub fn mean_seconds(&self) -> Option<f64> {
+        (self.pairs > 0).then(|| self.sum as f64 / self.pairs as f64 / 1e9)
+    }
+
+    /// The running value of RFC 3550 in seconds.
+    pub fn rfc3550_seconds(&self) -> Option<f64> {
+        (self.pairs > 0).then_some(self.running)
+    }
+}
+
+/// What a flow's receiver saw, and what its packets met, within the window.
+#[derive(Clone, Debug)]
+pub struct FlowStats {
+    /// The measurement window.
+    pub window: Window,
+    /// Payload bytes handed to the application in order, once.
+    pub bytes_delivered: u64,
+    /// The same over the whole run.
+    pub bytes_delivered_total: u64,
+    /// Wire bytes of forward packets that arrived.
+    pub bytes_received: u64,
+    /// Forward packets that arrived.
+    pub packets_received: u64,
+    /// Forward packets sent by the transport.
+    pub packets_sent: u64,
+    /// Packets of the reverse direction sent.
+    pub acks_sent: u64,
+    /// Forward packets lost, by cause.
+    pub lost: Drops,
+    /// Reverse packets lost, by cause.
+    pub acks_lost: Drops,
+    /// First transmission to first arrival of each sequence range.
+    pub delay: Durations,
+    /// Jitter of arriving packets.
+    pub jitter: Jitter,
+    /// First transmission of the flow.
+    pub first_sent: Option<Time>,
+    /// Last delivery of new data.
+    pub last_delivery: Option<Time>,
+}
+
+impl FlowStats {
+    /// Empty counters.
+    pub fn new(window: Window, percentiles: Percentiles) -> FlowStats {
+        FlowStats {
+            window,
+            bytes_delivered: 0,
+            bytes_delivered_total: 0,
+            bytes_received: 0,
+            packets_received: 0,
+            packets_sent: 0,
+            acks_sent: 0,
+            lost: Drops::default(),
+            acks_lost: Drops::default(),
+            delay: Durations::new(percentiles),
+            jitter: Jitter::default(),
+            first_sent: None,
+            last_delivery: None,
+        }
+    }
+
+    /// `bytes` of new in-order data reached the application at `now`.
+    #[inline]
+    pub fn deliver(&mut self, now: Time, bytes: u64) {
+        self.bytes_delivered_total += bytes;
+        self.last_delivery = Some(now);
+        if self.window.contains(now) {
+            self.bytes_delivered += bytes;
+        }
+    }
+
+    /// A forward packet of `wire` bytes arrived; `fresh` if its range was not here before.
+    #[inline]
+    pub fn arrive(&mut self, now: Time, wire: u32, sent: Time, first_sent: Time, fresh: bool) {
+        if !self.window.contains(now) {
+            return;
+        }
+        self.packets_received += 1;
+        self.bytes_received += u64::from(wire);
+        self.jitter.add(sent, now);
+        if fresh {
+            self.delay.add(now.since(first_sent));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn durations(keep: Percentiles, millis: impl IntoIterator<Item = u64>) -> Durations {
+        let mut durations = Durations::new(keep);
+        millis.into_iter().for_each(|value| durations.add(Span::from_millis(value)));
+        durations
+    }
+
+    #[test]
+    fn percentiles_by_nearest_rank() {
+        let four = durations(Percentiles::Sketch, [40, 10, 30, 20]);
+        assert_eq!(four.percentiles_seconds(&[50.0, 75.0, 99.0]), [Some(0.02), Some(0.03), Some(0.04)]);
+        assert_eq!(four.mean_seconds(), Some(0.025));
+        assert_eq!(durations(Percentiles::Exact, []).percentiles_seconds(&[50.0]), [None]);
+    }
+
+    #[test]
+    fn the_sketch_stays_within_its_error() {
+        let values = || (1..=100_000u64).map(|index| index * 7919 % 100_003);
+        let exact = durations(Percentiles::Exact, values()).percentiles_seconds(&[1.0, 50.0, 95.0, 99.0]);
+        let sketch = durations(Percentiles::Sketch, values()).percentiles_seconds(&[1.0, 50.0, 95.0, 99.0]);
+        for (exact, sketch) in exact.into_iter().zip(sketch) {
+            let (exact, sketch) = (exact.unwrap_or_default(), sketch.unwrap_or_default());
+            assert!((sketch / exact - 1.0).abs() < 0.004, "{sketch} against {exact}");
+        }
+    }
+
+    #[test]
+    fn every_value_falls_into_the_bin_around_it() {
+        for nanos in
+            (0..64).map(|shift| 1u64 << shift).flat_map(|power| [power - 1, power, power + power / 3])
+        {
+            let middle = middle_of(bin_of(nanos));
+            assert!(
+                (middle - nanos as f64).abs() <= nanos as f64 / 255.0,
+                "{nanos} in the bin around {middle}"
+            );
+        }
+    }
+
+    /// TV-8.3.
+    #[test]
+    fn jitter_of_the_spec() {
+        let mut jitter = Jitter::default();
+        let millis = |value: u64| Time::ZERO + Span::from_millis(value);
+        let mut running = Vec::new();
+        for (sent, received) in [(0, 50), (20, 72), (40, 88), (60, 125), (80, 130)] {
+            jitter.add(millis(sent), millis(received));
+            running.extend(jitter.rfc3550_seconds().map(|value| (value * 1e9).round() / 1e3));
+        }
+        assert_eq!(jitter.mean_seconds(), Some(0.0095));
+        assert_eq!(running, [125.0, 367.188, 1406.738, 2256.317]);
+    }
+
+    #[test]
+    fn the_window_clips() {
+        let window = Window { from: Time(10), to: Time(20) };
+        assert_eq!(window.overlap(Time(5), Time(15)), 5);
+        assert_eq!(window.overlap(Time(0), Time(100)), 10);
+        assert_eq!(window.overlap(Time(20), Time(30)), 0);
+        assert!(!window.contains(Time(20)));
+    }
+}

@@ -1,0 +1,283 @@
+//! The receiving end of TCP: reassembly, ACKs, SACK and DSACK blocks, delayed ACKs, timestamp and ECN echo.
+//!
+//! `network.rs` calls it with each arriving packet, in the order of arrival and possibly ahead of the clock.
+
+use lasthop_core::packet::{Kind, NONE, Packet, flag};
+use lasthop_core::time::{Span, Time};
+
+use super::config::{DelayedAck, Profile, TcpConfig};
+use super::segments::Ranges;
+use crate::measure::FlowStats;
+
+/// Most blocks that fit into an ACK (without timestamps).
+pub const MAX_SACK_BLOCKS: usize = 4;
+
+/// SACK blocks of one ACK: `[start, end)` pairs, the first reports what triggered the ACK.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    blocks: [(u64, u64); MAX_SACK_BLOCKS],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// Adds a block if there is room.
+    pub fn push(&mut self, start: u64, end: u64) {
+        if let Some(slot) = self.blocks.get_mut(usize::from(self.count)) {
+            *slot = (start, end);
+            self.count += 1;
+        }
+    }
+
+    /// The blocks.
+    pub fn as_slice(&self) -> &[(u64, u64)] {
+        &self.blocks[..usize::from(self.count)]
+    }
+}
+
+/// How long a receiver that has closed waits for the last ACK before it sends its FIN again.
+const FIN_TIMEOUT: Span = Span::from_secs(1);
+/// How often it tries.
+const FIN_TRIES: u32 = 6;
+
+/// The receiver of one connection.
+#[derive(Clone, Debug)]
+pub struct TcpReceiver {
+    /// Next byte expected.
+    next: u64,
+    /// Data beyond a gap.
+    pending: Ranges,
+    /// Blocks reported last, newest first.
+    recent: SackBlocks,
+    /// Timestamp to echo (`TS.Recent` of RFC 7323).
+    echo: Time,
+    /// Acknowledgement number of the last ACK sent.
+    last_ack: u64,
+    /// Segments received in order since the last ACK.
+    unacked: u32,
+    /// When the delayed ACK is due.
+    ack_due: Option<Time>,
+    /// Segments that are still acknowledged at once.
+    quick: u32,
+    /// Echo congestion until the sender says that it has reacted.
+    echo_congestion: bool,
+    /// Sequence number of the sender's FIN, once known.
+    fin: Option<u64>,
+    /// The sender's FIN has been answered; our own waits for its ACK until `close_due`.
+    close_due: Option<Time>,
+    fin_tries: u32,
+    /// Earliest timer event that is pending in the queue.
+    pub(crate) armed: Time,
+
+    delayed: Option<DelayedAck>,
+    sack_blocks: usize,
+    dsack: bool,
+    ack_size: u16,
+    sack_sizes: [u16; MAX_SACK_BLOCKS + 1],
+    syn_ack_size: u16,
+}
+
+impl TcpReceiver {
+    /// A receiver for a sender with this configuration.
+    pub fn new(config: &TcpConfig) -> TcpReceiver {
+        let blocks = if config.recovery.uses_sack() { config.sack_blocks as usize } else { 0 };
+        let ns2 = config.profile == Profile::Ns2;
+        TcpReceiver {
+            next: 0,
+            pending: Ranges::default(),
+            recent: SackBlocks::default(),
+            echo: Time::ZERO,
+            last_ack: 0,
+            unacked: 0,
+            ack_due: None,
+            quick: config.delayed_ack.map_or(0, |delayed| delayed.quick),
+            echo_congestion: false,
+            fin: None,
+            close_due: None,
+            fin_tries: 0,
+            armed: Time::MAX,
+            delayed: config.delayed_ack,
+            sack_blocks: blocks.min(MAX_SACK_BLOCKS),
+            dsack: config.dsack,
+            ack_size: config.ack_size() as u16,
+            sack_sizes: std::array::from_fn(|count| config.sack_size(count as u32) as u16),
+            syn_ack_size: if ns2 { config.ack_size() } else { config.syn_size() } as u16,
+        }
+    }
+
+    /// Takes a packet that arrives at `now` and returns the ACK it calls for, if any, with its SACK blocks.
+    #[inline]
+    pub fn receive(
+        &mut self,
+        packet: &Packet,
+        now: Time,
+        stats: &mut FlowStats,
+    ) -> Option<(Packet, SackBlocks)> {
+        if packet.kind == Kind::Ack {
+            // The last ACK of the connection.
+            self.close_due = None;
+            return None;
+        }
+        let syn = u64::from(packet.kind == Kind::Syn);
+        let fin = packet.kind == Kind::Fin;
+        let start = packet.seq;
+        let end = start + u64::from(packet.payload) + syn;
+        // RFC 7323 §4.3; ns-2's rule is the same.
+        if start <= self.last_ack && packet.stamp >= self.echo {
+            self.echo = packet.stamp;
+        }
+        if packet.has(flag::CWR) {
+            self.echo_congestion = false;
+        }
+        if packet.has(flag::CE) {
+            self.echo_congestion = true;
+        }
+        if fin {
+            self.fin = Some(end);
+        }
+
+        let mut duplicate = false;
+        let in_order = start == self.next;
+        let filled_gap = in_order && !self.pending.is_empty();
+        if in_order {
+            let before = self.next;
+            self.next = end;
+            while let Some((_, later)) = self.pending.take_first_at(self.next) {
+                self.next = self.next.max(later);
+            }
+            // The SYN is not data.
+            stats.deliver(now, self.next - before - syn);
+        } else if start > self.next {
+            duplicate = !self.pending.insert(start, end);
+        } else {
+            duplicate = end <= self.next;
+            if end > self.next {
+                // Partly new, as after a repacketised retransmission.
+                let before = self.next;
+                self.next = end;
+                while let Some((_, later)) = self.pending.take_first_at(self.next) {
+                    self.next = self.next.max(later);
+                }
+                stats.deliver(now, self.next - before);
+            }
+        }
+        if syn == 0 {
+            stats.arrive(now, u32::from(packet.bytes), packet.stamp, packet.echo, !duplicate);
+        }
+        let closing = self.fin == Some(self.next);
+        if closing {
+            self.next += 1;
+        }
+        let closed = self.fin.is_some_and(|fin| self.next > fin);
+
+        let immediate = !in_order || filled_gap || !self.pending.is_empty() || syn == 1 || closed;
+        if !self.may_wait(immediate, now) {
+            return None;
+        }
+        let blocks = self.build_blocks(packet, duplicate);
+        let kind = if syn == 1 {
+            Kind::SynAck
+        } else if closed {
+            self.fin_tries += 1;
+            self.close_due =
+                (self.fin_tries <= FIN_TRIES).then(|| now + FIN_TIMEOUT * (1 << self.fin_tries.min(6)));
+            Kind::FinAck
+        } else {
+            Kind::Ack
+        };
+        Some((self.acknowledge(kind, now, &blocks), blocks))
+    }
+
+    /// Whether the ACK goes out now; arms or disarms the delay otherwise.
+    #[inline]
+    fn may_wait(&mut self, immediate: bool, now: Time) -> bool {
+        let Some(delayed) = self.delayed else { return true };
+        if !immediate {
+            if self.quick > 0 {
+                self.quick -= 1;
+            } else {
+                self.unacked += 1;
+                if self.unacked < delayed.segments {
+                    self.ack_due = Some(self.ack_due.unwrap_or(now + delayed.timeout));
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// When the receiver wants to be called back: a delayed ACK or a FIN that may have been lost.
+    #[inline]
+    pub fn due(&self) -> Option<Time> {
+        match (self.ack_due, self.close_due) {
+            (Some(ack), Some(close)) => Some(ack.min(close)),
+            (ack, close) => ack.or(close),
+        }
+    }
+
+    /// The ACK that is due at or before `now`, stamped with the time at which it was due.
+    pub fn overdue(&mut self, now: Time) -> Option<(Packet, Time)> {
+        if let Some(due) = self.ack_due.filter(|&due| due <= now) {
+            return Some((self.acknowledge(Kind::Ack, due, &SackBlocks::default()), due));
+        }
+        let due = self.close_due.filter(|&due| due <= now)?;
+        self.fin_tries += 1;
+        self.close_due =
+            (self.fin_tries <= FIN_TRIES).then(|| due + FIN_TIMEOUT * (1 << self.fin_tries.min(6)));
+        Some((self.acknowledge(Kind::FinAck, due, &SackBlocks::default()), due))
+    }
+
+    /// Builds the ACK and marks everything so far as acknowledged.
+    #[inline]
+    fn acknowledge(&mut self, kind: Kind, now: Time, blocks: &SackBlocks) -> Packet {
+        self.ack_due = None;
+        self.unacked = 0;
+        self.last_ack = self.next;
+        let size = if kind == Kind::SynAck { self.syn_ack_size } else { self.ack_size };
+        Packet {
+            seq: self.next,
+            stamp: now,
+            echo: self.echo,
+            bytes: size + self.sack_sizes[blocks.as_slice().len()],
+            sack: NONE,
+            kind,
+            flags: if self.echo_congestion { flag::ECE } else { 0 },
+            ..Packet::default()
+        }
+    }
+
+    /// RFC 2018 and RFC 2883: a duplicate first, then the block around the packet, then the most recent others.
+    #[inline]
+    fn build_blocks(&mut self, packet: &Packet, duplicate: bool) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        if self.sack_blocks == 0 || (self.pending.is_empty() && !(duplicate && self.dsack)) {
+            self.recent = SackBlocks::default();
+            return blocks;
+        }
+        if duplicate && self.dsack && packet.payload > 0 {
+            blocks.push(packet.seq, packet.seq + u64::from(packet.payload));
+        }
+        let newest = self.pending.containing(packet.seq);
+        let mut recent = SackBlocks::default();
+        if let Some((start, end)) = newest {
+            if blocks.as_slice().len() < self.sack_blocks {
+                blocks.push(start, end);
+            }
+            recent.push(start, end);
+        }
+        for &(start, _) in self.recent.as_slice() {
+            // A block that was reported before may have grown, merged or been delivered since.
+            let Some((start, end)) = self.pending.containing(start) else { continue };
+            if recent.as_slice().contains(&(start, end)) {
+                continue;
+            }
+            if blocks.as_slice().len() < self.sack_blocks {
+                blocks.push(start, end);
+            }
+            if recent.as_slice().len() < self.sack_blocks {
+                recent.push(start, end);
+            }
+        }
+        self.recent = recent;
+        blocks
+    }
+}

@@ -1,0 +1,250 @@
+//! What a sender remembers of its outstanding data: one record per segment, and byte ranges.
+//!
+//! Used by the sender and its recovery engines only.
+
+use std::collections::VecDeque;
+
+use lasthop_core::time::Time;
+
+/// One segment between `una` and `max_sent`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    /// First sequence number.
+    pub(crate) seq: u64,
+    /// Time of the first and of the last transmission.
+    pub(crate) first_sent: Time,
+    pub(crate) last_sent: Time,
+    /// Length in sequence space: payload bytes, and one for a SYN or FIN.
+    pub(crate) len: u16,
+    /// Number of transmissions.
+    pub(crate) transmissions: u16,
+    /// Whether it carries the FIN (after its payload).
+    pub(crate) fin: bool,
+    /// Selectively acknowledged.
+    pub(crate) sacked: bool,
+    /// Deemed lost.
+    pub(crate) lost: bool,
+    /// Retransmitted in the current recovery episode.
+    pub(crate) repaired: bool,
+}
+
+impl Segment {
+    /// One past its last sequence number.
+    #[inline]
+    pub(crate) fn end(&self) -> u64 {
+        self.seq + u64::from(self.len)
+    }
+}
+
+/// The outstanding segments in sequence order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Segments {
+    ring: VecDeque<Segment>,
+    /// Usual length, for finding a segment by arithmetic.
+    mss: u64,
+}
+
+impl Segments {
+    pub(crate) fn new(mss: u32) -> Segments {
+        Segments { ring: VecDeque::new(), mss: u64::from(mss) }
+    }
+
+    /// Appends the segment `seq..seq + len`, sent now for the first time.
+    #[inline]
+    pub(crate) fn push(&mut self, seq: u64, len: u16, fin: bool, now: Time) {
+        self.ring.push_back(Segment {
+            seq,
+            first_sent: now,
+            last_sent: now,
+            len,
+            transmissions: 1,
+            fin,
+            sacked: false,
+            lost: false,
+            repaired: false,
+        });
+    }
+
+    /// Removes and returns the first segment if it lies wholly below `una`.
+    #[inline]
+    pub(crate) fn pop_acked(&mut self, una: u64) -> Option<Segment> {
+        let first = *self.ring.front()?;
+        if first.end() > una {
+            return None;
+        }
+        self.ring.pop_front()
+    }
+
+    /// Index of the segment that holds `seq`.
+    pub(crate) fn find(&self, seq: u64) -> Option<usize> {
+        let first = self.ring.front()?.seq;
+        let last = self.ring.len() - 1;
+        // Exact when all segments are full; short ones and a SYN make it a near miss that the walk mends.
+        let mut index = (usize::try_from(seq.checked_sub(first)? / self.mss).ok()?).min(last);
+        while self.ring[index].seq > seq {
+            index -= 1;
+        }
+        while self.ring[index].end() <= seq {
+            index += 1;
+            if index > last {
+                return None;
+            }
+        }
+        Some(index)
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&Segment> {
+        self.ring.get(index)
+    }
+
+    pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut Segment> {
+        self.ring.get_mut(index)
+    }
+
+    /// The segment that holds `seq`.
+    pub(crate) fn at(&self, seq: u64) -> Option<&Segment> {
+        self.find(seq).map(|index| &self.ring[index])
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ring.len()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Segment> {
+        self.ring.iter_mut()
+    }
+}
+
+/// A set of bytes as sorted, disjoint, non-adjacent ranges `[start, end)`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ranges {
+    ranges: VecDeque<(u64, u64)>,
+}
+
+impl Ranges {
+    /// Number of ranges that end before or at `seq`.
+    fn before(&self, seq: u64) -> usize {
+        self.ranges.partition_point(|&(_, end)| end <= seq)
+    }
+
+    /// Adds `[start, end)` and returns whether anything in it was new.
+    pub(crate) fn insert(&mut self, mut start: u64, mut end: u64) -> bool {
+        if start >= end || self.contains_all(start, end) {
+            return false;
+        }
+        // Everything that overlaps or touches is merged; ranges that merely touch end at `start` or begin at `end`.
+        let first = self.ranges.partition_point(|&(_, other)| other < start);
+        let mut last = first;
+        while let Some(&(other_start, other_end)) = self.ranges.get(last)
+            && other_start <= end
+        {
+            start = start.min(other_start);
+            end = end.max(other_end);
+            last += 1;
+        }
+        if first == last {
+            self.ranges.insert(first, (start, end));
+        } else {
+            self.ranges[first] = (start, end);
+            self.ranges.drain(first + 1..last);
+        }
+        true
+    }
+
+    /// Whether every byte of `[start, end)` is in the set.
+    pub(crate) fn contains_all(&self, start: u64, end: u64) -> bool {
+        self.containing(start).is_some_and(|(_, other_end)| end <= other_end)
+    }
+
+    /// The range that holds the byte `seq`.
+    pub(crate) fn containing(&self, seq: u64) -> Option<(u64, u64)> {
+        self.ranges.get(self.before(seq)).copied().filter(|&(start, _)| start <= seq)
+    }
+
+    /// Removes everything below `seq`.
+    pub(crate) fn remove_below(&mut self, seq: u64) {
+        while let Some(first) = self.ranges.front_mut() {
+            if first.1 <= seq {
+                self.ranges.pop_front();
+                continue;
+            }
+            first.0 = first.0.max(seq);
+            break;
+        }
+    }
+
+    /// Removes and returns the first range if it starts at or below `seq`.
+    pub(crate) fn take_first_at(&mut self, seq: u64) -> Option<(u64, u64)> {
+        self.ranges.front().filter(|range| range.0 <= seq)?;
+        self.ranges.pop_front()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.ranges.clear();
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// The range with the highest bytes.
+    pub(crate) fn last(&self) -> Option<(u64, u64)> {
+        self.ranges.back().copied()
+    }
+
+    /// The ranges from the highest to the lowest.
+    pub(crate) fn descending(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.ranges.iter().rev().copied()
+    }
+
+    /// The ranges that end at or above `seq`, ascending.
+    pub(crate) fn from(&self, seq: u64) -> impl Iterator<Item = (u64, u64)> {
+        let first = self.ranges.partition_point(|&(_, end)| end < seq);
+        self.ranges.range(first..).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn segments_are_found_whatever_their_length() {
+        let mut segments = Segments::new(1000);
+        segments.push(0, 1, false, Time::ZERO);
+        segments.push(1, 1000, false, Time::ZERO);
+        segments.push(1001, 10, false, Time::ZERO);
+        segments.push(1011, 1000, false, Time::ZERO);
+        for (seq, index) in [(0, 0), (1, 1), (1000, 1), (1001, 2), (1010, 2), (1011, 3), (2010, 3)] {
+            assert_eq!(segments.find(seq), Some(index), "{seq}");
+        }
+        assert_eq!(segments.find(2011), None);
+        assert_eq!(segments.pop_acked(1).map(|segment| segment.seq), Some(0));
+        assert_eq!(segments.find(0), None);
+        assert_eq!(segments.find(1500), Some(2));
+    }
+
+    proptest! {
+        /// The ranges against a set of single bytes.
+        #[test]
+        fn ranges_agree_with_a_set(steps in prop::collection::vec((0u64..60, 0u64..12, any::<bool>()), 1..60)) {
+            let mut ranges = Ranges::default();
+            let mut model = std::collections::BTreeSet::new();
+            for (start, len, insert) in steps {
+                if insert {
+                    let fresh = (start..start + len).any(|byte| !model.contains(&byte));
+                    prop_assert_eq!(ranges.insert(start, start + len), fresh);
+                    model.extend(start..start + len);
+                } else {
+                    ranges.remove_below(start);
+                    model.retain(|&byte| byte >= start);
+                }
+                let listed: Vec<u64> = ranges.from(0).flat_map(|(start, end)| start..end).collect();
+                prop_assert_eq!(listed, model.iter().copied().collect::<Vec<_>>());
+                prop_assert!(ranges.ranges.iter().zip(ranges.ranges.iter().skip(1)).all(|(a, b)| a.1 < b.0));
+            }
+        }
+    }
+}

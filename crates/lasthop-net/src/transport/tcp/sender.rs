@@ -1,0 +1,858 @@
+//! The sending end of TCP: sequence state, window, timer, transmission. What a loss means is decided by the engines in
+//! `recovery/`; how the window moves by the controllers in `lasthop-cc`.
+//!
+//! `world.rs` calls `on_ack`, `on_timer` and `on_data`; everything happens at the current time, in order.
+//!
+//! Sequence numbers count bytes: the SYN is byte 0, data starts at 1, the FIN follows the last byte. Windows count segments.
+
+use lasthop_cc::{AckSample, CongestionControl, Controller, LossSample, Reduction, Window};
+use lasthop_core::packet::{Kind, NONE, Packet, flag};
+use lasthop_core::random::Stream;
+use lasthop_core::time::{Span, Time};
+
+use super::config::{Profile, Recovery, TcpConfig};
+use super::receiver::SackBlocks;
+use super::recovery::sack::Scoreboard;
+use super::recovery::sack1::Sack1;
+use super::recovery::vegas::FineTimer;
+use super::rtt::RttEstimator;
+use super::segments::{Segment, Segments};
+use crate::measure;
+use crate::plan::Percentiles;
+
+/// Where a sender puts its packets and how it asks to be woken.
+pub trait Wire {
+    /// Sends a packet now.
+    fn send(&mut self, packet: Packet, now: Time);
+    /// Calls `on_timer` at `at`.
+    fn wake(&mut self, at: Time);
+}
+
+/// What the last reduction of the window answered (ns-2's `last_cwnd_action_`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    None,
+    DuplicateAcks,
+    Timeout,
+    Ecn,
+    /// Recovery has ended.
+    Exited,
+}
+
+/// State of the recovery engines that need more than the counters of the sender.
+#[derive(Clone, Debug)]
+pub(super) enum Engine {
+    Tahoe,
+    Reno,
+    NewReno,
+    Sack(Box<Scoreboard>),
+    Sack1(Box<Sack1>),
+    Vegas(Box<FineTimer>),
+}
+
+/// What the sender counted within the measurement window.
+#[derive(Clone, Debug)]
+pub struct SenderStats {
+    /// Segments sent whose range had been sent before.
+    pub retransmitted: u64,
+    /// Expiries of the retransmission timer with data outstanding.
+    pub timeouts: u64,
+    /// Loss recovery episodes begun by duplicate ACKs or SACK.
+    pub fast_recoveries: u64,
+    /// RTT of segments sent once, one sample per ACK of new data.
+    pub rtt: measure::Durations,
+    /// When everything was acknowledged.
+    pub completed: Option<Time>,
+}
+
+/// One TCP sender.
+#[derive(Clone, Debug)]
+pub struct TcpSender {
+    // Sequence state (transport spec 1.2).
+    pub(super) una: u64,
+    pub(super) next: u64,
+    pub(super) max_sent: u64,
+    /// Everything below was sent before the last reduction.
+    pub(super) recover: u64,
+    /// Everything below was sent before the last timeout.
+    pub(super) timeout_recover: u64,
+    /// One past the last byte that the application has written.
+    data_end: u64,
+    /// The application writes no more.
+    closed: bool,
+
+    pub(super) window: Window,
+    /// Window inflation during fast recovery, in segments.
+    pub(super) inflation: u32,
+    pub(super) dup_acks: u32,
+    pub(super) action: Action,
+    pub(super) first_partial: bool,
+    /// New segments sent by limited transmit since `una` moved; they do not count as flight when halving.
+    pub(super) limited: u32,
+    /// The last transmission stopped because of cwnd.
+    window_limited: bool,
+    /// Congestion was echoed and the receiver has not been told of the reaction.
+    reduced: bool,
+    pub(super) initial_window: f64,
+
+    // Timing.
+    pub(super) rtt: RttEstimator,
+    /// The one segment that is timed when there are no timestamps: its end and when it was sent.
+    pub(super) timed: Option<(u64, Time)>,
+    timer: Option<Time>,
+    /// Earliest wake-up that is pending.
+    armed: Time,
+    opened: Option<Time>,
+    last_sent: Time,
+
+    pub(super) segments: Segments,
+    pub(super) controller: Controller,
+    pub(super) engine: Engine,
+
+    // Configuration, copied for the hot path.
+    pub(super) mss: u32,
+    pub(super) receiver_window: u32,
+    pub(super) dup_threshold: u32,
+    pub(super) ns2: bool,
+    pub(super) timestamps: bool,
+    pub(super) limited_transmit: bool,
+    pub(super) ecn: bool,
+    grow_when_limited_elsewhere: bool,
+    data_header: u16,
+    ack_size: u16,
+    syn_size: u16,
+
+    measured: measure::Window,
+    /// Counters of the measurement window.
+    pub stats: SenderStats,
+}
+
+impl TcpSender {
+    /// A sender that has not opened its connection yet. `clock` is the flow's own stream.
+    pub fn new(
+        config: &TcpConfig,
+        clock: &mut Stream,
+        measured: measure::Window,
+        percentiles: Percentiles,
+    ) -> TcpSender {
+        let phase = config.rto.clock_phase.unwrap_or_else(|| Span(clock.below(config.rto.tick.0)));
+        let ns2 = config.profile == Profile::Ns2;
+        let engine = match config.recovery {
+            Recovery::Tahoe => Engine::Tahoe,
+            Recovery::Reno => Engine::Reno,
+            Recovery::NewReno => Engine::NewReno,
+            Recovery::Sack => Engine::Sack(Box::default()),
+            Recovery::Sack1 => Engine::Sack1(Box::default()),
+            Recovery::Vegas => Engine::Vegas(Box::new(FineTimer::new(ns2.then_some(config.receiver_window)))),
+        };
+        TcpSender {
+            una: 0,
+            next: 0,
+            max_sent: 0,
+            recover: 0,
+            timeout_recover: 0,
+            data_end: 1,
+            closed: false,
+            window: Window { cwnd: 1.0, ssthresh: config.initial_ssthresh },
+            inflation: 0,
+            dup_acks: 0,
+            action: Action::None,
+            first_partial: false,
+            limited: 0,
+            window_limited: true,
+            reduced: false,
+            initial_window: config.initial_window,
+            rtt: RttEstimator::new(config.rto, phase),
+            timed: None,
+            timer: None,
+            armed: Time::MAX,
+            opened: None,
+            last_sent: Time::ZERO,
+            segments: Segments::new(config.mss()),
+            controller: config.controller.build(),
+            engine,
+            mss: config.mss(),
+            receiver_window: config.receiver_window,
+            dup_threshold: config.dup_threshold,
+            ns2,
+            timestamps: config.timestamps,
+            limited_transmit: config.limited_transmit,
+            ecn: config.ecn,
+            grow_when_limited_elsewhere: config.grow_when_limited_elsewhere,
+            data_header: config.data_header() as u16,
+            ack_size: config.ack_size() as u16,
+            syn_size: config.syn_size() as u16,
+            measured,
+            stats: SenderStats {
+                retransmitted: 0,
+                timeouts: 0,
+                fast_recoveries: 0,
+                rtt: measure::Durations::new(percentiles),
+                completed: None,
+            },
+        }
+    }
+
+    // ---------------------------------------------------------------------------------------------------------------
+    // What the world calls
+
+    /// The application wrote `bytes` more (`None`: without end). The first call opens the connection.
+    pub fn on_data<W: Wire>(&mut self, bytes: Option<u64>, now: Time, wire: &mut W) {
+        // An endless file ends beyond anything a run can send, with room to add to it.
+        self.data_end =
+            bytes.map_or(u64::MAX / 4, |bytes| self.data_end.saturating_add(bytes).min(u64::MAX / 4));
+        if self.opened.is_none() {
+            self.opened = Some(now);
+            self.transmit_next(now, wire);
+            return;
+        }
+        if !self.ns2 && self.una == self.max_sent && self.una > 0 {
+            self.restart_after_idle(now);
+        }
+        self.fill_window(now, wire);
+    }
+
+    /// The application writes no more. `discard`: what has not been sent yet is withdrawn.
+    pub fn on_close<W: Wire>(&mut self, discard: bool, now: Time, wire: &mut W) {
+        if self.closed {
+            return;
+        }
+        self.closed = true;
+        if discard {
+            self.data_end = self.max_sent.max(1);
+        }
+        if self.opened.is_some() {
+            self.fill_window(now, wire);
+            self.check_completion(now);
+        }
+    }
+
+    /// An ACK arrived.
+    #[inline]
+    pub fn on_ack<W: Wire>(&mut self, packet: &Packet, sack: &SackBlocks, now: Time, wire: &mut W) {
+        if packet.seq > self.max_sent || self.opened.is_none() {
+            return;
+        }
+        if self.stats.completed.is_some() && !self.ns2 {
+            if packet.kind == Kind::FinAck {
+                self.send_ack(now, wire);
+            }
+            return;
+        }
+        if self.ecn && packet.has(flag::ECE) {
+            self.on_ecn_echo(packet.seq, now);
+        }
+        match self.engine {
+            Engine::Tahoe | Engine::Reno | Engine::NewReno => self.duplicate_on_ack(packet, now, wire),
+            Engine::Sack(_) => self.sack_on_ack(packet, sack, now, wire),
+            Engine::Sack1(_) => self.sack1_on_ack(packet, sack, now, wire),
+            Engine::Vegas(_) => self.vegas_on_ack(packet, now, wire),
+        }
+        if packet.kind == Kind::SynAck && !self.ns2 && self.next == self.una {
+            // Nothing to send yet: the handshake still needs its third segment.
+            self.send_ack(now, wire);
+        }
+        if self.closed {
+            self.check_completion(now);
+            if packet.kind == Kind::FinAck && self.stats.completed.is_some() {
+                self.send_ack(now, wire);
+            }
+        }
+    }
+
+    /// A wake-up. Timers are lazy: one that was moved is found here to lie ahead, and waits on.
+    pub fn on_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if now != self.armed {
+            // A later wake-up that an earlier one made superfluous.
+            return;
+        }
+        self.armed = Time::MAX;
+        let Some(due) = self.timer else { return };
+        if due > now {
+            self.arm(due, wire);
+            return;
+        }
+        self.timer = None;
+        if self.stats.completed.is_some() {
+            return;
+        }
+        self.on_timeout(now, wire);
+    }
+
+    // ---------------------------------------------------------------------------------------------------------------
+    // State that others look at
+
+    /// The congestion window and threshold, in segments.
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    /// Smoothed RTT; zero before the first sample.
+    pub fn srtt(&self) -> Span {
+        self.rtt.srtt()
+    }
+
+    /// Outstanding segments.
+    pub fn flight(&self) -> u32 {
+        self.segments.len() as u32
+    }
+
+    /// When the connection was opened.
+    pub fn opened(&self) -> Option<Time> {
+        self.opened
+    }
+
+    // ---------------------------------------------------------------------------------------------------------------
+    // Windows
+
+    /// Usable window in segments: floor(cwnd) plus inflation, capped by the receiver.
+    #[inline]
+    pub(super) fn usable(&self) -> u32 {
+        (self.window.cwnd as u32).saturating_add(self.inflation).min(self.receiver_window)
+    }
+
+    /// Segments that a reduction starts from.
+    pub(super) fn reduction_base(&self) -> f64 {
+        if self.ns2 {
+            // ns-2 halves the usable window, not the flight.
+            return (self.window.cwnd + f64::from(self.inflation)).min(f64::from(self.receiver_window));
+        }
+        let flight = (self.next - self.una) as f64 / f64::from(self.mss);
+        flight - f64::from(self.limited)
+    }
+
+    /// The sample that goes with a reduction now.
+    pub(super) fn loss_sample(&self, now: Time) -> LossSample {
+        let retransmitted = self.segments.at(self.una).is_some_and(|segment| segment.transmissions > 1);
+        LossSample { now, flight: self.reduction_base(), retransmitted }
+    }
+
+    /// Applies a reduction of ssthresh. ns-2 keeps ssthresh as an integer.
+    pub(super) fn lower_ssthresh(&mut self, reduction: Reduction) {
+        let ssthresh = if self.ns2 { reduction.ssthresh.trunc() } else { reduction.ssthresh };
+        self.window.ssthresh = ssthresh.max(2.0);
+    }
+
+    /// Applies a reduction of both; ns-2 does not floor cwnd at ssthresh's 2.
+    pub(super) fn reduce(&mut self, reduction: Reduction) {
+        self.lower_ssthresh(reduction);
+        self.window.cwnd = if self.ns2 { reduction.cwnd.max(1.0) } else { reduction.cwnd.max(2.0) };
+        self.reduced = self.ecn;
+    }
+
+    /// Counts a recovery episode.
+    pub(super) fn count_recovery(&mut self, now: Time) {
+        self.stats.fast_recoveries += u64::from(self.measured.contains(now));
+    }
+
+    /// Counts an expiry of the coarse timer, if data was outstanding.
+    pub(super) fn count_timeout(&mut self, outstanding: bool, now: Time) {
+        self.stats.timeouts += u64::from(outstanding && self.measured.contains(now));
+    }
+
+    /// ECN echo on an ACK of `ack`, judged before `una` moves (RFC 3168 §6.1.2; spec 2.11).
+    fn on_ecn_echo(&mut self, ack: u64, now: Time) {
+        if ack <= self.recover && self.action != Action::Timeout {
+            return;
+        }
+        self.recover = self.max_sent;
+        self.action = Action::Ecn;
+        let sample = self.loss_sample(now);
+        let reduction = self.controller.on_ecn(&sample, &self.window);
+        self.reduce(reduction);
+        self.reduced = true;
+    }
+
+    /// RFC 5681 §4.1: after an idle RTO the ACK clock is gone, start from the initial window.
+    fn restart_after_idle(&mut self, now: Time) {
+        let idle = now.since(self.last_sent);
+        if idle > self.rtt.timeout() {
+            self.window.cwnd = self.window.cwnd.min(self.initial_window);
+        }
+        self.controller.on_idle(idle);
+    }
+
+    // ---------------------------------------------------------------------------------------------------------------
+    // Acknowledged data
+
+    /// Takes an ACK that advances `una`: forgets what it covers, measures, restarts the timer. Returns the number of
+    /// segments acknowledged and the RTT of the newest if it was sent once.
+    #[inline]
+    pub(super) fn advance(&mut self, packet: &Packet, now: Time, update_rtt: bool) -> (u32, Option<Span>) {
+        let ack = packet.seq;
+        let mut acked = 0;
+        let mut newest: Option<Segment> = None;
+        while let Some(segment) = self.segments.pop_acked(ack) {
+            acked += 1;
+            if let Engine::Sack(scoreboard) = &mut self.engine {
+                scoreboard.forget(&segment);
+            }
+            newest = Some(segment);
+        }
+        let rtt =
+            newest.filter(|segment| segment.transmissions == 1).map(|segment| now.since(segment.last_sent));
+        // The handshake's RTT is measured by the estimator, but it is not a data sample.
+        let rtt = rtt.filter(|_| self.una > 0);
+        if let Some(rtt) = rtt
+            && self.measured.contains(now)
+        {
+            self.stats.rtt.add(rtt);
+        }
+        self.una = ack;
+        self.next = self.next.max(ack);
+        self.limited = 0;
+        if update_rtt {
+            self.update_rtt(packet, now);
+        }
+        (acked, rtt)
+    }
+
+    /// One RTT sample at most (Karn, or timestamps).
+    #[inline]
+    fn update_rtt(&mut self, packet: &Packet, now: Time) {
+        if self.timestamps {
+            self.rtt.sample(packet.echo, now, self.una, self.next, true);
+            if !self.ns2 {
+                self.rtt.end_backoff();
+            }
+        }
+        if let Some((end, sent)) = self.timed
+            && packet.seq >= end
+        {
+            self.timed = None;
+            self.rtt.end_backoff();
+            if !self.timestamps {
+                self.rtt.sample(sent, now, self.una, self.next, false);
+            }
+        }
+    }
+
+    /// Everything that a plain new ACK does outside recovery: advance, measure, grow.
+    #[inline]
+    pub(super) fn accept_new_ack<W: Wire>(
+        &mut self,
+        packet: &Packet,
+        now: Time,
+        may_grow: bool,
+        wire: &mut W,
+    ) {
+        self.dup_acks = 0;
+        let (acked, rtt) = self.advance(packet, now, true);
+        self.restart_timer(now, wire);
+        let may_grow = may_grow && self.may_grow(packet);
+        self.measure_and_grow(acked, rtt, may_grow, now);
+        if self.una == 1 {
+            // The handshake is done.
+            self.window.cwnd = self.initial_window;
+        }
+    }
+
+    /// Whether this ACK may raise the window: no mark, and the window was what held the sender back (RFC 7661).
+    #[inline]
+    pub(super) fn may_grow(&self, packet: &Packet) -> bool {
+        !packet.has(flag::ECE) && (self.window_limited || self.grow_when_limited_elsewhere)
+    }
+
+    /// Tells the controller about an ACK.
+    #[inline]
+    pub(super) fn measure_and_grow(&mut self, acked: u32, rtt: Option<Span>, may_grow: bool, now: Time) {
+        let sample = AckSample {
+            now,
+            elapsed: now.since(self.opened.unwrap_or(now)),
+            rtt,
+            srtt: self.rtt.srtt(),
+            acked,
+            flight: self.flight_segments() + 1,
+            una: self.una,
+            next: self.next,
+            mss: self.mss,
+            may_grow,
+        };
+        self.controller.on_ack(&sample, &mut self.window);
+    }
+
+    /// Segments between `una` and `next`.
+    #[inline]
+    fn flight_segments(&self) -> u32 {
+        let bytes = (self.next - self.una) as u32;
+        bytes.div_ceil(self.mss)
+    }
+
+    /// Records completion once everything, the FIN included, is acknowledged.
+    fn check_completion(&mut self, now: Time) {
+        let end = self.data_end + u64::from(!self.ns2);
+        if self.closed && self.una >= end && self.stats.completed.is_none() {
+            self.stats.completed = Some(now);
+            self.timer = None;
+        }
+    }
+
+    // ---------------------------------------------------------------------------------------------------------------
+    // Transmission
+
+    /// Whether there is something at `next` that has never been sent.
+    fn has_new(&self) -> bool {
+        // Data waits for the handshake.
+        if self.una == 0 {
+            return self.max_sent == 0;
+        }
+        self.next < self.data_end || (self.closed && !self.ns2 && self.next == self.data_end)
+    }
+
+    /// Whether there is something at `next` to send, new or again.
+    #[inline]
+    pub(super) fn has_more(&self) -> bool {
+        self.next < self.max_sent || self.has_new()
+    }
+
+    /// Sends one new segment if there is one.
+    pub(super) fn send_new<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.has_new() {
+            self.transmit_next(now, wire);
+        }
+    }
+
+    /// Sends from `next` on while the window allows, at most `burst` segments.
+    #[inline]
+    pub(super) fn fill_window_burst<W: Wire>(&mut self, burst: u32, now: Time, wire: &mut W) {
+        for _ in 0..burst {
+            let window = u64::from(self.usable()) * u64::from(self.mss);
+            let fits = self.next - self.una < window;
+            let has_more = self.has_more();
+            if !fits || !has_more {
+                self.window_limited = has_more && self.usable() < self.receiver_window;
+                return;
+            }
+            self.transmit_next(now, wire);
+        }
+    }
+
+    /// Sends from `next` on while the window allows.
+    #[inline]
+    pub(super) fn fill_window<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        match self.engine {
+            Engine::Sack(_) => self.sack_fill_window(now, wire),
+            Engine::Sack1(_) => self.sack1_fill_window(now, wire),
+            _ => self.fill_window_burst(u32::MAX, now, wire),
+        }
+    }
+
+    /// Limited transmit (RFC 3042): one new segment for each of the first duplicate ACKs.
+    pub(super) fn send_limited<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if !self.limited_transmit || self.next < self.max_sent || !self.has_new() {
+            return;
+        }
+        let mss = u64::from(self.mss);
+        let outstanding = self.next - self.una;
+        let allowed = (self.window.cwnd + f64::from(self.dup_acks)) * self.mss as f64;
+        if outstanding + mss <= u64::from(self.receiver_window) * mss && (outstanding + mss) as f64 <= allowed
+        {
+            self.transmit_next(now, wire);
+            self.limited += 1;
+        }
+    }
+
+    /// Sends the segment at `next`, new or again, and moves on.
+    #[inline]
+    pub(super) fn transmit_next<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.next < self.max_sent {
+            let Some(index) = self.segments.find(self.next) else {
+                unreachable!("everything between una and max_sent has a record")
+            };
+            self.next = self.retransmit_index(index, now, wire);
+            return;
+        }
+        let nothing_outstanding = self.una == self.max_sent;
+        let seq = self.next;
+        let (payload, fin) = if seq == 0 {
+            (0, false)
+        } else {
+            let left = self.data_end - seq;
+            let payload = left.min(u64::from(self.mss)) as u16;
+            (payload, self.closed && !self.ns2 && u64::from(payload) == left)
+        };
+        let len = payload + u16::from(seq == 0) + u16::from(fin);
+        self.segments.push(seq, len, fin, now);
+        self.next = seq + u64::from(len);
+        self.max_sent = self.next;
+        if self.timed.is_none() {
+            self.timed = Some((self.next, now));
+        }
+        self.put_on_wire(seq, payload, fin, now, now, false, wire);
+        if self.timer.is_none() || (nothing_outstanding && !matches!(self.engine, Engine::Vegas(_))) {
+            self.set_timer(now, wire);
+        }
+    }
+
+    /// Sends the segment at `una` again.
+    pub(super) fn retransmit_una<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if let Some(index) = self.segments.find(self.una) {
+            self.retransmit_index(index, now, wire);
+        }
+    }
+
+    /// Sends a known segment again and returns the sequence number behind it.
+    pub(super) fn retransmit_index<W: Wire>(&mut self, index: usize, now: Time, wire: &mut W) -> u64 {
+        let Some(segment) = self.segments.get_mut(index) else { return self.next };
+        segment.last_sent = now;
+        segment.transmissions = segment.transmissions.saturating_add(1);
+        let Segment { seq, len, fin, first_sent, .. } = *segment;
+        let payload = len - u16::from(fin) - u16::from(seq == 0);
+        self.stats.retransmitted += u64::from(self.measured.contains(now));
+        self.put_on_wire(seq, payload, fin, first_sent, now, true, wire);
+        if self.timer.is_none() {
+            self.set_timer(now, wire);
+        }
+        seq + u64::from(len)
+    }
+
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "one caller per kind of transmission, all fields plain")]
+    fn put_on_wire<W: Wire>(
+        &mut self,
+        seq: u64,
+        payload: u16,
+        fin: bool,
+        first_sent: Time,
+        now: Time,
+        again: bool,
+        wire: &mut W,
+    ) {
+        let (kind, header) = match (seq, fin) {
+            (0, _) => (Kind::Syn, self.syn_size),
+            (_, true) => (Kind::Fin, self.data_header),
+            (_, false) => (Kind::Data, self.data_header),
+        };
+        let mut flags = 0;
+        if again {
+            flags |= flag::RETRANSMISSION;
+        }
+        if self.ecn && kind != Kind::Syn && !again {
+            // RFC 3168 §6.1.5: retransmissions are not ECN-capable.
+            flags |= flag::ECT;
+            if std::mem::take(&mut self.reduced) {
+                flags |= flag::CWR;
+            }
+        }
+        if let Engine::Vegas(timer) = &mut self.engine {
+            timer.on_send(seq, u64::from(self.mss), now.since(self.opened.unwrap_or(now)));
+        }
+        self.last_sent = now;
+        wire.send(
+            Packet {
+                seq,
+                stamp: now,
+                echo: first_sent,
+                bytes: header + payload,
+                payload,
+                sack: NONE,
+                kind,
+                flags,
+                ..Packet::default()
+            },
+            now,
+        );
+    }
+
+    /// A segment without data: the third of the handshake, or the answer to the receiver's FIN.
+    fn send_ack<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        let bytes = self.ack_size;
+        wire.send(
+            Packet {
+                seq: self.next,
+                stamp: now,
+                echo: now,
+                bytes,
+                sack: NONE,
+                kind: Kind::Ack,
+                ..Packet::default()
+            },
+            now,
+        );
+    }
+
+    // ---------------------------------------------------------------------------------------------------------------
+    // The retransmission timer
+
+    /// (Re)starts the timer.
+    #[inline]
+    pub(super) fn set_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        let due = now + self.rtt.timeout();
+        self.timer = Some(due);
+        if due < self.armed {
+            self.arm(due, wire);
+        }
+    }
+
+    fn arm<W: Wire>(&mut self, at: Time, wire: &mut W) {
+        self.armed = at;
+        wire.wake(at);
+    }
+
+    /// After an ACK of new data: restart, or stop if nothing is outstanding. ns-2 lets it run even then.
+    #[inline]
+    pub(super) fn restart_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.una < self.max_sent || self.ns2 {
+            self.set_timer(now, wire);
+        } else {
+            self.timer = None;
+        }
+    }
+
+    /// The retransmission timer expired.
+    fn on_timeout<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if matches!(self.engine, Engine::Vegas(_)) {
+            self.vegas_on_timeout(now, wire);
+            return;
+        }
+        let outstanding = self.una < self.max_sent;
+        let repeated = self.una < self.timeout_recover;
+        if !matches!(self.engine, Engine::Tahoe) || !self.ns2 {
+            self.dup_acks = 0;
+        }
+        let sample = self.loss_sample(now);
+        self.inflation = 0;
+        self.recover = self.max_sent;
+        if self.una == 0 {
+            // RFC 5681 §3.1: a lost SYN is paid for with the initial window.
+            self.initial_window = 1.0;
+            if !self.ns2 {
+                self.rtt.after_lost_syn();
+            }
+        }
+        if !outstanding {
+            // ns-2 only: idle for a whole timeout, so the window is stale but nothing was lost.
+            self.window.cwnd = 1.0;
+        } else if self.action == Action::Ecn && self.ns2 {
+            self.window.cwnd = 1.0;
+        } else {
+            self.count_timeout(true, now);
+            self.action = Action::Timeout;
+            let reduction = self.controller.on_timeout(&sample, &self.window);
+            // RFC 5681 §3.1: repeated timeouts of the same data leave ssthresh alone; ns-2 halves it every time.
+            if self.ns2 || !repeated {
+                self.lower_ssthresh(reduction);
+            }
+            self.window.cwnd = 1.0;
+        }
+        self.timeout_recover = self.max_sent;
+        if outstanding {
+            self.rtt.back_off();
+        }
+        self.timed = None;
+        self.limited = 0;
+        self.action = Action::Timeout;
+        match &mut self.engine {
+            Engine::Sack(_) => self.sack_on_timeout(),
+            Engine::Sack1(sack1) => {
+                sack1.on_timeout(self.una);
+                self.next = self.una;
+            }
+            _ => self.next = self.una,
+        }
+        self.set_timer(now, wire);
+        self.fill_window(now, wire);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    //! A sender alone, and what it put on the wire.
+
+    use lasthop_cc::ControllerConfig;
+
+    use super::*;
+
+    /// Records segment numbers: packet 1 is the first of data.
+    #[derive(Default)]
+    pub(crate) struct Tape {
+        pub(crate) sent: Vec<u64>,
+        pub(crate) packets: Vec<Packet>,
+        pub(crate) wakes: Vec<Time>,
+    }
+
+    impl Wire for Tape {
+        fn send(&mut self, packet: Packet, _now: Time) {
+            self.sent.push(packet.seq.div_ceil(1000));
+            self.packets.push(packet);
+        }
+        fn wake(&mut self, at: Time) {
+            self.wakes.push(at);
+        }
+    }
+
+    /// A sender with 1000-byte segments, its tape and a clock.
+    pub(crate) struct Rig {
+        pub(crate) sender: TcpSender,
+        pub(crate) tape: Tape,
+        pub(crate) now: Time,
+    }
+
+    impl Rig {
+        pub(crate) fn new(config: &TcpConfig) -> Rig {
+            let window = measure::Window { from: Time::ZERO, to: Time::MAX };
+            let mut stream = Stream::new(1, "clock");
+            let sender = TcpSender::new(config, &mut stream, window, Percentiles::Exact);
+            Rig { sender, tape: Tape::default(), now: Time::ZERO }
+        }
+
+        /// One of the RFC engines as the vectors of spec 2.15 assume it: no limited transmit, one ACK per segment.
+        pub(crate) fn rfc(recovery: Recovery) -> Rig {
+            Rig::new(&TcpConfig {
+                limited_transmit: false,
+                timestamps: false,
+                delayed_ack: None,
+                packet_size: 1040,
+                ..TcpConfig::new(Profile::Rfc, ControllerConfig::by_name("reno").unwrap(), recovery)
+            })
+        }
+
+        /// Segments 11..=20 outstanding and W = 10 in congestion avoidance.
+        pub(crate) fn ten_outstanding(mut self) -> Rig {
+            self.sender.on_data(None, self.now, &mut self.tape);
+            self.ack(1);
+            self.sender.window = Window { cwnd: 10.0, ssthresh: 5.0 };
+            for number in 2..=11 {
+                self.ack(number);
+                self.sender.window = Window { cwnd: 10.0, ssthresh: 5.0 };
+            }
+            assert_eq!(self.sender.una, 10_001);
+            assert_eq!(self.sender.max_sent, 20_001);
+            self.tape.sent.clear();
+            self
+        }
+
+        /// An ACK that expects segment `number` next (1 acknowledges the SYN), `millis` later than the last.
+        pub(crate) fn ack(&mut self, number: u64) -> Vec<u64> {
+            self.sack(number, &[])
+        }
+
+        /// The same with SACK blocks in segment numbers, inclusive.
+        pub(crate) fn sack(&mut self, number: u64, blocks: &[(u64, u64)]) -> Vec<u64> {
+            let mut sack = SackBlocks::default();
+            for &(first, last) in blocks {
+                sack.push((first - 1) * 1000 + 1, last * 1000 + 1);
+            }
+            self.now += Span::from_millis(1);
+            let kind = if number == 1 { Kind::SynAck } else { Kind::Ack };
+            let packet = Packet { seq: (number - 1) * 1000 + 1, kind, ..Packet::default() };
+            self.sender.on_ack(&packet, &sack, self.now, &mut self.tape);
+            std::mem::take(&mut self.tape.sent)
+        }
+
+        /// Lets the retransmission timer expire.
+        pub(crate) fn time_out(&mut self) -> Vec<u64> {
+            let timeouts = self.sender.stats.timeouts;
+            while self.sender.stats.timeouts == timeouts {
+                self.now = self.sender.armed;
+                assert_ne!(self.now, Time::MAX, "no timer");
+                self.sender.on_timer(self.now, &mut self.tape);
+            }
+            std::mem::take(&mut self.tape.sent)
+        }
+
+        pub(crate) fn window(&self) -> (f64, f64) {
+            (self.sender.window.cwnd + f64::from(self.sender.inflation), self.sender.window.ssthresh)
+        }
+    }
+}
