@@ -1,4 +1,4 @@
-# Types of the compiled module (crates/lasthop-py). Private: use the package's public names.
+"""Types of the compiled module (crates/lasthop-py). Private: use the package's public names."""
 
 from typing import Literal, final
 

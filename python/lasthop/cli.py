@@ -338,8 +338,10 @@ def _user_errors() -> Iterator[None]:
         yield
     except LasthopError as error:
         text = str(error)
-        # The native diagnostics open with what they are.
-        typer.echo(text if "error:" in text.split("\n", maxsplit=1)[0] else f"error: {text}", err=True)
+        # The native diagnostics open with what they are, and an interruption is no error.
+        opening = text.split("\n", maxsplit=1)[0]
+        named = isinstance(error, Interrupted) or "error:" in opening
+        typer.echo(text if named else f"error: {text}", err=True)
         raise typer.Exit(_exit_code(error)) from None
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)

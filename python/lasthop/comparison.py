@@ -69,7 +69,7 @@ METRICS = (
     ),
     Metric(
         key="retransmitted_packets",
-        label="retransmitted",
+        label="retransmissions",
         unit="packets",
         higher_is_better=False,
         more="retransmits {} more",
@@ -78,7 +78,7 @@ METRICS = (
     Metric(
         key="timeouts",
         label="timeouts",
-        unit="timeouts",
+        unit="",
         higher_is_better=False,
         more="has {} more timeouts",
         less="has {} fewer timeouts",
@@ -164,6 +164,8 @@ class Difference:
         if self.estimate.n == 1:
             return f"one seed cannot show a difference {about}: use more seeds"
         amount, interval = self._texts()
+        if self.estimate.low == self.estimate.high == 0:
+            return f"no difference at all {about}"
         if not self.estimate.excludes_zero():
             return f"no difference shown {about} ({interval})"
         words = self.metric.more if self.estimate.mean > 0 else self.metric.less
@@ -184,7 +186,7 @@ class Difference:
         low = shown.mean if shown.low is None else shown.low
         high = shown.mean if shown.high is None else shown.high
         decimals = _decimals(max(abs(low), abs(high)))
-        tail = f" {unit}" if unit and unit != self.metric.label else ""
+        tail = f" {unit}" if unit else ""
         return f"{abs(shown.mean):.{decimals}f}{tail}", f"{low:+.{decimals}f}..{high:+.{decimals}f}{tail}"
 
 
@@ -194,7 +196,7 @@ def _decimals(size: float) -> int:
         return 0
     if size >= 1:
         return 1
-    return 2 if size >= 0.1 else 4  # noqa: PLR2004 - one digit after the point
+    return 2 if size >= 0.1 or size == 0 else 4  # noqa: PLR2004 - one digit after the point
 
 
 class Comparison:

@@ -6,6 +6,7 @@ worked out here once. Called by `Run.plot`, `Comparison.plot` and `lasthop plot`
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,14 +42,19 @@ MATPLOTLIB_DASHES: tuple[Any, ...] = (
 PLOTLY_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 GREY = "#9A9A9A"
 
-#: So many flows are drawn in colour ...
+#: More flows than this are not all drawn in colour.
 COLOURED_MAX = 6
-#: ... and of more, these many, the others in grey.
-PICKED = 3
+#: Links in the queue panel.
+QUEUES_MAX = 3
+#: Links whose mean queue is below this share of the longest are not drawn.
+QUEUE_SHARE_MIN = 0.05
 #: So many grey lines at most; beyond, a band that holds eight of ten flows.
 GREY_MAX = 60
 #: Points per line; more would only be a blur.
 POINTS_MAX = 600
+RATE_POINTS = 120
+#: Share of a bin by which times may be off without falling into the next.
+ROUNDING = 1e-6
 
 
 @dataclass(slots=True)
@@ -69,8 +75,10 @@ class Panel:
     unit: str
     lines: list[Line] = field(default_factory=list)
     band: tuple[list[float], list[float | None], list[float | None]] | None = None
-    #: Constant over each interval rather than changing gradually.
-    steps: bool = False
+    #: The lines are links rather than flows: another legend, and values that jump.
+    links: bool = False
+    #: The axis starts at zero.
+    from_zero: bool = True
 
 
 def plot_run(run: Run, *paths: str | Path) -> None:
@@ -100,22 +108,25 @@ def run_panels(run: Run) -> list[Panel]:
     flows, links = run.series, run.link_series
     picked = pick_flows(run.flows)
     interval_s = _interval_s(flows)
-    smooth_s = max(interval_s, run.duration_s / 120)
-    rate_title = "throughput" if smooth_s <= interval_s else f"throughput, mean over {smooth_s:.2g} s"
+    bin_s = _whole_intervals(run.duration_s / POINTS_MAX, interval_s)
+    # Packets come one at a time: a rate per short interval would be all spikes.
+    rate_bin_s = _whole_intervals(run.duration_s / RATE_POINTS, interval_s)
+    rate = Panel(f"throughput, mean over {rate_bin_s:.2g} s", "Mbit/s")
     return [
-        _flow_panel("congestion window", "segments", flows, "cwnd_segments", picked, run.duration_s, 1.0),
-        _queue_panel(run, links),
-        _flow_panel(rate_title, "Mbit/s", flows, "throughput_bit_s", picked, smooth_s * POINTS_MAX, 1e-6),
-        _flow_panel("RTT", "ms", flows, "rtt_s", picked, run.duration_s, 1e3),
+        _with_flows(Panel("congestion window", "segments"), flows, "cwnd_segments", picked, bin_s, 1.0),
+        _queue_panel(run, links, bin_s),
+        _with_flows(rate, flows, "throughput_bit_s", picked, rate_bin_s, 1e-6),
+        _with_flows(Panel("RTT", "ms", from_zero=False), flows, "rtt_s", picked, bin_s, 1e3),
     ]
 
 
-def pick_flows(flows: pl.DataFrame) -> list[str]:
-    """Names of the flows to colour: all if few, else those with the most, middle and least goodput."""
+def pick_flows(flows: pl.DataFrame) -> dict[str, str]:
+    """Names and labels of the flows to colour: all if few, else most, middle and least goodput."""
     if flows.height <= COLOURED_MAX:
-        return flows["name"].to_list()
+        return {name: name for name in flows["name"]}
     ranked = flows.sort("goodput_bit_s", descending=True, nulls_last=True)["name"].to_list()
-    return [ranked[round(index * (len(ranked) - 1) / (PICKED - 1))] for index in range(PICKED)]
+    picked = {"most goodput": ranked[0], "middle": ranked[len(ranked) // 2], "least goodput": ranked[-1]}
+    return {name: f"{name} ({rank})" for rank, name in picked.items()}
 
 
 def run_figure(run: Run) -> Figure:
@@ -125,8 +136,9 @@ def run_figure(run: Run) -> Figure:
     figure = Figure(figsize=(9.6, 9.0), layout="constrained")
     panels = run_panels(run)
     all_axes = figure.subplots(len(panels), 1, sharex=True)
-    for panel, axes in zip(panels, all_axes, strict=True):
-        _draw_panel(axes, panel)
+    for place, (panel, axes) in enumerate(zip(panels, all_axes, strict=True)):
+        # The flows look alike in every panel: one legend does.
+        _draw_panel(axes, panel, legend=panel.links or place == 0)
     all_axes[-1].set_xlabel("time (s)")
     all_axes[-1].set_xlim(0, run.duration_s)
     figure.suptitle(_run_title(run), fontsize=11)
@@ -221,57 +233,66 @@ def _save_figure(figure: Figure, path: Path) -> None:
         figure.savefig(path, dpi=150, metadata=dateless)
 
 
-def _flow_panel(
-    title: str, unit: str, series: pl.DataFrame, column: str, picked: list[str], span_s: float, factor: float
+def _with_flows(
+    panel: Panel, series: pl.DataFrame, column: str, picked: dict[str, str], bin_s: float, factor: float
 ) -> Panel:
-    """Panel of one column of the flow series; `span_s / POINTS_MAX` is the time between its points."""
+    """Fill a panel with one column of the flow series: some flows in colour, the others in grey."""
     import polars as pl
 
-    panel = Panel(title, unit)
-    thin = _thinned(series.select("time_s", "flow", pl.col(column).alias("value") * factor), "flow", span_s)
+    thin = _thinned(series.select("time_s", "flow", pl.col(column).alias("value") * factor), "flow", bin_s)
     per_flow = {str(name): table for (name,), table in thin.partition_by("flow", as_dict=True).items()}
     rest = [name for name in per_flow if name not in picked]
     if len(rest) > GREY_MAX:
         others = (
-            thin.filter(~pl.col("flow").is_in(picked))
+            thin.filter(~pl.col("flow").is_in(list(picked)))
             .group_by("time_s")
-            .agg(pl.col("value").quantile(0.1).alias("low"), pl.col("value").quantile(0.9).alias("high"))
+            .agg(
+                pl.col("value").quantile(0.1).alias("low"),
+                pl.col("value").quantile(0.9).alias("high"),
+            )
+            .sort("time_s")
         )
-        others = others.sort("time_s")
         panel.band = others["time_s"].to_list(), others["low"].to_list(), others["high"].to_list()
     else:
         panel.lines += [_line("", per_flow[name], None) for name in rest]
     panel.lines += [
-        _line(name, per_flow[name], style) for style, name in enumerate(picked) if name in per_flow
+        _line(label, per_flow[name], style)
+        for style, (name, label) in enumerate(picked.items())
+        if name in per_flow
     ]
     return panel
 
 
-def _queue_panel(run: Run, series: pl.DataFrame) -> Panel:
-    """Panel of the links that queue most (at most three), so that the bottleneck is always among them."""
+def _queue_panel(run: Run, series: pl.DataFrame, bin_s: float) -> Panel:
+    """Panel of the links that queue most: at most three, and none far below the first."""
     import polars as pl
 
-    panel = Panel("queue", "packets", steps=True)
-    fullest = run.links.sort("avg_queue_packets", descending=True, nulls_last=True)["name"].to_list()[:PICKED]
+    panel = Panel("queue", "packets", links=True)
+    ranked = run.links.sort("avg_queue_packets", descending=True, nulls_last=True).head(QUEUES_MAX)
+    queue = pl.col("avg_queue_packets").fill_null(0)
+    fullest = ranked.filter(queue >= queue.max() * QUEUE_SHARE_MIN)["name"].to_list()
     named = series.select("time_s", "link", pl.col("queue_packets").cast(pl.Float64).alias("value"))
-    thin = _thinned(named.filter(pl.col("link").is_in(fullest)), "link", run.duration_s)
+    thin = _thinned(named.filter(pl.col("link").is_in(fullest)), "link", bin_s)
     for style, name in enumerate(fullest):
         panel.lines.append(_line(name, thin.filter(pl.col("link") == name), style))
     return panel
 
 
-def _thinned(series: pl.DataFrame, key: str, span_s: float) -> pl.DataFrame:
-    """Mean per bin of `span_s / POINTS_MAX`, in order of time."""
+def _thinned(series: pl.DataFrame, key: str, bin_s: float) -> pl.DataFrame:
+    """Mean per bin, in order of time; a row's time, and a bin's, is the end of its interval."""
     import polars as pl
 
-    bin_s = span_s / POINTS_MAX
-    # An interval's row carries the time of its end; half a step back is safely inside its bin.
     return (
-        series.with_columns((((pl.col("time_s") / bin_s) - 1e-6).floor() + 1) * bin_s)
+        series.with_columns((pl.col("time_s") / bin_s - ROUNDING).ceil() * bin_s)
         .group_by("time_s", key)
         .agg(pl.col("value").mean())
         .sort("time_s")
     )
+
+
+def _whole_intervals(wanted_s: float, interval_s: float) -> float:
+    """Return the wanted bin, made a whole number of intervals."""
+    return max(1, math.ceil(wanted_s / interval_s - ROUNDING)) * interval_s
 
 
 def _line(name: str, table: pl.DataFrame, style: int | None) -> Line:
@@ -283,7 +304,7 @@ def _interval_s(series: pl.DataFrame) -> float:
     return float(times[1] - times[0]) if len(times) > 1 else 1.0
 
 
-def _draw_panel(axes: Axes, panel: Panel) -> None:
+def _draw_panel(axes: Axes, panel: Panel, *, legend: bool) -> None:
     if panel.band is not None:
         x, low, high = panel.band
         axes.fill_between(x, _gaps(low), _gaps(high), color=GREY, alpha=0.35, lw=0, label="8 of 10 others")
@@ -298,17 +319,19 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
             _gaps(line.y),
             color=COLOURS[line.style % len(COLOURS)],
             linestyle=MATPLOTLIB_DASHES[line.style % len(MATPLOTLIB_DASHES)],
-            lw=1.2,
-            drawstyle="steps-pre" if panel.steps else "default",
+            lw=0.8 if panel.links else 1.2,
+            drawstyle="steps-pre" if panel.links else "default",
             label=line.name,
         )
     axes.set_ylabel(f"{panel.title.split(',')[0]} ({panel.unit})")
     if "," in panel.title:
         axes.set_title(panel.title, fontsize=9, loc="left")
-    axes.set_ylim(bottom=0)
+    if panel.from_zero:
+        axes.set_ylim(bottom=0)
     axes.grid(visible=True, color="#E6E6E6", lw=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
+    if legend:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
 
 
 def _add_panel(page: Any, row: int, panel: Panel, shown: set[str]) -> None:  # noqa: ANN401 - untyped
@@ -347,7 +370,7 @@ def _add_panel(page: Any, row: int, panel: Panel, shown: set[str]) -> None:  # n
             x=line.x,
             y=line.y,
             mode="lines",
-            line=look | ({"shape": "vh"} if panel.steps else {}),
+            line=look | ({"shape": "vh"} if panel.links else {}),
             opacity=0.5 if line.style is None else 1.0,
             name=name,
             legendgroup=name,
@@ -400,8 +423,7 @@ def _metric_title(comparison: Comparison, metric: Metric) -> tuple[str, float]:
     factor, unit = prefix_for(
         max((abs(value) for value in values if value is not None), default=0.0), metric.unit
     )
-    unit = metric.unit if metric.unit == "packets" and metric.label != "retransmitted" else unit
-    return f"{metric.label} ({unit})" if unit and unit != metric.label else metric.label, factor
+    return f"{metric.label} ({unit})" if unit else metric.label, factor
 
 
 def _comparison_title(comparison: Comparison) -> str:

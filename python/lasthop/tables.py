@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich import box
 from rich.console import Console, Group
@@ -22,7 +22,7 @@ from lasthop.comparison import METRICS, Comparison
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rich.console import RenderableType
+    from rich.console import JustifyMethod, RenderableType
 
     from lasthop.results import Runs
     from lasthop.stats import Estimate
@@ -36,6 +36,14 @@ FLOW_METRICS = (
     ("timeouts", "timeouts", ""),
     ("rtt_mean_s", "mean RTT", "s"),
     ("delay_p95_s", "p95 delay", "s"),
+)
+TOTAL_METRICS = (
+    ("goodput_bit_s", "goodput", "bit/s"),
+    ("throughput_bit_s", "throughput", "bit/s"),
+    ("jain_index", "Jain index", ""),
+    ("retransmitted_packets", "retransmitted", "packets"),
+    ("timeouts", "timeouts", ""),
+    ("packets_lost", "lost", "packets"),
 )
 LINK_METRICS = (
     ("avg_queue_packets", "mean queue", "packets"),
@@ -58,8 +66,8 @@ def prefix_for(size: float, unit: str) -> tuple[float, str]:
     """
     if unit == "%":
         return 0.01, "%"
-    if unit not in ("bit/s", "s", "packet-hops/s"):
-        return 1.0, "" if unit == "packets" else unit
+    if unit not in ("bit/s", "s"):
+        return 1.0, unit
     largest = 1.0 if unit == "s" else 1e9
     for factor, prefix in PREFIXES:
         if factor <= largest and size >= factor:
@@ -81,23 +89,28 @@ def quantity(value: float | None, unit: str) -> str:
     return f"{_significant(value / factor)} {prefixed}".rstrip()
 
 
-def estimate_text(value: Estimate | None, unit: str) -> str:
-    """Write a mean and half the width of its interval.
+def estimate_texts(values: Sequence[Estimate | None], unit: str) -> tuple[list[str], str]:
+    """Write means and half the widths of their intervals in one common unit, which comes with them.
 
     Examples
     --------
     >>> from lasthop.stats import Estimate
-    >>> estimate_text(Estimate(4.2e6, 4.1e6, 4.3e6, 10), "bit/s")
-    '4.20 ± 0.10 Mbit/s'
+    >>> estimate_texts([Estimate(4.2e6, 4.1e6, 4.3e6, 10), Estimate(5e5, None, None, 1), None], "bit/s")
+    (['4.20 ± 0.10', '0.50', '-'], 'Mbit/s')
     """
+    factor, prefixed = prefix_for(max((abs(one.mean) for one in values if one), default=0.0), unit)
+    return [_estimate_text(one, factor) for one in values], prefixed
+
+
+def _estimate_text(value: Estimate | None, factor: float) -> str:
     if value is None:
         return "-"
-    if value.half_width is None:
-        return quantity(value.mean, unit)
-    factor, prefixed = prefix_for(abs(value.mean), unit)
     mean = value.mean / factor
-    decimals = _decimals(mean)
-    return f"{mean:,.{decimals}f} ± {value.half_width / factor:,.{decimals}f} {prefixed}".rstrip()
+    # A count of a single run is exact; only its mean over seeds has decimals.
+    decimals = 0 if value.n == 1 and factor == 1 and mean.is_integer() else _decimals(mean)
+    if value.half_width is None:
+        return f"{mean:,.{decimals}f}"
+    return f"{mean:,.{decimals}f} ± {value.half_width / factor:,.{decimals}f}"
 
 
 def runs_table(runs: Runs) -> RenderableType:
@@ -113,11 +126,11 @@ def runs_table(runs: Runs) -> RenderableType:
         _links_table(records),
     ]
     if len(runs) == 1:
-        speed = runs[0].packet_hops / runs[0].wall_s if runs[0].wall_s > 0 else None
+        speed = runs[0].packet_hops / runs[0].wall_s / 1e6 if runs[0].wall_s > 0 else 0.0
         parts.append(
             Text(
                 f"fingerprint {runs[0].fingerprint}   {runs[0].packet_hops:,} packet-hops in "
-                f"{quantity(runs[0].wall_s, 's')} ({quantity(speed, 'packet-hops/s')})",
+                f"{quantity(runs[0].wall_s, 's')} ({speed:.3g} M/s)",
                 style="dim",
             )
         )
@@ -132,31 +145,23 @@ def comparison_table(comparison: Comparison) -> RenderableType:
         f"  {seeds} seed{'s' if seeds > 1 else ''}, the same channel for each transport",
     )
     means = _table("mean" + (" ± 95 % interval" if seeds > 1 else ""))
+    differences = _table(f"difference from {comparison.baseline}")
+    verdicts = Table.grid(padding=(0, 2))
     for transport in comparison.transports:
         means.add_column(transport, justify="right")
+        if transport != comparison.baseline:
+            differences.add_column(transport, justify="right")
+    means.add_column("")
     for metric in METRICS:
-        means.add_row(
-            metric.label,
-            *(
-                estimate_text(stats.estimate(comparison.values(transport, metric.key)), metric.unit)
-                for transport in comparison.transports
-            ),
-        )
-    differences = _table("paired difference")
-    others = [transport for transport in comparison.transports if transport != comparison.baseline]
-    for transport in others:
-        differences.add_column(f"{transport} - {comparison.baseline}", justify="right")
-    verdicts = Text()
-    for metric in METRICS:
+        values = [stats.estimate(comparison.values(name, metric.key)) for name in comparison.transports]
+        texts, prefixed = estimate_texts(values, metric.unit)
+        means.add_row(metric.label, *texts, prefixed)
         of_metric = [one for one in comparison.list_differences() if one.metric is metric]
-        differences.add_row(
-            metric.label, *(Text(one.interval_text, style=_verdict_style(one.better)) for one in of_metric)
-        )
+        intervals = (Text(one.interval_text, style=_verdict_style(one.better)) for one in of_metric)
+        differences.add_row(metric.label, *intervals)
         for one in of_metric:
             mark = {True: "better", False: "worse", None: ""}[one.better]
-            verdicts.append(f"  {mark:<7}", style=_verdict_style(one.better))
-            verdicts.append(f"{one.verdict}\n")
-    verdicts.rstrip()
+            verdicts.add_row(Text(mark, style=_verdict_style(one.better)), one.verdict)
     note = Text(
         "Differences are taken seed by seed; each interval holds with 95 % on its own, per cent are of the "
         f"{comparison.baseline} mean.",
@@ -165,7 +170,7 @@ def comparison_table(comparison: Comparison) -> RenderableType:
     parts: list[RenderableType] = [title, means]
     if seeds > 1:
         parts.append(differences)
-    return Group(*parts, Text("verdicts", style="bold"), verdicts, note)
+    return Group(*parts, verdicts, note)
 
 
 def transports_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
@@ -231,39 +236,29 @@ def render_comparison(comparison: Comparison) -> str:
 
 def _totals_table(records: Sequence[Mapping[str, Any]]) -> Table:
     table = _table("all flows")
-    row: list[str] = [""]
-    for key, label, unit in (
-        ("goodput_bit_s", "goodput", "bit/s"),
-        ("throughput_bit_s", "throughput", "bit/s"),
-        ("jain_index", "Jain index", ""),
-        ("retransmitted_packets", "retransmitted", "packets"),
-        ("timeouts", "timeouts", ""),
-    ):
-        table.add_column(label, justify="right")
-        row.append(estimate_text(stats.estimate(record["totals"][key] for record in records), unit))
-    table.add_column("lost", justify="right")
-    row.append(estimate_text(stats.estimate(_sum(r["totals"]["packets_lost"]) for r in records), "packets"))
-    table.add_row(*row)
+    table.add_column("", justify="right")
+    table.add_column("")
+    for key, label, unit in TOTAL_METRICS:
+        value = stats.estimate(_count(record["totals"][key]) for record in records)
+        (text,), prefixed = estimate_texts([value], unit)
+        table.add_row(label, text, prefixed)
     return table
 
 
 def _flows_table(records: Sequence[Mapping[str, Any]]) -> Table:
-    if len(records[0]["flows"]) > ROWS_MAX:
+    flows = records[0]["flows"]
+    if len(flows) > ROWS_MAX:
         return _grouped_flows_table(records)
-    table = _table("flow")
-    table.add_column("transport")
-    for _, label, _unit in FLOW_METRICS:
-        table.add_column(label, justify="right")
-    for index, flow in enumerate(records[0]["flows"]):
-        table.add_row(
-            flow["name"],
-            flow["transport"],
-            *(
-                estimate_text(stats.estimate(record["flows"][index][key] for record in records), unit)
-                for key, _, unit in FLOW_METRICS
-            ),
-        )
-    return table
+    columns = [
+        _Column("flow", [flow["name"] for flow in flows]),
+        _Column("transport", [flow["transport"] for flow in flows]),
+    ]
+    for key, label, unit in FLOW_METRICS:
+        values = [
+            stats.estimate(record["flows"][place][key] for record in records) for place in range(len(flows))
+        ]
+        columns.append(_numbers(label, values, unit))
+    return _table_of(columns)
 
 
 def _grouped_flows_table(records: Sequence[Mapping[str, Any]]) -> Table:
@@ -275,8 +270,9 @@ def _grouped_flows_table(records: Sequence[Mapping[str, Any]]) -> Table:
     table.add_column("per flow")
     for column in ("min", "mean", "max"):
         table.add_column(column, justify="right")
+    table.add_column("")
     for transport, members in groups.items():
-        name = f"{transport} ({len(members)})"
+        name = f"{len(members)} x {transport}"
         for key, label, unit in FLOW_METRICS:
             values = [[record["flows"][index][key] for index in members] for record in records]
             table.add_row(name, label, *_spread(values, unit))
@@ -289,28 +285,49 @@ def _links_table(records: Sequence[Mapping[str, Any]]) -> Table:
     groups: dict[str, list[int]] = defaultdict(list)
     links = records[0]["links"]
     for index, link in enumerate(links):
-        name = (
-            re.sub(r"-\d+(?= \(reverse\)$|$)", "-*", link["name"]) if len(links) > ROWS_MAX else link["name"]
+        name = link["name"]
+        groups[re.sub(r"-\d+(?= \(reverse\)$|$)", "-*", name) if len(links) > ROWS_MAX else name].append(
+            index
         )
-        groups[name].append(index)
-    table = _table("link")
-    for _, label, _unit in LINK_METRICS:
-        table.add_column(label, justify="right")
-    for name, members in groups.items():
-        shown = name if len(members) == 1 else f"{name} ({len(members)})"
-        cells = [
-            estimate_text(
-                stats.estimate(
-                    _combined(key, [_link_value(record["links"][index], key) for index in members])
-                    for record in records
-                ),
-                unit,
+    columns = [
+        _Column(
+            "link",
+            [f"{len(members)} x {name}" if len(members) > 1 else name for name, members in groups.items()],
+        )
+    ]
+    for key, label, unit in LINK_METRICS:
+        values = [
+            stats.estimate(
+                _combined(key, [_count(record["links"][index][key]) for index in members])
+                for record in records
             )
-            for key, _, unit in LINK_METRICS
+            for members in groups.values()
         ]
-        table.add_row(shown, *cells)
-    if any(len(members) > 1 for members in groups.values()):
+        columns.append(_numbers(label, values, unit))
+    table = _table_of(columns)
+    if len(groups) < len(links):
         table.caption = "links in groups: mean of the means, max of the maxima, sum of the drops"
+    return table
+
+
+class _Column(NamedTuple):
+    heading: str
+    texts: list[str]
+    justify: JustifyMethod = "left"
+
+
+def _numbers(label: str, values: Sequence[Estimate | None], unit: str) -> _Column:
+    """Column of estimates in one common unit, which stands in its heading."""
+    texts, prefixed = estimate_texts(values, unit)
+    return _Column(f"{label}\n{prefixed}" if prefixed else label, texts, "right")
+
+
+def _table_of(columns: Sequence[_Column]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, caption_justify="left")
+    for column in columns:
+        table.add_column(column.heading, justify=column.justify)
+    for row in zip(*(column.texts for column in columns), strict=True):
+        table.add_row(*row)
     return table
 
 
@@ -324,23 +341,22 @@ def _combined(key: str, values: list[float | None]) -> float | None:
     return sum(known) if key == "drops" else stats.mean(known)
 
 
-def _link_value(link: Mapping[str, Any], key: str) -> float | None:
-    return _sum(link["drops"]) if key == "drops" else link[key]
+def _count(value: Mapping[str, int] | float | None) -> float | None:
+    """Return a figure as it is, and the sum of counts by cause."""
+    return value if value is None or isinstance(value, (int, float)) else float(sum(value.values()))
 
 
-def _spread(values: Sequence[Sequence[float | None]], unit: str) -> tuple[str, str, str]:
-    """Texts of min, mean and max over the flows; `values` is one list of flows per seed."""
+def _spread(values: Sequence[Sequence[float | None]], unit: str) -> tuple[str, str, str, str]:
+    """Texts of min, mean and max over the flows, and their unit; `values` is one list of flows per seed."""
     known = [[value for value in flows if value is not None] for flows in values]
 
     def over_seeds(summary: Callable[[list[float]], float | None]) -> Estimate | None:
         return stats.estimate(summary(flows) for flows in known if flows)
 
-    smallest, largest = over_seeds(min), over_seeds(max)
-    return (
-        quantity(smallest.mean if smallest else None, unit),
-        estimate_text(over_seeds(stats.mean), unit),
-        quantity(largest.mean if largest else None, unit),
+    (smallest, mean, largest), prefixed = estimate_texts(
+        [over_seeds(min), over_seeds(stats.mean), over_seeds(max)], unit
     )
+    return smallest.split(" ")[0], mean, largest.split(" ")[0], prefixed
 
 
 def _table(first_column: str) -> Table:
@@ -351,10 +367,6 @@ def _table(first_column: str) -> Table:
 
 def _verdict_style(better: bool | None) -> str:  # noqa: FBT001 - the three values are the meaning
     return {True: "green", False: "red", None: "dim"}[better]
-
-
-def _sum(counts: Mapping[str, int]) -> float:
-    return float(sum(counts.values()))
 
 
 def _significant(value: float) -> str:

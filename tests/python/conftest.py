@@ -1,0 +1,74 @@
+"""What the Python tests share: a small scenario, and the command in this process or in one of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+from lasthop import cli
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from typer.testing import Result
+
+SCENARIO = """\
+name     = "small"
+duration = "10 s"
+
+[topology]
+kind       = "dumbbell"
+bottleneck = { rate = "5 Mbit/s", delay = "20 ms", queue = { kind = "drop-tail", limit = "30 packets" } }
+access     = { rate = "4 Mbit/s", delay = "5 ms" }
+
+[channel]
+error = { kind = "bernoulli", packet_error_rate = 0.005 }
+
+[[flows]]
+name      = "left"
+transport = "reno"
+
+[[flows]]
+name      = "right"
+transport = "vegas"
+"""
+
+
+@pytest.fixture
+def scenario_file(tmp_path: Path) -> Path:
+    """Return a small scenario with two flows."""
+    path = tmp_path / "small.toml"
+    path.write_text(SCENARIO)
+    return path
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Return a function that runs the command in this process, in a window of 120 columns."""
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def invoke(*arguments: object) -> Result:
+        return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+    return invoke
+
+
+@pytest.fixture
+def start() -> Callable[..., subprocess.Popen[str]]:
+    """Return a function that starts the command as a process of its own."""
+
+    def popen(*arguments: object, **options: Any) -> subprocess.Popen[str]:
+        words = [sys.executable, "-c", "from lasthop.cli import main; main()", *map(str, arguments)]
+        environment = os.environ | {"COLUMNS": "120", "NO_COLOR": "1"}
+        return subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options
+        )
+
+    return popen

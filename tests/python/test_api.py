@@ -1,0 +1,196 @@
+"""The Python API: overrides, tables, representations, determinism across threads, cost of the import."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import lasthop as lh
+from lasthop.progress import progress_line
+from lasthop.results import flatten_causes
+from lasthop.runner import Snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def scenario() -> lh.Scenario:
+    return lh.Scenario(lh.EXAMPLE)
+
+
+@pytest.fixture(scope="module")
+def full_run(scenario: lh.Scenario) -> lh.Run:
+    return lh.run(scenario, seed=3, series=True, trace=True)
+
+
+def test_public_names_are_few() -> None:
+    assert len(lh.__all__) < 20
+    assert all(hasattr(lh, name) for name in lh.__all__)
+
+
+def test_a_file_and_a_dictionary_are_the_same_scenario(scenario_file: Path) -> None:
+    loaded = lh.Scenario.load(scenario_file)
+    same = lh.Scenario(loaded.to_dict())
+    assert lh.run(loaded, seed=2).fingerprint == lh.run(same, seed=2).fingerprint
+    assert loaded.name == "small"
+
+
+def test_replace_leaves_the_original_alone(scenario: lh.Scenario) -> None:
+    changed = scenario.replace({"flows.0.transport": "vegas", "duration": "5 s"}).replace({"duration": "6 s"})
+    assert (changed.transports, changed.duration_s) == (["vegas", "vegas"], 6.0)
+    assert (scenario.transports, scenario.duration_s) == (["reno", "vegas"], 10.0)
+
+
+def test_replace_takes_tables_numbers_and_switches(scenario: lh.Scenario) -> None:
+    changed = scenario.replace(
+        {
+            "flows.0.transport": {"cc": "vegas", "recovery": "sack", "alpha": 2, "delayed_ack": False},
+            "channel.error": {"kind": "list", "packets": [20, 22]},
+            "flows.1.count": 3,
+        }
+    )
+    content = changed.to_dict()
+    assert content["flows"][0]["transport"]["alpha"] == 2
+    assert content["channel"]["error"]["packets"] == [20, 22]
+    assert len(changed.flow_names) == 4
+
+
+def test_unusable_values_are_refused(scenario: lh.Scenario) -> None:
+    with pytest.raises(lh.ArgumentError) as caught:
+        scenario.replace({"duration": None})
+    assert str(caught.value) == "a scenario cannot hold None: use text, numbers, booleans, lists and tables"
+    with pytest.raises(
+        lh.ScenarioError, match="a scenario holds text, numbers, booleans, lists and tables only"
+    ):
+        lh.Scenario({"duration": object()})
+
+
+@pytest.mark.parametrize("seeds", [[], [-1], [1.5], ["1"], [2**64], [3, 3]])
+def test_bad_seeds_are_refused(scenario: lh.Scenario, seeds: list[int]) -> None:
+    with pytest.raises(lh.ArgumentError):
+        lh.run_seeds(scenario, seeds)
+
+
+def test_numpy_seeds_are_seeds(scenario: lh.Scenario) -> None:
+    numpy = pytest.importorskip("numpy")
+    assert lh.run_seeds(scenario, numpy.arange(1, 3)).seeds == [1, 2]
+
+
+def test_same_seed_same_run_on_one_thread_and_on_many(scenario: lh.Scenario) -> None:
+    one = lh.run_seeds(scenario, range(8), jobs=1)
+    many = lh.run_seeds(scenario, range(8), jobs=8)
+    assert [run.fingerprint for run in one] == [run.fingerprint for run in many]
+    assert len({run.fingerprint for run in one}) == 8
+
+
+def test_tables_of_a_run(full_run: lh.Run) -> None:
+    assert full_run.flows["name"].to_list() == ["left", "right"]
+    assert full_run.flows["lost_channel_error_packets"].dtype == pl.Int64
+    assert {"time_s", "flow", "cwnd_segments", "rtt_s"} <= set(full_run.series.columns)
+    assert {"time_s", "link", "queue_packets"} <= set(full_run.link_series.columns)
+    assert {"packet", "flow", "link", "enqueue_ns", "outcome"} <= set(full_run.hops.columns)
+    assert {"time_ns", "flow", "cwnd_segments"} <= set(full_run.windows.columns)
+    assert full_run.series["time_s"].max() == pytest.approx(10.0)
+
+
+def test_the_trace_agrees_with_the_summary(full_run: lh.Run) -> None:
+    lost = full_run.hops.filter(pl.col("outcome").is_in(["queue-overflow", "channel-error", "outage"]))
+    dropped = full_run.links.select(pl.col("^dropped_.*$")).sum().sum_horizontal().item()
+    assert lost.height == dropped > 0
+
+
+def test_tables_that_were_not_asked_for_say_how_to_get_them(scenario: lh.Scenario) -> None:
+    run = lh.run(scenario)
+    with pytest.raises(lh.ArgumentError) as caught:
+        _ = run.series
+    assert str(caught.value) == "this run has no flow series: run it with series=True (--series)"
+    with pytest.raises(lh.ArgumentError) as caught:
+        _ = run.hops
+    assert str(caught.value) == "this run has no hops: run it with trace=True (--trace)"
+
+
+def test_json_of_a_run_is_json_of_runs_of_one(full_run: lh.Run) -> None:
+    content = json.loads(full_run.to_json())
+    assert content["runs"][0]["fingerprint"] == full_run.fingerprint
+    assert lh.Runs([full_run]).to_dict() == full_run.to_dict()
+    with pytest.raises(lh.ArgumentError, match="no runs given"):
+        lh.Runs([])
+
+
+def test_saved_runs_come_back(full_run: lh.Run, tmp_path: Path) -> None:
+    runs = lh.Runs([full_run])
+    runs.save(tmp_path / "out", "csv")
+    again = lh.load_runs(tmp_path / "out")
+    assert again.to_dict() == runs.to_dict()
+    assert again[0].hops.height == full_run.hops.height
+    again.save(tmp_path / "copy")
+    assert (tmp_path / "copy" / "capture.pcapng").read_bytes() == (
+        tmp_path / "out" / "capture.pcapng"
+    ).read_bytes()
+
+
+def test_a_failed_write_leaves_nothing_behind(
+    scenario: lh.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full_disk)
+    with pytest.raises(lh.OutputError) as caught:
+        lh.run_seeds(scenario, [1]).save(tmp_path / "out")
+    assert (
+        str(caught.value) == f"cannot write '{tmp_path / 'out' / 'flows.parquet'}': no space left on device"
+    )
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_representations(scenario: lh.Scenario, full_run: lh.Run) -> None:
+    assert repr(scenario) == "<Scenario 'example': 10 s, 2 flows (reno, vegas), 5 links>"
+    assert "Scenario" in scenario._repr_html_()
+    assert "fingerprint" in repr(full_run)
+    assert "<table" in full_run._repr_html_()
+
+
+def test_causes_become_columns_even_unknown_ones() -> None:
+    flat = flatten_causes({"drops": {"retry-limit": 2}}, "drops", "dropped_{}_packets")
+    assert flat["dropped_retry_limit_packets"] == 2
+    assert flat["dropped_outage_packets"] == 0
+
+
+def test_progress_before_anything_moved() -> None:
+    line = progress_line("runs", Snapshot(0, 2, 0.0, 20.0, 0, 1.0))
+    assert line.endswith("? left")
+
+
+def test_overrides_of_the_example_do_not_change_it() -> None:
+    before = copy.deepcopy(lh.EXAMPLE)
+    lh.Scenario(lh.EXAMPLE).replace({"flows.0.transport": "sack"})
+    assert before == lh.EXAMPLE
+
+
+def test_the_import_pulls_in_nothing_heavy() -> None:
+    script = (
+        "import sys, lasthop; print([name for name in "
+        "('polars', 'matplotlib', 'plotly', 'scipy', 'numpy', 'rich', 'typer') if name in sys.modules])"
+    )
+    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert printed.stdout == "[]\n"
+
+
+def test_the_import_takes_less_than_150_ms() -> None:
+    script = "import time; t = time.perf_counter(); import lasthop; print(time.perf_counter() - t)"
+    # The best of several: other work on the machine must not fail the test.
+    times = [
+        float(
+            subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+        )
+        for _ in range(5)
+    ]
+    assert min(times) < 0.150

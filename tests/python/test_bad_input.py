@@ -1,0 +1,211 @@
+"""A user's mistake prints one exact message on stderr, nothing on stdout, and exits with 2."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from typer.testing import Result
+
+
+@pytest.fixture
+def refused(command: Callable[..., Result]) -> Callable[..., str]:
+    """Return a function that runs a command which must be refused, and returns what it prints on stderr."""
+
+    def invoke(*arguments: object) -> str:
+        result = command(*arguments)
+        assert result.exit_code == 2, result.output
+        assert result.stdout == ""
+        assert "Traceback" not in result.stderr
+        return result.stderr
+
+    return invoke
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--seeds", "1-"],
+            "bad --seeds '1-': '1-' is neither a number nor a range; write for example 1-10 or 1,3,5-7",
+        ),
+        (["--seeds", "5-3"], "bad --seeds '5-3': the range 5-3 runs backwards, write 3-5"),
+        (
+            ["--seeds", "a"],
+            "bad --seeds 'a': 'a' is neither a number nor a range; write for example 1-10 or 1,3,5-7",
+        ),
+        (["--seeds", "1,2,1"], "seed 1 is given twice: the same seed gives the same run"),
+        (["--seeds", "0-100000"], "bad --seeds '0-100000': at most 100,000 seeds in one run"),
+        (["--seed", "-1"], "bad seed -1: a seed is a whole number from 0 to 2^64-1"),
+        (["--seed", "1", "--seeds", "1-3"], "--seed and --seeds exclude each other: give one"),
+        (
+            ["--set", "duration"],
+            "bad --set 'duration': write KEY=VALUE, for example --set flows.0.transport=vegas",
+        ),
+        (["--trace"], "--trace writes tables: say where with --out DIR"),
+        (["--series"], "--series writes tables: say where with --out DIR"),
+        (["--format", "xlsx"], "unknown table format 'xlsx': use one of parquet, csv, arrow"),
+    ],
+)
+def test_arguments_of_run(
+    refused: Callable[..., str], scenario_file: Path, arguments: list[str], message: str
+) -> None:
+    assert refused("run", scenario_file, *arguments) == f"error: {message}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--transport", "reno"], "give at least two transports to compare, such as reno,vegas"),
+        (
+            ["--transport", "reno,,vegas"],
+            "bad --transport 'reno,,vegas': write names with commas between, for example reno,vegas",
+        ),
+        (["--transport", "reno,reno"], "transport 'reno' is given twice"),
+        (
+            ["--transport", "reno,vegas", "--baseline", "sack"],
+            "baseline 'sack' is not among the transports reno, vegas",
+        ),
+        (
+            ["--transport", "reno,vegas", "--seeds", "2-1"],
+            "bad --seeds '2-1': the range 2-1 runs backwards, write 1-2",
+        ),
+        (
+            ["--transport", "reno,vegas", "--plot", "bars.jpg"],
+            "cannot draw 'bars.jpg': its name must end in .png, .svg, .pdf or .html",
+        ),
+    ],
+)
+def test_arguments_of_compare(
+    refused: Callable[..., str], scenario_file: Path, arguments: list[str], message: str
+) -> None:
+    assert refused("compare", scenario_file, *arguments) == f"error: {message}\n"
+
+
+def test_results_in_a_file(refused: Callable[..., str], scenario_file: Path, tmp_path: Path) -> None:
+    target = tmp_path / "occupied"
+    target.write_text("")
+    expected = f"error: cannot write results in '{target}': it is a file, not a folder\n"
+    assert refused("run", scenario_file, "--out", target) == expected
+    below = target / "below"
+    assert refused("run", scenario_file, "--out", below) == (
+        f"error: cannot write results in '{below}': not a directory; choose a folder that you may write to\n"
+    )
+
+
+def test_json_where_it_cannot_go(refused: Callable[..., str], scenario_file: Path, tmp_path: Path) -> None:
+    missing = tmp_path / "missing" / "result.json"
+    assert refused("run", scenario_file, "--json", missing) == (
+        f"error: cannot write '{missing}': the folder '{missing.parent}' does not exist\n"
+    )
+    assert refused("run", scenario_file, "--json", tmp_path) == (
+        f"error: cannot write '{tmp_path}': it is a folder, not a file\n"
+    )
+    before = scenario_file.read_text()
+    assert refused("run", scenario_file, "--json", scenario_file) == (
+        f"error: --json would overwrite the scenario '{scenario_file}': choose another file\n"
+    )
+    assert scenario_file.read_text() == before
+
+
+def test_a_folder_that_may_not_be_written(refused: Callable[..., str], scenario_file: Path) -> None:
+    # Not even the superuser can make folders there.
+    assert refused("run", scenario_file, "--out", "/proc/results") == (
+        "error: cannot write results in '/proc/results': no such file or directory; "
+        "choose a folder that you may write to\n"
+    )
+
+
+def test_nothing_is_run_before_the_output_is_checked(
+    refused: Callable[..., str], scenario_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_jobs(*_arguments: object, **_options: object) -> None:
+        pytest.fail("the scenario was run")
+
+    monkeypatch.setattr("lasthop.api.run_jobs", run_jobs)
+    refused("run", scenario_file, "--out", "/proc/results")
+
+
+def test_no_run_there(refused: Callable[..., str], tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    for verb in ("show", "plot"):
+        assert refused(verb, missing) == f"error: no run at '{missing}': there is no such folder\n"
+        assert refused(verb, tmp_path) == (
+            f"error: no run at '{tmp_path}': it has no result.json; "
+            "'lasthop run FILE --out DIR' makes such a folder\n"
+        )
+
+
+def test_a_damaged_run(refused: Callable[..., str], tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    result.write_text('{"runs": [')
+    assert refused("show", tmp_path) == (
+        f"error: '{result}' is damaged (Expecting value: line 1 column 11 (char 10)); "
+        "run the scenario again\n"
+    )
+    result.write_text("[]")
+    assert refused("show", tmp_path) == (
+        f"error: '{result}' is damaged (it holds no JSON object); run the scenario again\n"
+    )
+    result.write_text("{}")
+    assert refused("show", tmp_path) == (
+        f"error: '{result}' is damaged (KeyError: 'runs'); run the scenario again\n"
+    )
+    result.write_bytes(b"\xff\xfe\x00")
+    assert refused("show", tmp_path).startswith(f"error: '{result}' is damaged ('utf-8' codec can't decode")
+
+
+def test_a_damaged_table(
+    refused: Callable[..., str], command: Callable[..., Result], scenario_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    command("run", scenario_file, "--out", out, "--series", "--set", "duration=1 s")
+    (out / "flow_series.parquet").write_bytes(b"not parquet at all")
+    message = refused("plot", out)
+    assert message.startswith(f"error: '{out / 'flow_series.parquet'}' is damaged (")
+    assert message.endswith("); run the scenario again\n")
+
+
+def test_a_run_without_series_cannot_be_plotted(
+    refused: Callable[..., str], command: Callable[..., Result], scenario_file: Path, tmp_path: Path
+) -> None:
+    command("run", scenario_file, "--out", tmp_path / "out", "--set", "duration=1 s")
+    assert refused("plot", tmp_path / "out") == (
+        "error: this run has no flow series: run it with series=True (--series)\n"
+    )
+    assert refused("plot", tmp_path / "out", "--seed", "9") == (
+        f"error: '{tmp_path / 'out'}' has no seed 9: it has 1\n"
+    )
+    assert refused("plot", tmp_path / "out", "--set", "duration=1 s") == (
+        "error: --set changes a scenario: it needs a scenario file, not the folder of a run\n"
+    )
+
+
+def test_new_never_overwrites(refused: Callable[..., str], tmp_path: Path) -> None:
+    path = tmp_path / "lab.toml"
+    path.write_text("mine")
+    expected = f"error: '{path}' is already there and is not overwritten: choose another name\n"
+    assert refused("new", tmp_path / "lab") == expected
+    assert path.read_text() == "mine"
+    assert refused("new", tmp_path / "x", "--topology", "ring") == (
+        "error: unknown topology 'ring': use one of dumbbell, graph\n"
+    )
+
+
+def test_unknown_transport_has_a_near_name(refused: Callable[..., str]) -> None:
+    assert refused("transports", "vegsa") == "error: unknown transport 'vegsa': did you mean 'vegas'?\n"
+    assert refused("transports", "zzz") == (
+        "error: unknown transport 'zzz': 'lasthop transports' lists them\n"
+    )
+
+
+def test_json_of_a_refused_command_is_empty(refused: Callable[..., str], scenario_file: Path) -> None:
+    text = refused("run", scenario_file, "--json", "--set", "duration=0 s")
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(text)

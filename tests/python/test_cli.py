@@ -1,0 +1,237 @@
+"""Every command end to end, on the real engine."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import lasthop as lh
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from typer.testing import Result
+
+RUN_KEYS = {"seed", "fingerprint", "wall_s", "packet_hops", "totals", "flows", "links"}
+TOTAL_KEYS = {"goodput_bit_s", "throughput_bit_s", "jain_index", "retransmitted_packets", "timeouts"}
+FLOW_KEYS = {
+    "name",
+    "transport",
+    "goodput_bit_s",
+    "retransmitted_packets",
+    "timeouts",
+    "rtt_mean_s",
+    "delay_p95_s",
+}
+LINK_KEYS = {"name", "avg_queue_packets", "max_queue_packets", "utilisation", "drops"}
+
+
+def test_run_prints_flows_and_links(command: Callable[..., Result], scenario_file: Path) -> None:
+    result = command("run", scenario_file, "--seed", "7")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    for expected in (
+        "small  10 s simulated, seed 7",
+        "left",
+        "vegas",
+        "bottleneck",
+        "sink-access-2 (reverse)",
+    ):
+        assert expected in result.stdout
+
+
+def test_several_seeds_print_intervals(command: Callable[..., Result], scenario_file: Path) -> None:
+    result = command("run", scenario_file, "--seeds", "1-3")
+    assert result.exit_code == 0
+    assert "3 seeds: mean ± 95 % interval" in result.stdout
+    assert " ± " in result.stdout
+
+
+def test_many_flows_are_grouped(command: Callable[..., Result], scenario_file: Path) -> None:
+    result = command("run", scenario_file, "--set", "flows.0.count=20")
+    assert result.exit_code == 0
+    assert "20 x reno" in result.stdout
+    assert "1 x vegas" in result.stdout
+    assert "21 x sink-access-* (reverse)" in result.stdout
+
+
+@pytest.mark.parametrize("form", [["--json", "-"], ["--json"]])
+def test_json_is_alone_on_stdout_with_the_promised_names(
+    command: Callable[..., Result], scenario_file: Path, form: list[str]
+) -> None:
+    result = command("run", scenario_file, "--seeds", "1,2", *form)
+    assert result.exit_code == 0
+    content = json.loads(result.stdout)
+    assert list(content) == ["scenario", "engine_version", "runs"]
+    assert content["engine_version"] == lh.__version__
+    assert [run["seed"] for run in content["runs"]] == [1, 2]
+    for run in content["runs"]:
+        assert run.keys() >= RUN_KEYS
+        assert run["totals"].keys() >= TOTAL_KEYS
+        assert all(flow.keys() >= FLOW_KEYS for flow in run["flows"])
+        assert all(link.keys() >= LINK_KEYS for link in run["links"])
+
+
+def test_json_to_a_file_leaves_the_table_on_stdout(
+    command: Callable[..., Result], scenario_file: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "result.json"
+    result = command("run", scenario_file, "--json", target)
+    assert result.exit_code == 0
+    assert "bottleneck" in result.stdout
+    assert json.loads(target.read_text())["runs"][0]["seed"] == 1
+
+
+def test_settings_are_in_the_recorded_scenario(command: Callable[..., Result], scenario_file: Path) -> None:
+    result = command(
+        "run", scenario_file, "--set", "flows.0.transport=cubic", "--set", "duration=5 s", "--json"
+    )
+    content = json.loads(result.stdout)
+    assert content["scenario"]["flows"][0]["transport"] == "cubic"
+    assert content["runs"][0]["duration_s"] == 5.0
+    assert content["runs"][0]["flows"][0]["transport"] == "cubic"
+
+
+@pytest.mark.parametrize(
+    ("table_format", "read"), [("parquet", pl.read_parquet), ("csv", pl.read_csv), ("arrow", pl.read_ipc)]
+)
+def test_out_writes_every_table(
+    command: Callable[..., Result],
+    scenario_file: Path,
+    tmp_path: Path,
+    table_format: str,
+    read: Callable[[Path], pl.DataFrame],
+) -> None:
+    out = tmp_path / "deep" / "out"
+    arguments = ("--out", out, "--series", "--trace", "--format", table_format, "--set", "duration=2 s")
+    result = command("run", scenario_file, "--seeds", "3,4", *arguments)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == f"results in {out}\n"
+    tables = ("flow_series", "flows", "hops", "link_series", "links", "windows")
+    assert sorted(path.name for path in out.iterdir()) == sorted(
+        [f"{name}.{table_format}" for name in tables]
+        + ["capture-3.pcapng", "capture-4.pcapng", "result.json"]
+    )
+    for name in tables:
+        table = read(out / f"{name}.{table_format}")
+        assert table.columns[0] == "seed"
+        assert set(table["seed"].to_list()) == {3, 4}
+    saved = lh.load_runs(out)
+    again = lh.run(lh.Scenario.load(scenario_file).replace({"duration": "2 s"}), seed=4, series=True)
+    assert saved[1].fingerprint == again.fingerprint
+    assert saved[1].series.height == again.series.height
+
+
+def test_a_second_run_replaces_the_first(
+    command: Callable[..., Result], scenario_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    (tmp_path / "out").mkdir()
+    (out / "notes.txt").write_text("mine")
+    command("run", scenario_file, "--out", out, "--trace", "--set", "duration=1 s")
+    command("run", scenario_file, "--out", out, "--format", "csv", "--set", "duration=1 s")
+    names = sorted(path.name for path in out.iterdir())
+    assert names == ["flows.csv", "links.csv", "notes.txt", "result.json"]
+
+
+def test_show_prints_what_run_printed(
+    command: Callable[..., Result], scenario_file: Path, tmp_path: Path
+) -> None:
+    ran = command("run", scenario_file, "--seeds", "1-3", "--out", tmp_path / "out")
+    shown = command("show", tmp_path / "out")
+    assert shown.exit_code == 0
+    assert shown.stdout == ran.stdout
+
+
+def test_compare_says_who_is_better(
+    command: Callable[..., Result], scenario_file: Path, tmp_path: Path
+) -> None:
+    out, picture = tmp_path / "out", tmp_path / "bars.svg"
+    arguments = ("--transport", "reno,cubic,vegas", "--seeds", "1-4", "--out", out, "--plot", picture)
+    result = command("compare", scenario_file, *arguments)
+    assert result.exit_code == 0, result.stderr
+    assert "small  4 seeds, the same channel for each transport" in result.stdout
+    assert "difference from reno" in result.stdout
+    assert " than reno (" in result.stdout
+    assert picture.stat().st_size > 1000
+    assert command("show", out).stdout == result.stdout
+    assert command("plot", out).exit_code == 0
+    assert (out / "plot.png").exists()
+
+
+def test_compare_prints_json(command: Callable[..., Result], scenario_file: Path) -> None:
+    arguments = ("--transport", "reno,vegas", "--seeds", "1-2", "--baseline", "vegas", "--json")
+    content = json.loads(command("compare", scenario_file, *arguments).stdout)
+    assert content["baseline"] == "vegas"
+    assert {flow["transport"] for run in content["runs"][:2] for flow in run["flows"]} == {"reno"}
+    assert {row["transport"] for row in content["differences"]} == {"reno"}
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf", "html"])
+def test_plot_of_a_saved_run(
+    command: Callable[..., Result], scenario_file: Path, tmp_path: Path, ending: str
+) -> None:
+    command("run", scenario_file, "--out", tmp_path / "out", "--series")
+    picture = tmp_path / f"picture.{ending}"
+    result = command("plot", tmp_path / "out", "--out", picture)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == f"written: {picture}\n"
+    start = {"png": b"\x89png", "svg": b"<?xml", "pdf": b"%pdf", "html": b"<!doctype html>"}[ending]
+    assert picture.read_bytes()[:20].lower().startswith(start)
+
+
+def test_plot_of_a_scenario_runs_it(
+    command: Callable[..., Result], scenario_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = command("plot", scenario_file.name)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == "written: small.png\nwritten: small.html\n"
+    # The page needs no network: the library is in it.
+    assert 'src="http' not in (tmp_path / "small.html").read_text()
+
+
+@pytest.mark.parametrize("kind", ["dumbbell", "graph"])
+def test_new_writes_a_scenario_that_runs(
+    command: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = command("new", "lab", "--topology", kind)
+    assert result.stdout == "written: lab.toml\nnext:    lasthop run lab.toml\n"
+    assert tomllib.loads((tmp_path / "lab.toml").read_text())["name"] == "lab"
+    ran = command("run", "lab.toml")
+    assert ran.exit_code == 0, ran.stderr
+    assert "download" in ran.stdout
+
+
+def test_transports_lists_parameters(command: Callable[..., Result]) -> None:
+    listed = command("transports")
+    assert listed.exit_code == 0
+    for name in ("tahoe", "reno", "newreno", "sack", "vegas", "cubic"):
+        assert name in listed.stdout
+    one = command("transports", "vegas")
+    assert "alpha" in one.stdout
+    assert {entry["name"] for entry in json.loads(command("transports", "vegas", "--json").stdout)} == {
+        "vegas"
+    }
+
+
+def test_schema_is_json(command: Callable[..., Result]) -> None:
+    content = json.loads(command("schema").stdout)
+    assert {"duration", "topology", "flows"} <= content["properties"].keys()
+
+
+def test_doctor_checks_the_engine(command: Callable[..., Result]) -> None:
+    result = command("doctor")
+    assert result.exit_code == 0, result.stderr
+    assert "self-check:    fingerprint " in result.stdout
+    assert result.stdout.endswith("all is well\n")
+
+
+def test_version(command: Callable[..., Result]) -> None:
+    assert command("--version").stdout == f"lasthop {lh.__version__}\n"

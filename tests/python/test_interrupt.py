@@ -1,0 +1,119 @@
+"""Ctrl-C in the middle of many seeds: what has finished is kept, and said so."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import lasthop as lh
+from lasthop import _native, runner
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+SEEDS = 2000
+PROMISED = re.compile(rf"interrupted: (\d+) of {SEEDS} seeds finished and kept in (.*)\n")
+
+
+def interrupt(process: subprocess.Popen[str], after_s: float) -> tuple[str, str]:
+    """Let the process work, press Ctrl-C, and return what it printed."""
+    time.sleep(after_s)
+    assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+    return process.communicate(timeout=60)
+
+
+def test_finished_seeds_are_kept_and_said_so(
+    start: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    process = start(
+        "run", scenario_file, "--seeds", f"1-{SEEDS}", "--set", "duration=300 s", "--out", out, "--json", "-"
+    )
+    printed, message = interrupt(process, after_s=4.0)
+    assert process.returncode == 130
+    match = PROMISED.fullmatch(message)
+    assert match is not None, message
+    assert match[2] == str(out)
+    kept = lh.load_runs(out)
+    assert 0 < len(kept) == int(match[1]) < SEEDS
+    content = json.loads(printed)
+    assert [run["seed"] for run in content["runs"]] == kept.seeds
+    assert sorted(content["missing_seeds"] + kept.seeds) == list(range(1, SEEDS + 1))
+
+
+def test_one_long_seed_stops_at_once(
+    start: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
+) -> None:
+    process = start("run", scenario_file, "--set", "duration=1000000 s", "--out", tmp_path / "out")
+    pressed = time.monotonic() + 2.0
+    printed, message = interrupt(process, after_s=2.0)
+    assert time.monotonic() - pressed < 5.0
+    assert process.returncode == 130
+    assert (printed, message) == ("", "interrupted: 0 of 1 seeds finished\n")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_compare_is_interrupted_too(start: Callable[..., subprocess.Popen[str]], scenario_file: Path) -> None:
+    arguments = ("--transport", "reno,vegas", "--seeds", "1-4", "--set", "duration=1000000 s")
+    process = start("compare", scenario_file, *arguments)
+    printed, message = interrupt(process, after_s=2.0)
+    assert process.returncode == 130
+    assert (printed, message) == ("", "interrupted: 0 of 8 runs finished, nothing compared\n")
+
+
+def test_the_exception_carries_what_has_finished() -> None:
+    seen: list[runner.Snapshot] = []
+
+    def observer(snapshot: runner.Snapshot) -> None:
+        seen.append(snapshot)
+        if snapshot.runs_finished >= 3:
+            raise KeyboardInterrupt
+
+    scenario = lh.Scenario(lh.EXAMPLE).replace({"duration": "300 s"})
+    with pytest.raises(lh.Interrupted, match=r"^interrupted: \d+ of 2000 seeds finished$") as caught:
+        lh.run_seeds(scenario, range(2000), observer=observer)
+    assert caught.value.finished is not None
+    assert 3 <= len(caught.value.finished) < 2000
+    last = seen[-1]
+    assert 0 < last.simulated_s < last.simulated_total_s == 600_000
+    assert last.packet_hops > 0
+    assert last.remaining_s is not None
+
+
+def test_a_failing_seed_is_named_and_the_others_are_kept(
+    start: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
+) -> None:
+    process = start(
+        "run", scenario_file, "--seed", "5", "--set", "limits.events=1000", "--out", tmp_path / "out"
+    )
+    printed, message = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert printed == ""
+    assert message.startswith("error: seed 5: ")
+    assert "1000" in message.replace(",", "").replace("_", "")
+
+
+def test_jobs_limits_how_many_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    active, most = set[Any](), [0]
+    native_run = _native.run
+
+    def counting_run(*arguments: Any, **options: Any) -> Any:
+        key = object()
+        active.add(key)
+        most[0] = max(most[0], len(active))
+        try:
+            return native_run(*arguments, **options)
+        finally:
+            active.remove(key)
+
+    monkeypatch.setattr("lasthop.runner._native.run", counting_run)
+    runs = lh.run_seeds(lh.Scenario(lh.EXAMPLE), range(20), jobs=1)
+    assert (len(runs), most[0]) == (20, 1)
