@@ -14,6 +14,7 @@ use lasthop_core::units::Rate;
 
 use crate::measure::Window;
 use crate::plan::{Direction, ErrorModel, ErrorPosition, OutagePolicy, OutageSchedule, QueueLimit};
+use crate::trace::{Bins, link_column};
 
 /// What became of a packet on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,8 @@ pub struct Link {
     window: Window,
     /// Counters of the measurement window.
     pub stats: LinkStats,
+    /// The same over time, if a series is recorded.
+    pub bins: Option<Box<Bins<3>>>,
 }
 
 impl Link {
@@ -97,6 +100,7 @@ impl Link {
             air: Air::new(plan, name, seed, duration),
             window,
             stats: LinkStats::default(),
+            bins: None,
         }
     }
 
@@ -158,6 +162,11 @@ impl Link {
         if self.window.contains(start) {
             stats.packets += 1;
             stats.bytes += u64::from(bytes);
+        }
+        if let Some(bins) = &mut self.bins {
+            bins.add_span(now, start, link_column::WAITING);
+            bins.add_span(start, self.busy_until, link_column::BUSY);
+            bins.add(start, link_column::BYTES, u64::from(bytes));
         }
         Some(start)
     }

@@ -7,6 +7,7 @@ use lasthop_core::packet::Drops;
 use lasthop_core::time::{Span, Time};
 
 use crate::plan::Percentiles;
+use crate::trace::{Bins, flow_column};
 
 /// The measurement window `[from, to)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +115,11 @@ impl Durations {
         self.count
     }
 
+    /// Sum of the samples in nanoseconds.
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+
     /// Mean in seconds, if there is a sample.
     pub fn mean_seconds(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64 / 1e9)
@@ -151,7 +157,7 @@ impl Durations {
 /// Number of the bin that holds `nanos`.
 #[inline]
 fn bin_of(nanos: u64) -> usize {
-    let octave = (63 - (nanos | BINS_PER_OCTAVE as u64).leading_zeros()) - OCTAVE_BITS;
+    let octave = (nanos | BINS_PER_OCTAVE as u64).ilog2() - OCTAVE_BITS;
     ((octave as usize) << OCTAVE_BITS) + (nanos >> octave) as usize
 }
 
@@ -229,6 +235,8 @@ pub struct FlowStats {
     pub first_sent: Option<Time>,
     /// Last delivery of new data.
     pub last_delivery: Option<Time>,
+    /// Arrivals and deliveries over time, if a series is recorded.
+    pub bins: Option<Box<Bins<2>>>,
 }
 
 impl FlowStats {
@@ -248,6 +256,7 @@ impl FlowStats {
             jitter: Jitter::default(),
             first_sent: None,
             last_delivery: None,
+            bins: None,
         }
     }
 
@@ -256,6 +265,9 @@ impl FlowStats {
     pub fn deliver(&mut self, now: Time, bytes: u64) {
         self.bytes_delivered_total += bytes;
         self.last_delivery = Some(now);
+        if let Some(bins) = &mut self.bins {
+            bins.add(now, flow_column::DELIVERED, bytes);
+        }
         if self.window.contains(now) {
             self.bytes_delivered += bytes;
         }
@@ -264,6 +276,9 @@ impl FlowStats {
     /// A forward packet of `wire` bytes arrived; `fresh` if its range was not here before.
     #[inline]
     pub fn arrive(&mut self, now: Time, wire: u32, sent: Time, first_sent: Time, fresh: bool) {
+        if let Some(bins) = &mut self.bins {
+            bins.add(now, flow_column::RECEIVED, u64::from(wire));
+        }
         if !self.window.contains(now) {
             return;
         }

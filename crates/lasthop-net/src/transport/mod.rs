@@ -1,2 +1,4 @@
-//! Transport endpoints.
+//! Transport endpoints: TCP with all its variants, and UDP.
+
 pub mod tcp;
+pub mod udp;

@@ -96,16 +96,7 @@ impl TcpSender {
 
     fn on_third_duplicate<W: Wire>(&mut self, now: Time, wire: &mut W) {
         let tahoe = matches!(self.engine, Engine::Tahoe);
-        if !self.may_fast_retransmit() {
-            if !(self.ecn && self.action == Action::Ecn) {
-                return;
-            }
-            // The window was already reduced for a mark in this window: repair the loss without a second cut.
-            self.action = Action::DuplicateAcks;
-            if tahoe {
-                self.window.cwnd = 1.0;
-            }
-        } else {
+        if self.may_fast_retransmit() {
             let sample = self.loss_sample(now);
             self.recover = self.max_sent;
             self.action = Action::DuplicateAcks;
@@ -117,6 +108,14 @@ impl TcpSender {
                 self.reduce(reduction);
             }
             self.count_recovery(now);
+        } else if self.ecn && self.action == Action::Ecn {
+            // The window was already reduced for a mark in this window: repair the loss without a second cut.
+            self.action = Action::DuplicateAcks;
+            if tahoe {
+                self.window.cwnd = 1.0;
+            }
+        } else {
+            return;
         }
         self.timed = None;
         self.set_timer(now, wire);

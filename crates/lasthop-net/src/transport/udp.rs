@@ -1,0 +1,51 @@
+//! UDP: no connection, no congestion control (transport spec 12).
+//!
+//! The sender cuts what the application writes into datagrams; the receiver counts.
+
+use lasthop_core::packet::{Kind, NONE, Packet};
+use lasthop_core::time::Time;
+
+use super::tcp::sender::Wire;
+use crate::measure::FlowStats;
+use crate::plan::UdpConfig;
+
+/// The sending end.
+#[derive(Clone, Debug)]
+pub struct UdpSender {
+    config: UdpConfig,
+    /// Payload bytes sent so far.
+    next: u64,
+}
+
+impl UdpSender {
+    /// A sender with this configuration.
+    pub fn new(config: UdpConfig) -> UdpSender {
+        UdpSender { config, next: 0 }
+    }
+
+    /// The application writes `bytes`, which leave at once.
+    pub fn on_data<W: Wire>(&mut self, bytes: u64, now: Time, wire: &mut W) {
+        let end = self.next + bytes;
+        while self.next < end {
+            let payload = (end - self.next).min(u64::from(self.config.payload));
+            let packet = Packet {
+                seq: self.next,
+                stamp: now,
+                echo: now,
+                bytes: (payload + u64::from(self.config.header)) as u16,
+                payload: payload as u16,
+                sack: NONE,
+                kind: Kind::Udp,
+                ..Packet::default()
+            };
+            wire.send(packet, now);
+            self.next += payload;
+        }
+    }
+}
+
+/// A datagram arrived.
+pub fn receive(packet: &Packet, now: Time, stats: &mut FlowStats) {
+    stats.deliver(now, u64::from(packet.payload));
+    stats.arrive(now, u32::from(packet.bytes), packet.stamp, packet.echo, true);
+}

@@ -1,0 +1,313 @@
+//! The world of one run: senders, applications and the network between them, and the loop that moves time.
+//!
+//! `lasthop-sim` builds a world from a plan, runs it and reads the measurements.
+
+use lasthop_core::event::Target;
+use lasthop_core::packet::Packet;
+use lasthop_core::random::Stream;
+use lasthop_core::time::{Span, Time};
+
+use crate::link::Link;
+use crate::measure::{FlowStats, Window};
+use crate::network::{Network, Place, Receiver, event_kind};
+use crate::plan::{Plan, Start, Traffic, Transport};
+use crate::routing::Routes;
+use crate::trace::{Bins, FlowSample, Recording, WindowRecord};
+use crate::traffic::{Offer, Source};
+use crate::transport::tcp::receiver::TcpReceiver;
+use crate::transport::tcp::sender::{TcpSender, Wire};
+use crate::transport::udp::UdpSender;
+
+/// The loop asks whether to go on once in so many events.
+const EVENTS_PER_CHECK: u64 = 1 << 15;
+
+/// The sending end of a flow.
+#[derive(Clone, Debug)]
+pub enum Sender {
+    /// TCP.
+    Tcp(Box<TcpSender>),
+    /// UDP.
+    Udp(UdpSender),
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Simulated time.
+    pub now: Time,
+    /// Events so far.
+    pub events: u64,
+    /// Packets times links so far.
+    pub packet_hops: u64,
+}
+
+/// A world and its clock.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// Links, receivers and what they counted.
+    pub network: Network,
+    /// Senders by flow.
+    pub senders: Vec<Sender>,
+    sources: Vec<Source>,
+    first_hops: Vec<u32>,
+    started: Vec<bool>,
+    stopped: Vec<bool>,
+    now: Time,
+    end: Time,
+    events: u64,
+    sample_interval: Span,
+    /// Samples of the senders, if a series is recorded.
+    pub samples: Vec<FlowSample>,
+    /// RTT count and sum of each flow at the last sample.
+    last_rtt: Vec<(u64, u64)>,
+    /// Every change of a window, if a trace is recorded.
+    pub windows: Option<Vec<WindowRecord>>,
+}
+
+/// A sender's access to the network.
+struct Port<'a> {
+    network: &'a mut Network,
+    flow: u32,
+    first_hop: u32,
+}
+
+impl Wire for Port<'_> {
+    #[inline]
+    fn send(&mut self, packet: Packet, now: Time) {
+        let stats = &mut self.network.flows[self.flow as usize];
+        stats.first_sent.get_or_insert(now);
+        stats.packets_sent += u64::from(stats.window.contains(now));
+        self.network.launch(packet, self.first_hop, now);
+    }
+
+    #[inline]
+    fn wake(&mut self, at: Time) {
+        self.network.queue.schedule(at, Target::new(event_kind::SENDER, self.flow));
+    }
+}
+
+impl World {
+    /// Builds the world of a plan. Every random stream is keyed by `seed` and the name of its consumer.
+    pub fn new(plan: &Plan, seed: u64, recording: Recording) -> World {
+        let end = Time::ZERO + plan.duration;
+        let window = Window { from: Time::ZERO + plan.warmup, to: end };
+        let bins = |interval| recording.series.then(|| Box::new(Bins::new(interval, plan.duration)));
+        let mut links = Vec::with_capacity(2 * plan.links.len());
+        for link in &plan.links {
+            let reverse_name = format!("{} (reverse)", link.name);
+            for (direction, name) in [(&link.forward, &link.name), (&link.reverse, &reverse_name)] {
+                let mut built = Link::new(direction, name, seed, plan.duration, window);
+                built.bins =
+                    recording.series.then(|| Box::new(Bins::new(plan.series_interval, plan.duration)));
+                links.push(built);
+            }
+        }
+        let mut routes = Routes::new(plan.nodes.len(), &plan.links);
+        let mut paths = Vec::with_capacity(plan.flows.len());
+        let mut receivers = Vec::with_capacity(plan.flows.len());
+        let mut senders = Vec::with_capacity(plan.flows.len());
+        let mut sources = Vec::with_capacity(plan.flows.len());
+        let mut flows = Vec::with_capacity(plan.flows.len());
+        for flow in &plan.flows {
+            let Some(path) = routes.path(flow.source, flow.sink) else {
+                unreachable!("the plan is checked: every sink can be reached")
+            };
+            paths.push(path);
+            match &flow.transport {
+                Transport::Tcp(config) => {
+                    let mut clock = Stream::new(seed, &format!("clock of {}", flow.name));
+                    receivers.push(Receiver::Tcp(Box::new(TcpReceiver::new(config))));
+                    let sender = TcpSender::new(config, &mut clock, window, plan.percentiles);
+                    senders.push(Sender::Tcp(Box::new(sender)));
+                }
+                Transport::Udp(config) => {
+                    receivers.push(Receiver::Udp);
+                    senders.push(Sender::Udp(UdpSender::new(*config)));
+                }
+            }
+            let mut stats = FlowStats::new(window, plan.percentiles);
+            stats.bins = bins(plan.series_interval);
+            flows.push(stats);
+            sources.push(Source::new(flow.traffic, Stream::new(seed, &format!("traffic of {}", flow.name))));
+        }
+        let (mut network, first_hops) = Network::new(links, &paths, receivers, flows, end);
+        for (flow, index) in plan.flows.iter().zip(0u32..) {
+            let start = match flow.start {
+                Start::At(time) => time,
+                Start::Uniform(from, to) => {
+                    let mut stream = Stream::new(seed, &format!("start of {}", flow.name));
+                    from + Span(stream.below(to.since(from).0))
+                }
+            };
+            network.queue.schedule(start, Target::new(event_kind::TRAFFIC, index));
+            if let Some(stop) = flow.stop {
+                network.queue.schedule(stop, Target::new(event_kind::STOP, index));
+            }
+        }
+        if recording.series {
+            network.queue.schedule(Time::ZERO + plan.series_interval, Target::new(event_kind::SAMPLE, 0));
+        }
+        network.trace = recording.trace.then(Vec::new);
+        World {
+            network,
+            senders,
+            sources,
+            first_hops,
+            started: vec![false; plan.flows.len()],
+            stopped: vec![false; plan.flows.len()],
+            now: Time::ZERO,
+            end,
+            events: 0,
+            sample_interval: plan.series_interval,
+            samples: Vec::new(),
+            last_rtt: vec![(0, 0); plan.flows.len()],
+            windows: recording.trace.then(Vec::new),
+        }
+    }
+
+    /// Runs to the end. `go_on` is asked now and then; its error stops the run.
+    pub fn run<E>(&mut self, mut go_on: impl FnMut(Standing) -> Result<(), E>) -> Result<(), E> {
+        let mut until_check = EVENTS_PER_CHECK;
+        while let Some(event) = self.network.queue.peek() {
+            if event.time() > self.end {
+                break;
+            }
+            self.now = event.time();
+            self.handle(event.target());
+            until_check -= 1;
+            if until_check == 0 {
+                until_check = EVENTS_PER_CHECK;
+                self.events += EVENTS_PER_CHECK;
+                go_on(self.standing())?;
+            }
+        }
+        self.events += EVENTS_PER_CHECK - until_check;
+        self.now = self.end;
+        self.network.close_ledger();
+        debug_assert!(self.network.ledger.balances(), "{:?}", self.network.ledger);
+        go_on(self.standing())
+    }
+
+    /// How far the run has come.
+    pub fn standing(&self) -> Standing {
+        Standing { now: self.now, events: self.events, packet_hops: self.network.packet_hops }
+    }
+
+    #[inline]
+    fn handle(&mut self, target: Target) {
+        let index = target.index();
+        if target.kind() == event_kind::CHANNEL {
+            let packet = self.network.take_head(index);
+            let hop = self.network.hops[packet.hop as usize];
+            if hop.place == Place::Sender {
+                self.on_ack(hop.flow as usize, &packet);
+            } else {
+                self.network.walk(packet, self.now);
+            }
+            return;
+        }
+        self.network.queue.pop();
+        match target.kind() {
+            event_kind::SENDER => self.with_tcp(index, |sender, now, port| sender.on_timer(now, port)),
+            event_kind::RECEIVER => self.network.on_receiver_timer(index as u32, self.now),
+            event_kind::TRAFFIC => self.on_traffic(index),
+            event_kind::STOP => {
+                self.stopped[index] = true;
+                self.with_tcp(index, |sender, now, port| sender.on_close(true, now, port));
+            }
+            event_kind::SAMPLE => self.sample(),
+            kind => unreachable!("no event of kind {kind}"),
+        }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, flow: usize, packet: &Packet) {
+        let sack = self.network.receive_at_sender(packet);
+        self.with_tcp(flow, |sender, now, port| sender.on_ack(packet, &sack, now, port));
+    }
+
+    /// Lets a TCP sender act now, and records its window if that changed.
+    #[inline]
+    fn with_tcp(&mut self, flow: usize, act: impl FnOnce(&mut TcpSender, Time, &mut Port<'_>)) {
+        let Sender::Tcp(sender) = &mut self.senders[flow] else { return };
+        let before = sender.window();
+        let mut port =
+            Port { network: &mut self.network, flow: flow as u32, first_hop: self.first_hops[flow] };
+        act(sender, self.now, &mut port);
+        if let Some(windows) = &mut self.windows
+            && sender.window() != before
+        {
+            let after = sender.window();
+            windows.push(WindowRecord {
+                time: self.now,
+                flow: flow as u32,
+                cwnd: after.cwnd,
+                ssthresh: after.ssthresh,
+            });
+        }
+    }
+
+    /// An application starts or writes again.
+    fn on_traffic(&mut self, flow: usize) {
+        if self.stopped[flow] {
+            return;
+        }
+        let started = std::mem::replace(&mut self.started[flow], true);
+        let source = &mut self.sources[flow];
+        let Offer { bytes, next } = if started { source.next(self.now) } else { source.start(self.now) };
+        if let Sender::Udp(sender) = &mut self.senders[flow] {
+            let mut port =
+                Port { network: &mut self.network, flow: flow as u32, first_hop: self.first_hops[flow] };
+            sender.on_data(bytes.unwrap_or(0), self.now, &mut port);
+        } else {
+            let finished = next.is_none() && bytes.is_some();
+            self.with_tcp(flow, |sender, now, port| {
+                sender.on_data(bytes, now, port);
+                if finished {
+                    sender.on_close(false, now, port);
+                }
+            });
+        }
+        if let Some(next) = next {
+            self.network.queue.schedule(next, Target::new(event_kind::TRAFFIC, flow as u32));
+        }
+    }
+
+    /// Samples every sender for the time series.
+    fn sample(&mut self) {
+        for (sender, flow) in self.senders.iter().zip(0u32..) {
+            let sample = match sender {
+                Sender::Udp(_) => FlowSample {
+                    time: self.now,
+                    flow,
+                    cwnd: f64::NAN,
+                    ssthresh: f64::NAN,
+                    srtt: Span::ZERO,
+                    rtt: None,
+                    flight: 0,
+                },
+                Sender::Tcp(sender) => {
+                    let (count, sum) = (sender.stats.rtt.count(), sender.stats.rtt.sum());
+                    let (last_count, last_sum) =
+                        std::mem::replace(&mut self.last_rtt[flow as usize], (count, sum));
+                    FlowSample {
+                        time: self.now,
+                        flow,
+                        cwnd: sender.window().cwnd,
+                        ssthresh: sender.window().ssthresh,
+                        srtt: sender.srtt(),
+                        rtt: (count > last_count).then(|| Span((sum - last_sum) / (count - last_count))),
+                        flight: sender.flight(),
+                    }
+                }
+            };
+            self.samples.push(sample);
+        }
+        self.network.queue.schedule(self.now + self.sample_interval, Target::new(event_kind::SAMPLE, 0));
+    }
+
+    /// Whether a flow's traffic is a bounded transfer, whose completion can be told.
+    pub fn is_bounded(traffic: &Traffic) -> bool {
+        matches!(traffic, Traffic::Ftp { bytes: Some(_) } | Traffic::PacedFtp { bytes: Some(_), .. })
+    }
+}

@@ -1,0 +1,62 @@
+//! Times one run of a scenario and prints what it cost as JSON. `bench/run.py` calls it; `make bench` calls that.
+//!
+//! Usage: `lasthop-bench FILE [--seed N]`
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program")]
+
+use std::process::ExitCode;
+
+use cpu_time::ProcessTime;
+use lasthop_net::trace::Recording;
+use lasthop_sim::run::{Progress, run};
+use lasthop_sim::scenario::Scenario;
+
+/// Largest resident set of this process in KiB, where the system tells.
+fn max_rss_kib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches("kB").trim().parse().ok()
+}
+
+fn bench(file: &str, seed: Option<u64>) -> Result<serde_json::Value, String> {
+    let scenario = Scenario::load(file, &[]).map_err(|error| error.to_string())?;
+    let plan = scenario.plan();
+    let parsed = ProcessTime::now();
+    let run = run(plan, seed.unwrap_or(plan.seed), Recording::default(), &Progress::default())
+        .map_err(|error| error.to_string())?;
+    let run_cpu = parsed.elapsed();
+    let summary = run.summary;
+    Ok(serde_json::json!({
+        "packet_hops": summary.packet_hops,
+        "events": summary.events,
+        "wall_s": summary.wall_s,
+        "setup_s": summary.set_up_s,
+        "run_cpu_s": run_cpu.as_secs_f64(),
+        "cpu_s": ProcessTime::now().as_duration().as_secs_f64(),
+        "max_rss_kib": max_rss_kib(),
+        "fingerprint": summary.fingerprint,
+        "goodput_bit_s": summary.totals.goodput_bit_s,
+    }))
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (file, seed) = match arguments.as_slice() {
+        [file] => (file, None),
+        [file, flag, seed] if flag == "--seed" => (file, seed.parse().ok()),
+        _ => {
+            eprintln!("usage: lasthop-bench FILE [--seed N]");
+            return ExitCode::from(2);
+        }
+    };
+    match bench(file, seed) {
+        Ok(result) => {
+            println!("{result}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! One run: a plan and a seed become a world, the world runs, and what it measured becomes a summary.
+//!
+//! `lasthop-py` calls [`run`] on as many threads as it likes; a run shares nothing but its [`Progress`].
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use lasthop_core::event::MAX_EVENTS;
+use lasthop_core::time::Span;
+use lasthop_net::plan::Plan;
+use lasthop_net::trace::Recording;
+use lasthop_net::world::{Standing, World};
+
+use crate::summary::Summary;
+
+/// Why a run did not reach its end.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// `limits.events` was reached.
+    #[error(
+        "the run passed its limit of {limit} events at {reached} of {duration} simulated: raise limits.events, or \
+         shorten duration or the number of flows"
+    )]
+    EventLimit {
+        /// The limit.
+        limit: u64,
+        /// Simulated time reached.
+        reached: Span,
+        /// Simulated time asked for.
+        duration: Span,
+    },
+    /// `limits.wall_time` was reached.
+    #[error(
+        "the run passed its limit of {limit} of wall-clock time at {reached} of {duration} simulated: raise \
+         limits.wall_time, or shorten duration or the number of flows"
+    )]
+    WallTimeLimit {
+        /// The limit.
+        limit: Span,
+        /// Simulated time reached.
+        reached: Span,
+        /// Simulated time asked for.
+        duration: Span,
+    },
+    /// [`Progress::cancel`] was called.
+    #[error("interrupted at {reached} of {duration} simulated")]
+    Interrupted {
+        /// Simulated time reached.
+        reached: Span,
+        /// Simulated time asked for.
+        duration: Span,
+    },
+}
+
+/// Shared between the thread that runs and the one that watches.
+#[derive(Debug, Default)]
+pub struct Progress {
+    simulated: AtomicU64,
+    packet_hops: AtomicU64,
+    events: AtomicU64,
+    cancelled: AtomicBool,
+}
+
+impl Progress {
+    /// Asks the run to stop soon.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Simulated time so far.
+    pub fn simulated(&self) -> Span {
+        Span(self.simulated.load(Ordering::Relaxed))
+    }
+
+    /// Packets times links so far.
+    pub fn packet_hops(&self) -> u64 {
+        self.packet_hops.load(Ordering::Relaxed)
+    }
+
+    /// Events so far.
+    pub fn events(&self) -> u64 {
+        self.events.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, standing: Standing) {
+        self.simulated.store(standing.now.0, Ordering::Relaxed);
+        self.packet_hops.store(standing.packet_hops, Ordering::Relaxed);
+        self.events.store(standing.events, Ordering::Relaxed);
+    }
+}
+
+/// A finished run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What it measured.
+    pub summary: Summary,
+    /// The world at its end, with series and traces if they were recorded.
+    pub world: World,
+}
+
+/// Runs `plan` with `seed`.
+pub fn run(plan: &Plan, seed: u64, recording: Recording, progress: &Progress) -> Result<Run, RunError> {
+    let started = Instant::now();
+    let mut world = World::new(plan, seed, recording);
+    let set_up = started.elapsed();
+    let limit = plan.limits.events.min(MAX_EVENTS / 2);
+    let wall_limit = Duration::from_nanos(plan.limits.wall_time.0);
+    let duration = plan.duration;
+    world.run(|standing| {
+        progress.note(standing);
+        let reached = Span(standing.now.0);
+        if standing.events > limit {
+            return Err(RunError::EventLimit { limit, reached, duration });
+        }
+        if started.elapsed() > wall_limit {
+            return Err(RunError::WallTimeLimit { limit: plan.limits.wall_time, reached, duration });
+        }
+        if progress.cancelled.load(Ordering::Relaxed) {
+            return Err(RunError::Interrupted { reached, duration });
+        }
+        Ok(())
+    })?;
+    let summary = Summary::new(plan, seed, &world, set_up, started.elapsed());
+    Ok(Run { summary, world })
+}

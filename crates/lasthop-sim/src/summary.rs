@@ -1,0 +1,274 @@
+//! The summary of a run: per flow, per link and in total. Every number has its unit in its name.
+//!
+//! These are the objects of `lasthop run --json`; the field names are a promise to users.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lasthop_core::packet::{Cause, Drops};
+use lasthop_core::time::Span;
+use lasthop_net::link::LinkStats;
+use lasthop_net::measure::FlowStats;
+use lasthop_net::plan::{FlowPlan, Plan, Transport};
+use lasthop_net::world::{Sender, World};
+use serde::Serialize;
+
+/// Counts by cause.
+pub type Causes = BTreeMap<&'static str, u64>;
+
+/// One run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// Seed of the run.
+    pub seed: u64,
+    /// Hash of everything that happened on links, as 16 hexadecimal digits.
+    pub fingerprint: String,
+    /// Wall-clock time of the run, set-up included.
+    pub wall_s: f64,
+    /// The part of it that set-up took.
+    pub set_up_s: f64,
+    /// Packets times links.
+    pub packet_hops: u64,
+    /// Events of the queue.
+    pub events: u64,
+    /// Simulated time.
+    pub duration_s: f64,
+    /// Simulated time that was measured.
+    pub measured_s: f64,
+    /// Sums over flows.
+    pub totals: Totals,
+    /// One entry per flow.
+    pub flows: Vec<FlowSummary>,
+    /// Two entries per link: forward and reverse.
+    pub links: Vec<LinkSummary>,
+}
+
+/// Sums over flows. The ledger (`packets_*`) covers the whole run, the rest the measured time.
+#[derive(Clone, Debug, Serialize)]
+pub struct Totals {
+    /// Payload delivered in order, once.
+    pub goodput_bit_s: f64,
+    /// Wire bits that arrived at receivers.
+    pub throughput_bit_s: f64,
+    /// Jain's index over the goodput of all flows; 1 if nothing was delivered.
+    pub jain_index: f64,
+    /// Segments sent again.
+    pub retransmitted_packets: u64,
+    /// Expiries of retransmission timers.
+    pub timeouts: u64,
+    /// Packets handed to the network, in both directions.
+    pub packets_sent: u64,
+    /// Packets that reached an endpoint.
+    pub packets_delivered: u64,
+    /// Packets lost, by cause.
+    pub packets_lost: Causes,
+    /// Packets under way at the end.
+    pub packets_in_flight: u64,
+}
+
+/// One flow, within the measured time.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowSummary {
+    /// Name of the flow.
+    pub name: String,
+    /// Preset or combination.
+    pub transport: String,
+    /// Payload delivered in order, once.
+    pub goodput_bit_s: f64,
+    /// Wire bits that arrived at the receiver.
+    pub throughput_bit_s: f64,
+    /// Payload delivered in order.
+    pub bytes_delivered: u64,
+    /// Packets sent from sender to receiver.
+    pub packets_sent: u64,
+    /// Packets sent from receiver to sender.
+    pub acks_sent: u64,
+    /// Packets from sender to receiver that were lost.
+    pub packets_lost: Causes,
+    /// Packets from receiver to sender that were lost.
+    pub acks_lost: Causes,
+    /// Segments sent again.
+    pub retransmitted_packets: u64,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u64,
+    /// Recovery episodes begun by duplicate ACKs or SACK.
+    pub fast_recoveries: u64,
+    /// RTT of segments sent once.
+    pub rtt_mean_s: Option<f64>,
+    /// Median.
+    pub rtt_p50_s: Option<f64>,
+    /// 95th percentile.
+    pub rtt_p95_s: Option<f64>,
+    /// 99th percentile.
+    pub rtt_p99_s: Option<f64>,
+    /// First transmission to first arrival of each packet.
+    pub delay_mean_s: Option<f64>,
+    /// Median.
+    pub delay_p50_s: Option<f64>,
+    /// 95th percentile.
+    pub delay_p95_s: Option<f64>,
+    /// 99th percentile.
+    pub delay_p99_s: Option<f64>,
+    /// Mean difference of the transit times of consecutive arrivals.
+    pub jitter_s: Option<f64>,
+    /// Running value of RFC 3550 at the end.
+    pub jitter_rfc3550_s: Option<f64>,
+    /// First transmission.
+    pub start_s: Option<f64>,
+    /// First transmission to the last acknowledgement of a bounded transfer.
+    pub completion_s: Option<f64>,
+}
+
+/// One direction of a link, within the measured time.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkSummary {
+    /// Name of the direction.
+    pub name: String,
+    /// Time average of waiting packets, without the one in service.
+    pub avg_queue_packets: f64,
+    /// Time average of waiting packets and the one in service.
+    pub avg_system_packets: f64,
+    /// Most waiting packets.
+    pub max_queue_packets: u32,
+    /// Share of the time spent transmitting.
+    pub utilisation: f64,
+    /// Transmissions.
+    pub packets_sent: u64,
+    /// Bytes of those.
+    pub bytes_sent: u64,
+    /// Packets lost, by cause.
+    pub drops: Causes,
+}
+
+impl Summary {
+    /// Reads a finished world.
+    pub(crate) fn new(plan: &Plan, seed: u64, world: &World, set_up: Duration, wall: Duration) -> Summary {
+        let measured = plan.duration - plan.warmup;
+        let network = &world.network;
+        let flows: Vec<FlowSummary> = plan
+            .flows
+            .iter()
+            .zip(&network.flows)
+            .zip(&world.senders)
+            .map(|((flow, stats), sender)| FlowSummary::new(flow, stats, sender, measured))
+            .collect();
+        let links = plan
+            .links
+            .iter()
+            .flat_map(|link| [link.name.clone(), format!("{} (reverse)", link.name)])
+            .zip(&network.links)
+            .map(|(name, link)| LinkSummary::new(name, &link.stats, measured))
+            .collect();
+        let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bit_s).collect();
+        let totals = Totals {
+            goodput_bit_s: goodputs.iter().sum(),
+            throughput_bit_s: flows.iter().map(|flow| flow.throughput_bit_s).sum(),
+            jain_index: jain_index(&goodputs),
+            retransmitted_packets: flows.iter().map(|flow| flow.retransmitted_packets).sum(),
+            timeouts: flows.iter().map(|flow| flow.timeouts).sum(),
+            packets_sent: network.ledger.created,
+            packets_delivered: network.ledger.delivered,
+            packets_lost: causes(&network.ledger.dropped),
+            packets_in_flight: network.ledger.in_flight,
+        };
+        Summary {
+            seed,
+            fingerprint: format!("{:016x}", network.fingerprint.value()),
+            wall_s: wall.as_secs_f64(),
+            set_up_s: set_up.as_secs_f64(),
+            packet_hops: network.packet_hops,
+            events: world.standing().events,
+            duration_s: plan.duration.seconds(),
+            measured_s: measured.seconds(),
+            totals,
+            flows,
+            links,
+        }
+    }
+}
+
+impl FlowSummary {
+    fn new(flow: &FlowPlan, stats: &FlowStats, sender: &Sender, measured: Span) -> FlowSummary {
+        let per_second = |bytes: u64| bytes as f64 * 8.0 / measured.seconds();
+        let percents = [50.0, 95.0, 99.0];
+        let delay = stats.delay.percentiles_seconds(&percents);
+        let tcp = match sender {
+            Sender::Tcp(sender) => Some(&sender.stats),
+            Sender::Udp(_) => None,
+        };
+        let rtt = tcp.map_or_else(|| vec![None; 3], |tcp| tcp.rtt.percentiles_seconds(&percents));
+        let completed = tcp.and_then(|tcp| tcp.completed).filter(|_| World::is_bounded(&flow.traffic));
+        FlowSummary {
+            name: flow.name.clone(),
+            transport: match &flow.transport {
+                Transport::Tcp(config) => config.name.clone(),
+                Transport::Udp(_) => "udp".to_owned(),
+            },
+            goodput_bit_s: per_second(stats.bytes_delivered),
+            throughput_bit_s: per_second(stats.bytes_received),
+            bytes_delivered: stats.bytes_delivered,
+            packets_sent: stats.packets_sent,
+            acks_sent: stats.acks_sent,
+            packets_lost: causes(&stats.lost),
+            acks_lost: causes(&stats.acks_lost),
+            retransmitted_packets: tcp.map_or(0, |tcp| tcp.retransmitted),
+            timeouts: tcp.map_or(0, |tcp| tcp.timeouts),
+            fast_recoveries: tcp.map_or(0, |tcp| tcp.fast_recoveries),
+            rtt_mean_s: tcp.and_then(|tcp| tcp.rtt.mean_seconds()),
+            rtt_p50_s: rtt[0],
+            rtt_p95_s: rtt[1],
+            rtt_p99_s: rtt[2],
+            delay_mean_s: stats.delay.mean_seconds(),
+            delay_p50_s: delay[0],
+            delay_p95_s: delay[1],
+            delay_p99_s: delay[2],
+            jitter_s: stats.jitter.mean_seconds(),
+            jitter_rfc3550_s: stats.jitter.rfc3550_seconds(),
+            start_s: stats.first_sent.map(lasthop_core::time::Time::seconds),
+            completion_s: completed.zip(stats.first_sent).map(|(end, start)| end.since(start).seconds()),
+        }
+    }
+}
+
+impl LinkSummary {
+    fn new(name: String, stats: &LinkStats, measured: Span) -> LinkSummary {
+        let length = measured.0 as f64;
+        LinkSummary {
+            name,
+            avg_queue_packets: stats.waiting as f64 / length,
+            avg_system_packets: (stats.waiting + stats.busy) as f64 / length,
+            max_queue_packets: stats.max_waiting,
+            utilisation: stats.busy as f64 / length,
+            packets_sent: stats.packets,
+            bytes_sent: stats.bytes,
+            drops: causes(&stats.drops),
+        }
+    }
+}
+
+fn causes(drops: &Drops) -> Causes {
+    Cause::NAMES.into_iter().zip(drops.iter().copied()).collect()
+}
+
+/// Jain's fairness index (network spec 8.3); all zero gives 1 by convention.
+pub fn jain_index(values: &[f64]) -> f64 {
+    let sum: f64 = values.iter().sum();
+    let squares: f64 = values.iter().map(|value| value * value).sum();
+    if squares == 0.0 {
+        return 1.0;
+    }
+    sum * sum / (values.len() as f64 * squares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TV-8.2.
+    #[test]
+    fn jain_index_of_the_spec() {
+        assert!((jain_index(&[1.0, 2.0, 3.0]) - 0.857_142_857).abs() < 1e-9);
+        assert_eq!(jain_index(&[1.0, 0.0, 0.0, 0.0]), 0.25);
+        assert_eq!(jain_index(&[0.0, 0.0]), 1.0);
+    }
+}
