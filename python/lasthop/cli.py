@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lasthop.results import Runs
 
 EXIT_RUN, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
+WIDTH_OF_NO_TERMINAL = 110
 
 app = typer.Typer(
     name="lasthop",
@@ -415,7 +416,9 @@ def _write_json(target: str, text: str) -> None:
 def _print(content: RenderableType) -> None:
     from rich.console import Console
 
-    Console().print(content)
+    # A file or a pipe has no width of its own; 80 columns would only break the tables.
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_OF_NO_TERMINAL
+    Console(width=width).print(content)
 
 
 def _note(text: str) -> None:

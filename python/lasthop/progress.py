@@ -66,17 +66,18 @@ def progress_line(what: str, snapshot: Snapshot) -> str:
     --------
     >>> from lasthop.runner import Snapshot
     >>> progress_line("seeds", Snapshot(3, 10, 204.0, 600.0, 9_000_000, 2.0))
-    '3/10 seeds   34 %   204/600 s simulated   102x real time   4.50 M packet-hops/s   0:04 left'
+    '3/10 seeds  34 %  0:04 left  102x real time  4.50 M packet-hops/s  204/600 s simulated'
     """
     share = snapshot.simulated_s / snapshot.simulated_total_s if snapshot.simulated_total_s else 0.0
-    return "   ".join(
+    # The last ones are cut off first in a narrow terminal.
+    return "  ".join(
         (
             f"{snapshot.runs_finished}/{snapshot.runs_total} {what}",
             f"{share:.0%}".replace("%", " %"),
-            f"{snapshot.simulated_s:,.0f}/{snapshot.simulated_total_s:,.0f} s simulated",
+            f"{_clock(snapshot.remaining_s)} left",
             f"{snapshot.realtime_ratio:,.3g}x real time",
             f"{snapshot.packet_hops_per_s / 1e6:,.2f} M packet-hops/s",
-            f"{_clock(snapshot.remaining_s)} left",
+            f"{snapshot.simulated_s:,.0f}/{snapshot.simulated_total_s:,.0f} s simulated",
         )
     )
 

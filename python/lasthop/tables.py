@@ -146,7 +146,6 @@ def comparison_table(comparison: Comparison) -> RenderableType:
     )
     means = _table("mean" + (" ± 95 % interval" if seeds > 1 else ""))
     differences = _table(f"difference from {comparison.baseline}")
-    verdicts = Table.grid(padding=(0, 2))
     for transport in comparison.transports:
         means.add_column(transport, justify="right")
         if transport != comparison.baseline:
@@ -159,9 +158,6 @@ def comparison_table(comparison: Comparison) -> RenderableType:
         of_metric = [one for one in comparison.list_differences() if one.metric is metric]
         intervals = (Text(one.interval_text, style=_verdict_style(one.better)) for one in of_metric)
         differences.add_row(metric.label, *intervals)
-        for one in of_metric:
-            mark = {True: "better", False: "worse", None: ""}[one.better]
-            verdicts.add_row(Text(mark, style=_verdict_style(one.better)), one.verdict)
     note = Text(
         "Differences are taken seed by seed; each interval holds with 95 % on its own, per cent are of the "
         f"{comparison.baseline} mean.",
@@ -170,7 +166,22 @@ def comparison_table(comparison: Comparison) -> RenderableType:
     parts: list[RenderableType] = [title, means]
     if seeds > 1:
         parts.append(differences)
-    return Group(*parts, verdicts, note)
+    return Group(*parts, _verdicts_table(comparison), note)
+
+
+def _verdicts_table(comparison: Comparison) -> Table:
+    """One sentence per transport and metric; per transport, differences that are shown come first."""
+    table = Table.grid(padding=(0, 2))
+    differences = comparison.list_differences()
+    for transport in comparison.transports:
+        of_transport = [one for one in differences if one.transport == transport]
+        for one in sorted(of_transport, key=lambda one: one.better is None):
+            mark = {True: "better", False: "worse", None: ""}[one.better]
+            table.add_row(
+                Text(mark, style=_verdict_style(one.better)),
+                Text(one.verdict, style="dim" if one.better is None else ""),
+            )
+    return table
 
 
 def transports_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
