@@ -357,13 +357,15 @@ def _add_panel(page: Any, row: int, panel: Panel, shown: set[str]) -> None:  # n
         shown.add("others")
     for line in panel.lines:
         name = line.name or "others"
+        if panel.links:
+            name = f"queue: {name}"
         look = (
             {"color": GREY, "width": 0.6}
             if line.style is None
             else {
                 "color": COLOURS[line.style % len(COLOURS)],
                 "dash": PLOTLY_DASHES[line.style % len(PLOTLY_DASHES)],
-                "width": 1.6,
+                "width": 1.0 if panel.links else 1.6,
             }
         )
         trace = Scatter(
