@@ -1,1 +1,259 @@
-//! The bridge.
+//! The bridge from lasthop to Python: `lasthop._native`, private to the package `lasthop`.
+//!
+//! Thin on purpose: it converts, releases the GIL around runs and maps each error to one exception. Types for
+//! Python are in `python/lasthop/_native.pyi`.
+
+mod tables;
+
+use std::sync::Arc;
+
+use lasthop_cc::ControllerConfig;
+use lasthop_net::plan::Transport;
+use lasthop_net::trace::Recording;
+use lasthop_net::transport::tcp::config::{Recovery, TcpConfig};
+use lasthop_sim::run::{Run, RunError as EngineError};
+use lasthop_sim::scenario::{Format, Scenario};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use serde_json::json;
+
+create_exception!(
+    _native,
+    ScenarioError,
+    PyValueError,
+    "A scenario that cannot be run; the text says where and why."
+);
+create_exception!(
+    _native,
+    RunError,
+    PyRuntimeError,
+    "A run that did not reach its end; the text names the limit."
+);
+create_exception!(_native, Interrupted, RunError, "A run that was cancelled.");
+
+fn scenario_error(error: &lasthop_sim::scenario::ScenarioError) -> PyErr {
+    ScenarioError::new_err(error.to_string())
+}
+
+fn run_error(error: &EngineError) -> PyErr {
+    match error {
+        EngineError::Interrupted { .. } => Interrupted::new_err(error.to_string()),
+        _ => RunError::new_err(error.to_string()),
+    }
+}
+
+/// A checked scenario. Immutable, so threads may share it.
+#[pyclass(frozen)]
+struct Plan {
+    scenario: Scenario,
+}
+
+#[pymethods]
+impl Plan {
+    #[getter]
+    fn name(&self) -> &str {
+        &self.scenario.plan().name
+    }
+
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.scenario.plan().seed
+    }
+
+    #[getter]
+    fn duration_s(&self) -> f64 {
+        self.scenario.plan().duration.seconds()
+    }
+
+    #[getter]
+    fn warmup_s(&self) -> f64 {
+        self.scenario.plan().warmup.seconds()
+    }
+
+    #[getter]
+    fn flow_names(&self) -> Vec<&str> {
+        self.scenario.plan().flows.iter().map(|flow| flow.name.as_str()).collect()
+    }
+
+    #[getter]
+    fn link_names(&self) -> Vec<&str> {
+        self.scenario.plan().links.iter().map(|link| link.name.as_str()).collect()
+    }
+
+    /// Transport of each flow.
+    #[getter]
+    fn transports(&self) -> Vec<&str> {
+        let name = |transport| match transport {
+            &Transport::Tcp(ref config) => config.name.as_str(),
+            Transport::Udp(_) => "udp",
+        };
+        self.scenario.plan().flows.iter().map(|flow| name(&flow.transport)).collect()
+    }
+
+    fn to_json(&self) -> String {
+        self.scenario.to_json()
+    }
+}
+
+/// Shared between the thread that runs and the one that watches.
+#[pyclass(frozen)]
+#[derive(Default)]
+struct Progress {
+    inner: Arc<lasthop_sim::run::Progress>,
+}
+
+#[pymethods]
+impl Progress {
+    #[new]
+    fn new() -> Progress {
+        Progress::default()
+    }
+
+    #[getter]
+    fn simulated_s(&self) -> f64 {
+        self.inner.simulated().seconds()
+    }
+
+    #[getter]
+    fn packet_hops(&self) -> u64 {
+        self.inner.packet_hops()
+    }
+
+    #[getter]
+    fn events(&self) -> u64 {
+        self.inner.events()
+    }
+
+    /// Asks the run to stop soon; it then raises `Interrupted`.
+    fn cancel(&self) {
+        self.inner.cancel();
+    }
+}
+
+/// A finished run.
+#[pyclass(frozen)]
+struct RunResult {
+    run: Run,
+    plan: Py<Plan>,
+}
+
+#[pymethods]
+impl RunResult {
+    /// The summary as JSON text.
+    fn to_json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.run.summary).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    /// One of the tables, or `None` if it was not recorded.
+    fn table(&self, name: &str) -> PyResult<Option<tables::ArrowTable>> {
+        let plan = self.plan.get().scenario.plan();
+        tables::table(name, plan, &self.run)
+    }
+}
+
+/// Reads and checks a scenario file.
+#[pyfunction]
+fn load_scenario(path: &str, overrides: Vec<(String, String)>) -> PyResult<Plan> {
+    let scenario = Scenario::load(path, &overrides).map_err(|error| scenario_error(&error))?;
+    Ok(Plan { scenario })
+}
+
+/// Checks a scenario given as text; `format` is `toml` or `json`.
+#[pyfunction]
+fn parse_scenario(text: &str, format: &str, name: &str, overrides: Vec<(String, String)>) -> PyResult<Plan> {
+    let format = match format {
+        "toml" => Format::Toml,
+        "json" => Format::Json,
+        other => {
+            return Err(PyValueError::new_err(format!("unknown format {other:?}: use \"toml\" or \"json\"")));
+        }
+    };
+    let scenario = Scenario::parse(text, format, name, &overrides).map_err(|error| scenario_error(&error))?;
+    Ok(Plan { scenario })
+}
+
+/// The JSON schema of scenario files.
+#[pyfunction]
+fn schema() -> String {
+    lasthop_sim::scenario::schema()
+}
+
+/// Presets, controllers and recovery engines with their parameters, as JSON text.
+#[pyfunction]
+fn transports() -> String {
+    let parameters = |config: &ControllerConfig| {
+        let list = config.params();
+        list.iter()
+            .map(|param| {
+                json!({
+                    "name": param.name, "help": param.help, "default": param.default,
+                    "min": param.min, "max": param.max, "switch": param.switch,
+                })
+            })
+            .collect::<Vec<_>>()
+    };
+    let presets = TcpConfig::PRESETS.iter().map(|&(name, controller, in_ns2, elsewhere)| {
+        let config = ControllerConfig::by_name(controller);
+        json!({
+            "name": name, "kind": "preset", "summary": elsewhere.summary(), "controller": controller,
+            "recovery": elsewhere.name(), "recovery_ns2": in_ns2.name(),
+            "parameters": config.as_ref().map(parameters).unwrap_or_default(),
+        })
+    });
+    let controllers = ControllerConfig::NAMES.iter().filter_map(|name| ControllerConfig::by_name(name)).map(|config| {
+        json!({
+            "name": config.name(), "kind": "controller", "summary": config.summary(), "controller": config.name(),
+            "recovery": null, "parameters": parameters(&config),
+        })
+    });
+    let recoveries = Recovery::NAMES.iter().filter_map(|name| Recovery::by_name(name)).map(|recovery| {
+        json!({
+            "name": recovery.name(), "kind": "recovery", "summary": recovery.summary(), "controller": null,
+            "recovery": recovery.name(), "parameters": [],
+        })
+    });
+    let udp = json!({
+        "name": "udp", "kind": "preset", "summary": "No congestion control", "controller": null,
+        "recovery": null, "parameters": [],
+    });
+    json!(presets.chain([udp]).chain(controllers).chain(recoveries).collect::<Vec<_>>()).to_string()
+}
+
+/// Runs a plan; the GIL is released meanwhile.
+#[pyfunction]
+#[pyo3(signature = (plan, seed, *, series=false, trace=false, progress=None))]
+fn run(
+    py: Python<'_>,
+    plan: Py<Plan>,
+    seed: u64,
+    series: bool,
+    trace: bool,
+    progress: Option<Py<Progress>>,
+) -> PyResult<RunResult> {
+    let progress = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().inner));
+    let inner = plan.get().scenario.plan();
+    let run = py
+        .detach(|| lasthop_sim::run::run(inner, seed, Recording { series, trace }, &progress))
+        .map_err(|error| run_error(&error))?;
+    Ok(RunResult { run, plan })
+}
+
+#[pymodule(gil_used = false)]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("ScenarioError", py.get_type::<ScenarioError>())?;
+    module.add("RunError", py.get_type::<RunError>())?;
+    module.add("Interrupted", py.get_type::<Interrupted>())?;
+    module.add_class::<Plan>()?;
+    module.add_class::<Progress>()?;
+    module.add_class::<RunResult>()?;
+    module.add_class::<tables::ArrowTable>()?;
+    module.add_function(wrap_pyfunction!(load_scenario, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_scenario, module)?)?;
+    module.add_function(wrap_pyfunction!(schema, module)?)?;
+    module.add_function(wrap_pyfunction!(transports, module)?)?;
+    module.add_function(wrap_pyfunction!(run, module)?)?;
+    Ok(())
+}

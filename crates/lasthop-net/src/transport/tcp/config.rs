@@ -75,6 +75,18 @@ impl Recovery {
         Self::NAMES[self as usize]
     }
 
+    /// One line on what the engine does.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Recovery::Tahoe => "Three duplicate ACKs, then slow start from the hole (Jacobson 1988)",
+            Recovery::Reno => "Fast retransmit and fast recovery until the first new ACK (RFC 2001)",
+            Recovery::NewReno => "Fast recovery that repairs one hole per RTT (RFC 6582)",
+            Recovery::Sack => "Scoreboard and pipe (RFC 6675)",
+            Recovery::Sack1 => "ns-2's SACK: the pipe counter of Fall & Floyd (1996)",
+            Recovery::Vegas => "Fine-grained timeouts on top of Reno (Brakmo & Peterson 1995)",
+        }
+    }
+
     /// Whether the engine needs SACK blocks from the receiver.
     pub fn uses_sack(self) -> bool {
         matches!(self, Recovery::Sack | Recovery::Sack1)
