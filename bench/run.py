@@ -16,6 +16,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from validation import ns2, process  # noqa: E402, the tree's own packages are found from its root
+from validation import ns2, ns3, process  # noqa: E402, the tree's own packages are found from its root
 from validation.network import Network, read  # noqa: E402
 
 SCENARIOS = ROOT / "bench" / "scenarios"
@@ -32,6 +33,9 @@ RUNS = 5
 
 #: With more nodes than this, computing ns-2's routes takes longer than the simulation.
 ROUTES_BY_HAND = 500
+
+#: ns-3 needs a hundred times longer: it runs this much of each case, once.
+NS3_DURATION_S = 3.0
 
 #: Case -> nanoseconds per packet-hop that lasthop aims at.
 TARGETS = {"a": 30.0, "b": 30.0, "c": 15.0, "d": 40.0}
@@ -44,7 +48,8 @@ The scenarios are in `bench/scenarios`. Runs of the simulators alternate; figure
 runs. A packet-hop is one packet transmitted over one link. Times are CPU time of the whole process per
 packet-hop, in brackets that of the event loop alone, without start-up and building the topology. ns-2
 runs in its fast setting: three packet headers, no traces, and in case (d) routes written by hand,
-because computing them would take longer than the simulation.
+because computing them would take longer than the simulation. ns-3 runs once, and only the first {ns3:g}
+s of each case.
 
 - {machine}
 - {date}
@@ -82,6 +87,7 @@ class Row:
     name: str
     ours: Timing
     theirs: Timing | None
+    ns3: Timing | None
 
 
 def say(text: str) -> None:
@@ -142,14 +148,25 @@ def median(timings: list[Timing]) -> Timing:
     )
 
 
-def run_case(program: Path, scenario: Path, runs: int) -> Row:
+def time_ns3(program: Path, network: Network) -> Timing:
+    """Run ns-3 once; it counts packet-hops itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        description = Path(folder, "description")
+        description.write_text(ns3.describe(network))
+        answer, cost = ns3.time(program, description)
+    loop = cost.cpu_s - answer["setup_s"]
+    return Timing(answer["packet_hops"], cost.cpu_s, loop, answer["setup_s"], cost.max_rss_kib)
+
+
+def run_case(program: Path, ns3_program: Path | None, scenario: Path, runs: int) -> Row:
     """Alternate the simulators on one case, so that a busy moment of the machine hits both."""
     structure = tomllib.loads(scenario.read_text(encoding="utf-8"))
     say(f"{structure['name']}")
+    network = read(structure)
     rival = None
     if shutil.which("ns") is not None:
         say("  ns-2: counting packet-hops")
-        rival = Ns2.prepare(read(structure))
+        rival = Ns2.prepare(network)
     ours: list[Timing] = []
     theirs: list[Timing] = []
     for number in range(1, runs + 1):
@@ -159,14 +176,18 @@ def run_case(program: Path, scenario: Path, runs: int) -> Row:
             theirs.append(rival.time())
             line += f", ns-2 {theirs[-1].ns_per_hop:.1f}"
         say(line)
-    return Row(scenario.name[0], structure["name"], median(ours), median(theirs) if theirs else None)
+    third = None
+    if ns3_program is not None:
+        third = time_ns3(ns3_program, replace(network, duration_s=min(network.duration_s, NS3_DURATION_S)))
+        say(f"  ns-3, {NS3_DURATION_S:g} simulated seconds: {third.ns_per_hop:,.0f} ns per packet-hop")
+    return Row(scenario.name[0], structure["name"], median(ours), median(theirs) if theirs else None, third)
 
 
 def table(rows: list[Row]) -> str:
     """The results as Markdown."""
     lines = [
-        "| case | packet-hops: lasthop, ns-2 | lasthop (ns) | aim | ns-2 (ns) | ratio | memory | set-up |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| case | packet-hops: lasthop, ns-2 | lasthop (ns) | aim | ns-2 (ns) | ratio | ns-3 (ns) | memory | set-up |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for row in rows:
         ours, theirs = row.ours, row.theirs
@@ -177,6 +198,7 @@ def table(rows: list[Row]) -> str:
             f"{TARGETS[row.case]:.0f}",
             f"{theirs.ns_per_hop:.0f} ({theirs.loop_ns_per_hop:.0f})" if theirs else "-",
             f"{theirs.ns_per_hop / ours.ns_per_hop:.1f}" if theirs else "-",
+            f"{row.ns3.ns_per_hop:,.0f}" if row.ns3 else "-",
             f"{ours.max_rss_kib / 1024:.1f} MiB"
             + (f", {theirs.max_rss_kib / 1024:.1f} MiB" if theirs else ""),
             f"{1e3 * ours.setup_s:.1f} ms" + (f", {1e3 * theirs.setup_s:.0f} ms" if theirs else ""),
@@ -195,15 +217,6 @@ def machine() -> str:
                 model = line.split(":", 1)[1].strip()
                 break
     return f"{model}, {os.cpu_count()} cores, {platform.system()} {platform.release()}"
-
-
-def ns3_version() -> str:
-    """Version of the installed ns-3 library, from pkg-config."""
-    if shutil.which("pkg-config") is None:
-        return "not installed"
-    query = ["pkg-config", "--modversion", "libns3-core"]
-    done = subprocess.run(query, capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else "not installed"
 
 
 def lasthop_version() -> str:
@@ -226,11 +239,13 @@ def main() -> int:
     scenarios = [path for path in sorted(SCENARIOS.glob("*.toml")) if path.name[0] in arguments.case]
     if not scenarios or arguments.runs < 1:
         parser.error("nothing to run")
-    rivals = f"{ns2.version()}; ns-3: {ns3_version()}"
+    rivals = f"ns-2: {ns2.version()}; ns-3: {ns3.version()}"
     say(f"{machine()}; {rivals}")
     program = build_lasthop()
     try:
-        rows = [run_case(program, scenario, arguments.runs) for scenario in scenarios]
+        with tempfile.TemporaryDirectory() as folder:
+            third = ns3.build(Path(folder)) if ns3.version() != "not installed" else None
+            rows = [run_case(program, third, scenario, arguments.runs) for scenario in scenarios]
     except (process.ProcessError, ns2.FailedError) as error:
         say(f"bench: {error}")
         return 2
@@ -239,6 +254,7 @@ def main() -> int:
         introduction = INTRODUCTION.format(
             command="make bench",
             runs=arguments.runs,
+            ns3=NS3_DURATION_S,
             machine=machine(),
             date=dt.datetime.now(tz=dt.UTC).date().isoformat(),
             version=lasthop_version(),
