@@ -186,7 +186,7 @@ def run_case(program: Path, ns3_program: Path | None, scenario: Path, runs: int)
 def table(rows: list[Row]) -> str:
     """The results as Markdown."""
     lines = [
-        "| case | packet-hops: lasthop, ns-2 | lasthop (ns) | aim | ns-2 (ns) | ratio | ns-3 (ns) | memory | set-up |",
+        "| case | packet-hops | lasthop (ns) | aim | ns-2 (ns) | ratio | ns-3 (ns) | memory | set-up |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for row in rows:
