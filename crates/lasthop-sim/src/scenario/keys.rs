@@ -1,0 +1,620 @@
+//! Every key that a scenario may contain, declared once: name, kind, meaning, default.
+//!
+//! From these tables come the checks (unknown keys, types, units, ranges), the defaults and the JSON schema.
+//! To add a key, add a row here and read it where it is needed; nothing else lists keys. The keys of TCP are
+//! in `transport.rs`, beside the functions that apply them, and the parameters of the controllers in
+//! `lasthop-cc`.
+
+use lasthop_core::time::Span;
+use lasthop_net::plan::TcpConfig;
+
+use super::reader::Checked;
+use super::transport;
+use super::units::{self, Dimension};
+
+/// Longest time that means anything here: 10^6 s are eleven days of simulated time.
+pub(super) const LONGEST: Span = Span::from_secs(1_000_000);
+/// Most flows of a scenario, and most pairs of a dumbbell.
+pub(super) const MOST_FLOWS: u64 = 100_000;
+/// Fastest link: 10 Tbit/s.
+pub(super) const FASTEST: u64 = 10_000_000_000_000;
+/// Most outages and listed packet losses of all links together.
+pub(super) const MOST_LISTED: u64 = 1_000_000;
+/// Longest IP packet.
+pub(super) const LARGEST_PACKET: u64 = 65_535;
+
+/// What a key holds.
+pub(super) enum Kind {
+    /// A name: 1 to 100 characters on one line.
+    Text,
+    /// `true` or `false`.
+    Switch,
+    /// A whole number.
+    Integer { min: u64, max: u64 },
+    /// A number between 0 and 1, or `"1 %"`.
+    Probability,
+    /// A time such as `"25 ms"`.
+    Duration { min: Span, max: Span },
+    /// A data rate such as `"10 Mbit/s"`, never zero.
+    Rate,
+    /// A size such as `"1000 B"`.
+    Size { min: u64, max: u64 },
+    /// A window: `"64 packets"`, or a size that is turned into full packets.
+    Window { min: f64, max: f64, endless: bool },
+    /// Room in a queue: whole packets, or a size.
+    Room,
+    /// One of these names.
+    Choice(fn() -> Vec<&'static str>),
+    /// A table.
+    Table(&'static Table),
+    /// A table whose key `kind` says which one; some kinds may be written as the bare name.
+    Tagged(&'static Tagged),
+    /// A list of at least one value.
+    List(&'static Kind),
+    /// A table, or something short.
+    OrTable(&'static Kind, &'static Table),
+    /// The name of a transport, or a table that describes one.
+    Transport,
+}
+
+/// A table with its keys.
+pub(super) struct Table {
+    /// Short name for titles and messages.
+    pub(super) title: &'static str,
+    /// What the table is for.
+    pub(super) doc: &'static str,
+    /// The keys, in groups that tables share.
+    pub(super) groups: &'static [&'static [Key]],
+    /// Whether the table only overrides keys of another: none is required and defaults do not apply.
+    pub(super) partial: bool,
+}
+
+/// Tables told apart by the key `kind`.
+pub(super) struct Tagged {
+    /// What they describe.
+    pub(super) title: &'static str,
+    /// What they are for.
+    pub(super) doc: &'static str,
+    /// The kinds.
+    pub(super) variants: &'static [Variant],
+}
+
+/// One kind of a tagged table.
+pub(super) struct Variant {
+    /// Value of `kind`.
+    pub(super) name: &'static str,
+    /// The other keys.
+    pub(super) table: &'static Table,
+    /// Whether `queue = "unlimited"` says the same as `queue = { kind = "unlimited" }`.
+    pub(super) bare: bool,
+}
+
+/// One key.
+pub(super) struct Key {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// What it holds.
+    pub(super) kind: Kind,
+    /// What it means; the schema shows it.
+    pub(super) doc: &'static str,
+    /// The value when the key is absent, as TOML.
+    pub(super) default: Option<&'static str>,
+    /// Whether the key must be there.
+    pub(super) required: bool,
+    /// What to do when it is missing, where an example of its kind would not help.
+    pub(super) remedy: Option<&'static str>,
+    /// For a key of TCP: how it is applied to a connection and shown as a default.
+    pub(super) tcp: Option<TcpKey>,
+}
+
+/// How a key acts on a TCP connection.
+#[derive(Clone, Copy)]
+pub(super) struct TcpKey {
+    /// Applies a checked value.
+    pub(super) set: fn(&mut TcpConfig, &Checked<'_>),
+    /// The current value as a scenario would say it.
+    pub(super) show: fn(&TcpConfig) -> String,
+}
+
+impl Key {
+    /// An optional key without a default.
+    pub(super) const fn new(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+        Key { name, kind, doc, default: None, required: false, remedy: None, tcp: None }
+    }
+
+    /// With the value when absent, as TOML.
+    pub(super) const fn default(mut self, default: &'static str) -> Key {
+        self.default = Some(default);
+        self
+    }
+
+    /// A key that must be there.
+    pub(super) const fn required(mut self) -> Key {
+        self.required = true;
+        self
+    }
+
+    /// A key that must be there, and what to do when it is not.
+    pub(super) const fn required_or(mut self, remedy: &'static str) -> Key {
+        self.remedy = Some(remedy);
+        self.required()
+    }
+
+    /// A key of TCP.
+    pub(super) const fn tcp(
+        mut self,
+        set: fn(&mut TcpConfig, &Checked<'_>),
+        show: fn(&TcpConfig) -> String,
+    ) -> Key {
+        self.tcp = Some(TcpKey { set, show });
+        self
+    }
+
+    /// What to do when the key is missing.
+    pub(super) fn remedy(&self) -> String {
+        match self.remedy {
+            Some(remedy) => remedy.to_owned(),
+            None => format!("add {}", self.example()),
+        }
+    }
+
+    /// The key with a right value.
+    pub(super) fn example(&self) -> String {
+        format!("{} = {}", self.name, self.kind.example())
+    }
+}
+
+impl Table {
+    /// All keys of the table.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &'static Key> + use<> {
+        self.groups.iter().flat_map(|group| group.iter())
+    }
+
+    /// The key called `name`; asking for one that is not declared is a mistake of the caller.
+    pub(super) fn key(&self, name: &str) -> &'static Key {
+        let found = self.keys().find(|key| key.name == name);
+        found.unwrap_or_else(|| panic!("no key `{name}` in the table `{}`", self.title))
+    }
+}
+
+impl Tagged {
+    /// The names of all kinds.
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        self.variants.iter().map(|variant| variant.name).collect()
+    }
+}
+
+impl Kind {
+    /// The dimensions of a quantity: the first is the usual one.
+    pub(super) fn dimensions(&self) -> &'static [&'static Dimension] {
+        match self {
+            Kind::Duration { .. } => &[&units::DURATION],
+            Kind::Rate => &[&units::RATE],
+            Kind::Size { .. } => &[&units::SIZE],
+            Kind::Probability => &[&units::SHARE],
+            Kind::Room | Kind::Window { .. } => &[&units::PACKETS, &units::SIZE],
+            _ => &[],
+        }
+    }
+
+    /// A right value, as TOML.
+    pub(super) fn example(&self) -> &'static str {
+        match self {
+            Kind::Text => "\"a\"",
+            Kind::Switch => "true",
+            Kind::Integer { .. } => "1",
+            Kind::Probability => "0.01",
+            Kind::Duration { .. } => "\"60 s\"",
+            Kind::Rate => "\"10 Mbit/s\"",
+            Kind::Size { .. } => "\"1000 B\"",
+            Kind::Window { .. } => "\"64 packets\"",
+            Kind::Room => "\"30 packets\"",
+            Kind::Choice(_) => "\"...\"",
+            Kind::Table(_) | Kind::OrTable(..) | Kind::Tagged(_) => "{ ... }",
+            Kind::List(_) => "[ ... ]",
+            Kind::Transport => "\"reno\"",
+        }
+    }
+
+    /// What is expected, with an example.
+    pub(super) fn expected(&self) -> String {
+        match self {
+            Kind::Text => "a name in quotes".to_owned(),
+            Kind::Switch => "true or false".to_owned(),
+            Kind::Integer { .. } => "a whole number".to_owned(),
+            Kind::Choice(names) => format!("one of {}", super::diagnostic::listed(&names())),
+            Kind::Table(table) => format!("a table with the keys {}", key_names(table)),
+            Kind::Tagged(tagged) => {
+                let names = super::diagnostic::listed(&tagged.names());
+                format!("a table with the key `kind`: one of {names}")
+            }
+            Kind::List(_) => "a list in [ ]".to_owned(),
+            Kind::OrTable(short, table) => {
+                format!("{}, or a table with the keys {}", short.expected(), key_names(table))
+            }
+            Kind::Transport => "the name of a transport, such as \"vegas\", or a table".to_owned(),
+            _ => match self.dimensions() {
+                [dimension, ..] => format!("{} such as {}", dimension.noun, self.example()),
+                [] => "another value".to_owned(),
+            },
+        }
+    }
+}
+
+fn key_names(table: &Table) -> String {
+    let names: Vec<&str> = table.keys().map(|key| key.name).collect();
+    super::diagnostic::listed(&names)
+}
+
+const ANY_TIME: Kind = Kind::Duration { min: Span::ZERO, max: LONGEST };
+const SOME_TIME: Kind = Kind::Duration { min: Span::from_nanos(1), max: LONGEST };
+const TRANSFER: Kind = Kind::Size { min: 1, max: 1_000_000_000_000_000 };
+const PACKET: Kind = Kind::Size { min: 1, max: LARGEST_PACKET };
+
+/// The whole file.
+pub(super) static ROOT: Table = Table {
+    title: "scenario",
+    doc: "A lasthop scenario: the network, the flows and what to measure.",
+    groups: &[&[
+        Key::new(
+            "name",
+            Kind::Text,
+            "Name shown in results. Default: the name of the file without its ending.",
+        ),
+        Key::new("duration", SOME_TIME, "Simulated length of the run.").required(),
+        Key::new("warmup", ANY_TIME, "Measurements start here; what happens before does not count.")
+            .default("\"0 s\""),
+        Key::new("seed", Kind::Integer { min: 0, max: u64::MAX }, "Seed of all random streams.").default("1"),
+        Key::new("limits", Kind::Table(&LIMITS), "When a run is given up.").default("{}"),
+        Key::new("measure", Kind::Table(&MEASURE), "How results are kept.").default("{}"),
+        Key::new("topology", Kind::Tagged(&TOPOLOGY), "Nodes and links.")
+            .required_or("add a table [topology] with kind = \"dumbbell\" or \"graph\""),
+        Key::new(
+            "channel",
+            Kind::Table(&CHANNEL),
+            "The wireless channel of a dumbbell: applies to the sink access links, in both directions.",
+        ),
+        Key::new("tcp", Kind::Table(&transport::TCP), "Defaults of all TCP flows.").default("{}"),
+        Key::new("udp", Kind::Table(&UDP), "Settings of all UDP flows.").default("{}"),
+        Key::new("flows", Kind::List(&Kind::Table(&FLOW)), "The flows; each table may stand for many.")
+            .required_or("add a table [[flows]] with transport = \"reno\""),
+    ]],
+    partial: false,
+};
+
+static LIMITS: Table = Table {
+    title: "limits",
+    doc: "A run that passes a limit ends with an error that names it.",
+    groups: &[&[
+        Key::new("events", Kind::Integer { min: 1, max: 1_000_000_000_000_000 }, "Most events of one run.")
+            .default("100_000_000_000"),
+        Key::new("wall_time", SOME_TIME, "Most wall-clock time of one run.").default("\"1 h\""),
+    ]],
+    partial: false,
+};
+
+static MEASURE: Table = Table {
+    title: "measure",
+    doc: "How results are kept.",
+    groups: &[&[
+        Key::new(
+            "series_interval",
+            Kind::Duration { min: Span::from_nanos(1_000), max: LONGEST },
+            "Interval of the optional time series.",
+        )
+        .default("\"100 ms\""),
+        Key::new(
+            "percentiles",
+            Kind::Choice(|| vec!["sketch", "exact"]),
+            "How percentiles of delay and RTT are kept: a sketch within 0.4 %, or every sample.",
+        )
+        .default("\"sketch\""),
+    ]],
+    partial: false,
+};
+
+static TOPOLOGY: Tagged = Tagged {
+    title: "topology",
+    doc: "Nodes and links.",
+    variants: &[
+        Variant { name: "dumbbell", table: &DUMBBELL, bare: false },
+        Variant { name: "graph", table: &GRAPH, bare: false },
+    ],
+};
+
+/// Two routers and a bottleneck between them.
+static DUMBBELL: Table = Table {
+    title: "dumbbell",
+    doc: "Pairs of source and sink share one bottleneck. Nodes: source-1, ..., left, right, sink-1, ... \
+          Links: bottleneck (left to right), source-access-1 (source-1 to left), \
+          sink-access-1 (right to sink-1).",
+    groups: &[&[
+        Key::new("bottleneck", Kind::Table(&LINK), "The link from left to right.")
+            .required_or("add bottleneck = { rate = \"10 Mbit/s\", delay = \"25 ms\" }"),
+        Key::new("access", Kind::Table(&ACCESS), "The links of the sources and of the sinks."),
+        Key::new("source_access", Kind::Table(&ACCESS), "Overrides single keys of access for the sources."),
+        Key::new(
+            "sink_access",
+            Kind::Table(&ACCESS),
+            "Overrides single keys of access and channel for the sinks.",
+        ),
+        Key::new(
+            "pairs",
+            Kind::Integer { min: 1, max: MOST_FLOWS },
+            "Number of sources and of sinks. Default: as many as flows.",
+        ),
+    ]],
+    partial: false,
+};
+
+/// Nodes and links one by one.
+static GRAPH: Table = Table {
+    title: "graph",
+    doc: "Any network: nodes by name and full-duplex links between them.",
+    groups: &[&[
+        Key::new("nodes", Kind::List(&Kind::Text), "Names of the nodes.")
+            .required_or("add nodes = [\"phone\", \"server\"]"),
+        Key::new("links", Kind::List(&Kind::Table(&GRAPH_LINK)), "The links.")
+            .required_or("add a table [[topology.links]] with from, to, rate and delay"),
+    ]],
+    partial: false,
+};
+
+/// What each direction of a link has.
+const DIRECTION: &[Key] = &[
+    Key::new("rate", Kind::Rate, "Transmission rate.").required(),
+    Key::new("delay", ANY_TIME, "Propagation delay.").required_or("add delay = \"10 ms\""),
+    Key::new("queue", Kind::Tagged(&QUEUE), "Room for packets at the head of the link.")
+        .default("{ kind = \"drop-tail\", limit = \"50 packets\" }"),
+    // 68 B is what every IPv4 link must carry (RFC 791).
+    Key::new("mtu", Kind::Size { min: 68, max: LARGEST_PACKET }, "Largest IP packet.").default("\"1500 B\""),
+    Key::new("error", Kind::Tagged(&ERROR), "What loses packets on the link.").default("\"none\""),
+    Key::new("handoff", Kind::OrTable(&NONE, &HANDOFF), "When the link is down.").default("\"none\""),
+];
+
+const NONE: Kind = Kind::Choice(|| vec!["none"]);
+
+const REVERSED: &[Key] = &[Key::new(
+    "reverse",
+    Kind::Table(&REVERSE),
+    "Overrides for the other direction; without it both directions are alike.",
+)];
+
+static LINK: Table =
+    Table { title: "link", doc: "A full-duplex link.", groups: &[DIRECTION, REVERSED], partial: false };
+
+static ACCESS: Table = Table {
+    title: "access link",
+    doc: "An access link; rate and delay may come from `access` or from the table of the side.",
+    groups: &[DIRECTION, REVERSED],
+    partial: true,
+};
+
+static REVERSE: Table =
+    Table { title: "reverse", doc: "The other direction of a link.", groups: &[DIRECTION], partial: true };
+
+static GRAPH_LINK: Table = Table {
+    title: "link",
+    doc: "A full-duplex link between two nodes.",
+    groups: &[
+        &[
+            Key::new("from", Kind::Text, "The node at which the forward direction starts.").required(),
+            Key::new("to", Kind::Text, "The node at which the forward direction ends.").required(),
+            Key::new("name", Kind::Text, "Unique name. Default: the names of both nodes with a hyphen."),
+        ],
+        DIRECTION,
+        REVERSED,
+    ],
+    partial: false,
+};
+
+static QUEUE: Tagged = Tagged {
+    title: "queue",
+    doc: "Room for packets at the head of the link.",
+    variants: &[
+        Variant { name: "drop-tail", table: &DROP_TAIL, bare: false },
+        Variant { name: "unlimited", table: &UNLIMITED, bare: true },
+    ],
+};
+
+static DROP_TAIL: Table = Table {
+    title: "drop-tail queue",
+    doc: "A packet that finds the queue full is lost.",
+    groups: &[&[Key::new(
+        "limit",
+        Kind::Room,
+        "Most packets or bytes in the queue, counting the packet in service.",
+    )
+    .required()]],
+    partial: false,
+};
+
+static UNLIMITED: Table =
+    Table { title: "unlimited queue", doc: "A queue without limit.", groups: &[], partial: false };
+
+static ERROR: Tagged = Tagged {
+    title: "error model",
+    doc: "What loses packets on a link.",
+    variants: &[
+        Variant { name: "none", table: &NO_ERROR, bare: true },
+        Variant { name: "bernoulli", table: &BERNOULLI, bare: false },
+        Variant { name: "list", table: &LIST, bare: false },
+    ],
+};
+
+static NO_ERROR: Table =
+    Table { title: "error model none", doc: "No packet is lost.", groups: &[], partial: false };
+
+const POSITION: Key = Key::new(
+    "position",
+    Kind::Choice(|| vec!["after-transmission", "before-queue"]),
+    "Where packets are judged: after they used their air time, or before they enter the queue.",
+)
+.default("\"after-transmission\"");
+
+static BERNOULLI: Table = Table {
+    title: "bernoulli error model",
+    doc: "Each packet is lost independently.",
+    groups: &[&[
+        Key::new("packet_error_rate", Kind::Probability, "Probability of the loss of a packet.").required(),
+        POSITION,
+    ]],
+    partial: false,
+};
+
+static LIST: Table = Table {
+    title: "list error model",
+    doc: "The packets with these numbers are lost.",
+    groups: &[&[
+        Key::new(
+            "packets",
+            Kind::List(&Kind::Integer { min: 0, max: u64::MAX >> 1 }),
+            "Numbers of the lost packets; 0 is the first packet in this direction.",
+        )
+        .required_or("add packets = [20, 22]"),
+        POSITION,
+    ]],
+    partial: false,
+};
+
+static HANDOFF: Table = Table {
+    title: "handoff",
+    doc: "Times at which a link is down: `count` of them, or a list of starting times.",
+    groups: &[&[
+        Key::new("count", Kind::Integer { min: 0, max: 10_000 }, "Number of outages in the run."),
+        Key::new("at", Kind::List(&ANY_TIME), "Times at which outages start."),
+        Key::new("outage", SOME_TIME, "Length of each outage.").required_or("add outage = \"1 s\""),
+        Key::new(
+            "placement",
+            Kind::Choice(|| vec!["even", "random"]),
+            "For count: evenly over the run, or drawn for each link. Default: even.",
+        ),
+        Key::new(
+            "policy",
+            Kind::Choice(|| vec!["drop-air", "drop", "hold"]),
+            "What becomes of packets: drop-air loses what is transmitted meanwhile, drop also empties the \
+             queue, hold keeps packets until the link returns.",
+        )
+        .default("\"drop-air\""),
+    ]],
+    partial: false,
+};
+
+static CHANNEL: Table = Table {
+    title: "channel",
+    doc: "The wireless channel of a dumbbell: applies to the sink access links, in both directions.",
+    groups: &[&[
+        Key::new("error", Kind::Tagged(&ERROR), "What loses packets in the air."),
+        Key::new("handoff", Kind::OrTable(&NONE, &HANDOFF), "When the links are down."),
+    ]],
+    partial: true,
+};
+
+static UDP: Table = Table {
+    title: "udp",
+    doc: "Settings of all UDP flows.",
+    groups: &[&[
+        Key::new(
+            "header",
+            Kind::Size { min: 0, max: 1_000 },
+            "Bytes added to each datagram. Default: 28 B (IP and UDP); 0 B when [tcp] has profile ns2.",
+        ),
+        Key::new("payload", PACKET, "Largest payload of a datagram; larger writes are split.")
+            .default("\"1472 B\""),
+    ]],
+    partial: false,
+};
+
+/// One `[[flows]]` table.
+static FLOW: Table = Table {
+    title: "flow",
+    doc: "One flow, or `count` equal ones.",
+    groups: &[&[
+        Key::new(
+            "name",
+            Kind::Text,
+            "Name in results. Several flows get their number in the file behind it.",
+        )
+        .default("\"flow\""),
+        Key::new("count", Kind::Integer { min: 1, max: MOST_FLOWS }, "Number of such flows.").default("1"),
+        Key::new("source", Kind::Text, "The sending node. A dumbbell gives each flow the next free pair."),
+        Key::new("sink", Kind::Text, "The receiving node."),
+        Key::new(
+            "direction",
+            Kind::Choice(|| vec!["forward", "reverse"]),
+            "In a dumbbell: from source to sink, or back. Default: forward.",
+        ),
+        Key::new("transport", Kind::Transport, "The transport.").required(),
+        Key::new("traffic", Kind::Tagged(&TRAFFIC), "What the application offers.").default("\"ftp\""),
+        Key::new("start", Kind::OrTable(&ANY_TIME, &START), "When the application starts.")
+            .default("{ uniform = [\"0 s\", \"1 s\"] }"),
+        Key::new("stop", SOME_TIME, "When the application stops. Default: with the run."),
+    ]],
+    partial: false,
+};
+
+static START: Table = Table {
+    title: "start",
+    doc: "A starting time drawn for each flow.",
+    groups: &[&[Key::new("uniform", Kind::List(&ANY_TIME), "Earliest and latest time.")
+        .required_or("add uniform = [\"0 s\", \"1 s\"]")]],
+    partial: false,
+};
+
+static TRAFFIC: Tagged = Tagged {
+    title: "traffic",
+    doc: "What the application offers. Sizes are payload.",
+    variants: &[
+        Variant { name: "ftp", table: &FTP, bare: true },
+        Variant { name: "paced-ftp", table: &PACED_FTP, bare: false },
+        Variant { name: "cbr", table: &CBR, bare: false },
+        Variant { name: "on-off", table: &ON_OFF, bare: false },
+    ],
+};
+
+static FTP: Table = Table {
+    title: "ftp traffic",
+    doc: "A file handed to TCP at the start.",
+    groups: &[&[Key::new("bytes", TRANSFER, "Length of the file. Default: without end.")]],
+    partial: false,
+};
+
+static PACED_FTP: Table = Table {
+    title: "paced-ftp traffic",
+    doc: "Equal writes at equal intervals; what cannot be sent yet waits in the sender.",
+    groups: &[&[
+        Key::new("write", Kind::Size { min: 1, max: 1_000_000_000 }, "Size of one write.").required(),
+        Key::new(
+            "interval",
+            Kind::Duration { min: Span::from_nanos(100), max: LONGEST },
+            "Time between writes.",
+        )
+        .required_or("add interval = \"5 ms\""),
+        Key::new("bytes", TRANSFER, "Total length. Default: without end."),
+    ]],
+    partial: false,
+};
+
+static CBR: Table = Table {
+    title: "cbr traffic",
+    doc: "Packets of one size at equal intervals.",
+    groups: &[&[
+        Key::new("rate", Kind::Rate, "Payload rate.").required(),
+        Key::new("packet", PACKET, "Payload of one packet.").required(),
+        Key::new("random", Kind::Switch, "Multiply each interval by a uniform draw from 0.5 to 1.5.")
+            .default("false"),
+    ]],
+    partial: false,
+};
+
+static ON_OFF: Table = Table {
+    title: "on-off traffic",
+    doc: "Bursts of constant rate with exponential lengths and pauses, as in ns-2.",
+    groups: &[&[
+        Key::new("rate", Kind::Rate, "Payload rate in a burst.").required(),
+        Key::new("packet", PACKET, "Payload of one packet.").required(),
+        Key::new("on", SOME_TIME, "Mean length of a burst.").required_or("add on = \"500 ms\""),
+        Key::new("off", ANY_TIME, "Mean length of a pause.").required_or("add off = \"500 ms\""),
+    ]],
+    partial: false,
+};

@@ -1,0 +1,255 @@
+//! Scenario files: from TOML or JSON text to a checked [`Plan`].
+//!
+//! ```text
+//! text -> tree of values with places -> overrides -> readers that follow the declared keys -> Plan
+//!         value.rs                      overrides.rs  reader.rs, topology.rs, flows.rs, ...
+//! ```
+//!
+//! The front calls [`Scenario::load`] or [`Scenario::parse`]; a mistake of the user comes back as one
+//! [`ScenarioError`] whose text is ready to print. Nothing in here panics on any input, and nothing large is
+//! made before its size is known to be reasonable.
+
+mod diagnostic;
+mod flows;
+mod keys;
+mod overrides;
+mod reader;
+mod schema;
+mod topology;
+mod transport;
+mod units;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use lasthop_core::time::Span;
+use lasthop_net::plan::{Limits, Percentiles, Plan};
+
+pub use diagnostic::ScenarioError;
+use diagnostic::{Place, Source, nearest};
+use reader::Reader;
+pub use schema::schema;
+use value::{Entry, Node, Value};
+
+/// Longest scenario text in bytes. The largest that people write by hand are a hundred times shorter.
+const LONGEST_TEXT: u64 = 1 << 20;
+
+/// How a scenario is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Toml,
+    /// For programs; the same structure.
+    Json,
+}
+
+/// A scenario that has passed every check.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    plan: Plan,
+    json: String,
+}
+
+impl Scenario {
+    /// Reads the file at `path` (JSON if it ends so, TOML otherwise) and applies `overrides`, pairs of a path
+    /// of keys and a value.
+    pub fn load(path: impl AsRef<Path>, overrides: &[(String, String)]) -> Result<Scenario, ScenarioError> {
+        let path = path.as_ref();
+        let shown = path.display().to_string();
+        let text = read_text(path, &shown)?;
+        let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+        let stem = path.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let format = if is_json { Format::Json } else { Format::Toml };
+        read(text, format, Some(&shown), &stem, overrides)
+    }
+
+    /// Reads `text`. `name` is the scenario's name unless it gives one itself, and stands for the file in
+    /// messages.
+    pub fn parse(
+        text: &str,
+        format: Format,
+        name: &str,
+        overrides: &[(String, String)],
+    ) -> Result<Scenario, ScenarioError> {
+        if text.len() as u64 > LONGEST_TEXT {
+            return Err(too_long(name, text.len() as u64));
+        }
+        // The place in JSON is the path of keys alone: the text was made by a program.
+        let file = (format == Format::Toml).then_some(name);
+        read(text, format, file, name, overrides)
+    }
+
+    /// The checked plan of the run.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The checked plan of the run, by value.
+    pub fn into_plan(self) -> Plan {
+        self.plan
+    }
+
+    /// The scenario after overrides as JSON; reading it again gives the same plan.
+    pub fn to_json(&self) -> String {
+        self.json.clone()
+    }
+}
+
+/// The text of a file that may be a scenario: neither a directory, nor too long, nor binary.
+fn read_text(path: &Path, shown: &str) -> Result<String, ScenarioError> {
+    let refuse = |message: &str, remedy: &str| Err(ScenarioError::of_file(shown, message.to_owned(), remedy));
+    let unreadable = |error: &std::io::Error| {
+        let message = format!("the file cannot be read: {}", reason(error));
+        ScenarioError::of_file(shown, message, "check the path and its permissions")
+    };
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return refuse("there is no such file", &similar_file(path));
+        }
+        Err(error) => return Err(unreadable(&error)),
+    };
+    if metadata.is_dir() {
+        return refuse(
+            "this is a directory, not a scenario file",
+            "name a file in it, such as one ending in .toml",
+        );
+    }
+    if metadata.len() > LONGEST_TEXT {
+        return Err(too_long(shown, metadata.len()));
+    }
+    // Devices and pipes have no length of their own: never read more than a scenario may have.
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|error| unreadable(&error))?;
+    file.take(LONGEST_TEXT + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
+    if bytes.len() as u64 > LONGEST_TEXT {
+        return Err(too_long(shown, bytes.len() as u64));
+    }
+    if let Some(position) = bytes.iter().position(|&byte| byte == 0) {
+        return refuse(
+            &format!("this is not a text file: byte {position} is zero"),
+            "a scenario is TOML text in UTF-8",
+        );
+    }
+    String::from_utf8(bytes).or_else(|error| {
+        let position = error.utf8_error().valid_up_to();
+        refuse(
+            &format!("this is not a text file: byte {position} is not UTF-8"),
+            "a scenario is TOML text in UTF-8",
+        )
+    })
+}
+
+fn too_long(shown: &str, length: u64) -> ScenarioError {
+    let message = format!("the file is too large: {length} bytes, more than {LONGEST_TEXT}");
+    ScenarioError::of_file(shown, message, "a scenario is a short text; use count for many equal flows")
+}
+
+/// The words of the system without its error number.
+fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string().to_lowercase();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// A file of a similar name beside the one that does not exist.
+fn similar_file(path: &Path) -> String {
+    const MOST: usize = 1_000;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let wanted = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut names: Vec<String> = std::fs::read_dir(parent)
+        .into_iter()
+        .flatten()
+        .take(MOST)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "toml" || ending == "json"))
+        .collect();
+    names.sort();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    match nearest(&wanted, &names) {
+        Some(name) => format!("did you mean {}?", path.with_file_name(name).display()),
+        None => "check the path; `lasthop new` writes a scenario to start from".to_owned(),
+    }
+}
+
+/// All of it, from text to plan.
+fn read(
+    text: &str,
+    format: Format,
+    file: Option<&str>,
+    name: &str,
+    overrides: &[(String, String)],
+) -> Result<Scenario, ScenarioError> {
+    let shown = if format == Format::Toml { text } else { "" };
+    let source = Source { file, text: shown, overrides };
+    if text.trim().is_empty() {
+        let place = file.unwrap_or(name);
+        let remedy = "`lasthop new` writes a scenario to start from";
+        return Err(ScenarioError::of_file(place, "the scenario is empty".to_owned(), remedy));
+    }
+    let mut root = match format {
+        Format::Toml => value::from_toml(&source)?,
+        Format::Json => value::from_json(text, &source)?,
+    };
+    if let Value::Map(_) = root.value {
+        overrides::apply(&mut root, &source)?;
+    }
+    let plan = plan(&root, &source, name)?;
+    let json = to_json(root, name);
+    Ok(Scenario { plan, json })
+}
+
+fn to_json(mut root: Node, name: &str) -> String {
+    // The name may have come from the file; the JSON alone must give the same plan.
+    if let Value::Map(map) = &mut root.value
+        && map.find("name").is_none()
+    {
+        let node = Node { value: Value::Text(name.to_owned()), place: Place::Default };
+        map.entries.insert(0, Entry { key: "name".to_owned(), key_place: Place::Default, node });
+    }
+    // A tree of strings and finite numbers always has a JSON form.
+    serde_json::to_string(&root).unwrap_or_default()
+}
+
+fn plan(root: &Node, source: &Source<'_>, name: &str) -> Result<Plan, ScenarioError> {
+    let root = Reader::open(source, &keys::ROOT, "the scenario", root)?;
+    let name = root.text_if("name")?.unwrap_or(name).to_owned();
+    let duration = root.span("duration")?;
+    let warmup = root.span("warmup")?;
+    if warmup >= duration {
+        let message = format!("the warm-up of {warmup} leaves nothing of the run of {duration} to measure");
+        return Err(root.error("warmup", message, "shorten warmup or raise duration"));
+    }
+    let seed = root.integer("seed")?;
+    let limits = root.sub("limits")?;
+    let limits = Limits { events: limits.integer("events")?, wall_time: limits.span("wall_time")? };
+    let measure = root.sub("measure")?;
+    let series_interval: Span = measure.span("series_interval")?;
+    let percentiles = match measure.name("percentiles")? {
+        "exact" => Percentiles::Exact,
+        _ => Percentiles::Sketch,
+    };
+
+    let (tables, count) = flows::open(&root)?;
+    let network = topology::read(&root, duration, count)?;
+    let shared = transport::Shared::read(&root)?;
+    let run = flows::Run { network: &network, duration, events: limits.events };
+    let flows = flows::read(&tables, &shared, &run)?;
+    Ok(Plan {
+        name,
+        duration,
+        warmup,
+        seed,
+        limits,
+        series_interval,
+        percentiles,
+        nodes: network.nodes,
+        links: network.links,
+        flows,
+    })
+}

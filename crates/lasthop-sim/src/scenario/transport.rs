@@ -1,0 +1,519 @@
+//! The transport of a flow: presets, combinations of a controller and a recovery engine, and every key of
+//! TCP.
+//!
+//! A connection is made in three layers: the defaults of the profile (`TcpConfig::new`), the `[tcp]` table,
+//! the flow's own table. The rows below say what each key sets and how its default reads, so the schema can
+//! show them.
+
+use lasthop_cc::{ControllerConfig, Param, ParamError};
+use lasthop_core::time::Span;
+use lasthop_net::plan::{Profile, Recovery, TcpConfig, Transport, UdpConfig};
+use lasthop_net::transport::tcp::config::DelayedAck;
+
+use super::diagnostic::{Place, ScenarioError, Source};
+use super::keys::{Key, Kind, LARGEST_PACKET, LONGEST, Table};
+use super::reader::{Checked, Reader, check, number, out_of_range, unknown_name};
+use super::value::{Map, Node, Value};
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// The recovery engine of a controller that comes without one.
+const USUAL_RECOVERY: &str = "newreno";
+
+/// The name of UDP among the transports.
+pub(super) const UDP_NAME: &str = "udp";
+
+/// A flow's transport as a table.
+pub(super) static TRANSPORT: Table = Table {
+    title: "transport",
+    doc: "A TCP: a preset, or a controller with a recovery engine, and what differs from the defaults.",
+    groups: &[
+        &[
+            Key::new("preset", Kind::Choice(presets), "A usual combination under its usual name."),
+            Key::new(
+                "cc",
+                Kind::Choice(controllers),
+                "Congestion controller; its parameters are keys of this table.",
+            ),
+            Key::new("recovery", Kind::Choice(recoveries), "Loss recovery, with cc. Default: newreno."),
+        ],
+        TCP_KEYS,
+    ],
+    partial: true,
+};
+
+/// The `[tcp]` table.
+pub(super) static TCP: Table =
+    Table { title: "tcp", doc: "Defaults of all TCP flows.", groups: &[TCP_KEYS], partial: true };
+
+static RTO: Table =
+    Table { title: "rto", doc: "The retransmission timer.", groups: &[RTO_KEYS], partial: true };
+
+static DELAYED_ACK: Table = Table {
+    title: "delayed_ack",
+    doc: "Delayed acknowledgements.",
+    groups: &[DELAYED_ACK_KEYS],
+    partial: true,
+};
+
+fn presets() -> Vec<&'static str> {
+    TcpConfig::PRESETS.iter().map(|preset| preset.0).collect()
+}
+
+fn controllers() -> Vec<&'static str> {
+    ControllerConfig::NAMES.to_vec()
+}
+
+fn recoveries() -> Vec<&'static str> {
+    Recovery::NAMES.to_vec()
+}
+
+fn profiles() -> Vec<&'static str> {
+    Profile::NAMES.to_vec()
+}
+
+/// The names that `transport = "..."` takes.
+pub(super) fn names() -> Vec<&'static str> {
+    presets().into_iter().chain([UDP_NAME]).collect()
+}
+
+/// Takes the value out of its wrapper; the kind of the row in which it stands decides the wrapper.
+macro_rules! set {
+    ($variant:ident, |$config:ident, $value:ident| $body:expr) => {
+        |$config, checked| {
+            if let Checked::$variant($value) = checked {
+                $body;
+            }
+        }
+    };
+}
+
+const SHORT: Kind = Kind::Duration { min: Span::from_nanos(1), max: LONGEST };
+
+/// Keys of `[tcp]` and of a transport table. Sizes come before windows: a window in bytes is counted in full
+/// packets.
+const TCP_KEYS: &[Key] = &[
+    Key::new(
+        "profile",
+        Kind::Choice(profiles),
+        "Whose habits to follow where sources disagree. Default: rfc.",
+    )
+    .tcp(|_, _| {}, |config| config.profile.name().to_owned()),
+    Key::new(
+        "packet_size",
+        Kind::Size { min: 1, max: LARGEST_PACKET },
+        "Size of a full packet: the whole IP packet; in the ns2 profile its payload.",
+    )
+    .tcp(set!(Size, |config, size| config.packet_size = *size as u32), |config| {
+        format!("{} B", config.packet_size)
+    }),
+    Key::new("timestamps", Kind::Switch, "Timestamps option (RFC 7323).")
+        .tcp(set!(Switch, |config, switch| config.timestamps = *switch), |config| {
+            config.timestamps.to_string()
+        }),
+    Key::new(
+        "receiver_window",
+        Kind::Window { min: 1.0, max: 1e6, endless: false },
+        "Most packets in flight, whatever the congestion window says.",
+    )
+    .tcp(
+        |config, checked| config.receiver_window = packets(config, checked) as u32,
+        |config| format!("{} packets", config.receiver_window),
+    ),
+    Key::new(
+        "initial_window",
+        Kind::Window { min: 1.0, max: 1e6, endless: false },
+        "Congestion window at the start.",
+    )
+    .tcp(
+        |config, checked| config.initial_window = packets(config, checked),
+        |config| format!("{} packets", config.initial_window),
+    ),
+    Key::new(
+        "initial_ssthresh",
+        Kind::Window { min: 1.0, max: 1e9, endless: true },
+        "Slow start threshold at the start, or \"unlimited\".",
+    )
+    .tcp(
+        |config, checked| config.initial_ssthresh = packets(config, checked),
+        |config| match config.initial_ssthresh {
+            f64::INFINITY => "unlimited".to_owned(),
+            packets => format!("{packets} packets"),
+        },
+    ),
+    Key::new("rto", Kind::Table(&RTO), "The retransmission timer.").tcp(|_, _| {}, |_| String::new()),
+    Key::new(
+        "sack_blocks",
+        Kind::Integer { min: 0, max: 4 },
+        "Most SACK blocks in an ACK; 3 with timestamps.",
+    )
+    .tcp(set!(Integer, |config, blocks| config.sack_blocks = *blocks as u32), |config| {
+        config.sack_blocks.to_string()
+    }),
+    Key::new("dsack", Kind::Switch, "Report duplicate arrivals (RFC 2883).")
+        .tcp(set!(Switch, |config, switch| config.dsack = *switch), |config| config.dsack.to_string()),
+    Key::new("ecn", Kind::Switch, "Explicit congestion notification (RFC 3168).")
+        .tcp(set!(Switch, |config, switch| config.ecn = *switch), |config| config.ecn.to_string()),
+    Key::new(
+        "delayed_ack",
+        Kind::OrTable(&Kind::Switch, &DELAYED_ACK),
+        "Delayed ACKs: false acknowledges every segment.",
+    )
+    .tcp(set_delayed_ack, |config| match config.delayed_ack {
+        Some(_) => "true".to_owned(),
+        None => "false".to_owned(),
+    }),
+    Key::new("limited_transmit", Kind::Switch, "Limited transmit (RFC 3042).")
+        .tcp(set!(Switch, |config, switch| config.limited_transmit = *switch), |config| {
+            config.limited_transmit.to_string()
+        }),
+    Key::new("dup_threshold", Kind::Integer { min: 1, max: 1_000 }, "Duplicate ACKs that mean a loss.")
+        .tcp(set!(Integer, |config, threshold| config.dup_threshold = *threshold as u32), |config| {
+            config.dup_threshold.to_string()
+        }),
+    Key::new(
+        "grow_when_limited_elsewhere",
+        Kind::Switch,
+        "Grow the window even when it is not what limits the sender.",
+    )
+    .tcp(set!(Switch, |config, switch| config.grow_when_limited_elsewhere = *switch), |config| {
+        config.grow_when_limited_elsewhere.to_string()
+    }),
+];
+
+const RTO_KEYS: &[Key] = &[
+    Key::new("min", SHORT, "Least timeout.")
+        .tcp(set!(Span, |config, span| config.rto.min = *span), |config| config.rto.min.to_string()),
+    Key::new("max", SHORT, "Greatest timeout.")
+        .tcp(set!(Span, |config, span| config.rto.max = *span), |config| config.rto.max.to_string()),
+    Key::new("initial", SHORT, "Timeout before the first RTT sample.")
+        .tcp(set!(Span, |config, span| config.rto.initial = *span), |config| config.rto.initial.to_string()),
+    Key::new("tick", Kind::Duration { min: Span::ZERO, max: LONGEST }, "Granularity of the clock.")
+        .tcp(set!(Span, |config, span| config.rto.tick = *span), |config| config.rto.tick.to_string()),
+    Key::new(
+        "clock_phase",
+        Kind::Duration { min: Span::ZERO, max: LONGEST },
+        "Phase of the tick clock in the ns2 profile. Default: drawn for each flow.",
+    )
+    .tcp(set!(Span, |config, span| config.rto.clock_phase = Some(*span)), |_| String::new()),
+];
+
+const DELAYED_ACK_KEYS: &[Key] = &[
+    Key::new("timeout", SHORT, "An ACK waits no longer than this.")
+        .tcp(set!(Span, |config, span| delayed_ack(config).timeout = *span), |config| {
+            shown_delay(config).timeout.to_string()
+        }),
+    Key::new(
+        "segments",
+        Kind::Integer { min: 1, max: 1_000 },
+        "So many full segments are acknowledged at once.",
+    )
+    .tcp(set!(Integer, |config, segments| delayed_ack(config).segments = *segments as u32), |config| {
+        shown_delay(config).segments.to_string()
+    }),
+    Key::new(
+        "quick",
+        Kind::Integer { min: 0, max: 1_000_000 },
+        "So many segments at the start are acknowledged one by one.",
+    )
+    .tcp(set!(Integer, |config, segments| delayed_ack(config).quick = *segments as u32), |config| {
+        shown_delay(config).quick.to_string()
+    }),
+];
+
+/// What `delayed_ack = true` means where the profile has none: the values of the `rfc` profile.
+fn usual_delay() -> DelayedAck {
+    let usual = TcpConfig::preset("reno", Profile::Rfc).and_then(|config| config.delayed_ack);
+    usual.unwrap_or(DelayedAck { timeout: Span::from_millis(200), segments: 2, quick: 0 })
+}
+
+fn shown_delay(config: &TcpConfig) -> DelayedAck {
+    config.delayed_ack.unwrap_or_else(usual_delay)
+}
+
+fn delayed_ack(config: &mut TcpConfig) -> &mut DelayedAck {
+    config.delayed_ack.get_or_insert_with(usual_delay)
+}
+
+fn set_delayed_ack(config: &mut TcpConfig, checked: &Checked<'_>) {
+    if let Checked::Switch(false) = checked {
+        config.delayed_ack = None;
+    } else {
+        delayed_ack(config);
+    }
+}
+
+/// A window in packets. The size of a packet has been set and found sound before the first window is read.
+fn packets(config: &TcpConfig, checked: &Checked<'_>) -> f64 {
+    match checked {
+        Checked::Packets(packets) => *packets,
+        Checked::Size(bytes) => (bytes / u64::from(config.mss())).clamp(1, 1_000_000) as f64,
+        _ => f64::INFINITY,
+    }
+}
+
+/// What all flows share: the `[tcp]` and `[udp]` tables.
+pub(super) struct Shared<'n> {
+    tcp: Reader<'n>,
+    profile: Profile,
+    udp: UdpConfig,
+}
+
+impl<'n> Shared<'n> {
+    /// Reads and checks both tables.
+    pub(super) fn read(root: &Reader<'n>) -> Result<Shared<'n>> {
+        let tcp = root.sub("tcp")?;
+        let profile = profile_of(&tcp)?.unwrap_or(Profile::Rfc);
+        let udp = root.sub("udp")?;
+        let usual_header = if profile == Profile::Ns2 { 0 } else { 28 };
+        let header = udp.size_if("header")?.unwrap_or(usual_header) as u32;
+        let payload = udp.size("payload")? as u32;
+        if u64::from(header) + u64::from(payload) > LARGEST_PACKET {
+            let message =
+                format!("a datagram of {payload} B with a header of {header} B exceeds an IP packet");
+            return Err(udp.error(
+                "payload",
+                message,
+                &format!("lower payload to {} B", LARGEST_PACKET - u64::from(header)),
+            ));
+        }
+        let shared = Shared { tcp, profile, udp: UdpConfig { header, payload } };
+        // A mistake in [tcp] is one even if no flow uses it.
+        if let Some(config) = TcpConfig::preset("reno", profile) {
+            configure(config, &[tcp], tcp.place)?;
+        }
+        Ok(shared)
+    }
+
+    /// The transport that `node`, the value of a flow's key `transport`, describes.
+    pub(super) fn transport(&self, source: &'n Source<'n>, node: &'n Node) -> Result<Transport> {
+        let tcp = match &node.value {
+            Value::Text(name) if name == UDP_NAME => return Ok(Transport::Udp(self.udp)),
+            Value::Text(name) => {
+                let config = TcpConfig::preset(name, self.profile)
+                    .ok_or_else(|| unknown_name(source, "transport", node, name, &names()))?;
+                configure(config, &[self.tcp], &node.place)?
+            }
+            Value::Map(map) => self.custom(source, node, map)?,
+            _ => panic!("the reader lets through only names and tables"),
+        };
+        Ok(Transport::Tcp(Box::new(tcp)))
+    }
+
+    /// A transport from a table.
+    fn custom(&self, source: &'n Source<'n>, node: &'n Node, map: &'n Map) -> Result<TcpConfig> {
+        let (name, controller) = controller_of(source, node, map)?;
+        let params = controller.params();
+        let extra: Vec<&str> = params.iter().map(|param| param.name).collect();
+        let own = Reader::open_with(source, &TRANSPORT, (map, &node.place), &extra)?;
+        let profile = profile_of(&own)?.unwrap_or(self.profile);
+        let recovery = own.name_if("recovery")?;
+        let config = if let Some(preset) = name {
+            if recovery.is_some() {
+                let message = format!("preset \"{preset}\" already chooses the recovery engine");
+                let remedy = format!("write cc = \"{}\" in place of the preset", controller.name());
+                return Err(own.error("recovery", message, &remedy));
+            }
+            TcpConfig::preset(preset, profile)
+        } else {
+            let recovery = Recovery::by_name(recovery.unwrap_or(USUAL_RECOVERY));
+            recovery.map(|recovery| TcpConfig::new(profile, controller, recovery))
+        };
+        let mut config = config.unwrap_or_else(|| panic!("the reader lets through only registered names"));
+        for param in &params {
+            if let Some(entry) = own.entry(param.name) {
+                let value = param_value(source, param, &entry.node)?;
+                config.controller.set(param.name, value).map_err(|refused| match refused {
+                    ParamError::OutOfRange { min, max } => out_of_range(
+                        source,
+                        param.name,
+                        &entry.node,
+                        value,
+                        &min.to_string(),
+                        &max.to_string(),
+                    ),
+                    refused @ ParamError::Unknown => {
+                        source.error(&entry.key_place, format!("{}: {refused}", param.name), "leave it out")
+                    }
+                })?;
+            }
+        }
+        configure(config, &[self.tcp, own], &node.place)
+    }
+}
+
+/// The preset that `map` names, if it does, and the controller.
+fn controller_of(
+    source: &Source<'_>,
+    node: &Node,
+    map: &Map,
+) -> Result<(Option<&'static str>, ControllerConfig)> {
+    let preset = map.find("preset");
+    let cc = map.find("cc");
+    let named = |text: &Value, known: Vec<&'static str>| match text {
+        Value::Text(text) => known.into_iter().find(|name| name == text),
+        _ => None,
+    };
+    match (preset, cc) {
+        (Some(_), Some(cc)) => {
+            let remedy = "keep preset, or cc with recovery";
+            Err(source.error(&cc.key_place, "preset and cc exclude each other".to_owned(), remedy))
+        }
+        (Some(preset), None) => {
+            if let Some(name) = named(&preset.node.value, presets())
+                && let Some(config) = TcpConfig::preset(name, Profile::Rfc)
+            {
+                return Ok((Some(name), config.controller));
+            }
+            if named(&preset.node.value, vec![UDP_NAME]).is_some() {
+                let remedy = "write transport = \"udp\"; its settings are in [udp]";
+                return Err(source.error(&preset.node.place, "udp is not a TCP preset".to_owned(), remedy));
+            }
+            Err(refused_name(source, "preset", &preset.node, &presets()))
+        }
+        (None, Some(cc)) => match named(&cc.node.value, controllers()).and_then(ControllerConfig::by_name) {
+            Some(controller) => Ok((None, controller)),
+            None => Err(refused_name(source, "controller", &cc.node, &controllers())),
+        },
+        (None, None) => {
+            let message = "missing key \"preset\" or \"cc\" in transport".to_owned();
+            Err(source.error(
+                &node.place,
+                message,
+                "add preset = \"reno\", or cc = \"reno\" with recovery = \"newreno\"",
+            ))
+        }
+    }
+}
+
+fn refused_name(source: &Source<'_>, what: &str, node: &Node, known: &[&str]) -> ScenarioError {
+    if let Value::Text(text) = &node.value {
+        return unknown_name(source, what, node, text, known);
+    }
+    let message = format!("{what} cannot be {}", node.value.describe());
+    source.error(&node.place, message, &format!("expected one of {}", known.join(", ")))
+}
+
+fn profile_of(table: &Reader<'_>) -> Result<Option<Profile>> {
+    Ok(table.name_if("profile")?.and_then(Profile::by_name))
+}
+
+fn param_value(source: &Source<'_>, param: &Param, node: &Node) -> Result<f64> {
+    let value = match &node.value {
+        Value::Switch(switch) if param.switch => Some(f64::from(u8::from(*switch))),
+        value if !param.switch => number(value),
+        _ => None,
+    };
+    value.ok_or_else(|| {
+        let expected = if param.switch { "true or false" } else { "a number" };
+        let message = format!("{} cannot be {}", param.name, node.value.describe());
+        source.error(&node.place, message, &format!("expected {expected}"))
+    })
+}
+
+/// Applies the keys of `layers`, the most specific last, to `config`, and checks what they make together.
+fn configure(mut config: TcpConfig, layers: &[Reader<'_>], place: &Place) -> Result<TcpConfig> {
+    apply(&mut config, TCP_KEYS, layers)?;
+    check_timer(&config, layers, place)?;
+    if config.recovery.uses_sack() && config.sack_blocks == 0 {
+        let message = format!("recovery \"{}\" needs SACK blocks", config.recovery.name());
+        return Err(refused(layers, "sack_blocks", place, message, "write sack_blocks = 3"));
+    }
+    if config.timestamps && config.sack_blocks > 3 {
+        let message = "4 SACK blocks leave no room for timestamps in the TCP header".to_owned();
+        return Err(refused(
+            layers,
+            "sack_blocks",
+            place,
+            message,
+            "write sack_blocks = 3, or timestamps = false",
+        ));
+    }
+    Ok(config)
+}
+
+fn apply(config: &mut TcpConfig, keys: &'static [Key], layers: &[Reader<'_>]) -> Result<()> {
+    // Key by key, not table by table: a flow's packet size counts for a window in bytes from [tcp].
+    for key in keys {
+        let Some(tcp) = key.tcp else { continue };
+        if key.name == "receiver_window" {
+            check_packet_size(config, layers)?;
+        }
+        let mut tables = Vec::new();
+        for layer in layers {
+            let Some(entry) = layer.entry(key.name) else { continue };
+            let checked = check(layer.source, &key.kind, key.name, &entry.node)?;
+            (tcp.set)(config, &checked);
+            if let Checked::Table(table) = checked {
+                tables.push(table);
+            }
+        }
+        for table in key.kind.tables() {
+            for group in table.groups {
+                apply(config, group, &tables)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_packet_size(config: &TcpConfig, layers: &[Reader<'_>]) -> Result<()> {
+    if config.profile == Profile::Ns2 || config.packet_size > config.data_header() {
+        return Ok(());
+    }
+    let headers = config.data_header();
+    let message =
+        format!("a packet of {} B has no room for data: its headers take {headers} B", config.packet_size);
+    let remedy = format!("raise packet_size above {headers} B");
+    let place = layers.iter().rev().find(|layer| layer.has("packet_size")).or(layers.last());
+    match place {
+        Some(layer) => Err(layer.error("packet_size", message, &remedy)),
+        None => Ok(()),
+    }
+}
+
+fn check_timer(config: &TcpConfig, layers: &[Reader<'_>], place: &Place) -> Result<()> {
+    let rto = &config.rto;
+    if rto.min > rto.max {
+        let message = format!("the least timeout, {}, exceeds the greatest, {}", rto.min, rto.max);
+        return Err(refused(layers, "rto", place, message, "lower rto.min or raise rto.max"));
+    }
+    if config.profile != Profile::Ns2 {
+        return Ok(());
+    }
+    if rto.tick == Span::ZERO {
+        let message = "the ns2 profile counts in ticks, and the tick is zero".to_owned();
+        return Err(refused(layers, "rto", place, message, "write tick = \"10 ms\""));
+    }
+    match rto.clock_phase {
+        Some(phase) if phase >= rto.tick => {
+            let message = format!("clock_phase, {phase}, is not shorter than the tick, {}", rto.tick);
+            Err(refused(layers, "rto", place, message, &format!("write less than {}", rto.tick)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An error at `key` of the most specific table that has it, else at `place`.
+fn refused(layers: &[Reader<'_>], key: &str, place: &Place, message: String, remedy: &str) -> ScenarioError {
+    match layers.iter().rev().find(|layer| layer.has(key)) {
+        Some(layer) => layer.error(key, message, remedy),
+        None => layers[0].source.error(place, message, remedy),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A parameter that is called like a key of TCP could not be set.
+    #[test]
+    fn no_controller_parameter_hides_a_key() {
+        for name in ControllerConfig::NAMES {
+            let controller = ControllerConfig::by_name(name).unwrap();
+            for param in controller.params() {
+                assert!(TRANSPORT.keys().all(|key| key.name != param.name), "{name}: {}", param.name);
+            }
+        }
+    }
+}
