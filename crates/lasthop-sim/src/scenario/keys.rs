@@ -394,7 +394,7 @@ static REVERSE: Table =
     Table { title: "reverse", doc: "The other direction of a link.", groups: &[DIRECTION], partial: true };
 
 static GRAPH_LINK: Table = Table {
-    title: "link",
+    title: "graph link",
     doc: "A full-duplex link between two nodes.",
     groups: &[
         &[

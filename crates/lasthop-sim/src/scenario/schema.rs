@@ -5,76 +5,139 @@ use lasthop_net::plan::{Profile, TcpConfig};
 use serde_json::{Map, Value, json};
 
 use super::diagnostic::Place;
-use super::keys::{FASTEST, Key, Kind, ROOT, Table};
+use super::keys::{FASTEST, Key, Kind, ROOT, Table, Tagged};
 use super::transport::{TRANSPORT, names};
 use super::units::Dimension;
 use super::value::toml_fragment;
 
 /// The JSON Schema (draft 2020-12) of scenario files.
 pub fn schema() -> String {
-    let mut schema = table(&ROOT);
-    let root = json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "lasthop scenario",
-    });
-    if let (Value::Object(schema), Value::Object(root)) = (&mut schema, root) {
-        schema.extend(root);
-    }
+    let mut builder = Builder { definitions: Map::new() };
+    let mut schema = builder.object(&ROOT, Map::new(), &[]);
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!("lasthop scenario");
+    schema["$defs"] = Value::Object(builder.definitions);
     // A value made of strings and finite numbers always has a JSON form.
     serde_json::to_string_pretty(&schema).unwrap_or_default()
 }
 
-fn table(table: &'static Table) -> Value {
-    object(table, Map::new(), &[])
+/// Collects the definitions: a table is described once, however often it occurs.
+struct Builder {
+    /// By title; no two tables share one.
+    definitions: Map<String, Value>,
 }
 
-/// A table with more properties than it declares: `kind`, or the parameters of a controller.
-fn object(table: &'static Table, more: Map<String, Value>, required: &[&str]) -> Value {
-    let mut properties = more;
-    let mut required: Vec<Value> = required.iter().map(|name| json!(name)).collect();
-    for key in table.keys() {
-        properties.insert(key.name.to_owned(), property(key, table.partial));
-        if key.required && !table.partial {
-            required.push(json!(key.name));
+impl Builder {
+    /// A reference to the definition of what is called `title`; `describe` makes it the first time.
+    fn reference(&mut self, title: &str, describe: impl FnOnce(&mut Builder) -> Value) -> Value {
+        let name = title.replace(' ', "-");
+        if !self.definitions.contains_key(&name) {
+            let description = describe(self);
+            self.definitions.insert(name.clone(), description);
         }
+        json!({ "$ref": format!("#/$defs/{name}") })
     }
-    let mut object = json!({
-        "title": table.title,
-        "description": table.doc,
-        "type": "object",
-        "properties": properties,
-        "additionalProperties": false,
-    });
-    if !required.is_empty() {
-        object["required"] = Value::Array(required);
-    }
-    object
-}
 
-/// What a key holds, with its meaning and default.
-fn property(key: &'static Key, partial: bool) -> Value {
-    let mut property = kind(&key.kind);
-    let mut doc = key.doc.to_owned();
-    if let Some(default) = key.default.filter(|_| !partial)
-        && let Some(node) = toml_fragment(default, &Place::Default)
-        && let Ok(default) = serde_json::to_value(&node)
-    {
-        property["default"] = default;
+    fn table(&mut self, table: &'static Table) -> Value {
+        self.reference(table.title, |builder| builder.object(table, Map::new(), &[]))
     }
-    let shown = tcp_defaults(key);
-    match shown.as_slice() {
-        [] => {}
-        [(_, first), rest @ ..] if rest.iter().all(|(_, other)| other == first) => {
-            property["default"] = toml_default(key, first);
+
+    /// A table with more properties than it declares: `kind`, or the parameters of a controller.
+    fn object(&mut self, table: &'static Table, more: Map<String, Value>, required: &[&str]) -> Value {
+        let mut properties = more;
+        let mut required: Vec<Value> = required.iter().map(|name| json!(name)).collect();
+        for key in table.keys() {
+            properties.insert(key.name.to_owned(), self.property(key, table.partial));
+            if key.required && !table.partial {
+                required.push(json!(key.name));
+            }
         }
-        _ => {
-            let list: Vec<String> =
-                shown.iter().map(|(profile, value)| format!("{value} ({profile})")).collect();
-            doc = format!("{doc} Default: {}.", list.join(", "));
+        let mut object = json!({
+            "title": table.title,
+            "description": table.doc,
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": false,
+        });
+        if !required.is_empty() {
+            object["required"] = Value::Array(required);
+        }
+        object
+    }
+
+    /// What a key holds, with its meaning and default.
+    fn property(&mut self, key: &'static Key, partial: bool) -> Value {
+        let mut property = self.kind(&key.kind);
+        let mut doc = key.doc.to_owned();
+        if let Some(default) = key.default.filter(|_| !partial)
+            && let Some(node) = toml_fragment(default, &Place::Default)
+            && let Ok(default) = serde_json::to_value(&node)
+        {
+            property["default"] = default;
+        }
+        let shown = tcp_defaults(key);
+        match shown.as_slice() {
+            [] => {}
+            [(_, first), rest @ ..] if rest.iter().all(|(_, other)| other == first) => {
+                property["default"] = toml_default(key, first);
+            }
+            _ => {
+                let list: Vec<String> =
+                    shown.iter().map(|(profile, value)| format!("{value} ({profile})")).collect();
+                doc = format!("{doc} Default: {}.", list.join(", "));
+            }
+        }
+        property["description"] = json!(doc);
+        property
+    }
+
+    fn kind(&mut self, of: &'static Kind) -> Value {
+        match of {
+            Kind::Table(of) => self.table(of),
+            Kind::Tagged(tagged) => self.reference(tagged.title, |builder| builder.variants(tagged)),
+            Kind::List(element) => json!({ "type": "array", "minItems": 1, "items": self.kind(element) }),
+            Kind::OrTable(short, long) => json!({ "anyOf": [self.kind(short), self.table(long)] }),
+            Kind::Transport => self.reference(TRANSPORT.title, Builder::transport),
+            simple => simple_kind(simple),
         }
     }
-    property["description"] = json!(doc);
-    property
+
+    fn variants(&mut self, tagged: &'static Tagged) -> Value {
+        let bare: Vec<&str> =
+            tagged.variants.iter().filter(|variant| variant.bare).map(|variant| variant.name).collect();
+        let mut forms = if bare.is_empty() { Vec::new() } else { vec![json!({ "enum": bare })] };
+        for variant in tagged.variants {
+            let mut kind = Map::new();
+            kind.insert("kind".to_owned(), json!({ "const": variant.name }));
+            forms.push(self.object(variant.table, kind, &["kind"]));
+        }
+        json!({ "title": tagged.title, "description": tagged.doc, "anyOf": forms })
+    }
+
+    /// A name, or for each controller a table with its presets and parameters.
+    fn transport(&mut self) -> Value {
+        let mut forms = vec![json!({ "enum": names() })];
+        for name in ControllerConfig::NAMES {
+            let Some(controller) = ControllerConfig::by_name(name) else { continue };
+            let mut params = Map::new();
+            for param in controller.params() {
+                params.insert(param.name.to_owned(), parameter(&param));
+            }
+            let mut form = self.object(&TRANSPORT, params, &[]);
+            form["title"] = json!(format!("TCP with {name}"));
+            form["description"] = json!(controller.summary());
+            let presets: Vec<&str> =
+                TcpConfig::PRESETS.iter().filter(|preset| preset.1 == *name).map(|preset| preset.0).collect();
+            form["properties"]["preset"]["enum"] = json!(presets);
+            form["properties"]["cc"]["enum"] = json!([name]);
+            form["oneOf"] = json!([
+                { "required": ["preset"], "properties": { "recovery": false } },
+                { "required": ["cc"] },
+            ]);
+            forms.push(form);
+        }
+        json!({ "title": TRANSPORT.title, "description": TRANSPORT.doc, "anyOf": forms })
+    }
 }
 
 /// The default of a key of TCP in each profile; empty for other keys and where there is none to show.
@@ -96,7 +159,8 @@ fn toml_default(key: &Key, shown: &str) -> Value {
     }
 }
 
-fn kind(of: &'static Kind) -> Value {
+/// A value that is no table.
+fn simple_kind(of: &'static Kind) -> Value {
     match of {
         Kind::Text => json!({ "type": "string", "minLength": 1, "maxLength": 100 }),
         Kind::Switch => json!({ "type": "boolean" }),
@@ -123,21 +187,9 @@ fn kind(of: &'static Kind) -> Value {
         }
         Kind::Room => quantity(of.dimensions(), &[]),
         Kind::Choice(names) => json!({ "enum": names() }),
-        Kind::Table(of) => table(of),
-        Kind::Tagged(tagged) => {
-            let bare: Vec<&str> =
-                tagged.variants.iter().filter(|variant| variant.bare).map(|variant| variant.name).collect();
-            let mut forms = if bare.is_empty() { Vec::new() } else { vec![json!({ "enum": bare })] };
-            for variant in tagged.variants {
-                let mut kind = Map::new();
-                kind.insert("kind".to_owned(), json!({ "const": variant.name }));
-                forms.push(object(variant.table, kind, &["kind"]));
-            }
-            json!({ "title": tagged.title, "description": tagged.doc, "anyOf": forms })
+        Kind::Table(_) | Kind::Tagged(_) | Kind::List(_) | Kind::OrTable(..) | Kind::Transport => {
+            unreachable!("made of other values: see Builder::kind")
         }
-        Kind::List(element) => json!({ "type": "array", "minItems": 1, "items": kind(element) }),
-        Kind::OrTable(short, long) => json!({ "anyOf": [kind(short), table(long)] }),
-        Kind::Transport => transport(),
     }
 }
 
@@ -159,31 +211,6 @@ fn with_range(mut quantity: Value, min: &str, max: &str) -> Value {
     quantity
 }
 
-/// A name, or for each controller a table with its presets and parameters.
-fn transport() -> Value {
-    let mut forms = vec![json!({ "enum": names() })];
-    for name in ControllerConfig::NAMES {
-        let Some(controller) = ControllerConfig::by_name(name) else { continue };
-        let mut params = Map::new();
-        for param in controller.params() {
-            params.insert(param.name.to_owned(), parameter(&param));
-        }
-        let mut form = object(&TRANSPORT, params, &[]);
-        form["title"] = json!(format!("TCP with {name}"));
-        form["description"] = json!(controller.summary());
-        let presets: Vec<&str> =
-            TcpConfig::PRESETS.iter().filter(|preset| preset.1 == *name).map(|preset| preset.0).collect();
-        form["properties"]["preset"]["enum"] = json!(presets);
-        form["properties"]["cc"]["enum"] = json!([name]);
-        form["oneOf"] = json!([
-            { "required": ["preset"], "properties": { "recovery": false } },
-            { "required": ["cc"] },
-        ]);
-        forms.push(form);
-    }
-    json!({ "anyOf": forms })
-}
-
 fn parameter(param: &Param) -> Value {
     if param.switch {
         return json!({ "type": "boolean", "description": param.help, "default": param.default != 0.0 });
@@ -195,4 +222,31 @@ fn parameter(param: &Param) -> Value {
         "minimum": param.min,
         "maximum": param.max,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Definitions are found by their titles.
+    #[test]
+    fn titles_are_unique() {
+        fn visit(table: &'static Table, seen: &mut BTreeMap<&str, *const Table>) {
+            let address = std::ptr::from_ref(table);
+            assert_eq!(
+                *seen.entry(table.title).or_insert(address),
+                address,
+                "two tables are {}",
+                table.title
+            );
+            for key in table.keys() {
+                for table in key.kind.tables() {
+                    visit(table, seen);
+                }
+            }
+        }
+        visit(&ROOT, &mut BTreeMap::new());
+    }
 }

@@ -271,8 +271,9 @@ fn the_schema_knows_every_name() {
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     assert_eq!(schema["required"], serde_json::json!(["duration", "topology", "flows"]));
     assert_eq!(schema["properties"]["seed"]["default"], 1);
-    let flow = &schema["properties"]["flows"]["items"];
-    let transports = &flow["properties"]["transport"]["anyOf"];
+    assert_eq!(schema["properties"]["flows"]["items"]["$ref"], "#/$defs/flow");
+    assert_eq!(schema["$defs"]["flow"]["properties"]["transport"]["$ref"], "#/$defs/transport");
+    let transports = &schema["$defs"]["transport"]["anyOf"];
     let names: Vec<&str> =
         transports[0]["enum"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
     for (name, ..) in TcpConfig::PRESETS {
