@@ -1,8 +1,7 @@
 //! The event queue: what happens next, ordered by (time, insertion), so that a run is a pure function of its input.
 //!
-//! A four-ary heap of 16-byte keys: a node's children share one cache line. Callers keep one pending event per
-//! source (a channel of packets, a timer), not one per packet, so the heap stays small; [`EventQueue::replace_top`] then
-//! moves a source on to its next event in one pass.
+//! A four-ary heap of 16-byte keys: a node's children share one cache line. Timers and applications live in one such
+//! heap; packets, of which there are many more, in a [`crate::calendar::Calendar`] that uses two small ones.
 
 use crate::time::Time;
 
@@ -46,7 +45,7 @@ impl Target {
 pub struct Event(u128);
 
 impl Event {
-    /// The event for `target` at `time` with an insertion number from [`EventQueue::next_order`].
+    /// The event for `target` at `time` with its insertion number.
     #[inline]
     pub fn new(time: Time, order: u64, target: Target) -> Event {
         Event(u128::from(time.0) << 64 | u128::from(order) << TARGET_BITS | u128::from(target.0))
@@ -69,22 +68,9 @@ impl Event {
 #[derive(Clone, Debug, Default)]
 pub struct EventQueue {
     heap: Vec<Event>,
-    order: u64,
 }
 
 impl EventQueue {
-    /// A fresh insertion number. Packets that wait behind the head of a channel take theirs when they are scheduled.
-    #[inline]
-    pub fn next_order(&mut self) -> u64 {
-        self.order += 1;
-        self.order
-    }
-
-    /// Number of insertions so far.
-    pub fn insertions(&self) -> u64 {
-        self.order
-    }
-
     /// Number of pending events.
     pub fn len(&self) -> usize {
         self.heap.len()
@@ -93,12 +79,6 @@ impl EventQueue {
     /// Whether nothing is pending.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
-    }
-
-    /// Schedules an event for `target` at `time`, after everything already scheduled for that time.
-    pub fn schedule(&mut self, time: Time, target: Target) {
-        let order = self.next_order();
-        self.push(Event::new(time, order, target));
     }
 
     /// The next event.
@@ -134,11 +114,9 @@ impl EventQueue {
         Some(top)
     }
 
-    /// Puts `event` in the place of the next event; cheaper than a pop and a push.
-    #[inline]
-    pub fn replace_top(&mut self, event: Event) {
-        debug_assert!(!self.heap.is_empty());
-        self.sift_down(event);
+    /// The pending events in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = Event> {
+        self.heap.iter().copied()
     }
 
     /// Lets `event` sink from the root.
@@ -183,7 +161,7 @@ mod tests {
     fn events_of_one_instant_run_in_insertion_order() {
         let mut queue = EventQueue::default();
         for index in 0..100 {
-            queue.schedule(Time(5), Target::new(1, index));
+            queue.push(Event::new(Time(5), u64::from(index), Target::new(1, index)));
         }
         for index in 0..100 {
             assert_eq!(queue.pop().map(|event| event.target().index()), Some(index));
@@ -199,25 +177,18 @@ mod tests {
     }
 
     proptest! {
-        /// The heap against a sorted list, with a mixture of pushes, pops and replacements.
+        /// The heap against a sorted list, with a mixture of pushes and pops.
         #[test]
-        fn agrees_with_a_sorted_list(steps in prop::collection::vec((0u64..50, 0u8..3), 1..200)) {
+        fn agrees_with_a_sorted_list(steps in prop::collection::vec((0u64..50, any::<bool>()), 1..200)) {
             let mut queue = EventQueue::default();
             let mut model: Vec<Event> = Vec::new();
-            for (time, action) in steps {
-                let event = Event::new(Time(time), queue.next_order(), Target::new(0, 3));
-                match action {
-                    0 => {
-                        prop_assert_eq!(queue.pop(), (!model.is_empty()).then(|| model.remove(0)));
-                    }
-                    1 if !model.is_empty() => {
-                        queue.replace_top(event);
-                        model[0] = event;
-                    }
-                    _ => {
-                        queue.push(event);
-                        model.push(event);
-                    }
+            for ((time, pop), order) in steps.into_iter().zip(0u64..) {
+                let event = Event::new(Time(time), order, Target::new(0, 3));
+                if pop {
+                    prop_assert_eq!(queue.pop(), (!model.is_empty()).then(|| model.remove(0)));
+                } else {
+                    queue.push(event);
+                    model.push(event);
                 }
                 model.sort();
                 prop_assert_eq!(queue.peek(), model.first().copied());

@@ -3,6 +3,7 @@
 //! Nothing here knows a protocol, a file or a thread. Everything above is a pure function of its input because time
 //! is whole nanoseconds, events are ordered by (time, insertion), and every random draw belongs to a named stream.
 
+pub mod calendar;
 pub mod event;
 pub mod fingerprint;
 pub mod packet;

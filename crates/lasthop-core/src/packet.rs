@@ -35,11 +35,6 @@ impl Kind {
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
-
-    /// Whether it travels from the sender to the receiver of its flow.
-    pub fn is_forward(self) -> bool {
-        matches!(self, Kind::Syn | Kind::Data | Kind::Fin | Kind::Udp)
-    }
 }
 
 /// ECN field and flags of the TCP header, one bit each.
@@ -54,6 +49,8 @@ pub mod flag {
     pub const CWR: u8 = 8;
     /// The sequence range was sent before.
     pub const RETRANSMISSION: u8 = 16;
+    /// On its way from the receiver to the sender.
+    pub const BACK: u8 = 32;
 }
 
 /// A packet on its way. 64 bytes.
@@ -89,6 +86,12 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// Whether it travels from the sender to the receiver of its flow.
+    #[inline]
+    pub fn is_forward(&self) -> bool {
+        !self.has(flag::BACK)
+    }
+
     /// Whether all bits of `flag` are set.
     #[inline]
     pub fn has(&self, flag: u8) -> bool {
@@ -170,14 +173,11 @@ impl PacketArena {
         index
     }
 
-    /// Takes the packet at `index` out.
+    /// Frees the slot at `index`.
     #[inline]
-    pub fn remove(&mut self, index: u32) -> Packet {
-        let slot = &mut self.packets[index as usize];
-        let packet = *slot;
-        slot.next = self.free;
+    pub fn remove(&mut self, index: u32) {
+        self.packets[index as usize].next = self.free;
         self.free = index;
-        packet
     }
 
     /// The packet at `index`.
@@ -186,10 +186,10 @@ impl PacketArena {
         &self.packets[index as usize]
     }
 
-    /// Links `next` behind `index`.
+    /// The packet at `index`, to be changed.
     #[inline]
-    pub fn set_next(&mut self, index: u32, next: u32) {
-        self.packets[index as usize].next = next;
+    pub fn get_mut(&mut self, index: u32) -> &mut Packet {
+        &mut self.packets[index as usize]
     }
 }
 
@@ -207,7 +207,8 @@ mod tests {
         let mut arena = PacketArena::default();
         let first = arena.insert(Packet { seq: 1, ..Packet::default() });
         let second = arena.insert(Packet { seq: 2, ..Packet::default() });
-        assert_eq!(arena.remove(first).seq, 1);
+        assert_eq!(arena.get(first).seq, 1);
+        arena.remove(first);
         assert_eq!(arena.insert(Packet { seq: 3, ..Packet::default() }), first);
         assert_eq!((arena.get(first).seq, arena.get(second).seq), (3, 2));
     }

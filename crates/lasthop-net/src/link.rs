@@ -49,58 +49,76 @@ pub struct LinkStats {
     pub waiting: u64,
     /// Time spent transmitting, in nanoseconds.
     pub busy: u64,
-    /// Most waiting packets that an arriving packet left behind it, itself included.
-    pub max_waiting: u32,
     /// Transmissions started.
     pub packets: u64,
     /// Bytes of those.
     pub bytes: u64,
-    /// Drops by cause.
-    pub drops: Drops,
 }
 
-/// One direction of a link.
+/// One direction of a link. What an idle link needs per packet is its first cache line.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Link {
-    /// Nanoseconds per byte when that is a whole number, else 0.
-    nanos_per_byte: u64,
     busy_until: Time,
     delay: Span,
+    /// Nanoseconds per byte when that is a small whole number, else 0.
+    nanos_per_byte: u32,
     packet_limit: u32,
-    byte_limit: u64,
-    byte_length: u64,
-    occupants: VecDeque<Occupant>,
-    rate: Rate,
-    air: Option<Box<Air>>,
-    window: Window,
     /// Counters of the measurement window.
     pub stats: LinkStats,
-    /// The same over time, if a series is recorded.
+    /// Most waiting packets that an arriving packet left behind it, itself included.
+    pub max_waiting: u32,
+    /// Whether anything but the plain queue is to be looked at: a byte limit, losses, outages, a series.
+    special: bool,
+
+    /// All accepted packets that have not left, but the last: that one leaves at `busy_until`.
+    occupants: VecDeque<Occupant>,
+    last_bytes: u32,
+    byte_limit: u64,
+    byte_length: u64,
+    rate: Rate,
+    air: Option<Box<Air>>,
+    /// Drops by cause within the measurement window.
+    pub drops: Drops,
+    /// What the link did over time, if a series is recorded.
     pub bins: Option<Box<Bins<3>>>,
 }
 
 impl Link {
-    /// The link of a plan. `name` keys its random streams; `duration` bounds random outages.
-    pub fn new(plan: &Direction, name: &str, seed: u64, duration: Span, window: Window) -> Link {
+    /// The link of a plan. `name` keys its random streams; `duration` bounds random outages; `series_interval` asks for a
+    /// series.
+    pub fn new(
+        plan: &Direction,
+        name: &str,
+        seed: u64,
+        duration: Span,
+        series_interval: Option<Span>,
+    ) -> Link {
         let (packet_limit, byte_limit) = match plan.queue {
             QueueLimit::Packets(limit) => (limit, u64::MAX),
             QueueLimit::Bytes(limit) => (u32::MAX, limit),
             QueueLimit::Unlimited => (u32::MAX, u64::MAX),
         };
         let per_byte = 8_000_000_000;
+        let whole = if per_byte % plan.rate.0 == 0 { per_byte / plan.rate.0 } else { 0 };
+        let air = Air::new(plan, name, seed, duration);
+        let bins = series_interval.map(|interval| Box::new(Bins::new(interval, duration)));
         Link {
-            nanos_per_byte: if per_byte % plan.rate.0 == 0 { per_byte / plan.rate.0 } else { 0 },
             busy_until: Time::ZERO,
             delay: plan.delay,
+            nanos_per_byte: u32::try_from(whole).unwrap_or(0),
             packet_limit,
+            stats: LinkStats::default(),
+            max_waiting: 0,
+            special: byte_limit != u64::MAX || air.is_some() || bins.is_some(),
+            occupants: VecDeque::new(),
+            last_bytes: 0,
             byte_limit,
             byte_length: 0,
-            occupants: VecDeque::new(),
             rate: plan.rate,
-            air: Air::new(plan, name, seed, duration),
-            window,
-            stats: LinkStats::default(),
-            bins: None,
+            air,
+            drops: Drops::default(),
+            bins,
         }
     }
 
@@ -108,87 +126,102 @@ impl Link {
     #[inline]
     fn serialisation(&self, bytes: u32) -> Span {
         if self.nanos_per_byte != 0 {
-            return Span(self.nanos_per_byte * u64::from(bytes));
+            return Span(u64::from(self.nanos_per_byte) * u64::from(bytes));
         }
         self.rate.serialisation(u64::from(bytes))
     }
 
-    /// Takes a packet of `bytes` at `now` and says what becomes of it. Calls must come in the order of `now`.
+    /// Takes a packet of `bytes` at `now` and says what becomes of it. Calls must come in the order of `now`. `window`
+    /// is the measurement window.
     ///
     /// A departure at the very instant of an arrival frees its place first.
     #[inline]
-    pub fn transit(&mut self, now: Time, bytes: u32) -> Transit {
-        if self.air.is_some() {
-            return self.transit_through_air(now, bytes);
+    pub fn transit(&mut self, now: Time, bytes: u32, window: &Window) -> Transit {
+        if self.special {
+            return self.transit_special(now, bytes, window);
         }
-        match self.enqueue(now, now, bytes) {
+        match self.enqueue(now, now, bytes, window) {
             Some(start) => Transit::Arrives { start, at: self.busy_until + self.delay },
-            None => self.lose(now, Cause::QueueOverflow, None),
+            None => self.lose(now, Cause::QueueOverflow, None, window),
         }
     }
 
     /// Puts a packet into the queue; service may start at `earliest` at the soonest. Returns the start of transmission,
     /// or `None` if the queue was full.
     #[inline]
-    fn enqueue(&mut self, now: Time, earliest: Time, bytes: u32) -> Option<Time> {
+    fn enqueue(&mut self, now: Time, earliest: Time, bytes: u32, window: &Window) -> Option<Time> {
         if self.busy_until <= now {
             self.occupants.clear();
             self.byte_length = 0;
-        } else {
-            while let Some(&Occupant { departs, bytes }) = self.occupants.front()
-                && departs <= now
-            {
-                self.occupants.pop_front();
-                self.byte_length -= u64::from(bytes);
-            }
-        }
-        let length = self.occupants.len() as u32;
-        if length >= self.packet_limit || self.byte_length + u64::from(bytes) > self.byte_limit {
+        } else if !self.join_queue(now, bytes, window) {
             return None;
         }
         let start = self.busy_until.max(earliest);
         self.busy_until = start + self.serialisation(bytes);
-        self.byte_length += u64::from(bytes);
-        self.occupants.push_back(Occupant { departs: self.busy_until, bytes });
-
-        let stats = &mut self.stats;
-        stats.busy += self.window.overlap(start, self.busy_until);
-        if start > now {
-            stats.waiting += self.window.overlap(now, start);
-            if self.window.contains(now) {
-                stats.max_waiting = stats.max_waiting.max(length.max(1));
-            }
-        }
-        if self.window.contains(start) {
-            stats.packets += 1;
-            stats.bytes += u64::from(bytes);
-        }
-        if let Some(bins) = &mut self.bins {
-            bins.add_span(now, start, link_column::WAITING);
-            bins.add_span(start, self.busy_until, link_column::BUSY);
-            bins.add(start, link_column::BYTES, u64::from(bytes));
+        self.stats.busy += window.overlap(start, self.busy_until);
+        self.stats.waiting += window.overlap(now, start);
+        if window.contains(start) {
+            self.stats.packets += 1;
+            self.stats.bytes += u64::from(bytes);
         }
         Some(start)
     }
 
-    fn lose(&mut self, at: Time, cause: Cause, start: Option<Time>) -> Transit {
-        if self.window.contains(at) {
-            self.stats.drops[cause as usize] += 1;
+    /// The transmitter is busy: looks for room behind those who wait, and takes it.
+    #[inline]
+    fn join_queue(&mut self, now: Time, bytes: u32, window: &Window) -> bool {
+        while let Some(&Occupant { departs, bytes }) = self.occupants.front()
+            && departs <= now
+        {
+            self.occupants.pop_front();
+            self.byte_length -= u64::from(bytes);
+        }
+        let length = self.occupants.len() as u32 + 1;
+        if length >= self.packet_limit
+            || self.byte_length + u64::from(self.last_bytes) + u64::from(bytes) > self.byte_limit
+        {
+            return false;
+        }
+        self.occupants.push_back(Occupant { departs: self.busy_until, bytes: self.last_bytes });
+        self.byte_length += u64::from(self.last_bytes);
+        if length > self.max_waiting && window.contains(now) {
+            self.max_waiting = length;
+        }
+        true
+    }
+
+    fn lose(&mut self, at: Time, cause: Cause, start: Option<Time>, window: &Window) -> Transit {
+        if window.contains(at) {
+            self.drops[cause as usize] += 1;
         }
         Transit::Lost { cause, start }
     }
 
-    /// As [`Link::transit`], on a link with losses or outages.
-    fn transit_through_air(&mut self, now: Time, bytes: u32) -> Transit {
-        let Some(mut air) = self.air.take() else { unreachable!("called with air only") };
-        let transit = self.transit_with(&mut air, now, bytes);
-        self.air = Some(air);
+    /// As [`Link::transit`], on a link with a byte limit, losses, outages or a series.
+    fn transit_special(&mut self, now: Time, bytes: u32, window: &Window) -> Transit {
+        let mut air = self.air.take();
+        let transit = match &mut air {
+            Some(air) => self.transit_through_air(air, now, bytes, window),
+            None => match self.enqueue(now, now, bytes, window) {
+                Some(start) => Transit::Arrives { start, at: self.busy_until + self.delay },
+                None => self.lose(now, Cause::QueueOverflow, None, window),
+            },
+        };
+        self.air = air;
+        if let Transit::Arrives { start, .. } | Transit::Lost { start: Some(start), .. } = transit {
+            self.last_bytes = bytes;
+            if let Some(bins) = &mut self.bins {
+                bins.add_span(now, start, link_column::WAITING);
+                bins.add_span(start, self.busy_until, link_column::BUSY);
+                bins.add(start, link_column::BYTES, u64::from(bytes));
+            }
+        }
         transit
     }
 
-    fn transit_with(&mut self, air: &mut Air, now: Time, bytes: u32) -> Transit {
+    fn transit_through_air(&mut self, air: &mut Air, now: Time, bytes: u32, window: &Window) -> Transit {
         if air.position == ErrorPosition::BeforeQueue && air.corrupts() {
-            return self.lose(now, Cause::ChannelError, None);
+            return self.lose(now, Cause::ChannelError, None, window);
         }
         let mut earliest = now;
         match air.policy {
@@ -204,27 +237,27 @@ impl Link {
                     self.busy_until = self.busy_until.min(flushed);
                 }
                 if air.arrivals.up_again(now).is_some() {
-                    return self.lose(now, Cause::Outage, None);
+                    return self.lose(now, Cause::Outage, None, window);
                 }
             }
         }
-        let Some(start) = self.enqueue(now, earliest, bytes) else {
-            return self.lose(now, Cause::QueueOverflow, None);
+        let Some(start) = self.enqueue(now, earliest, bytes, window) else {
+            return self.lose(now, Cause::QueueOverflow, None, window);
         };
         let departs = self.busy_until;
         let at = departs + self.delay;
         let lost_to_outage = match air.policy {
             OutagePolicy::DropAir => air.served.up_again(departs).is_some(),
             OutagePolicy::Hold => false,
-            OutagePolicy::Drop => air.served.starts_within(now, at),
+            OutagePolicy::Drop => air.arrivals.starts_within(now, at),
         };
         // The error model judges every packet, so that an outage does not shift the losses after it.
         let corrupt = air.position == ErrorPosition::AfterTransmission && air.corrupts();
         if lost_to_outage {
-            return self.lose(departs, Cause::Outage, Some(start));
+            return self.lose(departs, Cause::Outage, Some(start), window);
         }
         if corrupt {
-            return self.lose(departs, Cause::ChannelError, Some(start));
+            return self.lose(departs, Cause::ChannelError, Some(start), window);
         }
         Transit::Arrives { start, at }
     }
@@ -362,9 +395,10 @@ mod tests {
         }
     }
 
+    const MINUTE: Window = Window { from: Time::ZERO, to: Time(60_000_000_000) };
+
     fn link(plan: &Direction) -> Link {
-        let minute = Span::from_secs(60);
-        Link::new(plan, "test", 1, minute, Window { from: Time::ZERO, to: Time::ZERO + minute })
+        Link::new(plan, "test", 1, MINUTE.length(), None)
     }
 
     fn millis(value: u64) -> Time {
@@ -374,7 +408,7 @@ mod tests {
     /// TV-1.1.
     #[test]
     fn serialisation_and_propagation() {
-        let arrival = |rate, bytes| match link(&direction(rate, 10, 50)).transit(Time::ZERO, bytes) {
+        let arrival = |rate, bytes| match link(&direction(rate, 10, 50)).transit(Time::ZERO, bytes, &MINUTE) {
             Transit::Arrives { at, .. } => at,
             Transit::Lost { .. } => panic!("lost"),
         };
@@ -386,7 +420,7 @@ mod tests {
     #[test]
     fn drop_tail_counts_the_packet_in_service() {
         let mut link = link(&direction(8_000_000, 0, 4));
-        let transits: Vec<Transit> = (0..10).map(|_| link.transit(Time::ZERO, 1000)).collect();
+        let transits: Vec<Transit> = (0..10).map(|_| link.transit(Time::ZERO, 1000, &MINUTE)).collect();
         let arrivals: Vec<Time> = transits
             .iter()
             .filter_map(|transit| match transit {
@@ -395,37 +429,40 @@ mod tests {
             })
             .collect();
         assert_eq!(arrivals, [millis(1), millis(2), millis(3), millis(4)]);
-        assert_eq!(link.stats.drops[Cause::QueueOverflow as usize], 6);
-        assert_eq!(link.stats.max_waiting, 3);
+        assert_eq!(link.drops[Cause::QueueOverflow as usize], 6);
+        assert_eq!(link.max_waiting, 3);
     }
 
     #[test]
     fn a_limit_of_one_delivers_one() {
         let mut link = link(&direction(8_000_000, 0, 1));
-        assert!(matches!(link.transit(Time::ZERO, 1000), Transit::Arrives { .. }));
-        assert!(matches!(link.transit(Time(1), 1000), Transit::Lost { .. }));
-        assert!(matches!(link.transit(millis(1), 1000), Transit::Arrives { .. }), "the departure goes first");
+        assert!(matches!(link.transit(Time::ZERO, 1000, &MINUTE), Transit::Arrives { .. }));
+        assert!(matches!(link.transit(Time(1), 1000, &MINUTE), Transit::Lost { .. }));
+        assert!(
+            matches!(link.transit(millis(1), 1000, &MINUTE), Transit::Arrives { .. }),
+            "the departure goes first"
+        );
     }
 
     #[test]
     fn a_byte_limit_counts_bytes() {
         let plan = Direction { queue: QueueLimit::Bytes(2500), ..direction(8_000_000, 0, 1) };
         let mut link = link(&plan);
-        let arrived =
-            (0..4).filter(|_| matches!(link.transit(Time::ZERO, 1000), Transit::Arrives { .. })).count();
+        let arrived = (0..4)
+            .filter(|_| matches!(link.transit(Time::ZERO, 1000, &MINUTE), Transit::Arrives { .. }))
+            .count();
         assert_eq!(arrived, 2);
-        assert!(matches!(link.transit(Time::ZERO, 500), Transit::Arrives { .. }));
+        assert!(matches!(link.transit(Time::ZERO, 500, &MINUTE), Transit::Arrives { .. }));
     }
 
     /// TV-8.7 by Little's law: nobody waits for 1 s, four for 3 s, two for 2 s.
     #[test]
     fn queue_average_is_the_integral_of_the_waiting() {
         let mut link = link(&Direction { rate: Rate(8), ..direction(8, 0, 50) });
-        link.window = Window { from: Time::ZERO, to: millis(6000) };
         // In service until 4 s; from 1 s on four wait; at 4 s one starts, and a second follows at once.
-        link.transit(millis(0), 4);
+        link.transit(millis(0), 4, &MINUTE);
         for bytes in [0, 2, 0, 0] {
-            link.transit(millis(1000), bytes);
+            link.transit(millis(1000), bytes, &MINUTE);
         }
         // At 4 s the empty first leaves at once, the second occupies the link until 6 s, two go on waiting.
         assert_eq!(link.stats.waiting, (4 * 3 + 2 * 2) * 1_000_000_000);
@@ -438,7 +475,9 @@ mod tests {
             ErrorModel::Bernoulli { packet_error_rate: 0.01, position: ErrorPosition::AfterTransmission };
         let mut link = link(&Direction { error, ..direction(1_000_000_000, 0, 50) });
         let lost = (0..1_000_000u64)
-            .filter(|&index| matches!(link.transit(Time(index * 10_000), 1000), Transit::Lost { .. }))
+            .filter(|&index| {
+                matches!(link.transit(Time(index * 10_000), 1000, &MINUTE), Transit::Lost { .. })
+            })
             .count();
         assert!((9_700..=10_300).contains(&lost), "{lost}");
     }
@@ -448,7 +487,7 @@ mod tests {
         let error = ErrorModel::List { packets: vec![1, 3], position: ErrorPosition::BeforeQueue };
         let mut link = link(&Direction { error, ..direction(8_000_000, 0, 50) });
         let lost: Vec<bool> =
-            (0..5).map(|_| matches!(link.transit(Time::ZERO, 1000), Transit::Lost { .. })).collect();
+            (0..5).map(|_| matches!(link.transit(Time::ZERO, 1000, &MINUTE), Transit::Lost { .. })).collect();
         assert_eq!(lost, [false, true, false, true, false]);
         assert_eq!(link.busy_until, millis(3), "lost before the queue, so no air time");
     }
@@ -467,7 +506,9 @@ mod tests {
         for policy in [OutagePolicy::DropAir, OutagePolicy::Drop] {
             let mut link = link(&with_outages(policy));
             let lost = (0..6000)
-                .filter(|&index| matches!(link.transit(millis(index * 10), 1000), Transit::Lost { .. }))
+                .filter(|&index| {
+                    matches!(link.transit(millis(index * 10), 1000, &MINUTE), Transit::Lost { .. })
+                })
                 .count();
             assert!((495..=510).contains(&lost), "{policy:?} lost {lost}");
         }
@@ -476,19 +517,24 @@ mod tests {
     #[test]
     fn hold_keeps_packets_until_the_link_returns() {
         let mut link = link(&with_outages(OutagePolicy::Hold));
-        let Transit::Arrives { start, at } = link.transit(millis(10_500), 1000) else { panic!("lost") };
+        let Transit::Arrives { start, at } = link.transit(millis(10_500), 1000, &MINUTE) else {
+            panic!("lost")
+        };
         assert_eq!((start, at), (millis(11_000), Time(11_010_800_000)));
-        assert!(matches!(link.transit(millis(10_600), 1000), Transit::Arrives { .. }));
+        assert!(matches!(link.transit(millis(10_600), 1000, &MINUTE), Transit::Arrives { .. }));
     }
 
     #[test]
     fn drop_flushes_the_queue() {
         let mut link = link(&with_outages(OutagePolicy::Drop));
         // Ten packets of 0.8 ms just before the outage: those that would arrive at 10 s or later are lost.
-        let lost =
-            (0..10).filter(|_| matches!(link.transit(millis(9_986), 1000), Transit::Lost { .. })).count();
+        let lost = (0..10)
+            .filter(|_| matches!(link.transit(millis(9_986), 1000, &MINUTE), Transit::Lost { .. }))
+            .count();
         assert_eq!(lost, 6);
-        let Transit::Arrives { start, .. } = link.transit(millis(11_000), 1000) else { panic!("lost") };
+        let Transit::Arrives { start, .. } = link.transit(millis(11_000), 1000, &MINUTE) else {
+            panic!("lost")
+        };
         assert_eq!(start, millis(11_000), "nothing of the old queue is left");
     }
 

@@ -3,7 +3,7 @@
 //! Links, senders and receivers each own their part and fill it as things happen; `lasthop-sim` makes the summary. All
 //! of it takes the time of an occurrence as an argument, because links are evaluated ahead of the clock.
 
-use lasthop_core::packet::Drops;
+use lasthop_core::packet::{Drops, Packet};
 use lasthop_core::time::{Span, Time};
 
 use crate::plan::Percentiles;
@@ -209,8 +209,6 @@ impl Jitter {
 /// What a flow's receiver saw, and what its packets met, within the window.
 #[derive(Clone, Debug)]
 pub struct FlowStats {
-    /// The measurement window.
-    pub window: Window,
     /// Payload bytes handed to the application in order, once.
     pub bytes_delivered: u64,
     /// The same over the whole run.
@@ -241,9 +239,8 @@ pub struct FlowStats {
 
 impl FlowStats {
     /// Empty counters.
-    pub fn new(window: Window, percentiles: Percentiles) -> FlowStats {
+    pub fn new(percentiles: Percentiles) -> FlowStats {
         FlowStats {
-            window,
             bytes_delivered: 0,
             bytes_delivered_total: 0,
             bytes_received: 0,
@@ -262,31 +259,32 @@ impl FlowStats {
 
     /// `bytes` of new in-order data reached the application at `now`.
     #[inline]
-    pub fn deliver(&mut self, now: Time, bytes: u64) {
+    pub fn deliver(&mut self, now: Time, bytes: u64, window: &Window) {
         self.bytes_delivered_total += bytes;
         self.last_delivery = Some(now);
         if let Some(bins) = &mut self.bins {
             bins.add(now, flow_column::DELIVERED, bytes);
         }
-        if self.window.contains(now) {
+        if window.contains(now) {
             self.bytes_delivered += bytes;
         }
     }
 
-    /// A forward packet of `wire` bytes arrived; `fresh` if its range was not here before.
+    /// A forward packet arrived; `fresh` if its range was not here before.
     #[inline]
-    pub fn arrive(&mut self, now: Time, wire: u32, sent: Time, first_sent: Time, fresh: bool) {
+    pub fn arrive(&mut self, now: Time, packet: &Packet, fresh: bool, window: &Window) {
         if let Some(bins) = &mut self.bins {
-            bins.add(now, flow_column::RECEIVED, u64::from(wire));
+            bins.add(now, flow_column::RECEIVED, u64::from(packet.bytes));
         }
-        if !self.window.contains(now) {
+        if !window.contains(now) {
             return;
         }
         self.packets_received += 1;
-        self.bytes_received += u64::from(wire);
-        self.jitter.add(sent, now);
+        self.bytes_received += u64::from(packet.bytes);
+        self.jitter.add(packet.stamp, now);
         if fresh {
-            self.delay.add(now.since(first_sent));
+            // Data carries the time of its first transmission where ACKs carry the echo.
+            self.delay.add(now.since(packet.echo));
         }
     }
 }

@@ -2,28 +2,25 @@
 //!
 //! A link that is fed by a single upstream sees its packets in order whenever they are computed, so it is evaluated as
 //! soon as the upstream has decided when a packet arrives. Receivers are fed by one path, so they too are evaluated ahead
-//! of the clock, and their ACKs start on the way back at once. Only two things must wait for the clock: a packet
-//! that arrives at a link which others feed as well, and one that arrives at a sender. They wait in *channels*, FIFO lists
-//! with one pending event each. A data packet and its ACK over a dumbbell cross six links with three events.
+//! of the clock, and their ACKs start on the way back at once. Only two things must wait for the clock, in the calendar: a
+//! packet that arrives at a link which others feed as well, and one that arrives at a sender. A data packet and its ACK over
+//! a dumbbell cross six links with three waits.
 
-use std::collections::HashMap;
-
-use lasthop_core::event::{Event, EventQueue, MAX_INDEX, Target};
+use lasthop_core::calendar::Calendar;
+use lasthop_core::event::{Event, EventQueue, Target};
 use lasthop_core::fingerprint::Fingerprint;
-use lasthop_core::packet::{Cause, Ledger, NONE, Packet, PacketArena, flag};
+use lasthop_core::packet::{Cause, Ledger, NONE, Packet, PacketArena};
 use lasthop_core::time::Time;
 
 use crate::link::{Link, Transit};
-use crate::measure::FlowStats;
+use crate::measure::{FlowStats, Window};
 use crate::routing::{DirectionId, opposite};
 use crate::trace::HopRecord;
 use crate::transport::tcp::receiver::{SackBlocks, TcpReceiver};
 use crate::transport::udp;
 
-/// Kinds of events.
+/// Kinds of events beside the arrivals of packets.
 pub(crate) mod event_kind {
-    /// The head of a channel arrives.
-    pub(crate) const CHANNEL: u32 = 0;
     /// A sender's timer.
     pub(crate) const SENDER: u32 = 1;
     /// A receiver's timer.
@@ -51,16 +48,18 @@ pub(crate) enum Place {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hop {
     pub(crate) place: Place,
-    /// Channel in which a packet waits for the clock before this place, or [`NONE`].
-    channel: u32,
     pub(crate) flow: u32,
+    /// Whether a packet waits for the clock before it meets this place.
+    waits: bool,
 }
 
-/// Packets that arrive in order at one place from one upstream.
+/// What happens next.
 #[derive(Clone, Copy, Debug)]
-struct Channel {
-    head: u32,
-    tail: u32,
+pub(crate) enum Next {
+    /// A packet reaches the place that it waited for.
+    Arrival(Event),
+    /// Anything else.
+    Timer(Event),
 }
 
 /// The receiving end of a flow.
@@ -106,10 +105,14 @@ pub struct Network {
     /// Directions of links: forward of link 0, reverse of link 0, forward of link 1, ...
     pub links: Vec<Link>,
     pub(crate) hops: Vec<Hop>,
-    channels: Vec<Channel>,
     packets: PacketArena,
     sacks: SackArena,
-    pub(crate) queue: EventQueue,
+    /// Arrivals of packets.
+    calendar: Calendar,
+    /// Everything else that is to happen.
+    timers: EventQueue,
+    /// Insertion number of the last event, of either kind.
+    order: u64,
     pub(crate) receivers: Vec<Receiver>,
     /// First place of the way back of each flow.
     return_paths: Vec<u32>,
@@ -121,13 +124,14 @@ pub struct Network {
     pub fingerprint: Fingerprint,
     /// Packets times links.
     pub packet_hops: u64,
+    pub(crate) window: Window,
     end: Time,
     /// One record per packet and link, if a trace is recorded.
     pub trace: Option<Vec<HopRecord>>,
 }
 
 /// Who hands packets to a place: an upstream link, or the sender or receiver of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Feeder {
     Link(DirectionId),
     Sender(u32),
@@ -142,37 +146,42 @@ impl Network {
         paths: &[Vec<DirectionId>],
         receivers: Vec<Receiver>,
         flows: Vec<FlowStats>,
-        end: Time,
+        window: Window,
     ) -> (Network, Vec<u32>) {
         let mut network = Network {
             links,
             hops: Vec::new(),
-            channels: Vec::new(),
             packets: PacketArena::default(),
             sacks: SackArena::default(),
-            queue: EventQueue::default(),
+            calendar: Calendar::default(),
+            timers: EventQueue::default(),
+            order: 0,
             receivers,
             return_paths: Vec::new(),
             flows,
             ledger: Ledger::default(),
             fingerprint: Fingerprint::default(),
             packet_hops: 0,
-            end,
+            window,
+            end: window.to,
             trace: None,
         };
         let shared = network.links_with_several_feeders(paths);
-        let mut channels = HashMap::new();
         let mut forward_paths = Vec::with_capacity(paths.len());
         for (path, flow) in paths.iter().zip(0u32..) {
             forward_paths.push(network.hops.len() as u32);
-            // A sender acts at the current time, so its own first link needs no channel.
-            network.lay_path(path.iter().copied(), Feeder::Sender(flow), flow, &shared, &mut channels);
-            network.hops.push(Hop { place: Place::Receiver, channel: NONE, flow });
+            // A sender acts at the current time, so its own first link has nothing to wait for.
+            for (&direction, position) in path.iter().zip(0..) {
+                let waits = position > 0 && shared[direction as usize];
+                network.hops.push(Hop { place: Place::Link(direction), flow, waits });
+            }
+            network.hops.push(Hop { place: Place::Receiver, flow, waits: false });
             network.return_paths.push(network.hops.len() as u32);
-            let back = path.iter().rev().map(|&direction| opposite(direction));
-            network.lay_path(back, Feeder::Receiver(flow), flow, &shared, &mut channels);
-            let channel = network.new_channel();
-            network.hops.push(Hop { place: Place::Sender, channel, flow });
+            for direction in path.iter().rev().map(|&direction| opposite(direction)) {
+                let waits = shared[direction as usize];
+                network.hops.push(Hop { place: Place::Link(direction), flow, waits });
+            }
+            network.hops.push(Hop { place: Place::Sender, flow, waits: true });
         }
         (network, forward_paths)
     }
@@ -200,32 +209,33 @@ impl Network {
         shared
     }
 
-    fn lay_path(
-        &mut self,
-        path: impl Iterator<Item = DirectionId>,
-        start: Feeder,
-        flow: u32,
-        shared: &[bool],
-        channels: &mut HashMap<(DirectionId, Feeder), u32>,
-    ) {
-        let mut feeder = start;
-        for direction in path {
-            let waits = shared[direction as usize] && !matches!(feeder, Feeder::Sender(_));
-            let channel = if waits {
-                *channels.entry((direction, feeder)).or_insert_with(|| self.new_channel())
-            } else {
-                NONE
-            };
-            self.hops.push(Hop { place: Place::Link(direction), channel, flow });
-            feeder = Feeder::Link(direction);
+    /// Schedules something other than an arrival, after everything that is already scheduled for `time`.
+    pub(crate) fn schedule(&mut self, time: Time, target: Target) {
+        self.order += 1;
+        self.timers.push(Event::new(time, self.order, target));
+    }
+
+    /// What happens next.
+    #[inline]
+    pub(crate) fn next_event(&mut self) -> Option<Next> {
+        let timer = self.timers.peek();
+        match (self.calendar.peek(&mut self.packets), timer) {
+            (Some(arrival), Some(timer)) if timer < arrival => Some(Next::Timer(timer)),
+            (Some(arrival), _) => Some(Next::Arrival(arrival)),
+            (None, timer) => timer.map(Next::Timer),
         }
     }
 
-    fn new_channel(&mut self) -> u32 {
-        self.channels.push(Channel { head: NONE, tail: NONE });
-        let index = (self.channels.len() - 1) as u32;
-        assert!(index <= MAX_INDEX, "plans with more channels are refused");
-        index
+    /// Takes the timer that happens next off the list.
+    pub(crate) fn take_timer(&mut self) {
+        self.timers.pop();
+    }
+
+    /// Takes the arrival that happens next off the calendar and returns the packet and the place it has reached.
+    #[inline]
+    pub(crate) fn take_arrival(&mut self) -> Option<(u32, Hop)> {
+        let index = self.calendar.pop()?;
+        Some((index, self.hops[self.packets.get(index).hop as usize]))
     }
 
     /// A sender hands a packet to the first place of its path.
@@ -234,34 +244,37 @@ impl Network {
         packet.id = self.ledger.created as u32;
         packet.hop = first;
         self.ledger.created += 1;
-        self.walk(packet, now);
+        let index = self.packets.insert(packet);
+        self.walk(index, now);
     }
 
-    /// Moves a packet on from `packet.hop`, where it arrives at `at`, as far as it gets without waiting for the clock.
+    /// Moves the packet at `index` on from its next place, where it arrives at `at`, as far as it gets without waiting
+    /// for the clock. The packet stays in its slot all the way.
     #[inline]
-    pub(crate) fn walk(&mut self, mut packet: Packet, mut at: Time) {
+    pub(crate) fn walk(&mut self, index: u32, mut at: Time) {
+        let mut next = self.packets.get(index).hop;
+        let bytes = u32::from(self.packets.get(index).bytes);
         loop {
-            let hop = self.hops[packet.hop as usize];
+            let hop = self.hops[next as usize];
             match hop.place {
-                Place::Link(direction) => {
-                    let Some(arrival) = self.cross(direction, hop.flow, &packet, at) else { return };
-                    at = arrival;
-                    packet.hop += 1;
-                }
-                Place::Receiver => match self.deliver(hop.flow, &packet, at) {
-                    Some(answer) => packet = answer,
+                Place::Link(direction) => match self.cross(direction, hop.flow, index, bytes, at) {
+                    Some(arrival) => at = arrival,
                     None => return,
                 },
+                Place::Receiver => {
+                    self.deliver(hop.flow, index, at);
+                    return;
+                }
                 Place::Sender => unreachable!("a packet waits in a channel before it meets a sender"),
             }
             if at > self.end {
                 self.ledger.in_flight += 1;
-                self.sacks.remove(packet.sack);
+                self.discard(index);
                 return;
             }
-            let channel = self.hops[packet.hop as usize].channel;
-            if channel != NONE {
-                self.wait(channel, packet, at);
+            next += 1;
+            if self.hops[next as usize].waits {
+                self.wait(index, next, at);
                 return;
             }
         }
@@ -269,11 +282,11 @@ impl Network {
 
     /// Sends a packet over a link; returns its arrival at the far end, or `None` if it is lost.
     #[inline]
-    fn cross(&mut self, direction: DirectionId, flow: u32, packet: &Packet, at: Time) -> Option<Time> {
+    fn cross(&mut self, direction: DirectionId, flow: u32, index: u32, bytes: u32, at: Time) -> Option<Time> {
         self.packet_hops += 1;
-        let transit = self.links[direction as usize].transit(at, u32::from(packet.bytes));
+        let transit = self.links[direction as usize].transit(at, bytes, &self.window);
         if self.trace.is_some() {
-            self.record(direction, flow, packet, at, transit);
+            self.record(direction, flow, index, at, transit);
         }
         match transit {
             Transit::Arrives { at, .. } => {
@@ -282,64 +295,82 @@ impl Network {
             }
             Transit::Lost { cause, .. } => {
                 self.fingerprint.add(at.0, u64::from(direction) << 2 | (cause as u64 + 1));
-                self.lose(flow, packet, at, cause);
+                self.lose(flow, index, at, cause);
                 None
             }
         }
     }
 
     #[cold]
-    fn lose(&mut self, flow: u32, packet: &Packet, at: Time, cause: Cause) {
+    fn lose(&mut self, flow: u32, index: u32, at: Time, cause: Cause) {
         self.ledger.dropped[cause as usize] += 1;
-        self.sacks.remove(packet.sack);
-        let stats = &mut self.flows[flow as usize];
-        if stats.window.contains(at) {
-            let lost = if packet.hop < self.return_paths[flow as usize] {
-                &mut stats.lost
-            } else {
-                &mut stats.acks_lost
-            };
+        let forward = self.packets.get(index).is_forward();
+        self.discard(index);
+        if self.window.contains(at) {
+            let stats = &mut self.flows[flow as usize];
+            let lost = if forward { &mut stats.lost } else { &mut stats.acks_lost };
             lost[cause as usize] += 1;
         }
     }
 
-    /// Gives a packet to the receiver of its flow; returns the answer, placed at the start of the way back.
+    /// Frees the slot of a packet and of its SACK blocks.
     #[inline]
-    fn deliver(&mut self, flow: u32, packet: &Packet, at: Time) -> Option<Packet> {
+    fn discard(&mut self, index: u32) {
+        let sack = self.packets.get(index).sack;
+        if sack != NONE {
+            self.sacks.remove(sack);
+        }
+        self.packets.remove(index);
+    }
+
+    /// Gives a packet to the receiver of its flow and starts the answer on its way back.
+    #[inline]
+    fn deliver(&mut self, flow: u32, index: u32, at: Time) {
         self.ledger.delivered += 1;
+        if let Receiver::Tcp(receiver) = &self.receivers[flow as usize]
+            && receiver.due().is_some_and(|due| due <= at)
+        {
+            self.answer_overdue(flow, at);
+        }
+        let packet = self.packets.get(index);
         let stats = &mut self.flows[flow as usize];
-        match &mut self.receivers[flow as usize] {
+        let answer = match &mut self.receivers[flow as usize] {
             Receiver::Udp => {
-                udp::receive(packet, at, stats);
+                udp::receive(packet, at, stats, &self.window);
                 None
             }
             Receiver::Tcp(receiver) => {
-                if receiver.due().is_some_and(|due| due <= at) {
-                    self.answer_overdue(flow, at);
-                }
-                let Receiver::Tcp(receiver) = &mut self.receivers[flow as usize] else { return None };
-                let answer = receiver.receive(packet, at, &mut self.flows[flow as usize]);
+                let answer = receiver.receive(packet, at, stats, &self.window);
                 if let Some(due) = receiver.due().filter(|&due| due < receiver.armed) {
                     receiver.armed = due;
-                    self.queue.schedule(due, Target::new(event_kind::RECEIVER, flow));
+                    self.schedule(due, Target::new(event_kind::RECEIVER, flow));
                 }
-                answer.map(|(answer, blocks)| self.send_back(flow, answer, blocks, at))
+                answer
             }
+        };
+        self.packets.remove(index);
+        if let Some((answer, blocks)) = answer {
+            self.send_back(flow, answer, &blocks, at);
         }
     }
 
-    /// Registers an answer of the receiver and places it at the start of the way back.
+    /// Starts an answer of the receiver on the way back.
     #[inline]
-    fn send_back(&mut self, flow: u32, mut answer: Packet, blocks: SackBlocks, at: Time) -> Packet {
-        answer.id = self.ledger.created as u32;
-        self.ledger.created += 1;
-        answer.hop = self.return_paths[flow as usize];
-        if !blocks.as_slice().is_empty() {
-            answer.sack = self.sacks.insert(blocks);
-        }
+    fn send_back(&mut self, flow: u32, mut answer: Packet, blocks: &SackBlocks, at: Time) {
         let stats = &mut self.flows[flow as usize];
-        stats.acks_sent += u64::from(stats.window.contains(at));
-        answer
+        stats.acks_sent += u64::from(self.window.contains(at));
+        answer.id = self.ledger.created as u32;
+        answer.hop = self.return_paths[flow as usize];
+        self.ledger.created += 1;
+        if !blocks.as_slice().is_empty() {
+            answer.sack = self.sacks.insert(*blocks);
+        }
+        let index = self.packets.insert(answer);
+        if self.hops[answer.hop as usize].waits {
+            self.wait(index, answer.hop, at);
+        } else {
+            self.walk(index, at);
+        }
     }
 
     /// Sends what a receiver has delayed beyond `now`.
@@ -348,11 +379,7 @@ impl Network {
         while let Receiver::Tcp(receiver) = &mut self.receivers[flow as usize]
             && let Some((answer, due)) = receiver.overdue(now)
         {
-            let answer = self.send_back(flow, answer, SackBlocks::default(), due);
-            match self.hops[answer.hop as usize].channel {
-                NONE => self.walk(answer, due),
-                channel => self.wait(channel, answer, due),
-            }
+            self.send_back(flow, answer, &SackBlocks::default(), due);
         }
     }
 
@@ -367,67 +394,41 @@ impl Network {
         let Receiver::Tcp(receiver) = &mut self.receivers[flow as usize] else { return };
         if let Some(due) = receiver.due() {
             receiver.armed = due;
-            self.queue.schedule(due, Target::new(event_kind::RECEIVER, flow));
+            self.schedule(due, Target::new(event_kind::RECEIVER, flow));
         }
     }
 
-    /// Lets a packet wait in a channel until `at`.
+    /// Lets a packet wait until `at` for the place `hop`.
     #[inline]
-    fn wait(&mut self, channel: u32, mut packet: Packet, at: Time) {
+    fn wait(&mut self, index: u32, hop: u32, at: Time) {
+        self.order += 1;
+        let packet = self.packets.get_mut(index);
+        packet.hop = hop;
         packet.at = at;
-        packet.order = self.queue.next_order();
-        packet.next = NONE;
-        let index = self.packets.insert(packet);
-        let slot = &mut self.channels[channel as usize];
-        if slot.head == NONE {
-            slot.head = index;
-            slot.tail = index;
-            self.queue.push(Event::new(at, packet.order, Target::new(event_kind::CHANNEL, channel)));
-        } else {
-            let tail = std::mem::replace(&mut slot.tail, index);
-            self.packets.set_next(tail, index);
-        }
+        packet.order = self.order;
+        self.calendar.schedule(&mut self.packets, index);
     }
 
-    /// Takes the packet whose time has come out of a channel, whose event is the next of the queue, and puts its follower
-    /// in its place.
+    /// A packet has reached its sender: takes it and its SACK blocks out of the network.
     #[inline]
-    pub(crate) fn take_head(&mut self, channel: usize) -> Packet {
-        let slot = &mut self.channels[channel];
-        let packet = self.packets.remove(slot.head);
-        slot.head = packet.next;
-        if slot.head == NONE {
-            self.queue.pop();
-        } else {
-            let next = self.packets.get(slot.head);
-            let target = Target::new(event_kind::CHANNEL, channel as u32);
-            self.queue.replace_top(Event::new(next.at, next.order, target));
-        }
-        packet
-    }
-
-    /// A packet has reached its sender: counts it and hands out its SACK blocks.
-    #[inline]
-    pub(crate) fn receive_at_sender(&mut self, packet: &Packet) -> SackBlocks {
+    pub(crate) fn receive_at_sender(&mut self, index: u32) -> (Packet, SackBlocks) {
         self.ledger.delivered += 1;
-        if packet.sack == NONE { SackBlocks::default() } else { self.sacks.remove(packet.sack) }
+        let packet = *self.packets.get(index);
+        self.packets.remove(index);
+        let blocks = if packet.sack == NONE { SackBlocks::default() } else { self.sacks.remove(packet.sack) };
+        (packet, blocks)
     }
 
     /// Counts what is still waiting when the run ends.
     pub(crate) fn close_ledger(&mut self) {
-        for channel in &self.channels {
-            let mut index = channel.head;
-            while index != NONE {
-                self.ledger.in_flight += 1;
-                index = self.packets.get(index).next;
-            }
-        }
+        self.ledger.in_flight += self.calendar.remaining(&self.packets).len() as u64;
     }
 
     #[cold]
-    fn record(&mut self, direction: DirectionId, flow: u32, packet: &Packet, at: Time, transit: Transit) {
+    fn record(&mut self, direction: DirectionId, flow: u32, index: u32, at: Time, transit: Transit) {
+        let packet = self.packets.get(index);
         let sack = self.sacks.get(packet.sack);
-        let back = packet.hop >= self.return_paths[flow as usize];
+        let back = !packet.is_forward();
         let (transmitted, arrived, lost) = match transit {
             Transit::Arrives { start, at } => {
                 ((start <= self.end).then_some(start), (at <= self.end).then_some(at), None)
@@ -439,7 +440,7 @@ impl Network {
             flow,
             direction,
             kind: packet.kind,
-            flags: packet.flags & !flag::CE | (packet.flags & flag::CE),
+            flags: packet.flags,
             seq: if back { 0 } else { packet.seq },
             ack: if back { packet.seq } else { 0 },
             payload: packet.payload,

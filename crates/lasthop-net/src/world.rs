@@ -9,7 +9,7 @@ use lasthop_core::time::{Span, Time};
 
 use crate::link::Link;
 use crate::measure::{FlowStats, Window};
-use crate::network::{Network, Place, Receiver, event_kind};
+use crate::network::{Network, Next, Place, Receiver, event_kind};
 use crate::plan::{Plan, Start, Traffic, Transport};
 use crate::routing::Routes;
 use crate::trace::{Bins, FlowSample, Recording, WindowRecord};
@@ -76,13 +76,13 @@ impl Wire for Port<'_> {
     fn send(&mut self, packet: Packet, now: Time) {
         let stats = &mut self.network.flows[self.flow as usize];
         stats.first_sent.get_or_insert(now);
-        stats.packets_sent += u64::from(stats.window.contains(now));
+        stats.packets_sent += u64::from(self.network.window.contains(now));
         self.network.launch(packet, self.first_hop, now);
     }
 
     #[inline]
     fn wake(&mut self, at: Time) {
-        self.network.queue.schedule(at, Target::new(event_kind::SENDER, self.flow));
+        self.network.schedule(at, Target::new(event_kind::SENDER, self.flow));
     }
 }
 
@@ -91,15 +91,12 @@ impl World {
     pub fn new(plan: &Plan, seed: u64, recording: Recording) -> World {
         let end = Time::ZERO + plan.duration;
         let window = Window { from: Time::ZERO + plan.warmup, to: end };
-        let bins = |interval| recording.series.then(|| Box::new(Bins::new(interval, plan.duration)));
+        let series_interval = recording.series.then_some(plan.series_interval);
         let mut links = Vec::with_capacity(2 * plan.links.len());
         for link in &plan.links {
             let reverse_name = format!("{} (reverse)", link.name);
             for (direction, name) in [(&link.forward, &link.name), (&link.reverse, &reverse_name)] {
-                let mut built = Link::new(direction, name, seed, plan.duration, window);
-                built.bins =
-                    recording.series.then(|| Box::new(Bins::new(plan.series_interval, plan.duration)));
-                links.push(built);
+                links.push(Link::new(direction, name, seed, plan.duration, series_interval));
             }
         }
         let mut routes = Routes::new(plan.nodes.len(), &plan.links);
@@ -125,12 +122,12 @@ impl World {
                     senders.push(Sender::Udp(UdpSender::new(*config)));
                 }
             }
-            let mut stats = FlowStats::new(window, plan.percentiles);
-            stats.bins = bins(plan.series_interval);
+            let mut stats = FlowStats::new(plan.percentiles);
+            stats.bins = series_interval.map(|interval| Box::new(Bins::new(interval, plan.duration)));
             flows.push(stats);
             sources.push(Source::new(flow.traffic, Stream::new(seed, &format!("traffic of {}", flow.name))));
         }
-        let (mut network, first_hops) = Network::new(links, &paths, receivers, flows, end);
+        let (mut network, first_hops) = Network::new(links, &paths, receivers, flows, window);
         for (flow, index) in plan.flows.iter().zip(0u32..) {
             let start = match flow.start {
                 Start::At(time) => time,
@@ -139,13 +136,13 @@ impl World {
                     from + Span(stream.below(to.since(from).0))
                 }
             };
-            network.queue.schedule(start, Target::new(event_kind::TRAFFIC, index));
+            network.schedule(start, Target::new(event_kind::TRAFFIC, index));
             if let Some(stop) = flow.stop {
-                network.queue.schedule(stop, Target::new(event_kind::STOP, index));
+                network.schedule(stop, Target::new(event_kind::STOP, index));
             }
         }
         if recording.series {
-            network.queue.schedule(Time::ZERO + plan.series_interval, Target::new(event_kind::SAMPLE, 0));
+            network.schedule(Time::ZERO + plan.series_interval, Target::new(event_kind::SAMPLE, 0));
         }
         network.trace = recording.trace.then(Vec::new);
         World {
@@ -168,12 +165,16 @@ impl World {
     /// Runs to the end. `go_on` is asked now and then; its error stops the run.
     pub fn run<E>(&mut self, mut go_on: impl FnMut(Standing) -> Result<(), E>) -> Result<(), E> {
         let mut until_check = EVENTS_PER_CHECK;
-        while let Some(event) = self.network.queue.peek() {
+        while let Some(next) = self.network.next_event() {
+            let (Next::Arrival(event) | Next::Timer(event)) = next;
             if event.time() > self.end {
                 break;
             }
             self.now = event.time();
-            self.handle(event.target());
+            match next {
+                Next::Arrival(_) => self.on_arrival(),
+                Next::Timer(_) => self.on_event(event.target()),
+            }
             until_check -= 1;
             if until_check == 0 {
                 until_check = EVENTS_PER_CHECK;
@@ -193,20 +194,22 @@ impl World {
         Standing { now: self.now, events: self.events, packet_hops: self.network.packet_hops }
     }
 
+    /// A packet has reached the place that it waited for.
     #[inline]
-    fn handle(&mut self, target: Target) {
-        let index = target.index();
-        if target.kind() == event_kind::CHANNEL {
-            let packet = self.network.take_head(index);
-            let hop = self.network.hops[packet.hop as usize];
-            if hop.place == Place::Sender {
-                self.on_ack(hop.flow as usize, &packet);
-            } else {
-                self.network.walk(packet, self.now);
-            }
+    fn on_arrival(&mut self) {
+        let Some((index, hop)) = self.network.take_arrival() else { return };
+        if hop.place != Place::Sender {
+            self.network.walk(index, self.now);
             return;
         }
-        self.network.queue.pop();
+        let (packet, sack) = self.network.receive_at_sender(index);
+        self.with_tcp(hop.flow as usize, |sender, now, port| sender.on_ack(&packet, &sack, now, port));
+    }
+
+    /// Anything else happens.
+    fn on_event(&mut self, target: Target) {
+        self.network.take_timer();
+        let index = target.index();
         match target.kind() {
             event_kind::SENDER => self.with_tcp(index, |sender, now, port| sender.on_timer(now, port)),
             event_kind::RECEIVER => self.network.on_receiver_timer(index as u32, self.now),
@@ -218,12 +221,6 @@ impl World {
             event_kind::SAMPLE => self.sample(),
             kind => unreachable!("no event of kind {kind}"),
         }
-    }
-
-    #[inline]
-    fn on_ack(&mut self, flow: usize, packet: &Packet) {
-        let sack = self.network.receive_at_sender(packet);
-        self.with_tcp(flow, |sender, now, port| sender.on_ack(packet, &sack, now, port));
     }
 
     /// Lets a TCP sender act now, and records its window if that changed.
@@ -269,7 +266,7 @@ impl World {
             });
         }
         if let Some(next) = next {
-            self.network.queue.schedule(next, Target::new(event_kind::TRAFFIC, flow as u32));
+            self.network.schedule(next, Target::new(event_kind::TRAFFIC, flow as u32));
         }
     }
 
@@ -303,7 +300,7 @@ impl World {
             };
             self.samples.push(sample);
         }
-        self.network.queue.schedule(self.now + self.sample_interval, Target::new(event_kind::SAMPLE, 0));
+        self.network.schedule(self.now + self.sample_interval, Target::new(event_kind::SAMPLE, 0));
     }
 
     /// Whether a flow's traffic is a bounded transfer, whose completion can be told.

@@ -6,7 +6,7 @@ use lasthop_core::packet::{Kind, NONE, Packet};
 use lasthop_core::time::Time;
 
 use super::tcp::sender::Wire;
-use crate::measure::FlowStats;
+use crate::measure::{FlowStats, Window};
 use crate::plan::UdpConfig;
 
 /// The sending end.
@@ -45,7 +45,7 @@ impl UdpSender {
 }
 
 /// A datagram arrived.
-pub fn receive(packet: &Packet, now: Time, stats: &mut FlowStats) {
-    stats.deliver(now, u64::from(packet.payload));
-    stats.arrive(now, u32::from(packet.bytes), packet.stamp, packet.echo, true);
+pub fn receive(packet: &Packet, now: Time, stats: &mut FlowStats, window: &Window) {
+    stats.deliver(now, u64::from(packet.payload), window);
+    stats.arrive(now, packet, true, window);
 }

@@ -7,7 +7,7 @@ use lasthop_core::time::{Span, Time};
 
 use super::config::{DelayedAck, Profile, TcpConfig};
 use super::segments::Ranges;
-use crate::measure::FlowStats;
+use crate::measure::{FlowStats, Window};
 
 /// Most blocks that fit into an ACK (without timestamps).
 pub const MAX_SACK_BLOCKS: usize = 4;
@@ -111,6 +111,7 @@ impl TcpReceiver {
         packet: &Packet,
         now: Time,
         stats: &mut FlowStats,
+        window: &Window,
     ) -> Option<(Packet, SackBlocks)> {
         if packet.kind == Kind::Ack {
             // The last ACK of the connection.
@@ -145,7 +146,7 @@ impl TcpReceiver {
                 self.next = self.next.max(later);
             }
             // The SYN is not data.
-            stats.deliver(now, self.next - before - syn);
+            stats.deliver(now, self.next - before - syn, window);
         } else if start > self.next {
             duplicate = !self.pending.insert(start, end);
         } else {
@@ -157,11 +158,11 @@ impl TcpReceiver {
                 while let Some((_, later)) = self.pending.take_first_at(self.next) {
                     self.next = self.next.max(later);
                 }
-                stats.deliver(now, self.next - before);
+                stats.deliver(now, self.next - before, window);
             }
         }
         if syn == 0 {
-            stats.arrive(now, u32::from(packet.bytes), packet.stamp, packet.echo, !duplicate);
+            stats.arrive(now, packet, !duplicate, window);
         }
         let closing = self.fin == Some(self.next);
         if closing {
@@ -240,7 +241,7 @@ impl TcpReceiver {
             bytes: size + self.sack_sizes[blocks.as_slice().len()],
             sack: NONE,
             kind,
-            flags: if self.echo_congestion { flag::ECE } else { 0 },
+            flags: if self.echo_congestion { flag::BACK | flag::ECE } else { flag::BACK },
             ..Packet::default()
         }
     }
