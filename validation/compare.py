@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: Times are equal within 1 us: lasthop counts whole nanoseconds, ns-2 sums floating-point numbers.
 TIME_TOLERANCE_S = 1e-6
-#: Windows are sums of fractions, added in the same order on both sides.
+#: Windows are sums of fractions, added in the same order on both sides; but see `_same_window`.
 WINDOW_TOLERANCE = 1e-9
 #: What happens in the last instant may fall on either side of the end.
 END_MARGIN_S = 1e-3
@@ -46,11 +46,15 @@ def first_divergence(
     (flow,) = network.flows
     end = network.duration_s - END_MARGIN_S
     pairs = {
-        "data packets": (_data(network, flow, ours.hops), _data(network, flow, theirs.hops), ["kind", "seq"]),
+        "data packets": (
+            _data(network, flow, ours.hops),
+            _data(network, flow, theirs.hops),
+            ["kind", "seq", "wire_bytes"],
+        ),
         "ACKs": (
             _acks(network, flow, ours.hops),
             _acks(network, flow, theirs.hops),
-            ["kind", "ack", "wire_bytes"],
+            ["ack", "wire_bytes"],
         ),
         "windows": (_windows(flow, ours.windows), _windows(flow, theirs.windows), []),
     }
@@ -74,7 +78,7 @@ def _acks(network: Network, flow: Flow, hops: pl.DataFrame) -> pl.DataFrame:
     return (
         hops.filter(pl.col("link").is_in(links) & (pl.col("outcome") == "delivered"))
         .filter(pl.col("kind").is_in(["ack", "syn-ack"]))
-        .select(pl.col("arrive_s").alias("time_s"), "kind", "ack", "wire_bytes")
+        .select(pl.col("arrive_s").alias("time_s"), "ack", "wire_bytes")
         .sort("time_s", maintain_order=True)
     )
 
@@ -83,15 +87,15 @@ def _windows(flow: Flow, windows: pl.DataFrame) -> pl.DataFrame:
     """Window and threshold after each instant at which either changed; steps in one instant count as one."""
     state = ["cwnd_segments", "ssthresh_segments"]
     last = (
-        windows.filter((pl.col("flow") == flow.name) & (pl.col("time_s") > flow.start_s[0]))
+        windows.filter(pl.col("flow") == flow.name)
         # Times of one instant differ by rounding only.
         .with_columns((pl.col("time_s") * 1e8).round().cast(pl.Int64).alias("instant"))
         .group_by("instant", maintain_order=True)
         .last()
         .sort("instant")
     )
-    changed = pl.any_horizontal(pl.col(column) != pl.col(column).shift(1) for column in state)
-    return last.filter(changed | (pl.int_range(pl.len()) == 0)).drop("instant", "flow")
+    changed = pl.any_horizontal(pl.col(column).ne_missing(pl.col(column).shift(1)) for column in state)
+    return last.filter(changed & (pl.col("time_s") > flow.start_s[0])).drop("instant", "flow")
 
 
 def _first(
@@ -117,11 +121,13 @@ def _same(mine: dict[str, float], yours: dict[str, float], exact: list[str]) -> 
         return False
     if any(mine[column] != yours[column] for column in exact):
         return False
-    return all(
-        abs(mine[column] - yours[column]) <= WINDOW_TOLERANCE * max(1.0, abs(yours[column]))
-        for column in ("cwnd_segments", "ssthresh_segments")
-        if column in yours
-    )
+    windows = [column for column in ("cwnd_segments", "ssthresh_segments") if column in yours]
+    return all(_same_window(mine[column], yours[column]) for column in windows)
+
+
+def _same_window(mine: float, yours: float) -> bool:
+    """ns-2 shows six digits of a window that is reduced before the next new ACK, all digits of any other."""
+    return abs(mine - yours) <= WINDOW_TOLERANCE * abs(yours) or float(f"{mine:.6g}") == yours
 
 
 def _report(name: str, position: int, ours: pl.DataFrame, theirs: pl.DataFrame) -> str:

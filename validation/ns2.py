@@ -66,7 +66,7 @@ proc window {flow} {
     global ns out tcp
     set t $tcp($flow)
     set ticks "[$t set srtt_] [$t set rttvar_] [$t set backoff_]"
-    puts $out "w [$ns now] $flow [$t set cwnd_] [$t set ssthresh_] [$t set dupacks_] $ticks"
+    puts $out "w [$ns now] $flow [$t set cwnd_] [$t set ssthresh_] [$t set awnd_] [$t set dupacks_] $ticks"
 }
 """
 
@@ -147,6 +147,7 @@ def packet_script(network: Network) -> str:
     """The script that logs every packet and window change."""
     seeds = {flow.name: 1_234_567 + 7_919 * number for number, flow in enumerate(network.flows)}
     lines = ["set out stdout", _CLOCK_PHASE, _PACKET_LOG, "set ns [new Simulator]"]
+    lines.append("Agent/TCP set windowThresh_ 1.0")
     lines += _topology(network)
     for number, direction in enumerate(network.directions):
         lines.append(f"{_link(network, direction)} trace-callback $ns {{packet {number}}}")
@@ -390,10 +391,11 @@ def _read_trace(network: Network, script: str, lines: list[str]) -> PacketTrace:
                         "flow": network.flows[int(words[2])].name,
                         "cwnd_segments": float(words[3]),
                         "ssthresh_segments": float(words[4]),
-                        "duplicate_acks": int(words[5]),
-                        "srtt_ticks": int(words[6]) / 8,
-                        "rttvar_ticks": int(words[7]) / 4,
-                        "backoff": int(words[8]),
+                        "average_window": float(words[5]),
+                        "duplicate_acks": int(words[6]),
+                        "srtt_ticks": int(words[7]) / 8,
+                        "rttvar_ticks": int(words[8]) / 4,
+                        "backoff": int(words[9]),
                     }
                 )
             case "c":
@@ -401,7 +403,26 @@ def _read_trace(network: Network, script: str, lines: list[str]) -> PacketTrace:
             case _:
                 raise FailedError(f"unexpected output of ns-2: {line}")
     frame = pl.DataFrame(list(hops.values()), schema=_HOP_SCHEMA)
-    return PacketTrace(frame, pl.DataFrame(windows, schema=_WINDOW_SCHEMA), phases, script)
+    return PacketTrace(frame, _all_digits(pl.DataFrame(windows, schema=_WINDOW_SCHEMA)), phases, script)
+
+
+def _all_digits(windows: pl.DataFrame) -> pl.DataFrame:
+    """The windows with more than the six digits that ns-2 shows of a traced variable.
+
+    The script makes the "average window" forget everything but the window at the last new ACK, before growth.
+    It is no traced variable, so it is shown with all digits: those of the window in the row before. They hold
+    for all rows in which the window stays as it is.
+    """
+    window = pl.col("cwnd_segments")
+    later = pl.col("average_window").shift(-1).over("flow")
+    digits = pl.when((later / window - 1.0).abs() < 1e-5).then(later)
+    unchanged = window.rle_id().over("flow").alias("unchanged")
+    known = digits.max().over("flow", "unchanged")
+    return (
+        windows.with_columns(unchanged)
+        .with_columns(pl.coalesce(known, window).alias("cwnd_segments"))
+        .drop("average_window", "unchanged")
+    )
 
 
 _HOP_SCHEMA = {
@@ -423,6 +444,7 @@ _WINDOW_SCHEMA = {
     "flow": pl.String,
     "cwnd_segments": pl.Float64,
     "ssthresh_segments": pl.Float64,
+    "average_window": pl.Float64,
     "duplicate_acks": pl.Int64,
     "srtt_ticks": pl.Float64,
     "rttvar_ticks": pl.Float64,
