@@ -109,6 +109,7 @@ METRICS = (
     ),
 )
 
+DECIMALS_MAX = 4
 METRIC_BY_KEY = {metric.key: metric for metric in METRICS}
 
 
@@ -185,18 +186,18 @@ class Difference:
         assert shown is not None  # noqa: S101 - callers have looked
         low = shown.mean if shown.low is None else shown.low
         high = shown.mean if shown.high is None else shown.high
-        decimals = _decimals(max(abs(low), abs(high)))
+        decimals = _decimals(low, high)
         tail = f" {unit}" if unit else ""
         return f"{abs(shown.mean):.{decimals}f}{tail}", f"{low:+.{decimals}f}..{high:+.{decimals}f}{tail}"
 
 
-def _decimals(size: float) -> int:
-    """Decimals that show about two significant digits."""
-    if size >= 10:  # noqa: PLR2004 - two digits before the point
-        return 0
-    if size >= 1:
-        return 1
-    return 2 if size >= 0.1 or size == 0 else 4  # noqa: PLR2004 - one digit after the point
+def _decimals(low: float, high: float) -> int:
+    """Decimals that show about two digits of the larger end, and that neither end is zero."""
+    larger = max(abs(low), abs(high))
+    decimals = 0 if larger >= 10 else 1 if larger >= 1 else 2  # noqa: PLR2004 - two digits
+    while decimals < DECIMALS_MAX and any(end and round(end, decimals) == 0 for end in (low, high)):
+        decimals += 1
+    return decimals
 
 
 class Comparison:
@@ -394,7 +395,7 @@ def compare_transports(
         raise ScenarioError(
             f"scenario {scenario.name!r} has UDP flows only: there is no transport to compare"
         )
-    variants = [scenario.replace(dict.fromkeys(overrides, transport)) for transport in transports]
+    variants = [_with_transport(scenario, list(overrides), transport) for transport in transports]
     # Seed by seed, so that runs that meet the same channel are made about the same time.
     outcome = run_jobs(
         [Job(variant.plan, seed) for seed in seeds for variant in variants], workers=jobs, observer=observer
@@ -408,6 +409,15 @@ def compare_transports(
     from lasthop import _native
 
     return Comparison(scenario.to_dict(), _native.__version__, runs, baseline)
+
+
+def _with_transport(scenario: Scenario, keys: list[str], transport: str) -> Scenario:
+    try:
+        return scenario.replace(dict.fromkeys(keys, transport))
+    except ScenarioError as error:
+        # The diagnostic names the override; the user wrote an option.
+        text = str(error).replace(f"--set {keys[0]}={transport}", f"--transport {transport}")
+        raise ScenarioError(text) from None
 
 
 def check_transports(transports: Iterable[str], baseline: str | None) -> str:

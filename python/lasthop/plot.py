@@ -46,6 +46,8 @@ GREY = "#9A9A9A"
 COLOURED_MAX = 6
 #: Links in the queue panel.
 QUEUES_MAX = 3
+#: Spread of the values from which an axis without zero is logarithmic.
+LOGARITHMIC_FROM = 8
 #: Links whose mean queue is below this share of the longest are not drawn.
 QUEUE_SHARE_MIN = 0.05
 #: So many grey lines at most; beyond, a band that holds eight of ten flows.
@@ -77,8 +79,14 @@ class Panel:
     band: tuple[list[float], list[float | None], list[float | None]] | None = None
     #: The lines are links rather than flows: another legend, and values that jump.
     links: bool = False
-    #: The axis starts at zero.
+    #: The axis starts at zero; else where the values do, with a logarithmic scale if they span decades.
     from_zero: bool = True
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether single large values would press all others flat on a linear axis."""
+        values = [value for line in self.lines for value in line.y if value]
+        return not self.from_zero and bool(values) and max(values) > LOGARITHMIC_FROM * min(values)
 
 
 def plot_run(run: Run, *paths: str | Path) -> None:
@@ -113,7 +121,7 @@ def run_panels(run: Run) -> list[Panel]:
     rate_bin_s = _whole_intervals(run.duration_s / RATE_POINTS, interval_s)
     rate = Panel(f"throughput, mean over {rate_bin_s:.2g} s", "Mbit/s")
     return [
-        _with_flows(Panel("congestion window", "segments"), flows, "cwnd_segments", picked, bin_s, 1.0),
+        _with_flows(Panel("cwnd", "segments"), flows, "cwnd_segments", picked, bin_s, 1.0),
         _queue_panel(run, links, bin_s),
         _with_flows(rate, flows, "throughput_bit_s", picked, rate_bin_s, 1e-6),
         _with_flows(Panel("RTT", "ms", from_zero=False), flows, "rtt_s", picked, bin_s, 1e3),
@@ -157,6 +165,8 @@ def run_page(run: Run) -> Any:  # noqa: ANN401 - untyped
     shown: set[str] = set()
     for row, panel in enumerate(panels, start=1):
         _add_panel(page, row, panel, shown)
+        if panel.logarithmic:
+            page.update_yaxes(type="log", dtick="D2", row=row)
     page.update_xaxes(range=[0, run.duration_s])
     page.update_xaxes(title_text="time (s)", row=len(panels))
     page.update_layout(title=_run_title(run), template="plotly_white", height=1050, hovermode="x")
@@ -328,10 +338,21 @@ def _draw_panel(axes: Axes, panel: Panel, *, legend: bool) -> None:
         axes.set_title(panel.title, fontsize=9, loc="left")
     if panel.from_zero:
         axes.set_ylim(bottom=0)
+    if panel.logarithmic:
+        _use_logarithmic(axes)
     axes.grid(visible=True, color="#E6E6E6", lw=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     if legend:
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
+
+
+def _use_logarithmic(axes: Axes) -> None:
+    from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(ScalarFormatter())
 
 
 def _add_panel(page: Any, row: int, panel: Panel, shown: set[str]) -> None:  # noqa: ANN401 - untyped
@@ -389,7 +410,9 @@ def _draw_bars(axes: Axes, comparison: Comparison, metric: Metric) -> None:
     colours = [COLOURS[index % len(COLOURS)] for index in range(len(means))]
     axes.bar(comparison.transports, means, yerr=errors, color=colours, capsize=4, width=0.7)
     axes.set_title(title, fontsize=9, loc="left")
-    axes.set_ylim(bottom=0)
+    # Head room, so that no bar runs into the remark above it.
+    highest = max(mean + error for mean, error in zip(means, errors, strict=True))
+    axes.set_ylim(0, 1.12 * highest if highest > 0 else 1)
     axes.tick_params(labelsize=8)
     if len(means) > 4:  # noqa: PLR2004 - more labels than fit side by side
         axes.tick_params(axis="x", rotation=30)

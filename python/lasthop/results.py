@@ -27,6 +27,13 @@ TABLE_SWITCH = {"flow_series": "series", "link_series": "series", "hops": "trace
 #: Causes of loss; each becomes a column.
 LOSS_CAUSES = ("queue-overflow", "channel-error", "outage")
 
+#: Names of those columns.
+CAUSE_COLUMNS = {
+    "packets_lost": "lost_{}_packets",
+    "acks_lost": "lost_{}_acks",
+    "drops": "dropped_{}_packets",
+}
+
 
 class TableSource(Protocol):
     """Where a run's large tables come from: the native module or a saved folder."""
@@ -143,7 +150,9 @@ class Run:
 
     def has_table(self, name: str) -> bool:
         """Whether the run carries ``flow_series``, ``link_series``, ``hops`` or ``windows``."""
-        return name in self._cache or self._tables.table(name) is not None
+        if name not in self._cache and (table := self._tables.table(name)) is not None:
+            self._cache[name] = table
+        return name in self._cache
 
     def write_pcapng(self, path: Path) -> None:
         """Write the packet trace as a capture that Wireshark and tshark open. Needs ``trace=True``."""
@@ -182,11 +191,8 @@ class Run:
         return self._record
 
     def _table(self, name: str) -> pl.DataFrame:
-        if name not in self._cache:
-            table = self._tables.table(name)
-            if table is None:
-                raise _lacks(name, TABLE_SWITCH[name])
-            self._cache[name] = table
+        if not self.has_table(name):
+            raise _lacks(name, TABLE_SWITCH[name])
         return self._cache[name]
 
     def __repr__(self) -> str:
@@ -257,7 +263,7 @@ class Runs(Sequence[Run]):
         """One row per seed: the sums over all flows."""
         return frame(
             {"seed": run.seed, "fingerprint": run.fingerprint, "wall_s": run.wall_s}
-            | flatten_causes(run.totals, "packets_lost", "lost_{}_packets")
+            | flatten_causes(run.totals)
             for run in self._runs
         )
 
@@ -301,35 +307,38 @@ class Runs(Sequence[Run]):
 
 def flows_frame(records: Iterable[Mapping[str, Any]], *, with_seed: bool = False) -> pl.DataFrame:
     """Table of the flows of several run records; losses by cause become columns."""
-    return frame(
-        ({"seed": record["seed"]} if with_seed else {})
-        | flatten_causes(flow, "packets_lost", "lost_{}_packets")
-        for record in records
-        for flow in record["flows"]
-    )
+    return frame(_rows(records, "flows", with_seed))
 
 
 def links_frame(records: Iterable[Mapping[str, Any]], *, with_seed: bool = False) -> pl.DataFrame:
     """Table of the links of several run records; drops by cause become columns."""
-    return frame(
-        ({"seed": record["seed"]} if with_seed else {}) | flatten_causes(link, "drops", "dropped_{}_packets")
-        for record in records
-        for link in record["links"]
-    )
+    return frame(_rows(records, "links", with_seed))
 
 
-def flatten_causes(row: Mapping[str, Any], key: str, column: str) -> dict[str, Any]:
-    """Replace the mapping under `key` (cause: count) by one column per cause, which every format can hold.
+def _rows(records: Iterable[Mapping[str, Any]], kind: str, with_seed: bool) -> Iterator[dict[str, Any]]:  # noqa: FBT001
+    for record in records:
+        seed = {"seed": record["seed"]} if with_seed else {}
+        yield from (seed | flatten_causes(row) for row in record[kind])
+
+
+def flatten_causes(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace each mapping from causes to counts by one column per cause, which every file format can hold.
 
     Examples
     --------
-    >>> flatten_causes({"name": "a", "drops": {"outage": 2}}, "drops", "dropped_{}_packets")
+    >>> flatten_causes({"name": "a", "drops": {"outage": 2}})
     {'name': 'a', 'dropped_queue_overflow_packets': 0, 'dropped_channel_error_packets': 0,
      'dropped_outage_packets': 2}
     """
-    counts = dict.fromkeys(LOSS_CAUSES, 0) | row.get(key, {})
-    flat = {name: value for name, value in row.items() if name != key}
-    return flat | {column.format(cause.replace("-", "_")): count for cause, count in counts.items()}
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            counts = dict.fromkeys(LOSS_CAUSES, 0) | value
+            column = CAUSE_COLUMNS.get(name, f"{name}_{{}}")
+            flat |= {column.format(cause.replace("-", "_")): count for cause, count in counts.items()}
+        else:
+            flat[name] = value
+    return flat
 
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:

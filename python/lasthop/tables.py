@@ -110,6 +110,10 @@ def _estimate_text(value: Estimate | None, factor: float) -> str:
     decimals = 0 if value.n == 1 and factor == 1 and mean.is_integer() else _decimals(mean)
     if value.half_width is None:
         return f"{mean:,.{decimals}f}"
+    # An interval that is not zero is not shown as zero, within reason.
+    finest = decimals + 2
+    while value.half_width and decimals < finest and round(value.half_width / factor, decimals) == 0:
+        decimals += 1
     return f"{mean:,.{decimals}f} ± {value.half_width / factor:,.{decimals}f}"
 
 
@@ -186,30 +190,32 @@ def _verdicts_table(comparison: Comparison) -> Table:
 
 def transports_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Every transport with its summary and the names of its parameters."""
-    parts: list[RenderableType] = []
-    for kind, heading in (
-        ("preset", "presets: transport = NAME"),
-        ("controller", "congestion control: transport = { cc = NAME }"),
-        ("recovery", "loss recovery: transport = { recovery = NAME }"),
-    ):
-        of_kind = [one for one in listed if one["kind"] == kind]
-        if not of_kind:
-            continue
-        table = _table(heading)
-        table.columns[0].no_wrap = True
-        table.add_column("what it does", ratio=1)
-        table.add_column("parameters")
-        for one in of_kind:
-            table.add_row(one["name"], one["summary"], ", ".join(p["name"] for p in one["parameters"]) or "-")
-        parts.append(table)
-    parts.append(Text("'lasthop transports NAME' shows the parameters of one.", style="dim"))
-    return Group(*parts)
+    by_kind = {
+        kind: [one for one in listed if one["kind"] == kind] for kind in ("preset", "controller", "recovery")
+    }
+    presets = _table("preset", "transport = NAME")
+    for column in ("congestion control", "loss recovery"):
+        presets.add_column(column)
+    for one in by_kind["preset"]:
+        presets.add_row(one["name"], one["controller"] or one["summary"], one["recovery"] or "-")
+    controllers = _table("congestion control", "transport = { cc = NAME, PARAMETER = VALUE, ... }")
+    for column in ("what it does", "parameters"):
+        controllers.add_column(column)
+    for one in by_kind["controller"]:
+        parameters = ", ".join(parameter["name"] for parameter in one["parameters"])
+        controllers.add_row(one["name"], one["summary"], parameters or "-")
+    recoveries = _table("loss recovery", "transport = { cc = ..., recovery = NAME }")
+    recoveries.add_column("what it does")
+    for one in by_kind["recovery"]:
+        recoveries.add_row(one["name"], one["summary"])
+    hint = Text("'lasthop transports NAME' shows the parameters of one.", style="dim")
+    return Group(presets, controllers, recoveries, hint)
 
 
 def transport_table(one: Mapping[str, Any]) -> RenderableType:
     """One transport with help, default and range of each parameter."""
     head = Text.assemble((one["name"], "bold"), f"  {one['kind']}: {one['summary']}")
-    if one["kind"] == "preset":
+    if one["kind"] == "preset" and one["controller"]:
         head.append(f"\ncongestion control {one['controller']}, loss recovery {one['recovery']}")
     if not one["parameters"]:
         return Group(head, Text("no parameters of its own", style="dim"))
@@ -334,7 +340,7 @@ def _numbers(label: str, values: Sequence[Estimate | None], unit: str) -> _Colum
 
 
 def _table_of(columns: Sequence[_Column]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, caption_justify="left")
+    table = _table("")
     for column in columns:
         table.add_column(column.heading, justify=column.justify)
     for row in zip(*(column.texts for column in columns), strict=True):
@@ -370,9 +376,18 @@ def _spread(values: Sequence[Sequence[float | None]], unit: str) -> tuple[str, s
     return smallest.split(" ")[0], mean, largest.split(" ")[0], prefixed
 
 
-def _table(first_column: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, caption_justify="left")
-    table.add_column(first_column)
+def _table(first_column: str, title: str | None = None) -> Table:
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="italic",
+        box=box.SIMPLE_HEAD,
+        header_style="bold",
+        pad_edge=False,
+        caption_justify="left",
+    )
+    if first_column:
+        table.add_column(first_column)
     return table
 
 

@@ -159,7 +159,7 @@ def test_representations(scenario: lh.Scenario, full_run: lh.Run) -> None:
 
 
 def test_causes_become_columns_even_unknown_ones() -> None:
-    flat = flatten_causes({"drops": {"retry-limit": 2}}, "drops", "dropped_{}_packets")
+    flat = flatten_causes({"drops": {"retry-limit": 2}})
     assert flat["dropped_retry_limit_packets"] == 2
     assert flat["dropped_outage_packets"] == 0
 

@@ -88,6 +88,89 @@ def test_arguments_of_compare(
     assert refused("compare", scenario_file, *arguments) == f"error: {message}\n"
 
 
+KNOWN = "tahoe, reno, newreno, sack, vegas, cubic, udp"
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        (
+            "flows.0.transport=vegsa",
+            (
+                f'unknown transport "vegsa"\n  at --set flows.0.transport=vegsa\n'
+                f'     did you mean "vegas"? known: {KNOWN}'
+            ),
+        ),
+        (
+            "flows.9.transport=reno",
+            (
+                'flows has no element "9"\n  at --set flows.9.transport=reno\n'
+                "     its elements are flows.0 to flows.1"
+            ),
+        ),
+        (
+            "duration=60",
+            'duration: 60 has no unit\n  at --set duration=60\n     did you mean "60 s" or "60 ms"?',
+        ),
+        (
+            "duration=-1 s",
+            (
+                'duration is negative: "-1 s"\n  at --set duration=-1 s\n'
+                "     it must lie between 1 ns and 1000000 s"
+            ),
+        ),
+    ],
+)
+def test_settings_that_make_no_scenario(
+    refused: Callable[..., str], scenario_file: Path, setting: str, message: str
+) -> None:
+    assert refused("run", scenario_file, "--set", setting) == f"scenario error: {message}\n"
+
+
+def test_unknown_transport_of_compare(refused: Callable[..., str], scenario_file: Path) -> None:
+    assert refused("compare", scenario_file, "--transport", "reno,vegsa") == (
+        'scenario error: unknown transport "vegsa"\n  at --transport vegsa\n'
+        f'     did you mean "vegas"? known: {KNOWN}\n'
+    )
+
+
+def test_a_scenario_of_udp_only_cannot_be_compared(refused: Callable[..., str], scenario_file: Path) -> None:
+    traffic = '{ kind = "cbr", rate = "1 Mbit/s", packet = "512 B" }'
+    settings = [f"flows.{index}.{key}" for index in (0, 1) for key in ("transport=udp", f"traffic={traffic}")]
+    udp = [word for setting in settings for word in ("--set", setting)]
+    assert refused("compare", scenario_file, "--transport", "reno,vegas", *udp) == (
+        "error: scenario 'small' has UDP flows only: there is no transport to compare\n"
+    )
+
+
+def test_files_that_are_no_scenario(refused: Callable[..., str], tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    assert refused("run", path) == (
+        f"scenario error: there is no such file\n  at {path}\n"
+        "     check the path; `lasthop new` writes a scenario to start from\n"
+    )
+    assert refused("run", tmp_path) == (
+        f"scenario error: this is a directory, not a scenario file\n  at {tmp_path}\n"
+        "     name a file in it, such as one ending in .toml\n"
+    )
+    path.write_bytes(b"")
+    assert refused("run", path) == (
+        f"scenario error: the scenario is empty\n  at {path}\n"
+        "     `lasthop new` writes a scenario to start from\n"
+    )
+    path.write_bytes(b"\x7fELF\x02\x01\x01\x00")
+    assert refused("run", path) == (
+        f"scenario error: this is not a text file: byte 7 is zero\n  at {path}\n"
+        "     a scenario is TOML text in UTF-8\n"
+    )
+    with path.open("wb") as file:
+        file.truncate(100_000_000)
+    assert refused("run", path) == (
+        f"scenario error: the file is too large: 100000000 bytes, more than 1048576\n  at {path}\n"
+        "     a scenario is a short text; use count for many equal flows\n"
+    )
+
+
 def test_results_in_a_file(refused: Callable[..., str], scenario_file: Path, tmp_path: Path) -> None:
     target = tmp_path / "occupied"
     target.write_text("")

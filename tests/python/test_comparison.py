@@ -84,7 +84,7 @@ def test_no_difference_is_said_so(comparison: Comparison) -> None:
         (
             difference(0.001, 0.002, 0.003),
             True,
-            "vegas carries 0.0020 % more than reno (+0.0010..+0.0030 %)",
+            "vegas carries 0.002 % more than reno (+0.001..+0.003 %)",
         ),
     ],
 )
