@@ -2,6 +2,22 @@
 
 from typing import Literal, final
 
+__all__ = [
+    "ArrowTable",
+    "Interrupted",
+    "Plan",
+    "Progress",
+    "RunError",
+    "RunResult",
+    "ScenarioError",
+    "__version__",
+    "load_scenario",
+    "parse_scenario",
+    "run",
+    "schema",
+    "transports",
+]
+
 __version__: str
 
 class ScenarioError(ValueError): ...

@@ -116,9 +116,9 @@ def run_panels(run: Run) -> list[Panel]:
     flows, links = run.series, run.link_series
     picked = pick_flows(run.flows)
     interval_s = _interval_s(flows)
-    bin_s = _whole_intervals(run.duration_s / POINTS_MAX, interval_s)
+    bin_s = whole_intervals(run.duration_s / POINTS_MAX, interval_s)
     # Packets come one at a time: a rate per short interval would be all spikes.
-    rate_bin_s = _whole_intervals(run.duration_s / RATE_POINTS, interval_s)
+    rate_bin_s = whole_intervals(run.duration_s / RATE_POINTS, interval_s)
     rate = Panel(f"throughput, mean over {rate_bin_s:.2g} s", "Mbit/s")
     return [
         _with_flows(Panel("cwnd", "segments"), flows, "cwnd_segments", picked, bin_s, 1.0),
@@ -296,11 +296,11 @@ def _thinned(series: pl.DataFrame, key: str, bin_s: float) -> pl.DataFrame:
         series.with_columns((pl.col("time_s") / bin_s - ROUNDING).ceil() * bin_s)
         .group_by("time_s", key)
         .agg(pl.col("value").mean())
-        .sort("time_s")
+        .sort("time_s", key)
     )
 
 
-def _whole_intervals(wanted_s: float, interval_s: float) -> float:
+def whole_intervals(wanted_s: float, interval_s: float) -> float:
     """Return the wanted bin, made a whole number of intervals."""
     return max(1, math.ceil(wanted_s / interval_s - ROUNDING)) * interval_s
 
