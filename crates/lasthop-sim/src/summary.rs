@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lasthop_core::packet::{Cause, Drops};
 use lasthop_core::time::Span;
-use lasthop_net::link::LinkStats;
+use lasthop_net::link::Link;
 use lasthop_net::measure::FlowStats;
 use lasthop_net::plan::{FlowPlan, Plan, Transport};
 use lasthop_net::world::{Sender, World};
@@ -157,7 +157,7 @@ impl Summary {
             .iter()
             .flat_map(|link| [link.name.clone(), format!("{} (reverse)", link.name)])
             .zip(&network.links)
-            .map(|(name, link)| LinkSummary::new(name, &link.stats, measured))
+            .map(|(name, link)| LinkSummary::new(name, link, measured))
             .collect();
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bit_s).collect();
         let totals = Totals {
@@ -231,17 +231,18 @@ impl FlowSummary {
 }
 
 impl LinkSummary {
-    fn new(name: String, stats: &LinkStats, measured: Span) -> LinkSummary {
+    fn new(name: String, link: &Link, measured: Span) -> LinkSummary {
+        let stats = &link.stats;
         let length = measured.0 as f64;
         LinkSummary {
             name,
             avg_queue_packets: stats.waiting as f64 / length,
             avg_system_packets: (stats.waiting + stats.busy) as f64 / length,
-            max_queue_packets: stats.max_waiting,
+            max_queue_packets: link.max_waiting,
             utilisation: stats.busy as f64 / length,
             packets_sent: stats.packets,
             bytes_sent: stats.bytes,
-            drops: causes(&stats.drops),
+            drops: causes(&link.drops),
         }
     }
 }

@@ -494,7 +494,9 @@ impl TcpSender {
     fn has_new(&self) -> bool {
         // Data waits for the handshake.
         if self.una == 0 {
-            return self.max_sent == 0;
+            // ns-2's Vegas restarts from a window of two even when only a lost SYN is out.
+            let restarted = self.ns2 && self.next == 1 && self.window.cwnd >= 2.0;
+            return self.max_sent == 0 || restarted;
         }
         self.next < self.data_end || (self.closed && !self.ns2 && self.next == self.data_end)
     }
@@ -537,9 +539,11 @@ impl TcpSender {
         }
     }
 
-    /// Limited transmit (RFC 3042): one new segment for each of the first duplicate ACKs.
+    /// Limited transmit (RFC 3042): one new segment for each of the first duplicate ACKs. ns-2 takes whatever is next,
+    /// during go-back-N an old one.
     pub(super) fn send_limited<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        if !self.limited_transmit || self.next < self.max_sent || !self.has_new() {
+        let is_new = self.next == self.max_sent;
+        if !self.limited_transmit || !self.has_more() || !(is_new || self.ns2) {
             return;
         }
         let mss = u64::from(self.mss);
@@ -710,8 +714,8 @@ impl TcpSender {
         if !matches!(self.engine, Engine::Tahoe) || !self.ns2 {
             self.dup_acks = 0;
         }
-        let sample = self.loss_sample(now);
         self.inflation = 0;
+        let sample = self.loss_sample(now);
         self.recover = self.max_sent;
         if self.una == 0 {
             // RFC 5681 §3.1: a lost SYN is paid for with the initial window.

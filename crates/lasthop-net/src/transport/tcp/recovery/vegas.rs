@@ -167,6 +167,13 @@ impl TcpSender {
             if self.una < self.max_sent && self.first_expired(now) {
                 self.dup_acks = self.dup_threshold;
                 self.retransmit_una(now, wire);
+            } else if self.ns2 && self.una == self.max_sent && self.first_expired(now) && self.has_more() {
+                // ns-2 takes the empty slot of the segment to come for an old one and sends it; as its place in the
+                // sequence does not move on, the same segment follows again.
+                self.dup_acks = self.dup_threshold;
+                let next = self.next;
+                self.transmit_next(now, wire);
+                self.next = next;
             } else {
                 self.fine().worried = 0;
             }
