@@ -78,7 +78,7 @@ lint: build ## Formatting, clippy, ruff and mypy; every warning is an error
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --strict python/lasthop
+	$(BIN)/mypy --strict python/lasthop docs/generate.py
 
 bench: build ## Speed and memory beside ns-2 (and ns-3, if installed); writes bench/RESULTS.md
 	$(BIN)/python bench/run.py
@@ -99,7 +99,8 @@ lock: ## Renew requirements.lock with the newest versions that pyproject.toml al
 	    --no-emit-index-url pyproject.toml >> out/requirements.lock
 	mv out/requirements.lock requirements.lock
 
-docs: ## Build the reference of the Rust crates into target/doc
+docs: build ## Write the generated pages of docs/reference, and the reference of the crates into target/doc
+	$(BIN)/python docs/generate.py
 	cargo doc --locked --workspace --no-deps
 
 clean: ## Remove everything that was built

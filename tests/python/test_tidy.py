@@ -4,6 +4,7 @@ Run by `make test` like any other test. It reads the files that git tracks and c
 """
 
 import re
+import runpy
 import shutil
 import subprocess
 import tomllib
@@ -149,6 +150,13 @@ def test_links_of_the_documentation_lead_somewhere() -> None:
         if "://" not in target and not (ROOT / name).parent.joinpath(target).exists()
     ]
     assert_none(broken)
+
+
+def test_generated_pages_are_fresh() -> None:
+    """`make docs` writes them again."""
+    pages: dict[str, str] = runpy.run_path(str(ROOT / "docs" / "generate.py"))["pages"]()
+    folder = ROOT / "docs" / "reference"
+    assert_none([name for name, text in pages.items() if (folder / name).read_text(encoding="utf-8") != text])
 
 
 def test_the_citation_names_the_version_of_the_workspace() -> None:
