@@ -26,15 +26,14 @@ class PacketTrace:
     windows: pl.DataFrame
 
 
-def trace_packets(scenario: Scenario, clock_phase_s: dict[str, float]) -> PacketTrace:
+def trace_packets(scenario: Scenario, clock_phase_s: float) -> PacketTrace:
     """Run with a full trace.
 
     The tick clock of the only flow gets the phase that it had in the other simulator.
     """
     tuned = copy.deepcopy(dict(scenario))
-    (phase,) = clock_phase_s.values()
     rto = tuned.setdefault("tcp", {}).setdefault("rto", {})
-    rto["clock_phase"] = f"{round(phase * 1e9)} ns"
+    rto["clock_phase"] = f"{round(clock_phase_s * 1e9)} ns"
     result = _native.run(plan(tuned), int(tuned.get("seed", 1)), trace=True)
     hops, windows = _frame(result, "hops"), _frame(result, "windows")
     seconds = [(pl.col(f"{name}_ns") / 1e9).alias(f"{name}_s") for name in ("enqueue", "transmit", "arrive")]

@@ -26,26 +26,29 @@ _AGENTS = {
     "vegas": "Agent/TCP/Vegas",
 }
 
+#: Seed of the default generator in deterministic runs; any will do.
+CLOCK_SEED = 1_234_567
+
 # A packet of ns-2 carries every header that is known at the start; each one left out makes it smaller and
 # faster.
 FAST_SETTING = "remove-all-packet-headers\nadd-packet-header IP TCP Flags\n"
 
-# The phase of an agent's tick clock cannot be read, but it is the last number that making the agent drew
-# from the default generator. A second generator with the same seed is run until it meets the number that
-# comes next.
+# The phase of an agent's tick clock cannot be read, but it is the last number that "$ns run" drew from the
+# default generator, because it resets every agent. A second generator with the same seed is run until it
+# meets the number that comes next.
 _CLOCK_PHASE = """
 proc clock_phase {seed tick} {
-    global defaultRNG
+    global defaultRNG out
     set probe [new RNG]
     $probe seed $seed
     set next [$defaultRNG uniform 0 1]
     set drawn -1
     for {set i 0} {$i < 10} {incr i} {
         set number [$probe uniform 0 1]
-        if {$number == $next} { return [expr {$drawn * $tick}] }
+        if {$number == $next} { puts $out "c [expr {$drawn * $tick}]"; return }
         set drawn $number
     }
-    error "the agent drew more numbers than expected"
+    error "the reset drew more numbers than expected"
 }
 """
 
@@ -81,7 +84,7 @@ class PacketTrace:
 
     hops: pl.DataFrame
     windows: pl.DataFrame
-    clock_phase_s: dict[str, float]
+    clock_phase_s: float
     script: str
 
 
@@ -144,8 +147,12 @@ def run(script: str, timeout_s: float = 600.0) -> tuple[list[str], process.Resou
 
 
 def packet_script(network: Network) -> str:
-    """The script that logs every packet and window change."""
-    seeds = {flow.name: 1_234_567 + 7_919 * number for number, flow in enumerate(network.flows)}
+    """The script that logs every packet and window change of one flow."""
+    if len(network.flows) != 1:
+        raise UnsupportedError("the clock phases of several agents cannot be told apart")
+    (flow,) = network.flows
+    if flow.start_s[0] != flow.start_s[1]:
+        raise UnsupportedError("a random start is not deterministic")
     lines = ["set out stdout", _CLOCK_PHASE, _PACKET_LOG, "set ns [new Simulator]"]
     lines.append("Agent/TCP set windowThresh_ 1.0")
     lines += _topology(network)
@@ -153,18 +160,16 @@ def packet_script(network: Network) -> str:
         lines.append(f"{_link(network, direction)} trace-callback $ns {{packet {number}}}")
     # After the trace objects, so that a packet lost before the queue is not logged as enqueued.
     lines += _errors(network, substream=None)
-    for number, flow in enumerate(network.flows):
-        if flow.start_s[0] != flow.start_s[1]:
-            raise UnsupportedError("a random start is not deterministic")
-        lines += _tcp_agent(network, number, flow, f"$defaultRNG seed {seeds[flow.name]}")
-        lines.append(f'puts $out "c {number} [clock_phase {seeds[flow.name]} {flow.tcp.tick_s}]"')
-        lines += _traffic(number, flow, f"{flow.start_s[0]}")
-        for index, direction in enumerate(network.directions):
-            if direction.target == flow.source:
-                lines.append(f"lappend watch({index}r) {number}")
-            if direction.source == flow.source:
-                lines.append(f"lappend watch({index}+) {number}")
+    lines += _tcp_agent(network, 0, flow)
+    lines += _traffic(0, flow, f"{flow.start_s[0]}")
+    for number, direction in enumerate(network.directions):
+        if direction.target == flow.source:
+            lines.append(f"lappend watch({number}r) 0")
+        if direction.source == flow.source:
+            lines.append(f"lappend watch({number}+) 0")
     lines.append(f'$ns at {network.duration_s} "puts end; exit 0"')
+    lines.append(f'$ns at 0.0 "clock_phase {CLOCK_SEED} {flow.tcp.tick_s}"')
+    lines.append(f"$defaultRNG seed {CLOCK_SEED}")
     lines.append("$ns run")
     return "\n".join(lines) + "\n"
 
@@ -180,7 +185,7 @@ def totals_script(network: Network, substream: int) -> str:
     lines += _errors(network, substream)
     lines.append(_generator("start_rng", substream))
     for number, flow in enumerate(network.flows):
-        lines += _tcp_agent(network, number, flow, "")
+        lines += _tcp_agent(network, number, flow)
         low, high = flow.start_s
         lines += _traffic(number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
     lines.append(_finish(network))
@@ -207,7 +212,7 @@ def fast_script(network: Network, *, hops: bool, routes: bool) -> str:
     lines += _errors(network, substream=0)
     lines.append(_generator("start_rng", 0))
     for number, flow in enumerate(network.flows):
-        lines += _tcp_agent(network, number, flow, "")
+        lines += _tcp_agent(network, number, flow)
         low, high = flow.start_s
         lines += _traffic(number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
     lines.append(_finish(network) if hops else "proc finish {} { puts end; exit 0 }")
@@ -299,7 +304,7 @@ def _errors(network: Network, substream: int | None) -> list[str]:
     return lines
 
 
-def _tcp_agent(network: Network, number: int, flow: Flow, before: str) -> list[str]:
+def _tcp_agent(network: Network, number: int, flow: Flow) -> list[str]:
     """Both ends of a flow.
 
     An agent reads most settings when it is made, so they are set on the class first.
@@ -330,8 +335,6 @@ def _tcp_agent(network: Network, number: int, flow: Flow, before: str) -> list[s
     if tcp.delayed_ack_s is not None:
         sink += "/DelAck"
         lines.append(f"{sink} set interval_ {_number(tcp.delayed_ack_s)}")
-    if before:
-        lines.append(before)
     lines.append(f"set tcp({number}) [new {_AGENTS[tcp.sender]}]; set sink({number}) [new {sink}]")
     lines.append(f"$tcp({number}) set fid_ {number}")
     lines.append(f"$ns attach-agent {_node(network, flow.source)} $tcp({number})")
@@ -378,7 +381,7 @@ proc finish {{}} {{
 def _read_trace(network: Network, script: str, lines: list[str]) -> PacketTrace:
     hops: dict[tuple[int, str], dict[str, object]] = {}
     windows: list[dict[str, object]] = []
-    phases: dict[str, float] = {}
+    phase = 0.0
     for line in lines:
         words = line.split()
         match words[0]:
@@ -399,11 +402,11 @@ def _read_trace(network: Network, script: str, lines: list[str]) -> PacketTrace:
                     }
                 )
             case "c":
-                phases[network.flows[int(words[1])].name] = float(words[2])
+                phase = float(words[1])
             case _:
                 raise FailedError(f"unexpected output of ns-2: {line}")
     frame = pl.DataFrame(list(hops.values()), schema=_HOP_SCHEMA)
-    return PacketTrace(frame, _all_digits(pl.DataFrame(windows, schema=_WINDOW_SCHEMA)), phases, script)
+    return PacketTrace(frame, _all_digits(pl.DataFrame(windows, schema=_WINDOW_SCHEMA)), phase, script)
 
 
 def _all_digits(windows: pl.DataFrame) -> pl.DataFrame:

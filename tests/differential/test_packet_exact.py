@@ -154,7 +154,7 @@ CASES: dict[str, tuple[str, tuple[Change, ...]]] = {
     "random-losses-2": ("one-hop", (lose_at_random(2, 0.03),)),
     "random-losses-3": ("one-hop", (lose_at_random(3, 0.05),)),
     "random-losses-timestamps": ("one-hop", (lose_at_random(4, 0.03), tcp(timestamps=True))),
-    "random-losses-delayed-acks": ("one-hop", (lose_at_random(5, 0.03), DELAYED_ACKS)),
+    "random-losses-delayed-acks": ("one-hop", (lose_at_random(6, 0.03), DELAYED_ACKS)),
     "dumbbell": ("dumbbell", (nothing,)),
     "dumbbell-late-start": ("dumbbell", (start("0.31 s"),)),
 }
