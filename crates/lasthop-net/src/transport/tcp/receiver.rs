@@ -68,6 +68,7 @@ pub struct TcpReceiver {
     /// Earliest timer event that is pending in the queue.
     pub(crate) armed: Time,
 
+    ns2: bool,
     delayed: Option<DelayedAck>,
     sack_blocks: usize,
     dsack: bool,
@@ -95,6 +96,7 @@ impl TcpReceiver {
             close_due: None,
             fin_tries: 0,
             armed: Time::MAX,
+            ns2,
             delayed: config.delayed_ack,
             sack_blocks: blocks.min(MAX_SACK_BLOCKS),
             dsack: config.dsack,
@@ -170,7 +172,10 @@ impl TcpReceiver {
         }
         let closed = self.fin.is_some_and(|fin| self.next > fin);
 
-        let immediate = !in_order || filled_gap || !self.pending.is_empty() || syn == 1 || closed;
+        // RFC 5681 §4.2: whatever is not plain progress is acknowledged at once. ns-2 lets a duplicate of the last segment in
+        // order wait like that segment.
+        let progress = if self.ns2 { end == self.next } else { in_order && !filled_gap };
+        let immediate = !progress || !self.pending.is_empty() || syn == 1 || closed;
         if !self.may_wait(immediate, now) {
             return None;
         }

@@ -715,7 +715,10 @@ impl TcpSender {
             self.dup_acks = 0;
         }
         self.inflation = 0;
-        let sample = self.loss_sample(now);
+        let mut sample = self.loss_sample(now);
+        // A long recovery sends a segment per duplicate ACK: the data outstanding then exceeds by far what the path holds,
+        // and half of it would be no reduction at all.
+        sample.flight = sample.flight.min(self.window.cwnd);
         self.recover = self.max_sent;
         if self.una == 0 {
             // RFC 5681 §3.1: a lost SYN is paid for with the initial window.
