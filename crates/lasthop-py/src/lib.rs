@@ -5,16 +5,19 @@
 
 mod tables;
 
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
 use lasthop_cc::ControllerConfig;
 use lasthop_net::plan::Transport;
 use lasthop_net::trace::Recording;
 use lasthop_net::transport::tcp::config::{Recovery, TcpConfig};
+use lasthop_sim::pcapng;
 use lasthop_sim::run::{Run, RunError as EngineError};
 use lasthop_sim::scenario::{Format, Scenario};
 use pyo3::create_exception;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -149,6 +152,21 @@ impl RunResult {
     fn table(&self, name: &str) -> PyResult<Option<tables::ArrowTable>> {
         let plan = self.plan.get().scenario.plan();
         tables::table(name, plan, &self.run)
+    }
+
+    /// Writes the trace as a pcapng file.
+    fn write_pcapng(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        let plan = self.plan.get().scenario.plan();
+        let Some(trace) = &self.run.world.network.trace else {
+            return Err(PyValueError::new_err("the run recorded no trace; run it with trace=True"));
+        };
+        py.detach(|| -> Result<(), String> {
+            let file = File::create(path).map_err(|error| error.to_string())?;
+            let mut writer = BufWriter::new(file);
+            pcapng::write_trace(&mut writer, plan, trace).map_err(|error| error.to_string())?;
+            writer.flush().map_err(|error| error.to_string())
+        })
+        .map_err(|error| PyOSError::new_err(format!("{path}: {error}")))
     }
 }
 
