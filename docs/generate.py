@@ -1,28 +1,62 @@
-"""Writes the generated pages of `docs/reference/` from the engine itself: keys of a scenario, and transports.
+"""Writes what the documentation takes from the engine: every key of a scenario, transports, and output shown.
 
 `make docs` calls it; a test calls `pages` and compares. It holds no fact of its own: defaults, ranges and
-help texts come from `lasthop.schema()` and `lasthop.transports()`.
+help texts come from `lasthop.schema()` and `lasthop.transports()`, and the output of a command in a block
+behind `<!-- output -->` is what the command prints.
 """
 # ruff: noqa: INP001 - a script, not a package
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import lasthop as lh
 
-FOLDER = Path(__file__).resolve().parent / "reference"
+ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 118
 NOTE = "<!-- Written by `make docs` from the engine; changes here are overwritten. -->"
+
+#: A console block that shows the output of its only command, which may go on over several lines.
+SHOWN_OUTPUT = re.compile(
+    r"(?P<opening><!-- output -->\n```console\n\$ )(?P<command>(?:.*\\\n)*.*)\n(?:(?!```).*\n)*```"
+)
 
 Schema = dict[str, Any]
 
 
 def pages() -> dict[str, str]:
-    """Return the text of each generated page by its file name."""
-    return {"scenario.md": scenario_page(lh.schema()), "transports.md": transports_page(lh.transports())}
+    """Return the text of each page that is generated, wholly or in part, by its path."""
+    texts = {
+        "docs/reference/scenario.md": scenario_page(lh.schema()),
+        "docs/reference/transports.md": transports_page(lh.transports()),
+    }
+    for name in ("README.md", "docs/tutorial/first-run.md"):
+        texts[name] = SHOWN_OUTPUT.sub(with_output, (ROOT / name).read_text(encoding="utf-8"))
+    return texts
+
+
+def with_output(block: re.Match[str]) -> str:
+    """Return a marked block with what its command prints now."""
+    command = shlex.split(block["command"].replace("\\\n", " "))
+    command[0] = str(Path(sys.executable).with_name("lasthop"))
+    finished = subprocess.run(  # noqa: S603 - the commands of our own pages
+        command,
+        cwd=ROOT,
+        env=os.environ | {"COLUMNS": str(WIDTH), "NO_COLOR": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    lines = [line.rstrip() for line in finished.stdout.strip("\n").splitlines()]
+    return "\n".join([block["opening"] + block["command"], *lines, "```"])
 
 
 def scenario_page(schema: Schema) -> str:
@@ -137,7 +171,7 @@ def page(blocks: list[str]) -> str:
 def main() -> None:
     """Write the pages."""
     for name, text in pages().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+        (ROOT / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
