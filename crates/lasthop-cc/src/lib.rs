@@ -59,8 +59,6 @@ pub struct AckSample {
     pub srtt: Span,
     /// Segments newly acknowledged, at least 1.
     pub acked: u32,
-    /// Segments in flight just before the window moved: those still outstanding after this ACK and the one it freed.
-    pub flight: u32,
     /// First unacknowledged byte after this ACK.
     pub una: u64,
     /// Next byte to be sent.
@@ -69,6 +67,14 @@ pub struct AckSample {
     pub mss: u32,
     /// Whether the window may grow: not in recovery, no ECN echo, and the sender was limited by its window.
     pub may_grow: bool,
+}
+
+impl AckSample {
+    /// Segments in flight just before the window moved: those still outstanding after this ACK and the one it freed.
+    #[inline]
+    pub fn flight(&self) -> u32 {
+        ((self.next - self.una) as u32).div_ceil(self.mss) + 1
+    }
 }
 
 /// What a sender knows when it must reduce.

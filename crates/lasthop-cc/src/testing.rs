@@ -12,7 +12,6 @@ pub(crate) fn ack(acked: u32) -> AckSample {
         rtt: None,
         srtt: Span::ZERO,
         acked,
-        flight: 10,
         una: 1,
         next: 1,
         mss: 1000,

@@ -55,6 +55,27 @@ pub struct LinkStats {
     pub bytes: u64,
 }
 
+impl LinkStats {
+    /// A packet arrived at `now` and is transmitted from `start` to `end`.
+    #[inline]
+    fn count(&mut self, now: Time, start: Time, end: Time, bytes: u32, window: &Window) {
+        if window.from <= now && end <= window.to {
+            self.waiting += start.0 - now.0;
+            self.busy += end.0 - start.0;
+            self.packets += 1;
+            self.bytes += u64::from(bytes);
+            return;
+        }
+        // Across an edge of the window.
+        self.waiting += window.overlap(now, start);
+        self.busy += window.overlap(start, end);
+        if window.contains(start) {
+            self.packets += 1;
+            self.bytes += u64::from(bytes);
+        }
+    }
+}
+
 /// One direction of a link. What an idle link needs per packet is its first cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
@@ -158,12 +179,7 @@ impl Link {
         }
         let start = self.busy_until.max(earliest);
         self.busy_until = start + self.serialisation(bytes);
-        self.stats.busy += window.overlap(start, self.busy_until);
-        self.stats.waiting += window.overlap(now, start);
-        if window.contains(start) {
-            self.stats.packets += 1;
-            self.stats.bytes += u64::from(bytes);
-        }
+        self.stats.count(now, start, self.busy_until, bytes, window);
         Some(start)
     }
 

@@ -177,6 +177,7 @@ pub struct Jitter {
     last: Option<(Time, Time)>,
     sum: u64,
     pairs: u64,
+    /// RFC 3550's value in nanoseconds.
     running: f64,
 }
 
@@ -190,7 +191,7 @@ impl Jitter {
             let deviation = (gap_received - gap_sent).unsigned_abs();
             self.sum += deviation;
             self.pairs += 1;
-            self.running += (deviation as f64 / 1e9 - self.running) / 16.0;
+            self.running += (deviation as f64 - self.running) / 16.0;
         }
         self.last = Some((sent, received));
     }
@@ -202,7 +203,7 @@ impl Jitter {
 
     /// The running value of RFC 3550 in seconds.
     pub fn rfc3550_seconds(&self) -> Option<f64> {
-        (self.pairs > 0).then_some(self.running)
+        (self.pairs > 0).then_some(self.running / 1e9)
     }
 }
 

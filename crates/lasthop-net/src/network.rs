@@ -249,11 +249,11 @@ impl Network {
     }
 
     /// Moves the packet at `index` on from its next place, where it arrives at `at`, as far as it gets without waiting
-    /// for the clock. The packet stays in its slot all the way.
+    /// for the clock, and the receiver's answer likewise. A packet stays in its slot all the way.
     #[inline]
-    pub(crate) fn walk(&mut self, index: u32, mut at: Time) {
+    pub(crate) fn walk(&mut self, mut index: u32, mut at: Time) {
         let mut next = self.packets.get(index).hop;
-        let bytes = u32::from(self.packets.get(index).bytes);
+        let mut bytes = u32::from(self.packets.get(index).bytes);
         loop {
             let hop = self.hops[next as usize];
             match hop.place {
@@ -262,10 +262,11 @@ impl Network {
                     None => return,
                 },
                 Place::Receiver => {
-                    self.deliver(hop.flow, index, at);
-                    return;
+                    let Some(answer) = self.deliver(hop.flow, index, at) else { return };
+                    index = answer;
+                    bytes = u32::from(self.packets.get(index).bytes);
                 }
-                Place::Sender => unreachable!("a packet waits in a channel before it meets a sender"),
+                Place::Sender => unreachable!("a packet waits before it meets a sender"),
             }
             if at > self.end {
                 self.ledger.in_flight += 1;
@@ -323,9 +324,9 @@ impl Network {
         self.packets.remove(index);
     }
 
-    /// Gives a packet to the receiver of its flow and starts the answer on its way back.
+    /// Gives a packet to the receiver of its flow; returns the answer, for the place behind the receiver.
     #[inline]
-    fn deliver(&mut self, flow: u32, index: u32, at: Time) {
+    fn deliver(&mut self, flow: u32, index: u32, at: Time) -> Option<u32> {
         self.ledger.delivered += 1;
         if let Receiver::Tcp(receiver) = &self.receivers[flow as usize]
             && receiver.due().is_some_and(|due| due <= at)
@@ -334,43 +335,33 @@ impl Network {
         }
         let packet = self.packets.get(index);
         let stats = &mut self.flows[flow as usize];
-        let answer = match &mut self.receivers[flow as usize] {
-            Receiver::Udp => {
-                udp::receive(packet, at, stats, &self.window);
-                None
-            }
-            Receiver::Tcp(receiver) => {
-                let answer = receiver.receive(packet, at, stats, &self.window);
-                if let Some(due) = receiver.due().filter(|&due| due < receiver.armed) {
-                    receiver.armed = due;
-                    self.schedule(due, Target::new(event_kind::RECEIVER, flow));
-                }
-                answer
-            }
+        let Receiver::Tcp(receiver) = &mut self.receivers[flow as usize] else {
+            udp::receive(packet, at, stats, &self.window);
+            self.packets.remove(index);
+            return None;
         };
-        self.packets.remove(index);
-        if let Some((answer, blocks)) = answer {
-            self.send_back(flow, answer, &blocks, at);
+        let answer = receiver.receive(packet, at, stats, &self.window);
+        let wake = receiver.due().filter(|&due| due < receiver.armed);
+        if let Some(due) = wake {
+            receiver.armed = due;
+            self.schedule(due, Target::new(event_kind::RECEIVER, flow));
         }
+        self.packets.remove(index);
+        answer.map(|answer| self.register(flow, answer, at))
     }
 
-    /// Starts an answer of the receiver on the way back.
+    /// Gives an answer of the receiver a slot; it stands before the first place of the way back.
     #[inline]
-    fn send_back(&mut self, flow: u32, mut answer: Packet, blocks: &SackBlocks, at: Time) {
-        let stats = &mut self.flows[flow as usize];
-        stats.acks_sent += u64::from(self.window.contains(at));
+    fn register(&mut self, flow: u32, mut answer: Packet, at: Time) -> u32 {
+        self.flows[flow as usize].acks_sent += u64::from(self.window.contains(at));
         answer.id = self.ledger.created as u32;
-        answer.hop = self.return_paths[flow as usize];
         self.ledger.created += 1;
-        if !blocks.as_slice().is_empty() {
-            answer.sack = self.sacks.insert(*blocks);
+        if let Receiver::Tcp(receiver) = &self.receivers[flow as usize]
+            && !receiver.blocks().is_empty()
+        {
+            answer.sack = self.sacks.insert(*receiver.blocks());
         }
-        let index = self.packets.insert(answer);
-        if self.hops[answer.hop as usize].waits {
-            self.wait(index, answer.hop, at);
-        } else {
-            self.walk(index, at);
-        }
+        self.packets.insert(answer)
     }
 
     /// Sends what a receiver has delayed beyond `now`.
@@ -379,7 +370,14 @@ impl Network {
         while let Receiver::Tcp(receiver) = &mut self.receivers[flow as usize]
             && let Some((answer, due)) = receiver.overdue(now)
         {
-            self.send_back(flow, answer, &SackBlocks::default(), due);
+            let index = self.register(flow, answer, due);
+            let first = self.return_paths[flow as usize];
+            if self.hops[first as usize].waits {
+                self.wait(index, first, due);
+            } else {
+                self.packets.get_mut(index).hop = first;
+                self.walk(index, due);
+            }
         }
     }
 
@@ -411,11 +409,11 @@ impl Network {
 
     /// A packet has reached its sender: takes it and its SACK blocks out of the network.
     #[inline]
-    pub(crate) fn receive_at_sender(&mut self, index: u32) -> (Packet, SackBlocks) {
+    pub(crate) fn receive_at_sender(&mut self, index: u32) -> (Packet, Option<SackBlocks>) {
         self.ledger.delivered += 1;
         let packet = *self.packets.get(index);
         self.packets.remove(index);
-        let blocks = if packet.sack == NONE { SackBlocks::default() } else { self.sacks.remove(packet.sack) };
+        let blocks = (packet.sack != NONE).then(|| self.sacks.remove(packet.sack));
         (packet, blocks)
     }
 

@@ -203,7 +203,9 @@ impl World {
             return;
         }
         let (packet, sack) = self.network.receive_at_sender(index);
-        self.with_tcp(hop.flow as usize, |sender, now, port| sender.on_ack(&packet, &sack, now, port));
+        self.with_tcp(hop.flow as usize, |sender, now, port| {
+            sender.on_ack(&packet, sack.as_ref(), now, port)
+        });
     }
 
     /// Anything else happens.

@@ -28,6 +28,12 @@ impl SackBlocks {
         }
     }
 
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// The blocks.
     pub fn as_slice(&self) -> &[(u64, u64)] {
         &self.blocks[..usize::from(self.count)]
@@ -46,7 +52,9 @@ pub struct TcpReceiver {
     next: u64,
     /// Data beyond a gap.
     pending: Ranges,
-    /// Blocks reported last, newest first.
+    /// Blocks of the last ACK.
+    blocks: SackBlocks,
+    /// Ranges reported last, newest first.
     recent: SackBlocks,
     /// Timestamp to echo (`TS.Recent` of RFC 7323).
     echo: Time,
@@ -85,6 +93,7 @@ impl TcpReceiver {
         TcpReceiver {
             next: 0,
             pending: Ranges::default(),
+            blocks: SackBlocks::default(),
             recent: SackBlocks::default(),
             echo: Time::ZERO,
             last_ack: 0,
@@ -106,7 +115,7 @@ impl TcpReceiver {
         }
     }
 
-    /// Takes a packet that arrives at `now` and returns the ACK it calls for, if any, with its SACK blocks.
+    /// Takes a packet that arrives at `now` and returns the ACK it calls for, if any; [`TcpReceiver::blocks`] belong to it.
     #[inline]
     pub fn receive(
         &mut self,
@@ -114,7 +123,7 @@ impl TcpReceiver {
         now: Time,
         stats: &mut FlowStats,
         window: &Window,
-    ) -> Option<(Packet, SackBlocks)> {
+    ) -> Option<Packet> {
         if packet.kind == Kind::Ack {
             // The last ACK of the connection.
             self.close_due = None;
@@ -179,7 +188,7 @@ impl TcpReceiver {
         if !self.may_wait(immediate, now) {
             return None;
         }
-        let blocks = self.build_blocks(packet, duplicate);
+        self.build_blocks(packet, duplicate);
         let kind = if syn == 1 {
             Kind::SynAck
         } else if closed {
@@ -190,7 +199,7 @@ impl TcpReceiver {
         } else {
             Kind::Ack
         };
-        Some((self.acknowledge(kind, now, &blocks), blocks))
+        Some(self.acknowledge(kind, now))
     }
 
     /// Whether the ACK goes out now; arms or disarms the delay otherwise.
@@ -223,18 +232,20 @@ impl TcpReceiver {
     /// The ACK that is due at or before `now`, stamped with the time at which it was due.
     pub fn overdue(&mut self, now: Time) -> Option<(Packet, Time)> {
         if let Some(due) = self.ack_due.filter(|&due| due <= now) {
-            return Some((self.acknowledge(Kind::Ack, due, &SackBlocks::default()), due));
+            self.blocks.count = 0;
+            return Some((self.acknowledge(Kind::Ack, due), due));
         }
         let due = self.close_due.filter(|&due| due <= now)?;
         self.fin_tries += 1;
         self.close_due =
             (self.fin_tries <= FIN_TRIES).then(|| due + FIN_TIMEOUT * (1 << self.fin_tries.min(6)));
-        Some((self.acknowledge(Kind::FinAck, due, &SackBlocks::default()), due))
+        self.blocks.count = 0;
+        Some((self.acknowledge(Kind::FinAck, due), due))
     }
 
     /// Builds the ACK and marks everything so far as acknowledged.
     #[inline]
-    fn acknowledge(&mut self, kind: Kind, now: Time, blocks: &SackBlocks) -> Packet {
+    fn acknowledge(&mut self, kind: Kind, now: Time) -> Packet {
         self.ack_due = None;
         self.unacked = 0;
         self.last_ack = self.next;
@@ -243,7 +254,7 @@ impl TcpReceiver {
             seq: self.next,
             stamp: now,
             echo: self.echo,
-            bytes: size + self.sack_sizes[blocks.as_slice().len()],
+            bytes: size + self.sack_sizes[usize::from(self.blocks.count)],
             sack: NONE,
             kind,
             flags: if self.echo_congestion { flag::BACK | flag::ECE } else { flag::BACK },
@@ -251,22 +262,27 @@ impl TcpReceiver {
         }
     }
 
+    /// The SACK blocks of the last ACK.
+    pub fn blocks(&self) -> &SackBlocks {
+        &self.blocks
+    }
+
     /// RFC 2018 and RFC 2883: a duplicate first, then the block around the packet, then the most recent others.
     #[inline]
-    fn build_blocks(&mut self, packet: &Packet, duplicate: bool) -> SackBlocks {
-        let mut blocks = SackBlocks::default();
-        if self.sack_blocks == 0 || (self.pending.is_empty() && !(duplicate && self.dsack)) {
-            self.recent = SackBlocks::default();
-            return blocks;
+    fn build_blocks(&mut self, packet: &Packet, duplicate: bool) {
+        self.blocks.count = 0;
+        let dsack = duplicate && self.dsack && packet.payload > 0;
+        if self.sack_blocks == 0 || (self.pending.is_empty() && !dsack) {
+            self.recent.count = 0;
+            return;
         }
-        if duplicate && self.dsack && packet.payload > 0 {
-            blocks.push(packet.seq, packet.seq + u64::from(packet.payload));
+        if dsack {
+            self.blocks.push(packet.seq, packet.seq + u64::from(packet.payload));
         }
-        let newest = self.pending.containing(packet.seq);
         let mut recent = SackBlocks::default();
-        if let Some((start, end)) = newest {
-            if blocks.as_slice().len() < self.sack_blocks {
-                blocks.push(start, end);
+        if let Some((start, end)) = self.pending.containing(packet.seq) {
+            if usize::from(self.blocks.count) < self.sack_blocks {
+                self.blocks.push(start, end);
             }
             recent.push(start, end);
         }
@@ -276,14 +292,13 @@ impl TcpReceiver {
             if recent.as_slice().contains(&(start, end)) {
                 continue;
             }
-            if blocks.as_slice().len() < self.sack_blocks {
-                blocks.push(start, end);
+            if usize::from(self.blocks.count) < self.sack_blocks {
+                self.blocks.push(start, end);
             }
-            if recent.as_slice().len() < self.sack_blocks {
+            if usize::from(recent.count) < self.sack_blocks {
                 recent.push(start, end);
             }
         }
         self.recent = recent;
-        blocks
     }
 }

@@ -229,7 +229,7 @@ impl TcpSender {
 
     /// An ACK arrived.
     #[inline]
-    pub fn on_ack<W: Wire>(&mut self, packet: &Packet, sack: &SackBlocks, now: Time, wire: &mut W) {
+    pub fn on_ack<W: Wire>(&mut self, packet: &Packet, sack: Option<&SackBlocks>, now: Time, wire: &mut W) {
         if packet.seq > self.max_sent || self.opened.is_none() {
             return;
         }
@@ -462,20 +462,12 @@ impl TcpSender {
             rtt,
             srtt: self.rtt.srtt(),
             acked,
-            flight: self.flight_segments() + 1,
             una: self.una,
             next: self.next,
             mss: self.mss,
             may_grow,
         };
         self.controller.on_ack(&sample, &mut self.window);
-    }
-
-    /// Segments between `una` and `next`.
-    #[inline]
-    fn flight_segments(&self) -> u32 {
-        let bytes = (self.next - self.una) as u32;
-        bytes.div_ceil(self.mss)
     }
 
     /// Records completion once everything, the FIN included, is acknowledged.
@@ -843,7 +835,7 @@ pub(super) mod testing {
             self.now += Span::from_millis(1);
             let kind = if number == 1 { Kind::SynAck } else { Kind::Ack };
             let packet = Packet { seq: (number - 1) * 1000 + 1, kind, ..Packet::default() };
-            self.sender.on_ack(&packet, &sack, self.now, &mut self.tape);
+            self.sender.on_ack(&packet, (!sack.is_empty()).then_some(&sack), self.now, &mut self.tape);
             std::mem::take(&mut self.tape.sent)
         }
 

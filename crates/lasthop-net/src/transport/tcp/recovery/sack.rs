@@ -55,7 +55,7 @@ impl TcpSender {
     pub(in super::super) fn sack_on_ack<W: Wire>(
         &mut self,
         packet: &Packet,
-        sack: &SackBlocks,
+        sack: Option<&SackBlocks>,
         now: Time,
         wire: &mut W,
     ) {
@@ -68,7 +68,7 @@ impl TcpSender {
             self.sack_advance(packet, now, wire);
         }
         let mut news = false;
-        if !sack.as_slice().is_empty() {
+        if let Some(sack) = sack {
             news = self.note_sacked(sack);
             if news {
                 self.note_lost();

@@ -43,14 +43,14 @@ impl Sack1 {
     }
 
     /// Merges the blocks; returns whether they or the cumulative ACK brought news.
-    fn note(&mut self, una: u64, sack: &SackBlocks) -> bool {
+    fn note(&mut self, una: u64, sack: Option<&SackBlocks>) -> bool {
         let mut news = false;
         if self.trimmed_to < una {
             self.trimmed_to = una;
             news = !self.sacked.is_empty();
             self.sacked.remove_below(una);
         }
-        for &(start, end) in sack.as_slice() {
+        for &(start, end) in sack.map_or(&[][..], SackBlocks::as_slice) {
             news |= self.sacked.insert(start, end);
         }
         news
@@ -84,7 +84,7 @@ impl TcpSender {
     pub(in super::super) fn sack1_on_ack<W: Wire>(
         &mut self,
         packet: &Packet,
-        sack: &SackBlocks,
+        sack: Option<&SackBlocks>,
         now: Time,
         wire: &mut W,
     ) {
