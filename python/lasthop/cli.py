@@ -375,14 +375,17 @@ def _deliver_runs(
         return
     missing = sorted(set(wanted) - set(runs.seeds))
     more = {"missing_seeds": missing} if missing else {}
-    if out is not None:
-        output.save_runs(runs, out, table_format, **more)
-    if json_file is not None:
-        _write_json(json_file, json.dumps(runs.to_dict() | more))
-    if json_file != "-":
-        from lasthop import tables
+    try:
+        if out is not None:
+            output.save_runs(runs, out, table_format, **more)
+    finally:
+        # Even if the disk is full, the figures are shown.
+        if json_file is not None:
+            _write_json(json_file, json.dumps(runs.to_dict() | more))
+        if json_file != "-":
+            from lasthop import tables
 
-        _print(tables.runs_table(runs))
+            _print(tables.runs_table(runs))
 
 
 def _deliver_comparison(comparison: Comparison, json_file: str | None) -> None:

@@ -98,13 +98,19 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def write_table(table: pl.DataFrame, path: Path, table_format: str) -> None:
     """Write one table in the format chosen, whole or not at all."""
+    from polars.exceptions import PolarsError
+
     with replacing(path) as temporary:
-        if table_format == "parquet":
-            table.write_parquet(temporary)
-        elif table_format == "csv":
-            table.write_csv(temporary)
-        else:
-            table.write_ipc(temporary)
+        try:
+            if table_format == "parquet":
+                table.write_parquet(temporary)
+            elif table_format == "csv":
+                table.write_csv(temporary)
+            else:
+                table.write_ipc(temporary)
+        except PolarsError as error:
+            # A full disk, for one, reaches us in this guise.
+            raise OSError(str(error)) from None
 
 
 def save_runs(runs: Runs, folder: str | Path, table_format: str = "parquet", **more: object) -> None:
@@ -131,8 +137,7 @@ def save_runs(runs: Runs, folder: str | Path, table_format: str = "parquet", **m
     if runs[0].has_table("hops"):
         for run in runs:
             target = path / (f"capture-{run.seed}.pcapng" if len(runs) > 1 else "capture.pcapng")
-            with replacing(target) as temporary:
-                run.write_pcapng(temporary)
+            run.write_pcapng(target)
             written.add(target)
     with _output_errors(path):
         for file in stale - written:
@@ -211,11 +216,11 @@ class SavedTables:
 
     def write_pcapng(self, path: Path) -> None:
         """Copy the capture of this seed."""
-        for name in (f"capture-{self._seed}.pcapng", "capture.pcapng"):
-            if (self._folder / name).exists():
-                path.write_bytes((self._folder / name).read_bytes())
-                return
-        raise ArgumentError("this run has no packet trace: run it with --trace")
+        names = (f"capture-{self._seed}.pcapng", "capture.pcapng")
+        saved = next((self._folder / name for name in names if (self._folder / name).exists()), None)
+        if saved is None:
+            raise OutputError(f"'{self._folder}' has lost its {names[1]}; run the scenario again")
+        path.write_bytes(saved.read_bytes())
 
 
 def _over_seeds(runs: Runs, name: str) -> pl.DataFrame:
@@ -272,7 +277,9 @@ def _output_errors(path: Path) -> Iterator[None]:
 
 
 def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
+    # Errors that come from the native module have only a text, which ends in the reason.
+    text = error.strerror or str(error).rpartition(": ")[2].partition(" (os error")[0]
+    return text.lower()
 
 
 def _umask() -> int:

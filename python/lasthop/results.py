@@ -60,9 +60,8 @@ class NativeTables:
 
     def write_pcapng(self, path: Path) -> None:
         """Write the packet trace as a capture file."""
-        if self._native is None:
-            raise _lacks("packet trace", "trace")
-        self._native.write_pcapng(str(path))
+        if self._native is not None:
+            self._native.write_pcapng(str(path))
 
 
 class Run:
@@ -154,9 +153,16 @@ class Run:
             self._cache[name] = table
         return name in self._cache
 
-    def write_pcapng(self, path: Path) -> None:
+    def write_pcapng(self, path: str | Path) -> None:
         """Write the packet trace as a capture that Wireshark and tshark open. Needs ``trace=True``."""
-        self._tables.write_pcapng(path)
+        from pathlib import Path
+
+        from lasthop.output import replacing
+
+        if not self.has_table("hops"):
+            raise _lacks("packet trace", "trace")
+        with replacing(Path(path)) as temporary:
+            self._tables.write_pcapng(temporary)
 
     def plot(self, *paths: str | Path) -> None:
         """Draw window, queue, throughput and RTT over time; each path's ending chooses PNG, SVG, PDF or HTML.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
     from pathlib import Path
 
@@ -203,6 +204,23 @@ def test_a_folder_that_may_not_be_written(refused: Callable[..., str], scenario_
         "error: cannot write results in '/proc/results': no such file or directory; "
         "choose a folder that you may write to\n"
     )
+
+
+def test_a_disk_that_fills_up_while_writing(
+    start: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
+) -> None:
+    resource = pytest.importorskip("resource")
+
+    def small_files_only() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400, 400))
+
+    out = tmp_path / "out"
+    process = start("run", scenario_file, "--out", out, "--format", "csv", preexec_fn=small_files_only)
+    printed, message = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert message == f"error: cannot write '{out / 'flows.csv'}': file too large\n"
+    assert "small  10 s simulated, seed 1" in printed
+    assert list(out.iterdir()) == []
 
 
 def test_nothing_is_run_before_the_output_is_checked(
