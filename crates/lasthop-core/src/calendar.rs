@@ -1,8 +1,8 @@
 //! When waiting packets arrive: a calendar of narrow days whose entries are the packets themselves.
 //!
-//! Scheduling a packet links it into the list of its day; no comparison is made. Only when a day begins do its few
-//! packets enter a small heap that orders them by (time, insertion). Packets beyond the horizon wait in another heap. The
-//! cost per packet does not grow with the number that wait: on 80 flows it is a quarter of that of one big heap.
+//! Scheduling a packet links it into the list of its day; no comparison is made. Only when a day begins are its few
+//! packets sorted by (time, insertion). Packets beyond the horizon wait in a heap. The cost per packet does not grow with
+//! the number that wait.
 
 use crate::event::{Event, EventQueue, Target};
 use crate::packet::{NONE, PacketArena};
@@ -16,12 +16,12 @@ const DAYS: usize = 8192;
 /// The calendar of one run.
 #[derive(Clone, Debug)]
 pub struct Calendar {
-    /// Arrivals up to the end of the current day.
-    today: EventQueue,
+    /// Arrivals up to the end of the current day, the next one last.
+    today: Vec<Event>,
     /// First packet of each day's list; days are numbered modulo [`DAYS`].
-    days: Vec<u32>,
+    days: Box<[u32; DAYS]>,
     /// One bit per day that has packets.
-    busy: Vec<u64>,
+    busy: Box<[u64; DAYS / 64]>,
     /// Arrivals beyond the horizon.
     later: EventQueue,
     /// Number of the current day.
@@ -33,9 +33,9 @@ pub struct Calendar {
 impl Default for Calendar {
     fn default() -> Self {
         Calendar {
-            today: EventQueue::default(),
-            days: vec![NONE; DAYS],
-            busy: vec![0; DAYS / 64],
+            today: Vec::new(),
+            days: Box::new([NONE; DAYS]),
+            busy: Box::new([0; DAYS / 64]),
             later: EventQueue::default(),
             day: 0,
             waiting: 0,
@@ -62,12 +62,18 @@ impl Calendar {
     pub fn schedule(&mut self, packets: &mut PacketArena, index: u32) {
         let day = day_of(packets.get(index).at);
         if day <= self.day {
-            self.today.push(event_of(packets, index));
+            self.enter_today(event_of(packets, index));
         } else if day < self.day + DAYS as u64 {
             self.enter(packets, index, day);
         } else {
             self.later.push(event_of(packets, index));
         }
+    }
+
+    /// Puts an arrival of the current day in its place.
+    fn enter_today(&mut self, event: Event) {
+        let place = self.today.partition_point(|&other| other > event);
+        self.today.insert(place, event);
     }
 
     /// Puts a packet into the list of its day.
@@ -86,7 +92,7 @@ impl Calendar {
         if self.today.is_empty() {
             self.turn_page(packets);
         }
-        self.today.peek()
+        self.today.last().copied()
     }
 
     /// Removes the next arrival and returns the index of its packet. Call after [`Calendar::peek`].
@@ -110,7 +116,10 @@ impl Calendar {
             while index != NONE {
                 self.today.push(event_of(packets, index));
                 index = packets.get(index).next;
-                self.waiting -= 1;
+            }
+            self.waiting -= self.today.len();
+            if self.today.len() > 1 {
+                self.today.sort_unstable_by(|left, right| right.cmp(left));
             }
         }
         while let Some(event) = self.later.peek()
@@ -137,9 +146,14 @@ impl Calendar {
 
     /// Indices of all packets that still wait, in no particular order.
     pub fn remaining(&self, packets: &PacketArena) -> Vec<u32> {
-        let mut indices: Vec<u32> =
-            self.today.iter().chain(self.later.iter()).map(|event| event.target().index() as u32).collect();
-        for &first in &self.days {
+        let mut indices: Vec<u32> = self
+            .today
+            .iter()
+            .copied()
+            .chain(self.later.iter())
+            .map(|event| event.target().index() as u32)
+            .collect();
+        for &first in self.days.iter() {
             let mut index = first;
             while index != NONE {
                 indices.push(index);

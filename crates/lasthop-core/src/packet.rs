@@ -176,7 +176,7 @@ impl PacketArena {
     /// Frees the slot at `index`.
     #[inline]
     pub fn remove(&mut self, index: u32) {
-        self.packets[index as usize].next = self.free;
+        self.get_mut(index).next = self.free;
         self.free = index;
     }
 
