@@ -172,8 +172,10 @@ impl Link {
     #[inline]
     fn enqueue(&mut self, now: Time, earliest: Time, bytes: u32, window: &Window) -> Option<Time> {
         if self.busy_until <= now {
-            self.occupants.clear();
-            self.byte_length = 0;
+            if !self.occupants.is_empty() {
+                self.occupants.clear();
+                self.byte_length = 0;
+            }
         } else if !self.join_queue(now, bytes, window) {
             return None;
         }

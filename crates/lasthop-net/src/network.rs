@@ -9,7 +9,7 @@
 use lasthop_core::calendar::Calendar;
 use lasthop_core::event::{Event, EventQueue, Target};
 use lasthop_core::fingerprint::Fingerprint;
-use lasthop_core::packet::{Cause, Ledger, NONE, Packet, PacketArena};
+use lasthop_core::packet::{Cause, Kind, Ledger, NONE, Packet, PacketArena};
 use lasthop_core::time::Time;
 
 use crate::link::{Link, Transit};
@@ -239,12 +239,12 @@ impl Network {
     }
 
     /// A sender hands a packet to the first place of its path.
-    #[inline]
-    pub(crate) fn launch(&mut self, mut packet: Packet, first: u32, now: Time) {
-        packet.id = self.ledger.created as u32;
-        packet.hop = first;
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
+    pub(crate) fn launch(&mut self, packet: Packet, first: u32, now: Time) {
+        let id = self.ledger.created as u32;
         self.ledger.created += 1;
-        let index = self.packets.insert(packet);
+        let index = self.packets.insert(Packet { id, hop: first, ..packet });
         self.walk(index, now);
     }
 
@@ -347,30 +347,29 @@ impl Network {
             self.schedule(due, Target::new(event_kind::RECEIVER, flow));
         }
         self.packets.remove(index);
-        answer.map(|answer| self.register(flow, answer, at))
+        answer.map(|kind| self.answer(flow, kind, at))
     }
 
-    /// Gives an answer of the receiver a slot; it stands before the first place of the way back.
+    /// Makes the receiver's answer; it stands before the first place of the way back.
     #[inline]
-    fn register(&mut self, flow: u32, mut answer: Packet, at: Time) -> u32 {
+    fn answer(&mut self, flow: u32, kind: Kind, at: Time) -> u32 {
         self.flows[flow as usize].acks_sent += u64::from(self.window.contains(at));
-        answer.id = self.ledger.created as u32;
+        let Receiver::Tcp(receiver) = &mut self.receivers[flow as usize] else {
+            unreachable!("UDP does not answer")
+        };
+        let id = self.ledger.created as u32;
         self.ledger.created += 1;
-        if let Receiver::Tcp(receiver) = &self.receivers[flow as usize]
-            && !receiver.blocks().is_empty()
-        {
-            answer.sack = self.sacks.insert(*receiver.blocks());
-        }
-        self.packets.insert(answer)
+        let sack = if receiver.blocks().is_empty() { NONE } else { self.sacks.insert(*receiver.blocks()) };
+        self.packets.insert(Packet { id, sack, ..receiver.acknowledge(kind, at) })
     }
 
     /// Sends what a receiver has delayed beyond `now`.
     #[cold]
     fn answer_overdue(&mut self, flow: u32, now: Time) {
         while let Receiver::Tcp(receiver) = &mut self.receivers[flow as usize]
-            && let Some((answer, due)) = receiver.overdue(now)
+            && let Some((kind, due)) = receiver.overdue(now)
         {
-            let index = self.register(flow, answer, due);
+            let index = self.answer(flow, kind, due);
             let first = self.return_paths[flow as usize];
             if self.hops[first as usize].waits {
                 self.wait(index, first, due);

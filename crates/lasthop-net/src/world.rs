@@ -72,7 +72,8 @@ struct Port<'a> {
 }
 
 impl Wire for Port<'_> {
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
     fn send(&mut self, packet: Packet, now: Time) {
         let stats = &mut self.network.flows[self.flow as usize];
         stats.first_sent.get_or_insert(now);

@@ -115,7 +115,8 @@ impl TcpReceiver {
         }
     }
 
-    /// Takes a packet that arrives at `now` and returns the ACK it calls for, if any; [`TcpReceiver::blocks`] belong to it.
+    /// Takes a packet that arrives at `now` and returns the kind of ACK it calls for, if any; make it with
+    /// [`TcpReceiver::acknowledge`].
     #[inline]
     pub fn receive(
         &mut self,
@@ -123,7 +124,7 @@ impl TcpReceiver {
         now: Time,
         stats: &mut FlowStats,
         window: &Window,
-    ) -> Option<Packet> {
+    ) -> Option<Kind> {
         if packet.kind == Kind::Ack {
             // The last ACK of the connection.
             self.close_due = None;
@@ -199,7 +200,7 @@ impl TcpReceiver {
         } else {
             Kind::Ack
         };
-        Some(self.acknowledge(kind, now))
+        Some(kind)
     }
 
     /// Whether the ACK goes out now; arms or disarms the delay otherwise.
@@ -229,23 +230,23 @@ impl TcpReceiver {
         }
     }
 
-    /// The ACK that is due at or before `now`, stamped with the time at which it was due.
-    pub fn overdue(&mut self, now: Time) -> Option<(Packet, Time)> {
+    /// The kind of ACK that is due at or before `now`, and when it was due.
+    pub fn overdue(&mut self, now: Time) -> Option<(Kind, Time)> {
         if let Some(due) = self.ack_due.filter(|&due| due <= now) {
             self.blocks.count = 0;
-            return Some((self.acknowledge(Kind::Ack, due), due));
+            return Some((Kind::Ack, due));
         }
         let due = self.close_due.filter(|&due| due <= now)?;
         self.fin_tries += 1;
         self.close_due =
             (self.fin_tries <= FIN_TRIES).then(|| due + FIN_TIMEOUT * (1 << self.fin_tries.min(6)));
         self.blocks.count = 0;
-        Some((self.acknowledge(Kind::FinAck, due), due))
+        Some((Kind::FinAck, due))
     }
 
-    /// Builds the ACK and marks everything so far as acknowledged.
+    /// Makes the ACK and marks everything so far as acknowledged. [`TcpReceiver::blocks`] belong to it.
     #[inline]
-    fn acknowledge(&mut self, kind: Kind, now: Time) -> Packet {
+    pub fn acknowledge(&mut self, kind: Kind, now: Time) -> Packet {
         self.ack_due = None;
         self.unacked = 0;
         self.last_ack = self.next;
