@@ -53,6 +53,10 @@ impl RttEstimator {
                 } else {
                     // RFC 6298 §2.3: the variance first.
                     *rttvar = 0.75 * *rttvar + 0.25 * (*srtt - sample).abs();
+                    if *rttvar < 1e-12 {
+                        // On a steady path it would decay into the denormal numbers, which are slow.
+                        *rttvar = 0.0;
+                    }
                     *srtt = 0.875 * *srtt + 0.125 * sample;
                 }
                 self.base =

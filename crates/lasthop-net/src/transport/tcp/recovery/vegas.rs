@@ -82,6 +82,10 @@ impl FineTimer {
         self.srtt8 += error;
         error = error.abs() - self.rttvar4 / 4.0;
         self.rttvar4 += error;
+        if self.rttvar4 < 1e-12 {
+            // On a steady path it would decay into the denormal numbers, which are slow.
+            self.rttvar4 = 0.0;
+        }
         self.timeout = f64::midpoint(self.srtt8 / 4.0, self.rttvar4);
         self.timeout += self.timeout / 16.0;
     }
