@@ -91,6 +91,8 @@ pub struct Link {
     pub max_waiting: u32,
     /// Whether anything but the plain queue is to be looked at: a byte limit, losses, outages, a series.
     special: bool,
+    /// Whether `occupants` holds anything.
+    crowded: bool,
 
     /// All accepted packets that have not left, but the last: that one leaves at `busy_until`.
     occupants: VecDeque<Occupant>,
@@ -132,6 +134,7 @@ impl Link {
             stats: LinkStats::default(),
             max_waiting: 0,
             special: byte_limit != u64::MAX || air.is_some() || bins.is_some(),
+            crowded: false,
             occupants: VecDeque::new(),
             last_bytes: 0,
             byte_limit,
@@ -172,7 +175,8 @@ impl Link {
     #[inline]
     fn enqueue(&mut self, now: Time, earliest: Time, bytes: u32, window: &Window) -> Option<Time> {
         if self.busy_until <= now {
-            if !self.occupants.is_empty() {
+            if self.crowded {
+                self.crowded = false;
                 self.occupants.clear();
                 self.byte_length = 0;
             }
@@ -200,6 +204,7 @@ impl Link {
         {
             return false;
         }
+        self.crowded = true;
         self.occupants.push_back(Occupant { departs: self.busy_until, bytes: self.last_bytes });
         self.byte_length += u64::from(self.last_bytes);
         if length > self.max_waiting && window.contains(now) {

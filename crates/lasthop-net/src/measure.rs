@@ -45,21 +45,22 @@ const OCTAVE_BITS: u32 = BINS_PER_OCTAVE.ilog2();
 
 /// Durations with their mean and percentiles.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Durations {
     count: u64,
     sum: u64,
-    keep: Percentiles,
-    /// The samples, until they become too many for a sketch.
-    samples: Vec<u64>,
     /// Log-linear histogram; `bins[0]` is bin number `first_bin`.
     bins: Vec<u32>,
     first_bin: usize,
+    /// The samples, until they become too many for a sketch.
+    samples: Vec<u64>,
+    keep: Percentiles,
 }
 
 impl Durations {
     /// No samples yet.
     pub fn new(keep: Percentiles) -> Durations {
-        Durations { count: 0, sum: 0, keep, samples: Vec::new(), bins: Vec::new(), first_bin: 0 }
+        Durations { count: 0, sum: 0, bins: Vec::new(), first_bin: 0, samples: Vec::new(), keep }
     }
 
     /// Adds a sample.
@@ -174,9 +175,10 @@ fn middle_of(bin: usize) -> f64 {
 /// Jitter of consecutive received packets in arrival order (network spec 8.7).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Jitter {
-    last: Option<(Time, Time)>,
+    last_sent: Time,
+    last_received: Time,
+    packets: u64,
     sum: u64,
-    pairs: u64,
     /// Sixteen times the running value of RFC 3550 in nanoseconds. An integer, because on a steady path a float would
     /// decay into the denormal numbers, which cost a hundred cycles each.
     running16: u64,
@@ -186,57 +188,49 @@ impl Jitter {
     /// A packet sent at `sent` arrived at `received`.
     #[inline]
     pub fn add(&mut self, sent: Time, received: Time) {
-        if let Some((last_sent, last_received)) = self.last {
-            let gap_received = received.0 as i64 - last_received.0 as i64;
-            let gap_sent = sent.0 as i64 - last_sent.0 as i64;
+        if self.packets > 0 {
+            let gap_received = received.0 as i64 - self.last_received.0 as i64;
+            let gap_sent = sent.0 as i64 - self.last_sent.0 as i64;
             let deviation = (gap_received - gap_sent).unsigned_abs();
             self.sum += deviation;
-            self.pairs += 1;
             self.running16 += deviation - (self.running16 >> 4);
         }
-        self.last = Some((sent, received));
+        self.packets += 1;
+        self.last_sent = sent;
+        self.last_received = received;
     }
 
     /// Mean |J| in seconds.
     pub fn mean_seconds(&self) -> Option<f64> {
-        (self.pairs > 0).then(|| self.sum as f64 / self.pairs as f64 / 1e9)
+        (self.packets > 1).then(|| self.sum as f64 / (self.packets - 1) as f64 / 1e9)
     }
 
     /// The running value of RFC 3550 in seconds.
     pub fn rfc3550_seconds(&self) -> Option<f64> {
-        (self.pairs > 0).then_some(self.running16 as f64 / 16e9)
+        (self.packets > 1).then_some(self.running16 as f64 / 16e9)
     }
 }
 
-/// What a flow's receiver saw, and what its packets met, within the window.
+/// What a flow's receiver saw, and what its packets met, within the window. What every packet touches comes first.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct FlowStats {
     /// Payload bytes handed to the application in order, once.
     pub bytes_delivered: u64,
-    /// The same over the whole run.
-    pub bytes_delivered_total: u64,
     /// Wire bytes of forward packets that arrived.
     pub bytes_received: u64,
-    /// Forward packets that arrived.
-    pub packets_received: u64,
-    /// Forward packets sent by the transport.
-    pub packets_sent: u64,
+    /// Jitter of arriving packets.
+    pub jitter: Jitter,
     /// Packets of the reverse direction sent.
     pub acks_sent: u64,
+    /// First transmission to first arrival of each sequence range.
+    pub delay: Durations,
+    /// Arrivals and deliveries over time, if a series is recorded.
+    pub bins: Option<Box<Bins<2>>>,
     /// Forward packets lost, by cause.
     pub lost: Drops,
     /// Reverse packets lost, by cause.
     pub acks_lost: Drops,
-    /// First transmission to first arrival of each sequence range.
-    pub delay: Durations,
-    /// Jitter of arriving packets.
-    pub jitter: Jitter,
-    /// First transmission of the flow.
-    pub first_sent: Option<Time>,
-    /// Last delivery of new data.
-    pub last_delivery: Option<Time>,
-    /// Arrivals and deliveries over time, if a series is recorded.
-    pub bins: Option<Box<Bins<2>>>,
 }
 
 impl FlowStats {
@@ -244,26 +238,19 @@ impl FlowStats {
     pub fn new(percentiles: Percentiles) -> FlowStats {
         FlowStats {
             bytes_delivered: 0,
-            bytes_delivered_total: 0,
             bytes_received: 0,
-            packets_received: 0,
-            packets_sent: 0,
+            jitter: Jitter::default(),
             acks_sent: 0,
+            delay: Durations::new(percentiles),
+            bins: None,
             lost: Drops::default(),
             acks_lost: Drops::default(),
-            delay: Durations::new(percentiles),
-            jitter: Jitter::default(),
-            first_sent: None,
-            last_delivery: None,
-            bins: None,
         }
     }
 
     /// `bytes` of new in-order data reached the application at `now`.
     #[inline]
     pub fn deliver(&mut self, now: Time, bytes: u64, window: &Window) {
-        self.bytes_delivered_total += bytes;
-        self.last_delivery = Some(now);
         if let Some(bins) = &mut self.bins {
             bins.add(now, flow_column::DELIVERED, bytes);
         }
@@ -281,7 +268,6 @@ impl FlowStats {
         if !window.contains(now) {
             return;
         }
-        self.packets_received += 1;
         self.bytes_received += u64::from(packet.bytes);
         self.jitter.add(packet.stamp, now);
         if fresh {

@@ -44,13 +44,42 @@ pub(crate) enum Place {
     Sender,
 }
 
-/// A place on the path of a flow. Paths lie in one table; the next place is the next entry.
+/// A place on the path of a flow, in 8 bytes. Paths lie in one table; the next place is the next entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hop {
-    pub(crate) place: Place,
     pub(crate) flow: u32,
-    /// Whether a packet waits for the clock before it meets this place.
-    waits: bool,
+    /// The direction of a link, or one of the two constants below, with the top bit for `waits`.
+    place: u32,
+}
+
+impl Hop {
+    const WAITS: u32 = 1 << 31;
+    const RECEIVER: u32 = Self::WAITS - 1;
+    const SENDER: u32 = Self::WAITS - 2;
+
+    /// A place; `waits` if a packet waits for the clock before it meets it.
+    fn new(flow: u32, place: Place, waits: bool) -> Hop {
+        let place = match place {
+            Place::Link(direction) => direction,
+            Place::Receiver => Self::RECEIVER,
+            Place::Sender => Self::SENDER,
+        };
+        Hop { flow, place: if waits { place | Self::WAITS } else { place } }
+    }
+
+    #[inline]
+    pub(crate) fn place(self) -> Place {
+        match self.place & !Self::WAITS {
+            Self::RECEIVER => Place::Receiver,
+            Self::SENDER => Place::Sender,
+            direction => Place::Link(direction),
+        }
+    }
+
+    #[inline]
+    fn waits(self) -> bool {
+        self.place & Self::WAITS != 0
+    }
 }
 
 /// What happens next.
@@ -173,15 +202,15 @@ impl Network {
             // A sender acts at the current time, so its own first link has nothing to wait for.
             for (&direction, position) in path.iter().zip(0..) {
                 let waits = position > 0 && shared[direction as usize];
-                network.hops.push(Hop { place: Place::Link(direction), flow, waits });
+                network.hops.push(Hop::new(flow, Place::Link(direction), waits));
             }
-            network.hops.push(Hop { place: Place::Receiver, flow, waits: false });
+            network.hops.push(Hop::new(flow, Place::Receiver, false));
             network.return_paths.push(network.hops.len() as u32);
             for direction in path.iter().rev().map(|&direction| opposite(direction)) {
                 let waits = shared[direction as usize];
-                network.hops.push(Hop { place: Place::Link(direction), flow, waits });
+                network.hops.push(Hop::new(flow, Place::Link(direction), waits));
             }
-            network.hops.push(Hop { place: Place::Sender, flow, waits: true });
+            network.hops.push(Hop::new(flow, Place::Sender, true));
         }
         (network, forward_paths)
     }
@@ -256,7 +285,7 @@ impl Network {
         let mut bytes = u32::from(self.packets.get(index).bytes);
         loop {
             let hop = self.hops[next as usize];
-            match hop.place {
+            match hop.place() {
                 Place::Link(direction) => match self.cross(direction, hop.flow, index, bytes, at) {
                     Some(arrival) => at = arrival,
                     None => return,
@@ -274,7 +303,7 @@ impl Network {
                 return;
             }
             next += 1;
-            if self.hops[next as usize].waits {
+            if self.hops[next as usize].waits() {
                 self.wait(index, next, at);
                 return;
             }
@@ -359,7 +388,7 @@ impl Network {
         };
         let id = self.ledger.created as u32;
         self.ledger.created += 1;
-        let sack = if receiver.blocks().is_empty() { NONE } else { self.sacks.insert(*receiver.blocks()) };
+        let sack = receiver.blocks().map_or(NONE, |&blocks| self.sacks.insert(blocks));
         self.packets.insert(Packet { id, sack, ..receiver.acknowledge(kind, at) })
     }
 
@@ -371,7 +400,7 @@ impl Network {
         {
             let index = self.answer(flow, kind, due);
             let first = self.return_paths[flow as usize];
-            if self.hops[first as usize].waits {
+            if self.hops[first as usize].waits() {
                 self.wait(index, first, due);
             } else {
                 self.packets.get_mut(index).hop = first;

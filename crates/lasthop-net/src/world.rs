@@ -49,7 +49,8 @@ pub struct World {
     /// Senders by flow.
     pub senders: Vec<Sender>,
     sources: Vec<Source>,
-    first_hops: Vec<u32>,
+    /// What they sent.
+    pub sent: Vec<Sent>,
     started: Vec<bool>,
     stopped: Vec<bool>,
     now: Time,
@@ -64,21 +65,31 @@ pub struct World {
     pub windows: Option<Vec<WindowRecord>>,
 }
 
+/// What a flow's transport handed to the network.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sent {
+    /// First transmission of the flow.
+    pub first: Option<Time>,
+    /// Forward packets sent within the measurement window.
+    pub packets: u64,
+    /// First place of the flow's path.
+    first_hop: u32,
+}
+
 /// A sender's access to the network.
 struct Port<'a> {
     network: &'a mut Network,
+    sent: &'a mut Sent,
     flow: u32,
-    first_hop: u32,
 }
 
 impl Wire for Port<'_> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
     fn send(&mut self, packet: Packet, now: Time) {
-        let stats = &mut self.network.flows[self.flow as usize];
-        stats.first_sent.get_or_insert(now);
-        stats.packets_sent += u64::from(self.network.window.contains(now));
-        self.network.launch(packet, self.first_hop, now);
+        self.sent.first.get_or_insert(now);
+        self.sent.packets += u64::from(self.network.window.contains(now));
+        self.network.launch(packet, self.sent.first_hop, now);
     }
 
     #[inline]
@@ -150,7 +161,7 @@ impl World {
             network,
             senders,
             sources,
-            first_hops,
+            sent: first_hops.into_iter().map(|first_hop| Sent { first_hop, ..Sent::default() }).collect(),
             started: vec![false; plan.flows.len()],
             stopped: vec![false; plan.flows.len()],
             now: Time::ZERO,
@@ -199,7 +210,7 @@ impl World {
     #[inline]
     fn on_arrival(&mut self) {
         let Some((index, hop)) = self.network.take_arrival() else { return };
-        if hop.place != Place::Sender {
+        if hop.place() != Place::Sender {
             self.network.walk(index, self.now);
             return;
         }
@@ -231,8 +242,7 @@ impl World {
     fn with_tcp(&mut self, flow: usize, act: impl FnOnce(&mut TcpSender, Time, &mut Port<'_>)) {
         let Sender::Tcp(sender) = &mut self.senders[flow] else { return };
         let before = sender.window();
-        let mut port =
-            Port { network: &mut self.network, flow: flow as u32, first_hop: self.first_hops[flow] };
+        let mut port = Port { network: &mut self.network, sent: &mut self.sent[flow], flow: flow as u32 };
         act(sender, self.now, &mut port);
         if let Some(windows) = &mut self.windows
             && sender.window() != before
@@ -256,8 +266,7 @@ impl World {
         let source = &mut self.sources[flow];
         let Offer { bytes, next } = if started { source.next(self.now) } else { source.start(self.now) };
         if let Sender::Udp(sender) = &mut self.senders[flow] {
-            let mut port =
-                Port { network: &mut self.network, flow: flow as u32, first_hop: self.first_hops[flow] };
+            let mut port = Port { network: &mut self.network, sent: &mut self.sent[flow], flow: flow as u32 };
             sender.on_data(bytes.unwrap_or(0), self.now, &mut port);
         } else {
             let finished = next.is_none() && bytes.is_some();

@@ -10,7 +10,7 @@ use lasthop_core::time::Span;
 use lasthop_net::link::Link;
 use lasthop_net::measure::FlowStats;
 use lasthop_net::plan::{FlowPlan, Plan, Transport};
-use lasthop_net::world::{Sender, World};
+use lasthop_net::world::{Sender, Sent, World};
 use serde::Serialize;
 
 /// Counts by cause.
@@ -149,8 +149,8 @@ impl Summary {
             .flows
             .iter()
             .zip(&network.flows)
-            .zip(&world.senders)
-            .map(|((flow, stats), sender)| FlowSummary::new(flow, stats, sender, measured))
+            .zip(world.senders.iter().zip(&world.sent))
+            .map(|((flow, stats), (sender, sent))| FlowSummary::new(flow, stats, sender, sent, measured))
             .collect();
         let links = plan
             .links
@@ -188,7 +188,7 @@ impl Summary {
 }
 
 impl FlowSummary {
-    fn new(flow: &FlowPlan, stats: &FlowStats, sender: &Sender, measured: Span) -> FlowSummary {
+    fn new(flow: &FlowPlan, stats: &FlowStats, sender: &Sender, sent: &Sent, measured: Span) -> FlowSummary {
         let per_second = |bytes: u64| bytes as f64 * 8.0 / measured.seconds();
         let percents = [50.0, 95.0, 99.0];
         let delay = stats.delay.percentiles_seconds(&percents);
@@ -207,7 +207,7 @@ impl FlowSummary {
             goodput_bit_s: per_second(stats.bytes_delivered),
             throughput_bit_s: per_second(stats.bytes_received),
             bytes_delivered: stats.bytes_delivered,
-            packets_sent: stats.packets_sent,
+            packets_sent: sent.packets,
             acks_sent: stats.acks_sent,
             packets_lost: causes(&stats.lost),
             acks_lost: causes(&stats.acks_lost),
@@ -224,8 +224,8 @@ impl FlowSummary {
             delay_p99_s: delay[2],
             jitter_s: stats.jitter.mean_seconds(),
             jitter_rfc3550_s: stats.jitter.rfc3550_seconds(),
-            start_s: stats.first_sent.map(lasthop_core::time::Time::seconds),
-            completion_s: completed.zip(stats.first_sent).map(|(end, start)| end.since(start).seconds()),
+            start_s: sent.first.map(lasthop_core::time::Time::seconds),
+            completion_s: completed.zip(sent.first).map(|(end, start)| end.since(start).seconds()),
         }
     }
 }

@@ -45,44 +45,46 @@ const FIN_TIMEOUT: Span = Span::from_secs(1);
 /// How often it tries.
 const FIN_TRIES: u32 = 6;
 
-/// The receiver of one connection.
+/// The receiver of one connection. What every packet touches comes first.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct TcpReceiver {
     /// Next byte expected.
     next: u64,
-    /// Data beyond a gap.
-    pending: Ranges,
-    /// Blocks of the last ACK.
-    blocks: SackBlocks,
-    /// Ranges reported last, newest first.
-    recent: SackBlocks,
     /// Timestamp to echo (`TS.Recent` of RFC 7323).
     echo: Time,
     /// Acknowledgement number of the last ACK sent.
     last_ack: u64,
-    /// Segments received in order since the last ACK.
-    unacked: u32,
+    /// Earliest timer event that is pending in the queue.
+    pub(crate) armed: Time,
     /// When the delayed ACK is due.
     ack_due: Option<Time>,
+    /// Segments received in order since the last ACK.
+    unacked: u32,
     /// Segments that are still acknowledged at once.
     quick: u32,
     /// Echo congestion until the sender says that it has reacted.
     echo_congestion: bool,
-    /// Sequence number of the sender's FIN, once known.
-    fin: Option<u64>,
-    /// The sender's FIN has been answered; our own waits for its ACK until `close_due`.
-    close_due: Option<Time>,
-    fin_tries: u32,
-    /// Earliest timer event that is pending in the queue.
-    pub(crate) armed: Time,
-
     ns2: bool,
-    delayed: Option<DelayedAck>,
-    sack_blocks: usize,
     dsack: bool,
     ack_size: u16,
-    sack_sizes: [u16; MAX_SACK_BLOCKS + 1],
     syn_ack_size: u16,
+
+    /// The sender's FIN has been answered; our own waits for its ACK until `close_due`.
+    close_due: Option<Time>,
+    /// Data beyond a gap.
+    pending: Ranges,
+    /// Sequence number of the sender's FIN, once known.
+    fin: Option<u64>,
+
+    delayed: Option<DelayedAck>,
+    sack_blocks: usize,
+    /// Blocks of the last ACK.
+    blocks: SackBlocks,
+    /// Ranges reported last, newest first.
+    recent: SackBlocks,
+    sack_sizes: [u16; MAX_SACK_BLOCKS + 1],
+    fin_tries: u32,
 }
 
 impl TcpReceiver {
@@ -255,7 +257,11 @@ impl TcpReceiver {
             seq: self.next,
             stamp: now,
             echo: self.echo,
-            bytes: size + self.sack_sizes[usize::from(self.blocks.count)],
+            bytes: if self.sack_blocks == 0 {
+                size
+            } else {
+                size + self.sack_sizes[usize::from(self.blocks.count)]
+            },
             sack: NONE,
             kind,
             flags: if self.echo_congestion { flag::BACK | flag::ECE } else { flag::BACK },
@@ -263,17 +269,21 @@ impl TcpReceiver {
         }
     }
 
-    /// The SACK blocks of the last ACK.
-    pub fn blocks(&self) -> &SackBlocks {
-        &self.blocks
+    /// The SACK blocks of the last ACK, if it has any.
+    #[inline]
+    pub fn blocks(&self) -> Option<&SackBlocks> {
+        (self.sack_blocks > 0 && !self.blocks.is_empty()).then_some(&self.blocks)
     }
 
     /// RFC 2018 and RFC 2883: a duplicate first, then the block around the packet, then the most recent others.
     #[inline]
     fn build_blocks(&mut self, packet: &Packet, duplicate: bool) {
+        if self.sack_blocks == 0 {
+            return;
+        }
         self.blocks.count = 0;
         let dsack = duplicate && self.dsack && packet.payload > 0;
-        if self.sack_blocks == 0 || (self.pending.is_empty() && !dsack) {
+        if self.pending.is_empty() && !dsack {
             self.recent.count = 0;
             return;
         }
