@@ -26,9 +26,17 @@ pub struct Calendar {
     later: EventQueue,
     /// Number of the current day.
     day: u64,
+    /// Number of the next day with packets in `days`; [`NEVER`] if there is none.
+    next_day: u64,
     /// Packets in `days`.
     waiting: usize,
+    /// What was last read of a packet ahead of its time. Nobody needs the value: reading it brings the packet into the
+    /// cache while the current one is still being worked on.
+    touched: u64,
 }
+
+/// No day.
+const NEVER: u64 = u64::MAX;
 
 impl Default for Calendar {
     fn default() -> Self {
@@ -38,7 +46,9 @@ impl Default for Calendar {
             busy: Box::new([0; DAYS / 64]),
             later: EventQueue::default(),
             day: 0,
+            next_day: NEVER,
             waiting: 0,
+            touched: 0,
         }
     }
 }
@@ -83,6 +93,7 @@ impl Calendar {
         packets.get_mut(index).next = self.days[slot];
         self.days[slot] = index;
         self.busy[slot / 64] |= 1 << (slot % 64);
+        self.next_day = self.next_day.min(day);
         self.waiting += 1;
     }
 
@@ -104,12 +115,12 @@ impl Calendar {
     /// Goes to the next day with arrivals.
     #[inline]
     fn turn_page(&mut self, packets: &mut PacketArena) {
-        if self.waiting == 0 {
+        if self.next_day == NEVER {
             // Nothing within the horizon: jump to the first day beyond it.
             let Some(next) = self.later.peek() else { return };
             self.day = day_of(next.time());
         } else {
-            self.day += self.days_to_next_busy();
+            self.day = self.next_day;
             let slot = self.day as usize % DAYS;
             let mut index = std::mem::replace(&mut self.days[slot], NONE);
             self.busy[slot / 64] &= !(1 << (slot % 64));
@@ -121,6 +132,7 @@ impl Calendar {
             if self.today.len() > 1 {
                 self.today.sort_unstable_by(|left, right| right.cmp(left));
             }
+            self.look_ahead(packets);
         }
         while let Some(event) = self.later.peek()
             && day_of(event.time()) < self.day + DAYS as u64
@@ -130,9 +142,13 @@ impl Calendar {
         }
     }
 
-    /// Distance to the next busy day; there is one.
+    /// Finds the next busy day and touches its first packet.
     #[inline]
-    fn days_to_next_busy(&self) -> u64 {
+    fn look_ahead(&mut self, packets: &PacketArena) {
+        if self.waiting == 0 {
+            self.next_day = NEVER;
+            return;
+        }
         let start = (self.day as usize + 1) % DAYS;
         let (mut word, bit) = (start / 64, start % 64);
         let mut bits = self.busy[word] & (u64::MAX << bit);
@@ -141,7 +157,8 @@ impl Calendar {
             bits = self.busy[word];
         }
         let slot = word * 64 + bits.trailing_zeros() as usize;
-        ((slot + DAYS - start) % DAYS) as u64 + 1
+        self.next_day = self.day + 1 + ((slot + DAYS - start) % DAYS) as u64;
+        self.touched = packets.get(self.days[slot]).order;
     }
 
     /// Indices of all packets that still wait, in no particular order.

@@ -509,8 +509,8 @@ impl TcpSender {
     /// Sends from `next` on while the window allows, at most `burst` segments.
     #[inline]
     pub(super) fn fill_window_burst<W: Wire>(&mut self, burst: u32, now: Time, wire: &mut W) {
+        let window = u64::from(self.usable()) * u64::from(self.mss);
         for _ in 0..burst {
-            let window = u64::from(self.usable()) * u64::from(self.mss);
             let fits = self.next - self.una < window;
             let has_more = self.has_more();
             if !fits || !has_more {
