@@ -286,10 +286,16 @@ impl Network {
         loop {
             let hop = self.hops[next as usize];
             match hop.place() {
-                Place::Link(direction) => match self.cross(direction, hop.flow, index, bytes, at) {
-                    Some(arrival) => at = arrival,
-                    None => return,
-                },
+                Place::Link(direction) => {
+                    self.packet_hops += 1;
+                    if let Some(arrival) = self.links[direction as usize].pass(at, bytes, &self.window) {
+                        self.fingerprint.add(arrival.0, u64::from(direction) << 2);
+                        at = arrival;
+                    } else {
+                        let Some(arrival) = self.cross(direction, hop.flow, index, bytes, at) else { return };
+                        at = arrival;
+                    }
+                }
                 Place::Receiver => {
                     let Some(answer) = self.deliver(hop.flow, index, at) else { return };
                     index = answer;
@@ -310,10 +316,8 @@ impl Network {
         }
     }
 
-    /// Sends a packet over a link; returns its arrival at the far end, or `None` if it is lost.
-    #[inline]
+    /// Sends a packet over a link that may be busy or worse; returns its arrival at the far end, or `None` if it is lost.
     fn cross(&mut self, direction: DirectionId, flow: u32, index: u32, bytes: u32, at: Time) -> Option<Time> {
-        self.packet_hops += 1;
         let transit = self.links[direction as usize].transit(at, bytes, &self.window);
         if self.trace.is_some() {
             self.record(direction, flow, index, at, transit);
@@ -448,6 +452,12 @@ impl Network {
     /// Counts what is still waiting when the run ends.
     pub(crate) fn close_ledger(&mut self) {
         self.ledger.in_flight += self.calendar.remaining(&self.packets).len() as u64;
+    }
+
+    /// Records every packet on every link from now on.
+    pub(crate) fn start_trace(&mut self) {
+        self.links.iter_mut().for_each(Link::watch);
+        self.trace = Some(Vec::new());
     }
 
     #[cold]

@@ -156,7 +156,9 @@ impl World {
         if recording.series {
             network.schedule(Time::ZERO + plan.series_interval, Target::new(event_kind::SAMPLE, 0));
         }
-        network.trace = recording.trace.then(Vec::new);
+        if recording.trace {
+            network.start_trace();
+        }
         World {
             network,
             senders,
