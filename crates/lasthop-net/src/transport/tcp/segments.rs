@@ -65,14 +65,16 @@ impl Segments {
         });
     }
 
-    /// Removes and returns the first segment if it lies wholly below `una`.
+    /// The first outstanding segment.
     #[inline]
-    pub(crate) fn pop_acked(&mut self, una: u64) -> Option<Segment> {
-        let first = *self.ring.front()?;
-        if first.end() > una {
-            return None;
-        }
-        self.ring.pop_front()
+    pub(crate) fn first(&self) -> Option<&Segment> {
+        self.ring.front()
+    }
+
+    /// Forgets the first segment.
+    #[inline]
+    pub(crate) fn pop_first(&mut self) {
+        self.ring.pop_front();
     }
 
     /// Index of the segment that holds `seq`.
@@ -221,7 +223,8 @@ mod tests {
             assert_eq!(segments.find(seq), Some(index), "{seq}");
         }
         assert_eq!(segments.find(2011), None);
-        assert_eq!(segments.pop_acked(1).map(|segment| segment.seq), Some(0));
+        assert_eq!(segments.first().map(|segment| segment.seq), Some(0));
+        segments.pop_first();
         assert_eq!(segments.find(0), None);
         assert_eq!(segments.find(1500), Some(2));
     }

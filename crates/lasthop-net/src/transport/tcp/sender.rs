@@ -381,16 +381,19 @@ impl TcpSender {
     pub(super) fn advance(&mut self, packet: &Packet, now: Time, update_rtt: bool) -> (u32, Option<Span>) {
         let ack = packet.seq;
         let mut acked = 0;
-        let mut newest: Option<Segment> = None;
-        while let Some(segment) = self.segments.pop_acked(ack) {
+        // When the newest segment covered was last sent, and how often.
+        let (mut sent, mut transmissions) = (now, 0);
+        while let Some(first) = self.segments.first()
+            && first.end() <= ack
+        {
             acked += 1;
+            (sent, transmissions) = (first.last_sent, first.transmissions);
             if let Engine::Sack(scoreboard) = &mut self.engine {
-                scoreboard.forget(&segment);
+                scoreboard.forget(first);
             }
-            newest = Some(segment);
+            self.segments.pop_first();
         }
-        let rtt =
-            newest.filter(|segment| segment.transmissions == 1).map(|segment| now.since(segment.last_sent));
+        let rtt = (transmissions == 1).then(|| now.since(sent));
         // The handshake's RTT is measured by the estimator, but it is not a data sample.
         let rtt = rtt.filter(|_| self.una > 0);
         if let Some(rtt) = rtt
