@@ -3,7 +3,8 @@
 //!
 //! `world.rs` calls `on_ack`, `on_timer` and `on_data`; everything happens at the current time, in order.
 //!
-//! Sequence numbers count bytes: the SYN is byte 0, data starts at 1, the FIN follows the last byte. Windows count segments.
+//! Sequence numbers count bytes: the SYN is byte 0, data starts at 1, the FIN follows the last byte. Windows count
+//! segments.
 
 use lasthop_cc::{AckSample, CongestionControl, Controller, LossSample, Reduction, Window};
 use lasthop_core::packet::{Kind, NONE, Packet, flag};
@@ -68,7 +69,7 @@ pub struct SenderStats {
 /// One TCP sender.
 #[derive(Clone, Debug)]
 pub struct TcpSender {
-    // Sequence state (transport spec 1.2).
+    // Sequence state (RFC 9293 §3.3.1).
     pub(super) una: u64,
     pub(super) next: u64,
     pub(super) max_sent: u64,
@@ -350,7 +351,7 @@ impl TcpSender {
         self.stats.timeouts += u64::from(outstanding && self.measured.contains(now));
     }
 
-    /// ECN echo on an ACK of `ack`, judged before `una` moves (RFC 3168 §6.1.2; spec 2.11).
+    /// ECN echo on an ACK of `ack`, judged before `una` moves (RFC 3168 §6.1.2).
     fn on_ecn_echo(&mut self, ack: u64, now: Time) {
         if ack <= self.recover && self.action != Action::Timeout {
             return;
@@ -381,18 +382,20 @@ impl TcpSender {
     pub(super) fn advance(&mut self, packet: &Packet, now: Time, update_rtt: bool) -> (u32, Option<Span>) {
         let ack = packet.seq;
         let mut acked = 0;
-        // When the newest segment covered was last sent, and how often.
+        // When the newest segment covered was last sent, and the most often that one of them was.
         let (mut sent, mut transmissions) = (now, 0);
         while let Some(first) = self.segments.first()
             && first.end() <= ack
         {
             acked += 1;
-            (sent, transmissions) = (first.last_sent, first.transmissions);
+            sent = first.last_sent;
+            transmissions = first.transmissions.max(transmissions);
             if let Engine::Sack(scoreboard) = &mut self.engine {
                 scoreboard.forget(first);
             }
             self.segments.pop_first();
         }
+        // Karn's rule, and Linux's: an ACK that a repair released has waited for the repair, whatever it covers besides.
         let rtt = (transmissions == 1).then(|| now.since(sent));
         // The handshake's RTT is measured by the estimator, but it is not a data sample.
         let rtt = rtt.filter(|_| self.una > 0);
@@ -711,8 +714,8 @@ impl TcpSender {
         }
         self.inflation = 0;
         let mut sample = self.loss_sample(now);
-        // A long recovery sends a segment per duplicate ACK: the data outstanding then exceeds by far what the path holds,
-        // and half of it would be no reduction at all.
+        // A long recovery sends a segment per duplicate ACK: the data outstanding then exceeds by far what the path
+        // holds, and half of it would be no reduction at all.
         sample.flight = sample.flight.min(self.window.cwnd);
         self.recover = self.max_sent;
         if self.una == 0 {
@@ -798,7 +801,7 @@ pub(super) mod testing {
             Rig { sender, tape: Tape::default(), now: Time::ZERO }
         }
 
-        /// One of the RFC engines as the vectors of spec 2.15 assume it: no limited transmit, one ACK per segment.
+        /// One of the RFC engines as the vectors TV-2.1 to TV-2.6 assume it: no limited transmit, one ACK per segment.
         pub(crate) fn rfc(recovery: Recovery) -> Rig {
             Rig::new(&TcpConfig {
                 limited_transmit: false,
