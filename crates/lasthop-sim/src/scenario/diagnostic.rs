@@ -103,10 +103,10 @@ impl Source<'_> {
 
     fn key_path(&self, last: Option<&Step>) -> String {
         let Some(last) = last else { return self.file_name().to_owned() };
-        let mut keys = vec![clip(&last.key)];
+        let mut keys = vec![shown_key(&last.key)];
         let mut parent = &last.parent;
         while let Some(step) = parent {
-            keys.push(clip(&step.key));
+            keys.push(shown_key(&step.key));
             parent = &step.parent;
         }
         keys.reverse();
@@ -170,6 +170,11 @@ pub(super) fn clip(text: &str) -> String {
         clipped.push_str("...");
     }
     clipped
+}
+
+/// A key of a path; the empty one would not be seen.
+fn shown_key(key: &str) -> String {
+    if key.is_empty() { "\"\"".to_owned() } else { clip(key) }
 }
 
 /// `text` in quotes for a message.
