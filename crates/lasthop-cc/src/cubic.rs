@@ -5,7 +5,7 @@
 //! *Reacts to* loss and ECN.
 //! *Differs from the RFC:* nothing known; slow start is plain (`HyStart` is a later addition).
 //! *Kernel counterpart:* `tcp_cubic` (fixed point, C = 0.400391).
-//! *References:* RFC 9438; transport spec 11.1.
+//! *References:* RFC 9438.
 
 use lasthop_core::time::{Span, Time};
 
@@ -21,6 +21,8 @@ params! {
     beta: f64 = 0.7, 0.1..=0.99;
     /// Release bandwidth sooner when the saturation point falls (RFC 9438 4.7)
     fast_convergence: bool = true, 0.0..=1.0;
+    /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
+    slow_start_limit: f64 = 1.0, 1.0..=1e9;
 }
 
 /// State of CUBIC, in segments and seconds.
@@ -90,8 +92,8 @@ impl CongestionControl for Cubic {
         if !ack.may_grow {
             return;
         }
-        if window.in_slow_start() {
-            window.cwnd += f64::from(ack.acked);
+        let acked = window.slow_start(f64::from(ack.acked), self.params.slow_start_limit);
+        if acked == 0.0 {
             return;
         }
         let epoch = if let Some(epoch) = self.epoch {
@@ -101,7 +103,6 @@ impl CongestionControl for Cubic {
             ack.now
         };
         let elapsed = ack.now.since(epoch).seconds();
-        let acked = f64::from(ack.acked);
         let beta = self.params.beta;
         let alpha = if self.w_est < self.cwnd_prior { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
         self.w_est += alpha * acked / window.cwnd;
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
     use crate::testing::{ack_at, loss};
 
-    /// One unit in the last place: the spec cut some of its digits instead of rounding them.
+    /// One unit in the last place: some digits of the vectors are cut, not rounded.
     fn close(value: f64, expected: f64, digits: i32) {
         assert!(
             (value - expected).abs() <= 10f64.powi(-digits),

@@ -6,8 +6,8 @@
 //! recovery engines in `lasthop-net`; any controller combines with any of them.
 //!
 //! To add a controller: write `src/<name>.rs` (a `Params`, a state, `impl CongestionControl`, tests) and add its two
-//! lines below (`mod` and one in `controllers!`). Lookup by name, the scenario keys with their ranges, `lasthop transports` and
-//! the conformance tests follow from that line.
+//! lines below (`mod` and one in `controllers!`). Lookup by name, the scenario keys with their ranges, `lasthop
+//! transports` and the conformance tests follow from that line.
 //!
 //! Windows are real numbers of segments, as in the papers: many laws add fractions.
 
@@ -38,6 +38,19 @@ pub struct Window {
 }
 
 impl Window {
+    /// Slow start for an ACK of `acked` segments, of which at most `limit` count. Growth stops at ssthresh; what is left
+    /// over is returned for congestion avoidance. With a limit of one segment it may overshoot by less than one (RFC 5681).
+    #[inline]
+    pub fn slow_start(&mut self, acked: f64, limit: f64) -> f64 {
+        if !self.in_slow_start() {
+            return acked;
+        }
+        let counted = acked.min(limit);
+        let grown = if limit > 1.0 { counted.min((self.ssthresh - self.cwnd).max(1.0)) } else { counted };
+        self.cwnd += grown;
+        if self.in_slow_start() { 0.0 } else { counted - grown }
+    }
+
     /// Whether the sender is in slow start.
     #[inline]
     pub fn in_slow_start(&self) -> bool {
@@ -57,7 +70,7 @@ pub struct AckSample {
     pub rtt: Option<Span>,
     /// Smoothed RTT including this ACK; zero before the first sample.
     pub srtt: Span,
-    /// Segments newly acknowledged, at least 1.
+    /// Segments newly delivered: covered for the first time, and not SACKed before.
     pub acked: u32,
     /// First unacknowledged byte after this ACK.
     pub una: u64,

@@ -107,7 +107,8 @@ macro_rules! params {
                     $(stringify!($name) => {
                         let range = $range;
                         if !range.contains(&value) {
-                            return Err($crate::params::ParamError::OutOfRange { min: *range.start(), max: *range.end() });
+                            let (min, max) = range.into_inner();
+                            return Err($crate::params::ParamError::OutOfRange { min, max });
                         }
                         self.$name = $crate::params::Field::from_number(value);
                         Ok(())

@@ -1,11 +1,11 @@
 //! Reno: additive increase, multiplicative decrease (Jacobson 1988; RFC 5681).
 //!
-//! *What it does.* Slow start adds a segment per ACK below ssthresh; congestion avoidance adds `alpha` segments per RTT;
-//! a loss keeps `beta` of the flight.
+//! *What it does.* Slow start adds a segment per ACK below ssthresh; congestion avoidance adds `alpha` segments per
+//! RTT; a loss keeps `beta` of the flight.
 //! *Reacts to* loss and ECN.
-//! *Differs from the paper:* nothing; `acks_count` and `slow_start_limit` choose between per-ACK and byte counting.
+//! *Differs from the paper:* nothing; `byte_counting` and `slow_start_limit` choose between per-ACK and byte counting.
 //! *Kernel counterpart:* `tcp_reno`.
-//! *References:* RFC 5681; RFC 3465 (byte counting); transport spec 2.1.
+//! *References:* RFC 5681; RFC 3465 (byte counting).
 
 use crate::params::params;
 use crate::{AckSample, CongestionControl, LossSample, Reduction, Window};
@@ -41,10 +41,9 @@ impl CongestionControl for Reno {
         if !ack.may_grow {
             return;
         }
-        if window.in_slow_start() {
-            window.cwnd += f64::from(ack.acked).min(self.params.slow_start_limit);
-        } else {
-            let counted = if self.params.byte_counting { f64::from(ack.acked) } else { 1.0 };
+        let left = window.slow_start(f64::from(ack.acked), self.params.slow_start_limit);
+        if left > 0.0 {
+            let counted = if self.params.byte_counting { left } else { 1.0 };
             window.cwnd += self.params.alpha * counted / window.cwnd;
         }
     }

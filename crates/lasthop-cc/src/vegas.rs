@@ -6,9 +6,10 @@
 //! *Reacts to* delay; to loss through the recovery engine (its own is `recovery = "vegas"`).
 //! *Differs from the paper:* `round_diff` rounds the difference to whole segments as ns-2 does, which moves the
 //! thresholds to alpha - 0.5, beta + 0.5 and gamma + 0.5; the `ns2` profile turns it on. The flight that is compared
-//! includes the segment that the current ACK has just freed, as in ns-2: on a window-limited connection it is the window.
+//! includes the segment that the current ACK has just freed, as in ns-2: on a window-limited connection it is the
+//! window.
 //! *Kernel counterpart:* `tcp_vegas` (doubles in every round of slow start, leaves losses to the stack).
-//! *References:* transport spec 3.1.
+//! *References:* Brakmo & Peterson, JSAC 13(8), 1995; Brakmo, O'Malley & Peterson, SIGCOMM 1994.
 
 use lasthop_core::time::Span;
 
@@ -131,7 +132,7 @@ impl CongestionControl for Vegas {
         }
     }
 
-    /// A quarter less for a first loss, half for a loss of a retransmission (spec 3.1).
+    /// A quarter less for a first loss, half for a loss of a retransmission, as Vegas's authors do.
     fn on_loss(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
         let whole = loss.flight.trunc();
         let kept = if whole <= 3.0 {

@@ -1,8 +1,8 @@
 //! When waiting packets arrive: a calendar of narrow days whose entries are the packets themselves.
 //!
 //! Scheduling a packet links it into the list of its day; no comparison is made. Only when a day begins are its few
-//! packets sorted by (time, insertion). Packets beyond the horizon wait in a heap. The cost per packet does not grow with
-//! the number that wait.
+//! packets sorted by (time, insertion). Packets beyond the horizon wait in a heap. The cost per packet does not grow
+//! with the number that wait.
 
 use crate::event::{Event, EventQueue, Target};
 use crate::packet::{NONE, PacketArena};
@@ -39,6 +39,7 @@ pub struct Calendar {
 const NEVER: u64 = u64::MAX;
 
 impl Default for Calendar {
+    #[expect(clippy::large_stack_arrays, reason = "32 kB once per run, of a length that the compiler knows")]
     fn default() -> Self {
         Calendar {
             today: Vec::new(),
@@ -201,14 +202,15 @@ mod tests {
                     model.sort_unstable();
                     let (at, order) = model.remove(0);
                     let event = calendar.peek(&mut packets);
-                    prop_assert_eq!(event.map(|event| event.time()), Some(Time(at)));
+                    prop_assert_eq!(event.map(Event::time), Some(Time(at)));
                     let index = calendar.pop().unwrap_or(NONE);
                     prop_assert_eq!(packets.get(index).order, order);
                     packets.remove(index);
                     now = at;
                 } else {
                     // At most 1 us, 33 us, 1 ms or 34 s from now.
-                    let at = now + (offset >> 10 << (5 * scale * u32::from(scale < 3) + 15 * u32::from(scale == 3)));
+                    let shift = [0, 5, 10, 15][scale as usize];
+                    let at = now + (offset >> 10 << shift);
                     let index = packets.insert(Packet { at: Time(at), order, ..Packet::default() });
                     calendar.schedule(&mut packets, index);
                     model.push((at, order));

@@ -33,7 +33,9 @@ mod tests {
     fn order_time_and_place_matter() {
         let value = |occurrences: &[(u64, u64)]| {
             let mut fingerprint = Fingerprint::default();
-            occurrences.iter().for_each(|&(time, what)| fingerprint.add(time, what));
+            for &(time, what) in occurrences {
+                fingerprint.add(time, what);
+            }
             fingerprint.value()
         };
         assert_ne!(value(&[(1, 2), (3, 4)]), value(&[(3, 4), (1, 2)]));

@@ -55,7 +55,8 @@ impl Span {
 
     /// The nearest nanosecond to `seconds`; negative and not-a-number become zero.
     pub fn from_seconds(seconds: f64) -> Span {
-        // `as` saturates at both ends and takes NaN to zero, which is what is wanted here. `round` would be a library call.
+        // `as` saturates at both ends and takes NaN to zero, which is what is wanted here. `round` would be a
+        // library call.
         Span((seconds * NANOS as f64 + 0.5) as u64)
     }
 

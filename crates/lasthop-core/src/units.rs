@@ -10,7 +10,7 @@ pub struct Rate(pub u64);
 
 impl Rate {
     /// Time that `bytes` take on a link of this rate, rounded up to the nanosecond so that a link never exceeds its
-    /// rate (network spec 0.2). The rate must not be zero; scenarios with one are refused.
+    /// rate. The rate must not be zero; scenarios with one are refused.
     #[inline]
     pub fn serialisation(self, bytes: u64) -> Span {
         // 128 bits: 10 GB at 1 bit/s would overflow 64.
@@ -35,7 +35,7 @@ impl fmt::Display for Rate {
 mod tests {
     use super::*;
 
-    /// TV-1.1 of the network spec.
+    /// NV-1.1.
     #[test]
     fn serialisation_times() {
         assert_eq!(Rate(5_000_000).serialisation(1000), Span(1_600_000));

@@ -1,10 +1,10 @@
 //! Packets on their way: paths, channels, receivers, and the walk of a packet from one place to the next.
 //!
 //! A link that is fed by a single upstream sees its packets in order whenever they are computed, so it is evaluated as
-//! soon as the upstream has decided when a packet arrives. Receivers are fed by one path, so they too are evaluated ahead
-//! of the clock, and their ACKs start on the way back at once. Only two things must wait for the clock, in the calendar: a
-//! packet that arrives at a link which others feed as well, and one that arrives at a sender. A data packet and its ACK over
-//! a dumbbell cross six links with three waits.
+//! soon as the upstream has decided when a packet arrives. Receivers are fed by one path, so they too are evaluated
+//! ahead of the clock, and their ACKs start on the way back at once. Only two things must wait for the clock, in the
+//! calendar: a packet that arrives at a link which others feed as well, and one that arrives at a sender. A data packet
+//! and its ACK over a dumbbell cross six links with three waits.
 
 use lasthop_core::calendar::Calendar;
 use lasthop_core::event::{Event, EventQueue, Target};
@@ -168,8 +168,8 @@ enum Feeder {
 }
 
 impl Network {
-    /// A network of these links; `paths[flow]` lists the directions from the sender to the receiver, the way back is the
-    /// same reversed. Returns it with the first place of each flow's forward path.
+    /// A network of these links; `paths[flow]` lists the directions from the sender to the receiver, the way back is
+    /// the same reversed. Returns it with the first place of each flow's forward path.
     pub(crate) fn new(
         links: Vec<Link>,
         paths: &[Vec<DirectionId>],

@@ -47,7 +47,7 @@ pub struct Limits {
 pub enum Percentiles {
     /// Every sample is kept: exact, 4 bytes a sample.
     Exact,
-    /// Exact up to 1,024 samples a flow, then a histogram with a relative error below 0.4 %.
+    /// Exact below 256 samples a flow, then a histogram with a relative error below 0.4 %.
     Sketch,
 }
 
@@ -83,7 +83,7 @@ pub struct Direction {
     pub outages: Outages,
 }
 
-/// Drop-tail limit. It counts the waiting packets **and** the one in service (network spec 1.2).
+/// Drop-tail limit. It counts the waiting packets **and** the one in service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
     /// At most so many packets, at least 1.
@@ -94,7 +94,7 @@ pub enum QueueLimit {
     Unlimited,
 }
 
-/// What loses packets on a link, judged after the packet has used the link (network spec 1.1, `after_tx`), or before the queue.
+/// What loses packets on a link, judged after the packet has used the link or before the queue.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ErrorModel {
     /// Nothing is lost.
@@ -124,7 +124,7 @@ pub enum ErrorPosition {
     BeforeQueue,
 }
 
-/// When a link is down, and what becomes of packets then (network spec 2.7).
+/// When a link is down, and what becomes of packets then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outages {
     /// The times.
@@ -214,7 +214,7 @@ pub enum Traffic {
         /// Length of the transfer; `None` never ends.
         bytes: Option<u64>,
     },
-    /// `write` bytes every `interval`; TCP queues without bound what it cannot send (network spec 7.2).
+    /// `write` bytes every `interval`; TCP queues without bound what it cannot send.
     PacedFtp {
         /// Bytes of one write.
         write: u32,
@@ -223,7 +223,7 @@ pub enum Traffic {
         /// Total length; `None` never ends.
         bytes: Option<u64>,
     },
-    /// Constant bit rate: one packet of `packet` bytes every `8 * packet / rate` (transport spec 12).
+    /// Constant bit rate: one packet of `packet` bytes every `8 * packet / rate`.
     Cbr {
         /// Payload rate.
         rate: Rate,
@@ -232,7 +232,7 @@ pub enum Traffic {
         /// Multiply every gap by U(0.5, 1.5).
         random: bool,
     },
-    /// Exponential on/off as ns-2's `Application/Traffic/Exponential` (network spec 7.3).
+    /// Exponential on/off as ns-2's `Application/Traffic/Exponential`.
     OnOff {
         /// Payload rate while on.
         rate: Rate,

@@ -1,4 +1,4 @@
-//! Traffic sources: when the application hands how many bytes to its transport (network spec 7, transport spec 12).
+//! Traffic sources: when the application hands how many bytes to its transport.
 //!
 //! The world calls `start` once and `next` at each time that the source asked for.
 
@@ -115,7 +115,7 @@ mod tests {
         }
     }
 
-    /// TV-12.1 and TV-7.2: 2.5 Mbit/s, 512 B, 1.2 s on, 1.8 s off.
+    /// NV-7.2: 2.5 Mbit/s, 512 B, 1.2 s on, 1.8 s off.
     #[test]
     fn on_off_has_its_rate() {
         let video = Traffic::OnOff {

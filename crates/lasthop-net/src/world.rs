@@ -218,7 +218,7 @@ impl World {
         }
         let (packet, sack) = self.network.receive_at_sender(index);
         self.with_tcp(hop.flow as usize, |sender, now, port| {
-            sender.on_ack(&packet, sack.as_ref(), now, port)
+            sender.on_ack(&packet, sack.as_ref(), now, port);
         });
     }
 

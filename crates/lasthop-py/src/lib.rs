@@ -87,11 +87,13 @@ impl Plan {
     /// Transport of each flow.
     #[getter]
     fn transports(&self) -> Vec<&str> {
-        let name = |transport| match transport {
-            &Transport::Tcp(ref config) => config.name.as_str(),
-            Transport::Udp(_) => "udp",
-        };
-        self.scenario.plan().flows.iter().map(|flow| name(&flow.transport)).collect()
+        let flows = self.scenario.plan().flows.iter();
+        flows
+            .map(|flow| match &flow.transport {
+                Transport::Tcp(config) => config.name.as_str(),
+                Transport::Udp(_) => "udp",
+            })
+            .collect()
     }
 
     fn to_json(&self) -> String {
@@ -172,6 +174,7 @@ impl RunResult {
 
 /// Reads and checks a scenario file.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "a list from Python arrives as a vector of its own")]
 fn load_scenario(path: &str, overrides: Vec<(String, String)>) -> PyResult<Plan> {
     let scenario = Scenario::load(path, &overrides).map_err(|error| scenario_error(&error))?;
     Ok(Plan { scenario })
@@ -179,6 +182,7 @@ fn load_scenario(path: &str, overrides: Vec<(String, String)>) -> PyResult<Plan>
 
 /// Checks a scenario given as text; `format` is `toml` or `json`.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "a list from Python arrives as a vector of its own")]
 fn parse_scenario(text: &str, format: &str, name: &str, overrides: Vec<(String, String)>) -> PyResult<Plan> {
     let format = match format {
         "toml" => Format::Toml,

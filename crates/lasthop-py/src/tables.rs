@@ -9,7 +9,7 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, Schema};
 use lasthop_core::packet::{Cause, flag};
-use lasthop_core::time::Time;
+use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::Plan;
 use lasthop_net::trace::{flow_column, link_column};
 use lasthop_sim::run::Run;
@@ -30,7 +30,7 @@ impl ArrowTable {
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyAny>>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
         let schema = self.batch.schema();
@@ -113,7 +113,7 @@ fn flow_series(plan: &Plan, run: &Run) -> PyResult<Option<ArrowTable>> {
             "srtt_s",
             optional_floats(samples().map(|sample| (sample.srtt.0 > 0).then(|| sample.srtt.seconds()))),
         ),
-        ("rtt_s", optional_floats(samples().map(|sample| sample.rtt.map(|rtt| rtt.seconds())))),
+        ("rtt_s", optional_floats(samples().map(|sample| sample.rtt.map(Span::seconds)))),
         ("flight_segments", Arc::new(UInt32Array::from_iter_values(samples().map(|sample| sample.flight)))),
         (
             "throughput_bit_s",

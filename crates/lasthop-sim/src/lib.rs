@@ -1,6 +1,7 @@
 //! A run: from a scenario file to a checked plan, a world, and what it measured.
 //!
-//! [`scenario`] reads and checks, [`run`] runs, [`summary`] reports. Terminals and plots are the Python front's business.
+//! [`scenario`] reads and checks, [`run`] runs, [`summary`] reports. Terminals and plots are the Python front's
+//! business.
 
 pub mod pcapng;
 pub mod run;

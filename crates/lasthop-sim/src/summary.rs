@@ -251,7 +251,7 @@ fn causes(drops: &Drops) -> Causes {
     Cause::NAMES.into_iter().zip(drops.iter().copied()).collect()
 }
 
-/// Jain's fairness index (network spec 8.3); all zero gives 1 by convention.
+/// Jain's fairness index (Jain, Chiu & Hawe 1984); all zero gives 1 by convention.
 pub fn jain_index(values: &[f64]) -> f64 {
     let sum: f64 = values.iter().sum();
     let squares: f64 = values.iter().map(|value| value * value).sum();
@@ -265,9 +265,9 @@ pub fn jain_index(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// TV-8.2.
+    /// NV-8.2.
     #[test]
-    fn jain_index_of_the_spec() {
+    fn jain_index_of_known_values() {
         assert!((jain_index(&[1.0, 2.0, 3.0]) - 0.857_142_857).abs() < 1e-9);
         assert_eq!(jain_index(&[1.0, 0.0, 0.0, 0.0]), 0.25);
         assert_eq!(jain_index(&[0.0, 0.0]), 1.0);

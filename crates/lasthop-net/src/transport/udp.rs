@@ -1,4 +1,4 @@
-//! UDP: no connection, no congestion control (transport spec 12).
+//! UDP: no connection, no congestion control (RFC 768).
 //!
 //! The sender cuts what the application writes into datagrams; the receiver counts.
 

@@ -1,4 +1,4 @@
-//! Every knob of TCP, and the three profiles that set them: `rfc`, `ns2` and `linux` (transport spec 0.2).
+//! Every knob of TCP, and the three profiles that set them: `rfc`, `ns2` and `linux` (decision 0004).
 //!
 //! One engine reads this record; there are no three engines. `TcpConfig::new` gives the defaults of a profile; the
 //! scenario then overrides single fields.
@@ -38,17 +38,17 @@ impl Profile {
 /// How losses are found and repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// Three duplicate ACKs, then slow start from the hole (Jacobson 1988; transport spec 2.2).
+    /// Three duplicate ACKs, then slow start from the hole (Jacobson 1988).
     Tahoe,
-    /// Fast retransmit and fast recovery that ends with the first new ACK (RFC 2001; spec 2.3).
+    /// Fast retransmit and fast recovery that ends with the first new ACK (RFC 2001).
     Reno,
-    /// Fast recovery that repairs one hole per RTT (RFC 6582; spec 2.4).
+    /// Fast recovery that repairs one hole per RTT (RFC 6582).
     NewReno,
-    /// Scoreboard and pipe of RFC 6675 (spec 2.5).
+    /// Scoreboard and pipe of RFC 6675.
     Sack,
-    /// ns-2's `Sack1`: the pipe counter of Fall & Floyd 1996 (spec 2.6).
+    /// ns-2's `Sack1`: the pipe counter of Fall & Floyd 1996.
     Sack1,
-    /// Vegas's fine-grained timer on top of Reno (spec 3.1).
+    /// Vegas's fine-grained timer on top of Reno (Brakmo & Peterson 1995).
     Vegas,
 }
 
@@ -98,7 +98,7 @@ impl Recovery {
 pub enum RtoKind {
     /// RFC 6298.
     Rfc6298,
-    /// ns-2's integer ticks (spec 2.7).
+    /// ns-2's integer ticks.
     Ns2Ticks,
     /// Linux: the floor applies to the variance term.
     Linux,
@@ -143,8 +143,7 @@ pub struct TcpConfig {
     pub recovery: Recovery,
     /// Congestion controller with its parameters.
     pub controller: ControllerConfig,
-    /// Packet size as the scenario gives it: the payload in the `ns2` profile, the whole IP packet otherwise
-    /// (network spec 0.4).
+    /// Packet size as the scenario gives it: the payload in the `ns2` profile, the whole IP packet otherwise.
     pub packet_size: u32,
     /// Initial congestion window.
     pub initial_window: f64,
@@ -191,7 +190,7 @@ impl TcpConfig {
         Some(TcpConfig { name: name.to_owned(), ..TcpConfig::new(profile, controller, recovery) })
     }
 
-    /// A controller and a recovery engine with the defaults of `profile` (transport spec 0.2).
+    /// A controller and a recovery engine with the defaults of `profile`.
     pub fn new(profile: Profile, mut controller: ControllerConfig, recovery: Recovery) -> TcpConfig {
         let name = format!("{}/{}", controller.name(), recovery.name());
         if profile == Profile::Ns2 {
@@ -279,7 +278,7 @@ impl TcpConfig {
         }
     }
 
-    /// Bytes added to the payload of a data segment on the wire. ns-2's Vegas forgets them (ns2-notes, item 3).
+    /// Bytes added to the payload of a data segment on the wire. ns-2's Vegas forgets them (decision 0008).
     pub fn data_header(&self) -> u32 {
         match (self.profile, self.recovery) {
             (Profile::Ns2, Recovery::Vegas) => 0,
@@ -304,8 +303,8 @@ impl TcpConfig {
         }
     }
 
-    /// Bytes of the SYN: options are counted outside ns-2 (MSS 4, window scale 4, SACK permitted and timestamps 12); ns-2's
-    /// Vegas sends a full packet.
+    /// Bytes of the SYN: options are counted outside ns-2 (MSS 4, window scale 4, SACK permitted and timestamps 12);
+    /// ns-2's Vegas sends a full packet.
     pub fn syn_size(&self) -> u32 {
         match (self.profile, self.recovery) {
             (Profile::Ns2, Recovery::Vegas) => self.packet_size,

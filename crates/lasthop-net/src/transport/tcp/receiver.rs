@@ -184,8 +184,8 @@ impl TcpReceiver {
         }
         let closed = self.fin.is_some_and(|fin| self.next > fin);
 
-        // RFC 5681 §4.2: whatever is not plain progress is acknowledged at once. ns-2 lets a duplicate of the last segment in
-        // order wait like that segment.
+        // RFC 5681 §4.2: whatever is not plain progress is acknowledged at once. ns-2 lets a duplicate of the last
+        // segment in order wait like that segment.
         let progress = if self.ns2 { end == self.next } else { in_order && !filled_gap };
         let immediate = !progress || !self.pending.is_empty() || syn == 1 || closed;
         if !self.may_wait(immediate, now) {

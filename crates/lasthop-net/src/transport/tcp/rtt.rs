@@ -1,4 +1,4 @@
-//! RTT estimation and the retransmission timeout: RFC 6298, ns-2's integer ticks, and Linux (transport spec 2.7).
+//! RTT estimation and the retransmission timeout: RFC 6298, ns-2's integer ticks, and Linux.
 //!
 //! The sender feeds samples and asks for the current timeout; it owns the timer.
 

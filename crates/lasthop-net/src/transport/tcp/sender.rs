@@ -91,7 +91,7 @@ pub struct TcpSender {
     /// New segments sent by limited transmit since `una` moved; they do not count as flight when halving.
     pub(super) limited: u32,
     /// The last transmission stopped because of cwnd.
-    window_limited: bool,
+    pub(super) window_limited: bool,
     /// Congestion was echoed and the receiver has not been told of the reaction.
     reduced: bool,
     pub(super) initial_window: f64,
@@ -387,7 +387,8 @@ impl TcpSender {
         while let Some(first) = self.segments.first()
             && first.end() <= ack
         {
-            acked += 1;
+            // What had been SACKed was delivered before.
+            acked += u32::from(!first.sacked);
             sent = first.last_sent;
             transmissions = first.transmissions.max(transmissions);
             if let Engine::Sack(scoreboard) = &mut self.engine {
@@ -443,8 +444,13 @@ impl TcpSender {
         wire: &mut W,
     ) {
         self.dup_acks = 0;
-        let (acked, rtt) = self.advance(packet, now, true);
+        let after_timeout = self.una < self.timeout_recover;
+        let (mut acked, rtt) = self.advance(packet, now, true);
         self.restart_timer(now, wire);
+        if after_timeout && !matches!(self.engine, Engine::Sack(_)) {
+            // RFC 3465 §2.3: while go-back-N repeats what is partly there, an ACK that jumps is no sign of so many departures.
+            acked = acked.min(1);
+        }
         let may_grow = may_grow && self.may_grow(packet);
         self.measure_and_grow(acked, rtt, may_grow, now);
         if self.una == 1 {
@@ -546,7 +552,7 @@ impl TcpSender {
         }
         let mss = u64::from(self.mss);
         let outstanding = self.next - self.una;
-        let allowed = (self.window.cwnd + f64::from(self.dup_acks)) * self.mss as f64;
+        let allowed = (self.window.cwnd + f64::from(self.dup_acks)) * f64::from(self.mss);
         if outstanding + mss <= u64::from(self.receiver_window) * mss && (outstanding + mss) as f64 <= allowed
         {
             self.transmit_next(now, wire);

@@ -1,4 +1,4 @@
-//! Tahoe, Reno and NewReno: losses are found by counting duplicate ACKs (transport spec 2.2 to 2.4).
+//! Tahoe, Reno and NewReno: losses are found by counting duplicate ACKs.
 //!
 //! The window is kept as cwnd plus an inflation that counts duplicate ACKs during fast recovery; NewReno's deflation on
 //! partial ACKs takes from the inflation first. The sum is what RFC 6582 calls cwnd.
@@ -87,7 +87,8 @@ impl TcpSender {
             return true;
         }
         match self.engine {
-            // 4.3BSD's Reno answers every third duplicate, but not those that its own go-back-N after a timeout provokes.
+            // 4.3BSD's Reno answers every third duplicate, but not those that its own go-back-N after a timeout
+            // provokes.
             Engine::Reno if !self.ns2 => self.una > self.timeout_recover,
             Engine::Reno => self.una > self.recover || self.action == Action::DuplicateAcks,
             _ => self.una > self.recover,

@@ -1,4 +1,4 @@
-//! SACK-based recovery of RFC 6675 (transport spec 2.5).
+//! SACK-based recovery of RFC 6675.
 //!
 //! `pipe` and "is lost" are defined per segment in the RFC; recomputing them on every ACK would cost a window's worth of
 //! work. Here they are kept up to date: segments carry flags, counters follow the flags, and since everything below a
@@ -244,6 +244,7 @@ impl TcpSender {
             self.fill_window_burst(u32::MAX, now, wire);
             return;
         }
+        self.window_limited = true;
         while self.pipe() < self.window.cwnd as usize {
             let una = self.una;
             let scoreboard = self.scoreboard();
@@ -266,6 +267,8 @@ impl TcpSender {
                 continue;
             }
             if !in_recovery {
+                // Nothing to send, or the receiver's window is full.
+                self.window_limited = false;
                 break;
             }
             // (3) a hole that is not known to be lost

@@ -1,7 +1,7 @@
-//! ns-2's `Sack1`: the pipe counter of Fall & Floyd, CCR 26(3), 1996 (transport spec 2.6).
+//! ns-2's `Sack1`: the pipe counter of Fall & Floyd, CCR 26(3), 1996.
 //!
-//! `pipe` is a counter that ACKs lower and transmissions raise; what is lost is not taken out of it. A duplicate ACK counts
-//! only if it brings SACK news. The scoreboard is forgotten after a timeout and at the end of recovery, and a lost
+//! `pipe` is a counter that ACKs lower and transmissions raise; what is lost is not taken out of it. A duplicate ACK
+//! counts only if it brings SACK news. The scoreboard is forgotten after a timeout and at the end of recovery, and a lost
 //! retransmission therefore costs a timeout.
 
 use lasthop_cc::CongestionControl;
@@ -9,7 +9,7 @@ use lasthop_core::packet::Packet;
 use lasthop_core::time::Time;
 
 use super::super::receiver::SackBlocks;
-use super::super::segments::Ranges;
+use super::super::segments::{Ranges, Segment};
 use super::super::sender::{Action, Engine, TcpSender, Wire};
 
 /// State of the engine.
@@ -161,7 +161,7 @@ impl TcpSender {
         }
         let outstanding = (self.max_sent - self.una).div_ceil(u64::from(self.mss));
         let left = i64::from(self.dup_threshold);
-        let repaired = self.segments.at(self.una).map_or(self.una, |segment| segment.end());
+        let repaired = self.segments.at(self.una).map_or(self.una, Segment::end);
         let state = self.sack1();
         state.pipe = outstanding as i64 - left;
         state.in_recovery = true;
@@ -187,6 +187,7 @@ impl TcpSender {
             let state = self.sack1();
             let room = if state.in_recovery { state.pipe < cwnd } else { next - state.last_ack < window };
             if !room {
+                self.window_limited = true;
                 return;
             }
             let in_recovery = state.in_recovery;
@@ -216,7 +217,8 @@ mod tests {
     use super::super::super::config::Recovery;
     use super::super::super::sender::testing::Rig;
 
-    /// TV-2.6: segments 11 and 13 of 11..=20 are lost; the second hole is repaired one duplicate later than in RFC 6675.
+    /// TV-2.6: segments 11 and 13 of 11..=20 are lost; the second hole is repaired one duplicate later than in
+    /// RFC 6675.
     #[test]
     fn counts_the_pipe_down() {
         let mut rig = Rig::rfc(Recovery::Sack1).ten_outstanding();

@@ -1,4 +1,4 @@
-//! Vegas's own retransmission: a fine-grained timeout per segment on top of Reno (transport spec 3.1).
+//! Vegas's own retransmission: a fine-grained timeout per segment on top of Reno (Brakmo & Peterson 1995).
 //!
 //! A duplicate ACK, or one of the first two ACKs after a retransmission, retransmits at once if the first outstanding
 //! segment is older than the fine-grained timeout. The window is cut only once for what was sent at the old rate.
