@@ -99,8 +99,10 @@ impl Vegas {
 impl CongestionControl for Vegas {
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
         if self.base_rtt.is_infinite() {
-            // The handshake gives the first estimate.
-            self.base_rtt = ack.elapsed.seconds();
+            // The first estimate: of data, or in ns-2 of the handshake, whose SYN is as long as data.
+            let first = ack.rtt.unwrap_or(ack.elapsed);
+            self.base_rtt = first.seconds();
+            self.round_start = ack.elapsed - first;
         }
         if ack.una > self.round_end {
             let rtt = if self.rtt_count > 0 {

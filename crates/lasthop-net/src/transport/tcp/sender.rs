@@ -468,6 +468,10 @@ impl TcpSender {
     /// Tells the controller about an ACK.
     #[inline]
     pub(super) fn measure_and_grow(&mut self, acked: u32, rtt: Option<Span>, may_grow: bool, now: Time) {
+        if self.una == 1 && !self.ns2 {
+            // The handshake tells nothing about data: its segments are short.
+            return;
+        }
         let sample = AckSample {
             now,
             elapsed: now.since(self.opened.unwrap_or(now)),
