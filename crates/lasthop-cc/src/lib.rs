@@ -38,8 +38,9 @@ pub struct Window {
 }
 
 impl Window {
-    /// Slow start for an ACK of `acked` segments, of which at most `limit` count. Growth stops at ssthresh; what is left
-    /// over is returned for congestion avoidance. With a limit of one segment it may overshoot by less than one (RFC 5681).
+    /// Slow start for an ACK of `acked` segments, of which at most `limit` count. Growth stops at ssthresh;
+    /// what is left over is returned for congestion avoidance. With a limit of one segment it may overshoot
+    /// by less than one (RFC 5681).
     #[inline]
     pub fn slow_start(&mut self, acked: f64, limit: f64) -> f64 {
         if !self.in_slow_start() {
@@ -112,7 +113,8 @@ pub struct Reduction {
 
 /// The law by which a window moves.
 pub trait CongestionControl {
-    /// New data was acknowledged: measure, and move `window` if `ack.may_grow` (a delay-based law may also shrink it).
+    /// New data was acknowledged: measure, and move `window` if `ack.may_grow` (a delay-based law may also
+    /// shrink it).
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window);
 
     /// A loss was found by duplicate ACKs or SACK; called once per recovery episode.

@@ -3,7 +3,8 @@
 //! *What it does.* Slow start adds a segment per ACK below ssthresh; congestion avoidance adds `alpha` segments per
 //! RTT; a loss keeps `beta` of the flight.
 //! *Reacts to* loss and ECN.
-//! *Differs from the paper:* nothing; `byte_counting` and `slow_start_limit` choose between per-ACK and byte counting.
+//! *Differs from the paper:* nothing; `byte_counting` and `slow_start_limit` choose between per-ACK and byte
+//! counting.
 //! *Kernel counterpart:* `tcp_reno`.
 //! *References:* RFC 5681; RFC 3465 (byte counting).
 

@@ -30,8 +30,8 @@ pub struct Calendar {
     next_day: u64,
     /// Packets in `days`.
     waiting: usize,
-    /// What was last read of a packet ahead of its time. Nobody needs the value: reading it brings the packet into the
-    /// cache while the current one is still being worked on.
+    /// What was last read of a packet ahead of its time. Nobody needs the value: reading it brings the packet
+    /// into the cache while the current one is still being worked on.
     touched: u64,
 }
 
@@ -190,7 +190,8 @@ mod tests {
     use crate::packet::Packet;
 
     proptest! {
-        /// Against a sorted list: times within a day, across days, and beyond the horizon, scheduled while time moves on.
+        /// Against a sorted list: times within a day, across days, and beyond the horizon, scheduled while
+        /// time moves on.
         #[test]
         fn agrees_with_a_sorted_list(steps in prop::collection::vec((0u32..4, 0u64..1 << 20, any::<bool>()), 1..300)) {
             let mut calendar = Calendar::default();

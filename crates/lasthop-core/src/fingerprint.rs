@@ -1,5 +1,5 @@
-//! The fingerprint of a run: a hash over what happened where and when. Two runs with the same fingerprint did the same
-//! things; the tests compare it between builds, thread counts and repetitions.
+//! The fingerprint of a run: a hash over what happened where and when. Two runs with the same fingerprint did
+//! the same things; the tests compare it between builds, thread counts and repetitions.
 
 /// A running hash. Not cryptographic: it guards against accidents, and costs one multiplication per packet and link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! Named random streams: one independent PCG64 DXSM generator per consumer, seeded from (run seed, stream name).
 //!
-//! Adding a flow or a link leaves every other stream as it was, so that compared protocols meet the same channel
-//! (common random numbers). The samplers are our own and their values are pinned by tests: libraries may change theirs.
+//! Adding a flow or a link leaves every other stream as it was, so that compared protocols meet the same
+//! channel (common random numbers). The samplers are our own and their values are pinned by tests: libraries
+//! may change theirs.
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Dxsm;

@@ -1,5 +1,5 @@
-//! One direction of a point-to-point link: a drop-tail queue, a transmitter, a propagation delay, and what the air does
-//! to packets.
+//! One direction of a point-to-point link: a drop-tail queue, a transmitter, a propagation delay, and what
+//! the air does to packets.
 //!
 //! A FIFO link of known rate needs no event of its own: when a packet is enqueued, its departure and arrival are
 //! already known. [`Link::transit`] computes them at once. The only condition is that packets are presented in the
@@ -167,8 +167,8 @@ impl Link {
         self.watched = true;
     }
 
-    /// The short way for a packet that meets an idle transmitter and nothing out of the ordinary: its arrival at the far
-    /// end. `None` says that it must go through [`Link::transit`].
+    /// The short way for a packet that meets an idle transmitter and nothing out of the ordinary: its arrival
+    /// at the far end. `None` says that it must go through [`Link::transit`].
     #[inline]
     #[expect(clippy::needless_bitwise_bool, reason = "measured: one branch instead of four")]
     pub fn pass(&mut self, now: Time, bytes: u32, window: &Window) -> Option<Time> {
@@ -185,8 +185,8 @@ impl Link {
         Some(Time(end + self.delay.0))
     }
 
-    /// Takes a packet of `bytes` at `now` and says what becomes of it. Calls must come in the order of `now`. `window`
-    /// is the measurement window.
+    /// Takes a packet of `bytes` at `now` and says what becomes of it. Calls must come in the order of `now`.
+    /// `window` is the measurement window.
     ///
     /// A departure at the very instant of an arrival frees its place first.
     #[inline]
@@ -200,8 +200,8 @@ impl Link {
         }
     }
 
-    /// Puts a packet into the queue; service may start at `earliest` at the soonest. Returns the start of transmission,
-    /// or `None` if the queue was full.
+    /// Puts a packet into the queue; service may start at `earliest` at the soonest. Returns the start of
+    /// transmission, or `None` if the queue was full.
     #[inline(always)]
     #[expect(
         clippy::inline_always,

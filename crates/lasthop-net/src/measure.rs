@@ -1,7 +1,8 @@
 //! What is measured while the run goes on, without a trace: counters, delays, percentiles, jitter.
 //!
-//! Links, senders and receivers each own their part and fill it as things happen; `lasthop-sim` makes the summary. All
-//! of it takes the time of an occurrence as an argument, because links are evaluated ahead of the clock.
+//! Links, senders and receivers each own their part and fill it as things happen; `lasthop-sim` makes the
+//! summary. All of it takes the time of an occurrence as an argument, because links are evaluated ahead of
+//! the clock.
 
 use lasthop_core::packet::{Drops, Packet};
 use lasthop_core::time::{Span, Time};

@@ -1,10 +1,10 @@
 //! Packets on their way: paths, channels, receivers, and the walk of a packet from one place to the next.
 //!
-//! A link that is fed by a single upstream sees its packets in order whenever they are computed, so it is evaluated as
-//! soon as the upstream has decided when a packet arrives. Receivers are fed by one path, so they too are evaluated
-//! ahead of the clock, and their ACKs start on the way back at once. Only two things must wait for the clock, in the
-//! calendar: a packet that arrives at a link which others feed as well, and one that arrives at a sender. A data packet
-//! and its ACK over a dumbbell cross six links with three waits.
+//! A link that is fed by a single upstream sees its packets in order whenever they are computed, so it is
+//! evaluated as soon as the upstream has decided when a packet arrives. Receivers are fed by one path, so
+//! they too are evaluated ahead of the clock, and their ACKs start on the way back at once. Only two things
+//! must wait for the clock, in the calendar: a packet that arrives at a link which others feed as well, and
+//! one that arrives at a sender. A data packet and its ACK over a dumbbell cross six links with three waits.
 
 use lasthop_core::calendar::Calendar;
 use lasthop_core::event::{Event, EventQueue, Target};
@@ -277,8 +277,9 @@ impl Network {
         self.walk(index, now);
     }
 
-    /// Moves the packet at `index` on from its next place, where it arrives at `at`, as far as it gets without waiting
-    /// for the clock, and the receiver's answer likewise. A packet stays in its slot all the way.
+    /// Moves the packet at `index` on from its next place, where it arrives at `at`, as far as it gets
+    /// without waiting for the clock, and the receiver's answer likewise. A packet stays in its slot all the
+    /// way.
     #[inline]
     pub(crate) fn walk(&mut self, mut index: u32, mut at: Time) {
         let mut next = self.packets.get(index).hop;
@@ -316,7 +317,8 @@ impl Network {
         }
     }
 
-    /// Sends a packet over a link that may be busy or worse; returns its arrival at the far end, or `None` if it is lost.
+    /// Sends a packet over a link that may be busy or worse; returns its arrival at the far end, or `None` if
+    /// it is lost.
     fn cross(&mut self, direction: DirectionId, flow: u32, index: u32, bytes: u32, at: Time) -> Option<Time> {
         let transit = self.links[direction as usize].transit(at, bytes, &self.window);
         if self.trace.is_some() {

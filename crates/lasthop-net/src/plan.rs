@@ -106,7 +106,8 @@ pub enum ErrorModel {
         /// Where the packet is judged.
         position: ErrorPosition,
     },
-    /// The packets with these numbers are lost: 0 is the first packet that is judged in this direction. Sorted, unique.
+    /// The packets with these numbers are lost: 0 is the first packet that is judged in this direction.
+    /// Sorted, unique.
     List {
         /// Numbers of the lost packets.
         packets: Vec<u64>,

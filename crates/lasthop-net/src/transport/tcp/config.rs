@@ -172,7 +172,8 @@ pub struct TcpConfig {
 }
 
 impl TcpConfig {
-    /// The presets of `lasthop transports`: name, controller, recovery engine in the `ns2` profile, and in the others.
+    /// The presets of `lasthop transports`: name, controller, recovery engine in the `ns2` profile, and in
+    /// the others.
     pub const PRESETS: &'static [(&'static str, &'static str, Recovery, Recovery)] = &[
         ("tahoe", "reno", Recovery::Tahoe, Recovery::Tahoe),
         ("reno", "reno", Recovery::Reno, Recovery::Reno),

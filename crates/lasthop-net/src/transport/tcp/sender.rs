@@ -1,5 +1,5 @@
-//! The sending end of TCP: sequence state, window, timer, transmission. What a loss means is decided by the engines in
-//! `recovery/`; how the window moves by the controllers in `lasthop-cc`.
+//! The sending end of TCP: sequence state, window, timer, transmission. What a loss means is decided by the
+//! engines in `recovery/`; how the window moves by the controllers in `lasthop-cc`.
 //!
 //! `world.rs` calls `on_ack`, `on_timer` and `on_data`; everything happens at the current time, in order.
 //!
@@ -396,7 +396,8 @@ impl TcpSender {
             }
             self.segments.pop_first();
         }
-        // Karn's rule, and Linux's: an ACK that a repair released has waited for the repair, whatever it covers besides.
+        // Karn's rule, and Linux's: an ACK that a repair released has waited for the repair, whatever it
+        // covers besides.
         let rtt = (transmissions == 1).then(|| now.since(sent));
         // The handshake's RTT is measured by the estimator, but it is not a data sample.
         let rtt = rtt.filter(|_| self.una > 0);
@@ -448,7 +449,8 @@ impl TcpSender {
         let (mut acked, rtt) = self.advance(packet, now, true);
         self.restart_timer(now, wire);
         if after_timeout && !matches!(self.engine, Engine::Sack(_)) {
-            // RFC 3465 §2.3: while go-back-N repeats what is partly there, an ACK that jumps is no sign of so many departures.
+            // RFC 3465 §2.3: while go-back-N repeats what is partly there, an ACK that jumps is no sign of so
+            // many departures.
             acked = acked.min(1);
         }
         let may_grow = may_grow && self.may_grow(packet);
@@ -547,8 +549,8 @@ impl TcpSender {
         }
     }
 
-    /// Limited transmit (RFC 3042): one new segment for each of the first duplicate ACKs. ns-2 takes whatever is next,
-    /// during go-back-N an old one.
+    /// Limited transmit (RFC 3042): one new segment for each of the first duplicate ACKs. ns-2 takes whatever
+    /// is next, during go-back-N an old one.
     pub(super) fn send_limited<W: Wire>(&mut self, now: Time, wire: &mut W) {
         let is_new = self.next == self.max_sent;
         if !self.limited_transmit || !self.has_more() || !(is_new || self.ns2) {
@@ -811,7 +813,8 @@ pub(super) mod testing {
             Rig { sender, tape: Tape::default(), now: Time::ZERO }
         }
 
-        /// One of the RFC engines as the vectors TV-2.1 to TV-2.6 assume it: no limited transmit, one ACK per segment.
+        /// One of the RFC engines as the vectors TV-2.1 to TV-2.6 assume it: no limited transmit, one ACK per
+        /// segment.
         pub(crate) fn rfc(recovery: Recovery) -> Rig {
             Rig::new(&TcpConfig {
                 limited_transmit: false,

@@ -1,7 +1,7 @@
 //! Tahoe, Reno and NewReno: losses are found by counting duplicate ACKs.
 //!
-//! The window is kept as cwnd plus an inflation that counts duplicate ACKs during fast recovery; NewReno's deflation on
-//! partial ACKs takes from the inflation first. The sum is what RFC 6582 calls cwnd.
+//! The window is kept as cwnd plus an inflation that counts duplicate ACKs during fast recovery; NewReno's
+//! deflation on partial ACKs takes from the inflation first. The sum is what RFC 6582 calls cwnd.
 
 use lasthop_cc::CongestionControl;
 use lasthop_core::packet::{Packet, flag};

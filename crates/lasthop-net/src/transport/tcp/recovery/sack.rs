@@ -1,8 +1,9 @@
 //! SACK-based recovery of RFC 6675.
 //!
-//! `pipe` and "is lost" are defined per segment in the RFC; recomputing them on every ACK would cost a window's worth of
-//! work. Here they are kept up to date: segments carry flags, counters follow the flags, and since everything below a
-//! lost segment that was not SACKed is lost too, one edge that only moves up says what is lost.
+//! `pipe` and "is lost" are defined per segment in the RFC; recomputing them on every ACK would cost a
+//! window's worth of work. Here they are kept up to date: segments carry flags, counters follow the flags,
+//! and since everything below a lost segment that was not SACKed is lost too, one edge that only moves up
+//! says what is lost.
 
 use lasthop_cc::CongestionControl;
 use lasthop_core::packet::Packet;

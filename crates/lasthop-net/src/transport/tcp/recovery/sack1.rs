@@ -1,8 +1,8 @@
 //! ns-2's `Sack1`: the pipe counter of Fall & Floyd, CCR 26(3), 1996.
 //!
-//! `pipe` is a counter that ACKs lower and transmissions raise; what is lost is not taken out of it. A duplicate ACK
-//! counts only if it brings SACK news. The scoreboard is forgotten after a timeout and at the end of recovery, and a lost
-//! retransmission therefore costs a timeout.
+//! `pipe` is a counter that ACKs lower and transmissions raise; what is lost is not taken out of it. A
+//! duplicate ACK counts only if it brings SACK news. The scoreboard is forgotten after a timeout and at the
+//! end of recovery, and a lost retransmission therefore costs a timeout.
 
 use lasthop_cc::CongestionControl;
 use lasthop_core::packet::Packet;

@@ -49,8 +49,8 @@ impl FineTimer {
         }
     }
 
-    /// Takes the send time and the number of transmissions of the segment before `ack` out of ns-2's array, and clears
-    /// the slots from `una` to `ack` as ns-2 does: not across the end of the array.
+    /// Takes the send time and the number of transmissions of the segment before `ack` out of ns-2's array,
+    /// and clears the slots from `una` to `ack` as ns-2 does: not across the end of the array.
     fn take_from_log(&mut self, una: u64, ack: u64, mss: u64) -> Option<(f64, u32)> {
         let log = self.log.as_mut()?;
         let number = |position: u64| position.div_ceil(mss) as usize;
