@@ -74,6 +74,16 @@ impl LinkStats {
             self.bytes += u64::from(bytes);
         }
     }
+
+    /// The same when the link goes down at `until`, and what waits or is being transmitted is lost then.
+    fn count_until(&mut self, until: Time, now: Time, start: Time, end: Time, bytes: u32, window: &Window) {
+        self.waiting += window.overlap(now, start.min(until));
+        self.busy += window.overlap(start.min(until), end.min(until));
+        if start < until && window.contains(start) {
+            self.packets += 1;
+            self.bytes += u64::from(bytes);
+        }
+    }
 }
 
 /// One direction of a link. What an idle link needs per packet is its first cache line.
@@ -260,20 +270,26 @@ impl Link {
         let transit = match &mut air {
             Some(air) => self.transit_through_air(air, now, bytes, window),
             None => match self.enqueue(now, now, bytes, window) {
-                Some(start) => Transit::Arrives { start, at: self.busy_until + self.delay },
+                Some(start) => {
+                    self.book(Time::MAX, now, start, bytes);
+                    Transit::Arrives { start, at: self.busy_until + self.delay }
+                }
                 None => self.lose(now, Cause::QueueOverflow, None, window),
             },
         };
         self.air = air;
-        if let Transit::Arrives { start, .. } | Transit::Lost { start: Some(start), .. } = transit {
-            self.last_bytes = bytes;
-            if let Some(bins) = &mut self.bins {
-                bins.add_span(now, start, link_column::WAITING);
-                bins.add_span(start, self.busy_until, link_column::BUSY);
-                bins.add(start, link_column::BYTES, u64::from(bytes));
-            }
-        }
         transit
+    }
+
+    /// Remembers the packet that was enqueued last, and enters it into the series up to `until`.
+    fn book(&mut self, until: Time, now: Time, start: Time, bytes: u32) {
+        self.last_bytes = bytes;
+        let Some(bins) = &mut self.bins else { return };
+        bins.add_span(now, start.min(until), link_column::WAITING);
+        bins.add_span(start.min(until), self.busy_until.min(until), link_column::BUSY);
+        if start < until {
+            bins.add(start, link_column::BYTES, u64::from(bytes));
+        }
     }
 
     fn transit_through_air(&mut self, air: &mut Air, now: Time, bytes: u32, window: &Window) -> Transit {
@@ -289,29 +305,41 @@ impl Link {
                 earliest = air.served.up_again(start).unwrap_or(start);
             }
             OutagePolicy::Drop => {
-                if let Some(flushed) = air.arrivals.started_by(now) {
-                    // The queue was emptied when the link went down.
-                    self.busy_until = self.busy_until.min(flushed);
+                if let Some(down) = air.arrivals.started_by(now).filter(|&down| air.flushed < Some(down)) {
+                    // The queue was emptied when the link went down; what has come since then is not in it.
+                    air.flushed = Some(down);
+                    self.busy_until = self.busy_until.min(down);
                 }
                 if air.arrivals.up_again(now).is_some() {
                     return self.lose(now, Cause::Outage, None, window);
                 }
             }
         }
+        let counted = self.stats;
         let Some(start) = self.enqueue(now, earliest, bytes, window) else {
             return self.lose(now, Cause::QueueOverflow, None, window);
         };
         let departs = self.busy_until;
         let at = departs + self.delay;
+        let mut until = Time::MAX;
         let lost_to_outage = match air.policy {
             OutagePolicy::DropAir => air.served.up_again(departs).is_some(),
             OutagePolicy::Hold => false,
-            OutagePolicy::Drop => air.arrivals.starts_within(now, at),
+            OutagePolicy::Drop => {
+                until = air.arrivals.next_start(now);
+                if until < departs {
+                    self.stats = counted;
+                    self.stats.count_until(until, now, start, departs, bytes, window);
+                }
+                until <= at
+            }
         };
+        self.book(until, now, start, bytes);
         // The error model judges every packet, so that an outage does not shift the losses after it.
         let corrupt = air.position == ErrorPosition::AfterTransmission && air.corrupts();
         if lost_to_outage {
-            return self.lose(departs, Cause::Outage, Some(start), window);
+            let started = (start < until).then_some(start);
+            return self.lose(departs.min(until), Cause::Outage, started, window);
         }
         if corrupt {
             return self.lose(departs, Cause::ChannelError, Some(start), window);
@@ -329,6 +357,8 @@ struct Air {
     /// Outages as seen by arriving packets, and as seen by the transmitter: two clocks, each moving forward only.
     arrivals: OutageCursor,
     served: OutageCursor,
+    /// Start of the last outage that emptied the queue.
+    flushed: Option<Time>,
 }
 
 #[derive(Clone, Debug)]
@@ -368,7 +398,8 @@ impl Air {
         }
         let cursor = OutageCursor { outages: outages.into(), next: 0 };
         let policy = plan.outages.policy;
-        Some(Box::new(Air { errors, position, policy, arrivals: cursor.clone(), served: cursor }))
+        let arrivals = cursor.clone();
+        Some(Box::new(Air { errors, position, policy, arrivals, served: cursor, flushed: None }))
     }
 
     /// Judges the next packet.
@@ -425,14 +456,11 @@ impl OutageCursor {
         current.or(past).map(|&(start, _)| start)
     }
 
-    /// Whether an outage starts in `(from, to]`.
-    fn starts_within(&mut self, from: Time, to: Time) -> bool {
-        self.advance(from);
-        self.outages[self.next..]
-            .iter()
-            .map(|&(start, _)| start)
-            .find(|&start| start > from)
-            .is_some_and(|start| start <= to)
+    /// Start of the first outage after `now`; [`Time::MAX`] if there is none.
+    fn next_start(&mut self, now: Time) -> Time {
+        self.advance(now);
+        let mut starts = self.outages[self.next..].iter().map(|&(start, _)| start);
+        starts.find(|&start| start > now).unwrap_or(Time::MAX)
     }
 }
 
@@ -593,6 +621,34 @@ mod tests {
             panic!("lost")
         };
         assert_eq!(start, millis(11_000), "nothing of the old queue is left");
+        // All ten were transmitted in time; six of them were in the air when the link went down.
+        assert_eq!((link.stats.packets, link.stats.busy), (10 + 1, 8_800_000));
+    }
+
+    /// What comes after an outage queues as ever: the link does not become idle again by itself.
+    #[test]
+    fn the_queue_is_flushed_once() {
+        let mut link = link(&with_outages(OutagePolicy::Drop));
+        let starts: Vec<Time> = (0..3)
+            .map(|_| match link.transit(millis(12_000), 1000, &MINUTE) {
+                Transit::Arrives { start, .. } => start,
+                Transit::Lost { .. } => panic!("lost"),
+            })
+            .collect();
+        assert_eq!(starts, [0, 800_000, 1_600_000].map(|later| millis(12_000) + Span(later)));
+    }
+
+    /// A flushed packet takes no transmission time that the link did not have.
+    #[test]
+    fn flushed_packets_are_counted_up_to_the_outage() {
+        let mut link = link(&with_outages(OutagePolicy::Drop));
+        // Forty packets of 0.8 ms, 4 ms before the outage: five are transmitted, and none of them arrives in time.
+        for _ in 0..40 {
+            link.transit(millis(9_996), 1000, &MINUTE);
+        }
+        assert_eq!((link.stats.packets, link.stats.busy), (5, 4_000_000));
+        // The first goes at once; four wait for 0.8, 1.6, 2.4 and 3.2 ms, and 35 until the link goes down.
+        assert_eq!(link.stats.waiting, 8_000_000 + 35 * 4_000_000);
     }
 
     #[test]
