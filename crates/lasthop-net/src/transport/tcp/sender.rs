@@ -505,7 +505,8 @@ impl TcpSender {
         // Data waits for the handshake.
         if self.una == 0 {
             // ns-2's Vegas restarts from a window of two even when only a lost SYN is out.
-            let restarted = self.ns2 && self.next == 1 && self.window.cwnd >= 2.0;
+            let restarted =
+                self.ns2 && self.next == 1 && self.next < self.data_end && self.window.cwnd >= 2.0;
             return self.max_sent == 0 || restarted;
         }
         self.next < self.data_end || (self.closed && !self.ns2 && self.next == self.data_end)

@@ -142,7 +142,7 @@ impl TcpSender {
         if self.una == opens_at {
             self.window.cwnd = self.initial_window;
         }
-        // Spec 3.1, choice 5: ns-2 stays inflated after exactly three duplicates.
+        // The inflation of recovery goes with the first new ACK. ns-2 stays inflated after exactly three duplicates.
         let inflated =
             if self.ns2 { self.dup_acks > self.dup_threshold } else { self.dup_acks >= self.dup_threshold };
         let cut_window = self.fine().cut_window;
@@ -305,6 +305,18 @@ mod tests {
         timer.sample(0.1);
         // A = 0.8, D = 0.1 - 0.025: 17/16 of (A/4 + D)/2.
         assert!((timer.timeout - 1.0625 * (0.2 + 0.075) / 2.0).abs() < 1e-12);
+    }
+
+    /// The connection is opened and its SYN lost before the application has written anything.
+    #[test]
+    fn a_lost_syn_without_data_is_all_that_is_sent_again() {
+        let config = TcpConfig::preset("vegas", Profile::Ns2).unwrap();
+        let mut rig = Rig::new(&config);
+        rig.sender.on_data(Some(0), rig.now, &mut rig.tape);
+        rig.tape.sent.clear();
+        assert_eq!(rig.time_out(), [0]);
+        rig.sender.on_data(Some(10), rig.now, &mut rig.tape);
+        assert_eq!(rig.tape.packets.last().map(|packet| (packet.seq, packet.payload)), Some((1, 10)));
     }
 
     #[test]
