@@ -1,0 +1,657 @@
+//! What must hold on every valid scenario: nothing is lost from the books, the application gets the byte stream, and a
+//! run is a function of its plan and its seed.
+//!
+//! Scenarios are drawn as text, so that the reader of scenarios takes part. `make test-properties` runs this file
+//! again, optimised and with every assertion on.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use lasthop_cc::ControllerConfig;
+use lasthop_core::packet::{Cause, Kind, flag};
+use lasthop_core::time::{Span, Time};
+use lasthop_net::plan::{Plan, Traffic};
+use lasthop_net::trace::{HopRecord, Recording};
+use lasthop_net::transport::tcp::config::{Profile, Recovery, TcpConfig};
+use lasthop_net::world::Sender;
+use lasthop_sim::run::{Progress, Run, RunError, run};
+use lasthop_sim::scenario::{Format, Scenario};
+use proptest::prelude::*;
+
+const EVERYTHING: Recording = Recording { series: true, trace: true };
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Random scenarios
+
+/// One of `choices` as written in a scenario.
+fn one_of(choices: &[&str]) -> impl Strategy<Value = String> + use<> {
+    let choices: Vec<String> = choices.iter().map(|&choice| choice.to_owned()).collect();
+    prop::sample::select(choices)
+}
+
+/// Some of these `key = value` pairs, separated by commas and with one in front.
+fn some_of(pairs: Vec<BoxedStrategy<String>>) -> impl Strategy<Value = String> {
+    let optional: Vec<_> = pairs.into_iter().map(|pair| prop::option::weighted(0.25, pair)).collect();
+    optional.prop_map(|pairs| pairs.into_iter().flatten().fold(String::new(), |all, pair| all + ", " + &pair))
+}
+
+fn number(key: &'static str, range: std::ops::Range<u32>, unit: &'static str) -> BoxedStrategy<String> {
+    range
+        .prop_map(
+            move |n| if unit.is_empty() { format!("{key} = {n}") } else { format!("{key} = \"{n} {unit}\"") },
+        )
+        .boxed()
+}
+
+fn switch(key: &'static str) -> BoxedStrategy<String> {
+    any::<bool>().prop_map(move |on| format!("{key} = {on}")).boxed()
+}
+
+fn queue() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => (1u32..80).prop_map(|n| format!("{{ kind = \"drop-tail\", limit = \"{n} packets\" }}")),
+        2 => (2000u32..40_000).prop_map(|n| format!("{{ kind = \"drop-tail\", limit = \"{n} B\" }}")),
+        1 => Just("\"unlimited\"".to_owned()),
+    ]
+}
+
+fn error(worst: f64) -> impl Strategy<Value = String> {
+    let position = one_of(&["after-transmission", "before-queue"]);
+    let kind = prop_oneof![
+        3 => (0.0..=worst).prop_map(|rate| format!("kind = \"bernoulli\", packet_error_rate = {rate:.4}")),
+        1 => prop::collection::btree_set(0u32..60, 1..8)
+            .prop_map(|numbers| format!("kind = \"list\", packets = {:?}", numbers.into_iter().collect::<Vec<_>>())),
+    ];
+    (kind, position).prop_map(|(kind, position)| format!("{{ {kind}, position = \"{position}\" }}"))
+}
+
+/// Outages that take less than the run.
+fn handoff(duration_ms: u32) -> impl Strategy<Value = String> {
+    let policy = one_of(&["drop-air", "drop", "hold"]);
+    let times = prop_oneof![
+        (1u32..6, one_of(&["even", "random"]))
+            .prop_map(|(count, placement)| format!("count = {count}, placement = \"{placement}\"")),
+        Just(format!("at = [\"{} ms\", \"{} ms\"]", duration_ms / 4, duration_ms / 2)),
+    ];
+    (times, 1u32..15, policy).prop_map(move |(times, percent, policy)| {
+        let outage = duration_ms * percent / 100 + 1;
+        format!("{{ {times}, outage = \"{outage} ms\", policy = \"{policy}\" }}")
+    })
+}
+
+/// `rate = ..., delay = ..., queue = ...`
+fn link(least_kbit: u32, most_kbit: u32) -> impl Strategy<Value = String> {
+    (least_kbit..most_kbit, 0u32..60_000, queue()).prop_map(|(rate, delay, queue)| {
+        format!("rate = \"{rate} kbit/s\", delay = \"{delay} us\", queue = {queue}")
+    })
+}
+
+/// A TCP: any preset or combination, any of its knobs, any parameter of its controller at a bound.
+fn tcp() -> impl Strategy<Value = String> {
+    let presets: Vec<&str> = TcpConfig::PRESETS.iter().map(|preset| preset.0).collect();
+    let kind = prop_oneof![
+        one_of(&presets).prop_map(|preset| format!("preset = \"{preset}\"")),
+        (one_of(ControllerConfig::NAMES), one_of(Recovery::NAMES), any::<prop::sample::Index>(), 0..6u8)
+            .prop_map(|(controller, recovery, index, bound)| {
+                let mut text = format!("cc = \"{controller}\", recovery = \"{recovery}\"");
+                let params = ControllerConfig::by_name(&controller).unwrap().params();
+                let param = index.get(&params);
+                let value = if bound == 0 { param.min } else { param.max };
+                if param.switch {
+                    let _ = write!(text, ", {} = {}", param.name, value != 0.0);
+                } else if bound < 2 {
+                    let _ = write!(text, ", {} = {value:?}", param.name);
+                }
+                text
+            }),
+    ];
+    let delayed = prop_oneof![
+        Just("delayed_ack = false".to_owned()),
+        (1u32..300, 1u32..5, 0u32..20).prop_map(|(timeout, segments, quick)| {
+            format!("delayed_ack = {{ timeout = \"{timeout} ms\", segments = {segments}, quick = {quick} }}")
+        }),
+    ];
+    let rto = (10u32..300, 300u32..4000).prop_map(|(min, initial)| {
+        format!("rto = {{ min = \"{min} ms\", initial = \"{initial} ms\", max = \"8 s\" }}")
+    });
+    let knobs = some_of(vec![
+        number("packet_size", 100..1400, "B"),
+        number("receiver_window", 1..200, "packets"),
+        number("initial_window", 1..20, "packets"),
+        number("initial_ssthresh", 1..100, "packets"),
+        number("sack_blocks", 1..4, ""),
+        number("dup_threshold", 1..6, ""),
+        switch("timestamps"),
+        switch("dsack"),
+        switch("ecn"),
+        switch("limited_transmit"),
+        switch("grow_when_limited_elsewhere"),
+        delayed.boxed(),
+        rto.boxed(),
+    ]);
+    let profile = one_of(Profile::NAMES);
+    (kind, profile, knobs)
+        .prop_map(|(kind, profile, knobs)| format!("{{ {kind}, profile = \"{profile}\"{knobs} }}"))
+}
+
+/// Packets at times of the application's own choice.
+fn paced_traffic() -> impl Strategy<Value = String> {
+    let rate = (10u32..2000, 40u32..1400);
+    prop_oneof![
+        (rate.clone(), any::<bool>()).prop_map(|((rate, packet), random)| format!(
+            "{{ kind = \"cbr\", rate = \"{rate} kbit/s\", packet = \"{packet} B\", random = {random} }}"
+        )),
+        (rate, 1u32..1000, 0u32..1000).prop_map(|((rate, packet), on, off)| format!(
+            "{{ kind = \"on-off\", rate = \"{rate} kbit/s\", packet = \"{packet} B\", on = \"{on} ms\", \
+             off = \"{off} ms\" }}"
+        )),
+    ]
+}
+
+fn tcp_traffic() -> impl Strategy<Value = String> {
+    prop_oneof![
+        2 => Just("\"ftp\"".to_owned()),
+        3 => (1u32..300_000).prop_map(|bytes| format!("{{ kind = \"ftp\", bytes = \"{bytes} B\" }}")),
+        2 => (1u32..5000, 1u32..50, 1u32..200_000).prop_map(|(write, interval, bytes)| format!(
+            "{{ kind = \"paced-ftp\", write = \"{write} B\", interval = \"{interval} ms\", bytes = \"{bytes} B\" }}"
+        )),
+        1 => paced_traffic(),
+    ]
+}
+
+/// The keys of a `[[flows]]` table, without its ends.
+fn flow(duration_ms: u32) -> impl Strategy<Value = String> {
+    let transport = prop_oneof![
+        6 => (tcp(), tcp_traffic()),
+        1 => (Just("\"udp\"".to_owned()), paced_traffic()),
+    ];
+    let times = prop_oneof![
+        3 => (0..duration_ms / 2).prop_map(|at| format!("start = \"{at} ms\"")),
+        3 => (1..duration_ms).prop_map(|to| format!("start = {{ uniform = [\"0 s\", \"{to} ms\"] }}")),
+        1 => (0..duration_ms / 2, duration_ms / 2 + 1..duration_ms)
+            .prop_map(|(start, stop)| format!("start = \"{start} ms\"\nstop = \"{stop} ms\"")),
+    ];
+    (transport, times).prop_map(|((transport, traffic), times)| {
+        format!("transport = {transport}\ntraffic = {traffic}\n{times}\n")
+    })
+}
+
+fn dumbbell(duration_ms: u32) -> impl Strategy<Value = String> {
+    let channel = (prop::option::of(error(0.3)), prop::option::weighted(0.3, handoff(duration_ms)));
+    let directed = (flow(duration_ms), one_of(&["forward", "reverse"]));
+    (link(50, 20_000), link(50, 5000), channel, prop::collection::vec(directed, 1..=8)).prop_map(
+        |(bottleneck, access, (error, handoff), flows)| {
+            let mut text = format!(
+                "[topology]\nkind = \"dumbbell\"\nbottleneck = {{ {bottleneck} }}\naccess = {{ {access} }}\n[channel]\n"
+            );
+            for (key, value) in [("error", error), ("handoff", handoff)] {
+                if let Some(value) = value {
+                    let _ = writeln!(text, "{key} = {value}");
+                }
+            }
+            for (number, (flow, direction)) in flows.into_iter().enumerate() {
+                let _ = write!(text, "[[flows]]\nname = \"f{number}\"\ndirection = \"{direction}\"\n{flow}");
+            }
+            text
+        },
+    )
+}
+
+/// The `[[topology.links]]` and `[[flows]]` tables of a chain with a shortcut; flows between any two of its nodes.
+fn graph(duration_ms: u32) -> impl Strategy<Value = (Vec<String>, String, String)> {
+    let one_link = (
+        link(50, 5000),
+        prop::option::weighted(0.4, error(0.3)),
+        prop::option::weighted(0.2, handoff(duration_ms)),
+        prop::option::weighted(0.3, link(50, 5000)),
+    );
+    let flows = prop::collection::vec((flow(duration_ms), 0usize..64, 0usize..64), 1..=6);
+    (prop::collection::vec(one_link, 1..=5), flows).prop_map(|(links, flows)| {
+        let nodes: Vec<String> = (0..=links.len()).map(|number| format!("n{number}")).collect();
+        let (mut link_text, mut flow_text) = (String::new(), String::new());
+        let last = links.len() - 1;
+        for (number, (link, error, handoff, reverse)) in links.into_iter().enumerate() {
+            // The last link of a longer chain goes back to the first node: a ring with a tail.
+            let to = if number == last && last > 1 { 0 } else { number + 1 };
+            let _ = writeln!(link_text, "[[topology.links]]\nfrom = \"n{number}\"\nto = \"n{to}\"");
+            link_text += &link.replace(", ", "\n").replace("\"drop-tail\"\n", "\"drop-tail\", ");
+            link_text.push('\n');
+            for (key, value) in [("error", error), ("handoff", handoff)] {
+                if let Some(value) = value {
+                    let _ = writeln!(link_text, "{key} = {value}");
+                }
+            }
+            if let Some(reverse) = reverse {
+                let _ = writeln!(link_text, "reverse = {{ {reverse} }}");
+            }
+        }
+        // In a ring the last node is the one before the closing link.
+        let reachable = if last > 1 { nodes.len() - 1 } else { nodes.len() };
+        for (number, (flow, from, step)) in flows.into_iter().enumerate() {
+            let from = from % reachable;
+            let to = (from + 1 + step % (reachable - 1)) % reachable;
+            let _ = write!(
+                flow_text,
+                "[[flows]]\nname = \"f{number}\"\nsource = \"n{from}\"\nsink = \"n{to}\"\n{flow}"
+            );
+        }
+        (nodes[..reachable].to_vec(), link_text, flow_text)
+    })
+}
+
+fn graph_text(nodes: &[String], links: &str, flows: &str) -> String {
+    format!("[topology]\nkind = \"graph\"\nnodes = {nodes:?}\n{links}{flows}")
+}
+
+/// Opening of a scenario; the limits turn a run without end into a failure.
+fn head(duration_ms: u32, seed: u64, warmup_ms: u32) -> String {
+    format!(
+        "duration = \"{duration_ms} ms\"\nseed = {seed}\nwarmup = \"{warmup_ms} ms\"\n\
+         limits = {{ events = 30_000_000, wall_time = \"100 s\" }}\n"
+    )
+}
+
+fn duration_ms() -> impl Strategy<Value = u32> {
+    prop_oneof![4 => 500u32..4000, 1 => 4000u32..20_000]
+}
+
+fn scenario() -> impl Strategy<Value = String> {
+    duration_ms().prop_flat_map(|duration| {
+        let body = prop_oneof![
+            dumbbell(duration),
+            graph(duration).prop_map(|(nodes, links, flows)| graph_text(&nodes, &links, &flows)),
+        ];
+        (0u64..1000, 0..duration / 2, body)
+            .prop_map(move |(seed, warmup, body)| head(duration, seed, warmup) + &body)
+    })
+}
+
+fn plan_of(text: &str) -> Plan {
+    Scenario::parse(text, Format::Toml, "random", &[])
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+        .into_plan()
+}
+
+fn run_of(plan: &Plan, recording: Recording) -> Run {
+    run(plan, plan.seed, recording, &Progress::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// What must hold at the end of a run
+
+/// A receiver as simple as can be: which bytes are there, and the first that is missing. The SYN is byte 0.
+#[derive(Default)]
+struct Model {
+    next: u64,
+    /// Ranges beyond `next`, start to end.
+    ahead: BTreeMap<u64, u64>,
+    fin: Option<u64>,
+    /// Payload handed to the application within the measured time.
+    delivered: u64,
+}
+
+impl Model {
+    fn take(&mut self, record: &HopRecord, counts: bool) {
+        let syn = record.kind == Kind::Syn;
+        let end = record.seq + u64::from(record.payload) + u64::from(syn);
+        if record.kind == Kind::Fin {
+            self.fin = Some(end);
+        }
+        if end > self.next {
+            let known = self.ahead.entry(record.seq).or_insert(end);
+            *known = end.max(*known);
+        }
+        let before = self.next;
+        while let Some((&start, &end)) = self.ahead.first_key_value()
+            && start <= self.next
+        {
+            self.next = self.next.max(end);
+            self.ahead.remove(&start);
+        }
+        if counts {
+            self.delivered += self.next - before - u64::from(syn && before == 0);
+        }
+        if self.fin == Some(self.next) {
+            self.next += 1;
+        }
+    }
+
+    /// Whether every byte of the range is here.
+    fn has(&self, start: u64, end: u64) -> bool {
+        let mut at = start;
+        if at < self.next {
+            at = self.next;
+        }
+        for (&start, &end) in &self.ahead {
+            if start <= at {
+                at = at.max(end);
+            }
+        }
+        at >= end
+    }
+}
+
+/// The trace against the model: every ACK says what has arrived, and what was counted as delivered is the stream, once.
+fn check_flow(plan: &Plan, run: &Run, flow: usize, trace: &[HopRecord]) {
+    let end = Time::ZERO + plan.duration;
+    let from = Time::ZERO + plan.warmup;
+    let name = &plan.flows[flow].name;
+    let sink = plan.flows[flow].sink;
+    // Where the direction of a record starts and where it ends.
+    let ends = |record: &HopRecord| {
+        let link = &plan.links[record.direction as usize / 2];
+        if record.direction & 1 == 0 { (link.from, link.to) } else { (link.to, link.from) }
+    };
+    let is_answer = |record: &&HopRecord| record.flags & flag::BACK != 0 && ends(record).0 == sink;
+    let of_flow = || trace.iter().filter(|record| record.flow as usize == flow);
+    let mut arrivals: Vec<&HopRecord> = of_flow()
+        .filter(|record| matches!(record.kind, Kind::Syn | Kind::Data | Kind::Fin) && ends(record).1 == sink)
+        .filter(|record| record.arrived.is_some())
+        .collect();
+    arrivals.sort_by_key(|record| record.arrived);
+    let mut answers: Vec<&HopRecord> = of_flow().filter(is_answer).collect();
+    answers.sort_by_key(|record| (record.enqueued, record.packet));
+
+    let mut model = Model::default();
+    let mut before = 0;
+    let mut arrivals = arrivals.into_iter().peekable();
+    for answer in answers {
+        while let Some(record) = arrivals.next_if(|record| record.arrived <= Some(answer.enqueued)) {
+            if record.arrived < Some(answer.enqueued) {
+                model.take(record, record.arrived >= Some(from));
+                before = model.next;
+            } else {
+                // At this very moment: a delayed ACK may be due just before it.
+                before = model.next;
+                model.take(record, record.arrived >= Some(from));
+            }
+        }
+        let ack = answer.ack;
+        assert!(ack == model.next || ack == before, "{name}: ACK {ack}, but {} has arrived", model.next);
+        for &(start, end) in answer.sack.as_slice() {
+            assert!(start < end && model.has(start, end), "{name}: SACK of {start}..{end} without data");
+        }
+        before = model.next;
+    }
+    for record in arrivals {
+        model.take(record, record.arrived >= Some(from) && record.arrived < Some(end));
+    }
+    let delivered = run.world.network.flows[flow].bytes_delivered;
+    assert_eq!(delivered, model.delivered, "{name}: bytes that the application got");
+
+    let Sender::Tcp(sender) = &run.world.senders[flow] else { return };
+    let (Traffic::Ftp { bytes: Some(written) } | Traffic::PacedFtp { bytes: Some(written), .. }) =
+        plan.flows[flow].traffic
+    else {
+        return;
+    };
+    for record in of_flow().filter(|record| matches!(record.kind, Kind::Data | Kind::Fin)) {
+        let last = record.seq + u64::from(record.payload);
+        assert!(last <= 1 + written, "{name}: byte {last} of {written} sent");
+    }
+    if sender.stats.completed.is_some() && plan.flows[flow].stop.is_none() {
+        assert!(model.next > written, "{name}: complete, but only {} of {written} arrived", model.next);
+    }
+}
+
+/// Everything that holds at the end of any run recorded with [`EVERYTHING`].
+fn check(plan: &Plan, run: &Run) {
+    let network = &run.world.network;
+    assert!(network.ledger.balances(), "{:?}", network.ledger);
+    for record in run.world.windows.as_deref().unwrap_or_default() {
+        assert!(record.cwnd >= 1.0 && record.cwnd.is_finite(), "{record:?}");
+        assert!(record.ssthresh >= 1.0, "{record:?}");
+    }
+    let trace = network.trace.as_deref().unwrap_or_default();
+    let lost = |cause: Cause| trace.iter().filter(|record| record.lost == Some(cause)).count() as u64;
+    for cause in [Cause::QueueOverflow, Cause::ChannelError, Cause::Outage] {
+        assert_eq!(lost(cause), network.ledger.dropped[cause as usize], "{}", cause.name());
+    }
+    assert_eq!(trace.len() as u64, network.packet_hops);
+    for (flow, sender) in run.world.senders.iter().enumerate() {
+        if matches!(sender, Sender::Tcp(_)) {
+            check_flow(plan, run, flow, trace);
+        }
+    }
+    let summary = &run.summary;
+    for link in &summary.links {
+        assert!((0.0..=1.000_001).contains(&link.utilisation), "{}: {}", link.name, link.utilisation);
+        assert!(link.avg_queue_packets >= 0.0 && link.avg_queue_packets.is_finite());
+    }
+    assert!((0.0..=1.000_001).contains(&summary.totals.jain_index));
+}
+
+/// The summary as JSON without the times that the machine took.
+fn figures(run: &Run) -> String {
+    let mut summary = run.summary.clone();
+    (summary.wall_s, summary.set_up_s) = (0.0, 0.0);
+    serde_json::to_string(&summary).unwrap()
+}
+
+fn cases(count: u32) -> ProptestConfig {
+    // `PROPTEST_CASES` searches further.
+    let default = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { count };
+    ProptestConfig { cases, max_shrink_iters: 500, failure_persistence: None, ..default }
+}
+
+proptest! {
+    #![proptest_config(cases(4000))]
+
+    /// No panic, no hang, and everything that [`check`] asks for.
+    #[test]
+    fn what_holds_on_every_scenario(text in scenario()) {
+        let plan = plan_of(&text);
+        check(&plan, &run_of(&plan, EVERYTHING));
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(500))]
+
+    /// Twice in one process, on several threads, and with or without recording: the same run.
+    #[test]
+    fn same_seed_same_run(text in scenario()) {
+        let plan = plan_of(&text);
+        let first = run_of(&plan, Recording::default());
+        prop_assert_eq!(figures(&first), figures(&run_of(&plan, Recording::default())));
+        let recorded = run_of(&plan, Recording { series: false, trace: true });
+        prop_assert_eq!(figures(&first), figures(&recorded));
+        let series = run_of(&plan, Recording { series: true, trace: false });
+        prop_assert_eq!(&first.summary.fingerprint, &series.summary.fingerprint);
+        let on_threads: Vec<String> = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..3).map(|_| scope.spawn(|| figures(&run_of(&plan, Recording::default())))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        for other in on_threads {
+            prop_assert_eq!(figures(&first), other);
+        }
+    }
+
+    /// A flow on links of its own leaves the others as they were, packet for packet: starting times, clock phases,
+    /// losses, random outages and random traffic.
+    #[test]
+    fn an_added_flow_elsewhere_changes_nothing(
+        (duration, (nodes, links, flows), extra, first) in duration_ms().prop_flat_map(|duration| {
+            (Just(duration), graph(duration), (flow(duration), error(0.3)), any::<bool>())
+        }),
+        seed in 0u64..1000,
+    ) {
+        let (flow, error) = extra;
+        let alone = head(duration, seed, 0) + &graph_text(&nodes, &links, &flows);
+        let mut more = nodes;
+        more.extend(["x".to_owned(), "y".to_owned()]);
+        let link = format!(
+            "[[topology.links]]\nfrom = \"x\"\nto = \"y\"\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\nerror = {error}\n"
+        );
+        let flow = format!("[[flows]]\nname = \"extra\"\nsource = \"x\"\nsink = \"y\"\n{flow}");
+        // In front or behind: the place in the file does not matter either.
+        let together = if first {
+            graph_text(&more, &(link + &links), &(flow + &flows))
+        } else {
+            graph_text(&more, &(links + &link), &(flows + &flow))
+        };
+        let together = head(duration, seed, 0) + &together;
+        let occurrences = |text: &str| {
+            let plan = plan_of(text);
+            let run = run_of(&plan, EVERYTHING);
+            let mut hops = BTreeMap::new();
+            for record in run.world.network.trace.iter().flatten() {
+                let link = (plan.links[record.direction as usize / 2].name.clone(), record.direction % 2);
+                let flow = &plan.flows[record.flow as usize].name;
+                if flow != "extra" {
+                    let what = (record.kind, record.seq, record.ack, record.enqueued, record.arrived, record.lost);
+                    hops.entry((link, flow.clone())).or_insert_with(Vec::new).push(what);
+                }
+            }
+            hops
+        };
+        prop_assert_eq!(occurrences(&alone), occurrences(&together));
+    }
+
+    /// A flow that shares the way changes when packets meet the channel, but not which of them, counted in order, the
+    /// channel loses.
+    #[test]
+    fn an_added_flow_leaves_the_channel_as_it_was(
+        rate in 0.001..0.3f64, seed in 0u64..1000, transport in tcp(), other in tcp(),
+        position in one_of(&["after-transmission", "before-queue"]),
+    ) {
+        let scenario = |flows: &str| {
+            format!(
+                "{}[topology]\nkind = \"dumbbell\"\nbottleneck = {{ rate = \"1 Mbit/s\", delay = \"20 ms\" }}\n\
+                 access = {{ rate = \"2 Mbit/s\", delay = \"1 ms\" }}\n[channel]\n\
+                 error = {{ kind = \"bernoulli\", packet_error_rate = {rate:.4}, position = \"{position}\" }}\n{flows}",
+                head(5000, seed, 0)
+            )
+        };
+        let one = format!("[[flows]]\nname = \"one\"\ntransport = {transport}\n");
+        let two = format!("[[flows]]\nname = \"two\"\ntransport = {other}\n");
+        let judged = |text: &str| {
+            let plan = plan_of(text);
+            let run = run_of(&plan, EVERYTHING);
+            let link = plan.links.iter().position(|link| link.name == "sink-access-1").unwrap() as u32;
+            let start = run.world.network.trace.iter().flatten()
+                .filter(|record| record.flow == 0).map(|record| record.enqueued).min();
+            let losses = [2 * link, 2 * link + 1].map(|direction| {
+                run.world.network.trace.iter().flatten()
+                    .filter(|record| record.direction == direction)
+                    .filter(|record| position == "before-queue" || record.lost != Some(Cause::QueueOverflow))
+                    .map(|record| record.lost == Some(Cause::ChannelError))
+                    .collect::<Vec<bool>>()
+            });
+            (start, losses)
+        };
+        let (start, alone) = judged(&scenario(&one));
+        let (same_start, together) = judged(&scenario(&(one + &two)));
+        prop_assert_eq!(start, same_start);
+        for (alone, together) in alone.iter().zip(&together) {
+            let both = alone.len().min(together.len());
+            prop_assert_eq!(&alone[..both], &together[..both]);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(2000))]
+
+    /// However the channel rages below 10 %, a file gets through in the end, and both ends know it.
+    #[test]
+    fn a_finite_transfer_completes(
+        transport in tcp(), bytes in 1u32..150_000, error in error(0.1), link in link(200, 5000), seed in 0u64..1000,
+    ) {
+        let text = format!(
+            "duration = \"20000 s\"\nseed = {seed}\nlimits = {{ events = 5_000_000, wall_time = \"100 s\" }}\n\
+             [topology]\nkind = \"graph\"\nnodes = [\"a\", \"b\"]\n\
+             links = [{{ from = \"a\", to = \"b\", {link}, error = {error} }}]\n\
+             [[flows]]\nsource = \"a\"\nsink = \"b\"\ntransport = {transport}\n\
+             traffic = {{ kind = \"ftp\", bytes = \"{bytes} B\" }}\n"
+        );
+        let plan = plan_of(&text);
+        let run = run_of(&plan, Recording { series: false, trace: true });
+        check(&plan, &run);
+        let flow = &run.summary.flows[0];
+        prop_assert_eq!(flow.bytes_delivered, u64::from(bytes));
+        prop_assert!(flow.completion_s.is_some());
+        prop_assert_eq!(run.summary.totals.packets_in_flight, 0);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Limits
+
+/// Enough work that the run is looked after a few times.
+fn long_plan(limits: &str) -> Plan {
+    plan_of(&format!(
+        "duration = \"60 s\"\n[limits]\n{limits}\n[topology]\nkind = \"dumbbell\"\n\
+         bottleneck = {{ rate = \"20 Mbit/s\", delay = \"5 ms\" }}\n\
+         access = {{ rate = \"50 Mbit/s\", delay = \"1 ms\" }}\n\
+         [[flows]]\ntransport = \"reno\"\nstart = \"0 s\"\n"
+    ))
+}
+
+#[test]
+fn the_event_limit_names_itself() {
+    let plan = long_plan("events = 50_000");
+    let error = run(&plan, 1, Recording::default(), &Progress::default()).unwrap_err();
+    let RunError::EventLimit { limit, reached, duration } = error else { panic!("{error}") };
+    assert_eq!((limit, duration), (50_000, Span::from_secs(60)));
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "the run passed its limit of 50000 events at {reached} of 60 s simulated: raise limits.events, or shorten \
+             duration or the number of flows"
+        )
+    );
+}
+
+#[test]
+fn the_limit_of_wall_time_names_itself() {
+    let plan = long_plan("wall_time = \"1 ns\"");
+    let error = run(&plan, 1, Recording::default(), &Progress::default()).unwrap_err();
+    let RunError::WallTimeLimit { limit, reached, .. } = error else { panic!("{error}") };
+    assert_eq!(limit, Span(1));
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "the run passed its limit of 1 ns of wall-clock time at {reached} of 60 s simulated: raise \
+             limits.wall_time, or shorten duration or the number of flows"
+        )
+    );
+}
+
+#[test]
+fn a_cancelled_run_says_how_far_it_came() {
+    let progress = Progress::default();
+    progress.cancel();
+    let error = run(&long_plan(""), 1, Recording::default(), &progress).unwrap_err();
+    let RunError::Interrupted { reached, .. } = error else { panic!("{error}") };
+    assert_eq!(error.to_string(), format!("interrupted at {reached} of 60 s simulated"));
+    assert_eq!(progress.simulated(), reached);
+    assert!(progress.events() > 0 && progress.packet_hops() > 0);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Pinned runs
+
+/// What ready scenarios do is pinned: a build, a machine or a refactoring that changes one of these changes published
+/// results. A change of behaviour on purpose changes them too, and says so in its commit.
+#[test]
+fn ready_scenarios_keep_their_fingerprints() {
+    let fingerprint = |file: &str, transport: &str| {
+        let path = format!("{}/../../scenarios/{file}", env!("CARGO_MANIFEST_DIR"));
+        let settings = [("duration", "10 s"), ("flows.0.transport", transport)];
+        let settings = settings.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let plan = Scenario::load(path, &settings).unwrap_or_else(|error| panic!("{error}")).into_plan();
+        run_of(&plan, Recording::default()).summary.fingerprint
+    };
+    let fingerprints = PINNED.map(|(file, transport, _)| fingerprint(file, transport));
+    assert_eq!(fingerprints, PINNED.map(|pinned| pinned.2));
+}
+
+const PINNED: [(&str, &str, &str); 4] = [
+    ("lossy-last-hop.toml", "newreno", "bb0a169cee380d5f"),
+    ("lossy-last-hop.toml", "vegas", "58efaf5c71624934"),
+    ("paced-ftp.toml", "sack", "d25366f16d5bc868"),
+    ("many-flows.toml", "cubic", "8ddf3c312d02fe40"),
+];
