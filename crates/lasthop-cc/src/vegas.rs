@@ -150,6 +150,13 @@ impl CongestionControl for Vegas {
     fn on_timeout(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
         Reduction { ssthresh: loss.flight / 2.0, cwnd: 2.0 }
     }
+
+    /// RFC 3168 §5: a mark calls for the reaction to a loss of the standard, whatever this law answers to losses.
+    fn on_ecn(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
+        let half = loss.flight / 2.0;
+        self.increment = 0.0;
+        Reduction { ssthresh: half, cwnd: half }
+    }
 }
 
 #[cfg(test)]
@@ -229,5 +236,13 @@ mod tests {
         assert_eq!(vegas.on_loss(&loss(20.0), &window).cwnd, 15.0);
         assert_eq!(vegas.on_loss(&LossSample { retransmitted: true, ..loss(20.0) }, &window).cwnd, 10.0);
         assert_eq!(vegas.on_loss(&loss(3.0), &window).cwnd, 2.0);
+    }
+
+    /// TV-3.3.
+    #[test]
+    fn a_mark_halves_the_window() {
+        let mut vegas = Vegas::new(&Params::default());
+        let window = Window { cwnd: 12.0, ssthresh: 20.0 };
+        assert_eq!(vegas.on_ecn(&loss(12.0), &window), Reduction { ssthresh: 6.0, cwnd: 6.0 });
     }
 }
