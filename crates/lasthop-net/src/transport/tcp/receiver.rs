@@ -313,3 +313,235 @@ impl TcpReceiver {
         self.recent = recent;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Percentiles;
+
+    const ALWAYS: Window = Window { from: Time::ZERO, to: Time::MAX };
+
+    /// A receiver whose connection is open, and its clock in milliseconds.
+    struct Rig {
+        receiver: TcpReceiver,
+        stats: FlowStats,
+    }
+
+    impl Rig {
+        /// SACK blocks as RFC 2018 and RFC 2883 have them, each segment acknowledged at once.
+        fn new() -> Rig {
+            Rig::with(|_| {})
+        }
+
+        fn with(change: impl FnOnce(&mut TcpConfig)) -> Rig {
+            let mut config = TcpConfig::preset("sack", Profile::Rfc).unwrap();
+            config.delayed_ack = None;
+            change(&mut config);
+            let mut rig =
+                Rig { receiver: TcpReceiver::new(&config), stats: FlowStats::new(Percentiles::Exact) };
+            let syn = rig.take(Packet { kind: Kind::Syn, ..Packet::default() }, 0);
+            assert_eq!(syn.map(|(ack, _)| (ack.kind, ack.seq)), Some((Kind::SynAck, 1)));
+            rig
+        }
+
+        /// Everything below `seq` has arrived.
+        fn up_to(mut self, seq: u64) -> Rig {
+            let payload = (seq - 1) as u16;
+            self.take(Packet { seq: 1, payload, kind: Kind::Data, ..Packet::default() }, 0);
+            self
+        }
+
+        fn take(&mut self, packet: Packet, millis: u64) -> Option<(Packet, Vec<(u64, u64)>)> {
+            let now = Time::ZERO + Span::from_millis(millis);
+            let kind = self.receiver.receive(&packet, now, &mut self.stats, &ALWAYS)?;
+            let blocks = self.receiver.blocks().map_or(Vec::new(), |blocks| blocks.as_slice().to_vec());
+            Some((self.receiver.acknowledge(kind, now), blocks))
+        }
+
+        /// Bytes `seq..seq + 500` arrive: the ACK and its blocks.
+        fn data(&mut self, seq: u64) -> Option<(u64, Vec<(u64, u64)>)> {
+            let packet = Packet { seq, payload: 500, kind: Kind::Data, ..Packet::default() };
+            self.take(packet, 0).map(|(ack, blocks)| (ack.seq, blocks))
+        }
+
+        /// The same at `millis`, with the time of sending: whether it is acknowledged, and the echo if it is.
+        fn stamped(&mut self, seq: u64, millis: u64) -> Option<u64> {
+            let stamp = Time::ZERO + Span::from_millis(millis);
+            let packet = Packet { seq, payload: 500, kind: Kind::Data, stamp, ..Packet::default() };
+            self.take(packet, millis).map(|(ack, _)| ack.echo.0 / 1_000_000)
+        }
+    }
+
+    /// RFC 2018 §5, case 2: the first of eight segments is lost.
+    #[test]
+    fn one_block_grows() {
+        let mut rig = Rig::new().up_to(5000);
+        for number in 1..8 {
+            let end = 6000 + 500 * (number - 1);
+            assert_eq!(rig.data(5000 + 500 * number), Some((5000, vec![(5500, end)])));
+        }
+    }
+
+    /// RFC 2018 §5, case 3: every second segment is lost; then the fourth arrives, then the second.
+    #[test]
+    fn the_newest_block_comes_first() {
+        let mut rig = Rig::new().up_to(5000);
+        assert_eq!(rig.data(5000), Some((5500, vec![])));
+        assert_eq!(rig.data(6000), Some((5500, vec![(6000, 6500)])));
+        assert_eq!(rig.data(7000), Some((5500, vec![(7000, 7500), (6000, 6500)])));
+        assert_eq!(rig.data(8000), Some((5500, vec![(8000, 8500), (7000, 7500), (6000, 6500)])));
+        assert_eq!(rig.data(6500), Some((5500, vec![(6000, 7500), (8000, 8500)])));
+        assert_eq!(rig.data(5500), Some((7500, vec![(8000, 8500)])));
+        assert_eq!(rig.data(7500), Some((8500, vec![])));
+        assert_eq!(rig.stats.bytes_delivered, 8499);
+    }
+
+    #[test]
+    fn no_more_blocks_than_agreed() {
+        let mut rig = Rig::with(|config| config.sack_blocks = 2).up_to(5000);
+        rig.data(6000);
+        rig.data(7000);
+        assert_eq!(rig.data(8000), Some((5000, vec![(8000, 8500), (7000, 7500)])));
+        let mut rig =
+            Rig::with(|config| config.recovery = super::super::config::Recovery::NewReno).up_to(5000);
+        assert_eq!(rig.data(6000), Some((5000, vec![])));
+    }
+
+    /// RFC 2883 §4.1.1 and §4.1.2: a duplicate, alone and beside a gap.
+    #[test]
+    fn a_duplicate_is_reported_first() {
+        let mut rig = Rig::new().up_to(3000);
+        rig.data(3000);
+        rig.data(3500);
+        assert_eq!(rig.data(3000), Some((4000, vec![(3000, 3500)])));
+        assert_eq!(rig.data(4500), Some((4000, vec![(4500, 5000)])), "a duplicate is reported once");
+        assert_eq!(rig.data(3000), Some((4000, vec![(3000, 3500), (4500, 5000)])));
+    }
+
+    /// RFC 2883 §4.1.3: a duplicate of what lies beyond a gap, followed by the block that it belongs to.
+    #[test]
+    fn a_duplicate_within_a_block() {
+        let mut rig = Rig::new().up_to(4000);
+        rig.data(4500);
+        assert_eq!(rig.data(5000), Some((4000, vec![(4500, 5500)])));
+        assert_eq!(rig.data(5000), Some((4000, vec![(5000, 5500), (4500, 5500)])));
+    }
+
+    #[test]
+    fn no_dsack_unless_wanted() {
+        let mut rig = Rig::with(|config| config.dsack = false).up_to(4000);
+        assert_eq!(rig.data(3500), Some((4000, vec![])));
+        rig.data(4500);
+        assert_eq!(rig.data(4500), Some((4000, vec![(4500, 5000)])));
+    }
+
+    fn delayed() -> Rig {
+        let delay = DelayedAck { timeout: Span::from_millis(200), segments: 2, quick: 0 };
+        Rig::with(|config| config.delayed_ack = Some(delay))
+    }
+
+    fn acked(answer: Option<(u64, Vec<(u64, u64)>)>) -> Option<u64> {
+        answer.map(|(ack, _)| ack)
+    }
+
+    /// RFC 5681 §4.2: every second segment, and whatever is out of order or fills a gap.
+    #[test]
+    fn delayed_acks_answer_every_second_segment() {
+        let mut rig = delayed();
+        assert_eq!(acked(rig.data(1)), None);
+        assert_eq!(acked(rig.data(501)), Some(1001));
+        assert_eq!(acked(rig.data(1001)), None);
+        assert_eq!(acked(rig.data(2001)), Some(1501), "out of order");
+        assert_eq!(acked(rig.data(2501)), Some(1501), "beyond a gap");
+        assert_eq!(acked(rig.data(1501)), Some(3001), "fills the gap");
+        assert_eq!(acked(rig.data(1501)), Some(3001), "a duplicate");
+        assert_eq!(acked(rig.data(3001)), None, "in order again");
+    }
+
+    #[test]
+    fn a_delayed_ack_waits_no_longer_than_its_time() {
+        let mut rig = delayed();
+        assert_eq!(rig.receiver.due(), None);
+        assert_eq!(rig.stamped(1, 30), None);
+        let due = Time::ZERO + Span::from_millis(230);
+        assert_eq!(rig.receiver.due(), Some(due));
+        assert_eq!(rig.receiver.overdue(Time(due.0 - 1)), None);
+        assert_eq!(rig.receiver.overdue(due), Some((Kind::Ack, due)));
+        assert_eq!(rig.receiver.acknowledge(Kind::Ack, due).seq, 501);
+        assert_eq!((rig.receiver.due(), rig.receiver.overdue(due)), (None, None));
+    }
+
+    #[test]
+    fn quick_acks_come_first() {
+        let delay = DelayedAck { timeout: Span::from_millis(40), segments: 2, quick: 3 };
+        let mut rig = Rig::with(|config| config.delayed_ack = Some(delay));
+        let answers: Vec<bool> = (0..6).map(|number| rig.data(1 + 500 * number).is_some()).collect();
+        assert_eq!(answers, [true, true, true, false, true, false]);
+    }
+
+    /// RFC 7323 §4.3: of delayed segments the earliest is echoed, beyond a gap the last in order, and then the one
+    /// that filled it.
+    #[test]
+    fn the_echo_never_flatters_the_path() {
+        let mut rig = delayed();
+        assert_eq!(rig.stamped(1, 10), None);
+        assert_eq!(rig.stamped(501, 20), Some(10), "(A) the segment that waited");
+        assert_eq!(rig.stamped(1501, 30), Some(10), "(B) beyond a gap");
+        assert_eq!(rig.stamped(2001, 40), Some(10));
+        assert_eq!(rig.stamped(1001, 50), Some(50), "(C) the segment that fills it");
+        assert_eq!(rig.stamped(3001, 60), Some(50));
+    }
+
+    /// RFC 3168 §6.1.3: echoed on every ACK until the sender has reacted, also when that segment is marked again.
+    #[test]
+    fn congestion_is_echoed_until_the_sender_reacts() {
+        let mut rig = Rig::with(|config| config.ecn = true);
+        let mut seq = 1;
+        let mut echoed = |flags: u8| {
+            let packet = Packet { seq, payload: 500, kind: Kind::Data, flags, ..Packet::default() };
+            seq += 500;
+            rig.take(packet, 0).unwrap().0.has(flag::ECE)
+        };
+        assert!(!echoed(flag::ECT));
+        assert!(echoed(flag::ECT | flag::CE));
+        assert!(echoed(flag::ECT));
+        assert!(!echoed(flag::ECT | flag::CWR));
+        assert!(echoed(flag::ECT | flag::CWR | flag::CE));
+        assert!(echoed(flag::ECT));
+    }
+
+    /// The FIN takes a sequence number; the receiver's own is sent again until it is acknowledged.
+    #[test]
+    fn the_end_is_answered_until_it_is_acknowledged() {
+        let mut rig = Rig::new();
+        let fin = Packet { seq: 1, payload: 500, kind: Kind::Fin, ..Packet::default() };
+        let (answer, _) = rig.take(fin, 0).unwrap();
+        assert_eq!((answer.kind, answer.seq), (Kind::FinAck, 502));
+        assert_eq!(rig.stats.bytes_delivered, 500, "the FIN is not data");
+        let mut tries = Vec::new();
+        while let Some(due) = rig.receiver.due() {
+            assert_eq!(rig.receiver.overdue(due), Some((Kind::FinAck, due)));
+            assert_eq!(rig.receiver.acknowledge(Kind::FinAck, due).seq, 502);
+            tries.push(due.0 / 1_000_000_000);
+        }
+        assert_eq!(tries.len(), FIN_TRIES as usize, "{tries:?}");
+
+        let mut rig = Rig::new();
+        rig.take(fin, 0);
+        assert!(rig.take(Packet { seq: 502, kind: Kind::Ack, ..Packet::default() }, 10).is_none());
+        assert_eq!(rig.receiver.due(), None);
+        assert_eq!(rig.take(fin, 20).map(|(answer, _)| answer.kind), Some(Kind::FinAck), "a FIN sent again");
+    }
+
+    /// The FIN may come before the data that it follows.
+    #[test]
+    fn a_fin_beyond_a_gap_waits() {
+        let mut rig = Rig::new();
+        let fin = Packet { seq: 501, payload: 500, kind: Kind::Fin, ..Packet::default() };
+        let (answer, blocks) = rig.take(fin, 0).unwrap();
+        assert_eq!((answer.kind, answer.seq, blocks), (Kind::Ack, 1, vec![(501, 1001)]));
+        let first = Packet { seq: 1, payload: 500, kind: Kind::Data, ..Packet::default() };
+        let (answer, blocks) = rig.take(first, 0).unwrap();
+        assert_eq!((answer.kind, answer.seq, blocks), (Kind::FinAck, 1002, vec![]));
+    }
+}
