@@ -16,6 +16,7 @@ import os
 import platform
 import statistics
 import sys
+import textwrap
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -308,12 +309,18 @@ def page(
         lines += [*_rows(comparisons, sender), ""]
     lines += ["## Exceptions", ""]
     for one in differing:
-        lines.append(f"- {describe(one)}. {causes.get(one.key, 'No cause on record.')}")
+        lines += _item(f"{describe(one)}. {causes.get(one.key, 'No cause on record.')}")
     if not differing:
         lines.append("None.")
     lines += ["", "## Exceptions in the staggered grid", ""]
-    lines += [f"- {describe(one)}." for one in staggered if not one.agrees] or ["None."]
+    outside = [line for one in staggered if not one.agrees for line in _item(f"{describe(one)}.")]
+    lines += outside or ["None."]
     return "\n".join(lines) + "\n"
+
+
+def _item(text: str) -> list[str]:
+    """A list item of the page, wrapped."""
+    return textwrap.wrap(text, 100, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _rows(comparisons: list[Comparison], sender: str) -> Iterator[str]:
