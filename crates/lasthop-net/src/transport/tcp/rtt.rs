@@ -157,9 +157,13 @@ impl RttEstimator {
         self.backoff = 1;
     }
 
-    /// RFC 6298 §5.7: after a lost SYN data starts with a timeout of 3 s.
-    pub(crate) fn after_lost_syn(&mut self) {
-        self.base = self.base.max(Span::from_secs(3));
+    /// The handshake is done. RFC 6298 (5.7): if its timer expired and there is no sample, data starts with a timeout
+    /// of at least 3 s.
+    pub(crate) fn end_handshake(&mut self) {
+        if self.backoff > 1 && self.srtt() == Span::ZERO {
+            self.base = self.base.max(Span::from_secs(3));
+            self.backoff = 1;
+        }
     }
 }
 

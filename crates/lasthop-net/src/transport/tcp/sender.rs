@@ -458,6 +458,9 @@ impl TcpSender {
         if self.una == 1 {
             // The handshake is done.
             self.window.cwnd = self.initial_window;
+            if !self.ns2 {
+                self.rtt.end_handshake();
+            }
         }
     }
 
@@ -734,9 +737,6 @@ impl TcpSender {
         if self.una == 0 {
             // RFC 5681 §3.1: a lost SYN is paid for with the initial window.
             self.initial_window = 1.0;
-            if !self.ns2 {
-                self.rtt.after_lost_syn();
-            }
         }
         if !outstanding {
             // ns-2 only: idle for a whole timeout, so the window is stale but nothing was lost.
@@ -859,6 +859,15 @@ pub(super) mod testing {
             std::mem::take(&mut self.tape.sent)
         }
 
+        /// The same with an ECN echo.
+        pub(crate) fn marked(&mut self, number: u64) -> Vec<u64> {
+            self.now += Span::from_millis(1);
+            let seq = (number - 1) * 1000 + 1;
+            let packet = Packet { seq, kind: Kind::Ack, flags: flag::ECE, ..Packet::default() };
+            self.sender.on_ack(&packet, None, self.now, &mut self.tape);
+            std::mem::take(&mut self.tape.sent)
+        }
+
         /// Lets the retransmission timer expire.
         pub(crate) fn time_out(&mut self) -> Vec<u64> {
             let timeouts = self.sender.stats.timeouts;
@@ -872,6 +881,173 @@ pub(super) mod testing {
 
         pub(crate) fn window(&self) -> (f64, f64) {
             (self.sender.window.cwnd + f64::from(self.sender.inflation), self.sender.window.ssthresh)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lasthop_cc::ControllerConfig;
+
+    use super::testing::Rig;
+    use super::*;
+
+    /// 1000-byte segments, one ACK each, no timestamps.
+    fn config(recovery: Recovery) -> TcpConfig {
+        TcpConfig {
+            timestamps: false,
+            delayed_ack: None,
+            packet_size: 1040,
+            ..TcpConfig::new(Profile::Rfc, ControllerConfig::by_name("reno").unwrap(), recovery)
+        }
+    }
+
+    fn flags(rig: &Rig) -> Vec<u8> {
+        rig.tape.packets.iter().map(|packet| packet.flags).collect()
+    }
+
+    /// Segments 101..=120 outstanding, W = 20, ECN on.
+    fn twenty_outstanding(recovery: Recovery) -> Rig {
+        let mut rig = Rig::new(&TcpConfig { ecn: true, initial_window: 20.0, ..config(recovery) });
+        rig.sender.on_data(None, rig.now, &mut rig.tape);
+        for number in 1..=101 {
+            rig.ack(number);
+            rig.sender.window = Window { cwnd: 20.0, ssthresh: 10.0 };
+        }
+        assert_eq!((rig.sender.una, rig.sender.max_sent), (100_001, 120_001));
+        rig.tape.packets.clear();
+        rig
+    }
+
+    const ALL: [Recovery; 5] =
+        [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack, Recovery::Sack1];
+
+    /// TV-2.11: one cut a window, no growth, and CWR on the first new segment.
+    #[test]
+    fn a_mark_halves_the_window_once() {
+        for recovery in ALL {
+            let mut rig = twenty_outstanding(recovery);
+            assert_eq!(rig.marked(105), [0; 0]);
+            assert_eq!(rig.window(), (10.0, 10.0), "{recovery:?}");
+            let sent: Vec<u64> = (106..=121).flat_map(|number| rig.marked(number)).collect();
+            assert_eq!(sent, (121..=130).collect::<Vec<_>>(), "{recovery:?}: F follows W");
+            assert_eq!(rig.window(), (10.0, 10.0), "{recovery:?}: no cut, no growth");
+            let mut expected = vec![flag::ECT; 10];
+            expected[0] |= flag::CWR;
+            assert_eq!(flags(&rig), expected, "{recovery:?}");
+            rig.marked(122);
+            assert_eq!(rig.window(), (5.0, 5.0), "{recovery:?}: the next window");
+        }
+    }
+
+    /// TV-2.11: a loss in a window that a mark has already halved is repaired without a second cut.
+    #[test]
+    fn a_loss_after_a_mark_does_not_cut_again() {
+        for recovery in ALL {
+            let mut rig = twenty_outstanding(recovery);
+            rig.marked(105);
+            rig.ack(110);
+            assert_eq!(rig.sender.window.ssthresh, 10.0);
+            let sent: Vec<u64> = (111..=113)
+                .flat_map(|last| rig.sack(110, &[(111, last)]))
+                .filter(|&number| number < 121)
+                .collect();
+            assert_eq!(sent, [110], "{recovery:?}");
+            assert_eq!(rig.sender.window.ssthresh, 10.0, "{recovery:?}: no second cut");
+            let cwnd = if recovery == Recovery::Tahoe { 1.0 } else { 10.0 };
+            assert!((rig.sender.window.cwnd - cwnd).abs() < 0.2, "{recovery:?}: {:?}", rig.sender.window);
+        }
+    }
+
+    /// RFC 3168 §6.1.5: what is sent again is not ECN-capable, and neither is a SYN.
+    #[test]
+    fn retransmissions_are_not_ecn_capable() {
+        let mut rig = twenty_outstanding(Recovery::NewReno);
+        rig.time_out();
+        assert_eq!(flags(&rig), [flag::RETRANSMISSION]);
+        let mut rig = Rig::new(&TcpConfig { ecn: true, ..config(Recovery::NewReno) });
+        rig.sender.on_data(None, rig.now, &mut rig.tape);
+        assert_eq!(flags(&rig), [0]);
+    }
+
+    /// RFC 5681 §3.1: whoever lost a SYN starts with one segment.
+    #[test]
+    fn a_lost_syn_costs_the_initial_window() {
+        for recovery in Recovery::NAMES.iter().filter_map(|name| Recovery::by_name(name)) {
+            let mut rig = Rig::new(&config(recovery));
+            rig.sender.on_data(None, rig.now, &mut rig.tape);
+            rig.tape.sent.clear();
+            assert_eq!(rig.time_out(), [0], "the SYN again");
+            assert_eq!(rig.ack(1), [1], "{recovery:?}");
+            assert_eq!(rig.sender.window.cwnd, 1.0, "{recovery:?}");
+            let mut rig = Rig::new(&config(recovery));
+            rig.sender.on_data(None, rig.now, &mut rig.tape);
+            rig.tape.sent.clear();
+            assert_eq!(rig.ack(1), (1..=10).collect::<Vec<_>>(), "{recovery:?}");
+        }
+    }
+
+    /// RFC 6298 (5.7): SYNs follow after 1 and 2 s, and then the timeout of the data starts from 3 s.
+    #[test]
+    fn a_lost_syn_raises_the_timeout() {
+        for recovery in Recovery::NAMES.iter().filter_map(|name| Recovery::by_name(name)) {
+            let mut rig = Rig::new(&config(recovery));
+            rig.sender.on_data(None, rig.now, &mut rig.tape);
+            let mut waits = Vec::new();
+            for _ in 0..2 {
+                let sent = rig.now;
+                rig.time_out();
+                waits.push(rig.now.since(sent));
+            }
+            rig.ack(1);
+            let sent = rig.now;
+            rig.time_out();
+            waits.push(rig.now.since(sent));
+            assert_eq!(waits, [1, 2, 3].map(Span::from_secs), "{recovery:?}");
+        }
+    }
+
+    /// RFC 5681 §4.1: the window is no larger than the initial one after an idle timeout, and untouched after less.
+    #[test]
+    fn an_idle_sender_starts_again_from_the_initial_window() {
+        for (idle_ms, cwnd) in [(500, 40.0), (5000, 10.0)] {
+            for recovery in ALL {
+                let mut rig = Rig::new(&config(recovery));
+                rig.sender.on_data(Some(5000), rig.now, &mut rig.tape);
+                rig.ack(1);
+                rig.ack(6);
+                rig.sender.window = Window { cwnd: 40.0, ssthresh: 64.0 };
+                rig.now += Span::from_millis(idle_ms);
+                rig.tape.sent.clear();
+                rig.sender.on_data(Some(100_000), rig.now, &mut rig.tape);
+                assert_eq!(rig.sender.window, Window { cwnd, ssthresh: 64.0 }, "{recovery:?}");
+                assert_eq!(rig.tape.sent.len(), cwnd as usize, "{recovery:?}");
+            }
+        }
+    }
+
+    /// The FIN travels with the last byte and is sent again like data; the end is known when it is acknowledged.
+    #[test]
+    fn the_end_is_repaired_like_data() {
+        for recovery in ALL {
+            let mut rig = Rig::new(&config(recovery));
+            rig.sender.on_data(Some(1500), rig.now, &mut rig.tape);
+            rig.sender.on_close(false, rig.now, &mut rig.tape);
+            rig.ack(1);
+            let kinds: Vec<Kind> = rig.tape.packets.iter().map(|packet| packet.kind).collect();
+            assert_eq!(kinds, [Kind::Syn, Kind::Data, Kind::Fin], "{recovery:?}");
+            rig.ack(2);
+            assert_eq!(rig.time_out(), [2], "{recovery:?}: the FIN was lost");
+            assert_eq!(rig.sender.stats.completed, None);
+            let answer = Packet { seq: 1502, kind: Kind::FinAck, ..Packet::default() };
+            for _ in 0..2 {
+                // The second time because the receiver missed the last ACK.
+                rig.tape.packets.clear();
+                rig.sender.on_ack(&answer, None, rig.now, &mut rig.tape);
+                assert_eq!(rig.sender.stats.completed, Some(rig.now), "{recovery:?}");
+                let last: Vec<Kind> = rig.tape.packets.iter().map(|packet| packet.kind).collect();
+                assert_eq!(last, [Kind::Ack], "{recovery:?}");
+            }
         }
     }
 }

@@ -86,6 +86,10 @@ impl TcpSender {
         if self.una == 1 {
             return true;
         }
+        if self.action == Action::Ecn && self.una <= self.recover {
+            // A mark of this window has been answered already (RFC 3168 §6.1.2).
+            return false;
+        }
         match self.engine {
             // 4.3BSD's Reno answers every third duplicate, but not those that its own go-back-N after a timeout
             // provokes.

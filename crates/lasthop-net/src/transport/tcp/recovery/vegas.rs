@@ -153,6 +153,9 @@ impl TcpSender {
         self.dup_acks = 0;
         let una = self.una;
         let (acked, own_rtt) = self.advance(packet, now, true);
+        if una == 0 && !self.ns2 {
+            self.rtt.end_handshake();
+        }
         self.restart_timer(now, wire);
         let elapsed = self.elapsed(now);
         let mss = u64::from(self.mss);
@@ -235,6 +238,10 @@ impl TcpSender {
         self.recover = self.max_sent;
         self.timeout_recover = self.max_sent;
         self.action = Action::Timeout;
+        if self.una == 0 && !self.ns2 {
+            // RFC 5681 §3.1: a lost SYN is paid for with the initial window.
+            self.initial_window = 1.0;
+        }
         self.rtt.back_off();
         self.timed = None;
         self.set_timer(now, wire);
