@@ -35,6 +35,9 @@ pub struct Cubic {
     k: f64,
     /// Start of the current growth epoch.
     epoch: Option<Time>,
+    /// Since when the window has not been updated, because it did not limit the sender: the curve stands still
+    /// (RFC 9438 §4.2).
+    frozen: Option<Time>,
     /// What Reno would have by now (RFC 9438 4.3).
     w_est: f64,
     /// Window before the last reduction.
@@ -50,6 +53,7 @@ impl Cubic {
             w_max: 0.0,
             k: 0.0,
             epoch: None,
+            frozen: None,
             w_est: 0.0,
             cwnd_prior: 0.0,
             after_timeout: false,
@@ -84,13 +88,20 @@ impl Cubic {
             window.cwnd
         };
         self.epoch = None;
+        self.frozen = None;
     }
 }
 
 impl CongestionControl for Cubic {
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
         if !ack.may_grow {
+            if self.epoch.is_some() {
+                self.frozen.get_or_insert(ack.now);
+            }
             return;
+        }
+        if let (Some(frozen), Some(epoch)) = (self.frozen.take(), &mut self.epoch) {
+            *epoch += ack.now.since(frozen);
         }
         let acked = window.slow_start(f64::from(ack.acked), self.params.slow_start_limit);
         if acked == 0.0 {
@@ -129,7 +140,9 @@ impl CongestionControl for Cubic {
 
     /// The curve stands still while the application sends nothing (RFC 9438 5.8).
     fn on_idle(&mut self, idle: Span) {
-        if let Some(epoch) = &mut self.epoch {
+        if let Some(epoch) = &mut self.epoch
+            && self.frozen.is_none()
+        {
             *epoch += idle;
         }
     }

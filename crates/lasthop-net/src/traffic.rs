@@ -60,6 +60,11 @@ impl Source {
         }
     }
 
+    /// Whether a bounded transfer has been handed over as a whole.
+    pub fn is_exhausted(&self) -> bool {
+        !matches!(self.traffic, Traffic::PacedFtp { bytes: Some(_), .. }) || self.left == 0
+    }
+
     /// Time to the next packet.
     fn gap(&mut self) -> Span {
         match self.traffic {

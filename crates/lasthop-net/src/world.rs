@@ -232,7 +232,11 @@ impl World {
             event_kind::TRAFFIC => self.on_traffic(index),
             event_kind::STOP => {
                 self.stopped[index] = true;
-                self.with_tcp(index, |sender, now, port| sender.on_close(true, now, port));
+                let cut_short = !self.sources[index].is_exhausted();
+                self.with_tcp(index, |sender, now, port| {
+                    sender.stats.withdrawn |= cut_short;
+                    sender.on_close(true, now, port);
+                });
             }
             event_kind::SAMPLE => self.sample(),
             kind => unreachable!("no event of kind {kind}"),

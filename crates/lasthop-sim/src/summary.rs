@@ -197,7 +197,9 @@ impl FlowSummary {
             Sender::Udp(_) => None,
         };
         let rtt = tcp.map_or_else(|| vec![None; 3], |tcp| tcp.rtt.percentiles_seconds(&percents));
-        let completed = tcp.and_then(|tcp| tcp.completed).filter(|_| World::is_bounded(&flow.traffic));
+        let completed = tcp
+            .and_then(|tcp| tcp.completed.filter(|_| !tcp.withdrawn))
+            .filter(|_| World::is_bounded(&flow.traffic));
         FlowSummary {
             name: flow.name.clone(),
             transport: match &flow.transport {

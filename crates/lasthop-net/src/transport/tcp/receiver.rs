@@ -135,7 +135,8 @@ impl TcpReceiver {
         let syn = u64::from(packet.kind == Kind::Syn);
         let fin = packet.kind == Kind::Fin;
         let start = packet.seq;
-        let end = start + u64::from(packet.payload) + syn;
+        // A SYN and a FIN take a sequence number each, which SACK blocks cover like data.
+        let end = start + u64::from(packet.payload) + syn + u64::from(fin);
         // RFC 7323 §4.3; ns-2's rule is the same.
         if start <= self.last_ack && packet.stamp >= self.echo {
             self.echo = packet.stamp;
@@ -147,40 +148,28 @@ impl TcpReceiver {
             self.echo_congestion = true;
         }
         if fin {
-            self.fin = Some(end);
+            self.fin = Some(end - 1);
         }
 
         let mut duplicate = false;
         let in_order = start == self.next;
         let filled_gap = in_order && !self.pending.is_empty();
-        if in_order {
+        if start <= self.next && end > self.next {
             let before = self.next;
             self.next = end;
             while let Some((_, later)) = self.pending.take_first_at(self.next) {
                 self.next = self.next.max(later);
             }
-            // The SYN is not data.
-            stats.deliver(now, self.next - before - syn, window);
+            // Neither the SYN nor the FIN is data.
+            let fin_taken = u64::from(self.fin.is_some_and(|fin| self.next > fin));
+            stats.deliver(now, self.next - before - syn - fin_taken, window);
         } else if start > self.next {
             duplicate = !self.pending.insert(start, end);
         } else {
-            duplicate = end <= self.next;
-            if end > self.next {
-                // Partly new, as after a repacketised retransmission.
-                let before = self.next;
-                self.next = end;
-                while let Some((_, later)) = self.pending.take_first_at(self.next) {
-                    self.next = self.next.max(later);
-                }
-                stats.deliver(now, self.next - before, window);
-            }
+            duplicate = true;
         }
         if syn == 0 {
             stats.arrive(now, packet, !duplicate, window);
-        }
-        let closing = self.fin == Some(self.next);
-        if closing {
-            self.next += 1;
         }
         let closed = self.fin.is_some_and(|fin| self.next > fin);
 
@@ -288,7 +277,8 @@ impl TcpReceiver {
             return;
         }
         if dsack {
-            self.blocks.push(packet.seq, packet.seq + u64::from(packet.payload));
+            let fin = u64::from(packet.kind == Kind::Fin);
+            self.blocks.push(packet.seq, packet.seq + u64::from(packet.payload) + fin);
         }
         let mut recent = SackBlocks::default();
         if let Some((start, end)) = self.pending.containing(packet.seq) {
@@ -539,7 +529,7 @@ mod tests {
         let mut rig = Rig::new();
         let fin = Packet { seq: 501, payload: 500, kind: Kind::Fin, ..Packet::default() };
         let (answer, blocks) = rig.take(fin, 0).unwrap();
-        assert_eq!((answer.kind, answer.seq, blocks), (Kind::Ack, 1, vec![(501, 1001)]));
+        assert_eq!((answer.kind, answer.seq, blocks), (Kind::Ack, 1, vec![(501, 1002)]));
         let first = Packet { seq: 1, payload: 500, kind: Kind::Data, ..Packet::default() };
         let (answer, blocks) = rig.take(first, 0).unwrap();
         assert_eq!((answer.kind, answer.seq, blocks), (Kind::FinAck, 1002, vec![]));

@@ -64,6 +64,8 @@ pub struct SenderStats {
     pub rtt: measure::Durations,
     /// When everything was acknowledged.
     pub completed: Option<Time>,
+    /// The application stopped before all that it had to send was sent.
+    pub withdrawn: bool,
 }
 
 /// One TCP sender.
@@ -93,7 +95,7 @@ pub struct TcpSender {
     /// The last transmission stopped because of cwnd.
     pub(super) window_limited: bool,
     /// Congestion was echoed and the receiver has not been told of the reaction.
-    reduced: bool,
+    pub(super) reduced: bool,
     pub(super) initial_window: f64,
 
     // Timing.
@@ -190,6 +192,7 @@ impl TcpSender {
                 fast_recoveries: 0,
                 rtt: measure::Durations::new(percentiles),
                 completed: None,
+                withdrawn: false,
             },
         }
     }
@@ -215,12 +218,14 @@ impl TcpSender {
 
     /// The application writes no more. `discard`: what has not been sent yet is withdrawn.
     pub fn on_close<W: Wire>(&mut self, discard: bool, now: Time, wire: &mut W) {
-        if self.closed {
+        if self.closed && !discard {
             return;
         }
         self.closed = true;
-        if discard {
-            self.data_end = self.max_sent.max(1);
+        let sent = self.max_sent.max(1);
+        if discard && sent < self.data_end {
+            self.data_end = sent;
+            self.stats.withdrawn = true;
         }
         if self.opened.is_some() {
             self.fill_window(now, wire);
@@ -353,14 +358,17 @@ impl TcpSender {
 
     /// ECN echo on an ACK of `ack`, judged before `una` moves (RFC 3168 §6.1.2).
     fn on_ecn_echo(&mut self, ack: u64, now: Time) {
-        if ack <= self.recover && self.action != Action::Timeout {
+        // Once per window of data, timeouts included; ns-2 lets a mark cut again after a timeout.
+        if ack <= self.recover && !(self.ns2 && self.action == Action::Timeout) {
             return;
         }
+        let before = self.window.cwnd;
         self.recover = self.max_sent;
         self.action = Action::Ecn;
         let sample = self.loss_sample(now);
         let reduction = self.controller.on_ecn(&sample, &self.window);
         self.reduce(reduction);
+        self.window.cwnd = self.window.cwnd.min(before);
         self.reduced = true;
     }
 
@@ -735,7 +743,7 @@ impl TcpSender {
         sample.flight = sample.flight.min(self.window.cwnd);
         self.recover = self.max_sent;
         if self.una == 0 {
-            // RFC 5681 §3.1: a lost SYN is paid for with the initial window.
+            // RFC 5681 §3.1: a lost SYN is paid for with the initial window. It says nothing about ssthresh (Linux agrees).
             self.initial_window = 1.0;
         }
         if !outstanding {
@@ -746,12 +754,15 @@ impl TcpSender {
         } else {
             self.count_timeout(true, now);
             self.action = Action::Timeout;
-            let reduction = self.controller.on_timeout(&sample, &self.window);
-            // RFC 5681 §3.1: repeated timeouts of the same data leave ssthresh alone; ns-2 halves it every time.
-            if self.ns2 || !repeated {
-                self.lower_ssthresh(reduction);
+            if self.ns2 || self.una > 0 {
+                let reduction = self.controller.on_timeout(&sample, &self.window);
+                // RFC 5681 §3.1: repeated timeouts of the same data leave ssthresh alone; ns-2 halves it every time.
+                if self.ns2 || !repeated {
+                    self.lower_ssthresh(reduction);
+                }
             }
             self.window.cwnd = 1.0;
+            self.reduced = self.ecn;
         }
         self.timeout_recover = self.max_sent;
         if outstanding {

@@ -126,6 +126,7 @@ impl TcpSender {
         self.set_timer(now, wire);
         if tahoe {
             self.next = self.una;
+            self.reduced = self.ecn;
             return;
         }
         self.retransmit_una(now, wire);

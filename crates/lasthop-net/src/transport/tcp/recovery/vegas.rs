@@ -247,9 +247,11 @@ impl TcpSender {
         self.set_timer(now, wire);
         self.next = self.una;
         self.count_timeout(outstanding, now);
-        let sample = self.loss_sample(now);
-        let reduction = self.controller.on_timeout(&sample, &self.window);
-        self.lower_ssthresh(reduction);
+        if self.ns2 || self.una > 0 {
+            let sample = self.loss_sample(now);
+            let reduction = self.controller.on_timeout(&sample, &self.window);
+            self.lower_ssthresh(reduction);
+        }
         self.window.cwnd = 2.0;
         let elapsed = self.elapsed(now);
         let fine = self.fine();
