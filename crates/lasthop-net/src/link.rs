@@ -32,6 +32,8 @@ pub enum Transit {
         cause: Cause,
         /// Start of transmission, if it got that far.
         start: Option<Time>,
+        /// When.
+        at: Time,
     },
 }
 
@@ -261,7 +263,7 @@ impl Link {
         if window.contains(at) {
             self.drops[cause as usize] += 1;
         }
-        Transit::Lost { cause, start }
+        Transit::Lost { cause, start, at }
     }
 
     /// As [`Link::transit`], on a link with a byte limit, losses, outages or a series.

@@ -329,9 +329,15 @@ impl Network {
                 self.fingerprint.add(at.0, u64::from(direction) << 2);
                 Some(at)
             }
-            Transit::Lost { cause, .. } => {
+            Transit::Lost { cause, at: lost_at, .. } => {
                 self.fingerprint.add(at.0, u64::from(direction) << 2 | (cause as u64 + 1));
-                self.lose(flow, index, at, cause);
+                if lost_at > self.end {
+                    // Its fate lies beyond the run.
+                    self.ledger.in_flight += 1;
+                    self.discard(index);
+                } else {
+                    self.lose(flow, index, lost_at, cause);
+                }
                 None
             }
         }
@@ -471,7 +477,9 @@ impl Network {
             Transit::Arrives { start, at } => {
                 ((start <= self.end).then_some(start), (at <= self.end).then_some(at), None)
             }
-            Transit::Lost { cause, start } => (start, None, Some(cause)),
+            Transit::Lost { cause, start, at } => {
+                (start.filter(|&start| start <= self.end), None, (at <= self.end).then_some(cause))
+            }
         };
         let record = HopRecord {
             packet: packet.id,
