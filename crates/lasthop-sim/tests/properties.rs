@@ -285,6 +285,7 @@ struct Model {
     next: u64,
     /// Ranges beyond `next`, start to end.
     ahead: BTreeMap<u64, u64>,
+    /// One past the FIN.
     fin: Option<u64>,
     /// Payload handed to the application within the measured time.
     delivered: u64,
@@ -292,9 +293,10 @@ struct Model {
 
 impl Model {
     fn take(&mut self, record: &HopRecord, counts: bool) {
-        let syn = record.kind == Kind::Syn;
-        let end = record.seq + u64::from(record.payload) + u64::from(syn);
-        if record.kind == Kind::Fin {
+        // A SYN and a FIN take a sequence number each.
+        let (syn, fin) = (record.kind == Kind::Syn, record.kind == Kind::Fin);
+        let end = record.seq + u64::from(record.payload) + u64::from(syn) + u64::from(fin);
+        if fin {
             self.fin = Some(end);
         }
         if end > self.next {
@@ -309,10 +311,9 @@ impl Model {
             self.ahead.remove(&start);
         }
         if counts {
-            self.delivered += self.next - before - u64::from(syn && before == 0);
-        }
-        if self.fin == Some(self.next) {
-            self.next += 1;
+            let no_data = u64::from(before == 0 && self.next > 0)
+                + u64::from(before < self.next && self.fin == Some(self.next));
+            self.delivered += self.next - before - no_data;
         }
     }
 
@@ -537,6 +538,8 @@ proptest! {
                 run.world.network.trace.iter().flatten()
                     .filter(|record| record.direction == direction)
                     .filter(|record| position == "before-queue" || record.lost != Some(Cause::QueueOverflow))
+                    // At the end of the run the fate of the last packets is open.
+                    .filter(|record| record.arrived.is_some() || record.lost.is_some())
                     .map(|record| record.lost == Some(Cause::ChannelError))
                     .collect::<Vec<bool>>()
             });
@@ -653,5 +656,5 @@ const PINNED: [(&str, &str, &str); 4] = [
     ("lossy-last-hop.toml", "newreno", "bb0a169cee380d5f"),
     ("lossy-last-hop.toml", "vegas", "58efaf5c71624934"),
     ("paced-ftp.toml", "sack", "d25366f16d5bc868"),
-    ("many-flows.toml", "cubic", "8ddf3c312d02fe40"),
+    ("many-flows.toml", "cubic", "fa7af4ca7d928e09"),
 ];
