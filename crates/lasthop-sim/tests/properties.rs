@@ -1,5 +1,5 @@
-//! What must hold on every valid scenario: nothing is lost from the books, the application gets the byte stream, and a
-//! run is a function of its plan and its seed.
+//! What must hold on every valid scenario: nothing is lost from the books, the application gets the byte
+//! stream, and a run is a function of its plan and its seed.
 //!
 //! Scenarios are drawn as text, so that the reader of scenarios takes part. `make test-properties` runs this file
 //! again, optimised and with every assertion on.
@@ -332,7 +332,8 @@ impl Model {
     }
 }
 
-/// The trace against the model: every ACK says what has arrived, and what was counted as delivered is the stream, once.
+/// The trace against the model: every ACK says what has arrived, and what was counted as delivered is the
+/// stream, once.
 fn check_flow(plan: &Plan, run: &Run, flow: usize, trace: &[HopRecord]) {
     let end = Time::ZERO + plan.duration;
     let from = Time::ZERO + plan.warmup;

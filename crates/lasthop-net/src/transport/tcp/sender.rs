@@ -743,7 +743,8 @@ impl TcpSender {
         sample.flight = sample.flight.min(self.window.cwnd);
         self.recover = self.max_sent;
         if self.una == 0 {
-            // RFC 5681 §3.1: a lost SYN is paid for with the initial window. It says nothing about ssthresh (Linux agrees).
+            // RFC 5681 §3.1: a lost SYN is paid for with the initial window. It says nothing about ssthresh
+            // (Linux agrees).
             self.initial_window = 1.0;
         }
         if !outstanding {

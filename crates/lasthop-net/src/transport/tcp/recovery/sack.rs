@@ -286,7 +286,8 @@ impl TcpSender {
             let unsacked = last
                 .and_then(|last| (0..=last).rev().find(|&i| self.segments.get(i).is_some_and(|s| !s.sacked)));
             let Some(index) = unsacked else { break };
-            // RFC 6675 §4: it does not move HighRxt, so that holes below it are still repaired, and pipe leaves it out.
+            // RFC 6675 §4: it does not move HighRxt, so that holes below it are still repaired, and pipe
+            // leaves it out.
             self.retransmit_index(index, now, wire);
         }
     }
