@@ -139,19 +139,17 @@ impl Link {
         };
         let per_byte = 8_000_000_000;
         let whole = if per_byte % plan.rate.0 == 0 { per_byte / plan.rate.0 } else { 0 };
+        let nanos_per_byte = u32::try_from(whole).unwrap_or(0);
         let air = Air::new(plan, name, seed, duration);
         let bins = series_interval.map(|interval| Box::new(Bins::new(interval, duration)));
         Link {
             busy_until: Time::ZERO,
             delay: plan.delay,
-            nanos_per_byte: u32::try_from(whole).unwrap_or(0),
+            nanos_per_byte,
             packet_limit,
             stats: LinkStats::default(),
             max_waiting: 0,
-            special: byte_limit != u64::MAX
-                || air.is_some()
-                || bins.is_some()
-                || u32::try_from(whole).unwrap_or(0) == 0,
+            special: byte_limit != u64::MAX || air.is_some() || bins.is_some() || nanos_per_byte == 0,
             watched: false,
             crowded: false,
             occupants: VecDeque::new(),

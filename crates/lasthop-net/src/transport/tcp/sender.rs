@@ -472,6 +472,13 @@ impl TcpSender {
         }
     }
 
+    /// What a new ACK does within recovery: the same without growth.
+    pub(super) fn accept_ack_in_recovery<W: Wire>(&mut self, packet: &Packet, now: Time, wire: &mut W) {
+        let (acked, rtt) = self.advance(packet, now, true);
+        self.restart_timer(now, wire);
+        self.measure_and_grow(acked, rtt, false, now);
+    }
+
     /// Whether this ACK may raise the window: no mark, and the window was what held the sender back (RFC 7661).
     #[inline]
     pub(super) fn may_grow(&self, packet: &Packet) -> bool {

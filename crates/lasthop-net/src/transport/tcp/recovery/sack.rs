@@ -96,9 +96,7 @@ impl TcpSender {
             self.accept_new_ack(packet, now, true, wire);
             return;
         }
-        let (acked, rtt) = self.advance(packet, now, true);
-        self.restart_timer(now, wire);
-        self.measure_and_grow(acked, rtt, false, now);
+        self.accept_ack_in_recovery(packet, now, wire);
         if ack >= recover {
             self.scoreboard().in_recovery = false;
             self.dup_acks = 0;

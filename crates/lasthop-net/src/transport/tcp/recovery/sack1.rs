@@ -98,9 +98,7 @@ impl TcpSender {
             if ack >= recover {
                 self.recover = 0;
                 self.dup_acks = 0;
-                let (acked, rtt) = self.advance(packet, now, true);
-                self.restart_timer(now, wire);
-                self.measure_and_grow(acked, rtt, false, now);
+                self.accept_ack_in_recovery(packet, now, wire);
                 self.leave_sack1_recovery();
             } else if ack > una {
                 let (acked, rtt) = self.advance(packet, now, false);
