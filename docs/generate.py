@@ -156,6 +156,9 @@ def parameters_table(parameters: list[Schema]) -> str:
         default, span = f"{one['default']:g}", f"{one['min']:g} to {one['max']:g}"
         if one["switch"]:
             default, span = str(bool(one["default"])).lower(), "`true` or `false`"
+        elif one["choices"]:
+            default = one["choices"][int(one["default"])]
+            span = ", ".join(f"`{choice}`" for choice in one["choices"])
         rows.append(f"| `{one['name']}` | {default} | {span} | {one['help']} |")
     return "\n".join(rows)
 

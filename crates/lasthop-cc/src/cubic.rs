@@ -129,13 +129,13 @@ impl CongestionControl for Cubic {
     fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         self.on_congestion(window);
         let kept = loss.flight * self.params.beta;
-        Reduction { ssthresh: kept, cwnd: kept }
+        Reduction::to(kept, kept)
     }
 
     fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         self.on_congestion(window);
         self.after_timeout = true;
-        Reduction { ssthresh: loss.flight * self.params.beta, cwnd: 1.0 }
+        Reduction::to(loss.flight * self.params.beta, 1.0)
     }
 
     /// The curve stands still while the application sends nothing (RFC 9438 5.8).

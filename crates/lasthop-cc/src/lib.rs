@@ -15,6 +15,7 @@ mod cubic;
 mod params;
 mod registry;
 mod reno;
+mod signal;
 #[cfg(test)]
 mod testing;
 mod vegas;
@@ -22,6 +23,7 @@ mod vegas;
 use lasthop_core::time::{Span, Time};
 
 pub use params::{Param, ParamError};
+pub use signal::Signal;
 registry::controllers! {
     "reno" => reno::Reno,
     "vegas" => vegas::Vegas,
@@ -102,20 +104,195 @@ pub struct LossSample {
     pub retransmitted: bool,
 }
 
-/// A controller's answer to a loss. The sender applies it, with the floors of its profile (ssthresh 2, cwnd 1).
+/// What a loss was: what a sender took it for, or what the network knows it to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossKind {
+    /// A queue overflowed.
+    Congestion,
+    /// The packet was lost in the air: an error or an outage.
+    Wireless,
+}
+
+/// A controller's answer to a loss. The sender applies it, with the floors of its profile (ssthresh 2, cwnd 1) and
+/// never above the present window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reduction {
     /// New slow start threshold.
     pub ssthresh: f64,
-    /// New congestion window; after a timeout the sender restarts from one segment regardless.
+    /// New congestion window.
     pub cwnd: f64,
+    /// What the controller took the loss for, if it tells kinds of losses apart.
+    pub taken_for: Option<LossKind>,
+    /// Whether a timeout backs the timer off; without effect after other losses.
+    pub backs_off: bool,
+}
+
+impl Reduction {
+    /// To these, without an opinion on the kind of loss.
+    pub fn to(ssthresh: f64, cwnd: f64) -> Reduction {
+        Reduction { ssthresh, cwnd, taken_for: None, backs_off: true }
+    }
+
+    /// The same by a controller that took the loss for `kind`.
+    #[must_use]
+    pub fn taken_for(self, kind: LossKind) -> Reduction {
+        Reduction { taken_for: Some(kind), ..self }
+    }
+
+    /// The same, and the retransmission timer keeps its length after a timeout.
+    #[must_use]
+    pub fn without_backoff(self) -> Reduction {
+        Reduction { backs_off: false, ..self }
+    }
+}
+
+/// Send and receive time of the segment that triggered an ACK, as the receiver echoes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiveTime {
+    /// When the sender sent the segment.
+    pub sent: Time,
+    /// When the receiver got it, on the receiver's clock.
+    pub received: Time,
+}
+
+/// What a receiver measured over one wave of segments (TCP-Real).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WaveReport {
+    /// Number of the wave.
+    pub id: u16,
+    /// Rate at which it arrived, in bytes per second.
+    pub rate: f64,
+}
+
+/// Any ACK at all, new or duplicate, before its sender has acted on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Arrival of the ACK.
+    pub now: Time,
+    /// First unacknowledged byte before this ACK.
+    pub una: u64,
+    /// Cumulative acknowledgement of this ACK; equal to `una` for a duplicate.
+    pub ack: u64,
+    /// Next byte to be sent.
+    pub next: u64,
+    /// Payload of a full segment in bytes.
+    pub mss: u32,
+    /// Smoothed RTT before this ACK; zero before the first sample.
+    pub srtt: Span,
+    /// Whether the ACK echoes a congestion mark.
+    pub ece: bool,
+    /// Times of the segment that triggered the ACK, if [`Needs::receive_times`] was asked for.
+    pub times: Option<ReceiveTime>,
+    /// Frames that the receiver's MAC has discarded so far (modulo 2^32), if [`Needs::discards`] was asked for.
+    pub discards: Option<u32>,
+    /// The newest wave that the receiver has measured, if [`Needs::waves`] was asked for.
+    pub report: Option<WaveReport>,
+}
+
+/// A delivery rate sample, taken when an ACK has been processed (Cheng et al., draft-ietf-ccwg-bbr §4.1).
+#[derive(Clone, Copy, Debug)]
+pub struct RateSample {
+    /// Arrival of the ACK.
+    pub now: Time,
+    /// Segments delivered in the interval of the sample, and its length; `None` when no sample could be taken.
+    pub rate: Option<(u64, Span)>,
+    /// Whether the sender had nothing to send during the interval.
+    pub app_limited: bool,
+    /// Segments delivered when the newest segment that this ACK delivers had been sent.
+    pub prior_delivered: u64,
+    /// Segments delivered so far.
+    pub delivered: u64,
+    /// Segments that this ACK newly delivered.
+    pub acked: u32,
+    /// Segments that were found lost on this ACK.
+    pub lost: u32,
+    /// Segments in flight before and after this ACK.
+    pub prior_flight: u32,
+    /// See `prior_flight`.
+    pub flight: u32,
+    /// RTT sample of this ACK.
+    pub rtt: Option<Span>,
+    /// Smoothed RTT; zero before the first sample.
+    pub srtt: Span,
+    /// Whether the sender is repairing losses: `None`, or since fast retransmit or a timeout.
+    pub recovery: Option<RecoveryKind>,
+    /// Payload of a full segment in bytes.
+    pub mss: u32,
+}
+
+/// What a sender is repairing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoveryKind {
+    /// Losses found by duplicate ACKs, SACK or RACK.
+    Fast,
+    /// Losses assumed by a timeout.
+    Timeout,
+}
+
+/// What a controller needs beyond plain ACKs, losses and timeouts. A sender provides nothing that is not asked for,
+/// so that those who ask for nothing pay nothing, in time or in bytes on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Call [`CongestionControl::on_arrival`].
+    pub arrivals: bool,
+    /// Call [`CongestionControl::on_rate`].
+    pub rate: bool,
+    /// Space transmissions by [`CongestionControl::pacing_rate`].
+    pub pacing: bool,
+    /// The receiver echoes send and receive times (12 bytes on every ACK).
+    pub receive_times: bool,
+    /// The receiver echoes its count of discarded frames (8 bytes on every ACK).
+    pub discards: bool,
+    /// Segments carry wave numbers and ACKs rate reports (8 bytes on every segment, 10 on every ACK).
+    pub waves: bool,
+    /// Call [`CongestionControl::on_signal`].
+    pub signals: bool,
+    /// Ask [`CongestionControl::filter_rtt`], [`CongestionControl::timer_extension`],
+    /// [`CongestionControl::dup_threshold`] and [`CongestionControl::retransmit_delay`].
+    pub timing: bool,
+    /// Before a reaction to a loss the sender probes the path (TCP Probing).
+    pub probing: bool,
+    /// The receiver echoes every mark exactly (RFC 8257) and the sender is ECN-capable.
+    pub exact_marks: bool,
+    /// The window may start from the history of the path.
+    pub history: bool,
+    /// Losses are told apart: the run keeps the confusion matrix.
+    pub classifies: bool,
+}
+
+impl Needs {
+    /// Whether nothing is asked for.
+    pub fn is_plain(self) -> bool {
+        self == Needs { classifies: self.classifies, history: self.history, ..Needs::default() }
+    }
 }
 
 /// The law by which a window moves.
 pub trait CongestionControl {
+    /// What the sender must provide; asked once.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    /// The handshake is done. `history` holds the windows that earlier connections of this path ended with (segments),
+    /// if [`Needs::history`]; `window` is the initial window.
+    fn on_start(&mut self, history: &[f64], window: &mut Window) {
+        let _ = (history, window);
+    }
+
+    /// Any ACK has arrived, before losses are looked for and before `on_ack`: measure.
+    fn on_arrival(&mut self, arrival: &Arrival, window: &mut Window) {
+        let _ = (arrival, window);
+    }
+
     /// New data was acknowledged: measure, and move `window` if `ack.may_grow` (a delay-based law may also
     /// shrink it).
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window);
+
+    /// An ACK, new or duplicate, has been processed: for laws that set the window from the delivery rate.
+    fn on_rate(&mut self, sample: &RateSample, window: &mut Window) {
+        let _ = (sample, window);
+    }
 
     /// A loss was found by duplicate ACKs or SACK; called once per recovery episode.
     fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction;
@@ -131,5 +308,38 @@ pub trait CongestionControl {
     /// The sender starts again after sending nothing for `idle`.
     fn on_idle(&mut self, idle: Span) {
         let _ = idle;
+    }
+
+    /// Another layer says something.
+    fn on_signal(&mut self, signal: &Signal, now: Time) {
+        let _ = (signal, now);
+    }
+
+    /// Segments per second at which to send, if the law paces.
+    fn pacing_rate(&self) -> Option<f64> {
+        None
+    }
+
+    /// The RTT sample that the timer is to learn from instead of `rtt`, taken for the segment that ends at `end`;
+    /// `None` discards it.
+    fn filter_rtt(&mut self, rtt: Span, end: u64, now: Time) -> Option<Span> {
+        let _ = (end, now);
+        Some(rtt)
+    }
+
+    /// Time added to the retransmission timeout when the timer is set.
+    fn timer_extension(&self) -> Span {
+        Span::ZERO
+    }
+
+    /// Duplicate ACKs that mean a loss while `una` is missing; `usual` is the sender's own number.
+    fn dup_threshold(&self, una: u64, usual: u32) -> u32 {
+        let _ = una;
+        usual
+    }
+
+    /// How long a fast retransmission is held back; it is cancelled if `una` advances meanwhile.
+    fn retransmit_delay(&self) -> Option<Span> {
+        None
     }
 }

@@ -17,6 +17,8 @@ pub struct Param {
     pub max: f64,
     /// Whether it is a switch (`true` / `false` in the scenario).
     pub switch: bool,
+    /// The names that it takes in the scenario, if it is a choice; its number is the index of the name.
+    pub choices: &'static [&'static str],
 }
 
 /// Why a parameter was refused.
@@ -46,13 +48,13 @@ impl std::error::Error for ParamError {}
 
 /// A value that a parameter field can hold.
 pub(crate) trait Field: Copy {
-    const SWITCH: bool;
+    const SWITCH: bool = false;
+    const CHOICES: &'static [&'static str] = &[];
     fn to_number(self) -> f64;
     fn from_number(number: f64) -> Self;
 }
 
 impl Field for f64 {
-    const SWITCH: bool = false;
     fn to_number(self) -> f64 {
         self
     }
@@ -70,6 +72,32 @@ impl Field for bool {
         number != 0.0
     }
 }
+
+/// Declares a parameter that is one of several names: an enum whose variants have scenario names. The range of such a
+/// parameter runs from 0 to the index of the last name.
+#[allow(unused_macros, reason = "which controllers have choices may change")]
+macro_rules! choice {
+    ($(#[doc = $doc:literal])+ $type:ident { $($(#[doc = $variant_doc:literal])+ $variant:ident = $name:literal,)+ }) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $type {
+            $($(#[doc = $variant_doc])+ $variant,)+
+        }
+
+        impl $crate::params::Field for $type {
+            const CHOICES: &'static [&'static str] = &[$($name),+];
+            fn to_number(self) -> f64 {
+                f64::from(self as u8)
+            }
+            fn from_number(number: f64) -> Self {
+                const ALL: &[$type] = &[$($type::$variant),+];
+                ALL[(number as usize).min(ALL.len() - 1)]
+            }
+        }
+    };
+}
+#[allow(unused_imports, reason = "which controllers have choices may change")]
+pub(crate) use choice;
 
 /// Declares a controller's `Params` with defaults, ranges and help, and the access by name that scenarios use.
 macro_rules! params {
@@ -98,6 +126,7 @@ macro_rules! params {
                     min: *$range.start(),
                     max: *$range.end(),
                     switch: <$type as $crate::params::Field>::SWITCH,
+                    choices: <$type as $crate::params::Field>::CHOICES,
                 }),*]
             }
 

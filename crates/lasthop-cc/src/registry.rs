@@ -46,6 +46,11 @@ macro_rules! controllers {
                 match self { $(ControllerConfig::$type(params) => params.value(name),)* }
             }
 
+            /// What the controller with these parameters needs of its sender and receiver.
+            pub fn needs(&self) -> Needs {
+                self.build().needs()
+            }
+
             /// A fresh controller.
             pub fn build(&self) -> Controller {
                 match self { $(ControllerConfig::$type(params) => Controller::$type($module::$type::new(params)),)* }
@@ -59,9 +64,23 @@ macro_rules! controllers {
         }
 
         impl CongestionControl for Controller {
+            fn needs(&self) -> Needs {
+                match self { $(Controller::$type(controller) => controller.needs(),)* }
+            }
+            fn on_start(&mut self, history: &[f64], window: &mut Window) {
+                match self { $(Controller::$type(controller) => controller.on_start(history, window),)* }
+            }
+            #[inline]
+            fn on_arrival(&mut self, arrival: &Arrival, window: &mut Window) {
+                match self { $(Controller::$type(controller) => controller.on_arrival(arrival, window),)* }
+            }
             #[inline]
             fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
                 match self { $(Controller::$type(controller) => controller.on_ack(ack, window),)* }
+            }
+            #[inline]
+            fn on_rate(&mut self, sample: &RateSample, window: &mut Window) {
+                match self { $(Controller::$type(controller) => controller.on_rate(sample, window),)* }
             }
             fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
                 match self { $(Controller::$type(controller) => controller.on_loss(loss, window),)* }
@@ -74,6 +93,24 @@ macro_rules! controllers {
             }
             fn on_idle(&mut self, idle: Span) {
                 match self { $(Controller::$type(controller) => controller.on_idle(idle),)* }
+            }
+            fn on_signal(&mut self, signal: &Signal, now: Time) {
+                match self { $(Controller::$type(controller) => controller.on_signal(signal, now),)* }
+            }
+            fn pacing_rate(&self) -> Option<f64> {
+                match self { $(Controller::$type(controller) => controller.pacing_rate(),)* }
+            }
+            fn filter_rtt(&mut self, rtt: Span, end: u64, now: Time) -> Option<Span> {
+                match self { $(Controller::$type(controller) => controller.filter_rtt(rtt, end, now),)* }
+            }
+            fn timer_extension(&self) -> Span {
+                match self { $(Controller::$type(controller) => controller.timer_extension(),)* }
+            }
+            fn dup_threshold(&self, una: u64, usual: u32) -> u32 {
+                match self { $(Controller::$type(controller) => controller.dup_threshold(una, usual),)* }
+            }
+            fn retransmit_delay(&self) -> Option<Span> {
+                match self { $(Controller::$type(controller) => controller.retransmit_delay(),)* }
             }
         }
     };

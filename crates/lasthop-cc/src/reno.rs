@@ -51,11 +51,11 @@ impl CongestionControl for Reno {
 
     fn on_loss(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
         let kept = loss.flight * self.params.beta;
-        Reduction { ssthresh: kept, cwnd: kept }
+        Reduction::to(kept, kept)
     }
 
     fn on_timeout(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
-        Reduction { ssthresh: loss.flight * self.params.beta, cwnd: 1.0 }
+        Reduction::to(loss.flight * self.params.beta, 1.0)
     }
 }
 
@@ -104,6 +104,6 @@ mod tests {
     fn halves_the_flight() {
         let mut reno = Reno::new(&Params::default());
         let window = Window { cwnd: 20.0, ssthresh: 64.0 };
-        assert_eq!(reno.on_loss(&loss(15.0), &window), Reduction { ssthresh: 7.5, cwnd: 7.5 });
+        assert_eq!(reno.on_loss(&loss(15.0), &window), Reduction::to(7.5, 7.5));
     }
 }

@@ -144,18 +144,18 @@ impl CongestionControl for Vegas {
         } else {
             whole - (whole / 4.0).trunc()
         };
-        Reduction { ssthresh: kept, cwnd: kept }
+        Reduction::to(kept, kept)
     }
 
     fn on_timeout(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
-        Reduction { ssthresh: loss.flight / 2.0, cwnd: 2.0 }
+        Reduction::to(loss.flight / 2.0, 2.0)
     }
 
     /// RFC 3168 §5: a mark calls for the reaction to a loss of the standard, whatever this law answers to losses.
     fn on_ecn(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
         let half = loss.flight / 2.0;
         self.increment = 0.0;
-        Reduction { ssthresh: half, cwnd: half }
+        Reduction::to(half, half)
     }
 }
 
@@ -243,6 +243,6 @@ mod tests {
     fn a_mark_halves_the_window() {
         let mut vegas = Vegas::new(&Params::default());
         let window = Window { cwnd: 12.0, ssthresh: 20.0 };
-        assert_eq!(vegas.on_ecn(&loss(12.0), &window), Reduction { ssthresh: 6.0, cwnd: 6.0 });
+        assert_eq!(vegas.on_ecn(&loss(12.0), &window), Reduction::to(6.0, 6.0));
     }
 }

@@ -116,7 +116,7 @@ impl Rig {
             }
             Event::Timeout => {
                 let reduction = self.controller.on_timeout(&self.loss(false), &self.window);
-                self.apply(Reduction { cwnd: 1.0, ..reduction });
+                self.apply(reduction);
                 // Everything is to be sent again.
                 self.next = self.una + MSS;
             }

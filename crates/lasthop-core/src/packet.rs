@@ -1,6 +1,6 @@
 //! The packet: one cache line, `Copy`, addressed by index while it waits in a channel.
 //!
-//! Anything rare (SACK blocks) hangs off an index. Sequence numbers count bytes; a SYN and a FIN take one each.
+//! Anything rare (SACK blocks, measurements that a receiver echoes) hangs off an index. Sequence numbers count bytes; a SYN and a FIN take one each.
 
 use crate::time::Time;
 
@@ -25,11 +25,18 @@ pub enum Kind {
     FinAck,
     /// UDP payload.
     Udp,
+    /// Asks the receiver for an answer at once (TCP Probing).
+    Probe,
+    /// Answers a probe.
+    ProbeAnswer,
+    /// A receiver's report to a rate-based sender.
+    Feedback,
 }
 
 impl Kind {
     /// Names as they appear in traces.
-    pub const NAMES: [&'static str; 7] = ["syn", "syn-ack", "data", "ack", "fin", "fin-ack", "udp"];
+    pub const NAMES: [&'static str; 10] =
+        ["syn", "syn-ack", "data", "ack", "fin", "fin-ack", "udp", "probe", "probe-answer", "feedback"];
 
     /// The name in traces.
     pub fn name(self) -> &'static str {
@@ -40,17 +47,21 @@ impl Kind {
 /// ECN field and flags of the TCP header, one bit each.
 pub mod flag {
     /// ECN-capable transport.
-    pub const ECT: u8 = 1;
+    pub const ECT: u16 = 1;
     /// Congestion experienced.
-    pub const CE: u8 = 2;
+    pub const CE: u16 = 2;
     /// ECN echo (receiver to sender).
-    pub const ECE: u8 = 4;
+    pub const ECE: u16 = 4;
     /// Congestion window reduced (sender to receiver).
-    pub const CWR: u8 = 8;
+    pub const CWR: u16 = 8;
     /// The sequence range was sent before.
-    pub const RETRANSMISSION: u8 = 16;
+    pub const RETRANSMISSION: u16 = 16;
     /// On its way from the receiver to the sender.
-    pub const BACK: u8 = 32;
+    pub const BACK: u16 = 32;
+    /// The receiver's window is closed.
+    pub const ZERO_WINDOW: u16 = 64;
+    /// Explicit loss notification: the loss that this duplicate ACK reports happened on the wireless link.
+    pub const ELN: u16 = 128;
 }
 
 /// A packet on its way. 64 bytes.
@@ -75,14 +86,14 @@ pub struct Packet {
     pub bytes: u16,
     /// Payload bytes.
     pub payload: u16,
-    /// Index of the SACK blocks, or [`NONE`].
-    pub sack: u32,
+    /// Index of what else it carries, or [`NONE`].
+    pub extra: u32,
     /// Next packet of the same channel, or [`NONE`].
     pub next: u32,
     /// What it carries.
     pub kind: Kind,
     /// Bits of [`flag`].
-    pub flags: u8,
+    pub flags: u16,
 }
 
 impl Packet {
@@ -94,7 +105,7 @@ impl Packet {
 
     /// Whether all bits of `flag` are set.
     #[inline]
-    pub fn has(&self, flag: u8) -> bool {
+    pub fn has(&self, flag: u16) -> bool {
         self.flags & flag == flag
     }
 }

@@ -6,6 +6,9 @@
 //! must wait for the clock, in the calendar: a packet that arrives at a link which others feed as well, and
 //! one that arrives at a sender. A data packet and its ACK over a dumbbell cross six links with three waits.
 
+use std::collections::HashMap;
+
+use lasthop_cc::{LossKind, Signal};
 use lasthop_core::calendar::Calendar;
 use lasthop_core::event::{Event, EventQueue, Target};
 use lasthop_core::fingerprint::Fingerprint;
@@ -16,7 +19,8 @@ use crate::link::{Link, Transit};
 use crate::measure::{FlowStats, Window};
 use crate::routing::{DirectionId, opposite};
 use crate::trace::HopRecord;
-use crate::transport::tcp::receiver::{SackBlocks, TcpReceiver};
+use crate::transport::extra::Extra;
+use crate::transport::tcp::receiver::TcpReceiver;
 use crate::transport::udp;
 
 /// Kinds of events beside the arrivals of packets.
@@ -31,6 +35,8 @@ pub(crate) mod event_kind {
     pub(crate) const STOP: u32 = 4;
     /// A sample of the time series.
     pub(crate) const SAMPLE: u32 = 5;
+    /// A cross-layer signal reaches a sender.
+    pub(crate) const SIGNAL: u32 = 6;
 }
 
 /// What stands at a place of a path.
@@ -98,35 +104,36 @@ pub(crate) enum Receiver {
     Udp,
 }
 
-/// SACK blocks of ACKs on their way.
+/// What packets on their way carry beyond their headers.
 #[derive(Clone, Debug, Default)]
-struct SackArena {
-    blocks: Vec<SackBlocks>,
+struct ExtraArena {
+    extras: Vec<Extra>,
     free: Vec<u32>,
 }
 
-impl SackArena {
-    fn insert(&mut self, blocks: SackBlocks) -> u32 {
+impl ExtraArena {
+    fn insert(&mut self, extra: Extra) -> u32 {
         if let Some(index) = self.free.pop() {
-            self.blocks[index as usize] = blocks;
+            self.extras[index as usize] = extra;
             return index;
         }
-        self.blocks.push(blocks);
-        (self.blocks.len() - 1) as u32
+        self.extras.push(extra);
+        (self.extras.len() - 1) as u32
     }
 
-    fn get(&self, index: u32) -> SackBlocks {
-        if index == NONE { SackBlocks::default() } else { self.blocks[index as usize] }
+    fn get(&self, index: u32) -> Option<&Extra> {
+        self.extras.get(index as usize)
     }
 
-    fn remove(&mut self, index: u32) -> SackBlocks {
-        let blocks = self.get(index);
+    fn remove(&mut self, index: u32) {
         if index != NONE {
             self.free.push(index);
         }
-        blocks
     }
 }
+
+/// What the last loss of a segment was, by the first byte of the segment.
+type Truths = HashMap<u64, LossKind>;
 
 /// Everything that packets meet between two senders' decisions.
 #[derive(Clone, Debug)]
@@ -135,7 +142,12 @@ pub struct Network {
     pub links: Vec<Link>,
     pub(crate) hops: Vec<Hop>,
     packets: PacketArena,
-    sacks: SackArena,
+    extras: ExtraArena,
+    /// Signals on their way to senders, by the index of their event.
+    signals: Vec<(u32, Signal)>,
+    free_signals: Vec<u32>,
+    /// What the last loss of each data segment was, for the flows whose senders judge losses.
+    truths: Vec<Option<Truths>>,
     /// Arrivals of packets.
     calendar: Calendar,
     /// Everything else that is to happen.
@@ -181,7 +193,10 @@ impl Network {
             links,
             hops: Vec::new(),
             packets: PacketArena::default(),
-            sacks: SackArena::default(),
+            extras: ExtraArena::default(),
+            signals: Vec::new(),
+            free_signals: Vec::new(),
+            truths: vec![None; paths.len()],
             calendar: Calendar::default(),
             timers: EventQueue::default(),
             order: 0,
@@ -346,7 +361,15 @@ impl Network {
     #[cold]
     fn lose(&mut self, flow: u32, index: u32, at: Time, cause: Cause) {
         self.ledger.dropped[cause as usize] += 1;
-        let forward = self.packets.get(index).is_forward();
+        let packet = self.packets.get(index);
+        let forward = packet.is_forward();
+        if forward && let Some(truths) = &mut self.truths[flow as usize] {
+            let kind = match cause {
+                Cause::QueueOverflow => LossKind::Congestion,
+                Cause::ChannelError | Cause::Outage => LossKind::Wireless,
+            };
+            truths.insert(packet.seq, kind);
+        }
         self.discard(index);
         if self.window.contains(at) {
             let stats = &mut self.flows[flow as usize];
@@ -355,12 +378,12 @@ impl Network {
         }
     }
 
-    /// Frees the slot of a packet and of its SACK blocks.
+    /// Frees the slot of a packet and of what hangs off it.
     #[inline]
     fn discard(&mut self, index: u32) {
-        let sack = self.packets.get(index).sack;
-        if sack != NONE {
-            self.sacks.remove(sack);
+        let extra = self.packets.get(index).extra;
+        if extra != NONE {
+            self.extras.remove(extra);
         }
         self.packets.remove(index);
     }
@@ -381,13 +404,13 @@ impl Network {
             self.packets.remove(index);
             return None;
         };
-        let answer = receiver.receive(packet, at, stats, &self.window);
+        let answer = receiver.receive(packet, self.extras.get(packet.extra), at, stats, &self.window);
         let wake = receiver.due().filter(|&due| due < receiver.armed);
         if let Some(due) = wake {
             receiver.armed = due;
             self.schedule(due, Target::new(event_kind::RECEIVER, flow));
         }
-        self.packets.remove(index);
+        self.discard(index);
         answer.map(|kind| self.answer(flow, kind, at))
     }
 
@@ -400,8 +423,8 @@ impl Network {
         };
         let id = self.ledger.created as u32;
         self.ledger.created += 1;
-        let sack = receiver.blocks().map_or(NONE, |&blocks| self.sacks.insert(blocks));
-        self.packets.insert(Packet { id, sack, ..receiver.acknowledge(kind, at) })
+        let extra = receiver.extra().map_or(NONE, |extra| self.extras.insert(extra));
+        self.packets.insert(Packet { id, extra, ..receiver.acknowledge(kind, at) })
     }
 
     /// Sends what a receiver has delayed beyond `now`.
@@ -447,14 +470,49 @@ impl Network {
         self.calendar.schedule(&mut self.packets, index);
     }
 
-    /// A packet has reached its sender: takes it and its SACK blocks out of the network.
+    /// A packet has reached its sender: takes it and what it carries out of the network.
     #[inline]
-    pub(crate) fn receive_at_sender(&mut self, index: u32) -> (Packet, Option<SackBlocks>) {
+    pub(crate) fn receive_at_sender(&mut self, index: u32) -> (Packet, Option<Extra>) {
         self.ledger.delivered += 1;
         let packet = *self.packets.get(index);
         self.packets.remove(index);
-        let blocks = (packet.sack != NONE).then(|| self.sacks.remove(packet.sack));
-        (packet, blocks)
+        let extra = self.extras.get(packet.extra).copied();
+        self.extras.remove(packet.extra);
+        (packet, extra)
+    }
+
+    /// Stores what a packet carries beyond its header; the index goes into `Packet::extra`.
+    pub(crate) fn attach(&mut self, extra: Extra) -> u32 {
+        self.extras.insert(extra)
+    }
+
+    /// A signal that reaches the sender of `flow` at `at`, not before the present.
+    #[expect(dead_code, reason = "the links that produce signals follow")]
+    pub(crate) fn signal(&mut self, flow: u32, signal: Signal, at: Time) {
+        let index = if let Some(index) = self.free_signals.pop() {
+            self.signals[index as usize] = (flow, signal);
+            index
+        } else {
+            self.signals.push((flow, signal));
+            (self.signals.len() - 1) as u32
+        };
+        self.schedule(at, Target::new(event_kind::SIGNAL, index));
+    }
+
+    /// The signal of an event and the flow that it is meant for.
+    pub(crate) fn take_signal(&mut self, index: usize) -> (u32, Signal) {
+        self.free_signals.push(index as u32);
+        self.signals[index]
+    }
+
+    /// Remembers from now on what the losses of `flow` are.
+    pub(crate) fn keep_truths(&mut self, flow: usize) {
+        self.truths[flow] = Some(Truths::new());
+    }
+
+    /// What the last loss of the segment at `seq` was, if it was lost.
+    pub(crate) fn truth(&self, flow: u32, seq: u64) -> Option<LossKind> {
+        self.truths[flow as usize].as_ref()?.get(&seq).copied()
     }
 
     /// Counts what is still waiting when the run ends.
@@ -471,7 +529,7 @@ impl Network {
     #[cold]
     fn record(&mut self, direction: DirectionId, flow: u32, index: u32, at: Time, transit: Transit) {
         let packet = self.packets.get(index);
-        let sack = self.sacks.get(packet.sack);
+        let sack = self.extras.get(packet.extra).map_or_else(Default::default, |extra| extra.sack);
         let back = !packet.is_forward();
         let (transmitted, arrived, lost) = match transit {
             Transit::Arrives { start, at } => {

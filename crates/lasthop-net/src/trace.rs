@@ -28,7 +28,7 @@ pub struct HopRecord {
     /// What it carries.
     pub kind: Kind,
     /// Flags of `lasthop_core::packet::flag`.
-    pub flags: u8,
+    pub flags: u16,
     /// First byte of the payload, or the sender's position for an ACK.
     pub seq: u64,
     /// Cumulative acknowledgement of ACKs; 0 otherwise.

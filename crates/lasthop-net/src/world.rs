@@ -2,6 +2,7 @@
 //!
 //! `lasthop-sim` builds a world from a plan, runs it and reads the measurements.
 
+use lasthop_cc::LossKind;
 use lasthop_core::event::Target;
 use lasthop_core::packet::Packet;
 use lasthop_core::random::Stream;
@@ -14,6 +15,7 @@ use crate::plan::{Plan, Start, Traffic, Transport};
 use crate::routing::Routes;
 use crate::trace::{Bins, FlowSample, Recording, WindowRecord};
 use crate::traffic::{Offer, Source};
+use crate::transport::extra::Extra;
 use crate::transport::tcp::receiver::TcpReceiver;
 use crate::transport::tcp::sender::{TcpSender, Wire};
 use crate::transport::udp::UdpSender;
@@ -96,6 +98,14 @@ impl Wire for Port<'_> {
     fn wake(&mut self, at: Time) {
         self.network.schedule(at, Target::new(event_kind::SENDER, self.flow));
     }
+
+    fn attach(&mut self, extra: Extra) -> u32 {
+        self.network.attach(extra)
+    }
+
+    fn truth(&self, seq: u64) -> Option<LossKind> {
+        self.network.truth(self.flow, seq)
+    }
 }
 
 impl World {
@@ -141,6 +151,11 @@ impl World {
         }
         let (mut network, first_hops) = Network::new(links, &paths, receivers, flows, window);
         for (flow, index) in plan.flows.iter().zip(0u32..) {
+            if let Transport::Tcp(config) = &flow.transport
+                && config.needs().classifies
+            {
+                network.keep_truths(index as usize);
+            }
             let start = match flow.start {
                 Start::At(time) => time,
                 Start::Uniform(from, to) => {
@@ -216,9 +231,9 @@ impl World {
             self.network.walk(index, self.now);
             return;
         }
-        let (packet, sack) = self.network.receive_at_sender(index);
+        let (packet, extra) = self.network.receive_at_sender(index);
         self.with_tcp(hop.flow as usize, |sender, now, port| {
-            sender.on_ack(&packet, sack.as_ref(), now, port);
+            sender.on_ack(&packet, extra.as_ref(), now, port);
         });
     }
 
@@ -239,6 +254,10 @@ impl World {
                 });
             }
             event_kind::SAMPLE => self.sample(),
+            event_kind::SIGNAL => {
+                let (flow, signal) = self.network.take_signal(index);
+                self.with_tcp(flow as usize, |sender, now, port| sender.on_signal(&signal, now, port));
+            }
             kind => unreachable!("no event of kind {kind}"),
         }
     }

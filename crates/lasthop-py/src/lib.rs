@@ -210,16 +210,16 @@ fn transports() -> String {
             .map(|param| {
                 json!({
                     "name": param.name, "help": param.help, "default": param.default,
-                    "min": param.min, "max": param.max, "switch": param.switch,
+                    "min": param.min, "max": param.max, "switch": param.switch, "choices": param.choices,
                 })
             })
             .collect::<Vec<_>>()
     };
-    let presets = TcpConfig::PRESETS.iter().map(|&(name, controller, in_ns2, elsewhere)| {
-        let config = ControllerConfig::by_name(controller);
+    let presets = TcpConfig::PRESETS.iter().map(|preset| {
+        let config = ControllerConfig::by_name(preset.controller);
         json!({
-            "name": name, "kind": "preset", "summary": elsewhere.summary(), "controller": controller,
-            "recovery": elsewhere.name(), "recovery_ns2": in_ns2.name(),
+            "name": preset.name, "kind": "preset", "summary": preset.summary, "controller": preset.controller,
+            "recovery": preset.recovery.name(), "recovery_ns2": preset.ns2_recovery.name(),
             "parameters": config.as_ref().map(parameters).unwrap_or_default(),
         })
     });

@@ -77,7 +77,7 @@ pub struct Record {
     pub kind: Kind,
     /// Bits of [`flag`]: ECN, and whether the packet travels from the receiver back to the sender of its
     /// flow.
-    pub flags: u8,
+    pub flags: u16,
     /// First byte of the payload; a SYN has 0.
     pub seq: u64,
     /// Next byte expected.

@@ -88,7 +88,7 @@ fn link(least_kbit: u32, most_kbit: u32) -> impl Strategy<Value = String> {
 
 /// A TCP: any preset or combination, any of its knobs, any parameter of its controller at a bound.
 fn tcp() -> impl Strategy<Value = String> {
-    let presets: Vec<&str> = TcpConfig::PRESETS.iter().map(|preset| preset.0).collect();
+    let presets: Vec<&str> = TcpConfig::PRESETS.iter().map(|preset| preset.name).collect();
     let kind = prop_oneof![
         one_of(&presets).prop_map(|preset| format!("preset = \"{preset}\"")),
         (one_of(ControllerConfig::NAMES), one_of(Recovery::NAMES), any::<prop::sample::Index>(), 0..6u8)

@@ -34,7 +34,7 @@ impl UdpSender {
                 echo: now,
                 bytes: (payload + u64::from(self.config.header)) as u16,
                 payload: payload as u16,
-                sack: NONE,
+                extra: NONE,
                 kind: Kind::Udp,
                 ..Packet::default()
             };

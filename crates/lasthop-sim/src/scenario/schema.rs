@@ -126,8 +126,11 @@ impl Builder {
             let mut form = self.object(&TRANSPORT, params, &[]);
             form["title"] = json!(format!("TCP with {name}"));
             form["description"] = json!(controller.summary());
-            let presets: Vec<&str> =
-                TcpConfig::PRESETS.iter().filter(|preset| preset.1 == *name).map(|preset| preset.0).collect();
+            let presets: Vec<&str> = TcpConfig::PRESETS
+                .iter()
+                .filter(|preset| preset.controller == *name)
+                .map(|preset| preset.name)
+                .collect();
             form["properties"]["preset"]["enum"] = json!(presets);
             form["properties"]["cc"]["enum"] = json!([name]);
             form["oneOf"] = json!([
@@ -214,6 +217,9 @@ fn with_range(mut quantity: Value, min: &str, max: &str) -> Value {
 fn parameter(param: &Param) -> Value {
     if param.switch {
         return json!({ "type": "boolean", "description": param.help, "default": param.default != 0.0 });
+    }
+    if let Some(default) = param.choices.get(param.default as usize) {
+        return json!({ "enum": param.choices, "description": param.help, "default": default });
     }
     json!({
         "type": "number",

@@ -57,7 +57,7 @@ static DELAYED_ACK: Table = Table {
 };
 
 fn presets() -> Vec<&'static str> {
-    TcpConfig::PRESETS.iter().map(|preset| preset.0).collect()
+    TcpConfig::PRESETS.iter().map(|preset| preset.name).collect()
 }
 
 fn controllers() -> Vec<&'static str> {
@@ -401,11 +401,20 @@ fn profile_of(table: &Reader<'_>) -> Result<Option<Profile>> {
 fn param_value(source: &Source<'_>, param: &Param, node: &Node) -> Result<f64> {
     let value = match &node.value {
         Value::Switch(switch) if param.switch => Some(f64::from(u8::from(*switch))),
-        value if !param.switch => number(value),
+        Value::Text(text) if !param.choices.is_empty() => {
+            let index = param.choices.iter().position(|choice| choice == text);
+            let index = index.ok_or_else(|| unknown_name(source, param.name, node, text, param.choices))?;
+            Some(index as f64)
+        }
+        value if !param.switch && param.choices.is_empty() => number(value),
         _ => None,
     };
     value.ok_or_else(|| {
-        let expected = if param.switch { "true or false" } else { "a number" };
+        let expected = match (param.switch, param.choices) {
+            (true, _) => "true or false".to_owned(),
+            (false, []) => "a number".to_owned(),
+            (false, choices) => format!("one of \"{}\"", choices.join("\", \"")),
+        };
         let message = format!("{} cannot be {}", param.name, node.value.describe());
         source.error(&node.place, message, &format!("expected {expected}"))
     })

@@ -3,7 +3,7 @@
 //! One engine reads this record; there are no three engines. `TcpConfig::new` gives the defaults of a profile; the
 //! scenario then overrides single fields.
 
-use lasthop_cc::ControllerConfig;
+use lasthop_cc::{ControllerConfig, Needs};
 use lasthop_core::time::Span;
 
 /// Bytes of the IP and TCP headers without options.
@@ -76,7 +76,7 @@ impl Recovery {
     }
 
     /// One line on what the engine does.
-    pub fn summary(self) -> &'static str {
+    pub const fn summary(self) -> &'static str {
         match self {
             Recovery::Tahoe => "Three duplicate ACKs, then slow start from the hole (Jacobson 1988)",
             Recovery::Reno => "Fast retransmit and fast recovery until the first new ACK (RFC 2001)",
@@ -171,24 +171,65 @@ pub struct TcpConfig {
     pub grow_when_limited_elsewhere: bool,
 }
 
+/// A usual combination under its usual name.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// The name in `transport = "..."`.
+    pub name: &'static str,
+    /// Name of its controller.
+    pub controller: &'static str,
+    /// Its recovery engine.
+    pub recovery: Recovery,
+    /// Its recovery engine in the `ns2` profile.
+    pub ns2_recovery: Recovery,
+    /// One line on what it is.
+    pub summary: &'static str,
+    /// What else it sets.
+    pub adjust: fn(&mut TcpConfig),
+}
+
+impl Preset {
+    const fn new(
+        name: &'static str,
+        controller: &'static str,
+        recovery: Recovery,
+        ns2_recovery: Recovery,
+        summary: &'static str,
+    ) -> Preset {
+        Preset { name, controller, recovery, ns2_recovery, summary, adjust: |_| {} }
+    }
+
+    /// The same with something else set.
+    #[expect(dead_code, reason = "presets that set more follow")]
+    const fn with(self, adjust: fn(&mut TcpConfig)) -> Preset {
+        Preset { adjust, ..self }
+    }
+}
+
 impl TcpConfig {
-    /// The presets of `lasthop transports`: name, controller, recovery engine in the `ns2` profile, and in
-    /// the others.
-    pub const PRESETS: &'static [(&'static str, &'static str, Recovery, Recovery)] = &[
-        ("tahoe", "reno", Recovery::Tahoe, Recovery::Tahoe),
-        ("reno", "reno", Recovery::Reno, Recovery::Reno),
-        ("newreno", "reno", Recovery::NewReno, Recovery::NewReno),
-        ("sack", "reno", Recovery::Sack1, Recovery::Sack),
-        ("vegas", "vegas", Recovery::Vegas, Recovery::Vegas),
-        ("cubic", "cubic", Recovery::Sack, Recovery::Sack),
+    /// The presets of `lasthop transports`.
+    pub const PRESETS: &'static [Preset] = &[
+        Preset::new("tahoe", "reno", Recovery::Tahoe, Recovery::Tahoe, Recovery::Tahoe.summary()),
+        Preset::new("reno", "reno", Recovery::Reno, Recovery::Reno, Recovery::Reno.summary()),
+        Preset::new("newreno", "reno", Recovery::NewReno, Recovery::NewReno, Recovery::NewReno.summary()),
+        Preset::new("sack", "reno", Recovery::Sack, Recovery::Sack1, Recovery::Sack.summary()),
+        Preset::new("vegas", "vegas", Recovery::Vegas, Recovery::Vegas, Recovery::Vegas.summary()),
+        Preset::new("cubic", "cubic", Recovery::Sack, Recovery::Sack, Recovery::Sack.summary()),
     ];
 
     /// The preset called `name` with the defaults of `profile`.
     pub fn preset(name: &str, profile: Profile) -> Option<TcpConfig> {
-        let &(name, controller, in_ns2, elsewhere) = Self::PRESETS.iter().find(|preset| preset.0 == name)?;
-        let recovery = if profile == Profile::Ns2 { in_ns2 } else { elsewhere };
-        let controller = ControllerConfig::by_name(controller)?;
-        Some(TcpConfig { name: name.to_owned(), ..TcpConfig::new(profile, controller, recovery) })
+        let preset = Self::PRESETS.iter().find(|preset| preset.name == name)?;
+        let recovery = if profile == Profile::Ns2 { preset.ns2_recovery } else { preset.recovery };
+        let controller = ControllerConfig::by_name(preset.controller)?;
+        let mut config = TcpConfig { name: name.to_owned(), ..TcpConfig::new(profile, controller, recovery) };
+        (preset.adjust)(&mut config);
+        Some(config)
+    }
+
+    /// What the sender and the receiver must provide for the controller.
+    pub fn needs(&self) -> Needs {
+        self.controller.needs()
     }
 
     /// A controller and a recovery engine with the defaults of `profile`.
@@ -262,13 +303,26 @@ impl TcpConfig {
         }
     }
 
-    /// Bytes of TCP options in every data segment.
-    fn data_options(&self) -> u32 {
+    /// Bytes of the timestamps option.
+    fn timestamp_option(&self) -> u32 {
         match (self.timestamps, self.profile) {
             (false, _) => 0,
             (true, Profile::Ns2) => 10,
             (true, _) => 12,
         }
+    }
+
+    /// Bytes of TCP options in every data segment. The wave header of TCP-Real takes 8 (RFC 6994 experimental option).
+    fn data_options(&self) -> u32 {
+        self.timestamp_option() + if self.needs().waves { 8 } else { 0 }
+    }
+
+    /// Bytes of the options beside timestamps and SACK in every ACK (RFC 6994 experimental options): echoed times 12,
+    /// discarded frames 8, wave report 10, which the header pads to 12.
+    fn ack_options(&self) -> u32 {
+        let needs = self.needs();
+        let option = |needed, bytes| if needed { bytes } else { 0 };
+        option(needs.receive_times, 12) + option(needs.discards, 8) + option(needs.waves, 12)
     }
 
     /// Payload bytes of a full segment.
@@ -290,8 +344,8 @@ impl TcpConfig {
     /// Bytes of a pure ACK without SACK blocks. ns-2 does not count the timestamps that its ACKs carry.
     pub fn ack_size(&self) -> u32 {
         match self.profile {
-            Profile::Ns2 => BASE_HEADER,
-            Profile::Rfc | Profile::Linux => BASE_HEADER + self.data_options(),
+            Profile::Ns2 => BASE_HEADER + self.ack_options(),
+            Profile::Rfc | Profile::Linux => BASE_HEADER + self.timestamp_option() + self.ack_options(),
         }
     }
 

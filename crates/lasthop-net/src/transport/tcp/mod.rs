@@ -3,8 +3,10 @@
 //! One engine serves the profiles `rfc`, `ns2` and `linux`; where they differ, the difference is a field of
 //! [`config::TcpConfig`] or a comment that names it.
 
+mod alarms;
 pub mod config;
 pub mod receiver;
+mod receiver_options;
 mod recovery;
 mod rtt;
 mod segments;

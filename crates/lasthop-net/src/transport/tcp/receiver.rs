@@ -6,8 +6,10 @@ use lasthop_core::packet::{Kind, NONE, Packet, flag};
 use lasthop_core::time::{Span, Time};
 
 use super::config::{DelayedAck, Profile, TcpConfig};
+use super::receiver_options::ReceiverOptions;
 use super::segments::Ranges;
 use crate::measure::{FlowStats, Window};
+use crate::transport::extra::Extra;
 
 /// Most blocks that fit into an ACK (without timestamps).
 pub const MAX_SACK_BLOCKS: usize = 4;
@@ -85,6 +87,8 @@ pub struct TcpReceiver {
     recent: SackBlocks,
     sack_sizes: [u16; MAX_SACK_BLOCKS + 1],
     fin_tries: u32,
+    /// Measurements that ride on ACKs, if the sender asked for any.
+    options: Option<Box<ReceiverOptions>>,
 }
 
 impl TcpReceiver {
@@ -113,6 +117,7 @@ impl TcpReceiver {
             dsack: config.dsack,
             ack_size: config.ack_size() as u16,
             sack_sizes: std::array::from_fn(|count| config.sack_size(count as u32) as u16),
+            options: ReceiverOptions::new(config),
             syn_ack_size: if ns2 { config.ack_size() } else { config.syn_size() } as u16,
         }
     }
@@ -123,10 +128,14 @@ impl TcpReceiver {
     pub fn receive(
         &mut self,
         packet: &Packet,
+        extra: Option<&Extra>,
         now: Time,
         stats: &mut FlowStats,
         window: &Window,
     ) -> Option<Kind> {
+        if let Some(options) = &mut self.options {
+            options.on_segment(packet, extra, now);
+        }
         if packet.kind == Kind::Ack {
             // The last ACK of the connection.
             self.close_due = None;
@@ -235,7 +244,7 @@ impl TcpReceiver {
         Some((Kind::FinAck, due))
     }
 
-    /// Makes the ACK and marks everything so far as acknowledged. [`TcpReceiver::blocks`] belong to it.
+    /// Makes the ACK and marks everything so far as acknowledged. [`TcpReceiver::extra`] belongs to it.
     #[inline]
     pub fn acknowledge(&mut self, kind: Kind, now: Time) -> Packet {
         self.ack_due = None;
@@ -251,17 +260,24 @@ impl TcpReceiver {
             } else {
                 size + self.sack_sizes[usize::from(self.blocks.count)]
             },
-            sack: NONE,
+            extra: NONE,
             kind,
             flags: if self.echo_congestion { flag::BACK | flag::ECE } else { flag::BACK },
             ..Packet::default()
         }
     }
 
-    /// The SACK blocks of the last ACK, if it has any.
+    /// What the ACK to be sent next carries beyond its header.
     #[inline]
-    pub fn blocks(&self) -> Option<&SackBlocks> {
-        (self.sack_blocks > 0 && !self.blocks.is_empty()).then_some(&self.blocks)
+    pub fn extra(&self) -> Option<Extra> {
+        if self.options.is_none() && (self.sack_blocks == 0 || self.blocks.is_empty()) {
+            return None;
+        }
+        let mut extra = Extra { sack: self.blocks, ..Extra::default() };
+        if let Some(options) = &self.options {
+            options.fill(&mut extra);
+        }
+        Some(extra)
     }
 
     /// RFC 2018 and RFC 2883: a duplicate first, then the block around the packet, then the most recent others.
@@ -343,8 +359,8 @@ mod tests {
 
         fn take(&mut self, packet: Packet, millis: u64) -> Option<(Packet, Vec<(u64, u64)>)> {
             let now = Time::ZERO + Span::from_millis(millis);
-            let kind = self.receiver.receive(&packet, now, &mut self.stats, &ALWAYS)?;
-            let blocks = self.receiver.blocks().map_or(Vec::new(), |blocks| blocks.as_slice().to_vec());
+            let kind = self.receiver.receive(&packet, None, now, &mut self.stats, &ALWAYS)?;
+            let blocks = self.receiver.extra().map_or(Vec::new(), |extra| extra.sack.as_slice().to_vec());
             Some((self.receiver.acknowledge(kind, now), blocks))
         }
 
@@ -487,7 +503,7 @@ mod tests {
     fn congestion_is_echoed_until_the_sender_reacts() {
         let mut rig = Rig::with(|config| config.ecn = true);
         let mut seq = 1;
-        let mut echoed = |flags: u8| {
+        let mut echoed = |flags: u16| {
             let packet = Packet { seq, payload: 500, kind: Kind::Data, flags, ..Packet::default() };
             seq += 500;
             rig.take(packet, 0).unwrap().0.has(flag::ECE)

@@ -6,13 +6,15 @@
 //! Sequence numbers count bytes: the SYN is byte 0, data starts at 1, the FIN follows the last byte. Windows count
 //! segments.
 
-use lasthop_cc::{AckSample, CongestionControl, Controller, LossSample, Reduction, Window};
+use lasthop_cc::{
+    AckSample, Arrival, CongestionControl, Controller, LossKind, LossSample, Needs, Reduction, Signal, Window,
+};
 use lasthop_core::packet::{Kind, NONE, Packet, flag};
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
+use super::alarms::Alarms;
 use super::config::{Profile, Recovery, TcpConfig};
-use super::receiver::SackBlocks;
 use super::recovery::sack::Scoreboard;
 use super::recovery::sack1::Sack1;
 use super::recovery::vegas::FineTimer;
@@ -20,6 +22,7 @@ use super::rtt::RttEstimator;
 use super::segments::{Segment, Segments};
 use crate::measure;
 use crate::plan::Percentiles;
+use crate::transport::extra::Extra;
 
 /// Where a sender puts its packets and how it asks to be woken.
 pub trait Wire {
@@ -27,6 +30,31 @@ pub trait Wire {
     fn send(&mut self, packet: Packet, now: Time);
     /// Calls `on_timer` at `at`.
     fn wake(&mut self, at: Time);
+    /// Stores what a packet carries beyond its header; the index goes into `Packet::extra`.
+    fn attach(&mut self, extra: Extra) -> u32 {
+        let _ = extra;
+        NONE
+    }
+    /// What the last loss of the segment at `seq` really was; `None` if it was not lost. For measurement only: no
+    /// sender may act on it.
+    fn truth(&self, seq: u64) -> Option<LossKind> {
+        let _ = seq;
+        None
+    }
+}
+
+/// How often a sender took a loss for what, and what it was: the confusion matrix of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdicts {
+    /// `counts[truth][belief]`: rows congestion, wireless, nothing lost; columns congestion, wireless.
+    pub counts: [[u64; 2]; 3],
+}
+
+impl Verdicts {
+    fn count(&mut self, truth: Option<LossKind>, belief: LossKind) {
+        let column = |kind| usize::from(kind == LossKind::Wireless);
+        self.counts[truth.map_or(2, column)][column(belief)] += 1;
+    }
 }
 
 /// What the last reduction of the window answered (ns-2's `last_cwnd_action_`).
@@ -62,6 +90,8 @@ pub struct SenderStats {
     pub fast_recoveries: u64,
     /// RTT of segments sent once, one sample per ACK of new data.
     pub rtt: measure::Durations,
+    /// What losses were taken for, if the controller tells them apart.
+    pub verdicts: Verdicts,
     /// When everything was acknowledged.
     pub completed: Option<Time>,
     /// The application stopped before all that it had to send was sent.
@@ -102,15 +132,22 @@ pub struct TcpSender {
     pub(super) rtt: RttEstimator,
     /// The one segment that is timed when there are no timestamps: its end and when it was sent.
     pub(super) timed: Option<(u64, Time)>,
-    timer: Option<Time>,
+    pub(super) timer: Option<Time>,
+    /// Timers other than the retransmission timer.
+    pub(super) alarms: Alarms,
     /// Earliest wake-up that is pending.
-    armed: Time,
-    opened: Option<Time>,
+    pub(super) armed: Time,
+    pub(super) opened: Option<Time>,
     last_sent: Time,
 
     pub(super) segments: Segments,
     pub(super) controller: Controller,
     pub(super) engine: Engine,
+
+    /// What the controller asked for.
+    pub(super) needs: Needs,
+    /// Whether anything but the plain sender is at work.
+    pub(super) extended: bool,
 
     // Configuration, copied for the hot path.
     pub(super) mss: u32,
@@ -168,12 +205,15 @@ impl TcpSender {
             rtt: RttEstimator::new(config.rto, phase),
             timed: None,
             timer: None,
+            alarms: Alarms::default(),
             armed: Time::MAX,
             opened: None,
             last_sent: Time::ZERO,
             segments: Segments::new(config.mss()),
             controller: config.controller.build(),
             engine,
+            needs: config.needs(),
+            extended: !config.needs().is_plain(),
             mss: config.mss(),
             receiver_window: config.receiver_window,
             dup_threshold: config.dup_threshold,
@@ -191,6 +231,7 @@ impl TcpSender {
                 timeouts: 0,
                 fast_recoveries: 0,
                 rtt: measure::Durations::new(percentiles),
+                verdicts: Verdicts::default(),
                 completed: None,
                 withdrawn: false,
             },
@@ -235,7 +276,7 @@ impl TcpSender {
 
     /// An ACK arrived.
     #[inline]
-    pub fn on_ack<W: Wire>(&mut self, packet: &Packet, sack: Option<&SackBlocks>, now: Time, wire: &mut W) {
+    pub fn on_ack<W: Wire>(&mut self, packet: &Packet, extra: Option<&Extra>, now: Time, wire: &mut W) {
         if packet.seq > self.max_sent || self.opened.is_none() {
             return;
         }
@@ -245,9 +286,13 @@ impl TcpSender {
             }
             return;
         }
+        if self.extended {
+            self.before_ack(packet, extra, now, wire);
+        }
         if self.ecn && packet.has(flag::ECE) {
             self.on_ecn_echo(packet.seq, now);
         }
+        let sack = extra.map(|extra| &extra.sack);
         match self.engine {
             Engine::Tahoe | Engine::Reno | Engine::NewReno => self.duplicate_on_ack(packet, now, wire),
             Engine::Sack(_) => self.sack_on_ack(packet, sack, now, wire),
@@ -273,16 +318,70 @@ impl TcpSender {
             return;
         }
         self.armed = Time::MAX;
-        let Some(due) = self.timer else { return };
-        if due > now {
-            self.arm(due, wire);
-            return;
+        if self.extended {
+            self.ring_alarms(now, wire);
         }
-        self.timer = None;
+        if self.timer.is_some_and(|due| due <= now) {
+            self.timer = None;
+            if self.stats.completed.is_none() {
+                self.on_timeout(now, wire);
+            }
+        }
+        let next = self.timer.unwrap_or(Time::MAX).min(self.alarms.earliest());
+        if next < self.armed {
+            self.arm(next, wire);
+        }
+    }
+
+    /// Another layer says something.
+    pub fn on_signal<W: Wire>(&mut self, signal: &Signal, now: Time, wire: &mut W) {
+        let _ = wire;
         if self.stats.completed.is_some() {
             return;
         }
-        self.on_timeout(now, wire);
+        if self.needs.signals {
+            self.controller.on_signal(signal, now);
+        }
+    }
+
+    // ---------------------------------------------------------------------------------------------------------------
+    // What only some controllers need
+
+    /// An ACK has arrived and nothing has been done about it yet.
+    fn before_ack<W: Wire>(&mut self, packet: &Packet, extra: Option<&Extra>, now: Time, wire: &mut W) {
+        let _ = wire;
+        if self.needs.arrivals && self.una > 0 {
+            let arrival = Arrival {
+                now,
+                una: self.una,
+                ack: packet.seq,
+                next: self.next,
+                mss: self.mss,
+                srtt: self.rtt.srtt(),
+                ece: packet.has(flag::ECE),
+                times: extra.and_then(|extra| extra.times),
+                discards: extra.and_then(|extra| extra.discards),
+                report: extra.and_then(|extra| extra.report),
+            };
+            self.controller.on_arrival(&arrival, &mut self.window);
+        }
+    }
+
+    /// Asks the controller what to do about the loss of the segment at `una`, and keeps score of its opinion.
+    pub(super) fn answer_loss<W: Wire>(&mut self, now: Time, wire: &W) -> Reduction {
+        let sample = self.loss_sample(now);
+        let reduction = self.controller.on_loss(&sample, &self.window);
+        self.keep_score(reduction, now, wire);
+        reduction
+    }
+
+    /// Enters what the controller took the loss at `una` for into the confusion matrix.
+    pub(super) fn keep_score<W: Wire>(&mut self, reduction: Reduction, now: Time, wire: &W) {
+        if let Some(belief) = reduction.taken_for
+            && self.measured.contains(now)
+        {
+            self.stats.verdicts.count(wire.truth(self.una), belief);
+        }
     }
 
     // ---------------------------------------------------------------------------------------------------------------
@@ -427,7 +526,14 @@ impl TcpSender {
     #[inline]
     fn update_rtt(&mut self, packet: &Packet, now: Time) {
         if self.timestamps {
-            self.rtt.sample(packet.echo, now, self.una, self.next, true);
+            let filtered = if self.needs.timing {
+                self.controller.filter_rtt(now.since(packet.echo), packet.seq, now)
+            } else {
+                Some(now.since(packet.echo))
+            };
+            if let Some(rtt) = filtered {
+                self.rtt.sample(now - rtt, now, self.una, self.next, true);
+            }
             if !self.ns2 {
                 self.rtt.end_backoff();
             }
@@ -438,7 +544,14 @@ impl TcpSender {
             self.timed = None;
             self.rtt.end_backoff();
             if !self.timestamps {
-                self.rtt.sample(sent, now, self.una, self.next, false);
+                let filtered = if self.needs.timing {
+                    self.controller.filter_rtt(now.since(sent), end, now)
+                } else {
+                    Some(now.since(sent))
+                };
+                if let Some(rtt) = filtered {
+                    self.rtt.sample(now - rtt, now, self.una, self.next, false);
+                }
             }
         }
     }
@@ -466,6 +579,7 @@ impl TcpSender {
         if self.una == 1 {
             // The handshake is done.
             self.window.cwnd = self.initial_window;
+            self.controller.on_start(&[], &mut self.window);
             if !self.ns2 {
                 self.rtt.end_handshake();
             }
@@ -678,7 +792,7 @@ impl TcpSender {
                 echo: first_sent,
                 bytes: header + payload,
                 payload,
-                sack: NONE,
+                extra: NONE,
                 kind,
                 flags,
                 ..Packet::default()
@@ -696,7 +810,7 @@ impl TcpSender {
                 stamp: now,
                 echo: now,
                 bytes,
-                sack: NONE,
+                extra: NONE,
                 kind: Kind::Ack,
                 ..Packet::default()
             },
@@ -710,14 +824,17 @@ impl TcpSender {
     /// (Re)starts the timer.
     #[inline]
     pub(super) fn set_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        let due = now + self.rtt.timeout();
+        let mut due = now + self.rtt.timeout();
+        if self.needs.timing {
+            due += self.controller.timer_extension();
+        }
         self.timer = Some(due);
         if due < self.armed {
             self.arm(due, wire);
         }
     }
 
-    fn arm<W: Wire>(&mut self, at: Time, wire: &mut W) {
+    pub(super) fn arm<W: Wire>(&mut self, at: Time, wire: &mut W) {
         self.armed = at;
         wire.wake(at);
     }
@@ -744,6 +861,7 @@ impl TcpSender {
             self.dup_acks = 0;
         }
         self.inflation = 0;
+        let mut backs_off = true;
         let mut sample = self.loss_sample(now);
         // A long recovery sends a segment per duplicate ACK: the data outstanding then exceeds by far what the path
         // holds, and half of it would be no reduction at all.
@@ -762,18 +880,22 @@ impl TcpSender {
         } else {
             self.count_timeout(true, now);
             self.action = Action::Timeout;
+            let mut cwnd = 1.0;
             if self.ns2 || self.una > 0 {
                 let reduction = self.controller.on_timeout(&sample, &self.window);
+                self.keep_score(reduction, now, wire);
                 // RFC 5681 §3.1: repeated timeouts of the same data leave ssthresh alone; ns-2 halves it every time.
                 if self.ns2 || !repeated {
                     self.lower_ssthresh(reduction);
                 }
+                cwnd = reduction.cwnd.clamp(1.0, self.window.cwnd.max(1.0));
+                backs_off = reduction.backs_off;
             }
-            self.window.cwnd = 1.0;
+            self.window.cwnd = cwnd;
             self.reduced = self.ecn;
         }
         self.timeout_recover = self.max_sent;
-        if outstanding {
+        if outstanding && backs_off {
             self.rtt.back_off();
         }
         self.timed = None;
@@ -867,14 +989,19 @@ pub(super) mod testing {
 
         /// The same with SACK blocks in segment numbers, inclusive.
         pub(crate) fn sack(&mut self, number: u64, blocks: &[(u64, u64)]) -> Vec<u64> {
-            let mut sack = SackBlocks::default();
+            let mut extra = Extra::default();
             for &(first, last) in blocks {
-                sack.push((first - 1) * 1000 + 1, last * 1000 + 1);
+                extra.sack.push((first - 1) * 1000 + 1, last * 1000 + 1);
             }
+            self.answer(number, Some(&extra).filter(|extra| !extra.sack.is_empty()))
+        }
+
+        /// The same with anything that an ACK may carry.
+        pub(crate) fn answer(&mut self, number: u64, extra: Option<&Extra>) -> Vec<u64> {
             self.now += Span::from_millis(1);
             let kind = if number == 1 { Kind::SynAck } else { Kind::Ack };
             let packet = Packet { seq: (number - 1) * 1000 + 1, kind, ..Packet::default() };
-            self.sender.on_ack(&packet, (!sack.is_empty()).then_some(&sack), self.now, &mut self.tape);
+            self.sender.on_ack(&packet, extra, self.now, &mut self.tape);
             std::mem::take(&mut self.tape.sent)
         }
 
@@ -921,7 +1048,7 @@ mod tests {
         }
     }
 
-    fn flags(rig: &Rig) -> Vec<u8> {
+    fn flags(rig: &Rig) -> Vec<u16> {
         rig.tape.packets.iter().map(|packet| packet.flags).collect()
     }
 

@@ -3,8 +3,7 @@
 //! The window is kept as cwnd plus an inflation that counts duplicate ACKs during fast recovery; NewReno's
 //! deflation on partial ACKs takes from the inflation first. The sum is what RFC 6582 calls cwnd.
 
-use lasthop_cc::CongestionControl;
-use lasthop_core::packet::{Packet, flag};
+use lasthop_core::packet::Packet;
 use lasthop_core::time::Time;
 
 use super::super::sender::{Action, Engine, TcpSender, Wire};
@@ -102,10 +101,9 @@ impl TcpSender {
     fn on_third_duplicate<W: Wire>(&mut self, now: Time, wire: &mut W) {
         let tahoe = matches!(self.engine, Engine::Tahoe);
         if self.may_fast_retransmit() {
-            let sample = self.loss_sample(now);
+            let reduction = self.answer_loss(now, wire);
             self.recover = self.max_sent;
             self.action = Action::DuplicateAcks;
-            let reduction = self.controller.on_loss(&sample, &self.window);
             if tahoe {
                 self.lower_ssthresh(reduction);
                 self.window.cwnd = 1.0;
@@ -160,7 +158,6 @@ impl TcpSender {
             self.window.cwnd = (self.window.cwnd - f64::from(acked - self.inflation)).max(1.0);
             self.inflation = 1;
         }
-        debug_assert!(!packet.has(flag::CE));
         self.retransmit_una(now, wire);
     }
 }

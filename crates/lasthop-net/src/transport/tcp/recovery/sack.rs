@@ -5,7 +5,6 @@
 //! and since everything below a lost segment that was not SACKed is lost too, one edge that only moves up
 //! says what is lost.
 
-use lasthop_cc::CongestionControl;
 use lasthop_core::packet::Packet;
 use lasthop_core::time::Time;
 
@@ -178,8 +177,7 @@ impl TcpSender {
 
     fn enter_sack_recovery<W: Wire>(&mut self, now: Time, wire: &mut W) {
         if !(self.action == Action::Ecn && self.una <= self.recover) {
-            let sample = self.loss_sample(now);
-            let reduction = self.controller.on_loss(&sample, &self.window);
+            let reduction = self.answer_loss(now, wire);
             self.reduce(reduction);
             self.window.cwnd = self.window.ssthresh;
         }

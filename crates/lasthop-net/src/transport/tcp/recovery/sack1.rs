@@ -4,7 +4,6 @@
 //! duplicate ACK counts only if it brings SACK news. The scoreboard is forgotten after a timeout and at the
 //! end of recovery, and a lost retransmission therefore costs a timeout.
 
-use lasthop_cc::CongestionControl;
 use lasthop_core::packet::Packet;
 use lasthop_core::time::Time;
 
@@ -151,9 +150,8 @@ impl TcpSender {
         }
         self.action = Action::DuplicateAcks;
         if may {
-            let sample = self.loss_sample(now);
+            let reduction = self.answer_loss(now, wire);
             self.recover = self.max_sent;
-            let reduction = self.controller.on_loss(&sample, &self.window);
             self.reduce(reduction);
             self.count_recovery(now);
         }

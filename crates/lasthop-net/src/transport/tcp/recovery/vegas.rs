@@ -4,7 +4,7 @@
 //! segment is older than the fine-grained timeout. The window is cut only once for what was sent at the old rate.
 
 use lasthop_cc::{CongestionControl, LossSample};
-use lasthop_core::packet::{Packet, flag};
+use lasthop_core::packet::Packet;
 use lasthop_core::time::{Span, Time};
 
 use super::super::sender::{Action, Engine, TcpSender, Wire};
@@ -185,7 +185,6 @@ impl TcpSender {
                 self.fine().worried = 0;
             }
         }
-        debug_assert!(!packet.has(flag::CE));
     }
 
     fn vegas_on_duplicate<W: Wire>(&mut self, now: Time, wire: &mut W) {
@@ -211,7 +210,9 @@ impl TcpSender {
         fine.timeout *= if transmissions > 1 { 2.0 } else { 1.125 };
         if fine.cut_at < sent {
             let sample = LossSample { now, flight: window, retransmitted: transmissions > 1 };
-            let cut = self.controller.on_loss(&sample, &self.window).cwnd;
+            let reduction = self.controller.on_loss(&sample, &self.window);
+            self.keep_score(reduction, now, wire);
+            let cut = reduction.cwnd;
             let dup_acks = f64::from(self.dup_acks);
             let fine = self.fine();
             fine.cut_window = cut;
@@ -250,6 +251,7 @@ impl TcpSender {
         if self.ns2 || self.una > 0 {
             let sample = self.loss_sample(now);
             let reduction = self.controller.on_timeout(&sample, &self.window);
+            self.keep_score(reduction, now, wire);
             self.lower_ssthresh(reduction);
         }
         self.window.cwnd = 2.0;

@@ -1,0 +1,31 @@
+//! What a packet carries beyond its header when it is one of the few that carry more: SACK blocks, echoed
+//! measurements. It lies in an arena of `network.rs` and hangs off `Packet::extra`; receivers and senders fill and
+//! read it.
+
+use lasthop_cc::{ReceiveTime, WaveReport};
+
+use super::tcp::receiver::SackBlocks;
+
+/// A wave of segments, as the header of each of them names it (TCP-Real).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wave {
+    /// Number of the wave.
+    pub id: u16,
+    /// Segments in it.
+    pub size: u16,
+}
+
+/// The rare parts of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Extra {
+    /// ACKs: SACK blocks.
+    pub sack: SackBlocks,
+    /// ACKs: times of the segment that triggered the ACK.
+    pub times: Option<ReceiveTime>,
+    /// ACKs: frames discarded by the receiver's MAC so far, modulo 2^32.
+    pub discards: Option<u32>,
+    /// Data: the wave that the segment belongs to.
+    pub wave: Option<Wave>,
+    /// ACKs: the newest wave that has been measured.
+    pub report: Option<WaveReport>,
+}

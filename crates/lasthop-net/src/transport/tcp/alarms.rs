@@ -1,0 +1,76 @@
+//! Timers of a sender beside the retransmission timer. Few senders use any; one wake-up serves them all.
+//!
+//! `sender.rs` rings them; each alarm belongs to the file that is named beside it.
+
+use lasthop_core::time::Time;
+
+use super::sender::{TcpSender, Wire};
+
+/// What a sender waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Alarm {
+    /// The next paced transmission (`pacing.rs`).
+    Pace,
+}
+
+impl Alarm {
+    const ALL: [Alarm; 1] = [Alarm::Pace];
+}
+
+/// When each alarm rings; `Time::MAX` for never.
+#[derive(Clone, Debug)]
+pub(super) struct Alarms {
+    due: [Time; Alarm::ALL.len()],
+}
+
+impl Default for Alarms {
+    fn default() -> Self {
+        Alarms { due: [Time::MAX; Alarm::ALL.len()] }
+    }
+}
+
+impl Alarms {
+    /// When the next one rings.
+    #[inline]
+    pub(super) fn earliest(&self) -> Time {
+        self.due.into_iter().min().unwrap_or(Time::MAX)
+    }
+
+    #[allow(dead_code, reason = "not every build has an alarm that is set")]
+    /// Whether `alarm` is set.
+    pub(super) fn is_set(&self, alarm: Alarm) -> bool {
+        self.due[alarm as usize] != Time::MAX
+    }
+
+    /// Silences `alarm`.
+    pub(super) fn cancel(&mut self, alarm: Alarm) {
+        self.due[alarm as usize] = Time::MAX;
+    }
+}
+
+impl TcpSender {
+    #[allow(dead_code, reason = "the mechanisms that set alarms follow")]
+    /// Sets `alarm` to `at`, whatever it was set to.
+    pub(super) fn set_alarm<W: Wire>(&mut self, alarm: Alarm, at: Time, wire: &mut W) {
+        self.alarms.due[alarm as usize] = at;
+        if at < self.armed {
+            self.arm(at, wire);
+        }
+    }
+
+    /// Acts on every alarm that is due.
+    pub(super) fn ring_alarms<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        for alarm in Alarm::ALL {
+            if self.alarms.due[alarm as usize] > now {
+                continue;
+            }
+            self.alarms.cancel(alarm);
+            if self.stats.completed.is_some() {
+                continue;
+            }
+            match alarm {
+                Alarm::Pace => self.fill_window(now, wire),
+            }
+        }
+    }
+}
