@@ -12,6 +12,7 @@
 //! Windows are real numbers of segments, as in the papers: many laws add fractions.
 
 mod cubic;
+pub mod model;
 mod params;
 mod registry;
 mod reno;
