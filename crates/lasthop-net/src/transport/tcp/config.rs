@@ -87,6 +87,11 @@ impl Recovery {
         }
     }
 
+    /// What Linux does in its place.
+    const fn on_linux(self) -> Recovery {
+        self
+    }
+
     /// Whether the engine needs SACK blocks from the receiver.
     pub fn uses_sack(self) -> bool {
         matches!(self, Recovery::Sack | Recovery::Sack1)
@@ -182,6 +187,8 @@ pub struct Preset {
     pub recovery: Recovery,
     /// Its recovery engine in the `ns2` profile.
     pub ns2_recovery: Recovery,
+    /// Its recovery engine in the `linux` profile.
+    pub linux_recovery: Recovery,
     /// One line on what it is.
     pub summary: &'static str,
     /// What else it sets.
@@ -196,7 +203,15 @@ impl Preset {
         ns2_recovery: Recovery,
         summary: &'static str,
     ) -> Preset {
-        Preset { name, controller, recovery, ns2_recovery, summary, adjust: |_| {} }
+        Preset {
+            name,
+            controller,
+            recovery,
+            ns2_recovery,
+            linux_recovery: recovery.on_linux(),
+            summary,
+            adjust: |_| {},
+        }
     }
 
     /// The same with something else set.
@@ -220,7 +235,11 @@ impl TcpConfig {
     /// The preset called `name` with the defaults of `profile`.
     pub fn preset(name: &str, profile: Profile) -> Option<TcpConfig> {
         let preset = Self::PRESETS.iter().find(|preset| preset.name == name)?;
-        let recovery = if profile == Profile::Ns2 { preset.ns2_recovery } else { preset.recovery };
+        let recovery = match profile {
+            Profile::Rfc => preset.recovery,
+            Profile::Ns2 => preset.ns2_recovery,
+            Profile::Linux => preset.linux_recovery,
+        };
         let controller = ControllerConfig::by_name(preset.controller)?;
         let mut config = TcpConfig { name: name.to_owned(), ..TcpConfig::new(profile, controller, recovery) };
         (preset.adjust)(&mut config);
