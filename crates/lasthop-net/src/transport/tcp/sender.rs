@@ -117,6 +117,8 @@ pub struct TcpSender {
     pub(super) window: Window,
     /// Window inflation during fast recovery, in segments.
     pub(super) inflation: u32,
+    /// The cwnd of the last reduction. A law may set ssthresh above it; recovery must not end with more.
+    pub(super) reduced_to: f64,
     pub(super) dup_acks: u32,
     pub(super) action: Action,
     pub(super) first_partial: bool,
@@ -195,6 +197,7 @@ impl TcpSender {
             closed: false,
             window: Window { cwnd: 1.0, ssthresh: config.initial_ssthresh },
             inflation: 0,
+            reduced_to: f64::INFINITY,
             dup_acks: 0,
             action: Action::None,
             first_partial: false,
@@ -442,6 +445,7 @@ impl TcpSender {
     pub(super) fn reduce(&mut self, reduction: Reduction) {
         self.lower_ssthresh(reduction);
         self.window.cwnd = if self.ns2 { reduction.cwnd.max(1.0) } else { reduction.cwnd.max(2.0) };
+        self.reduced_to = reduction.cwnd.max(2.0);
         self.reduced = self.ecn;
     }
 

@@ -58,12 +58,13 @@ impl TcpSender {
         // RFC 6582 §3.2: the ACK that ends recovery does not also grow the window; in ns-2 it does.
         self.accept_new_ack(packet, now, self.ns2 || !leaves_recovery, wire);
         if leaves_recovery && !self.ns2 {
+            let deflated = self.window.ssthresh.min(self.reduced_to);
             self.window.cwnd = if matches!(self.engine, Engine::NewReno) {
                 // RFC 6582 §3.2 step 3, option 1: no burst after a long recovery.
                 let flight = (self.next - self.una) as f64 / f64::from(self.mss);
-                self.window.ssthresh.min(flight.max(1.0) + 1.0)
+                deflated.min(flight.max(1.0) + 1.0)
             } else {
-                self.window.ssthresh
+                deflated
             };
         }
     }
@@ -185,6 +186,19 @@ mod tests {
         rig.ack(24);
         assert_eq!(rig.window(), (5.0, 5.0), "full ACK");
         assert_eq!(rig.sender.stats.fast_recoveries, 1);
+    }
+
+    /// A law whose ssthresh lies above its window (Westwood: the loss was in the air) leaves recovery with its window.
+    #[test]
+    fn recovery_does_not_end_above_the_window_it_began_with() {
+        for recovery in [Recovery::Reno, Recovery::NewReno] {
+            let mut rig = Rig::rfc(recovery).ten_outstanding();
+            (1..=3).for_each(|_| drop(rig.ack(11)));
+            rig.sender.reduce(lasthop_cc::Reduction::to(40.0, 10.0));
+            (4..=8).for_each(|_| drop(rig.ack(11)));
+            rig.ack(31);
+            assert!(rig.window().0 <= 10.0, "{recovery:?}: {:?}", rig.window());
+        }
     }
 
     /// TV-2.2: the same losses under Reno.

@@ -179,7 +179,7 @@ impl TcpSender {
         if !(self.action == Action::Ecn && self.una <= self.recover) {
             let reduction = self.answer_loss(now, wire);
             self.reduce(reduction);
-            self.window.cwnd = self.window.ssthresh;
+            self.window.cwnd = self.window.ssthresh.min(self.reduced_to);
         }
         self.recover = self.max_sent;
         self.action = Action::DuplicateAcks;
