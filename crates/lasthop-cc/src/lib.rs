@@ -11,7 +11,9 @@
 //!
 //! Windows are real numbers of segments, as in the papers: many laws add fractions.
 
+mod bandwidth;
 mod cubic;
+mod gaimd;
 pub mod model;
 mod params;
 mod registry;
@@ -19,7 +21,12 @@ mod reno;
 mod signal;
 #[cfg(test)]
 mod testing;
+mod tibet;
 mod vegas;
+mod veno;
+mod veno_plus;
+mod westwood;
+mod westwood_plus;
 
 use lasthop_core::time::{Span, Time};
 
@@ -29,6 +36,12 @@ registry::controllers! {
     "reno" => reno::Reno,
     "vegas" => vegas::Vegas,
     "cubic" => cubic::Cubic,
+    "westwood" => westwood::Westwood,
+    "westwood+" => westwood_plus::WestwoodPlus,
+    "tibet" => tibet::Tibet,
+    "veno" => veno::Veno,
+    "venoplus" => veno_plus::VenoPlus,
+    "gaimd" => gaimd::Gaimd,
 }
 
 /// The window of a sender, in segments.
@@ -55,11 +68,31 @@ impl Window {
         if self.in_slow_start() { 0.0 } else { counted - grown }
     }
 
+    /// What most laws do with an ACK of `acked` segments that may grow the window: slow start, then congestion
+    /// avoidance with `alpha` segments per RTT (RFC 5681).
+    #[inline]
+    pub(crate) fn grow(&mut self, acked: u32, alpha: f64, style: GrowthStyle) {
+        let left = self.slow_start(f64::from(acked), style.slow_start_limit);
+        if left > 0.0 {
+            let counted = if style.byte_counting { left } else { 1.0 };
+            self.cwnd += alpha * counted / self.cwnd;
+        }
+    }
+
     /// Whether the sender is in slow start.
     #[inline]
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
+}
+
+/// How ACKs are counted when the window grows; every law that grows like Reno has these two parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GrowthStyle {
+    /// Count segments instead of ACKs in congestion avoidance (RFC 3465).
+    pub byte_counting: bool,
+    /// Most segments that one ACK adds in slow start.
+    pub slow_start_limit: f64,
 }
 
 /// What one ACK of new data told the sender.

@@ -82,16 +82,9 @@ pub fn rfc5348_loss_event_rate(path: &Path, packet_bytes: f64, rate: f64) -> f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::close;
 
     const PATH: Path = Path { rtt_s: 0.1, rto_s: 0.4, segments_per_ack: 1.0 };
-
-    /// Half a unit of the last digit that the vector gives.
-    fn close(value: f64, expected: f64, digits: i32) {
-        assert!(
-            (value - expected).abs() <= 0.500_001 * 10f64.powi(-digits),
-            "{value} is not {expected} to {digits} digits"
-        );
-    }
 
     /// TV-9.1: RTT 0.1 s, RTO 0.4 s, one ACK per segment.
     #[test]

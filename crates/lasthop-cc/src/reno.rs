@@ -9,7 +9,7 @@
 //! *References:* RFC 5681; RFC 3465 (byte counting).
 
 use crate::params::params;
-use crate::{AckSample, CongestionControl, LossSample, Reduction, Window};
+use crate::{AckSample, CongestionControl, GrowthStyle, LossSample, Reduction, Window};
 
 pub(crate) const SUMMARY: &str = "Additive increase, multiplicative decrease (RFC 5681)";
 
@@ -39,13 +39,9 @@ impl Reno {
 impl CongestionControl for Reno {
     #[inline]
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
-        if !ack.may_grow {
-            return;
-        }
-        let left = window.slow_start(f64::from(ack.acked), self.params.slow_start_limit);
-        if left > 0.0 {
-            let counted = if self.params.byte_counting { left } else { 1.0 };
-            window.cwnd += self.params.alpha * counted / window.cwnd;
+        if ack.may_grow {
+            let Params { alpha, byte_counting, slow_start_limit, .. } = self.params;
+            window.grow(ack.acked, alpha, GrowthStyle { byte_counting, slow_start_limit });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use lasthop_core::time::{Span, Time};
 
-use crate::{AckSample, LossSample};
+use crate::{AckSample, Arrival, LossSample};
 
 /// An ACK of `acked` segments that may grow the window.
 pub(crate) fn ack(acked: u32) -> AckSample {
@@ -27,4 +27,29 @@ pub(crate) fn ack_at(seconds: f64, srtt: f64) -> AckSample {
 /// A first loss with `flight` segments outstanding.
 pub(crate) fn loss(flight: f64) -> LossSample {
     LossSample { now: Time::ZERO, flight, retransmitted: false }
+}
+
+/// An ACK at `seconds` that moves `una` from segment `una` to `ack`, with 100 segments of 1000 bytes outstanding
+/// behind it.
+pub(crate) fn arrival(seconds: f64, una: u64, ack: u64) -> Arrival {
+    Arrival {
+        now: Time::ZERO + Span::from_seconds(seconds),
+        una: una * 1000,
+        ack: ack * 1000,
+        next: (una.max(ack) + 100) * 1000,
+        mss: 1000,
+        srtt: Span::from_millis(100),
+        ece: false,
+        times: None,
+        discards: None,
+        report: None,
+    }
+}
+
+/// Checks to half a unit of the last of `digits` decimals.
+pub(crate) fn close(value: f64, expected: f64, digits: i32) {
+    assert!(
+        (value - expected).abs() <= 0.500_001 * 10f64.powi(-digits),
+        "{value} is not {expected} to {digits} digits"
+    );
 }

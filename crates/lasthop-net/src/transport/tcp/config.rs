@@ -176,6 +176,17 @@ pub struct TcpConfig {
     pub grow_when_limited_elsewhere: bool,
 }
 
+/// What Linux does differently in the controllers that have a counterpart there: controller, parameter, value.
+const LINUX_HABITS: &[(&str, &str, f64)] = &[
+    // The integer filters, at least 50 ms per sample, and the window set when recovery is over.
+    ("westwood+", "filter", 1.0),
+    ("westwood+", "round_floor", 0.05),
+    ("westwood+", "decrease", 1.0),
+    ("westwood+", "forget_rtt", 1.0),
+    // A segment every second round trip.
+    ("veno", "growth", 1.0),
+];
+
 /// A usual combination under its usual name.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
@@ -214,6 +225,11 @@ impl Preset {
         }
     }
 
+    /// The controller of this name with one engine in all profiles.
+    const fn of(name: &'static str, recovery: Recovery) -> Preset {
+        Preset::new(name, name, recovery, recovery, recovery.summary())
+    }
+
     /// The same with something else set.
     #[expect(dead_code, reason = "presets that set more follow")]
     const fn with(self, adjust: fn(&mut TcpConfig)) -> Preset {
@@ -230,6 +246,12 @@ impl TcpConfig {
         Preset::new("sack", "reno", Recovery::Sack, Recovery::Sack1, Recovery::Sack.summary()),
         Preset::new("vegas", "vegas", Recovery::Vegas, Recovery::Vegas, Recovery::Vegas.summary()),
         Preset::new("cubic", "cubic", Recovery::Sack, Recovery::Sack, Recovery::Sack.summary()),
+        Preset::of("westwood", Recovery::NewReno),
+        Preset::of("westwood+", Recovery::NewReno),
+        Preset::of("tibet", Recovery::NewReno),
+        Preset::of("veno", Recovery::NewReno),
+        Preset::of("venoplus", Recovery::NewReno),
+        Preset::of("gaimd", Recovery::NewReno),
     ];
 
     /// The preset called `name` with the defaults of `profile`.
@@ -261,6 +283,11 @@ impl TcpConfig {
         if profile == Profile::Linux {
             let _ = controller.set("byte_counting", 1.0);
             let _ = controller.set("slow_start_limit", 1e9);
+            for &(name, param, value) in LINUX_HABITS {
+                if controller.name() == name {
+                    let _ = controller.set(param, value);
+                }
+            }
         }
         let base = TcpConfig {
             name,

@@ -1,0 +1,321 @@
+//! Westwood+: Westwood with one bandwidth sample per round trip, which compressed ACKs do not mislead (Grieco &
+//! Mascolo, CCR 34(2) 2004).
+//!
+//! *What it does.* It counts what ACKs deliver, duplicates included, over a round trip; the quotient enters a low-pass
+//! filter. At a loss ssthresh becomes bandwidth times the least RTT and cwnd falls to it if it is larger; the window
+//! grows like Reno's.
+//! *Reacts to* loss and ECN, both with the bandwidth.
+//! *Differs from the paper:* nothing known with `filter = "paper"`. `filter = "linux"` is the kernel's cascade of two
+//! integer filters and `"averaged"` the filter of ns-3, which takes the mean of two samples; `start = "zero"` begins
+//! the filter with nothing instead of the first sample. The `linux` profile turns on what the kernel does.
+//! *Validation:* TV-4.5 and TV-4.6, worked by hand; the reductions with Westwood's TV-4.4.
+//! *Limitations:* `decrease = "after-recovery"` acts on the first ACK after recovery that may grow the window, one ACK
+//! later than the kernel. The first ACK only starts the clock.
+//! *Kernel counterpart:* `tcp_westwood`, which halves like Reno at a loss and sets ssthresh and cwnd when recovery is
+//! complete.
+//! *References:* Grieco & Mascolo, CCR 34(2) 2004; Grieco & Mascolo, QoS-IP 2003; Dell'Aera, Grieco & Mascolo, ICC
+//! 2004.
+
+use lasthop_core::time::{Span, Time};
+
+use crate::bandwidth::{Counting, Meter, MeterStyle};
+use crate::params::{choice, params};
+use crate::{AckSample, Arrival, CongestionControl, GrowthStyle, LossSample, Needs, Reduction, Window};
+
+pub(crate) const SUMMARY: &str = "Westwood with one bandwidth sample per RTT (Grieco & Mascolo 2004)";
+
+choice! {
+    /// How samples of the bandwidth are smoothed.
+    Filter {
+        /// A share `memory` of the old estimate, the rest from the sample.
+        Paper = "paper",
+        /// Two integer filters of 7/8 and 1/8 in a row, in bytes per millisecond.
+        Linux = "linux",
+        /// Like the paper's, with the mean of the last two samples.
+        Averaged = "averaged",
+    }
+}
+
+choice! {
+    /// What the filter begins with.
+    Start {
+        /// The first sample.
+        Sample = "sample",
+        /// Nothing.
+        Zero = "zero",
+    }
+}
+
+choice! {
+    /// The round trip over which one sample is taken.
+    Round {
+        /// The smoothed RTT.
+        Smoothed = "srtt",
+        /// The last RTT sample.
+        Last = "last",
+    }
+}
+
+choice! {
+    /// When the window falls to what the path holds.
+    Decrease {
+        /// At the loss.
+        AtLoss = "at-loss",
+        /// Half at the loss, and both windows to what the path holds when recovery is over.
+        AfterRecovery = "after-recovery",
+    }
+}
+
+params! {
+    /// Filter of the samples: of the paper, of Linux, or with the mean of two samples as in ns-3
+    filter: Filter = Filter::Paper, 0.0..=2.0;
+    /// Share of the old estimate in the new one
+    memory: f64 = 0.9, 0.0..=0.999;
+    /// The filter begins with the first sample, or with zero
+    start: Start = Start::Sample, 0.0..=1.0;
+    /// A sample spans the smoothed RTT, or the last one
+    round: Round = Round::Smoothed, 0.0..=1.0;
+    /// A sample spans at least this (s) (Linux: 0.05)
+    round_floor: f64 = 0.0, 0.0..=10.0;
+    /// The window falls at the loss, or like in Linux when recovery is over
+    decrease: Decrease = Decrease::AtLoss, 0.0..=1.0;
+    /// Forget the least RTT at a timeout, as Linux does
+    forget_rtt: bool = false, 0.0..=1.0;
+    /// Segments that an ACK stands for after duplicates: as corrected, or as published
+    counting: Counting = Counting::Fixed, 0.0..=1.0;
+    /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
+    byte_counting: bool = false, 0.0..=1.0;
+    /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
+    slow_start_limit: f64 = 1.0, 1.0..=1e9;
+}
+
+/// No sample spans less, whatever the RTT: there must be something to divide by.
+const LEAST_ROUND: Span = Span::from_nanos(10_000);
+
+/// State of Westwood+.
+#[derive(Clone, Debug)]
+pub struct WestwoodPlus {
+    params: Params,
+    meter: Meter,
+    /// Estimated bandwidth in bits per second, if there has been a sample.
+    bandwidth: Option<f64>,
+    /// The sample before, for the mean of two.
+    last_sample: f64,
+    /// The kernel's first filter and its estimate, in bytes per millisecond.
+    linux: (u64, u64),
+    /// When this round began and the segments it has delivered so far.
+    round: Option<(Time, f64)>,
+    last_rtt: Option<Span>,
+    /// The next RTT replaces the least.
+    forget: bool,
+    /// The window is to be set when recovery is over.
+    pending: bool,
+}
+
+impl WestwoodPlus {
+    pub(crate) fn new(params: &Params) -> Self {
+        let bandwidth = (params.start == Start::Zero).then_some(0.0);
+        WestwoodPlus {
+            params: params.clone(),
+            meter: Meter::new(),
+            bandwidth,
+            last_sample: 0.0,
+            linux: (0, 0),
+            round: None,
+            last_rtt: None,
+            forget: false,
+            pending: false,
+        }
+    }
+
+    /// `segments` were delivered in `span`.
+    fn learn(&mut self, segments: f64, span: Span) {
+        let memory = self.params.memory;
+        let sample = segments * self.meter.segment_bits() / span.seconds();
+        self.bandwidth = Some(match (self.params.filter, self.bandwidth) {
+            (Filter::Linux, known) => {
+                let bytes = (segments * self.meter.segment_bits() / 8.0) as u64;
+                let rate = bytes / (span.0 / 1_000_000).max(1);
+                let (first, second) = self.linux;
+                self.linux =
+                    if known.is_none() || (self.params.start == Start::Sample && self.linux == (0, 0)) {
+                        (rate, rate)
+                    } else {
+                        let first = (7 * first + rate) >> 3;
+                        (first, (7 * second + first) >> 3)
+                    };
+                self.linux.1 as f64 * 8000.0
+            }
+            (_, None) => sample,
+            (Filter::Paper, Some(known)) => memory * known + (1.0 - memory) * sample,
+            (Filter::Averaged, Some(known)) => {
+                memory * known + (1.0 - memory) * (sample + self.last_sample) / 2.0
+            }
+        });
+        self.last_sample = sample;
+    }
+
+    fn estimate(&self) -> f64 {
+        self.bandwidth.unwrap_or(0.0)
+    }
+}
+
+impl CongestionControl for WestwoodPlus {
+    fn needs(&self) -> Needs {
+        Needs { arrivals: true, ..Needs::default() }
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, _window: &mut Window) {
+        let style = MeterStyle { counting: self.params.counting, count_limit: f64::INFINITY, defer: 0.0 };
+        let counted = self.meter.segments(arrival, style);
+        let Some((began, delivered)) = &mut self.round else {
+            self.round = Some((arrival.now, 0.0));
+            return;
+        };
+        *delivered += counted;
+        let rtt = match self.params.round {
+            Round::Smoothed => arrival.srtt,
+            Round::Last => self.last_rtt.unwrap_or(arrival.srtt),
+        };
+        let span = arrival.now.since(*began);
+        let least = rtt.max(Span::from_seconds(self.params.round_floor)).max(LEAST_ROUND);
+        if rtt == Span::ZERO || span < least {
+            return;
+        }
+        let delivered = *delivered;
+        self.round = Some((arrival.now, 0.0));
+        self.learn(delivered, span);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
+        if ack.rtt.is_some() {
+            self.last_rtt = ack.rtt;
+            if std::mem::take(&mut self.forget) {
+                self.meter.rtt_min = f64::INFINITY;
+            }
+        }
+        self.meter.learn_rtt(ack.rtt);
+        if !ack.may_grow {
+            return;
+        }
+        if std::mem::take(&mut self.pending) {
+            let pipe = self.meter.pipe(self.estimate());
+            *window = Window { cwnd: pipe, ssthresh: pipe };
+        }
+        let Params { byte_counting, slow_start_limit, .. } = self.params;
+        window.grow(ack.acked, 1.0, GrowthStyle { byte_counting, slow_start_limit });
+    }
+
+    fn on_loss(&mut self, _loss: &LossSample, window: &Window) -> Reduction {
+        if self.params.decrease == Decrease::AfterRecovery {
+            self.pending = true;
+            let half = window.cwnd / 2.0;
+            return Reduction::to(half, half);
+        }
+        self.meter.reduction(self.estimate(), window)
+    }
+
+    fn on_timeout(&mut self, _loss: &LossSample, _window: &Window) -> Reduction {
+        self.forget = self.params.forget_rtt;
+        self.pending = false;
+        Reduction::to(self.meter.pipe(self.estimate()), 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ack, arrival, close, loss};
+
+    fn of(params: Params) -> WestwoodPlus {
+        let mut law = WestwoodPlus::new(&params);
+        // The segment size comes with the first ACK.
+        law.on_arrival(&arrival(0.0, 10, 11), &mut Window { cwnd: 10.0, ssthresh: 64.0 });
+        law
+    }
+
+    /// TV-4.5: samples of 1, 2, 2, 2 Mbit/s, which are 12.5 and 25 segments of 1000 B per 100 ms.
+    #[test]
+    fn filter_of_the_paper() {
+        for (start, expected) in [
+            (Start::Sample, [1.0e6, 1.1e6, 1.19e6, 1.271e6]),
+            (Start::Zero, [0.1e6, 0.29e6, 0.461e6, 0.6149e6]),
+        ] {
+            let mut law = of(Params { start, ..Params::default() });
+            for (segments, expected) in [12.5, 25.0, 25.0, 25.0].into_iter().zip(expected) {
+                law.learn(segments, Span::from_millis(100));
+                close(law.estimate(), expected, 6);
+            }
+        }
+    }
+
+    /// TV-4.6: 12,500 B and then three times 25,000 B per 100 ms.
+    #[test]
+    fn filter_of_linux() {
+        let mut law = of(Params { filter: Filter::Linux, ..Params::default() });
+        for (segments, expected) in
+            [12.5, 25.0, 25.0, 25.0].into_iter().zip([(125, 125), (140, 126), (153, 129), (165, 133)])
+        {
+            law.learn(segments, Span::from_millis(100));
+            assert_eq!(law.linux, expected);
+        }
+        close(law.estimate(), 133.0 * 8000.0, 6);
+    }
+
+    /// The mean of 1 and 2 Mbit/s enters with a weight of a tenth.
+    #[test]
+    fn filter_of_means() {
+        let mut law = of(Params { filter: Filter::Averaged, ..Params::default() });
+        law.learn(12.5, Span::from_millis(100));
+        law.learn(25.0, Span::from_millis(100));
+        close(law.estimate(), 1.05e6, 6);
+    }
+
+    /// One sample per smoothed RTT (100 ms), of everything delivered in it.
+    #[test]
+    fn one_sample_per_round_trip() {
+        let mut law = of(Params::default());
+        let mut window = Window { cwnd: 10.0, ssthresh: 64.0 };
+        law.on_arrival(&arrival(0.02, 11, 13), &mut window);
+        law.on_arrival(&arrival(0.04, 13, 13), &mut window);
+        assert_eq!(law.bandwidth, None);
+        law.on_arrival(&arrival(0.1, 13, 15), &mut window);
+        // Two, one duplicate, and of the last two one that the duplicate reported: four segments in 100 ms.
+        close(law.estimate(), 320_000.0, 6);
+        law.on_arrival(&arrival(0.15, 15, 19), &mut window);
+        close(law.estimate(), 320_000.0, 6);
+    }
+
+    /// TV-4.4 with this law's own estimate.
+    #[test]
+    fn a_loss_leaves_bandwidth_times_rtt() {
+        let mut law = of(Params::default());
+        law.bandwidth = Some(1.6e6);
+        law.meter.rtt_min = 0.1;
+        for (cwnd, kept) in [(30.0, 20.0), (12.0, 12.0)] {
+            let window = Window { cwnd, ssthresh: 64.0 };
+            assert_eq!(law.on_loss(&loss(cwnd), &window), Reduction::to(20.0, kept));
+            assert_eq!(law.on_ecn(&loss(cwnd), &window), Reduction::to(20.0, kept));
+            assert_eq!(law.on_timeout(&loss(cwnd), &window), Reduction::to(20.0, 1.0));
+        }
+    }
+
+    /// Linux halves at the loss and sets both windows after recovery; a timeout makes the next RTT the least.
+    #[test]
+    fn habits_of_linux() {
+        let params = Params { decrease: Decrease::AfterRecovery, forget_rtt: true, ..Params::default() };
+        let mut law = of(params);
+        law.bandwidth = Some(1.6e6);
+        law.meter.rtt_min = 0.1;
+        let mut window = Window { cwnd: 30.0, ssthresh: 64.0 };
+        assert_eq!(law.on_loss(&loss(30.0), &window), Reduction::to(15.0, 15.0));
+        window = Window { cwnd: 15.0, ssthresh: 15.0 };
+        law.on_ack(&AckSample { may_grow: false, ..ack(1) }, &mut window);
+        assert_eq!(window.cwnd, 15.0);
+        law.on_ack(&ack(1), &mut window);
+        assert_eq!(window, Window { cwnd: 20.05, ssthresh: 20.0 });
+        law.on_timeout(&loss(20.0), &window);
+        law.on_ack(&AckSample { rtt: Some(Span::from_millis(300)), ..ack(1) }, &mut window);
+        assert_eq!(law.meter.rtt_min, 0.3);
+    }
+}
