@@ -136,10 +136,11 @@ def run(script: str, timeout_s: float = 600.0) -> tuple[list[str], process.Resou
         except process.ProcessError as error:
             raise FailedError(str(error)) from error
     lines = output.splitlines()
-    # `ns` ends with status 0 after most errors; the scripts here print this line when they reach their end.
-    if not lines or lines[-1] != "end":
+    # `ns` ends with status 0 after most errors; the scripts here print this line when they reach their end. What
+    # some agents print through a buffer of their own may come after it.
+    if "end" not in lines:
         raise FailedError("ns-2 failed:\n" + "\n".join(lines[-20:]))
-    return lines[:-1], resources
+    return lines[: lines.index("end")], resources
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -155,13 +156,13 @@ def packet_script(network: Network) -> str:
         raise UnsupportedError("a random start is not deterministic")
     lines = ["set out stdout", _CLOCK_PHASE, _PACKET_LOG, "set ns [new Simulator]"]
     lines.append("Agent/TCP set windowThresh_ 1.0")
-    lines += _topology(network)
+    lines += topology(network)
     for number, direction in enumerate(network.directions):
         lines.append(f"{_link(network, direction)} trace-callback $ns {{packet {number}}}")
     # After the trace objects, so that a packet lost before the queue is not logged as enqueued.
-    lines += _errors(network, substream=None)
-    lines += _tcp_agent(network, 0, flow)
-    lines += _traffic(0, flow, f"{flow.start_s[0]}")
+    lines += errors(network, substream=None)
+    lines += tcp_agent(network, 0, flow)
+    lines += traffic(0, flow, f"{flow.start_s[0]}")
     for number, direction in enumerate(network.directions):
         if direction.target == flow.source:
             lines.append(f"lappend watch({number}r) 0")
@@ -179,15 +180,15 @@ def totals_script(network: Network, substream: int) -> str:
     # Seeds 1, 2, 3.. of ns-2's generator give correlated runs; substreams do not.
     lines = ["set out stdout", FAST_SETTING, "set ns [new Simulator]"]
     lines.append(f"for {{set i 0}} {{$i < {substream}}} {{incr i}} {{ $defaultRNG next-substream }}")
-    lines += _topology(network)
+    lines += topology(network)
     for number, direction in enumerate(network.directions):
         lines.append(f'set monitor({number}) [$ns monitor-queue {_ends(network, direction)} ""]')
-    lines += _errors(network, substream)
+    lines += errors(network, substream)
     lines.append(_generator("start_rng", substream))
     for number, flow in enumerate(network.flows):
-        lines += _tcp_agent(network, number, flow)
+        lines += tcp_agent(network, number, flow)
         low, high = flow.start_s
-        lines += _traffic(number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
+        lines += traffic(number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
     lines.append(_finish(network))
     lines.append(f'$ns at {network.duration_s} "finish"')
     lines.append("$ns run")
@@ -203,18 +204,18 @@ def fast_script(network: Network, *, hops: bool, routes: bool) -> str:
     lines = ["set out stdout", FAST_SETTING, "set ns [new Simulator]"]
     if routes:
         lines.append("$ns rtproto Manual")
-    lines += _topology(network)
+    lines += topology(network)
     if routes:
         lines += _manual_routes(network)
     if hops:
         for number, direction in enumerate(network.directions):
             lines.append(f'set monitor({number}) [$ns monitor-queue {_ends(network, direction)} ""]')
-    lines += _errors(network, substream=0)
+    lines += errors(network, substream=0)
     lines.append(_generator("start_rng", 0))
     for number, flow in enumerate(network.flows):
-        lines += _tcp_agent(network, number, flow)
+        lines += tcp_agent(network, number, flow)
         low, high = flow.start_s
-        lines += _traffic(number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
+        lines += traffic(number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
     lines.append(_finish(network) if hops else "proc finish {} { puts end; exit 0 }")
     lines.append(f'$ns at {network.duration_s} "finish"')
     lines.append("$ns run")
@@ -238,7 +239,8 @@ def _link(network: Network, direction: Direction) -> str:
     return f"[$ns link {_ends(network, direction)}]"
 
 
-def _topology(network: Network) -> list[str]:
+def topology(network: Network) -> list[str]:
+    """Nodes and links."""
     pairs = [(direction.source, direction.target) for direction in network.directions]
     if len(set(pairs)) != len(pairs):
         raise UnsupportedError("ns-2 has one link between two nodes")
@@ -271,7 +273,8 @@ def _generator(name: str, substream: int) -> str:
     )
 
 
-def _errors(network: Network, substream: int | None) -> list[str]:
+def errors(network: Network, substream: int | None) -> list[str]:
+    """Error models and outages of every direction."""
     lines: list[str] = []
     for number, direction in enumerate(network.directions):
         model = direction.error
@@ -304,7 +307,7 @@ def _errors(network: Network, substream: int | None) -> list[str]:
     return lines
 
 
-def _tcp_agent(network: Network, number: int, flow: Flow) -> list[str]:
+def tcp_agent(network: Network, number: int, flow: Flow) -> list[str]:
     """Both ends of a flow.
 
     An agent reads most settings when it is made, so they are set on the class first.
@@ -343,7 +346,8 @@ def _tcp_agent(network: Network, number: int, flow: Flow) -> list[str]:
     return lines
 
 
-def _traffic(number: int, flow: Flow, start: str) -> list[str]:
+def traffic(number: int, flow: Flow, start: str) -> list[str]:
+    """The application of a flow."""
     lines = [f"set ftp({number}) [new Application/FTP]; $ftp({number}) attach-agent $tcp({number})"]
     command = "start" if flow.bytes is None else f"send {flow.bytes}"
     lines.append(f'$ns at {start} "$ftp({number}) {command}"')

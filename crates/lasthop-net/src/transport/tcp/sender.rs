@@ -606,8 +606,8 @@ impl TcpSender {
     /// Tells the controller about an ACK.
     #[inline]
     pub(super) fn measure_and_grow(&mut self, acked: u32, rtt: Option<Span>, may_grow: bool, now: Time) {
-        if self.una == 1 && !self.ns2 {
-            // The handshake tells nothing about data: its segments are short.
+        if self.una == 1 && !(self.ns2 && matches!(self.engine, Engine::Vegas(_))) {
+            // The handshake tells nothing about data: its segments are short. Those of ns-2's Vegas are not.
             return;
         }
         let sample = AckSample {
