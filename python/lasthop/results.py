@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TABLE_SWITCH = {"flow_series": "series", "link_series": "series", "hops": "trace", "windows": "trace"}
 
 #: Causes of loss; each becomes a column.
-LOSS_CAUSES = ("queue-overflow", "channel-error", "outage")
+LOSS_CAUSES = ("queue-overflow", "channel-error", "outage", "link-gave-up")
 
 #: Names of those columns.
 CAUSE_COLUMNS = {

@@ -31,12 +31,25 @@ pub enum Kind {
     ProbeAnswer,
     /// A receiver's report to a rate-based sender.
     Feedback,
+    /// A base station's notice to the sender that the wireless link is bad (EBSN).
+    BadState,
 }
 
 impl Kind {
     /// Names as they appear in traces.
-    pub const NAMES: [&'static str; 10] =
-        ["syn", "syn-ack", "data", "ack", "fin", "fin-ack", "udp", "probe", "probe-answer", "feedback"];
+    pub const NAMES: [&'static str; 11] = [
+        "syn",
+        "syn-ack",
+        "data",
+        "ack",
+        "fin",
+        "fin-ack",
+        "udp",
+        "probe",
+        "probe-answer",
+        "feedback",
+        "bad-state",
+    ];
 
     /// The name in traces.
     pub fn name(self) -> &'static str {
@@ -119,13 +132,16 @@ pub enum Cause {
     ChannelError,
     /// The link was down.
     Outage,
+    /// A link with retransmission made its last attempt in vain.
+    LinkGaveUp,
 }
 
 impl Cause {
     /// Number of causes.
-    pub const COUNT: usize = 3;
+    pub const COUNT: usize = 4;
     /// Names as they appear in results, in the order of the variants.
-    pub const NAMES: [&'static str; Self::COUNT] = ["queue-overflow", "channel-error", "outage"];
+    pub const NAMES: [&'static str; Self::COUNT] =
+        ["queue-overflow", "channel-error", "outage", "link-gave-up"];
 
     /// The name in results.
     pub fn name(self) -> &'static str {
@@ -236,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_ledger_that_lost_a_packet_does_not_balance() {
-        let mut ledger = Ledger { created: 3, delivered: 1, dropped: [0, 1, 0], in_flight: 1 };
+        let mut ledger = Ledger { created: 3, delivered: 1, dropped: [0, 1, 0, 0], in_flight: 1 };
         assert!(ledger.balances());
         ledger.in_flight = 0;
         assert!(!ledger.balances());

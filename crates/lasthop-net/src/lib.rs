@@ -4,6 +4,7 @@
 //! a random number that does not belong to a named stream.
 
 pub mod link;
+pub mod link_arq;
 pub mod measure;
 pub mod network;
 pub mod plan;

@@ -3,7 +3,7 @@
 //!
 //! A FIFO link of known rate needs no event of its own: when a packet is enqueued, its departure and arrival are
 //! already known. [`Link::transit`] computes them at once. The only condition is that packets are presented in the
-//! order of their arrival; `network.rs` sees to that.
+//! order of their arrival; `network.rs` sees to that. A link that retransmits is another matter: see `link_arq.rs`.
 
 use std::collections::VecDeque;
 
@@ -12,6 +12,7 @@ use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
+use crate::link_arq::ArqMachine;
 use crate::measure::Window;
 use crate::plan::{Direction, ErrorModel, ErrorPosition, OutagePolicy, OutageSchedule, QueueLimit};
 use crate::trace::{Bins, link_column};
@@ -35,6 +36,8 @@ pub enum Transit {
         /// When.
         at: Time,
     },
+    /// The link keeps the packet: it retransmits, and what becomes of the packet is not known yet.
+    Kept,
 }
 
 /// One packet that has been accepted and has not left yet.
@@ -60,7 +63,7 @@ pub struct LinkStats {
 impl LinkStats {
     /// A packet arrived at `now` and is transmitted from `start` to `end`.
     #[inline]
-    fn count(&mut self, now: Time, start: Time, end: Time, bytes: u32, window: &Window) {
+    pub(crate) fn count(&mut self, now: Time, start: Time, end: Time, bytes: u32, window: &Window) {
         if window.from <= now && end <= window.to {
             self.waiting += start.0 - now.0;
             self.busy += end.0 - start.0;
@@ -93,10 +96,10 @@ impl LinkStats {
 #[repr(C, align(64))]
 pub struct Link {
     busy_until: Time,
-    delay: Span,
+    pub(crate) delay: Span,
     /// Nanoseconds per byte when that is a small whole number, else 0.
     nanos_per_byte: u32,
-    packet_limit: u32,
+    pub(crate) packet_limit: u32,
     /// Counters of the measurement window.
     pub stats: LinkStats,
     /// Most waiting packets that an arriving packet left behind it, itself included.
@@ -112,14 +115,16 @@ pub struct Link {
     /// All accepted packets that have not left, but the last: that one leaves at `busy_until`.
     occupants: VecDeque<Occupant>,
     last_bytes: u32,
-    byte_limit: u64,
+    pub(crate) byte_limit: u64,
     byte_length: u64,
-    rate: Rate,
+    pub(crate) rate: Rate,
     air: Option<Box<Air>>,
     /// Drops by cause within the measurement window.
     pub drops: Drops,
     /// What the link did over time, if a series is recorded.
     pub bins: Option<Box<Bins<3>>>,
+    /// The machine that retransmits, on a link that does.
+    pub arq: Option<Box<ArqMachine>>,
 }
 
 impl Link {
@@ -149,7 +154,11 @@ impl Link {
             packet_limit,
             stats: LinkStats::default(),
             max_waiting: 0,
-            special: byte_limit != u64::MAX || air.is_some() || bins.is_some() || nanos_per_byte == 0,
+            special: byte_limit != u64::MAX
+                || air.is_some()
+                || bins.is_some()
+                || nanos_per_byte == 0
+                || plan.arq.is_some(),
             watched: false,
             crowded: false,
             occupants: VecDeque::new(),
@@ -160,12 +169,13 @@ impl Link {
             air,
             drops: Drops::default(),
             bins,
+            arq: plan.arq.as_ref().map(|arq| Box::new(ArqMachine::new(arq, name, seed))),
         }
     }
 
     /// Time that `bytes` occupy the transmitter.
     #[inline]
-    fn serialisation(&self, bytes: u32) -> Span {
+    pub(crate) fn serialisation(&self, bytes: u32) -> Span {
         if self.nanos_per_byte != 0 {
             return Span(u64::from(self.nanos_per_byte) * u64::from(bytes));
         }
@@ -264,8 +274,11 @@ impl Link {
         Transit::Lost { cause, start, at }
     }
 
-    /// As [`Link::transit`], on a link with a byte limit, losses, outages or a series.
+    /// As [`Link::transit`], on a link with a byte limit, losses, outages, a series or retransmission.
     fn transit_special(&mut self, now: Time, bytes: u32, window: &Window) -> Transit {
+        if self.arq.is_some() {
+            return Transit::Kept;
+        }
         let mut air = self.air.take();
         let transit = match &mut air {
             Some(air) => self.transit_through_air(air, now, bytes, window),
@@ -290,6 +303,23 @@ impl Link {
         if start < until {
             bins.add(start, link_column::BYTES, u64::from(bytes));
         }
+    }
+
+    /// What the air does to a frame of a link with retransmission whose last bit leaves at `departs`. Calls must come
+    /// in the order of `departs`.
+    pub(crate) fn judge_attempt(&mut self, departs: Time) -> Option<Cause> {
+        let air = self.air.as_mut()?;
+        // As on other links, the error model judges every frame.
+        let corrupt = air.corrupts();
+        if air.served.up_again(departs).is_some() {
+            return Some(Cause::Outage);
+        }
+        corrupt.then_some(Cause::ChannelError)
+    }
+
+    /// Whether the link is down at `at`, when a link acknowledgement is sent. Calls must come in the order of `at`.
+    pub(crate) fn is_down_for_ack(&mut self, at: Time) -> bool {
+        self.air.as_mut().is_some_and(|air| air.arrivals.up_again(at).is_some())
     }
 
     fn transit_through_air(&mut self, air: &mut Air, now: Time, bytes: u32, window: &Window) -> Transit {
@@ -477,6 +507,7 @@ mod tests {
             queue: QueueLimit::Packets(limit),
             error: ErrorModel::None,
             outages: Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir },
+            arq: None,
         }
     }
 
@@ -495,7 +526,7 @@ mod tests {
     fn serialisation_and_propagation() {
         let arrival = |rate, bytes| match link(&direction(rate, 10, 50)).transit(Time::ZERO, bytes, &MINUTE) {
             Transit::Arrives { at, .. } => at,
-            Transit::Lost { .. } => panic!("lost"),
+            other => panic!("{other:?}"),
         };
         assert_eq!(arrival(5_000_000, 1000), Time(11_600_000));
         assert_eq!(arrival(1_000_000, 40), Time(10_320_000));
@@ -510,7 +541,7 @@ mod tests {
             .iter()
             .filter_map(|transit| match transit {
                 Transit::Arrives { at, .. } => Some(*at),
-                Transit::Lost { .. } => None,
+                _ => None,
             })
             .collect();
         assert_eq!(arrivals, [millis(1), millis(2), millis(3), millis(4)]);
@@ -632,7 +663,7 @@ mod tests {
         let starts: Vec<Time> = (0..3)
             .map(|_| match link.transit(millis(12_000), 1000, &MINUTE) {
                 Transit::Arrives { start, .. } => start,
-                Transit::Lost { .. } => panic!("lost"),
+                other => panic!("{other:?}"),
             })
             .collect();
         assert_eq!(starts, [0, 800_000, 1_600_000].map(|later| millis(12_000) + Span(later)));

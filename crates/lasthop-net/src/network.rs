@@ -12,16 +12,21 @@ use lasthop_cc::{LossKind, Signal};
 use lasthop_core::calendar::Calendar;
 use lasthop_core::event::{Event, EventQueue, Target};
 use lasthop_core::fingerprint::Fingerprint;
-use lasthop_core::packet::{Cause, Kind, Ledger, NONE, Packet, PacketArena};
-use lasthop_core::time::Time;
+use lasthop_core::packet::{Cause, Kind, Ledger, NONE, Packet, PacketArena, flag};
+use lasthop_core::time::{Span, Time};
 
 use crate::link::{Link, Transit};
+use crate::link_arq::{Content, Listener, Outcome};
 use crate::measure::{FlowStats, Window};
+use crate::plan::Report;
 use crate::routing::{DirectionId, opposite};
 use crate::trace::HopRecord;
 use crate::transport::extra::Extra;
 use crate::transport::tcp::receiver::TcpReceiver;
 use crate::transport::udp;
+
+/// Size of a notice of a bad state: IP and ICMP headers and what is quoted of the packet (Bakshi et al. 1997).
+const NOTICE_BYTES: u16 = 56;
 
 /// Kinds of events beside the arrivals of packets.
 pub(crate) mod event_kind {
@@ -37,6 +42,8 @@ pub(crate) mod event_kind {
     pub(crate) const SAMPLE: u32 = 5;
     /// A cross-layer signal reaches a sender.
     pub(crate) const SIGNAL: u32 = 6;
+    /// A link with retransmission has something to do.
+    pub(crate) const LINK: u32 = 7;
 }
 
 /// What stands at a place of a path.
@@ -177,6 +184,8 @@ enum Feeder {
     Link(DirectionId),
     Sender(u32),
     Receiver(u32),
+    /// The near end of a link with retransmission, which sends notices to senders.
+    Station(DirectionId),
 }
 
 impl Network {
@@ -216,18 +225,23 @@ impl Network {
             forward_paths.push(network.hops.len() as u32);
             // A sender acts at the current time, so its own first link has nothing to wait for.
             for (&direction, position) in path.iter().zip(0..) {
-                let waits = position > 0 && shared[direction as usize];
+                let waits = position > 0 && network.waits_before(direction, &shared);
                 network.hops.push(Hop::new(flow, Place::Link(direction), waits));
             }
             network.hops.push(Hop::new(flow, Place::Receiver, false));
             network.return_paths.push(network.hops.len() as u32);
             for direction in path.iter().rev().map(|&direction| opposite(direction)) {
-                let waits = shared[direction as usize];
+                let waits = network.waits_before(direction, &shared);
                 network.hops.push(Hop::new(flow, Place::Link(direction), waits));
             }
             network.hops.push(Hop::new(flow, Place::Sender, true));
         }
         (network, forward_paths)
+    }
+
+    /// Whether packets wait for the clock before a link: one that others feed as well, or one that retransmits.
+    fn waits_before(&self, direction: DirectionId, shared: &[bool]) -> bool {
+        shared[direction as usize] || self.links[direction as usize].arq.is_some()
     }
 
     /// For each direction whether packets reach it from more than one side.
@@ -248,6 +262,12 @@ impl Network {
             for direction in path.iter().rev().map(|&direction| opposite(direction)) {
                 note(direction, feeder);
                 feeder = Feeder::Link(direction);
+            }
+            for pair in path.windows(2) {
+                let arq = self.links[pair[1] as usize].arq.as_ref();
+                if arq.is_some_and(|arq| arq.plan().ebsn.is_some()) {
+                    note(opposite(pair[0]), Feeder::Station(pair[1]));
+                }
             }
         }
         shared
@@ -344,15 +364,22 @@ impl Network {
                 self.fingerprint.add(at.0, u64::from(direction) << 2);
                 Some(at)
             }
-            Transit::Lost { cause, at: lost_at, .. } => {
+            Transit::Lost { cause, at: lost_at, start } => {
                 self.fingerprint.add(at.0, u64::from(direction) << 2 | (cause as u64 + 1));
                 if lost_at > self.end {
                     // Its fate lies beyond the run.
                     self.ledger.in_flight += 1;
                     self.discard(index);
                 } else {
+                    if cause == Cause::ChannelError && start.is_some() {
+                        self.hear_corrupt(flow, index, direction);
+                    }
                     self.lose(flow, index, lost_at, cause);
                 }
+                None
+            }
+            Transit::Kept => {
+                self.enter_arq(direction, flow, index, bytes, at);
                 None
             }
         }
@@ -363,20 +390,235 @@ impl Network {
         self.ledger.dropped[cause as usize] += 1;
         let packet = self.packets.get(index);
         let forward = packet.is_forward();
+        let is_notice = packet.kind == Kind::BadState;
         if forward && let Some(truths) = &mut self.truths[flow as usize] {
             let kind = match cause {
                 Cause::QueueOverflow => LossKind::Congestion,
-                Cause::ChannelError | Cause::Outage => LossKind::Wireless,
+                Cause::ChannelError | Cause::Outage | Cause::LinkGaveUp => LossKind::Wireless,
             };
             truths.insert(packet.seq, kind);
         }
         self.discard(index);
-        if self.window.contains(at) {
+        if self.window.contains(at) && !is_notice {
             let stats = &mut self.flows[flow as usize];
             let lost = if forward { &mut stats.lost } else { &mut stats.acks_lost };
             lost[cause as usize] += 1;
         }
     }
+
+    // -----------------------------------------------------------------------------------------------------------------
+    // Links that retransmit
+
+    /// A packet has reached a link that retransmits.
+    #[cold]
+    fn enter_arq(&mut self, direction: DirectionId, flow: u32, index: u32, bytes: u32, now: Time) {
+        // A departure at this very instant frees its place first.
+        self.run_arq(direction, now);
+        let packet = self.packets.get(index);
+        let ends = u64::from(packet.kind == Kind::Syn) + u64::from(packet.kind == Kind::Fin);
+        let range = packet.is_forward().then(|| (packet.seq, packet.seq + u64::from(packet.payload) + ends));
+        let content = Content { packet: index, flow, range, bytes, since: now };
+        let window = self.window;
+        if self.links[direction as usize].arq_accept(content, &window) {
+            self.run_arq(direction, now);
+            self.links[direction as usize].arq_note_queue(now, &window);
+        } else {
+            self.end_on_arq(direction, content, None, Cause::QueueOverflow, now);
+        }
+    }
+
+    /// Lets a link that retransmits do what is to be done now.
+    pub(crate) fn run_arq(&mut self, direction: DirectionId, now: Time) {
+        let window = self.window;
+        let (mut outcomes, wake) = self.links[direction as usize].run_arq(now, &window);
+        if let Some(wake) = wake {
+            self.schedule(wake, Target::new(event_kind::LINK, direction));
+        }
+        for outcome in outcomes.drain(..) {
+            match outcome {
+                Outcome::Leaves { content, started, at } => self.leave_arq(direction, content, started, at),
+                Outcome::Lost { content, started } => {
+                    self.end_on_arq(direction, content, Some(started), Cause::LinkGaveUp, now);
+                }
+                Outcome::Corrupt { flow } => self.discard_at_receiver(flow, direction),
+                Outcome::Acknowledged { content, attempts, delay } => {
+                    let Some((seq, end)) = content.range else { continue };
+                    let retransmissions = attempts - 1;
+                    let signal = Signal::LinkAck { seq, end, retransmissions, delay };
+                    self.report(direction, content.flow, signal, now);
+                }
+                Outcome::Failed { content, attempts, last } => {
+                    self.report_failure(direction, content, attempts, last, now);
+                }
+            }
+        }
+        if let Some(arq) = &mut self.links[direction as usize].arq {
+            arq.give_back(outcomes);
+        }
+    }
+
+    /// A packet leaves a link that retransmits, perhaps ahead of the clock.
+    fn leave_arq(&mut self, direction: DirectionId, content: Content, started: Time, at: Time) {
+        let index = content.packet;
+        if self.trace.is_some() {
+            let arrived = (at <= self.end).then_some(at);
+            self.push_record(direction, content.flow, index, content.since, (Some(started), arrived, None));
+        }
+        self.fingerprint.add(at.0, u64::from(direction) << 2);
+        if at > self.end {
+            self.ledger.in_flight += 1;
+            self.discard(index);
+            return;
+        }
+        let next = self.packets.get(index).hop + 1;
+        if self.hops[next as usize].waits() {
+            self.wait(index, next, at);
+        } else {
+            self.packets.get_mut(index).hop = next;
+            self.walk(index, at);
+        }
+    }
+
+    /// A packet ends on a link that retransmits.
+    fn end_on_arq(
+        &mut self,
+        direction: DirectionId,
+        content: Content,
+        started: Option<Time>,
+        cause: Cause,
+        now: Time,
+    ) {
+        if self.trace.is_some() {
+            self.push_record(
+                direction,
+                content.flow,
+                content.packet,
+                content.since,
+                (started, None, Some(cause)),
+            );
+        }
+        self.fingerprint.add(now.0, u64::from(direction) << 3 | (cause as u64 + 1));
+        self.lose(content.flow, content.packet, now, cause);
+    }
+
+    /// Tells a sender that listens what the link did.
+    fn report(&mut self, direction: DirectionId, flow: u32, signal: Signal, now: Time) {
+        let arq = self.links[direction as usize].arq.as_mut();
+        if let Some(delay) = arq.and_then(|arq| arq.listener(flow)).and_then(|listener| listener.signals) {
+            self.signal(flow, signal, now + delay);
+        }
+    }
+
+    /// Tells a sender that listens that an attempt failed.
+    fn report_failure(
+        &mut self,
+        direction: DirectionId,
+        content: Content,
+        attempts: u32,
+        last: bool,
+        now: Time,
+    ) {
+        let Some((seq, end)) = content.range else { return };
+        let Some(arq) = &mut self.links[direction as usize].arq else { return };
+        let discards = arq.discards(last);
+        let gap = arq.plan().ebsn;
+        let Some(listener) = arq.listener(content.flow) else { return };
+        let ready = |gap: Span| listener.last_notice.is_none_or(|last| now.since(last) >= gap);
+        let notice = listener.notices.filter(|_| gap.is_some_and(ready));
+        if notice.is_some() {
+            listener.last_notice = Some(now);
+        }
+        if listener.signals.is_some() {
+            if discards {
+                self.report(direction, content.flow, Signal::MacDiscard { count: 1 }, now);
+            }
+            let signal = if last {
+                Signal::LinkDrop { seq, end, attempts }
+            } else {
+                Signal::LinkRetry { seq, end, attempts }
+            };
+            self.report(direction, content.flow, signal, now);
+        }
+        if let Some(hop) = notice {
+            let id = self.ledger.created as u32;
+            self.ledger.created += 1;
+            let packet = Packet {
+                id,
+                seq,
+                stamp: now,
+                bytes: NOTICE_BYTES,
+                extra: NONE,
+                kind: Kind::BadState,
+                flags: flag::BACK,
+                ..Packet::default()
+            };
+            let index = self.packets.insert(packet);
+            self.wait(index, hop, now);
+        }
+    }
+
+    /// A packet was corrupted on a link: the receiver at its far end, if there is one, hears noise.
+    #[cold]
+    fn hear_corrupt(&mut self, flow: u32, index: u32, direction: DirectionId) {
+        if self.packets.get(index).is_forward() {
+            self.discard_at_receiver(flow, direction);
+        }
+    }
+
+    /// The MAC at the far end of a link has thrown a corrupt frame away. A real one cannot know whose it was; the count
+    /// goes to the flow that the frame belonged to.
+    fn discard_at_receiver(&mut self, flow: u32, direction: DirectionId) {
+        if let Receiver::Tcp(receiver) = &mut self.receivers[flow as usize] {
+            // The place before the way back is the receiver, and before it lies the last link of the path.
+            let last = self.return_paths[flow as usize].checked_sub(2);
+            let last = last.map(|last| self.hops[last as usize].place());
+            if last == Some(Place::Link(direction)) {
+                receiver.on_discard(1);
+            }
+        }
+    }
+
+    /// Makes the sender of `flow` listen to the links with retransmission on its path. Flows come in ascending order.
+    /// `signals`: its controller asked for them; `notices`: it understands EBSN.
+    pub(crate) fn listen(&mut self, flow: u32, path: &[DirectionId], signals: bool, notices: bool) {
+        let first_back = self.return_paths[flow as usize];
+        // The delay of the way from the near end of each link to the sender, for a message of the size of a notice.
+        let mut back = Span::ZERO;
+        for (&direction, passed) in path.iter().zip(0u32..) {
+            if let Some(arq) = &mut self.links[direction as usize].arq {
+                let told = match arq.plan().report {
+                    Report::Off => false,
+                    Report::Local => passed == 0,
+                    Report::Proxy => true,
+                };
+                let signals = (signals && told).then_some(back);
+                let hop = first_back + path.len() as u32 - passed;
+                let notices = (notices && arq.plan().ebsn.is_some()).then_some(hop);
+                if signals.is_some() || notices.is_some() {
+                    arq.add_listener(Listener { flow, signals, notices, last_notice: None });
+                }
+            }
+            let link = &self.links[opposite(direction) as usize];
+            back = back + link.delay + link.serialisation(u32::from(NOTICE_BYTES));
+        }
+    }
+
+    /// The retransmission timeout of the first link of `path` that reports to the sender, for a frame of `bytes`, and how
+    /// long the sender waits for the news.
+    pub(crate) fn link_timeout(
+        &mut self,
+        flow: u32,
+        path: &[DirectionId],
+        bytes: u32,
+    ) -> Option<(Span, Span)> {
+        path.iter().find_map(|&direction| {
+            let link = &mut self.links[direction as usize];
+            let delay = link.arq.as_mut()?.listener(flow)?.signals?;
+            Some((link.arq_timeout(bytes)?, delay))
+        })
+    }
+
+    // -----------------------------------------------------------------------------------------------------------------
 
     /// Frees the slot of a packet and of what hangs off it.
     #[inline]
@@ -487,7 +729,6 @@ impl Network {
     }
 
     /// A signal that reaches the sender of `flow` at `at`, not before the present.
-    #[expect(dead_code, reason = "the links that produce signals follow")]
     pub(crate) fn signal(&mut self, flow: u32, signal: Signal, at: Time) {
         let index = if let Some(index) = self.free_signals.pop() {
             self.signals[index as usize] = (flow, signal);
@@ -518,6 +759,16 @@ impl Network {
     /// Counts what is still waiting when the run ends.
     pub(crate) fn close_ledger(&mut self) {
         self.ledger.in_flight += self.calendar.remaining(&self.packets).len() as u64;
+        let window = self.window;
+        for direction in 0..self.links.len() as u32 {
+            for (content, started) in self.links[direction as usize].close_arq(&window) {
+                self.ledger.in_flight += 1;
+                if self.trace.is_some() {
+                    let Content { packet, flow, since, .. } = content;
+                    self.push_record(direction, flow, packet, since, (started, None, None));
+                }
+            }
+        }
     }
 
     /// Records every packet on every link from now on.
@@ -528,9 +779,6 @@ impl Network {
 
     #[cold]
     fn record(&mut self, direction: DirectionId, flow: u32, index: u32, at: Time, transit: Transit) {
-        let packet = self.packets.get(index);
-        let sack = self.extras.get(packet.extra).map_or_else(Default::default, |extra| extra.sack);
-        let back = !packet.is_forward();
         let (transmitted, arrived, lost) = match transit {
             Transit::Arrives { start, at } => {
                 ((start <= self.end).then_some(start), (at <= self.end).then_some(at), None)
@@ -538,7 +786,25 @@ impl Network {
             Transit::Lost { cause, start, at } => {
                 (start.filter(|&start| start <= self.end), None, (at <= self.end).then_some(cause))
             }
+            // Its record is made when its fate is known.
+            Transit::Kept => return,
         };
+        self.push_record(direction, flow, index, at, (transmitted, arrived, lost));
+    }
+
+    /// Adds a record: when the packet reached the link, when it was first transmitted, when it left the link at the far
+    /// end, why it was lost.
+    fn push_record(
+        &mut self,
+        direction: DirectionId,
+        flow: u32,
+        index: u32,
+        enqueued: Time,
+        (transmitted, arrived, lost): (Option<Time>, Option<Time>, Option<Cause>),
+    ) {
+        let packet = self.packets.get(index);
+        let sack = self.extras.get(packet.extra).map_or_else(Default::default, |extra| extra.sack);
+        let back = !packet.is_forward();
         let record = HopRecord {
             packet: packet.id,
             flow,
@@ -552,7 +818,7 @@ impl Network {
             stamp: packet.stamp,
             echo: if back { packet.echo } else { Time::ZERO },
             sack,
-            enqueued: at,
+            enqueued,
             transmitted,
             arrived,
             lost,

@@ -81,6 +81,62 @@ pub struct Direction {
     pub error: ErrorModel,
     /// Times at which the link is down.
     pub outages: Outages,
+    /// Retransmission by the link itself, if it does that.
+    pub arq: Option<Arq>,
+}
+
+/// Link-layer retransmission (ARQ) on one direction of a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arq {
+    /// Most frames that are neither acknowledged nor given up; 1 is stop-and-wait.
+    pub window: u32,
+    /// Most transmissions of a frame, at least 1.
+    pub attempts: u32,
+    /// Time from the start of a transmission to the next attempt; `None`: long enough for the frame and its
+    /// acknowledgement, and 1 ms.
+    pub timeout: Option<Span>,
+    /// Whether frames above a gap wait until it is filled or skipped.
+    pub in_order: bool,
+    /// Bytes of a link acknowledgement.
+    pub ack_size: u32,
+    /// Probability that a link acknowledgement is lost.
+    pub ack_error_rate: f64,
+    /// Who learns what the link does.
+    pub report: Report,
+    /// What one `MacDiscard` of the sending MAC stands for.
+    pub discards: DiscardUnit,
+    /// Least time between two notices of a bad state (EBSN) to the same sender; `None` sends none.
+    pub ebsn: Option<Span>,
+}
+
+impl Arq {
+    /// From the start of a transmission of `bytes` at `rate` to the next attempt.
+    pub fn timeout_for(&self, rate: Rate, delay: Span, bytes: u64) -> Span {
+        const SLACK: Span = Span::from_millis(1);
+        let usual =
+            || delay * 2 + rate.serialisation(bytes) + rate.serialisation(self.ack_size.into()) + SLACK;
+        self.timeout.unwrap_or_else(usual)
+    }
+}
+
+/// Who is told of acknowledgements, retries and losses of a link with retransmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// Nobody.
+    Off,
+    /// Senders at the link's own near end.
+    Local,
+    /// These at once, and the senders of all other flows after the unloaded delay of the way back.
+    Proxy,
+}
+
+/// What one `MacDiscard` of the sending MAC stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiscardUnit {
+    /// A failed attempt (`ACKFailureCount` of IEEE 802.11).
+    Attempt,
+    /// A frame given up (`FailedCount`).
+    Frame,
 }
 
 /// Drop-tail limit. It counts the waiting packets **and** the one in service.

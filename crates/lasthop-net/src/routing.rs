@@ -102,6 +102,7 @@ mod tests {
             queue: QueueLimit::Unlimited,
             error: ErrorModel::None,
             outages: Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir },
+            arq: None,
         };
         let link = |&(from, to): &(usize, usize)| LinkPlan {
             name: format!("{from}-{to}"),

@@ -2,7 +2,7 @@
 //!
 //! `lasthop-sim` builds a world from a plan, runs it and reads the measurements.
 
-use lasthop_cc::LossKind;
+use lasthop_cc::{LossKind, Signal};
 use lasthop_core::event::Target;
 use lasthop_core::packet::Packet;
 use lasthop_core::random::Stream;
@@ -156,6 +156,7 @@ impl World {
             {
                 network.keep_truths(index as usize);
             }
+            let path = &paths[index as usize];
             let start = match flow.start {
                 Start::At(time) => time,
                 Start::Uniform(from, to) => {
@@ -163,6 +164,13 @@ impl World {
                     from + Span(stream.below(to.since(from).0))
                 }
             };
+            if let Transport::Tcp(config) = &flow.transport {
+                network.listen(index, path, config.needs().signals, false);
+                let bytes = config.mss() + config.data_header();
+                if let Some((timeout, delay)) = network.link_timeout(index, path, bytes) {
+                    network.signal(index, Signal::LinkTimeout { timeout }, start + delay);
+                }
+            }
             network.schedule(start, Target::new(event_kind::TRAFFIC, index));
             if let Some(stop) = flow.stop {
                 network.schedule(stop, Target::new(event_kind::STOP, index));
@@ -254,6 +262,7 @@ impl World {
                 });
             }
             event_kind::SAMPLE => self.sample(),
+            event_kind::LINK => self.network.run_arq(index as u32, self.now),
             event_kind::SIGNAL => {
                 let (flow, signal) = self.network.take_signal(index);
                 self.with_tcp(flow as usize, |sender, now, port| sender.on_signal(&signal, now, port));

@@ -260,12 +260,19 @@ fn packet(record: &Record, bytes: &mut Vec<u8>) -> u32 {
             flags if flags & flag::ECT != 0 => IpEcn::Ect0,
             _ => IpEcn::NotEct,
         },
-        protocol: if record.kind == Kind::Udp { IpNumber::UDP } else { IpNumber::TCP },
+        protocol: match record.kind {
+            Kind::Udp => IpNumber::UDP,
+            Kind::BadState => IpNumber::ICMP,
+            _ => IpNumber::TCP,
+        },
         ..Ipv4Header::default()
     };
     let ports = ports(record.flow, record.flags & flag::BACK != 0);
-    let (transport, payload) =
-        if record.kind == Kind::Udp { udp(record, ports, addresses) } else { tcp(record, ports, addresses) };
+    let (transport, payload) = match record.kind {
+        Kind::Udp => udp(record, ports, addresses),
+        Kind::BadState => (bad_state(record, ports, addresses), 0),
+        _ => tcp(record, ports, addresses),
+    };
     let length = ip.header_len() + transport.len() + payload;
     ip.total_len = length as u16;
     ip.header_checksum = ip.calc_header_checksum();
@@ -305,12 +312,44 @@ fn udp(record: &Record, (from, to): (u16, u16), addresses: [[u8; 4]; 2]) -> (Vec
     (header.to_bytes().to_vec(), payload)
 }
 
+/// A notice of a bad state as an ICMP message of an experimental type (RFC 4727) that quotes the headers of the packet
+/// which could not be delivered.
+fn bad_state(record: &Record, (from, to): (u16, u16), [sink, source]: [[u8; 4]; 2]) -> Vec<u8> {
+    const EXPERIMENTAL: u8 = 253;
+    let mut quoted = Ipv4Header {
+        dont_fragment: true,
+        time_to_live: 64,
+        source,
+        destination: sink,
+        protocol: IpNumber::TCP,
+        total_len: Ipv4Header::MIN_LEN as u16 + 20,
+        ..Ipv4Header::default()
+    };
+    quoted.header_checksum = quoted.calc_header_checksum();
+    let mut message = vec![EXPERIMENTAL, 0, 0, 0, 0, 0, 0, 0];
+    message.extend_from_slice(&quoted.to_bytes());
+    message.extend_from_slice(&to.to_be_bytes());
+    message.extend_from_slice(&from.to_be_bytes());
+    message.extend_from_slice(&(record.ack as u32).to_be_bytes());
+    // RFC 1071: the complement of the sum of all 16-bit words with end-around carry.
+    let mut sum: u32 = message
+        .chunks(2)
+        .map(|word| u32::from(word[0]) << 8 | word.get(1).map_or(0, |&low| low.into()))
+        .sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    message[2..4].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    message
+}
+
 /// The TCP header with its options, and how much payload follows it.
 fn tcp(record: &Record, (from, to): (u16, u16), addresses: [[u8; 4]; 2]) -> (Vec<u8>, usize) {
     let opens = matches!(record.kind, Kind::Syn | Kind::SynAck);
     // The window of a SYN is never scaled (RFC 7323 section 2.2).
     let shift = if opens { 0 } else { record.window_scale };
-    let window = (record.window >> shift).min(u16::MAX.into()) as u16;
+    let closed = record.flags & flag::ZERO_WINDOW != 0;
+    let window = if closed { 0 } else { (record.window >> shift).min(u16::MAX.into()) as u16 };
     // Sequence numbers count on from 0 and wrap at 2^32.
     let mut header = TcpHeader::new(from, to, record.seq as u32, window);
     header.syn = opens;

@@ -138,6 +138,20 @@ pub struct LinkSummary {
     pub bytes_sent: u64,
     /// Packets lost, by cause.
     pub drops: Causes,
+    /// What link-layer retransmission did, on a link that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arq: Option<ArqSummary>,
+}
+
+/// Link-layer retransmission on one direction of a link, within the measured time.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ArqSummary {
+    /// Transmissions beyond the first of each frame; `packets_sent` of the link counts all.
+    pub retransmissions: u64,
+    /// Frames given up by the sending side, lost or not.
+    pub given_up: u64,
+    /// Link acknowledgements lost.
+    pub acks_lost: u64,
 }
 
 impl Summary {
@@ -245,6 +259,11 @@ impl LinkSummary {
             packets_sent: stats.packets,
             bytes_sent: stats.bytes,
             drops: causes(&link.drops),
+            arq: link.arq.as_ref().map(|arq| ArqSummary {
+                retransmissions: arq.stats.retransmissions,
+                given_up: arq.stats.given_up,
+                acks_lost: arq.stats.acks_lost,
+            }),
         }
     }
 }

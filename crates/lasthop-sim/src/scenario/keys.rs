@@ -370,6 +370,7 @@ const DIRECTION: &[Key] = &[
     Key::new("mtu", Kind::Size { min: 68, max: LARGEST_PACKET }, "Largest IP packet.").default("\"1500 B\""),
     Key::new("error", Kind::Tagged(&ERROR), "What loses packets on the link.").default("\"none\""),
     Key::new("handoff", Kind::OrTable(&NONE, &HANDOFF), "When the link is down.").default("\"none\""),
+    Key::new("arq", Kind::OrTable(&NONE, &ARQ), "Retransmission by the link itself.").default("\"none\""),
 ];
 
 const NONE: Kind = Kind::Choice(|| vec!["none"]);
@@ -500,12 +501,75 @@ static HANDOFF: Table = Table {
     partial: false,
 };
 
+static ARQ: Table = Table {
+    title: "arq",
+    doc: "Retransmission by the link itself: a frame that is not acknowledged in time is transmitted again, before any \
+          new one. `arq = {}` takes all defaults.",
+    groups: &[&[
+        Key::new(
+            "window",
+            Kind::Integer { min: 1, max: 1024 },
+            "Most frames that are neither acknowledged nor given up; 1 is stop-and-wait.",
+        )
+        .default("16"),
+        Key::new("attempts", Kind::Integer { min: 1, max: 1000 }, "Most transmissions of a frame.").default("4"),
+        Key::new(
+            "timeout",
+            SOME_TIME,
+            "From the start of a transmission to the next attempt. Default: twice the propagation delay, the \
+             transmission of the frame and of its acknowledgement, and 1 ms.",
+        ),
+        Key::new(
+            "order",
+            Kind::Choice(|| vec!["in-order", "out-of-order"]),
+            "Whether frames above a gap wait until it is filled or given up, or are delivered at once.",
+        )
+        .default("\"in-order\""),
+        Key::new("ack_size", Kind::Size { min: 1, max: LARGEST_PACKET }, "Size of a link acknowledgement.")
+            .default("\"14 B\""),
+        Key::new("ack_error_rate", Kind::Probability, "Probability that a link acknowledgement is lost.")
+            .default("0"),
+        Key::new(
+            "report",
+            Kind::Choice(|| vec!["local", "proxy", "off"]),
+            "Whose sender learns of acknowledgements, retries and losses if it can use them: local, those at the near \
+             end of the link; proxy, all, after the unloaded delay of the way back.",
+        )
+        .default("\"local\""),
+        Key::new(
+            "discards",
+            Kind::Choice(|| vec!["attempts", "frames"]),
+            "What the sending MAC reports as a discarded frame: each failed attempt, or a frame given up.",
+        )
+        .default("\"attempts\""),
+        Key::new(
+            "ebsn",
+            Kind::OrTable(&Kind::Switch, &EBSN),
+            "After a failed attempt, send a notice of 56 B to the sender if it understands EBSN.",
+        )
+        .default("false"),
+    ]],
+    partial: false,
+};
+
+static EBSN: Table = Table {
+    title: "ebsn of a link",
+    doc: "Explicit bad state notification.",
+    groups: &[&[Key::new(
+        "gap",
+        ANY_TIME,
+        "Least time between two notices to the same sender. Default: the timeout of the link.",
+    )]],
+    partial: false,
+};
+
 static CHANNEL: Table = Table {
     title: "channel",
     doc: "The wireless channel of a dumbbell: applies to the sink access links, in both directions.",
     groups: &[&[
         Key::new("error", Kind::Tagged(&ERROR), "What loses packets in the air."),
         Key::new("handoff", Kind::OrTable(&NONE, &HANDOFF), "When the links are down."),
+        Key::new("arq", Kind::OrTable(&NONE, &ARQ), "Retransmission by the links themselves."),
     ]],
     partial: true,
 };

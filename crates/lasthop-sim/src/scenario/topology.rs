@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::{
-    Direction, ErrorModel, ErrorPosition, LinkPlan, OutagePolicy, OutageSchedule, Outages, QueueLimit,
+    Arq, Direction, DiscardUnit, ErrorModel, ErrorPosition, LinkPlan, OutagePolicy, OutageSchedule, Outages,
+    QueueLimit, Report,
 };
 
 use super::diagnostic::{ScenarioError, quoted, suggest};
@@ -188,7 +189,12 @@ impl LinkReader {
         let queue = queue(&or_default("queue")?, mtu)?;
         let error = self.error_model(&or_default("error")?, copies)?;
         let outages = self.outages(&or_default("handoff")?, copies)?;
-        Ok(Direction { rate, delay, mtu: mtu as u32, queue, error, outages })
+        let table = or_default("arq")?;
+        let arq = arq(&table, |arq| arq.timeout_for(rate, delay, mtu))?;
+        if arq.is_some() {
+            check_arq(&table, &error, &outages)?;
+        }
+        Ok(Direction { rate, delay, mtu: mtu as u32, queue, error, outages, arq })
     }
 
     /// Counts `entries` of a list that is copied to `copies` links, before anything is copied.
@@ -325,6 +331,50 @@ impl LinkReader {
         }
         Ok(OutageSchedule::Listed(schedule))
     }
+}
+
+/// Retransmission by the link; `timeout` is that of a full frame.
+fn arq(table: &Reader<'_>, timeout: impl Fn(&Arq) -> Span) -> Result<Option<Arq>> {
+    let Checked::Table(table) = table.value("arq")? else { return Ok(None) };
+    let mut arq = Arq {
+        window: table.integer("window")? as u32,
+        attempts: table.integer("attempts")? as u32,
+        timeout: table.span_if("timeout")?,
+        in_order: table.name("order")? == "in-order",
+        ack_size: table.size("ack_size")? as u32,
+        ack_error_rate: table.number("ack_error_rate")?,
+        report: match table.name("report")? {
+            "off" => Report::Off,
+            "proxy" => Report::Proxy,
+            _ => Report::Local,
+        },
+        discards: match table.name("discards")? {
+            "frames" => DiscardUnit::Frame,
+            _ => DiscardUnit::Attempt,
+        },
+        ebsn: None,
+    };
+    arq.ebsn = match table.value("ebsn")? {
+        Checked::Table(ebsn) => Some(ebsn.span_if("gap")?.unwrap_or_else(|| timeout(&arq))),
+        Checked::Switch(true) => Some(timeout(&arq)),
+        _ => None,
+    };
+    Ok(Some(arq))
+}
+
+/// A link that retransmits judges each attempt in the air; errors and outages that act elsewhere have no meaning.
+fn check_arq(table: &Reader<'_>, error: &ErrorModel, outages: &Outages) -> Result<()> {
+    if let ErrorModel::Bernoulli { position: ErrorPosition::BeforeQueue, .. }
+    | ErrorModel::List { position: ErrorPosition::BeforeQueue, .. } = error
+    {
+        let message = "a link with arq judges every attempt, after its transmission".to_owned();
+        return Err(table.error("arq", message, "write position = \"after-transmission\" in error"));
+    }
+    if outages.schedule != OutageSchedule::None && outages.policy != OutagePolicy::DropAir {
+        let message = "a link with arq goes on trying through an outage".to_owned();
+        return Err(table.error("arq", message, "write policy = \"drop-air\" in handoff"));
+    }
+    Ok(())
 }
 
 /// The error for a link of which no table says anything.

@@ -267,6 +267,13 @@ impl TcpReceiver {
         }
     }
 
+    /// The MAC of this host has thrown `count` corrupt frames away.
+    pub(crate) fn on_discard(&mut self, count: u32) {
+        if let Some(options) = &mut self.options {
+            options.on_discard(count);
+        }
+    }
+
     /// What the ACK to be sent next carries beyond its header.
     #[inline]
     pub fn extra(&self) -> Option<Extra> {

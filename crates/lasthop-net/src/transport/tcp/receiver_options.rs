@@ -34,7 +34,6 @@ impl ReceiverOptions {
     }
 
     /// The MAC of this host has discarded `count` frames.
-    #[expect(dead_code, reason = "the links that discard frames follow")]
     pub(crate) fn on_discard(&mut self, count: u32) {
         self.discards = self.discards.wrapping_add(count);
     }

@@ -1,0 +1,153 @@
+//! Links with retransmission under TCP: order, conservation, reports, and what persistence does to the sender's timer.
+
+use lasthop_core::packet::Kind;
+use lasthop_net::trace::{HopRecord, Recording};
+use lasthop_sim::run::{Progress, Run, run};
+use lasthop_sim::scenario::{Format, Scenario};
+use proptest::prelude::*;
+
+/// Runs a scenario.
+fn run_text(text: &str, seed: u64) -> Run {
+    let plan = Scenario::parse(text, Format::Toml, "arq", &[])
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+        .into_plan();
+    run(&plan, seed, Recording { series: true, trace: true }, &Progress::default()).unwrap()
+}
+
+/// A server, a base station and a mobile host; the second link has these keys.
+fn last_hop(duration_s: u32, link: &str, flows: &str) -> String {
+    format!(
+        "duration = \"{duration_s} s\"\n[topology]\nkind = \"graph\"\nnodes = [\"server\", \"station\", \"mobile\"]\n\
+         [[topology.links]]\nfrom = \"server\"\nto = \"station\"\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\n\
+         [[topology.links]]\nname = \"radio\"\nfrom = \"station\"\nto = \"mobile\"\nrate = \"2 Mbit/s\"\n\
+         delay = \"2 ms\"\n{link}\n{flows}"
+    )
+}
+
+fn flow(transport: &str) -> String {
+    format!("[[flows]]\nsource = \"server\"\nsink = \"mobile\"\nstart = \"0 s\"\ntransport = {transport}\n")
+}
+
+const BERNOULLI: &str = "error = { kind = \"bernoulli\", packet_error_rate = 0.1 }\n";
+
+fn hops(run: &Run, link: u32) -> Vec<&HopRecord> {
+    let mut hops: Vec<&HopRecord> =
+        run.world.network.trace.as_deref().unwrap().iter().filter(|hop| hop.direction == link).collect();
+    hops.sort_by_key(|hop| hop.enqueued);
+    hops
+}
+
+/// Packets that overtook others on the way over a link.
+fn overtaken(run: &Run, link: u32) -> usize {
+    let arrivals: Vec<u64> = hops(run, link).iter().filter_map(|hop| Some(hop.arrived?.0)).collect();
+    arrivals.windows(2).filter(|pair| pair[1] < pair[0]).count()
+}
+
+/// The link hides its losses from TCP; in order it hides them altogether.
+#[test]
+fn retransmission_hides_losses() {
+    let plain = run_text(&last_hop(20, BERNOULLI, &flow("\"newreno\"")), 1);
+    let link = format!("{BERNOULLI}arq = {{ attempts = 10 }}");
+    let repaired = run_text(&last_hop(20, &link, &flow("\"newreno\"")), 1);
+    let [plain, repaired] = [&plain, &repaired].map(|run| &run.summary.flows[0]);
+    assert!(
+        repaired.goodput_bit_s > 4.0 * plain.goodput_bit_s,
+        "{} {}",
+        repaired.goodput_bit_s,
+        plain.goodput_bit_s
+    );
+    assert_eq!(repaired.packets_lost["link-gave-up"] + repaired.acks_lost["link-gave-up"], 0);
+}
+
+/// Out of order the same link provokes duplicate ACKs.
+#[test]
+fn out_of_order_delivery_looks_like_loss() {
+    let runs = ["in-order", "out-of-order"].map(|order| {
+        let link = format!("{BERNOULLI}arq = {{ attempts = 20, order = \"{order}\" }}");
+        run_text(&last_hop(20, &link, &flow("\"newreno\"")), 1)
+    });
+    let [ordered, unordered] =
+        runs.each_ref().map(|run| (overtaken(run, 2), run.summary.flows[0].retransmitted_packets));
+    assert_eq!(ordered.0, 0);
+    assert!(unordered.0 > 100 && unordered.1 > ordered.1, "{ordered:?} {unordered:?}");
+}
+
+/// What the link reports is what it did.
+#[test]
+fn the_summary_counts_attempts() {
+    let link = format!("{BERNOULLI}arq = {{ attempts = 3, ack_error_rate = 0.05 }}");
+    let run = run_text(&last_hop(20, &link, &flow("\"newreno\"")), 1);
+    let radio = &run.summary.links[2];
+    let arq = radio.arq.unwrap();
+    let carried = hops(&run, 2).iter().filter(|hop| hop.transmitted.is_some()).count() as u64;
+    assert_eq!(radio.packets_sent, carried + arq.retransmissions);
+    assert!(arq.given_up >= radio.drops["link-gave-up"] && radio.drops["link-gave-up"] > 0, "{radio:?}");
+    assert!(arq.acks_lost > 0);
+    assert!(run.summary.links[0].arq.is_none());
+}
+
+/// A run of any ARQ under any traffic.
+fn any_arq() -> impl Strategy<Value = (String, bool)> {
+    let arq = (1u32..20, 1u32..8, any::<bool>(), 0u32..40, prop::option::of(1u32..60));
+    let rest = (0u32..40, 1u32..30, prop::option::of((1u32..9, 1u32..8)), any::<bool>());
+    (arq, rest).prop_map(
+        |((window, attempts, in_order, ack_errors, timeout), (errors, limit, outages, back))| {
+            let order = if in_order { "in-order" } else { "out-of-order" };
+            let timeout = timeout.map_or(String::new(), |ms| format!(", timeout = \"{ms} ms\""));
+            let mut link = format!(
+                "error = {{ kind = \"bernoulli\", packet_error_rate = 0.{errors:02} }}\n\
+             queue = {{ kind = \"drop-tail\", limit = \"{limit} packets\" }}\n\
+             arq = {{ window = {window}, attempts = {attempts}, order = \"{order}\", \
+             ack_error_rate = 0.{ack_errors:02}{timeout}, ebsn = true, report = \"proxy\" }}\n"
+            );
+            if let Some((count, length)) = outages {
+                link += &format!(
+                    "handoff = {{ count = {count}, outage = \"{length}0 ms\", placement = \"random\" }}\n"
+                );
+            }
+            let mut flows = flow("\"newreno\"") + &flow("{ preset = \"sack\", ecn = true }");
+            flows += "[[flows]]\nsource = \"server\"\nsink = \"mobile\"\ntransport = \"udp\"\n\
+                  traffic = { kind = \"cbr\", rate = \"300 kbit/s\", packet = \"500 B\" }\n";
+            if back {
+                flows += "[[flows]]\nsource = \"mobile\"\nsink = \"server\"\ntransport = \"cubic\"\n";
+            }
+            (last_hop(3, &link, &flows), in_order)
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Nothing is lost from the books, the same seed gives the same run, and a link that promises order keeps it.
+    #[test]
+    fn what_holds_on_every_link_with_retransmission((text, in_order) in any_arq(), seed in 0u64..1000) {
+        let run = run_text(&text, seed);
+        let network = &run.world.network;
+        prop_assert!(network.ledger.balances(), "{:?}", network.ledger);
+        prop_assert_eq!(network.trace.as_ref().unwrap().len() as u64, network.packet_hops);
+        let again = run_text(&text, seed);
+        prop_assert_eq!(&run.summary.fingerprint, &again.summary.fingerprint);
+        for link in [2, 3] {
+            if in_order {
+                prop_assert_eq!(overtaken(&run, link), 0);
+            }
+            let hops = hops(&run, link);
+            let mut packets: Vec<u32> = hops.iter().map(|hop| hop.packet).collect();
+            packets.sort_unstable();
+            packets.dedup();
+            prop_assert_eq!(packets.len(), hops.len(), "each packet is delivered or lost once");
+            for hop in hops {
+                prop_assert!(hop.transmitted.is_none_or(|start| start >= hop.enqueued));
+                prop_assert!(hop.arrived.is_none_or(|at| Some(at) > hop.transmitted));
+            }
+            let summary = &run.summary.links[link as usize];
+            prop_assert!((0.0..=1.000_001).contains(&summary.utilisation));
+        }
+        for flow in &run.summary.flows {
+            prop_assert!(flow.bytes_delivered > 0 || flow.packets_sent < 100, "{:?}", flow);
+        }
+        let acks = run.world.network.trace.as_ref().unwrap().iter().filter(|hop| hop.kind == Kind::Ack).count();
+        prop_assert!(acks > 0);
+    }
+}
