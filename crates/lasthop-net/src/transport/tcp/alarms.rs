@@ -36,7 +36,6 @@ impl Alarms {
         self.due.into_iter().min().unwrap_or(Time::MAX)
     }
 
-    #[allow(dead_code, reason = "not every build has an alarm that is set")]
     /// Whether `alarm` is set.
     pub(super) fn is_set(&self, alarm: Alarm) -> bool {
         self.due[alarm as usize] != Time::MAX
@@ -49,7 +48,6 @@ impl Alarms {
 }
 
 impl TcpSender {
-    #[allow(dead_code, reason = "the mechanisms that set alarms follow")]
     /// Sets `alarm` to `at`, whatever it was set to.
     pub(super) fn set_alarm<W: Wire>(&mut self, alarm: Alarm, at: Time, wire: &mut W) {
         self.alarms.due[alarm as usize] = at;

@@ -5,6 +5,7 @@
 
 mod alarms;
 pub mod config;
+mod pacing;
 pub mod receiver;
 mod receiver_options;
 mod recovery;

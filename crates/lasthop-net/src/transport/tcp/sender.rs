@@ -137,6 +137,10 @@ pub struct TcpSender {
     pub(super) timer: Option<Time>,
     /// Timers other than the retransmission timer.
     pub(super) alarms: Alarms,
+    /// Fill paths send nothing, because whoever set this will fill the window afterwards.
+    pub(super) hold: bool,
+    /// Fill paths send nothing before this.
+    pub(super) paced_until: Time,
     /// Earliest wake-up that is pending.
     pub(super) armed: Time,
     pub(super) opened: Option<Time>,
@@ -209,6 +213,8 @@ impl TcpSender {
             timed: None,
             timer: None,
             alarms: Alarms::default(),
+            hold: false,
+            paced_until: Time::ZERO,
             armed: Time::MAX,
             opened: None,
             last_sent: Time::ZERO,
@@ -672,6 +678,9 @@ impl TcpSender {
                 self.window_limited = has_more && self.usable() < self.receiver_window;
                 return;
             }
+            if self.extended && self.held_back(now, wire) {
+                return;
+            }
             self.transmit_next(now, wire);
         }
     }
@@ -789,6 +798,9 @@ impl TcpSender {
             timer.on_send(seq, u64::from(self.mss), now.since(self.opened.unwrap_or(now)));
         }
         self.last_sent = now;
+        if self.extended && self.needs.pacing {
+            self.charge_pace(payload, now);
+        }
         wire.send(
             Packet {
                 seq,

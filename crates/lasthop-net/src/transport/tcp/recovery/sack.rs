@@ -243,6 +243,9 @@ impl TcpSender {
         }
         self.window_limited = true;
         while self.pipe() < self.window.cwnd as usize {
+            if self.extended && self.held_back(now, wire) {
+                return;
+            }
             let una = self.una;
             let scoreboard = self.scoreboard();
             let in_recovery = scoreboard.in_recovery;

@@ -187,6 +187,10 @@ impl TcpSender {
                 return;
             }
             let in_recovery = state.in_recovery;
+            if self.extended && self.held_back(now, wire) {
+                return;
+            }
+            let state = self.sack1();
             if let Some(hole) = state.next_hole() {
                 if self.recover == 0 || hole - una >= receiver_room {
                     return;
