@@ -27,6 +27,7 @@ mod veno;
 mod veno_plus;
 mod westwood;
 mod westwood_plus;
+mod wsc;
 
 use lasthop_core::time::{Span, Time};
 
@@ -42,6 +43,7 @@ registry::controllers! {
     "veno" => veno::Veno,
     "venoplus" => veno_plus::VenoPlus,
     "gaimd" => gaimd::Gaimd,
+    "wsc" => wsc::Wsc,
 }
 
 /// The window of a sender, in segments.
@@ -93,6 +95,19 @@ pub(crate) struct GrowthStyle {
     pub byte_counting: bool,
     /// Most segments that one ACK adds in slow start.
     pub slow_start_limit: f64,
+}
+
+/// What a sender knows when its connection is open.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// End of the handshake.
+    pub now: Time,
+    /// Windows that earlier connections of this path kept (segments), if [`Needs::history`] was asked for.
+    pub history: &'a [f64],
+    /// How long the handshake took.
+    pub handshake: Span,
+    /// Payload of a full segment in bytes.
+    pub mss: u32,
 }
 
 /// What one ACK of new data told the sender.
@@ -308,10 +323,9 @@ pub trait CongestionControl {
         Needs::default()
     }
 
-    /// The handshake is done. `history` holds the windows that earlier connections of this path ended with (segments),
-    /// if [`Needs::history`]; `window` is the initial window.
-    fn on_start(&mut self, history: &[f64], window: &mut Window) {
-        let _ = (history, window);
+    /// The handshake is done; `window` is the initial window.
+    fn on_start(&mut self, start: &Start<'_>, window: &mut Window) {
+        let _ = (start, window);
     }
 
     /// Any ACK has arrived, before losses are looked for and before `on_ack`: measure.

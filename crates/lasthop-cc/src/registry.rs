@@ -67,8 +67,8 @@ macro_rules! controllers {
             fn needs(&self) -> Needs {
                 match self { $(Controller::$type(controller) => controller.needs(),)* }
             }
-            fn on_start(&mut self, history: &[f64], window: &mut Window) {
-                match self { $(Controller::$type(controller) => controller.on_start(history, window),)* }
+            fn on_start(&mut self, start: &Start<'_>, window: &mut Window) {
+                match self { $(Controller::$type(controller) => controller.on_start(start, window),)* }
             }
             #[inline]
             fn on_arrival(&mut self, arrival: &Arrival, window: &mut Window) {

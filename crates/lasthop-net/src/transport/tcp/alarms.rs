@@ -11,10 +11,12 @@ use super::sender::{TcpSender, Wire};
 pub(super) enum Alarm {
     /// The next paced transmission (`pacing.rs`).
     Pace,
+    /// A fast retransmission that is held back (`sender.rs`).
+    Hold,
 }
 
 impl Alarm {
-    const ALL: [Alarm; 1] = [Alarm::Pace];
+    const ALL: [Alarm; 2] = [Alarm::Pace, Alarm::Hold];
 }
 
 /// When each alarm rings; `Time::MAX` for never.
@@ -68,6 +70,7 @@ impl TcpSender {
             }
             match alarm {
                 Alarm::Pace => self.fill_window(now, wire),
+                Alarm::Hold => self.end_hold(now, wire),
             }
         }
     }

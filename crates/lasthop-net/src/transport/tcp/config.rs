@@ -252,6 +252,7 @@ impl TcpConfig {
         Preset::of("veno", Recovery::NewReno),
         Preset::of("venoplus", Recovery::NewReno),
         Preset::of("gaimd", Recovery::NewReno),
+        Preset::of("wsc", Recovery::NewReno),
     ];
 
     /// The preset called `name` with the defaults of `profile`.

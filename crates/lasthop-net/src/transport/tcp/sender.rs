@@ -7,13 +7,14 @@
 //! segments.
 
 use lasthop_cc::{
-    AckSample, Arrival, CongestionControl, Controller, LossKind, LossSample, Needs, Reduction, Signal, Window,
+    AckSample, Arrival, CongestionControl, Controller, LossKind, LossSample, Needs, Reduction, Signal, Start,
+    Window,
 };
 use lasthop_core::packet::{Kind, NONE, Packet, flag};
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
-use super::alarms::Alarms;
+use super::alarms::{Alarm, Alarms};
 use super::config::{Profile, Recovery, TcpConfig};
 use super::recovery::sack::Scoreboard;
 use super::recovery::sack1::Sack1;
@@ -149,6 +150,8 @@ pub struct TcpSender {
     pub(super) segments: Segments,
     pub(super) controller: Controller,
     pub(super) engine: Engine,
+    /// Windows of earlier connections of this path; empty unless the controller asked for them.
+    history: Vec<f64>,
 
     /// What the controller asked for.
     pub(super) needs: Needs,
@@ -221,6 +224,7 @@ impl TcpSender {
             segments: Segments::new(config.mss()),
             controller: config.controller.build(),
             engine,
+            history: Vec::new(),
             needs: config.needs(),
             extended: !config.needs().is_plain(),
             mss: config.mss(),
@@ -249,6 +253,11 @@ impl TcpSender {
 
     // ---------------------------------------------------------------------------------------------------------------
     // What the world calls
+
+    /// Gives the windows of earlier connections of this path, before the connection opens.
+    pub fn remember(&mut self, history: Vec<f64>) {
+        self.history = history;
+    }
 
     /// The application wrote `bytes` more (`None`: without end). The first call opens the connection.
     pub fn on_data<W: Wire>(&mut self, bytes: Option<u64>, now: Time, wire: &mut W) {
@@ -344,17 +353,79 @@ impl TcpSender {
 
     /// Another layer says something.
     pub fn on_signal<W: Wire>(&mut self, signal: &Signal, now: Time, wire: &mut W) {
-        let _ = wire;
         if self.stats.completed.is_some() {
             return;
         }
         if self.needs.signals {
+            let extension = self.controller.timer_extension();
             self.controller.on_signal(signal, now);
+            if self.needs.timing {
+                self.retime(signal, extension, now, wire);
+            }
         }
     }
 
     // ---------------------------------------------------------------------------------------------------------------
     // What only some controllers need
+
+    /// The link has said something about a segment: while it goes on trying the timer waits with it, and when it has
+    /// given up the duplicate ACKs that are here already may be enough.
+    fn retime<W: Wire>(&mut self, signal: &Signal, before: Span, now: Time, wire: &mut W) {
+        match *signal {
+            Signal::LinkRetry { seq, end, .. } if seq <= self.una && self.una < end => {
+                // The timer is lazy: a wake-up that comes too early finds it moved.
+                let longer = self.controller.timer_extension().0.saturating_sub(before.0);
+                self.timer = self.timer.map(|due| due + Span(longer));
+            }
+            Signal::LinkDrop { seq, end, .. } if seq <= self.una && self.una < end && self.una > 0 => {
+                self.duplicates_may_suffice(now, wire);
+            }
+            _ => {}
+        }
+    }
+
+    /// Duplicate ACKs that mean a loss now.
+    #[inline]
+    pub(super) fn threshold(&self) -> u32 {
+        if self.needs.timing {
+            return self.controller.dup_threshold(self.una, self.dup_threshold).max(1);
+        }
+        self.dup_threshold
+    }
+
+    /// Whether a fast retransmission that is due now is to wait; it then happens when the alarm rings, unless `una`
+    /// advances before.
+    pub(super) fn holds_back<W: Wire>(&mut self, now: Time, wire: &mut W) -> bool {
+        if !self.needs.timing {
+            return false;
+        }
+        let Some(delay) = self.controller.retransmit_delay() else { return false };
+        if !self.alarms.is_set(Alarm::Hold) {
+            self.set_alarm(Alarm::Hold, now + delay, wire);
+        }
+        true
+    }
+
+    /// The fast retransmission has waited long enough.
+    pub(super) fn end_hold<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        match self.engine {
+            Engine::Sack(_) => self.sack_end_hold(now, wire),
+            Engine::Tahoe | Engine::Reno | Engine::NewReno => self.duplicate_end_hold(now, wire),
+            Engine::Sack1(_) | Engine::Vegas(_) => {}
+        }
+    }
+
+    /// The number of duplicate ACKs that mean a loss has fallen.
+    fn duplicates_may_suffice<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.dup_acks < self.threshold() {
+            return;
+        }
+        match self.engine {
+            Engine::Sack(_) => self.sack_reconsider(now, wire),
+            Engine::Tahoe | Engine::Reno | Engine::NewReno => self.duplicate_reconsider(now, wire),
+            Engine::Sack1(_) | Engine::Vegas(_) => {}
+        }
+    }
 
     /// An ACK has arrived and nothing has been done about it yet.
     fn before_ack<W: Wire>(&mut self, packet: &Packet, extra: Option<&Extra>, now: Time, wire: &mut W) {
@@ -409,6 +480,11 @@ impl TcpSender {
     /// Outstanding segments.
     pub fn flight(&self) -> u32 {
         self.segments.len() as u32
+    }
+
+    /// Number of windows of earlier connections that this one could start from.
+    pub fn history_samples(&self) -> usize {
+        self.history.len()
     }
 
     /// When the connection was opened.
@@ -526,6 +602,9 @@ impl TcpSender {
         self.una = ack;
         self.next = self.next.max(ack);
         self.limited = 0;
+        if self.needs.timing {
+            self.alarms.cancel(Alarm::Hold);
+        }
         if update_rtt {
             self.update_rtt(packet, now);
         }
@@ -589,7 +668,13 @@ impl TcpSender {
         if self.una == 1 {
             // The handshake is done.
             self.window.cwnd = self.initial_window;
-            self.controller.on_start(&[], &mut self.window);
+            let start = Start {
+                now,
+                history: &self.history,
+                handshake: now.since(self.opened.unwrap_or(now)),
+                mss: self.mss,
+            };
+            self.controller.on_start(&start, &mut self.window);
             if !self.ns2 {
                 self.rtt.end_handshake();
             }
@@ -916,6 +1001,7 @@ impl TcpSender {
         }
         self.timed = None;
         self.limited = 0;
+        self.alarms.cancel(Alarm::Hold);
         self.action = Action::Timeout;
         match &mut self.engine {
             Engine::Sack(_) => self.sack_on_timeout(),

@@ -37,9 +37,13 @@ impl TcpSender {
             }
             return;
         }
+        let repairs = match self.needs.timing {
+            true => self.action == Action::DuplicateAcks,
+            false => self.dup_acks >= self.dup_threshold,
+        };
         if self.dup_acks == 0 {
             self.fill_window(now, wire);
-        } else if self.dup_acks >= self.dup_threshold {
+        } else if repairs {
             // ns-2's NewReno sends at most two segments per ACK during recovery.
             let burst = if self.ns2 && matches!(self.engine, Engine::NewReno) { 2 } else { u32::MAX };
             self.fill_window_burst(burst, now, wire);
@@ -71,12 +75,46 @@ impl TcpSender {
 
     fn on_duplicate_ack<W: Wire>(&mut self, now: Time, wire: &mut W) {
         self.dup_acks += 1;
-        if self.dup_acks == self.dup_threshold {
+        if self.needs.timing {
+            self.on_duplicate_in_motion(now, wire);
+        } else if self.dup_acks == self.dup_threshold {
             self.on_third_duplicate(now, wire);
         } else if self.dup_acks < self.dup_threshold {
             self.send_limited(now, wire);
         } else if self.action == Action::DuplicateAcks && !matches!(self.engine, Engine::Tahoe) {
             self.inflation += 1;
+        }
+    }
+
+    /// The same where the number that means a loss moves: it may rise from one duplicate to the next, and fall below
+    /// those that are counted already. ns-2 compares for equality, so there a threshold that falls is missed.
+    fn on_duplicate_in_motion<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.action == Action::DuplicateAcks {
+            self.inflation += u32::from(!matches!(self.engine, Engine::Tahoe));
+            return;
+        }
+        let threshold = self.threshold();
+        let due = if self.ns2 { self.dup_acks == threshold } else { self.dup_acks >= threshold };
+        if due && !self.holds_back(now, wire) {
+            self.on_third_duplicate(now, wire);
+        } else if due || self.dup_acks < threshold {
+            self.send_limited(now, wire);
+        }
+    }
+
+    /// A fast retransmission that was held back is made after all.
+    pub(in super::super) fn duplicate_end_hold<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.action != Action::DuplicateAcks {
+            self.on_third_duplicate(now, wire);
+            self.fill_window(now, wire);
+        }
+    }
+
+    /// Duplicates that were too few are enough now.
+    pub(in super::super) fn duplicate_reconsider<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.action != Action::DuplicateAcks && !self.holds_back(now, wire) {
+            self.on_third_duplicate(now, wire);
+            self.fill_window(now, wire);
         }
     }
 
@@ -129,7 +167,8 @@ impl TcpSender {
             return;
         }
         self.retransmit_una(now, wire);
-        self.inflation = self.dup_threshold;
+        // Each duplicate stands for a segment that has left the network.
+        self.inflation = self.dup_acks;
     }
 
     /// NewReno: new data was acknowledged, but not all that was outstanding when recovery began.

@@ -8,6 +8,7 @@
 use lasthop_core::packet::Packet;
 use lasthop_core::time::Time;
 
+use super::super::alarms::Alarm;
 use super::super::receiver::SackBlocks;
 use super::super::segments::{Ranges, Segment};
 use super::super::sender::{Action, Engine, TcpSender, Wire};
@@ -78,8 +79,12 @@ impl TcpSender {
             self.dup_acks += 1;
         }
         if self.sack_found_loss() {
+            if self.holds_back(now, wire) {
+                self.send_limited(now, wire);
+                return;
+            }
             self.enter_sack_recovery(now, wire);
-        } else if !advances && news && self.dup_acks < self.dup_threshold {
+        } else if !advances && news && self.dup_acks < self.threshold() {
             self.send_limited(now, wire);
             return;
         }
@@ -140,8 +145,9 @@ impl TcpSender {
 
     /// RFC 6675 `IsLost`: `DupThresh` SACKed ranges above, or more than `DupThresh` - 1 segments' bytes.
     fn note_lost(&mut self) {
-        let enough_bytes = u64::from(self.dup_threshold - 1) * u64::from(self.mss);
-        let dup_threshold = self.dup_threshold as usize;
+        let threshold = self.threshold();
+        let enough_bytes = u64::from(threshold - 1) * u64::from(self.mss);
+        let dup_threshold = threshold as usize;
         let una = self.una;
         let Engine::Sack(scoreboard) = &mut self.engine else { return };
         let mut bytes = 0;
@@ -165,7 +171,7 @@ impl TcpSender {
 
     /// Whether a new episode begins now.
     fn sack_found_loss(&mut self) -> bool {
-        let (una, dup_acks, threshold) = (self.una, self.dup_acks, self.dup_threshold);
+        let (una, dup_acks, threshold) = (self.una, self.dup_acks, self.threshold());
         let after_timeout = una < self.timeout_recover;
         let scoreboard = self.scoreboard();
         if scoreboard.in_recovery || scoreboard.sacked.is_empty() {
@@ -173,6 +179,23 @@ impl TcpSender {
         }
         // Losses from before a timeout are being repaired by the slow start that followed it.
         !after_timeout && (dup_acks >= threshold || una < scoreboard.lost_edge)
+    }
+
+    /// A repair that was held back is made after all.
+    pub(in super::super) fn sack_end_hold<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.sack_found_loss() {
+            self.enter_sack_recovery(now, wire);
+            self.sack_fill_window(now, wire);
+        }
+    }
+
+    /// The threshold has fallen: what is SACKed may mean a loss now.
+    pub(in super::super) fn sack_reconsider<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        self.note_lost();
+        if self.sack_found_loss() && !self.holds_back(now, wire) {
+            self.enter_sack_recovery(now, wire);
+            self.sack_fill_window(now, wire);
+        }
     }
 
     fn enter_sack_recovery<W: Wire>(&mut self, now: Time, wire: &mut W) {
@@ -242,6 +265,10 @@ impl TcpSender {
             return;
         }
         self.window_limited = true;
+        if self.alarms.is_set(Alarm::Hold) {
+            // What looks lost is not to be sent again yet.
+            return;
+        }
         while self.pipe() < self.window.cwnd as usize {
             if self.extended && self.held_back(now, wire) {
                 return;
