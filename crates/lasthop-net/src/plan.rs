@@ -6,6 +6,7 @@
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
+pub use crate::history::HistoryPlan;
 pub use crate::transport::tcp::config::{Profile, Recovery, TcpConfig};
 
 /// One run, ready to be built. Node and link references are indices into `nodes` and `links`.
@@ -31,6 +32,8 @@ pub struct Plan {
     pub links: Vec<LinkPlan>,
     /// Flows, each with its own transport.
     pub flows: Vec<FlowPlan>,
+    /// The history of paths, if the run keeps one.
+    pub history: Option<HistoryPlan>,
 }
 
 /// A limit on everything: a run that passes one stops with an error that names it.

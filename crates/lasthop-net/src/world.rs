@@ -8,6 +8,7 @@ use lasthop_core::packet::Packet;
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
+use crate::history::{HistoryEntry, Keeper};
 use crate::link::Link;
 use crate::measure::{FlowStats, Window};
 use crate::network::{Network, Next, Place, Receiver, event_kind};
@@ -65,6 +66,10 @@ pub struct World {
     last_rtt: Vec<(u64, u64)>,
     /// Every change of a window, if a trace is recorded.
     pub windows: Option<Vec<WindowRecord>>,
+    /// The history of paths, if the run keeps one.
+    history: Option<Box<Keeper>>,
+    /// Whether anybody looks at what a sender did: for the trace or for the history.
+    watched: bool,
 }
 
 /// What a flow's transport handed to the network.
@@ -196,6 +201,11 @@ impl World {
             samples: Vec::new(),
             last_rtt: vec![(0, 0); plan.flows.len()],
             windows: recording.trace.then(Vec::new),
+            history: plan.history.as_ref().map(|history| {
+                let sinks = plan.flows.iter().map(|flow| flow.sink as u32).collect();
+                Box::new(Keeper::new(history, &plan.nodes, sinks))
+            }),
+            watched: recording.trace || plan.history.is_some(),
         }
     }
 
@@ -221,6 +231,7 @@ impl World {
         }
         self.events += EVENTS_PER_CHECK - until_check;
         self.now = self.end;
+        self.close_connections();
         self.network.close_ledger();
         debug_assert!(self.network.ledger.balances(), "{:?}", self.network.ledger);
         go_on(self.standing())
@@ -278,10 +289,19 @@ impl World {
         let before = sender.window();
         let mut port = Port { network: &mut self.network, sent: &mut self.sent[flow], flow: flow as u32 };
         act(sender, self.now, &mut port);
-        if let Some(windows) = &mut self.windows
-            && sender.window() != before
+        if self.watched {
+            self.watch(flow, before);
+        }
+    }
+
+    /// Notes what a sender did to its window, which was `before`, and whether its connection has ended.
+    #[cold]
+    fn watch(&mut self, flow: usize, before: lasthop_cc::Window) {
+        let Sender::Tcp(sender) = &self.senders[flow] else { return };
+        let after = sender.window();
+        if after != before
+            && let Some(windows) = &mut self.windows
         {
-            let after = sender.window();
             windows.push(WindowRecord {
                 time: self.now,
                 flow: flow as u32,
@@ -289,6 +309,39 @@ impl World {
                 ssthresh: after.ssthresh,
             });
         }
+        let Some(history) = &mut self.history else { return };
+        if after != before {
+            history.change(flow, self.now, sender.limited_window());
+        }
+        if sender.stats.completed.is_some() {
+            history.close(flow, self.now, sender.srtt(), sender.has_reduced());
+        }
+    }
+
+    /// A connection of `flow` is about to open: it may start from what earlier ones left.
+    fn recall(&mut self, flow: usize) {
+        let (Some(history), Sender::Tcp(sender)) = (&mut self.history, &mut self.senders[flow]) else {
+            return;
+        };
+        if let Some(least) = sender.history_needed() {
+            sender.remember(history.samples(flow, self.now, least));
+        }
+        history.open(flow, self.now, sender.limited_window());
+    }
+
+    /// The run ends, and with it every connection.
+    fn close_connections(&mut self) {
+        let Some(history) = &mut self.history else { return };
+        for (flow, sender) in self.senders.iter().enumerate() {
+            if let Sender::Tcp(sender) = sender {
+                history.close(flow, self.now, sender.srtt(), sender.has_reduced());
+            }
+        }
+    }
+
+    /// What the run has added to the history of paths, oldest first; `None` if it keeps none.
+    pub fn new_history(&self) -> Option<&[HistoryEntry]> {
+        self.history.as_ref().map(|history| history.added())
     }
 
     /// An application starts or writes again.
@@ -297,6 +350,9 @@ impl World {
             return;
         }
         let started = std::mem::replace(&mut self.started[flow], true);
+        if !started {
+            self.recall(flow);
+        }
         let source = &mut self.sources[flow];
         let Offer { bytes, next } = if started { source.next(self.now) } else { source.start(self.now) };
         if let Sender::Udp(sender) = &mut self.senders[flow] {

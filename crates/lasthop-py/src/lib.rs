@@ -10,6 +10,7 @@ use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
 use lasthop_cc::ControllerConfig;
+use lasthop_net::history::HistoryEntry;
 use lasthop_net::plan::Transport;
 use lasthop_net::trace::Recording;
 use lasthop_net::transport::tcp::config::{Recovery, TcpConfig};
@@ -94,6 +95,24 @@ impl Plan {
                 Transport::Udp(_) => "udp",
             })
             .collect()
+    }
+
+    /// Where the history of paths is kept, as the scenario names it.
+    #[getter]
+    fn history_file(&self) -> Option<&str> {
+        self.scenario.plan().history.as_ref().and_then(|history| history.file.as_deref())
+    }
+
+    /// The same with what is known of the paths before the run: endpoint, hour, weekday, month, window.
+    fn with_history(&self, entries: Vec<(String, u8, u8, u8, f64)>) -> Plan {
+        let entries = entries.into_iter().map(|(endpoint, hour, weekday, month, window)| HistoryEntry {
+            endpoint,
+            hour,
+            weekday,
+            month,
+            window,
+        });
+        Plan { scenario: self.scenario.with_history(entries.collect()) }
     }
 
     fn to_json(&self) -> String {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use lasthop_core::packet::{Cause, Drops};
 use lasthop_core::time::Span;
+use lasthop_net::history::HistoryEntry;
 use lasthop_net::link::Link;
 use lasthop_net::measure::FlowStats;
 use lasthop_net::plan::{FlowPlan, Plan, Transport};
@@ -41,6 +42,24 @@ pub struct Summary {
     pub flows: Vec<FlowSummary>,
     /// Two entries per link: forward and reverse.
     pub links: Vec<LinkSummary>,
+    /// What the run has added to the history of paths, if it keeps one; of the whole run, oldest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<Vec<HistorySummary>>,
+}
+
+/// A connection that has ended, for the history of paths.
+#[derive(Clone, Debug, Serialize)]
+pub struct HistorySummary {
+    /// The node at the other end.
+    pub endpoint: String,
+    /// Hour of the day at which the connection opened, 0 to 23.
+    pub hour: u8,
+    /// Day of the week, 0 for Monday to 6.
+    pub weekday: u8,
+    /// Month, 1 to 12.
+    pub month: u8,
+    /// Time average of the congestion window over the second half of the connection.
+    pub window_segments: f64,
 }
 
 /// Sums over flows. The ledger (`packets_*`) covers the whole run, the rest the measured time.
@@ -117,6 +136,9 @@ pub struct FlowSummary {
     pub start_s: Option<f64>,
     /// First transmission to the last acknowledgement of a bounded transfer.
     pub completion_s: Option<f64>,
+    /// Windows of earlier connections that the flow could start from, if the run keeps a history of paths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history_samples: Option<usize>,
 }
 
 /// One direction of a link, within the measured time.
@@ -164,7 +186,13 @@ impl Summary {
             .iter()
             .zip(&network.flows)
             .zip(world.senders.iter().zip(&world.sent))
-            .map(|((flow, stats), (sender, sent))| FlowSummary::new(flow, stats, sender, sent, measured))
+            .map(|((flow, stats), (sender, sent))| {
+                let mut summary = FlowSummary::new(flow, stats, sender, sent, measured);
+                if let (Some(_), Sender::Tcp(sender)) = (&plan.history, sender) {
+                    summary.history_samples = Some(sender.history_samples());
+                }
+                summary
+            })
             .collect();
         let links = plan
             .links
@@ -197,7 +225,15 @@ impl Summary {
             totals,
             flows,
             links,
+            history: world.new_history().map(|entries| entries.iter().map(HistorySummary::new).collect()),
         }
+    }
+}
+
+impl HistorySummary {
+    fn new(entry: &HistoryEntry) -> HistorySummary {
+        let HistoryEntry { endpoint, hour, weekday, month, window } = entry.clone();
+        HistorySummary { endpoint, hour, weekday, month, window_segments: window }
     }
 }
 
@@ -241,6 +277,7 @@ impl FlowSummary {
             jitter_s: stats.jitter.mean_seconds(),
             jitter_rfc3550_s: stats.jitter.rfc3550_seconds(),
             start_s: sent.first.map(lasthop_core::time::Time::seconds),
+            history_samples: None,
             completion_s: completed.zip(sent.first).map(|(end, start)| end.since(start).seconds()),
         }
     }

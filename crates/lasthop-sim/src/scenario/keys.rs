@@ -53,6 +53,10 @@ pub(super) enum Kind {
     List(&'static Kind),
     /// A table, or something short.
     OrTable(&'static Kind, &'static Table),
+    /// A date and a time of day, such as `"2024-03-04T09:30"`.
+    Moment,
+    /// Path of a file.
+    File,
     /// The name of a transport, or a table that describes one.
     Transport,
 }
@@ -201,6 +205,8 @@ impl Kind {
     pub(super) fn example(&self) -> &'static str {
         match self {
             Kind::Text => "\"a\"",
+            Kind::Moment => "\"2024-03-04T09:30\"",
+            Kind::File => "\"paths.sqlite\"",
             Kind::Switch => "true",
             Kind::Integer { .. } => "1",
             Kind::Probability => "0.01",
@@ -220,6 +226,8 @@ impl Kind {
     pub(super) fn expected(&self) -> String {
         match self {
             Kind::Text => "a name in quotes".to_owned(),
+            Kind::Moment => format!("a date and a time of day such as {}", self.example()),
+            Kind::File => "the path of a file in quotes".to_owned(),
             Kind::Switch => "true or false".to_owned(),
             Kind::Integer { .. } => "a whole number".to_owned(),
             Kind::Choice(names) => format!("one of {}", super::diagnostic::listed(&names())),
@@ -274,10 +282,35 @@ pub(super) static ROOT: Table = Table {
             Kind::Table(&CHANNEL),
             "The wireless channel of a dumbbell: applies to the sink access links, in both directions.",
         ),
+        Key::new(
+            "history",
+            Kind::Table(&HISTORY),
+            "The history of paths: windows of earlier connections, from which senders may start.",
+        ),
         Key::new("tcp", Kind::Table(&transport::TCP), "Defaults of all TCP flows.").default("{}"),
         Key::new("udp", Kind::Table(&UDP), "Settings of all UDP flows.").default("{}"),
         Key::new("flows", Kind::List(&Kind::Table(&FLOW)), "The flows; each table may stand for many.")
             .required_or("add a table [[flows]] with transport = \"reno\""),
+    ]],
+    partial: false,
+};
+
+static HISTORY: Table = Table {
+    title: "history",
+    doc: "The history of paths: with this table a run keeps one, by sink, hour, day of the week and month.",
+    groups: &[&[
+        Key::new(
+            "clock",
+            Kind::Moment,
+            "Date and time of day at which the run starts; of no particular time zone.",
+        )
+        .required(),
+        Key::new(
+            "file",
+            Kind::File,
+            "Where the history is kept from one command to the next (SQLite), relative to the scenario file. \
+             Default: nowhere.",
+        ),
     ]],
     partial: false,
 };

@@ -26,9 +26,11 @@ mod tests;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use lasthop_core::time::Span;
-use lasthop_net::plan::{Limits, Percentiles, Plan};
+use lasthop_net::history::HistoryEntry;
+use lasthop_net::plan::{HistoryPlan, Limits, Percentiles, Plan};
 
 pub use diagnostic::ScenarioError;
 use diagnostic::{Place, Source, nearest};
@@ -93,6 +95,17 @@ impl Scenario {
     /// The checked plan of the run, by value.
     pub fn into_plan(self) -> Plan {
         self.plan
+    }
+
+    /// The same with what is known of the paths before the run, oldest first. Without a table `[history]` it is not
+    /// used.
+    #[must_use]
+    pub fn with_history(&self, entries: Vec<HistoryEntry>) -> Scenario {
+        let mut scenario = self.clone();
+        if let Some(history) = &mut scenario.plan.history {
+            history.snapshot = entries.into();
+        }
+        scenario
     }
 
     /// The scenario after overrides as JSON; reading it again gives the same plan.
@@ -235,6 +248,15 @@ fn plan(root: &Node, source: &Source<'_>, name: &str) -> Result<Plan, ScenarioEr
         _ => Percentiles::Sketch,
     };
 
+    let history = match root.sub_if("history")? {
+        Some(history) => Some(HistoryPlan {
+            clock: history.moment("clock")?,
+            file: history.text_if("file")?.map(str::to_owned),
+            snapshot: Arc::default(),
+        }),
+        None => None,
+    };
+
     let (tables, count) = flows::open(&root)?;
     let network = topology::read(&root, duration, count)?;
     let shared = transport::Shared::read(&root)?;
@@ -251,5 +273,6 @@ fn plan(root: &Node, source: &Source<'_>, name: &str) -> Result<Plan, ScenarioEr
         nodes: network.nodes,
         links: network.links,
         flows,
+        history,
     })
 }

@@ -9,11 +9,15 @@ use std::sync::LazyLock;
 
 use lasthop_core::time::Span;
 use lasthop_core::units::Rate;
+use lasthop_net::history::Moment;
 
 use super::diagnostic::{Place, ScenarioError, Source, clip, nearest, quoted, suggest};
 use super::keys::{FASTEST, Key, Kind, ROOT, Table, Tagged, Variant};
 use super::units::{self, Misread};
 use super::value::{Entry, Map, Node, Value, toml_fragment};
+
+/// Longest path of a file in bytes.
+const LONGEST_PATH: usize = 4096;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -21,6 +25,7 @@ type Result<T> = std::result::Result<T, ScenarioError>;
 pub(super) enum Checked<'n> {
     Text(&'n str),
     Switch(bool),
+    Moment(Moment),
     Integer(u64),
     Number(f64),
     Span(Span),
@@ -174,6 +179,7 @@ impl<'n> Reader<'n> {
     typed! {
         text, text_if, Text => &'n str;
         switch, switch_if, Switch => bool;
+        moment, moment_if, Moment => Moment;
         integer, integer_if, Integer => u64;
         number, number_if, Number => f64;
         span, span_if, Span => Span;
@@ -203,6 +209,8 @@ pub(super) fn check<'n>(
     let wrong_type = || wrong_type(source, kind, label, node);
     match (kind, &node.value) {
         (Kind::Text, Value::Text(text)) => name_text(source, label, node, text),
+        (Kind::File, Value::Text(text)) => file_path(source, label, node, text),
+        (Kind::Moment, Value::Text(text) | Value::Date(text)) => moment(source, label, node, text),
         (Kind::Switch, Value::Switch(switch)) => Ok(Checked::Switch(*switch)),
         (Kind::Integer { min, max }, value) => {
             let integer = whole(value).ok_or_else(wrong_type)?;
@@ -289,6 +297,23 @@ pub(super) fn check<'n>(
         (Kind::Transport, Value::Text(_) | Value::Map(_)) => Ok(Checked::Transport(node)),
         _ => Err(wrong_type()),
     }
+}
+
+fn file_path<'n>(source: &Source<'_>, label: &str, node: &Node, text: &'n str) -> Result<Checked<'n>> {
+    if text.trim().is_empty() || text.chars().any(char::is_control) || text.len() > LONGEST_PATH {
+        let message = format!("{label} is no path of a file");
+        return Err(source.error(&node.place, message, "write for example \"paths.sqlite\""));
+    }
+    Ok(Checked::Text(text))
+}
+
+fn moment<'n>(source: &Source<'_>, label: &str, node: &Node, text: &str) -> Result<Checked<'n>> {
+    let Some(moment) = Moment::parse(text) else {
+        let message = format!("{label} is no date and time of day: {}", node.value.describe());
+        let remedy = "write for example \"2024-03-04T09:30\", from 1970 on and without a time zone";
+        return Err(source.error(&node.place, message, remedy));
+    };
+    Ok(Checked::Moment(moment))
 }
 
 fn name_text<'n>(source: &Source<'_>, label: &str, node: &Node, text: &'n str) -> Result<Checked<'n>> {

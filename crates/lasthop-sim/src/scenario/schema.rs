@@ -166,6 +166,12 @@ fn toml_default(key: &Key, shown: &str) -> Value {
 fn simple_kind(of: &'static Kind) -> Value {
     match of {
         Kind::Text => json!({ "type": "string", "minLength": 1, "maxLength": 100 }),
+        Kind::Moment => json!({
+            "type": "string",
+            "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$",
+            "examples": ["2024-03-04T09:30"],
+        }),
+        Kind::File => json!({ "type": "string", "minLength": 1, "maxLength": 4096 }),
         Kind::Switch => json!({ "type": "boolean" }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Probability => json!({ "anyOf": [

@@ -152,6 +152,7 @@ pub struct TcpSender {
     pub(super) engine: Engine,
     /// Windows of earlier connections of this path; empty unless the controller asked for them.
     history: Vec<f64>,
+    history_least: usize,
 
     /// What the controller asked for.
     pub(super) needs: Needs,
@@ -225,6 +226,10 @@ impl TcpSender {
             controller: config.controller.build(),
             engine,
             history: Vec::new(),
+            history_least: config
+                .controller
+                .value("best_samples")
+                .map_or(1, |samples| samples.ceil() as usize),
             needs: config.needs(),
             extended: !config.needs().is_plain(),
             mss: config.mss(),
@@ -482,9 +487,24 @@ impl TcpSender {
         self.segments.len() as u32
     }
 
+    /// Fewest windows of earlier connections that the controller can start from, if it can at all.
+    pub fn history_needed(&self) -> Option<usize> {
+        self.needs.history.then_some(self.history_least)
+    }
+
     /// Number of windows of earlier connections that this one could start from.
     pub fn history_samples(&self) -> usize {
         self.history.len()
+    }
+
+    /// The congestion window as far as the receiver's lets it be used, in segments.
+    pub fn limited_window(&self) -> f64 {
+        self.window.cwnd.min(f64::from(self.receiver_window))
+    }
+
+    /// Whether the window of data was ever reduced, for a loss or for a mark.
+    pub fn has_reduced(&self) -> bool {
+        self.recover > 1
     }
 
     /// When the connection was opened.
