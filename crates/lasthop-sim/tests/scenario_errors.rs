@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use lasthop_cc::ControllerConfig;
+use lasthop_net::plan::TcpConfig;
 use lasthop_sim::scenario::{Format, Scenario};
 
 /// A case of the Markdown file.
@@ -33,7 +35,7 @@ fn cases(markdown: &str) -> Vec<Case> {
         if language == "text" {
             let case = cases.last_mut().expect("a message follows a file");
             assert!(case.promised.is_empty(), "{title}: two messages");
-            case.promised = block;
+            case.promised = with_names(&block);
             continue;
         }
         block.push('\n');
@@ -43,6 +45,14 @@ fn cases(markdown: &str) -> Vec<Case> {
         cases.push(Case { title: title.clone(), format, overrides, input: block, promised: String::new() });
     }
     cases
+}
+
+/// Puts the registered names in, so that a new one does not change a page of messages.
+fn with_names(message: &str) -> String {
+    let presets: Vec<&str> = TcpConfig::PRESETS.iter().map(|preset| preset.name).collect();
+    message
+        .replace("{presets}", &presets.join(", "))
+        .replace("{controllers}", &ControllerConfig::NAMES.join(", "))
 }
 
 #[test]
