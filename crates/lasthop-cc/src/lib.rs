@@ -14,11 +14,15 @@
 mod bandwidth;
 mod cubic;
 mod gaimd;
+mod jitter;
+mod jtcp;
 pub mod model;
 mod params;
+mod probing;
 mod registry;
 mod reno;
 mod signal;
+mod tcp_real;
 #[cfg(test)]
 mod testing;
 mod tibet;
@@ -28,6 +32,7 @@ mod veno_plus;
 mod westwood;
 mod westwood_plus;
 mod wsc;
+mod xjtcp;
 
 use lasthop_core::time::{Span, Time};
 
@@ -44,6 +49,10 @@ registry::controllers! {
     "venoplus" => veno_plus::VenoPlus,
     "gaimd" => gaimd::Gaimd,
     "wsc" => wsc::Wsc,
+    "jtcp" => jtcp::Jtcp,
+    "xjtcp" => xjtcp::Xjtcp,
+    "tcp-real" => tcp_real::TcpReal,
+    "probing" => probing::Probing,
 }
 
 /// The window of a sender, in segments.
@@ -209,8 +218,21 @@ pub struct ReceiveTime {
 pub struct WaveReport {
     /// Number of the wave.
     pub id: u16,
-    /// Rate at which it arrived, in bytes per second.
-    pub rate: f64,
+    /// Rate at which it arrived, in bytes per second; `None` if it was too short to tell.
+    pub rate: Option<f64>,
+    /// Segments of it that arrived.
+    pub segments: u16,
+}
+
+/// What a probing cycle measured (TCP Probing).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeSample {
+    /// RTT of the first probe.
+    pub first: Span,
+    /// RTT of the second.
+    pub second: Span,
+    /// Smoothed RTT when the cycle began; zero before the first sample.
+    pub srtt: Span,
 }
 
 /// Any ACK at all, new or duplicate, before its sender has acted on it.
@@ -230,7 +252,8 @@ pub struct Arrival {
     pub srtt: Span,
     /// Whether the ACK echoes a congestion mark.
     pub ece: bool,
-    /// Times of the segment that triggered the ACK, if [`Needs::receive_times`] was asked for.
+    /// Times of the segment that triggered the ACK, if [`Needs::receive_times`] was asked for; the two timestamps of an
+    /// ACK of new data, if [`Needs::timestamp_times`] was.
     pub times: Option<ReceiveTime>,
     /// Frames that the receiver's MAC has discarded so far (modulo 2^32), if [`Needs::discards`] was asked for.
     pub discards: Option<u32>,
@@ -290,9 +313,11 @@ pub struct Needs {
     pub pacing: bool,
     /// The receiver echoes send and receive times (12 bytes on every ACK).
     pub receive_times: bool,
+    /// Those times are taken from the timestamps option instead, as well as it can tell them.
+    pub timestamp_times: bool,
     /// The receiver echoes its count of discarded frames (8 bytes on every ACK).
     pub discards: bool,
-    /// Segments carry wave numbers and ACKs rate reports (8 bytes on every segment, 10 on every ACK).
+    /// Segments carry wave numbers and ACKs rate reports (8 bytes on every segment, 12 on every ACK).
     pub waves: bool,
     /// Call [`CongestionControl::on_signal`].
     pub signals: bool,
@@ -356,6 +381,12 @@ pub trait CongestionControl {
     /// The sender starts again after sending nothing for `idle`.
     fn on_idle(&mut self, idle: Span) {
         let _ = idle;
+    }
+
+    /// Two probes in a row were answered; `on_loss` or `on_timeout` follows at once for the loss that they were sent
+    /// for.
+    fn on_probes(&mut self, probes: &ProbeSample) {
+        let _ = probes;
     }
 
     /// Another layer says something.

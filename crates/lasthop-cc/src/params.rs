@@ -75,7 +75,6 @@ impl Field for bool {
 
 /// Declares a parameter that is one of several names: an enum whose variants have scenario names. The range of such a
 /// parameter runs from 0 to the index of the last name.
-#[allow(unused_macros, reason = "which controllers have choices may change")]
 macro_rules! choice {
     ($(#[doc = $doc:literal])+ $type:ident { $($(#[doc = $variant_doc:literal])+ $variant:ident = $name:literal,)+ }) => {
         $(#[doc = $doc])+
@@ -96,7 +95,6 @@ macro_rules! choice {
         }
     };
 }
-#[allow(unused_imports, reason = "which controllers have choices may change")]
 pub(crate) use choice;
 
 /// Declares a controller's `Params` with defaults, ranges and help, and the access by name that scenarios use.

@@ -94,6 +94,9 @@ macro_rules! controllers {
             fn on_idle(&mut self, idle: Span) {
                 match self { $(Controller::$type(controller) => controller.on_idle(idle),)* }
             }
+            fn on_probes(&mut self, probes: &ProbeSample) {
+                match self { $(Controller::$type(controller) => controller.on_probes(probes),)* }
+            }
             fn on_signal(&mut self, signal: &Signal, now: Time) {
                 match self { $(Controller::$type(controller) => controller.on_signal(signal, now),)* }
             }

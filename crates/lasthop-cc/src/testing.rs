@@ -46,6 +46,11 @@ pub(crate) fn arrival(seconds: f64, una: u64, ack: u64) -> Arrival {
     }
 }
 
+/// An ACK at time zero that carries nothing to measure.
+pub(crate) fn plain_arrival() -> Arrival {
+    Arrival { next: 1, ..arrival(0.0, 0, 0) }
+}
+
 /// Checks to half a unit of the last of `digits` decimals.
 pub(crate) fn close(value: f64, expected: f64, digits: i32) {
     assert!(

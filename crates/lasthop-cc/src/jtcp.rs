@@ -1,0 +1,186 @@
+//! JTCP: tells losses apart by the jitter ratio of the last window (Wu & Chen, JSAC 22(4), 2004).
+//!
+//! *What it does.* Two segments about one window apart are sent S apart and received R apart. `Jr = 1 - S / R` is the
+//! share of the segments that joined a queue between them; with more than one segment of the window queued, `Jr > k /
+//! cwnd`, a loss is taken for congestion and answered as Reno does. Otherwise a third duplicate ACK is repaired
+//! without touching the window (immediate recovery, `imm_factor`), and a timeout only halves it. Growth is Reno's.
+//!
+//! *Reacts to* loss, judged by jitter; to ECN by halving, whatever the jitter says.
+//!
+//! *Differs from the paper:* the rules follow the description by Andreadis et al. (EURASIP JWCN 2016:191, equations 1
+//! to 3 and Fig. 2). Their text says that JTCP reduces the window "slightly" at a wireless loss, their figure leaves
+//! it: `imm_factor`. How far apart the two segments are is not told: `span` smoothed RTTs here, and without such a
+//! pair the loss counts as congestion. The half is that of the flight, as everywhere in this program.
+//! `echo = "precise"` takes both times from an option of 12 bytes on every ACK, duplicates included; `"timestamps"`
+//! takes them from RFC 7323's option, on ACKs of new data only, and under delayed ACKs it pairs the time at which the
+//! older segment was sent with that of the ACK.
+//!
+//! *Validation:* TV-6.1 and TV-6.2, worked by hand from the equations; no other implementation is public.
+//!
+//! *Limitations:* behind a full queue of constant length the ratio is near zero, and JTCP takes losses of congestion
+//! for wireless ones (its authors' "ineffective jitter ratio"). Without losses of the other kind it is then unfair to
+//! Reno. A clock of 1 ms makes the ratio useless below an RTT of about 20 ms.
+//!
+//! *Kernel counterpart:* none. With timestamps in microseconds a module could do what `echo = "timestamps"` does.
+//!
+//! *References:* Wu & Chen, JSAC 22(4), 2004; Andreadis, Rizzuto & Zambon, EURASIP JWCN 2016:191; RFC 7323.
+
+use crate::jitter::{JitterConfig, JitterRatio};
+use crate::params::{choice, params};
+use crate::reno::{self, Reno};
+use crate::{AckSample, Arrival, CongestionControl, LossKind, LossSample, Needs, Reduction, Window};
+
+pub(crate) const SUMMARY: &str = "Tells losses apart by the jitter ratio (Wu & Chen 2004)";
+
+choice! {
+    /// Where the send and receive times come from.
+    Echo {
+        /// An option of its own on every ACK.
+        Precise = "precise",
+        /// The timestamps option.
+        Timestamps = "timestamps",
+    }
+}
+
+params! {
+    /// A jitter ratio above k over the window means congestion
+    k: f64 = 1.0, 0.0..=1000.0;
+    /// Share of the window kept after a loss that is no congestion and was found by duplicate ACKs
+    imm_factor: f64 = 1.0, 0.01..=1.0;
+    /// Smoothed RTTs between the two segments whose times are compared
+    span: f64 = 1.0, 0.1..=10.0;
+    /// Where send and receive times come from: an option of 12 bytes on every ACK, or timestamps
+    echo: Echo = Echo::Precise, 0.0..=1.0;
+    /// Tick of the clock that these times are read from, in seconds; 0 is exact
+    clock: f64 = 0.0, 0.0..=1.0;
+    /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
+    byte_counting: bool = false, 0.0..=1.0;
+    /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
+    slow_start_limit: f64 = 1.0, 1.0..=1e9;
+}
+
+/// State of JTCP.
+#[derive(Clone, Debug)]
+pub struct Jtcp {
+    params: Params,
+    reno: Reno,
+    jitter: JitterRatio,
+}
+
+impl Jtcp {
+    pub(crate) fn new(params: &Params) -> Self {
+        let Params { k, span, clock, byte_counting, slow_start_limit, .. } = *params;
+        Jtcp {
+            params: params.clone(),
+            reno: Reno::new(&reno::Params { byte_counting, slow_start_limit, ..reno::Params::default() }),
+            jitter: JitterRatio::new(JitterConfig { k, span, clock }),
+        }
+    }
+}
+
+/// The answer to a loss that duplicate ACKs reported, once it is known for what it is. XJTCP shares it.
+pub(crate) fn fast_answer(kind: LossKind, imm_factor: f64, loss: &LossSample, window: &Window) -> Reduction {
+    let kept = match kind {
+        LossKind::Wireless => window.cwnd * imm_factor,
+        LossKind::Congestion => loss.flight / 2.0,
+    };
+    Reduction::to(kept, kept).taken_for(kind)
+}
+
+/// The answer to a timeout likewise.
+pub(crate) fn timeout_answer(kind: LossKind, loss: &LossSample, window: &Window) -> Reduction {
+    let half = loss.flight / 2.0;
+    let cwnd = match kind {
+        LossKind::Wireless => half.max(2.0).min(window.cwnd),
+        LossKind::Congestion => 1.0,
+    };
+    Reduction::to(half, cwnd).taken_for(kind)
+}
+
+impl CongestionControl for Jtcp {
+    fn needs(&self) -> Needs {
+        Needs {
+            arrivals: true,
+            receive_times: self.params.echo == Echo::Precise,
+            timestamp_times: self.params.echo == Echo::Timestamps,
+            classifies: true,
+            ..Needs::default()
+        }
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, arrival: &Arrival, _window: &mut Window) {
+        if let Some(times) = arrival.times {
+            self.jitter.note(times, arrival.srtt);
+        }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
+        self.reno.on_ack(ack, window);
+    }
+
+    fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        fast_answer(self.jitter.judge(window.cwnd), self.params.imm_factor, loss, window)
+    }
+
+    fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        timeout_answer(self.jitter.judge(window.cwnd), loss, window)
+    }
+
+    fn on_ecn(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
+        Reduction::to(loss.flight / 2.0, loss.flight / 2.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lasthop_core::time::Span;
+
+    use super::*;
+    use crate::jitter::testing::echoes;
+    use crate::testing::{loss, plain_arrival};
+
+    const WINDOW: Window = Window { cwnd: 20.0, ssthresh: 64.0 };
+
+    /// A sender whose last window was received over `received_ms` instead of 100.
+    fn jtcp(received_ms: f64, params: &Params) -> Jtcp {
+        let mut jtcp = Jtcp::new(params);
+        let mut window = WINDOW;
+        for times in echoes(received_ms) {
+            let arrival = Arrival { times: Some(times), srtt: Span::from_millis(100), ..plain_arrival() };
+            jtcp.on_arrival(&arrival, &mut window);
+        }
+        jtcp
+    }
+
+    /// TV-6.2: W = 20.
+    #[test]
+    fn reactions_to_losses() {
+        let lost = loss(20.0);
+        let (mut calm, mut queued) = (jtcp(104.0, &Params::default()), jtcp(106.0, &Params::default()));
+        let (wireless, congestion) = (LossKind::Wireless, LossKind::Congestion);
+        assert_eq!(calm.on_loss(&lost, &WINDOW), Reduction::to(20.0, 20.0).taken_for(wireless));
+        assert_eq!(queued.on_loss(&lost, &WINDOW), Reduction::to(10.0, 10.0).taken_for(congestion));
+        assert_eq!(calm.on_timeout(&lost, &WINDOW), Reduction::to(10.0, 10.0).taken_for(wireless));
+        assert_eq!(queued.on_timeout(&lost, &WINDOW), Reduction::to(10.0, 1.0).taken_for(congestion));
+    }
+
+    #[test]
+    fn a_mark_is_congestion() {
+        let mut calm = jtcp(104.0, &Params::default());
+        assert_eq!(calm.on_ecn(&loss(20.0), &WINDOW), Reduction::to(10.0, 10.0));
+    }
+
+    #[test]
+    fn immediate_recovery_may_cost_a_little() {
+        let mut calm = jtcp(104.0, &Params { imm_factor: 0.95, ..Params::default() });
+        assert_eq!(calm.on_loss(&loss(20.0), &WINDOW).cwnd, 19.0);
+    }
+
+    #[test]
+    fn nothing_measured_means_congestion() {
+        let mut jtcp = Jtcp::new(&Params::default());
+        assert_eq!(jtcp.on_loss(&loss(20.0), &WINDOW).taken_for, Some(LossKind::Congestion));
+    }
+}

@@ -1,0 +1,142 @@
+//! TCP Probing: a loss is answered only after two probes have measured the path (Tsaoussidis & Badr, ICNP 2000).
+//!
+//! *What it does.* At a third duplicate ACK or a timeout the sender stops sending data and exchanges two probes with the
+//! receiver (`probing.rs` of the sender in `lasthop-net`). If both RTTs are no longer than the greater of `factor` times
+//! the best RTT and the smoothed RTT before the loss, nothing is congested: the window stays as it was (immediate
+//! recovery). Otherwise the answer is Reno's: half the window, or one segment after a timeout. Growth is Reno's.
+//!
+//! *Reacts to* loss, judged by the RTT of probes; to ECN by halving, without a cycle.
+//!
+//! *Differs from the paper:* the published rule and its threshold are known from descriptions only; `factor` is a
+//! choice. A probe that is not answered within the retransmission timeout starts the cycle again with twice the time.
+//!
+//! *Validation:* TV-8.3, worked by hand, here and on a running sender.
+//!
+//! *Limitations:* each cycle costs at least two RTTs of silence, so short connections and isolated losses pay more than
+//! they gain. After a timeout that is taken for an error of the channel, the whole window is sent again at once.
+//!
+//! *Kernel counterpart:* none.
+//!
+//! *References:* Tsaoussidis & Badr, ICNP 2000; RFC 6994.
+
+use lasthop_core::time::Span;
+
+use crate::params::params;
+use crate::reno::{self, Reno};
+use crate::{AckSample, CongestionControl, LossKind, LossSample, Needs, ProbeSample, Reduction, Window};
+
+pub(crate) const SUMMARY: &str = "Probes the path before it answers a loss (Tsaoussidis & Badr 2000)";
+
+params! {
+    /// Probes may take this many times the best RTT, or as long as the smoothed RTT, on a path without congestion
+    factor: f64 = 1.5, 1.0..=100.0;
+    /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
+    byte_counting: bool = false, 0.0..=1.0;
+    /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
+    slow_start_limit: f64 = 1.0, 1.0..=1e9;
+}
+
+/// State of TCP Probing's window.
+#[derive(Clone, Debug)]
+pub struct Probing {
+    factor: f64,
+    reno: Reno,
+    best: Option<Span>,
+    /// What the probes said about the loss that is answered next.
+    verdict: Option<LossKind>,
+}
+
+impl Probing {
+    pub(crate) fn new(params: &Params) -> Self {
+        let Params { factor, byte_counting, slow_start_limit } = *params;
+        Probing {
+            factor,
+            reno: Reno::new(&reno::Params { byte_counting, slow_start_limit, ..reno::Params::default() }),
+            best: None,
+            verdict: None,
+        }
+    }
+}
+
+impl CongestionControl for Probing {
+    fn needs(&self) -> Needs {
+        Needs { probing: true, classifies: true, ..Needs::default() }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
+        if let Some(rtt) = ack.rtt {
+            self.best = Some(self.best.map_or(rtt, |best| best.min(rtt)));
+        }
+        self.reno.on_ack(ack, window);
+    }
+
+    fn on_probes(&mut self, probes: &ProbeSample) {
+        let usual = self.best.map_or(0.0, |best| best.seconds() * self.factor);
+        let limit = usual.max(probes.srtt.seconds());
+        let calm = probes.first.max(probes.second).seconds() <= limit;
+        self.verdict = Some(if calm { LossKind::Wireless } else { LossKind::Congestion });
+    }
+
+    fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        match self.verdict.take().unwrap_or(LossKind::Congestion) {
+            LossKind::Wireless => Reduction::to(window.ssthresh, window.cwnd).taken_for(LossKind::Wireless),
+            LossKind::Congestion => self.reno.on_loss(loss, window).taken_for(LossKind::Congestion),
+        }
+    }
+
+    fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        match self.verdict.take().unwrap_or(LossKind::Congestion) {
+            LossKind::Wireless => {
+                Reduction::to(window.ssthresh, window.cwnd).taken_for(LossKind::Wireless).without_backoff()
+            }
+            LossKind::Congestion => self.reno.on_timeout(loss, window).taken_for(LossKind::Congestion),
+        }
+    }
+
+    fn on_ecn(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        self.reno.on_loss(loss, window)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ack, loss};
+
+    const WINDOW: Window = Window { cwnd: 20.0, ssthresh: 64.0 };
+
+    /// Best RTT 100 ms, smoothed RTT 130 ms, and probes that took so long.
+    fn probed(first_ms: u64, second_ms: u64) -> Probing {
+        let mut probing = Probing::new(&Params::default());
+        for rtt in [120, 100, 160] {
+            let sample = AckSample { rtt: Some(Span::from_millis(rtt)), may_grow: false, ..ack(1) };
+            probing.on_ack(&sample, &mut WINDOW.clone());
+        }
+        let [first, second, srtt] = [first_ms, second_ms, 130].map(Span::from_millis);
+        probing.on_probes(&ProbeSample { first, second, srtt });
+        probing
+    }
+
+    /// TV-8.3: the limit is max(1.5 * 100, 130) = 150 ms.
+    #[test]
+    fn both_probes_must_be_quick() {
+        let lost = loss(20.0);
+        let wireless = Reduction::to(64.0, 20.0).taken_for(LossKind::Wireless);
+        let congestion = Reduction::to(10.0, 10.0).taken_for(LossKind::Congestion);
+        assert_eq!(probed(120, 140).on_loss(&lost, &WINDOW), wireless);
+        assert_eq!(probed(120, 180).on_loss(&lost, &WINDOW), congestion);
+        assert_eq!(probed(151, 100).on_loss(&lost, &WINDOW), congestion);
+        assert_eq!(probed(120, 140).on_timeout(&lost, &WINDOW), wireless.without_backoff());
+        assert_eq!(probed(120, 180).on_timeout(&lost, &WINDOW).cwnd, 1.0);
+    }
+
+    #[test]
+    fn a_verdict_serves_once_and_marks_need_none() {
+        let lost = loss(20.0);
+        let mut probing = probed(120, 140);
+        assert_eq!(probing.on_ecn(&lost, &WINDOW), Reduction::to(10.0, 10.0));
+        assert_eq!(probing.on_loss(&lost, &WINDOW).cwnd, 20.0);
+        assert_eq!(probing.on_loss(&lost, &WINDOW).cwnd, 10.0);
+    }
+}

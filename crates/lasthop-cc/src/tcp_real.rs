@@ -1,0 +1,287 @@
+//! TCP-Real: the receiver measures the rate at which waves of data arrive, and the sender follows it (Zhang &
+//! Tsaoussidis, NOSSDAV 2001).
+//!
+//! *What it does.* The sender marks the segments of one window as a wave; the receiver measures the rate of each wave
+//! and reports it on its ACKs. Once per wave the rate is compared with the one before, `q`: while it holds, `q >= 1 -
+//! e0`, the window grows by `alpha` segments; at a small decrease it stays; below `1 - e1` congestion is building up
+//! and `gamma` of the window is taken away. A loss at a healthy rate, `q >= 1 - e1`, is repaired without touching the
+//! window or the timer; any other keeps `beta` of the window.
+//!
+//! *Reacts to* the receiving rate; to loss, judged by that rate; to ECN by keeping `beta`.
+//!
+//! *Differs from the paper:* the paper and its successors give alpha, beta and gamma and say "small"; `e0`, `e1`, what
+//! a wave looks like on the wire and the rule at a loss are a reconstruction. The receiver reports the rate and the
+//! sender applies the rule, where in the paper the receiver decides the window; the effect is the same. Waves below
+//! `min_wave` segments are too noisy to compare; the window then grows as Reno's, for it would never leave such waves
+//! otherwise. Without a report for `silence` seconds and two RTTs it behaves as Reno.
+//!
+//! *Validation:* TV-8.2, worked by hand.
+//!
+//! *Limitations:* a wave that is clocked by ACKs measures the rate of the bottleneck, which stays the same while a queue
+//! grows; behind drop-tail queues gamma then hardly comes into play.
+//!
+//! *Kernel counterpart:* none.
+//!
+//! *References:* Zhang & Tsaoussidis, NOSSDAV 2001; Tsaoussidis & Zhang, Computer Networks 40(4), 2002; RFC 6994.
+
+use lasthop_core::time::{Span, Time};
+
+use crate::params::params;
+use crate::{AckSample, Arrival, CongestionControl, LossKind, LossSample, Needs, Reduction, Window};
+
+pub(crate) const SUMMARY: &str = "Follows the rate that the receiver measures (Zhang & Tsaoussidis 2001)";
+
+params! {
+    /// Segments added per wave while the receiving rate holds
+    alpha: f64 = 1.0, 0.001..=1000.0;
+    /// Share of the window kept after a loss by congestion
+    beta: f64 = 0.5, 0.01..=0.99;
+    /// Share of the window taken away when the receiving rate falls
+    gamma: f64 = 0.125, 0.0..=0.99;
+    /// The rate holds if it falls by no more than this share
+    e0: f64 = 0.01, 0.0..=1.0;
+    /// It has fallen if it falls by more than this share
+    e1: f64 = 0.1, 0.0..=1.0;
+    /// Waves of fewer segments are not compared
+    min_wave: f64 = 4.0, 2.0..=1000.0;
+    /// Without a report for so many seconds, and two RTTs: behave as Reno
+    silence: f64 = 1.0, 0.0..=1000.0;
+    /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
+    slow_start_limit: f64 = 1.0, 1.0..=1e9;
+}
+
+/// What a comparison of two waves says about the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trend {
+    Holds,
+    Declines,
+    Falls,
+}
+
+/// State of TCP-Real.
+#[derive(Clone, Debug)]
+pub struct TcpReal {
+    params: Params,
+    /// The newest report that was taken.
+    wave: Option<u16>,
+    /// Rate of the last wave that was compared.
+    rate: Option<f64>,
+    trend: Trend,
+    reported: Option<Time>,
+    srtt: Span,
+    /// The last wave was too small to compare.
+    small: bool,
+    /// A wave's growth that waits for an ACK which may grow the window.
+    due: bool,
+    /// Reports leave the window alone until this is acknowledged: a loss of this window has been answered.
+    answered_to: u64,
+    next: u64,
+}
+
+impl TcpReal {
+    pub(crate) fn new(params: &Params) -> Self {
+        TcpReal {
+            params: params.clone(),
+            wave: None,
+            rate: None,
+            trend: Trend::Holds,
+            reported: None,
+            srtt: Span::ZERO,
+            small: false,
+            due: false,
+            answered_to: 0,
+            next: 0,
+        }
+    }
+
+    /// Whether the last report is younger than `age`.
+    fn is_fresh(&self, age: Span, now: Time) -> bool {
+        self.reported.is_some_and(|reported| now.since(reported) < age)
+    }
+
+    /// Whether reports come in.
+    fn is_followed(&self, now: Time) -> bool {
+        self.is_fresh(Span::from_seconds(self.params.silence).max(self.srtt * 2), now)
+    }
+
+    /// A wave has been measured: compares it with the one before.
+    fn compare(&mut self, rate: f64, window: &mut Window, may_reduce: bool) {
+        let quotient = self.rate.replace(rate).map_or(1.0, |before| rate / before);
+        self.trend = if quotient >= 1.0 - self.params.e0 {
+            Trend::Holds
+        } else if quotient >= 1.0 - self.params.e1 {
+            Trend::Declines
+        } else {
+            Trend::Falls
+        };
+        self.due = self.trend == Trend::Holds;
+        if self.trend == Trend::Falls && may_reduce {
+            let reduced = ((1.0 - self.params.gamma) * window.cwnd).max(2.0);
+            window.cwnd = window.cwnd.min(reduced);
+            window.ssthresh = reduced;
+        }
+    }
+
+    fn note_answer(&mut self) {
+        self.answered_to = self.next;
+        self.due = false;
+    }
+
+    fn cut(&self, loss: &LossSample) -> Reduction {
+        let kept = (self.params.beta * loss.flight).max(2.0);
+        Reduction::to(kept, kept)
+    }
+}
+
+impl CongestionControl for TcpReal {
+    fn needs(&self) -> Needs {
+        Needs { arrivals: true, waves: true, classifies: true, ..Needs::default() }
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, window: &mut Window) {
+        self.next = arrival.next;
+        self.srtt = arrival.srtt;
+        let Some(report) = arrival.report.filter(|report| self.wave != Some(report.id)) else { return };
+        self.wave = Some(report.id);
+        self.reported = Some(arrival.now);
+        self.small = f64::from(report.segments) < self.params.min_wave;
+        if let Some(rate) = report.rate.filter(|&rate| rate > 0.0 && !self.small) {
+            self.compare(rate, window, arrival.una >= self.answered_to);
+        }
+    }
+
+    fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
+        let due = std::mem::take(&mut self.due);
+        if !ack.may_grow {
+            return;
+        }
+        let as_reno = self.small || !self.is_followed(ack.now);
+        if window.in_slow_start() {
+            if as_reno || self.trend == Trend::Holds {
+                window.slow_start(f64::from(ack.acked), self.params.slow_start_limit);
+            }
+        } else if as_reno {
+            window.cwnd += self.params.alpha / window.cwnd;
+        } else if due {
+            window.cwnd += self.params.alpha;
+        }
+    }
+
+    fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        self.note_answer();
+        if self.is_followed(loss.now) && self.trend != Trend::Falls {
+            return Reduction::to(window.ssthresh, window.cwnd).taken_for(LossKind::Wireless);
+        }
+        self.cut(loss).taken_for(LossKind::Congestion)
+    }
+
+    fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        self.note_answer();
+        if self.is_fresh(self.srtt * 2, loss.now) && self.trend != Trend::Falls {
+            let kept = Reduction::to(window.ssthresh, window.cwnd);
+            return kept.taken_for(LossKind::Wireless).without_backoff();
+        }
+        Reduction::to((loss.flight / 2.0).max(2.0), 1.0).taken_for(LossKind::Congestion)
+    }
+
+    fn on_ecn(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
+        self.note_answer();
+        self.cut(loss)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WaveReport;
+    use crate::testing::{ack_at, loss, plain_arrival};
+
+    /// A wave of `segments` that arrived at `rate` kB/s, the `id`th.
+    fn report(real: &mut TcpReal, window: &mut Window, id: u16, rate: f64, segments: u16) {
+        let report = WaveReport { id, rate: Some(rate * 1000.0), segments };
+        let now = Time::ZERO + Span::from_millis(u64::from(id) * 100);
+        let srtt = Span::from_millis(100);
+        real.on_arrival(
+            &Arrival { now, srtt, report: Some(report), next: 17_001, ..plain_arrival() },
+            window,
+        );
+        real.on_ack(&ack_at(now.seconds(), 0.1), window);
+    }
+
+    /// W = 16 in congestion avoidance, and waves with these rates.
+    fn after(rates: [f64; 2]) -> (TcpReal, Window) {
+        let mut real = TcpReal::new(&Params::default());
+        let mut window = Window { cwnd: 16.0, ssthresh: 10.0 };
+        report(&mut real, &mut window, 1, rates[0], 16);
+        window.cwnd = 16.0;
+        report(&mut real, &mut window, 2, rates[1], 16);
+        (real, window)
+    }
+
+    fn lost() -> LossSample {
+        LossSample { now: Time::ZERO + Span::from_millis(250), ..loss(16.0) }
+    }
+
+    /// TV-8.2: W = 16 and waves of 100 kB/s and then of 101, 95 and 80.
+    #[test]
+    fn the_window_follows_the_rate() {
+        assert_eq!(after([100.0, 101.0]).1, Window { cwnd: 17.0, ssthresh: 10.0 });
+        assert_eq!(after([100.0, 95.0]).1, Window { cwnd: 16.0, ssthresh: 10.0 });
+        assert_eq!(after([100.0, 80.0]).1, Window { cwnd: 14.0, ssthresh: 14.0 });
+    }
+
+    /// TV-8.2: a third duplicate ACK at W = 16.
+    #[test]
+    fn a_loss_at_a_healthy_rate_costs_nothing() {
+        let window = Window { cwnd: 16.0, ssthresh: 10.0 };
+        let (mut fallen, _) = after([100.0, 80.0]);
+        let congestion = Reduction::to(8.0, 8.0).taken_for(LossKind::Congestion);
+        assert_eq!(fallen.on_loss(&lost(), &window), congestion);
+        let (mut healthy, _) = after([100.0, 98.0]);
+        let wireless = Reduction::to(10.0, 16.0).taken_for(LossKind::Wireless);
+        assert_eq!(healthy.on_loss(&lost(), &window), wireless);
+        assert_eq!(healthy.on_timeout(&lost(), &window), wireless.without_backoff());
+        assert_eq!(healthy.on_ecn(&lost(), &window), Reduction::to(8.0, 8.0));
+    }
+
+    #[test]
+    fn without_recent_reports_it_is_reno() {
+        let window = Window { cwnd: 16.0, ssthresh: 10.0 };
+        let late = LossSample { now: Time::ZERO + Span::from_secs(2), ..loss(16.0) };
+        let congestion = Some(LossKind::Congestion);
+        let (mut real, _) = after([100.0, 101.0]);
+        assert_eq!(
+            real.on_timeout(&late, &window),
+            Reduction { taken_for: congestion, ..Reduction::to(8.0, 1.0) }
+        );
+        assert_eq!(real.on_loss(&late, &window).taken_for, congestion);
+        assert_eq!(TcpReal::new(&Params::default()).on_loss(&lost(), &window).taken_for, congestion);
+        let mut grown = Window { cwnd: 16.0, ssthresh: 10.0 };
+        real.on_ack(&ack_at(2.0, 0.1), &mut grown);
+        assert_eq!(grown.cwnd, 16.0625);
+    }
+
+    /// After a timeout the window passes through waves that are too small to compare.
+    #[test]
+    fn small_waves_do_not_stop_the_window() {
+        let (mut real, mut window) = after([100.0, 80.0]);
+        window = Window { cwnd: 2.0, ssthresh: window.ssthresh };
+        report(&mut real, &mut window, 3, 1.0, 2);
+        assert_eq!(window.cwnd, 3.0, "slow start");
+        assert_eq!(real.rate, Some(80_000.0));
+        window = Window { cwnd: 2.0, ssthresh: 2.0 };
+        report(&mut real, &mut window, 4, 1.0, 2);
+        assert_eq!(window.cwnd, 2.5, "congestion avoidance");
+    }
+
+    #[test]
+    fn one_report_counts_once_and_not_against_an_answered_loss() {
+        let (mut real, mut window) = after([100.0, 101.0]);
+        report(&mut real, &mut window, 2, 50.0, 16);
+        assert_eq!(window.cwnd, 17.0, "wave 2 was taken before");
+        real.on_loss(&lost(), &window);
+        report(&mut real, &mut window, 3, 50.0, 16);
+        assert_eq!(window.cwnd, 17.0, "the loss has been answered");
+        assert_eq!(real.rate, Some(50_000.0));
+    }
+}
