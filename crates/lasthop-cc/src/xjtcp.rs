@@ -15,7 +15,8 @@
 //! which itself has been counted (`theta = "live"`), or from the windows that are complete (`"latched"`), with which
 //! theta is 1 throughout the first. In the paper's uplink the discarding MAC is not the host at the other end of the
 //! connection; `discard_source` says whose count is used: failed attempts of the sender's own MAC (`attempts`),
-//! packets that it gave up (`given-up`), the receiver's count echoed in an option of 8 bytes (`receiver`), or `none`.
+//! packets that it gave up (`given-up`), what that MAC itself calls a discard (`mac`; the link's key `discards`), the
+//! receiver's count echoed in an option of 8 bytes (`receiver`), or `none`.
 //! The echoed count is cumulative, so that lost ACKs lose nothing. For `echo`, `span`, `clock` and `imm_factor` see
 //! `jtcp`.
 //!
@@ -66,6 +67,8 @@ choice! {
         Attempts = "attempts",
         /// Every packet that the sender's MAC gave up.
         GivenUp = "given-up",
+        /// What the sender's MAC calls a discard.
+        Mac = "mac",
         /// What the receiver's MAC discarded.
         Receiver = "receiver",
         /// None.
@@ -82,8 +85,8 @@ params! {
     ewma: Ewma = Ewma::Printed, 0.0..=1.0;
     /// Theta from the present window (live) or from the last complete one (latched)
     theta: Theta = Theta::Live, 0.0..=1.0;
-    /// Whose discarded frames count: failed attempts or packets given up of the own MAC, the receiver's MAC, or none
-    discard_source: DiscardSource = DiscardSource::Attempts, 0.0..=3.0;
+    /// Which discarded frames count: failed attempts, packets given up or discards of the own MAC, the receiver's, none
+    discard_source: DiscardSource = DiscardSource::Attempts, 0.0..=4.0;
     /// A jitter ratio above k over the window means congestion
     k: f64 = 1.0, 0.0..=1000.0;
     /// Share of the window kept after a loss that is no congestion and was found by duplicate ACKs
@@ -238,7 +241,7 @@ impl CongestionControl for Xjtcp {
             receive_times: self.params.echo == Echo::Precise,
             timestamp_times: self.params.echo == Echo::Timestamps,
             discards: source == DiscardSource::Receiver,
-            signals: matches!(source, DiscardSource::Attempts | DiscardSource::GivenUp),
+            signals: !matches!(source, DiscardSource::Receiver | DiscardSource::None),
             classifies: true,
             ..Needs::default()
         }
@@ -282,7 +285,7 @@ impl CongestionControl for Xjtcp {
 
     fn on_signal(&mut self, signal: &Signal, now: Time) {
         let count = match (self.params.discard_source, signal) {
-            (DiscardSource::Attempts, Signal::MacDiscard { count }) => *count,
+            (DiscardSource::Mac, Signal::MacDiscard { count }) => *count,
             // The attempt at which the link gives up has failed like those before it.
             (DiscardSource::Attempts, Signal::LinkRetry { .. })
             | (DiscardSource::Attempts | DiscardSource::GivenUp, Signal::LinkDrop { .. }) => 1,
@@ -412,8 +415,9 @@ mod tests {
             Signal::Eln,
         ];
         for (discard_source, expected) in [
-            (DiscardSource::Attempts, 5.0),
+            (DiscardSource::Attempts, 2.0),
             (DiscardSource::GivenUp, 1.0),
+            (DiscardSource::Mac, 3.0),
             (DiscardSource::Receiver, 0.0),
             (DiscardSource::None, 0.0),
         ] {

@@ -3,6 +3,7 @@
 //! read it.
 
 use lasthop_cc::{ReceiveTime, WaveReport};
+use lasthop_core::time::Span;
 
 use super::tcp::receiver::SackBlocks;
 
@@ -13,6 +14,9 @@ pub struct Wave {
     pub id: u16,
     /// Segments in it.
     pub size: u16,
+    /// Smoothed RTT of the sender. It is not on the wire: a receiver learns its RTT from timestamps (RFC 7323 §4.1),
+    /// and this stands in for it.
+    pub rtt: Span,
 }
 
 /// The rare parts of a packet.

@@ -253,6 +253,10 @@ impl TcpConfig {
         Preset::of("venoplus", Recovery::NewReno),
         Preset::of("gaimd", Recovery::NewReno),
         Preset::of("wsc", Recovery::NewReno),
+        Preset::new("jtcp", "jtcp", Recovery::NewReno, Recovery::Reno, Recovery::NewReno.summary()),
+        Preset::new("xjtcp", "xjtcp", Recovery::NewReno, Recovery::Reno, Recovery::NewReno.summary()),
+        Preset::new("tcp-real", "tcp-real", Recovery::NewReno, Recovery::Reno, Recovery::NewReno.summary()),
+        Preset::new("probing", "probing", Recovery::NewReno, Recovery::Reno, Recovery::NewReno.summary()),
     ];
 
     /// The preset called `name` with the defaults of `profile`.
@@ -365,7 +369,7 @@ impl TcpConfig {
     }
 
     /// Bytes of the options beside timestamps and SACK in every ACK (RFC 6994 experimental options): echoed times 12,
-    /// discarded frames 8, wave report 10, which the header pads to 12.
+    /// discarded frames 8, wave report 12 (number, rate, segments).
     fn ack_options(&self) -> u32 {
         let needs = self.needs();
         let option = |needed, bytes| if needed { bytes } else { 0 };

@@ -12,3 +12,4 @@ mod recovery;
 mod rtt;
 mod segments;
 pub mod sender;
+mod waves;

@@ -7,8 +7,8 @@
 //! segments.
 
 use lasthop_cc::{
-    AckSample, Arrival, CongestionControl, Controller, LossKind, LossSample, Needs, Reduction, Signal, Start,
-    Window,
+    AckSample, Arrival, CongestionControl, Controller, LossKind, LossSample, Needs, ReceiveTime, Reduction,
+    Signal, Start, Window,
 };
 use lasthop_core::packet::{Kind, NONE, Packet, flag};
 use lasthop_core::random::Stream;
@@ -21,6 +21,7 @@ use super::recovery::sack1::Sack1;
 use super::recovery::vegas::FineTimer;
 use super::rtt::RttEstimator;
 use super::segments::{Segment, Segments};
+use super::waves::Waves;
 use crate::measure;
 use crate::plan::Percentiles;
 use crate::transport::extra::Extra;
@@ -158,6 +159,8 @@ pub struct TcpSender {
     pub(super) needs: Needs,
     /// Whether anything but the plain sender is at work.
     pub(super) extended: bool,
+    /// The wave that is being sent, if the controller asked for waves.
+    pub(super) waves: Waves,
 
     // Configuration, copied for the hot path.
     pub(super) mss: u32,
@@ -232,6 +235,7 @@ impl TcpSender {
                 .map_or(1, |samples| samples.ceil() as usize),
             needs: config.needs(),
             extended: !config.needs().is_plain(),
+            waves: Waves::default(),
             mss: config.mss(),
             receiver_window: config.receiver_window,
             dup_threshold: config.dup_threshold,
@@ -444,12 +448,22 @@ impl TcpSender {
                 mss: self.mss,
                 srtt: self.rtt.srtt(),
                 ece: packet.has(flag::ECE),
-                times: extra.and_then(|extra| extra.times),
+                times: self.echoed_times(packet, extra),
                 discards: extra.and_then(|extra| extra.discards),
                 report: extra.and_then(|extra| extra.report),
             };
             self.controller.on_arrival(&arrival, &mut self.window);
         }
+    }
+
+    /// When the segment that an ACK answers was sent and received, as well as it can be told.
+    fn echoed_times(&self, packet: &Packet, extra: Option<&Extra>) -> Option<ReceiveTime> {
+        if !self.needs.timestamp_times {
+            return extra.and_then(|extra| extra.times);
+        }
+        // RFC 7323 §4.3: a duplicate ACK echoes an older segment than the one that it answers.
+        let tells = self.timestamps && packet.seq > self.una;
+        tells.then_some(ReceiveTime { sent: packet.echo, received: packet.stamp })
     }
 
     /// Asks the controller what to do about the loss of the segment at `una`, and keeps score of its opinion.
@@ -906,6 +920,11 @@ impl TcpSender {
         if self.extended && self.needs.pacing {
             self.charge_pace(payload, now);
         }
+        let extra = if self.extended && self.needs.waves && payload > 0 && !again {
+            self.attach_wave(wire)
+        } else {
+            NONE
+        };
         wire.send(
             Packet {
                 seq,
@@ -913,7 +932,7 @@ impl TcpSender {
                 echo: first_sent,
                 bytes: header + payload,
                 payload,
-                extra: NONE,
+                extra,
                 kind,
                 flags,
                 ..Packet::default()
