@@ -210,7 +210,7 @@ impl Rig {
         };
         let report = news.rate.map(|rate| {
             self.wave = self.wave.wrapping_add(1);
-            WaveReport { id: self.wave, rate }
+            WaveReport { id: self.wave, rate: Some(rate), segments: 10 }
         });
         let arrival = Arrival {
             now: self.now,
