@@ -191,6 +191,11 @@ impl Reduction {
         Reduction { ssthresh, cwnd, taken_for: None, backs_off: true }
     }
 
+    /// To what there is: immediate recovery. As a recovery ends no higher than at ssthresh, that is no lower than cwnd.
+    pub fn none(window: &Window) -> Reduction {
+        Reduction::to(window.ssthresh.max(window.cwnd), window.cwnd)
+    }
+
     /// The same by a controller that took the loss for `kind`.
     #[must_use]
     pub fn taken_for(self, kind: LossKind) -> Reduction {

@@ -80,16 +80,14 @@ impl CongestionControl for Probing {
 
     fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         match self.verdict.take().unwrap_or(LossKind::Congestion) {
-            LossKind::Wireless => Reduction::to(window.ssthresh, window.cwnd).taken_for(LossKind::Wireless),
+            LossKind::Wireless => Reduction::none(window).taken_for(LossKind::Wireless),
             LossKind::Congestion => self.reno.on_loss(loss, window).taken_for(LossKind::Congestion),
         }
     }
 
     fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         match self.verdict.take().unwrap_or(LossKind::Congestion) {
-            LossKind::Wireless => {
-                Reduction::to(window.ssthresh, window.cwnd).taken_for(LossKind::Wireless).without_backoff()
-            }
+            LossKind::Wireless => Reduction::none(window).taken_for(LossKind::Wireless).without_backoff(),
             LossKind::Congestion => self.reno.on_timeout(loss, window).taken_for(LossKind::Congestion),
         }
     }

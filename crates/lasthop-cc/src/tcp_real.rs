@@ -170,7 +170,7 @@ impl CongestionControl for TcpReal {
     fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         self.note_answer();
         if self.is_followed(loss.now) && self.trend != Trend::Falls {
-            return Reduction::to(window.ssthresh, window.cwnd).taken_for(LossKind::Wireless);
+            return Reduction::none(window).taken_for(LossKind::Wireless);
         }
         self.cut(loss).taken_for(LossKind::Congestion)
     }
@@ -178,8 +178,7 @@ impl CongestionControl for TcpReal {
     fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         self.note_answer();
         if self.is_fresh(self.srtt * 2, loss.now) && self.trend != Trend::Falls {
-            let kept = Reduction::to(window.ssthresh, window.cwnd);
-            return kept.taken_for(LossKind::Wireless).without_backoff();
+            return Reduction::none(window).taken_for(LossKind::Wireless).without_backoff();
         }
         Reduction::to((loss.flight / 2.0).max(2.0), 1.0).taken_for(LossKind::Congestion)
     }
@@ -238,7 +237,7 @@ mod tests {
         let congestion = Reduction::to(8.0, 8.0).taken_for(LossKind::Congestion);
         assert_eq!(fallen.on_loss(&lost(), &window), congestion);
         let (mut healthy, _) = after([100.0, 98.0]);
-        let wireless = Reduction::to(10.0, 16.0).taken_for(LossKind::Wireless);
+        let wireless = Reduction::to(16.0, 16.0).taken_for(LossKind::Wireless);
         assert_eq!(healthy.on_loss(&lost(), &window), wireless);
         assert_eq!(healthy.on_timeout(&lost(), &window), wireless.without_backoff());
         assert_eq!(healthy.on_ecn(&lost(), &window), Reduction::to(8.0, 8.0));

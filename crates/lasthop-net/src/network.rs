@@ -391,7 +391,11 @@ impl Network {
         let packet = self.packets.get(index);
         let forward = packet.is_forward();
         let is_notice = packet.kind == Kind::BadState;
-        if forward && let Some(truths) = &mut self.truths[flow as usize] {
+        // Probes carry no data that could be lost.
+        if forward
+            && packet.kind != Kind::Probe
+            && let Some(truths) = &mut self.truths[flow as usize]
+        {
             let kind = match cause {
                 Cause::QueueOverflow => LossKind::Congestion,
                 Cause::ChannelError | Cause::Outage | Cause::LinkGaveUp => LossKind::Wireless,

@@ -13,10 +13,12 @@ pub(super) enum Alarm {
     Pace,
     /// A fast retransmission that is held back (`sender.rs`).
     Hold,
+    /// A probe that has not been answered (`probing.rs`).
+    Probe,
 }
 
 impl Alarm {
-    const ALL: [Alarm; 2] = [Alarm::Pace, Alarm::Hold];
+    const ALL: [Alarm; 3] = [Alarm::Pace, Alarm::Hold, Alarm::Probe];
 }
 
 /// When each alarm rings; `Time::MAX` for never.
@@ -71,6 +73,7 @@ impl TcpSender {
             match alarm {
                 Alarm::Pace => self.fill_window(now, wire),
                 Alarm::Hold => self.end_hold(now, wire),
+                Alarm::Probe => self.restart_probing(now, wire),
             }
         }
     }

@@ -419,6 +419,11 @@ impl TcpConfig {
         }
     }
 
+    /// Bytes of a probe and of its answer: headers, timestamps, and an option of 5 bytes that the header pads to 8.
+    pub fn probe_size(&self) -> u32 {
+        BASE_HEADER + self.timestamp_option() + 8
+    }
+
     /// The largest packet of the connection on the wire.
     pub fn largest_packet(&self) -> u32 {
         (self.mss() + self.data_header()).max(self.syn_size())

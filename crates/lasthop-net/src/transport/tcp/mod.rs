@@ -6,6 +6,7 @@
 mod alarms;
 pub mod config;
 mod pacing;
+mod probing;
 pub mod receiver;
 mod receiver_options;
 mod recovery;

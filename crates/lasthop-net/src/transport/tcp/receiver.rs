@@ -87,6 +87,9 @@ pub struct TcpReceiver {
     recent: SackBlocks,
     sack_sizes: [u16; MAX_SACK_BLOCKS + 1],
     fin_tries: u32,
+    /// When the last probe was sent.
+    probed: Time,
+    probe_size: u16,
     /// Measurements that ride on ACKs, if the sender asked for any.
     options: Option<Box<ReceiverOptions>>,
 }
@@ -110,6 +113,8 @@ impl TcpReceiver {
             fin: None,
             close_due: None,
             fin_tries: 0,
+            probed: Time::ZERO,
+            probe_size: config.probe_size() as u16,
             armed: Time::MAX,
             ns2,
             delayed: config.delayed_ack,
@@ -136,10 +141,8 @@ impl TcpReceiver {
         if let Some(options) = &mut self.options {
             options.on_segment(packet, extra, now);
         }
-        if packet.kind == Kind::Ack {
-            // The last ACK of the connection.
-            self.close_due = None;
-            return None;
+        if matches!(packet.kind, Kind::Ack | Kind::Probe) {
+            return self.receive_without_data(packet);
         }
         let syn = u64::from(packet.kind == Kind::Syn);
         let fin = packet.kind == Kind::Fin;
@@ -203,6 +206,20 @@ impl TcpReceiver {
         Some(kind)
     }
 
+    /// Takes a packet that is neither data nor the beginning or end of it.
+    #[cold]
+    fn receive_without_data(&mut self, packet: &Packet) -> Option<Kind> {
+        if packet.kind == Kind::Probe {
+            // Answered at once; an ACK that waits goes on waiting.
+            self.probed = packet.stamp;
+            self.blocks.count = 0;
+            return Some(Kind::ProbeAnswer);
+        }
+        // The last ACK of the connection.
+        self.close_due = None;
+        None
+    }
+
     /// Whether the ACK goes out now; arms or disarms the delay otherwise.
     #[inline]
     fn may_wait(&mut self, immediate: bool, now: Time) -> bool {
@@ -247,6 +264,9 @@ impl TcpReceiver {
     /// Makes the ACK and marks everything so far as acknowledged. [`TcpReceiver::extra`] belongs to it.
     #[inline]
     pub fn acknowledge(&mut self, kind: Kind, now: Time) -> Packet {
+        if kind == Kind::ProbeAnswer {
+            return self.answer_probe(now);
+        }
         self.ack_due = None;
         self.unacked = 0;
         self.last_ack = self.next;
@@ -263,6 +283,21 @@ impl TcpReceiver {
             extra: NONE,
             kind,
             flags: if self.echo_congestion { flag::BACK | flag::ECE } else { flag::BACK },
+            ..Packet::default()
+        }
+    }
+
+    /// The answer to the probe that has just arrived: it echoes the time of the probe, by which the sender knows it.
+    #[cold]
+    fn answer_probe(&self, now: Time) -> Packet {
+        Packet {
+            seq: self.next,
+            stamp: now,
+            echo: self.probed,
+            bytes: self.probe_size,
+            extra: NONE,
+            kind: Kind::ProbeAnswer,
+            flags: flag::BACK,
             ..Packet::default()
         }
     }
@@ -521,6 +556,20 @@ mod tests {
         assert!(!echoed(flag::ECT | flag::CWR));
         assert!(echoed(flag::ECT | flag::CWR | flag::CE));
         assert!(echoed(flag::ECT));
+    }
+
+    /// Probes are answered at once, by their time, and an ACK that waits goes on waiting.
+    #[test]
+    fn probes_are_answered_at_once() {
+        let mut rig = delayed();
+        assert_eq!(rig.stamped(1, 10), None);
+        let at = |millis| Time::ZERO + Span::from_millis(millis);
+        let probe = Packet { seq: 501, stamp: at(20), kind: Kind::Probe, ..Packet::default() };
+        let (answer, blocks) = rig.take(probe, 70).unwrap();
+        assert_eq!((answer.kind, answer.seq, answer.echo), (Kind::ProbeAnswer, 501, at(20)));
+        assert_eq!((answer.bytes, answer.payload, blocks), (60, 0, vec![]));
+        assert_eq!(rig.receiver.due(), Some(at(210)));
+        assert_eq!(rig.stamped(501, 80), Some(10));
     }
 
     /// The FIN takes a sequence number; the receiver's own is sent again until it is acknowledged.

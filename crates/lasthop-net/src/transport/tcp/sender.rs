@@ -16,6 +16,7 @@ use lasthop_core::time::{Span, Time};
 
 use super::alarms::{Alarm, Alarms};
 use super::config::{Profile, Recovery, TcpConfig};
+use super::probing::{Probing, Trigger};
 use super::recovery::sack::Scoreboard;
 use super::recovery::sack1::Sack1;
 use super::recovery::vegas::FineTimer;
@@ -159,6 +160,8 @@ pub struct TcpSender {
     pub(super) needs: Needs,
     /// Whether anything but the plain sender is at work.
     pub(super) extended: bool,
+    /// Where the sender stands between a loss and the answer to it, if the controller asked for probes.
+    pub(super) probing: Probing,
     /// The wave that is being sent, if the controller asked for waves.
     pub(super) waves: Waves,
 
@@ -174,6 +177,7 @@ pub struct TcpSender {
     data_header: u16,
     ack_size: u16,
     syn_size: u16,
+    pub(super) probe_size: u16,
 
     measured: measure::Window,
     /// Counters of the measurement window.
@@ -235,6 +239,7 @@ impl TcpSender {
                 .map_or(1, |samples| samples.ceil() as usize),
             needs: config.needs(),
             extended: !config.needs().is_plain(),
+            probing: Probing::default(),
             waves: Waves::default(),
             mss: config.mss(),
             receiver_window: config.receiver_window,
@@ -247,6 +252,7 @@ impl TcpSender {
             data_header: config.data_header() as u16,
             ack_size: config.ack_size() as u16,
             syn_size: config.syn_size() as u16,
+            probe_size: config.probe_size() as u16,
             measured,
             stats: SenderStats {
                 retransmitted: 0,
@@ -320,7 +326,9 @@ impl TcpSender {
             self.on_ecn_echo(packet.seq, now);
         }
         let sack = extra.map(|extra| &extra.sack);
+        let taken = self.extended && self.probing_on_ack(packet, sack, now, wire);
         match self.engine {
+            _ if taken => {}
             Engine::Tahoe | Engine::Reno | Engine::NewReno => self.duplicate_on_ack(packet, now, wire),
             Engine::Sack(_) => self.sack_on_ack(packet, sack, now, wire),
             Engine::Sack1(_) => self.sack1_on_ack(packet, sack, now, wire),
@@ -990,12 +998,15 @@ impl TcpSender {
     }
 
     /// The retransmission timer expired.
-    fn on_timeout<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub(super) fn on_timeout<W: Wire>(&mut self, now: Time, wire: &mut W) {
         if matches!(self.engine, Engine::Vegas(_)) {
             self.vegas_on_timeout(now, wire);
             return;
         }
         let outstanding = self.una < self.max_sent;
+        if outstanding && self.extended && self.begins_probing(Trigger::Timeout, now, wire) {
+            return;
+        }
         let repeated = self.una < self.timeout_recover;
         if !matches!(self.engine, Engine::Tahoe) || !self.ns2 {
             self.dup_acks = 0;

@@ -6,6 +6,7 @@
 use lasthop_core::packet::Packet;
 use lasthop_core::time::Time;
 
+use super::super::probing::Trigger;
 use super::super::sender::{Action, Engine, TcpSender, Wire};
 
 impl TcpSender {
@@ -137,9 +138,12 @@ impl TcpSender {
         }
     }
 
-    fn on_third_duplicate<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub(in super::super) fn on_third_duplicate<W: Wire>(&mut self, now: Time, wire: &mut W) {
         let tahoe = matches!(self.engine, Engine::Tahoe);
         if self.may_fast_retransmit() {
+            if self.extended && self.begins_probing(Trigger::DuplicateAcks, now, wire) {
+                return;
+            }
             let reduction = self.answer_loss(now, wire);
             self.recover = self.max_sent;
             self.action = Action::DuplicateAcks;

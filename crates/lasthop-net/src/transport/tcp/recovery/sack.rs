@@ -9,6 +9,7 @@ use lasthop_core::packet::Packet;
 use lasthop_core::time::Time;
 
 use super::super::alarms::Alarm;
+use super::super::probing::Trigger;
 use super::super::receiver::SackBlocks;
 use super::super::segments::{Ranges, Segment};
 use super::super::sender::{Action, Engine, TcpSender, Wire};
@@ -198,7 +199,26 @@ impl TcpSender {
         }
     }
 
-    fn enter_sack_recovery<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    /// What an ACK says while its sender does not act on it.
+    pub(in super::super) fn sack_note(&mut self, sack: Option<&SackBlocks>) {
+        let una = self.una;
+        self.scoreboard().sacked.remove_below(una);
+        if let Some(sack) = sack
+            && self.note_sacked(sack)
+        {
+            self.note_lost();
+        }
+    }
+
+    /// Everything has been acknowledged, whatever was being repaired.
+    pub(in super::super) fn sack_leave_recovery(&mut self) {
+        self.scoreboard().in_recovery = false;
+    }
+
+    pub(in super::super) fn enter_sack_recovery<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.extended && self.begins_probing(Trigger::DuplicateAcks, now, wire) {
+            return;
+        }
         if !(self.action == Action::Ecn && self.una <= self.recover) {
             let reduction = self.answer_loss(now, wire);
             self.reduce(reduction);

@@ -7,6 +7,7 @@
 use lasthop_core::packet::Packet;
 use lasthop_core::time::Time;
 
+use super::super::probing::Trigger;
 use super::super::receiver::SackBlocks;
 use super::super::segments::{Ranges, Segment};
 use super::super::sender::{Action, Engine, TcpSender, Wire};
@@ -133,7 +134,7 @@ impl TcpSender {
     }
 
     /// All that was outstanding is acknowledged, or there was no recovery: start with a clean scoreboard.
-    fn leave_sack1_recovery(&mut self) {
+    pub(in super::super) fn leave_sack1_recovery(&mut self) {
         let una = self.una;
         let state = self.sack1();
         state.in_recovery = false;
@@ -142,10 +143,19 @@ impl TcpSender {
         state.clear();
     }
 
-    fn enter_sack1_recovery<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    /// What an ACK says while its sender does not act on it.
+    pub(in super::super) fn sack1_note(&mut self, sack: Option<&SackBlocks>) {
+        let una = self.una;
+        self.sack1().note(una, sack);
+    }
+
+    pub(in super::super) fn enter_sack1_recovery<W: Wire>(&mut self, now: Time, wire: &mut W) {
         let may = self.una > self.recover || self.una == 1;
         let marked = self.ecn && self.action == Action::Ecn;
         if !may && !marked {
+            return;
+        }
+        if may && self.extended && self.begins_probing(Trigger::DuplicateAcks, now, wire) {
             return;
         }
         self.action = Action::DuplicateAcks;
