@@ -13,6 +13,7 @@
 
 mod bandwidth;
 mod cubic;
+mod external;
 mod gaimd;
 mod jitter;
 mod jtcp;
@@ -36,6 +37,7 @@ mod xjtcp;
 
 use lasthop_core::time::{Span, Time};
 
+pub use external::{External, ExternalConfig, Factory, intern};
 pub use params::{Param, ParamError};
 pub use signal::Signal;
 registry::controllers! {
