@@ -78,7 +78,7 @@ lint: build ## Formatting, clippy, ruff and mypy; every warning is an error
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --strict python/lasthop docs/generate.py
+	$(BIN)/mypy --strict python/lasthop docs/generate.py examples
 
 bench: build ## Speed and memory beside ns-2 (and ns-3, if installed); writes bench/RESULTS.md
 	$(BIN)/python bench/run.py

@@ -32,6 +32,7 @@ from lasthop.errors import (
     ScenarioError,
 )
 from lasthop.results import Run, Runs
+from lasthop.senders import Sender
 
 __all__ = [
     "EXAMPLE",
@@ -44,6 +45,7 @@ __all__ = [
     "Runs",
     "Scenario",
     "ScenarioError",
+    "Sender",
     "__version__",
     "compare",
     "load_runs",

@@ -1,15 +1,23 @@
 """Types of the compiled module (crates/lasthop-py). Private: use the package's public names."""
 
-from typing import Literal, final
+from typing import Literal, Self, final
+
+from typing_extensions import disjoint_base
 
 __all__ = [
+    "Ack",
+    "AnyAck",
     "ArrowTable",
     "Interrupted",
+    "Loss",
     "Plan",
     "Progress",
+    "Rate",
     "RunError",
     "RunResult",
     "ScenarioError",
+    "Sender",
+    "SenderClass",
     "__version__",
     "load_scenario",
     "parse_scenario",
@@ -66,9 +74,102 @@ class RunResult:
     def table(self, name: str) -> ArrowTable | None: ...
     def write_pcapng(self, path: str) -> None: ...
 
-def load_scenario(path: str, overrides: list[tuple[str, str]]) -> Plan: ...
+@disjoint_base
+class Sender:
+    cwnd: float
+    ssthresh: float
+    def __new__(cls, *args: object, **kwargs: object) -> Self: ...
+
+@final
+class Ack:
+    @property
+    def now_s(self) -> float: ...
+    @property
+    def rtt_s(self) -> float | None: ...
+    @property
+    def srtt_s(self) -> float: ...
+    @property
+    def acked(self) -> int: ...
+    @property
+    def una(self) -> int: ...
+    @property
+    def next(self) -> int: ...
+    @property
+    def mss(self) -> int: ...
+    @property
+    def may_grow(self) -> bool: ...
+
+@final
+class AnyAck:
+    @property
+    def now_s(self) -> float: ...
+    @property
+    def srtt_s(self) -> float: ...
+    @property
+    def una(self) -> int: ...
+    @property
+    def ack(self) -> int: ...
+    @property
+    def next(self) -> int: ...
+    @property
+    def mss(self) -> int: ...
+    @property
+    def ece(self) -> bool: ...
+
+@final
+class Loss:
+    @property
+    def now_s(self) -> float: ...
+    @property
+    def flight(self) -> float: ...
+    @property
+    def retransmitted(self) -> bool: ...
+
+@final
+class Rate:
+    @property
+    def now_s(self) -> float: ...
+    @property
+    def segments_per_s(self) -> float | None: ...
+    @property
+    def app_limited(self) -> bool: ...
+    @property
+    def prior_delivered(self) -> int: ...
+    @property
+    def delivered(self) -> int: ...
+    @property
+    def acked(self) -> int: ...
+    @property
+    def lost(self) -> int: ...
+    @property
+    def flight(self) -> int: ...
+    @property
+    def rtt_s(self) -> float | None: ...
+    @property
+    def srtt_s(self) -> float: ...
+    @property
+    def recovery(self) -> Literal["fast", "timeout"] | None: ...
+
+@final
+class SenderClass:
+    def __new__(
+        cls,
+        name: str,
+        class_: type[Sender],
+        summary: str,
+        recovery: str,
+        methods: list[str],
+        parameters: list[tuple[str, float]],
+        classifies: bool,
+    ) -> Self: ...
+
+def load_scenario(path: str, overrides: list[tuple[str, str]], classes: list[SenderClass]) -> Plan: ...
 def parse_scenario(
-    text: str, format: Literal["toml", "json"], name: str, overrides: list[tuple[str, str]]
+    text: str,
+    format: Literal["toml", "json"],
+    name: str,
+    overrides: list[tuple[str, str]],
+    classes: list[SenderClass],
 ) -> Plan: ...
 def schema() -> str: ...
 def transports() -> str: ...

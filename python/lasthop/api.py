@@ -14,11 +14,15 @@ from lasthop import _native
 from lasthop.errors import ArgumentError, Interrupted, RunError, ScenarioError, native_errors
 from lasthop.results import NativeTables, Run, Runs
 from lasthop.runner import Job, Outcome, Snapshot, run_jobs
+from lasthop.senders import Sender, describe_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from lasthop.comparison import Comparison
+
+    #: Names for the transports of scenarios, and the classes behind them.
+    Senders = Mapping[str, type[Sender]]
 
 SEEDS_MAX = 100_000
 
@@ -49,6 +53,8 @@ class Scenario:
         The same structure as a scenario file; quantities are strings with units.
     name : str
         Shown in results unless the scenario names itself.
+    transports : mapping, optional
+        Classes that inherit from `Sender`, by the names that flows have for them.
 
     Raises
     ------
@@ -67,37 +73,44 @@ class Scenario:
     10.0
     """
 
-    __slots__ = ("_format", "_name", "_overrides", "_path", "_plan", "_text")
+    __slots__ = ("_format", "_name", "_overrides", "_path", "_plan", "_senders", "_text")
 
-    def __init__(self, content: Mapping[str, Any], *, name: str = "scenario") -> None:
+    def __init__(
+        self, content: Mapping[str, Any], *, name: str = "scenario", transports: Senders | None = None
+    ) -> None:
         try:
             text = json.dumps(content)
         except (TypeError, ValueError) as error:
             raise ScenarioError(
                 f"a scenario holds text, numbers, booleans, lists and tables only: {error}"
             ) from None
+        self._senders = describe_all(transports)
         self._open(None, text, name, {})
 
     @classmethod
-    def load(cls, path: str | Path) -> Scenario:
+    def load(cls, path: str | Path, *, transports: Senders | None = None) -> Scenario:
         """Read a scenario file (TOML, or JSON of the same structure).
 
         Parameters
         ----------
         path : path
             The file.
+        transports : mapping, optional
+            Classes that inherit from `Sender`, by the names that flows have for them.
         """
         scenario = cls.__new__(cls)
+        scenario._senders = describe_all(transports)  # noqa: SLF001 - its own class
         scenario._open(Path(path), "", "", {})  # noqa: SLF001 - its own class
         return scenario
 
     def _open(self, path: Path | None, text: str, name: str, overrides: dict[str, str]) -> None:
         self._path, self._text, self._name, self._overrides = path, text, name, overrides
+        classes = list(self._senders.values())
         with native_errors():
             self._plan = (
-                _native.parse_scenario(text, "json", name, list(overrides.items()))
+                _native.parse_scenario(text, "json", name, list(overrides.items()), classes)
                 if path is None
-                else _native.load_scenario(str(path), list(overrides.items()))
+                else _native.load_scenario(str(path), list(overrides.items()), classes)
             )
 
     def replace(self, overrides: Mapping[str, Any]) -> Scenario:
@@ -114,8 +127,23 @@ class Scenario:
             # A later override of the same key goes last, where it wins over what lies between.
             changed.pop(key, None)
             changed[key] = value if isinstance(value, str) else toml_value(value)
+        return self._again(self._senders, changed)
+
+    def with_transports(self, transports: Senders) -> Scenario:
+        """Return the scenario with senders written in Python that its flows may name.
+
+        Parameters
+        ----------
+        transports : mapping
+            Classes that inherit from `Sender`, by the names that flows have for them. They are added to
+            those that the scenario knows; the same name replaces a class.
+        """
+        return self._again(self._senders | describe_all(transports), self._overrides)
+
+    def _again(self, senders: dict[str, _native.SenderClass], overrides: dict[str, str]) -> Scenario:
         scenario = Scenario.__new__(Scenario)
-        scenario._open(self._path, self._text, self._name, changed)  # noqa: SLF001 - its own class
+        scenario._senders = senders  # noqa: SLF001 - its own class
+        scenario._open(self._path, self._text, self._name, overrides)  # noqa: SLF001 - its own class
         return scenario
 
     @property
@@ -175,12 +203,19 @@ class Scenario:
         return f"<p>{html.escape(repr(self)[1:-1])}</p>"
 
 
-def run(scenario: Scenario, *, seed: int | None = None, series: bool = False, trace: bool = False) -> Run:
+def run(
+    scenario: Scenario | str | Path | Mapping[str, Any],
+    *,
+    seed: int | None = None,
+    series: bool = False,
+    trace: bool = False,
+    transports: Senders | None = None,
+) -> Run:
     """Run a scenario once.
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : Scenario, path or mapping
         What to simulate.
     seed : int, optional
         Seed of every random draw; the scenario's own if not given.
@@ -188,6 +223,8 @@ def run(scenario: Scenario, *, seed: int | None = None, series: bool = False, tr
         Also record windows, queues, throughput and RTT per interval.
     trace : bool
         Also record every packet on every link.
+    transports : mapping, optional
+        Senders written in Python: classes that inherit from `Sender`, by the names that flows have for them.
 
     Returns
     -------
@@ -203,23 +240,36 @@ def run(scenario: Scenario, *, seed: int | None = None, series: bool = False, tr
     >>> result.fingerprint == lh.run(lh.Scenario(lh.EXAMPLE), seed=7).fingerprint
     True
     """
-    return run_seeds(scenario, [scenario.seed if seed is None else seed], series=series, trace=trace)[0]
+    opened = as_scenario(scenario, transports)
+    return run_seeds(opened, [opened.seed if seed is None else seed], series=series, trace=trace)[0]
+
+
+def as_scenario(
+    scenario: Scenario | str | Path | Mapping[str, Any], transports: Senders | None = None
+) -> Scenario:
+    """Return the scenario itself, or the one that a path or a mapping stands for."""
+    if isinstance(scenario, Scenario):
+        return scenario if transports is None else scenario.with_transports(transports)
+    if isinstance(scenario, (str, Path)):
+        return Scenario.load(scenario, transports=transports)
+    return Scenario(scenario, transports=transports)
 
 
 def run_seeds(
-    scenario: Scenario,
+    scenario: Scenario | str | Path | Mapping[str, Any],
     seeds: Iterable[int],
     *,
     series: bool = False,
     trace: bool = False,
     jobs: int | None = None,
     observer: Callable[[Snapshot], None] | None = None,
+    transports: Senders | None = None,
 ) -> Runs:
     """Run a scenario with several seeds, in parallel on all cores.
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : Scenario, path or mapping
         What to simulate.
     seeds : iterable of int
         Each seed once.
@@ -229,6 +279,8 @@ def run_seeds(
         How many runs at once; one per core if not given.
     observer : callable, optional
         Called about ten times a second with how far the runs are.
+    transports : mapping, optional
+        As for `run`. The threads share one interpreter: what Python computes does not run in parallel.
 
     Returns
     -------
@@ -240,9 +292,11 @@ def run_seeds(
     Interrupted
         After Ctrl-C; its ``finished`` holds the seeds that were complete.
     RunError
-        If a run passes one of its limits; ``finished`` as above.
+        If a run passes one of its limits, or a sender written in Python raises an exception; ``finished`` as
+        above.
     """
     wanted = check_seeds(seeds)
+    scenario = as_scenario(scenario, transports)
     outcome = run_jobs(
         [Job(scenario.plan, seed) for seed in wanted],
         series=series,
@@ -382,7 +436,7 @@ def raise_if_ended_early(outcome: Outcome, finished: list[Run], so_far: str) -> 
         RunError(outcome.failure) if outcome.failure is not None else Interrupted(f"interrupted: {so_far}")
     )
     error.finished = Runs(finished) if finished else None
-    raise error
+    raise error from outcome.cause
 
 
 def toml_value(value: object) -> str:

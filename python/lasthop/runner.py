@@ -1,7 +1,7 @@
 """Runs many (plan, seed) pairs on a pool of threads, watches them, and stops them in good order.
 
-The native module releases the GIL, so threads use all cores. Called by `lasthop.api`; knows nothing of
-terminals: whoever wants to show progress passes an observer.
+The native module releases the GIL, so threads use all cores; only senders written in Python take turns.
+Called by `lasthop.api`; knows nothing of terminals: whoever wants to show progress passes an observer.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ class Outcome:
     results: list[Finished | None]
     interrupted: bool = False
     failure: str | None = None
+    #: The exception of a sender written in Python that was the failure.
+    cause: BaseException | None = None
 
 
 @dataclass(slots=True)
@@ -84,6 +86,7 @@ class _Batch:
     trace: bool
     results: list[Finished | None]
     failure: str | None = None
+    cause: BaseException | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
     running: dict[int, _native.Progress] = field(default_factory=dict)
@@ -114,7 +117,7 @@ class _Batch:
             except _native.Interrupted:
                 return
             except _native.RunError as error:
-                self.fail(f"seed {job.seed}: {error}")
+                self.fail(f"seed {job.seed}: {error}", error.__cause__)
                 return
             finally:
                 with self.lock:
@@ -125,9 +128,10 @@ class _Batch:
                 self.simulated_finished_s += job.plan.duration_s
                 self.packet_hops_finished += record["packet_hops"]
 
-    def fail(self, message: str) -> None:
+    def fail(self, message: str, cause: BaseException | None) -> None:
         with self.lock:
-            self.failure = self.failure or message
+            if self.failure is None:
+                self.failure, self.cause = message, cause
         self.cancel()
 
     def cancel(self) -> None:
@@ -187,4 +191,4 @@ def run_jobs(
         pool.shutdown(wait=True, cancel_futures=True)
     # All were done when the interruption came: then there is nothing to report.
     interrupted = interrupted and batch.runs_finished < len(jobs)
-    return Outcome(batch.results, interrupted, batch.failure)
+    return Outcome(batch.results, interrupted, batch.failure, batch.cause)

@@ -101,7 +101,9 @@ def test_tables_of_a_run(full_run: lh.Run) -> None:
 
 
 def test_the_trace_agrees_with_the_summary(full_run: lh.Run) -> None:
-    lost = full_run.hops.filter(pl.col("outcome").is_in(["queue-overflow", "channel-error", "outage", "link-gave-up"]))
+    lost = full_run.hops.filter(
+        pl.col("outcome").is_in(["queue-overflow", "channel-error", "outage", "link-gave-up"])
+    )
     dropped = full_run.links.select(pl.col("^dropped_.*$")).sum().sum_horizontal().item()
     assert lost.height == dropped > 0
 

@@ -3,6 +3,7 @@
 //! Thin on purpose: it converts, releases the GIL around runs and maps each error to one exception. Types for
 //! Python are in `python/lasthop/_native.pyi`.
 
+mod senders;
 mod tables;
 
 use std::fs::File;
@@ -16,7 +17,7 @@ use lasthop_net::trace::Recording;
 use lasthop_net::transport::tcp::config::{Recovery, TcpConfig};
 use lasthop_sim::pcapng;
 use lasthop_sim::run::{Run, RunError as EngineError};
-use lasthop_sim::scenario::{Format, Scenario};
+use lasthop_sim::scenario::{Format, OwnTransport, Scenario};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -51,6 +52,8 @@ fn run_error(error: &EngineError) -> PyErr {
 #[pyclass(frozen)]
 struct Plan {
     scenario: Scenario,
+    /// Classes that it may name as transports.
+    classes: Vec<Py<senders::SenderClass>>,
 }
 
 #[pymethods]
@@ -104,7 +107,7 @@ impl Plan {
     }
 
     /// The same with what is known of the paths before the run: endpoint, hour, weekday, month, window.
-    fn with_history(&self, entries: Vec<(String, u8, u8, u8, f64)>) -> Plan {
+    fn with_history(&self, py: Python<'_>, entries: Vec<(String, u8, u8, u8, f64)>) -> Plan {
         let entries = entries.into_iter().map(|(endpoint, hour, weekday, month, window)| HistoryEntry {
             endpoint,
             hour,
@@ -112,7 +115,10 @@ impl Plan {
             month,
             window,
         });
-        Plan { scenario: self.scenario.with_history(entries.collect()) }
+        Plan {
+            scenario: self.scenario.with_history(entries.collect()),
+            classes: self.classes.iter().map(|class| class.clone_ref(py)).collect(),
+        }
     }
 
     fn to_json(&self) -> String {
@@ -191,18 +197,34 @@ impl RunResult {
     }
 }
 
-/// Reads and checks a scenario file.
+fn own_transports(classes: &[Py<senders::SenderClass>]) -> Vec<OwnTransport> {
+    classes.iter().map(|class| class.get().own()).collect()
+}
+
+/// Reads and checks a scenario file, which may name `classes` as transports.
 #[pyfunction]
+#[pyo3(signature = (path, overrides, classes))]
 #[expect(clippy::needless_pass_by_value, reason = "a list from Python arrives as a vector of its own")]
-fn load_scenario(path: &str, overrides: Vec<(String, String)>) -> PyResult<Plan> {
-    let scenario = Scenario::load(path, &overrides).map_err(|error| scenario_error(&error))?;
-    Ok(Plan { scenario })
+fn load_scenario(
+    path: &str,
+    overrides: Vec<(String, String)>,
+    classes: Vec<Py<senders::SenderClass>>,
+) -> PyResult<Plan> {
+    let own = own_transports(&classes);
+    let scenario = Scenario::load_with(path, &overrides, &own).map_err(|error| scenario_error(&error))?;
+    Ok(Plan { scenario, classes })
 }
 
 /// Checks a scenario given as text; `format` is `toml` or `json`.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "a list from Python arrives as a vector of its own")]
-fn parse_scenario(text: &str, format: &str, name: &str, overrides: Vec<(String, String)>) -> PyResult<Plan> {
+fn parse_scenario(
+    text: &str,
+    format: &str,
+    name: &str,
+    overrides: Vec<(String, String)>,
+    classes: Vec<Py<senders::SenderClass>>,
+) -> PyResult<Plan> {
     let format = match format {
         "toml" => Format::Toml,
         "json" => Format::Json,
@@ -210,8 +232,10 @@ fn parse_scenario(text: &str, format: &str, name: &str, overrides: Vec<(String, 
             return Err(PyValueError::new_err(format!("unknown format {other:?}: use \"toml\" or \"json\"")));
         }
     };
-    let scenario = Scenario::parse(text, format, name, &overrides).map_err(|error| scenario_error(&error))?;
-    Ok(Plan { scenario })
+    let own = own_transports(&classes);
+    let scenario =
+        Scenario::parse_with(text, format, name, &overrides, &own).map_err(|error| scenario_error(&error))?;
+    Ok(Plan { scenario, classes })
 }
 
 /// The JSON schema of scenario files.
@@ -273,11 +297,21 @@ fn run(
     progress: Option<Py<Progress>>,
 ) -> PyResult<RunResult> {
     let progress = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().inner));
-    let inner = plan.get().scenario.plan();
-    let run = py
-        .detach(|| lasthop_sim::run::run(inner, seed, Recording { series, trace }, &progress))
-        .map_err(|error| run_error(&error))?;
-    Ok(RunResult { run, plan })
+    let recording = Recording { series, trace };
+    let Plan { scenario, classes } = plan.get();
+    if classes.is_empty() {
+        let run = py
+            .detach(|| lasthop_sim::run::run(scenario.plan(), seed, recording, &progress))
+            .map_err(|error| run_error(&error))?;
+        return Ok(RunResult { run, plan });
+    }
+    let (watched, watch) = senders::watched(scenario.plan(), classes, &progress);
+    let result = py.detach(|| lasthop_sim::run::run(&watched, seed, recording, &progress));
+    match (watch.failure(), result) {
+        (Some(failure), _) => Err(failure),
+        (None, Err(error)) => Err(run_error(&error)),
+        (None, Ok(run)) => Ok(RunResult { run, plan }),
+    }
 }
 
 #[pymodule(gil_used = false)]
@@ -291,6 +325,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Progress>()?;
     module.add_class::<RunResult>()?;
     module.add_class::<tables::ArrowTable>()?;
+    module.add_class::<senders::Sender>()?;
+    module.add_class::<senders::SenderClass>()?;
+    module.add_class::<senders::Ack>()?;
+    module.add_class::<senders::AnyAck>()?;
+    module.add_class::<senders::Loss>()?;
+    module.add_class::<senders::Rate>()?;
     module.add_function(wrap_pyfunction!(load_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(parse_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;

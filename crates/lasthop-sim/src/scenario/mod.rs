@@ -36,6 +36,7 @@ pub use diagnostic::ScenarioError;
 use diagnostic::{Place, Source, nearest};
 use reader::Reader;
 pub use schema::schema;
+pub use transport::{OwnTransport, OwnTransportError};
 use value::{Entry, Node, Value};
 
 /// Longest scenario text in bytes. The largest that people write by hand are a hundred times shorter.
@@ -61,6 +62,15 @@ impl Scenario {
     /// Reads the file at `path` (JSON if it ends so, TOML otherwise) and applies `overrides`, pairs of a path
     /// of keys and a value.
     pub fn load(path: impl AsRef<Path>, overrides: &[(String, String)]) -> Result<Scenario, ScenarioError> {
+        Scenario::load_with(path, overrides, &[])
+    }
+
+    /// The same; it may also name transports that are not compiled in.
+    pub fn load_with(
+        path: impl AsRef<Path>,
+        overrides: &[(String, String)],
+        own: &[OwnTransport],
+    ) -> Result<Scenario, ScenarioError> {
         let path = path.as_ref();
         let shown = path.display().to_string();
         let text = read_text(path, &shown)?;
@@ -68,7 +78,7 @@ impl Scenario {
         let stem = path.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let format = if is_json { Format::Json } else { Format::Toml };
-        read(text, format, Some(&shown), &stem, overrides)
+        read(text, format, Some(&shown), &stem, overrides, own)
     }
 
     /// Reads `text`. `name` is the scenario's name unless it gives one itself, and stands for the file in
@@ -79,12 +89,23 @@ impl Scenario {
         name: &str,
         overrides: &[(String, String)],
     ) -> Result<Scenario, ScenarioError> {
+        Scenario::parse_with(text, format, name, overrides, &[])
+    }
+
+    /// The same; it may also name transports that are not compiled in.
+    pub fn parse_with(
+        text: &str,
+        format: Format,
+        name: &str,
+        overrides: &[(String, String)],
+        own: &[OwnTransport],
+    ) -> Result<Scenario, ScenarioError> {
         if text.len() as u64 > LONGEST_TEXT {
             return Err(too_long(name, text.len() as u64));
         }
         // The place in JSON is the path of keys alone: the text was made by a program.
         let file = (format == Format::Toml).then_some(name);
-        read(text, format, file, name, overrides)
+        read(text, format, file, name, overrides, own)
     }
 
     /// The checked plan of the run.
@@ -197,6 +218,7 @@ fn read(
     file: Option<&str>,
     name: &str,
     overrides: &[(String, String)],
+    own: &[OwnTransport],
 ) -> Result<Scenario, ScenarioError> {
     let shown = if format == Format::Toml { text } else { "" };
     let source = Source { file, text: shown, overrides };
@@ -212,7 +234,7 @@ fn read(
     if let Value::Map(_) = root.value {
         overrides::apply(&mut root, &source)?;
     }
-    let plan = plan(&root, &source, name)?;
+    let plan = plan(&root, &source, name, own)?;
     let json = to_json(root, name);
     Ok(Scenario { plan, json })
 }
@@ -229,7 +251,7 @@ fn to_json(mut root: Node, name: &str) -> String {
     serde_json::to_string(&root).unwrap_or_default()
 }
 
-fn plan(root: &Node, source: &Source<'_>, name: &str) -> Result<Plan, ScenarioError> {
+fn plan(root: &Node, source: &Source<'_>, name: &str, own: &[OwnTransport]) -> Result<Plan, ScenarioError> {
     let root = Reader::open(source, &keys::ROOT, "the scenario", root)?;
     let name = root.text_if("name")?.unwrap_or(name).to_owned();
     let duration = root.span("duration")?;
@@ -259,7 +281,7 @@ fn plan(root: &Node, source: &Source<'_>, name: &str) -> Result<Plan, ScenarioEr
 
     let (tables, count) = flows::open(&root)?;
     let network = topology::read(&root, duration, count)?;
-    let shared = transport::Shared::read(&root)?;
+    let shared = transport::Shared::read(&root, own)?;
     let run = flows::Run { network: &network, duration, events: limits.events };
     let flows = flows::read(&tables, &shared, &run)?;
     Ok(Plan {

@@ -5,7 +5,7 @@
 //! the flow's own table. The rows below say what each key sets and how its default reads, so the schema can
 //! show them.
 
-use lasthop_cc::{ControllerConfig, Param, ParamError};
+use lasthop_cc::{ControllerConfig, ExternalConfig, Param, ParamError};
 use lasthop_core::time::Span;
 use lasthop_net::plan::{Profile, Recovery, TcpConfig, Transport, UdpConfig};
 use lasthop_net::transport::tcp::config::DelayedAck;
@@ -252,16 +252,79 @@ fn packets(config: &TcpConfig, checked: &Checked<'_>) -> f64 {
     }
 }
 
-/// What all flows share: the `[tcp]` and `[udp]` tables.
+/// A transport that is not compiled in: a scenario may name it like a preset, or its controller behind `cc`.
+#[derive(Clone, Debug)]
+pub struct OwnTransport {
+    controller: ExternalConfig,
+    recovery: Recovery,
+}
+
+/// Why a transport of one's own cannot be offered to scenarios.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OwnTransportError {
+    /// The name is no name.
+    #[error("bad name {0:?} of a transport: use lower-case letters, digits and hyphens, a letter first")]
+    BadName(String),
+    /// The name means something else already.
+    #[error("transport {0:?} is built in: choose another name")]
+    NameTaken(String),
+    /// There is no such recovery engine.
+    #[error("unknown recovery {0:?}: use one of {list}", list = Recovery::NAMES.join(", "))]
+    UnknownRecovery(String),
+    /// A parameter could not be told from a key of every transport.
+    #[error("parameter {0:?} has the name of a key that every transport has: choose another name")]
+    ParameterTaken(String),
+}
+
+impl OwnTransport {
+    /// Checks what the scenario reader relies on.
+    pub fn new(controller: ExternalConfig, recovery: &str) -> std::result::Result<Self, OwnTransportError> {
+        let name = controller.name;
+        let is_name = name.starts_with(|first: char| first.is_ascii_lowercase())
+            && name.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-')
+            && name.len() <= 100;
+        if !is_name {
+            return Err(OwnTransportError::BadName(name.to_owned()));
+        }
+        if names().contains(&name) || controllers().contains(&name) {
+            return Err(OwnTransportError::NameTaken(name.to_owned()));
+        }
+        let params = ControllerConfig::External(controller.clone()).params();
+        if let Some(param) = params.iter().find(|param| TRANSPORT.keys().any(|key| key.name == param.name)) {
+            return Err(OwnTransportError::ParameterTaken(param.name.to_owned()));
+        }
+        match Recovery::by_name(recovery) {
+            Some(recovery) => Ok(OwnTransport { controller, recovery }),
+            None => Err(OwnTransportError::UnknownRecovery(recovery.to_owned())),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        self.controller.name
+    }
+
+    fn controller(&self) -> ControllerConfig {
+        ControllerConfig::External(self.controller.clone())
+    }
+
+    fn config(&self, profile: Profile) -> TcpConfig {
+        let name = self.name().to_owned();
+        TcpConfig { name, ..TcpConfig::new(profile, self.controller(), self.recovery) }
+    }
+}
+
+/// What all flows share: the `[tcp]` and `[udp]` tables, and the transports that are not compiled in.
 pub(super) struct Shared<'n> {
     tcp: Reader<'n>,
     profile: Profile,
     udp: UdpConfig,
+    own: &'n [OwnTransport],
 }
 
 impl<'n> Shared<'n> {
     /// Reads and checks both tables.
-    pub(super) fn read(root: &Reader<'n>) -> Result<Shared<'n>> {
+    pub(super) fn read(root: &Reader<'n>, own: &'n [OwnTransport]) -> Result<Shared<'n>> {
         let tcp = root.sub("tcp")?;
         let profile = profile_of(&tcp)?.unwrap_or(Profile::Rfc);
         let udp = root.sub("udp")?;
@@ -277,7 +340,7 @@ impl<'n> Shared<'n> {
                 &format!("lower payload to {} B", LARGEST_PACKET - u64::from(header)),
             ));
         }
-        let shared = Shared { tcp, profile, udp: UdpConfig { header, payload } };
+        let shared = Shared { tcp, profile, udp: UdpConfig { header, payload }, own };
         // A mistake in [tcp] is one even if no flow uses it.
         if let Some(config) = TcpConfig::preset("reno", profile) {
             configure(config, &[tcp], tcp.place)?;
@@ -290,8 +353,10 @@ impl<'n> Shared<'n> {
         let tcp = match &node.value {
             Value::Text(name) if name == UDP_NAME => return Ok(Transport::Udp(self.udp)),
             Value::Text(name) => {
-                let config = TcpConfig::preset(name, self.profile)
-                    .ok_or_else(|| unknown_name(source, "transport", node, name, &names()))?;
+                let own = self.own(name).map(|own| own.config(self.profile));
+                let config = own
+                    .or_else(|| TcpConfig::preset(name, self.profile))
+                    .ok_or_else(|| unknown_name(source, "transport", node, name, &self.with_own(names())))?;
                 configure(config, &[self.tcp], &node.place)?
             }
             Value::Map(map) => self.custom(source, node, map)?,
@@ -300,9 +365,18 @@ impl<'n> Shared<'n> {
         Ok(Transport::Tcp(Box::new(tcp)))
     }
 
+    /// The transport called `name`, if it is not compiled in.
+    fn own(&self, name: &str) -> Option<&'n OwnTransport> {
+        self.own.iter().find(|own| own.name() == name)
+    }
+
+    fn with_own(&self, known: Vec<&'static str>) -> Vec<&'static str> {
+        known.into_iter().chain(self.own.iter().map(OwnTransport::name)).collect()
+    }
+
     /// A transport from a table.
     fn custom(&self, source: &'n Source<'n>, node: &'n Node, map: &'n Map) -> Result<TcpConfig> {
-        let (name, controller) = controller_of(source, node, map)?;
+        let (name, controller) = controller_of(source, node, map, self.own)?;
         let params = controller.params();
         let extra: Vec<&str> = params.iter().map(|param| param.name).collect();
         let own = Reader::open_with(source, &TRANSPORT, (map, &node.place), &extra)?;
@@ -316,7 +390,8 @@ impl<'n> Shared<'n> {
             }
             TcpConfig::preset(preset, profile)
         } else {
-            let recovery = Recovery::by_name(recovery.unwrap_or(USUAL_RECOVERY));
+            let usual = self.own(controller.name()).map_or(USUAL_RECOVERY, |own| own.recovery.name());
+            let recovery = Recovery::by_name(recovery.unwrap_or(usual));
             recovery.map(|recovery| TcpConfig::new(profile, controller, recovery))
         };
         let mut config = config.unwrap_or_else(|| panic!("the reader lets through only registered names"));
@@ -347,6 +422,7 @@ fn controller_of(
     source: &Source<'_>,
     node: &Node,
     map: &Map,
+    own: &[OwnTransport],
 ) -> Result<(Option<&'static str>, ControllerConfig)> {
     let preset = map.find("preset");
     let cc = map.find("cc");
@@ -371,10 +447,17 @@ fn controller_of(
             }
             Err(refused_name(source, "preset", &preset.node, &presets()))
         }
-        (None, Some(cc)) => match named(&cc.node.value, controllers()).and_then(ControllerConfig::by_name) {
-            Some(controller) => Ok((None, controller)),
-            None => Err(refused_name(source, "controller", &cc.node, &controllers())),
-        },
+        (None, Some(cc)) => {
+            let known: Vec<_> = controllers().into_iter().chain(own.iter().map(OwnTransport::name)).collect();
+            let controller = named(&cc.node.value, known.clone()).and_then(|name| {
+                let own = own.iter().find(|own| own.name() == name);
+                own.map(OwnTransport::controller).or_else(|| ControllerConfig::by_name(name))
+            });
+            match controller {
+                Some(controller) => Ok((None, controller)),
+                None => Err(refused_name(source, "controller", &cc.node, &known)),
+            }
+        }
         (None, None) => {
             let message = "missing key \"preset\" or \"cc\" in transport".to_owned();
             Err(source.error(
