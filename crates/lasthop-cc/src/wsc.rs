@@ -491,8 +491,14 @@ impl CongestionControl for Wsc {
             self.retransmissions.end_round();
             self.taken.end_round();
         }
-        if self.first_window.is_some_and(|(end, _)| ack.una >= end) {
-            self.first_window = None;
+        if let Some((end, rate)) = &mut self.first_window {
+            if ack.next >= *end {
+                // All of it is out; from here on the ACK clock spaces what is sent.
+                *rate = None;
+            }
+            if ack.una >= *end {
+                self.first_window = None;
+            }
         }
         if ack.may_grow {
             let Params { byte_counting, slow_start_limit, .. } = self.params;
@@ -826,10 +832,13 @@ mod tests {
         assert_eq!(wsc.on_loss(&loss(36.0), &window), Reduction::to(18.0, 10.0));
         assert_eq!(wsc.pacing_rate(), None);
         let mut grown = window;
-        later.on_ack(&AckSample { una: start_of(40), ..ack(1) }, &mut grown);
-        assert!(later.pacing_rate().is_some(), "segment 40 is still out");
-        later.on_ack(&AckSample { una: start_of(41), ..ack(1) }, &mut grown);
+        let sample = |una, next| AckSample { una: start_of(una), next: start_of(next), ..ack(1) };
+        later.on_ack(&sample(2, 40), &mut grown);
+        assert!(later.pacing_rate().is_some(), "segment 40 has not been sent");
+        later.on_ack(&sample(40, 41), &mut grown);
         assert_eq!(later.pacing_rate(), None);
+        assert!(later.first_window.is_some(), "segment 40 is still out");
+        later.on_ack(&sample(41, 80), &mut grown);
         assert_eq!(later.on_loss(&loss(36.0), &grown), Reduction::to(18.0, 18.0));
     }
 

@@ -14,3 +14,4 @@ mod rtt;
 mod segments;
 pub mod sender;
 mod waves;
+mod timing;
