@@ -3,6 +3,8 @@
 from typing import Literal, Self, final
 
 from typing_extensions import disjoint_base
+from collections.abc import Sequence
+from typing import Literal, final
 
 __all__ = [
     "Ack",
@@ -50,7 +52,7 @@ class Plan:
     def transports(self) -> list[str]: ...
     @property
     def history_file(self) -> str | None: ...
-    def with_history(self, entries: list[tuple[str, int, int, int, float]]) -> Plan: ...
+    def with_history(self, entries: Sequence[tuple[str, int, int, int, float]]) -> Plan: ...
     def to_json(self) -> str: ...
 
 @final

@@ -20,8 +20,10 @@
 //! link has dropped is sent again at the first duplicate. Best start takes `best_factor` of the median, paced over
 //! the round trip of the handshake, and falls back to the initial window at a loss in that first window. The
 //! clustering is a deterministic one-dimensional k-means.
-//! *Validation:* TV-7.1 to TV-7.5, worked by hand from the thesis's listings.
-//! *Limitations:* Signals come from the sender's own first link; on a wired sender the first two mechanisms rest.
+//! *Validation:* TV-7.1 to TV-7.5, worked by hand from the thesis's listings; runs over links that repeat frames out of
+//! order against NewReno on the same channel (`crates/lasthop-sim/tests/wsc.rs`).
+//! *Limitations:* A link whose timeout exceeds the sender's reports a failed attempt when the timer has expired already;
+//! only `n_recent` can then help. Signals come from the sender's own first link; on a wired sender the first two mechanisms rest.
 //! Thresholds and holding back act in the engines that count duplicates and in `sack`, not in `sack1` and `vegas`.
 //! *Kernel counterpart:* none.
 //! *References:* R. Srinivasan, MS thesis, University of California, Santa Cruz, §3.1-3.4 and §4; RFC 9040 (what a
@@ -572,6 +574,10 @@ impl CongestionControl for Wsc {
         };
         let recent = if self.params.link_rtt { self.retransmissions.most() } else { 0 };
         (self.link_timeout * u64::from(pending.max(recent))).max(self.taken.most())
+    }
+
+    fn retry_extension(&self) -> Span {
+        if self.params.link_rtt { self.link_timeout } else { Span::ZERO }
     }
 
     fn dup_threshold(&self, una: u64, usual: u32) -> u32 {

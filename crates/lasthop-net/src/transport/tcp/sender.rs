@@ -374,10 +374,9 @@ impl TcpSender {
             return;
         }
         if self.needs.signals {
-            let extension = self.controller.timer_extension();
             self.controller.on_signal(signal, now);
             if self.needs.timing {
-                self.retime(signal, extension, now, wire);
+                self.retime(signal, now, wire);
             }
         }
     }

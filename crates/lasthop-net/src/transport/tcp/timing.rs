@@ -4,7 +4,7 @@
 //! Called by `sender.rs` and the recovery engines; nothing here happens for other senders.
 
 use lasthop_cc::{CongestionControl, Signal};
-use lasthop_core::time::{Span, Time};
+use lasthop_core::time::Time;
 
 use super::alarms::Alarm;
 use super::sender::{Engine, TcpSender, Wire};
@@ -12,12 +12,12 @@ use super::sender::{Engine, TcpSender, Wire};
 impl TcpSender {
     /// The link has said something about a segment: while it goes on trying the timer waits with it, and when it has
     /// given up the duplicate ACKs that are here already may be enough.
-    pub(super) fn retime<W: Wire>(&mut self, signal: &Signal, before: Span, now: Time, wire: &mut W) {
+    pub(super) fn retime<W: Wire>(&mut self, signal: &Signal, now: Time, wire: &mut W) {
         match *signal {
             Signal::LinkRetry { seq, end, .. } if seq <= self.una && self.una < end => {
                 // The timer is lazy: a wake-up that comes too early finds it moved.
-                let longer = self.controller.timer_extension().0.saturating_sub(before.0);
-                self.timer = self.timer.map(|due| due + Span(longer));
+                let longer = self.controller.retry_extension();
+                self.timer = self.timer.map(|due| due + longer);
             }
             Signal::LinkDrop { seq, end, .. } if seq <= self.una && self.una < end && self.una > 0 => {
                 self.duplicates_may_suffice(now, wire);
@@ -73,6 +73,7 @@ impl TcpSender {
 #[cfg(test)]
 mod tests {
     use lasthop_cc::ControllerConfig;
+    use lasthop_core::time::Span;
 
     use super::super::config::{Profile, Recovery, TcpConfig};
     use super::super::sender::testing::Rig;
