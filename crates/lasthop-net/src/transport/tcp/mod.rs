@@ -13,5 +13,5 @@ mod recovery;
 mod rtt;
 mod segments;
 pub mod sender;
-mod waves;
 mod timing;
+mod waves;
