@@ -1,10 +1,9 @@
 """Types of the compiled module (crates/lasthop-py). Private: use the package's public names."""
 
+from collections.abc import Sequence
 from typing import Literal, Self, final
 
 from typing_extensions import disjoint_base
-from collections.abc import Sequence
-from typing import Literal, final
 
 __all__ = [
     "Ack",

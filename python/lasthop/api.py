@@ -318,7 +318,8 @@ def run_seeds(
     """
     wanted = check_seeds(seeds)
     scenario = as_scenario(scenario, transports)
-    plan = scenario.plan.with_history(scenario.read_history())
+    known = scenario.read_history()
+    plan = scenario.plan.with_history(known) if known else scenario.plan
     outcome = run_jobs(
         [Job(plan, seed) for seed in wanted],
         series=series,

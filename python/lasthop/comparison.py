@@ -397,7 +397,7 @@ def compare_transports(
         )
     variants = [_with_transport(scenario, list(overrides), transport) for transport in transports]
     known = scenario.read_history()
-    plans = [variant.plan.with_history(known) for variant in variants]
+    plans = [variant.plan.with_history(known) if known else variant.plan for variant in variants]
     # Seed by seed, so that runs that meet the same channel are made about the same time.
     outcome = run_jobs(
         [Job(plan, seed) for seed in seeds for plan in plans], workers=jobs, observer=observer

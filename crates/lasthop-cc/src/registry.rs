@@ -179,7 +179,10 @@ macro_rules! controllers {
                 }
             }
             fn retry_extension(&self) -> Span {
-                match self { $(Controller::$type(controller) => controller.retry_extension(),)* }
+                match self {
+                    $(Controller::$type(controller) => controller.retry_extension(),)*
+                    Controller::External(controller) => controller.retry_extension(),
+                }
             }
             fn dup_threshold(&self, una: u64, usual: u32) -> u32 {
                 match self {
