@@ -7,15 +7,16 @@
 //! Veno's estimate, W (RTT - least RTT) / RTT.
 //! *Reacts to* loss and ECN alike; to delay if `gamma` is set.
 //! *Differs from the paper:* what tells that congestion builds up is not part of the papers' equations; the estimate
-//! of the backlog is a choice, and off by default. `ns2_decrease` halves at timeouts and at the first reduction, as
-//! ns-2 does whatever its `decrease_num_`.
+//! of the backlog is a choice, and off by default. Reductions start from the window, not from the flight of RFC 5681
+//! (`reduce_from`): with a beta near one the flight's missing fraction of a segment is a good part of the cut.
+//! `ns2_decrease` halves at timeouts and at the first reduction, as ns-2 does whatever its `decrease_num_`.
 //! *Validation:* the model's rates in TV-8.1; in simulation 1.1 to 1.3 times TCP at equal loss.
 //! *Limitations:* at rare losses the pair (0.31, 0.875) takes 1.25 times what TCP takes, by the authors' own equation.
 //! *Kernel counterpart:* none.
 //! *References:* Yang & Lam, ICNP 2000.
 
 use crate::params::params;
-use crate::veno::Backlog;
+use crate::veno::{Backlog, ReduceFrom};
 use crate::{AckSample, CongestionControl, GrowthStyle, LossSample, Reduction, Window};
 
 pub(crate) const SUMMARY: &str =
@@ -24,12 +25,14 @@ pub(crate) const SUMMARY: &str =
 params! {
     /// Segments added per RTT in congestion avoidance
     alpha: f64 = 0.31, 0.001..=1000.0;
-    /// Share of the flight kept after a loss
+    /// Share of the window kept after a loss
     beta: f64 = 0.875, 0.01..=0.99;
     /// Share of the window removed when congestion builds up; 0: never
     gamma: f64 = 0.0, 0.0..=0.99;
     /// So many queued segments mean that congestion builds up
     gamma_queue: f64 = 3.0, 0.0..=1000.0;
+    /// Reduce the window, or what is in flight as RFC 5681 has it
+    reduce_from: ReduceFrom = ReduceFrom::Window, 0.0..=1.0;
     /// Halve at timeouts and at the first reduction, as ns-2 does
     ns2_decrease: bool = false, 0.0..=1.0;
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
@@ -54,10 +57,11 @@ impl Gaimd {
         Gaimd { params: params.clone(), backlog: Backlog::new(), reduced: false, yielded: 0 }
     }
 
-    /// The share that a reduction keeps.
-    fn kept(&mut self, timeout: bool) -> f64 {
+    /// The window that a reduction keeps.
+    fn kept(&mut self, timeout: bool, loss: &LossSample, window: &Window) -> f64 {
         let first = !std::mem::replace(&mut self.reduced, true);
-        if self.params.ns2_decrease && (timeout || first) { 0.5 } else { self.params.beta }
+        let share = if self.params.ns2_decrease && (timeout || first) { 0.5 } else { self.params.beta };
+        share * self.params.reduce_from.base(loss, window)
     }
 
     /// Gives up the share gamma if too much is queued; returns whether it did.
@@ -85,13 +89,13 @@ impl CongestionControl for Gaimd {
         window.grow(ack.acked, alpha, GrowthStyle { byte_counting, slow_start_limit });
     }
 
-    fn on_loss(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
-        let kept = loss.flight * self.kept(false);
+    fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        let kept = self.kept(false, loss, window);
         Reduction::to(kept, kept)
     }
 
-    fn on_timeout(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
-        Reduction::to(loss.flight * self.kept(true), 1.0)
+    fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        Reduction::to(self.kept(true, loss, window), 1.0)
     }
 }
 
@@ -110,9 +114,11 @@ mod tests {
         let mut window = FULL;
         gaimd.on_ack(&ack(1), &mut window);
         assert_eq!(window.cwnd, 20.0155);
-        assert_eq!(gaimd.on_loss(&loss(20.0), &window), Reduction::to(17.5, 17.5));
-        assert_eq!(gaimd.on_ecn(&loss(20.0), &window), Reduction::to(17.5, 17.5));
-        assert_eq!(gaimd.on_timeout(&loss(20.0), &window), Reduction::to(17.5, 1.0));
+        assert_eq!(gaimd.on_loss(&loss(16.0), &FULL), Reduction::to(17.5, 17.5));
+        assert_eq!(gaimd.on_ecn(&loss(16.0), &FULL), Reduction::to(17.5, 17.5));
+        assert_eq!(gaimd.on_timeout(&loss(16.0), &FULL), Reduction::to(17.5, 1.0));
+        let mut gaimd = Gaimd::new(&Params { reduce_from: ReduceFrom::Flight, ..Params::default() });
+        assert_eq!(gaimd.on_loss(&loss(16.0), &FULL), Reduction::to(14.0, 14.0));
     }
 
     #[test]

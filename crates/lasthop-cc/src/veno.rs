@@ -40,6 +40,16 @@ choice! {
     }
 }
 
+impl ReduceFrom {
+    /// The segments that a reduction starts from.
+    pub(crate) fn base(self, loss: &LossSample, window: &Window) -> f64 {
+        match self {
+            ReduceFrom::Window => window.cwnd,
+            ReduceFrom::Flight => loss.flight.min(window.cwnd),
+        }
+    }
+}
+
 params! {
     /// So many queued segments mean congestion
     beta: f64 = 3.0, 0.0..=1000.0;
@@ -143,11 +153,8 @@ impl Veno {
         if self.params.reset_base {
             self.backlog.base = f64::INFINITY;
         }
-        let from = match self.params.reduce_from {
-            ReduceFrom::Window => window.cwnd,
-            ReduceFrom::Flight => loss.flight.min(window.cwnd),
-        };
-        let kept = from * if kind == LossKind::Wireless { self.params.kept } else { 0.5 };
+        let kept = self.params.reduce_from.base(loss, window)
+            * if kind == LossKind::Wireless { self.params.kept } else { 0.5 };
         Reduction::to(kept, kept)
     }
 }
