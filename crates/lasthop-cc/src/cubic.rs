@@ -3,12 +3,16 @@
 //! *What it does.* After a loss at `W_max` the window falls to `beta` of it and climbs back along a cubic curve whose
 //! plateau is `W_max`, then probes beyond. On short or slow paths it follows an estimate of what Reno would have.
 //! *Reacts to* loss and ECN.
-//! *Differs from the RFC:* nothing known; slow start is plain (`HyStart` is a later addition).
+//! *Differs from the RFC:* nothing known. `hystart` chooses how slow start looks for its end: `HyStart++` (RFC 9406) by
+//! default, the classic one in the profile `linux`, none in `ns2`, whose CUBIC is older than either.
+//! *Validation:* TV-11.1 to TV-11.4.
+//! *Limitations:* floating point throughout; the kernel's integer arithmetic is not reproduced.
 //! *Kernel counterpart:* `tcp_cubic` (fixed point, C = 0.400391).
-//! *References:* RFC 9438.
+//! *References:* RFC 9438; RFC 9406; RFC 8511 (`ecn_beta`).
 
 use lasthop_core::time::{Span, Time};
 
+use crate::hystart::{HyStart, HyStartKind};
 use crate::params::params;
 use crate::{AckSample, CongestionControl, LossSample, Reduction, Window};
 
@@ -21,8 +25,12 @@ params! {
     beta: f64 = 0.7, 0.1..=0.99;
     /// Release bandwidth sooner when the saturation point falls (RFC 9438 4.7)
     fast_convergence: bool = true, 0.0..=1.0;
-    /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
-    slow_start_limit: f64 = 1.0, 1.0..=1e9;
+    /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2; RFC 9406: 8)
+    slow_start_limit: f64 = 8.0, 1.0..=1e9;
+    /// How slow start looks for its end before a loss does: not, as Linux does, or as RFC 9406
+    hystart: HyStartKind = HyStartKind::PlusPlus, 0.0..=2.0;
+    /// Share of the window kept after a mark; 0 takes that of a loss (RFC 8511: 0.85)
+    ecn_beta: f64 = 0.0, 0.0..=0.99;
 }
 
 /// State of CUBIC, in segments and seconds.
@@ -44,6 +52,7 @@ pub struct Cubic {
     cwnd_prior: f64,
     /// After a timeout the first epoch starts on the plateau (RFC 9438 4.8).
     after_timeout: bool,
+    hystart: HyStart,
 }
 
 impl Cubic {
@@ -57,6 +66,7 @@ impl Cubic {
             w_est: 0.0,
             cwnd_prior: 0.0,
             after_timeout: false,
+            hystart: HyStart::new(params.hystart),
         }
     }
 
@@ -89,6 +99,7 @@ impl Cubic {
         };
         self.epoch = None;
         self.frozen = None;
+        self.hystart.on_congestion();
     }
 }
 
@@ -103,9 +114,14 @@ impl CongestionControl for Cubic {
         if let (Some(frozen), Some(epoch)) = (self.frozen.take(), &mut self.epoch) {
             *epoch += ack.now.since(frozen);
         }
-        let acked = window.slow_start(f64::from(ack.acked), self.params.slow_start_limit);
-        if acked == 0.0 {
-            return;
+        let mut acked = f64::from(ack.acked);
+        if window.in_slow_start() {
+            self.hystart.on_ack(ack, window);
+            let limit = self.params.slow_start_limit;
+            acked = window.slow_start(acked.min(limit) / self.hystart.divisor(), limit);
+            if acked == 0.0 {
+                return;
+            }
         }
         let epoch = if let Some(epoch) = self.epoch {
             epoch
@@ -135,7 +151,18 @@ impl CongestionControl for Cubic {
     fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         self.on_congestion(window);
         self.after_timeout = true;
+        self.hystart.on_timeout();
         Reduction::to(loss.flight * self.params.beta, 1.0)
+    }
+
+    /// As a loss, but for `ecn_beta` (RFC 8511).
+    fn on_ecn(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        let reduction = self.on_loss(loss, window);
+        if self.params.ecn_beta == 0.0 {
+            return reduction;
+        }
+        let kept = loss.flight * self.params.ecn_beta;
+        Reduction::to(kept, kept)
     }
 
     /// The curve stands still while the application sends nothing (RFC 9438 5.8).

@@ -12,9 +12,12 @@
 //! Windows are real numbers of segments, as in the papers: many laws add fractions.
 
 mod bandwidth;
+mod bbr;
 mod cubic;
+mod dctcp;
 mod external;
 mod gaimd;
+mod hystart;
 mod jitter;
 mod jtcp;
 pub mod model;
@@ -55,6 +58,8 @@ registry::controllers! {
     "xjtcp" => xjtcp::Xjtcp,
     "tcp-real" => tcp_real::TcpReal,
     "probing" => probing::Probing,
+    "bbr" => bbr::Bbr,
+    "dctcp" => dctcp::Dctcp,
 }
 
 /// The window of a sender, in segments.
@@ -291,6 +296,8 @@ pub struct RateSample {
     pub flight: u32,
     /// RTT sample of this ACK.
     pub rtt: Option<Span>,
+    /// Whether that RTT may contain the wait of a delayed ACK: a lone short segment was acknowledged.
+    pub maybe_delayed: bool,
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,
     /// Whether the sender is repairing losses: `None`, or since fast retransmit or a timeout.
@@ -415,11 +422,6 @@ pub trait CongestionControl {
 
     /// Time added to the retransmission timeout when the timer is set.
     fn timer_extension(&self) -> Span {
-        Span::ZERO
-    }
-
-    /// Time by which the running timer is put off when the link reports one more failed attempt at the oldest segment.
-    fn retry_extension(&self) -> Span {
         Span::ZERO
     }
 

@@ -6,7 +6,7 @@
 //! *Differs from the paper:* nothing; `byte_counting` and `slow_start_limit` choose between per-ACK and byte
 //! counting.
 //! *Kernel counterpart:* `tcp_reno`.
-//! *References:* RFC 5681; RFC 3465 (byte counting).
+//! *References:* RFC 5681; RFC 3465 (byte counting); RFC 8511 (`ecn_beta`).
 
 use crate::params::params;
 use crate::{AckSample, CongestionControl, GrowthStyle, LossSample, Reduction, Window};
@@ -22,6 +22,8 @@ params! {
     byte_counting: bool = false, 0.0..=1.0;
     /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
     slow_start_limit: f64 = 1.0, 1.0..=1e9;
+    /// Share of the flight kept after a mark; 0 takes that of a loss (RFC 8511: 0.8)
+    ecn_beta: f64 = 0.0, 0.0..=0.99;
 }
 
 /// State of Reno: none beyond its parameters.
@@ -52,6 +54,14 @@ impl CongestionControl for Reno {
 
     fn on_timeout(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
         Reduction::to(loss.flight * self.params.beta, 1.0)
+    }
+
+    fn on_ecn(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        if self.params.ecn_beta == 0.0 {
+            return self.on_loss(loss, window);
+        }
+        let kept = loss.flight * self.params.ecn_beta;
+        Reduction::to(kept, kept)
     }
 }
 
@@ -100,6 +110,16 @@ mod tests {
     fn halves_the_flight() {
         let mut reno = Reno::new(&Params::default());
         let window = Window { cwnd: 20.0, ssthresh: 64.0 };
+        assert_eq!(reno.on_loss(&loss(15.0), &window), Reduction::to(7.5, 7.5));
+        assert_eq!(reno.on_ecn(&loss(15.0), &window), Reduction::to(7.5, 7.5));
+    }
+
+    /// RFC 8511: less back-off at a mark than at a loss.
+    #[test]
+    fn a_mark_may_cost_less() {
+        let mut reno = Reno::new(&Params { ecn_beta: 0.8, ..Params::default() });
+        let window = Window { cwnd: 20.0, ssthresh: 64.0 };
+        assert_eq!(reno.on_ecn(&loss(15.0), &window), Reduction::to(12.0, 12.0));
         assert_eq!(reno.on_loss(&loss(15.0), &window), Reduction::to(7.5, 7.5));
     }
 }

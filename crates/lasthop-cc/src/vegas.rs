@@ -8,16 +8,29 @@
 //! thresholds to alpha - 0.5, beta + 0.5 and gamma + 0.5; the `ns2` profile turns it on. The flight that is compared
 //! includes the segment that the current ACK has just freed, as in ns-2: on a window-limited connection it is the
 //! window.
+//! `on_mark` says what an ECN echo costs: half the window (RFC 3168), a fifth (RFC 8511), or one segment.
 //! *Kernel counterpart:* `tcp_vegas` (doubles in every round of slow start, leaves losses to the stack).
 //! *References:* Brakmo & Peterson, JSAC 13(8), 1995; Brakmo, O'Malley & Peterson, SIGCOMM 1994.
 
 use lasthop_core::time::Span;
 
-use crate::params::params;
+use crate::params::{choice, params};
 use crate::{AckSample, CongestionControl, LossSample, Reduction, Window};
 
 pub(crate) const SUMMARY: &str =
     "Delay-based: holds alpha to beta segments in the queue (Brakmo & Peterson 1995)";
+
+choice! {
+    /// What an ECN echo costs.
+    OnMark {
+        /// Half of the window (RFC 3168).
+        Halve = "halve",
+        /// A fifth of it (RFC 8511).
+        Abe = "abe",
+        /// One segment, like a round with too much queued.
+        Soft = "vegas_soft",
+    }
+}
 
 params! {
     /// Fewer queued segments than this: grow by one segment per RTT
@@ -28,6 +41,8 @@ params! {
     gamma: f64 = 1.0, 0.0..=1000.0;
     /// Round the number of queued segments to an integer before comparing, as ns-2 does
     round_diff: bool = false, 0.0..=1.0;
+    /// What an ECN echo costs: half of the window (RFC 3168), a fifth (RFC 8511), or one segment
+    on_mark: OnMark = OnMark::Halve, 0.0..=2.0;
 }
 
 /// State of Vegas.
@@ -152,10 +167,15 @@ impl CongestionControl for Vegas {
     }
 
     /// RFC 3168 §5: a mark calls for the reaction to a loss of the standard, whatever this law answers to losses.
-    fn on_ecn(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
-        let half = loss.flight / 2.0;
+    /// The two milder answers are for studies of Vegas with ECN.
+    fn on_ecn(&mut self, _loss: &LossSample, window: &Window) -> Reduction {
+        let kept = match self.params.on_mark {
+            OnMark::Halve => window.cwnd / 2.0,
+            OnMark::Abe => window.cwnd * 0.8,
+            OnMark::Soft => window.cwnd - 1.0,
+        };
         self.increment = 0.0;
-        Reduction::to(half, half)
+        Reduction::to(kept.floor(), kept.max(1.0))
     }
 }
 
@@ -244,5 +264,18 @@ mod tests {
         let mut vegas = Vegas::new(&Params::default());
         let window = Window { cwnd: 12.0, ssthresh: 20.0 };
         assert_eq!(vegas.on_ecn(&loss(12.0), &window), Reduction::to(6.0, 6.0));
+    }
+
+    /// The milder answers to the same mark, and no growth for the rest of the round.
+    #[test]
+    fn a_mark_may_cost_less() {
+        let window = Window { cwnd: 12.0, ssthresh: 20.0 };
+        for (on_mark, cwnd, ssthresh) in [(OnMark::Abe, 9.6, 9.0), (OnMark::Soft, 11.0, 11.0)] {
+            let mut vegas = Vegas::new(&Params { on_mark, ..Params::default() });
+            vegas.increment = 0.1;
+            let reduction = vegas.on_ecn(&loss(12.0), &window);
+            assert!((reduction.cwnd - cwnd).abs() < 1e-9 && reduction.ssthresh == ssthresh, "{reduction:?}");
+            assert_eq!(vegas.increment, 0.0);
+        }
     }
 }
