@@ -14,7 +14,9 @@ use lasthop_core::units::Rate;
 
 use crate::link_arq::ArqMachine;
 use crate::measure::Window;
-use crate::plan::{Direction, ErrorModel, ErrorPosition, OutagePolicy, OutageSchedule, QueueLimit};
+use crate::plan::{
+    Direction, ErrorModel, ErrorPosition, MarkThreshold, OutagePolicy, OutageSchedule, QueueLimit,
+};
 use crate::trace::{Bins, link_column};
 
 /// What became of a packet on a link.
@@ -111,12 +113,17 @@ pub struct Link {
     watched: bool,
     /// Whether `occupants` holds anything.
     crowded: bool,
+    /// Whether there is a threshold for marks.
+    marking: bool,
 
     /// All accepted packets that have not left, but the last: that one leaves at `busy_until`.
     occupants: VecDeque<Occupant>,
     last_bytes: u32,
     pub(crate) byte_limit: u64,
     byte_length: u64,
+    mark: Option<MarkThreshold>,
+    /// Packets marked within the measurement window.
+    pub marks: u64,
     pub(crate) rate: Rate,
     air: Option<Box<Air>>,
     /// Drops by cause within the measurement window.
@@ -158,13 +165,17 @@ impl Link {
                 || air.is_some()
                 || bins.is_some()
                 || nanos_per_byte == 0
-                || plan.arq.is_some(),
+                || plan.arq.is_some()
+                || plan.mark.is_some(),
+            marking: plan.mark.is_some(),
             watched: false,
             crowded: false,
             occupants: VecDeque::new(),
             last_bytes: 0,
             byte_limit,
             byte_length: 0,
+            mark: plan.mark,
+            marks: 0,
             rate: plan.rate,
             air,
             drops: Drops::default(),
@@ -265,6 +276,35 @@ impl Link {
             self.max_waiting = length;
         }
         true
+    }
+
+    /// Whether packets may be marked here.
+    #[inline]
+    pub fn marks(&self) -> bool {
+        self.marking
+    }
+
+    /// Whether the ECN-capable packet that has just been through [`Link::transit`] at `now` is marked: it was
+    /// accepted, and found the threshold reached.
+    pub fn mark(&mut self, now: Time, transit: Transit, window: &Window) -> bool {
+        let accepted = match transit {
+            Transit::Arrives { .. } => true,
+            Transit::Lost { start, .. } => start.is_some(),
+            Transit::Kept => false,
+        };
+        // Whoever is accepted leaves those that were there before in `occupants`.
+        accepted && self.mark_behind(self.occupants.len() as u64, self.byte_length, now, window)
+    }
+
+    /// Whether an ECN-capable packet that found so much in the queue at `now` is marked.
+    pub(crate) fn mark_behind(&mut self, packets: u64, bytes: u64, now: Time, window: &Window) -> bool {
+        let marked = match self.mark {
+            Some(MarkThreshold::Packets(threshold)) => packets >= u64::from(threshold),
+            Some(MarkThreshold::Bytes(threshold)) => bytes >= threshold,
+            None => false,
+        };
+        self.marks += u64::from(marked && window.contains(now));
+        marked
     }
 
     fn lose(&mut self, at: Time, cause: Cause, start: Option<Time>, window: &Window) -> Transit {
@@ -505,6 +545,7 @@ mod tests {
             delay: Span::from_millis(delay_ms),
             mtu: 1500,
             queue: QueueLimit::Packets(limit),
+            mark: None,
             error: ErrorModel::None,
             outages: Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir },
             arq: None,
@@ -569,6 +610,25 @@ mod tests {
             .count();
         assert_eq!(arrived, 2);
         assert!(matches!(link.transit(Time::ZERO, 500, &MINUTE), Transit::Arrives { .. }));
+    }
+
+    /// Ten packets at once with a threshold of three: the first three find less and pass, those behind are marked, and
+    /// what finds the queue full is lost.
+    #[test]
+    fn packets_that_find_the_threshold_reached_are_marked() {
+        for mark in [MarkThreshold::Packets(3), MarkThreshold::Bytes(3000)] {
+            let mut link = link(&Direction { mark: Some(mark), ..direction(8_000_000, 0, 6) });
+            let mut marked = |now: Time| {
+                let transit = link.transit(now, 1000, &MINUTE);
+                link.mark(now, transit, &MINUTE)
+            };
+            let burst: Vec<bool> = (0..8).map(|_| marked(Time::ZERO)).collect();
+            assert_eq!(burst, [false, false, false, true, true, true, false, false], "{mark:?}");
+            assert!(marked(millis(3)), "three have left, three are there");
+            assert!(!marked(millis(5)), "and now two");
+            assert!(!marked(millis(100)), "{mark:?}: nobody");
+            assert_eq!((link.marks, link.drops[Cause::QueueOverflow as usize]), (4, 2));
+        }
     }
 
     /// NV-8.7 by Little's law: nobody waits for 1 s, four for 3 s, two for 2 s.

@@ -279,10 +279,9 @@ impl Link {
     /// Takes a packet of a link that retransmits; `false` if the queue has no room for it. [`Link::run_arq`] must have
     /// been called at this time, and must be called after it.
     pub(crate) fn arq_accept(&mut self, content: Content, window: &Window) -> bool {
+        let (packets, bytes) = self.arq_occupancy(content.since);
         let Some(arq) = &mut self.arq else { return false };
-        let in_service = if arq.free_at > content.since { Some(arq.in_service) } else { None };
-        let packets = arq.waiting.len() as u64 + u64::from(in_service.is_some());
-        let bytes = arq.waiting_bytes + u64::from(in_service.unwrap_or(0)) + u64::from(content.bytes);
+        let bytes = bytes + u64::from(content.bytes);
         if packets >= u64::from(self.packet_limit) || bytes > self.byte_limit {
             if window.contains(content.since) {
                 self.drops[Cause::QueueOverflow as usize] += 1;
@@ -292,6 +291,14 @@ impl Link {
         arq.waiting.push_back(content);
         arq.waiting_bytes += u64::from(content.bytes);
         true
+    }
+
+    /// Packets and bytes that an arrival at `now` finds, the one in service included.
+    pub(crate) fn arq_occupancy(&self, now: Time) -> (u64, u64) {
+        let Some(arq) = &self.arq else { return (0, 0) };
+        let in_service = if arq.free_at > now { Some(arq.in_service) } else { None };
+        let packets = arq.waiting.len() as u64 + u64::from(in_service.is_some());
+        (packets, arq.waiting_bytes + u64::from(in_service.unwrap_or(0)))
     }
 
     /// Remembers the longest queue, after an arrival at `now`.
@@ -424,6 +431,7 @@ mod tests {
             delay: Span::from_millis(5),
             mtu: 1500,
             queue: QueueLimit::Unlimited,
+            mark: None,
             error,
             outages: Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir },
             arq: Some(Arq {

@@ -355,7 +355,11 @@ impl Network {
     /// Sends a packet over a link that may be busy or worse; returns its arrival at the far end, or `None` if
     /// it is lost.
     fn cross(&mut self, direction: DirectionId, flow: u32, index: u32, bytes: u32, at: Time) -> Option<Time> {
-        let transit = self.links[direction as usize].transit(at, bytes, &self.window);
+        let link = &mut self.links[direction as usize];
+        let transit = link.transit(at, bytes, &self.window);
+        if link.marks() && self.packets.get(index).has(flag::ECT) && link.mark(at, transit, &self.window) {
+            self.packets.get_mut(index).flags |= flag::CE;
+        }
         if self.trace.is_some() {
             self.record(direction, flow, index, at, transit);
         }
@@ -423,7 +427,13 @@ impl Network {
         let range = packet.is_forward().then(|| (packet.seq, packet.seq + u64::from(packet.payload) + ends));
         let content = Content { packet: index, flow, range, bytes, since: now };
         let window = self.window;
+        let (packets, queued) = self.links[direction as usize].arq_occupancy(now);
         if self.links[direction as usize].arq_accept(content, &window) {
+            let link = &mut self.links[direction as usize];
+            let packet = self.packets.get_mut(index);
+            if link.marks() && packet.has(flag::ECT) && link.mark_behind(packets, queued, now, &window) {
+                packet.flags |= flag::CE;
+            }
             self.run_arq(direction, now);
             self.links[direction as usize].arq_note_queue(now, &window);
         } else {
@@ -638,8 +648,8 @@ impl Network {
     #[inline]
     fn deliver(&mut self, flow: u32, index: u32, at: Time) -> Option<u32> {
         self.ledger.delivered += 1;
-        if let Receiver::Tcp(receiver) = &self.receivers[flow as usize]
-            && receiver.due().is_some_and(|due| due <= at)
+        if let Receiver::Tcp(receiver) = &mut self.receivers[flow as usize]
+            && receiver.owes(self.packets.get(index), at)
         {
             self.answer_overdue(flow, at);
         }

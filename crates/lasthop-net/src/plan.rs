@@ -80,6 +80,8 @@ pub struct Direction {
     pub mtu: u32,
     /// Room for packets at the head of the link.
     pub queue: QueueLimit,
+    /// From which queue on ECN-capable packets are marked, if they are.
+    pub mark: Option<MarkThreshold>,
     /// Packet losses in the air.
     pub error: ErrorModel,
     /// Times at which the link is down.
@@ -151,6 +153,15 @@ pub enum QueueLimit {
     Bytes(u64),
     /// No limit.
     Unlimited,
+}
+
+/// An arriving packet is marked if it finds at least this much in the queue, the packet in service included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkThreshold {
+    /// So many packets.
+    Packets(u32),
+    /// So many bytes.
+    Bytes(u64),
 }
 
 /// What loses packets on a link, judged after the packet has used the link or before the queue.

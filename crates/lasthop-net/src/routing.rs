@@ -100,6 +100,7 @@ mod tests {
             delay: Span::ZERO,
             mtu: 1500,
             queue: QueueLimit::Unlimited,
+            mark: None,
             error: ErrorModel::None,
             outages: Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir },
             arq: None,

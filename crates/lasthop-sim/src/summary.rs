@@ -48,7 +48,7 @@ pub struct Summary {
 }
 
 /// A connection that has ended, for the history of paths.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct HistorySummary {
     /// The node at the other end.
     pub endpoint: String,
@@ -160,6 +160,8 @@ pub struct LinkSummary {
     pub bytes_sent: u64,
     /// Packets lost, by cause.
     pub drops: Causes,
+    /// Packets marked (ECN).
+    pub marks: u64,
     /// What link-layer retransmission did, on a link that has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arq: Option<ArqSummary>,
@@ -296,6 +298,7 @@ impl LinkSummary {
             packets_sent: stats.packets,
             bytes_sent: stats.bytes,
             drops: causes(&link.drops),
+            marks: link.marks,
             arq: link.arq.as_ref().map(|arq| ArqSummary {
                 retransmissions: arq.stats.retransmissions,
                 given_up: arq.stats.given_up,

@@ -399,6 +399,11 @@ const DIRECTION: &[Key] = &[
     Key::new("delay", ANY_TIME, "Propagation delay.").required_or("add delay = \"10 ms\""),
     Key::new("queue", Kind::Tagged(&QUEUE), "Room for packets at the head of the link.")
         .default("{ kind = \"drop-tail\", limit = \"50 packets\" }"),
+    Key::new(
+        "mark",
+        Kind::Room,
+        "ECN-capable packets that find so much in the queue, or more, are marked. Default: none are.",
+    ),
     // 68 B is what every IPv4 link must carry (RFC 791).
     Key::new("mtu", Kind::Size { min: 68, max: LARGEST_PACKET }, "Largest IP packet.").default("\"1500 B\""),
     Key::new("error", Kind::Tagged(&ERROR), "What loses packets on the link.").default("\"none\""),

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::{
-    Arq, Direction, DiscardUnit, ErrorModel, ErrorPosition, LinkPlan, OutagePolicy, OutageSchedule, Outages,
-    QueueLimit, Report,
+    Arq, Direction, DiscardUnit, ErrorModel, ErrorPosition, LinkPlan, MarkThreshold, OutagePolicy,
+    OutageSchedule, Outages, QueueLimit, Report,
 };
 
 use super::diagnostic::{ScenarioError, quoted, suggest};
@@ -187,6 +187,7 @@ impl LinkReader {
         let or_default = |key: &str| of(key).or(full.copied()).map_or_else(|| required(key), Ok);
         let mtu = or_default("mtu")?.size("mtu")?;
         let queue = queue(&or_default("queue")?, mtu)?;
+        let mark = of("mark").map(|table| mark(&table, queue)).transpose()?;
         let error = self.error_model(&or_default("error")?, copies)?;
         let outages = self.outages(&or_default("handoff")?, copies)?;
         let table = or_default("arq")?;
@@ -194,7 +195,7 @@ impl LinkReader {
         if arq.is_some() {
             check_arq(&table, &error, &outages)?;
         }
-        Ok(Direction { rate, delay, mtu: mtu as u32, queue, error, outages, arq })
+        Ok(Direction { rate, delay, mtu: mtu as u32, queue, mark, error, outages, arq })
     }
 
     /// Counts `entries` of a list that is copied to `copies` links, before anything is copied.
@@ -382,6 +383,27 @@ fn no_table(parent: &Reader<'_>, name: &str) -> ScenarioError {
     let message = format!("missing key \"{name}\" in {}", parent.table.title);
     let remedy = format!("add {name} = {{ rate = \"10 Mbit/s\", delay = \"10 ms\" }}");
     parent.source.error(parent.place, message, &remedy)
+}
+
+/// From which queue on packets are marked, on a link with this limit. A packet that finds as much as fits is lost.
+fn mark(table: &Reader<'_>, limit: QueueLimit) -> Result<MarkThreshold> {
+    let threshold = match table.value("mark")? {
+        Checked::Size(bytes) => MarkThreshold::Bytes(bytes),
+        Checked::Packets(packets) => MarkThreshold::Packets(packets as u32),
+        _ => panic!("`mark` is declared as room"),
+    };
+    let beyond = match (threshold, limit) {
+        (MarkThreshold::Packets(mark), QueueLimit::Packets(limit)) if mark >= limit => {
+            Some((format!("{mark} packets"), format!("{limit} packets")))
+        }
+        (MarkThreshold::Bytes(mark), QueueLimit::Bytes(limit)) if mark >= limit => {
+            Some((format!("{mark} B"), format!("{limit} B")))
+        }
+        _ => None,
+    };
+    let Some((mark, limit)) = beyond else { return Ok(threshold) };
+    let message = format!("nothing would be marked at {mark}: the queue holds {limit} at most");
+    Err(table.error("mark", message, "lower mark, or raise the limit of the queue"))
 }
 
 fn queue(table: &Reader<'_>, mtu: u64) -> Result<QueueLimit> {

@@ -231,7 +231,6 @@ impl Preset {
     }
 
     /// The same with something else set.
-    #[expect(dead_code, reason = "presets that set more follow")]
     const fn with(self, adjust: fn(&mut TcpConfig)) -> Preset {
         Preset { adjust, ..self }
     }
@@ -257,6 +256,24 @@ impl TcpConfig {
         Preset::new("xjtcp", "xjtcp", Recovery::NewReno, Recovery::Reno, Recovery::NewReno.summary()),
         Preset::new("tcp-real", "tcp-real", Recovery::NewReno, Recovery::Reno, Recovery::NewReno.summary()),
         Preset::new("probing", "probing", Recovery::NewReno, Recovery::Reno, Recovery::NewReno.summary()),
+        Preset::new(
+            "e-newreno",
+            "reno",
+            Recovery::NewReno,
+            Recovery::NewReno,
+            "NewReno that is marked instead of dropped (RFC 3168)",
+        )
+        .with(|config| config.ecn = true),
+        Preset::new(
+            "e-vegas",
+            "vegas",
+            Recovery::Vegas,
+            Recovery::Vegas,
+            "Vegas that is marked instead of dropped (RFC 3168)",
+        )
+        .with(|config| config.ecn = true),
+        Preset::of("dctcp", Recovery::Sack).with(|config| config.ecn = true),
+        Preset::of("bbr", Recovery::Sack),
     ];
 
     /// The preset called `name` with the defaults of `profile`.
@@ -278,12 +295,20 @@ impl TcpConfig {
         self.controller.needs()
     }
 
+    /// Whether the connection is ECN-capable: switched on, or needed by the controller.
+    pub fn uses_ecn(&self) -> bool {
+        self.ecn || self.needs().exact_marks
+    }
+
     /// A controller and a recovery engine with the defaults of `profile`.
     pub fn new(profile: Profile, mut controller: ControllerConfig, recovery: Recovery) -> TcpConfig {
         let name = format!("{}/{}", controller.name(), recovery.name());
         if profile == Profile::Ns2 {
             // A controller without the knob keeps its only behaviour.
             let _ = controller.set("round_diff", 1.0);
+            // Its CUBIC is the one of Linux 2.6.22, before `HyStart`.
+            let _ = controller.set("hystart", 0.0);
+            let _ = controller.set("slow_start_limit", 1.0);
         }
         if profile == Profile::Linux {
             let _ = controller.set("byte_counting", 1.0);
@@ -293,6 +318,7 @@ impl TcpConfig {
                     let _ = controller.set(param, value);
                 }
             }
+            let _ = controller.set("hystart", 1.0);
         }
         let base = TcpConfig {
             name,

@@ -17,7 +17,7 @@ impl TcpSender {
     /// Whether nothing may be sent just now. If it is the pace that forbids it, the alarm rings when the next segment
     /// is due.
     pub(super) fn held_back<W: Wire>(&mut self, now: Time, wire: &mut W) -> bool {
-        if self.hold || self.is_probing() {
+        if self.hold || self.waits_for_timer || self.is_probing() {
             return true;
         }
         if self.paced_until <= now {

@@ -67,6 +67,10 @@ pub struct TcpReceiver {
     quick: u32,
     /// Echo congestion until the sender says that it has reacted.
     echo_congestion: bool,
+    /// Echo each mark exactly, as DCTCP needs it.
+    exact_marks: bool,
+    /// Agree to ECN on the SYN-ACK.
+    agrees_to_ecn: bool,
     ns2: bool,
     dsack: bool,
     ack_size: u16,
@@ -110,6 +114,8 @@ impl TcpReceiver {
             ack_due: None,
             quick: config.delayed_ack.map_or(0, |delayed| delayed.quick),
             echo_congestion: false,
+            exact_marks: config.needs().exact_marks,
+            agrees_to_ecn: config.uses_ecn() && !ns2,
             fin: None,
             close_due: None,
             fin_tries: 0,
@@ -153,11 +159,15 @@ impl TcpReceiver {
         if start <= self.last_ack && packet.stamp >= self.echo {
             self.echo = packet.stamp;
         }
-        if packet.has(flag::CWR) {
-            self.echo_congestion = false;
-        }
-        if packet.has(flag::CE) {
-            self.echo_congestion = true;
+        if self.exact_marks {
+            self.echo_congestion = packet.has(flag::CE);
+        } else {
+            if packet.has(flag::CWR) {
+                self.echo_congestion = false;
+            }
+            if packet.has(flag::CE) {
+                self.echo_congestion = true;
+            }
         }
         if fin {
             self.fin = Some(end - 1);
@@ -247,6 +257,18 @@ impl TcpReceiver {
         }
     }
 
+    /// Whether an ACK is due that must go out before `packet` is received at `now`. RFC 8257 §3.2: one that waits for
+    /// a segment is sent first if the next one differs in its mark, so that no ACK speaks for both.
+    #[inline]
+    pub fn owes(&mut self, packet: &Packet, now: Time) -> bool {
+        let Some(due) = self.due() else { return false };
+        if self.exact_marks && self.ack_due.is_some() && packet.has(flag::CE) != self.echo_congestion {
+            self.ack_due = Some(now);
+            return true;
+        }
+        due <= now
+    }
+
     /// The kind of ACK that is due at or before `now`, and when it was due.
     pub fn overdue(&mut self, now: Time) -> Option<(Kind, Time)> {
         if let Some(due) = self.ack_due.filter(|&due| due <= now) {
@@ -270,7 +292,11 @@ impl TcpReceiver {
         self.ack_due = None;
         self.unacked = 0;
         self.last_ack = self.next;
-        let size = if kind == Kind::SynAck { self.syn_ack_size } else { self.ack_size };
+        let (size, echo) = if kind == Kind::SynAck {
+            (self.syn_ack_size, self.agrees_to_ecn)
+        } else {
+            (self.ack_size, self.echo_congestion)
+        };
         Packet {
             seq: self.next,
             stamp: now,
@@ -282,7 +308,7 @@ impl TcpReceiver {
             },
             extra: NONE,
             kind,
-            flags: if self.echo_congestion { flag::BACK | flag::ECE } else { flag::BACK },
+            flags: if echo { flag::BACK | flag::ECE } else { flag::BACK },
             ..Packet::default()
         }
     }
@@ -570,6 +596,41 @@ mod tests {
         assert_eq!((answer.bytes, answer.payload, blocks), (60, 0, vec![]));
         assert_eq!(rig.receiver.due(), Some(at(210)));
         assert_eq!(rig.stamped(501, 80), Some(10));
+    }
+
+    /// RFC 8257 §3.2: every ACK speaks for segments of one kind. Segments 1, 2 plain, 3 marked, 4 plain, 5, 6 marked.
+    #[test]
+    fn dctcp_echoes_each_mark_exactly() {
+        let config = TcpConfig { packet_size: 552, ..TcpConfig::preset("dctcp", Profile::Rfc).unwrap() };
+        let mut receiver = TcpReceiver::new(&config);
+        let mut stats = FlowStats::new(Percentiles::Exact);
+        let mut acks = Vec::new();
+        let mut arrive = |packet: &Packet, now: Time| {
+            let mut sent: Vec<(u64, bool)> = Vec::new();
+            if receiver.owes(packet, now)
+                && let Some((kind, due)) = receiver.overdue(now)
+            {
+                let ack = receiver.acknowledge(kind, due);
+                sent.push((ack.seq, ack.has(flag::ECE)));
+            }
+            if let Some(kind) = receiver.receive(packet, None, now, &mut stats, &ALWAYS) {
+                let ack = receiver.acknowledge(kind, now);
+                sent.push((ack.seq, ack.has(flag::ECE)));
+            }
+            sent
+        };
+        let syn = Packet { kind: Kind::Syn, flags: flag::ECE | flag::CWR, ..Packet::default() };
+        assert_eq!(arrive(&syn, Time::ZERO), [(1, true)], "agreed");
+        for (number, marked) in (0u64..).zip([false, false, true, false, true, true]) {
+            let ce = if marked { flag::CE } else { 0 };
+            let flags = flag::ECT | ce;
+            let packet =
+                Packet { seq: 1 + 500 * number, payload: 500, kind: Kind::Data, flags, ..Packet::default() };
+            acks.push(arrive(&packet, Time(1 + number)));
+        }
+        let expected: [&[(u64, bool)]; 6] =
+            [&[], &[(1001, false)], &[], &[(1501, true)], &[(2001, false)], &[(3001, true)]];
+        assert_eq!(acks, expected);
     }
 
     /// The FIN takes a sequence number; the receiver's own is sent again until it is acknowledged.

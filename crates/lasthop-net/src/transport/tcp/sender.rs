@@ -17,6 +17,7 @@ use lasthop_core::time::{Span, Time};
 use super::alarms::{Alarm, Alarms};
 use super::config::{Profile, Recovery, TcpConfig};
 use super::probing::{Probing, Trigger};
+use super::rate::RateSampler;
 use super::recovery::sack::Scoreboard;
 use super::recovery::sack1::Sack1;
 use super::recovery::vegas::FineTimer;
@@ -129,6 +130,8 @@ pub struct TcpSender {
     pub(super) limited: u32,
     /// The last transmission stopped because of cwnd.
     pub(super) window_limited: bool,
+    /// ns-2: the last mark came while the window was one segment.
+    marked_at_one: bool,
     /// Congestion was echoed and the receiver has not been told of the reaction.
     pub(super) reduced: bool,
     pub(super) initial_window: f64,
@@ -142,6 +145,8 @@ pub struct TcpSender {
     pub(super) alarms: Alarms,
     /// Fill paths send nothing, because whoever set this will fill the window afterwards.
     pub(super) hold: bool,
+    /// A mark came while the window was one segment: nothing is sent before the timer expires (RFC 3168 §6.1.2).
+    pub(super) waits_for_timer: bool,
     /// Fill paths send nothing before this.
     pub(super) paced_until: Time,
     /// Earliest wake-up that is pending.
@@ -156,6 +161,8 @@ pub struct TcpSender {
     history: Vec<f64>,
     history_least: usize,
 
+    /// Delivery-rate samples, if the controller asked for them.
+    pub(super) sampler: Option<Box<RateSampler>>,
     /// What the controller asked for.
     pub(super) needs: Needs,
     /// Whether anything but the plain sender is at work.
@@ -218,6 +225,7 @@ impl TcpSender {
             first_partial: false,
             limited: 0,
             window_limited: true,
+            marked_at_one: false,
             reduced: false,
             initial_window: config.initial_window,
             rtt: RttEstimator::new(config.rto, phase),
@@ -225,6 +233,7 @@ impl TcpSender {
             timer: None,
             alarms: Alarms::default(),
             hold: false,
+            waits_for_timer: false,
             paced_until: Time::ZERO,
             armed: Time::MAX,
             opened: None,
@@ -237,8 +246,9 @@ impl TcpSender {
                 .controller
                 .value("best_samples")
                 .map_or(1, |samples| samples.ceil() as usize),
+            sampler: config.needs().rate.then(Box::default),
             needs: config.needs(),
-            extended: !config.needs().is_plain(),
+            extended: !config.needs().is_plain() || config.uses_ecn(),
             probing: Probing::default(),
             waves: Waves::default(),
             mss: config.mss(),
@@ -247,7 +257,7 @@ impl TcpSender {
             ns2,
             timestamps: config.timestamps,
             limited_transmit: config.limited_transmit,
-            ecn: config.ecn,
+            ecn: config.uses_ecn(),
             grow_when_limited_elsewhere: config.grow_when_limited_elsewhere,
             data_header: config.data_header() as u16,
             ack_size: config.ack_size() as u16,
@@ -276,6 +286,9 @@ impl TcpSender {
 
     /// The application wrote `bytes` more (`None`: without end). The first call opens the connection.
     pub fn on_data<W: Wire>(&mut self, bytes: Option<u64>, now: Time, wire: &mut W) {
+        if self.extended && self.una > 0 {
+            self.note_app_limited(now);
+        }
         // An endless file ends beyond anything a run can send, with room to add to it.
         self.data_end =
             bytes.map_or(u64::MAX / 4, |bytes| self.data_end.saturating_add(bytes).min(u64::MAX / 4));
@@ -322,17 +335,33 @@ impl TcpSender {
         if self.extended {
             self.before_ack(packet, extra, now, wire);
         }
-        if self.ecn && packet.has(flag::ECE) {
-            self.on_ecn_echo(packet.seq, now);
+        if self.ecn {
+            // On a SYN-ACK the bit agrees to the use of ECN.
+            let marked = packet.has(flag::ECE) && packet.kind != Kind::SynAck;
+            self.waits_for_timer = marked && self.waits_for_timer;
+            if marked {
+                self.on_ecn_echo(packet.seq, now);
+            }
         }
         let sack = extra.map(|extra| &extra.sack);
-        let taken = self.extended && self.probing_on_ack(packet, sack, now, wire);
+        let mut taken = false;
+        if self.extended {
+            taken = self.probing_on_ack(packet, sack, now, wire);
+            self.begin_rate_sample(now);
+        }
         match self.engine {
             _ if taken => {}
             Engine::Tahoe | Engine::Reno | Engine::NewReno => self.duplicate_on_ack(packet, now, wire),
             Engine::Sack(_) => self.sack_on_ack(packet, sack, now, wire),
             Engine::Sack1(_) => self.sack1_on_ack(packet, sack, now, wire),
             Engine::Vegas(_) => self.vegas_on_ack(packet, now, wire),
+        }
+        if self.extended {
+            self.finish_rate_sample(now, wire);
+            if self.waits_for_timer {
+                // Also when nothing is outstanding any more.
+                self.set_timer(now, wire);
+            }
         }
         if packet.kind == Kind::SynAck && !self.ns2 && self.next == self.una {
             // Nothing to send yet: the handshake still needs its third segment.
@@ -374,15 +403,75 @@ impl TcpSender {
             return;
         }
         if self.needs.signals {
+            let extension = self.controller.timer_extension();
             self.controller.on_signal(signal, now);
             if self.needs.timing {
-                self.retime(signal, now, wire);
+                self.retime(signal, extension, now, wire);
             }
         }
     }
 
     // ---------------------------------------------------------------------------------------------------------------
     // What only some controllers need
+
+    /// The link has said something about a segment: while it goes on trying the timer waits with it, and when it has
+    /// given up the duplicate ACKs that are here already may be enough.
+    fn retime<W: Wire>(&mut self, signal: &Signal, before: Span, now: Time, wire: &mut W) {
+        match *signal {
+            Signal::LinkRetry { seq, end, .. } if seq <= self.una && self.una < end => {
+                // The timer is lazy: a wake-up that comes too early finds it moved.
+                let longer = self.controller.timer_extension().0.saturating_sub(before.0);
+                self.timer = self.timer.map(|due| due + Span(longer));
+            }
+            Signal::LinkDrop { seq, end, .. } if seq <= self.una && self.una < end && self.una > 0 => {
+                self.duplicates_may_suffice(now, wire);
+            }
+            _ => {}
+        }
+    }
+
+    /// Duplicate ACKs that mean a loss now.
+    #[inline]
+    pub(super) fn threshold(&self) -> u32 {
+        if self.needs.timing {
+            return self.controller.dup_threshold(self.una, self.dup_threshold).max(1);
+        }
+        self.dup_threshold
+    }
+
+    /// Whether a fast retransmission that is due now is to wait; it then happens when the alarm rings, unless `una`
+    /// advances before.
+    pub(super) fn holds_back<W: Wire>(&mut self, now: Time, wire: &mut W) -> bool {
+        if !self.needs.timing {
+            return false;
+        }
+        let Some(delay) = self.controller.retransmit_delay() else { return false };
+        if !self.alarms.is_set(Alarm::Hold) {
+            self.set_alarm(Alarm::Hold, now + delay, wire);
+        }
+        true
+    }
+
+    /// The fast retransmission has waited long enough.
+    pub(super) fn end_hold<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        match self.engine {
+            Engine::Sack(_) => self.sack_end_hold(now, wire),
+            Engine::Tahoe | Engine::Reno | Engine::NewReno => self.duplicate_end_hold(now, wire),
+            Engine::Sack1(_) | Engine::Vegas(_) => {}
+        }
+    }
+
+    /// The number of duplicate ACKs that mean a loss has fallen.
+    fn duplicates_may_suffice<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.dup_acks < self.threshold() {
+            return;
+        }
+        match self.engine {
+            Engine::Sack(_) => self.sack_reconsider(now, wire),
+            Engine::Tahoe | Engine::Reno | Engine::NewReno => self.duplicate_reconsider(now, wire),
+            Engine::Sack1(_) | Engine::Vegas(_) => {}
+        }
+    }
 
     /// An ACK has arrived and nothing has been done about it yet.
     fn before_ack<W: Wire>(&mut self, packet: &Packet, extra: Option<&Extra>, now: Time, wire: &mut W) {
@@ -395,7 +484,7 @@ impl TcpSender {
                 next: self.next,
                 mss: self.mss,
                 srtt: self.rtt.srtt(),
-                ece: packet.has(flag::ECE),
+                ece: packet.has(flag::ECE) && packet.kind != Kind::SynAck,
                 times: self.echoed_times(packet, extra),
                 discards: extra.and_then(|extra| extra.discards),
                 report: extra.and_then(|extra| extra.report),
@@ -532,17 +621,32 @@ impl TcpSender {
         let before = self.window.cwnd;
         self.recover = self.max_sent;
         self.action = Action::Ecn;
+        if before < 2.0 {
+            if !self.ns2 {
+                self.waits_for_timer = true;
+            } else if std::mem::replace(&mut self.marked_at_one, true) {
+                // ns-2 goes on sending, but backs its timer off.
+                self.rtt.back_off();
+            }
+        } else {
+            self.marked_at_one = false;
+        }
         let sample = self.loss_sample(now);
         let reduction = self.controller.on_ecn(&sample, &self.window);
         self.reduce(reduction);
         self.window.cwnd = self.window.cwnd.min(before);
         self.reduced = true;
+        let elapsed = now.since(self.opened.unwrap_or(now));
+        if let Engine::Vegas(timer) = &mut self.engine {
+            timer.on_mark(self.window.cwnd, elapsed);
+        }
     }
 
     /// RFC 5681 §4.1: after an idle RTO the ACK clock is gone, start from the initial window.
     fn restart_after_idle(&mut self, now: Time) {
         let idle = now.since(self.last_sent);
-        if idle > self.rtt.timeout() {
+        // A law that sets the window from the delivery rate paces instead (Linux agrees).
+        if idle > self.rtt.timeout() && !self.needs.rate {
             self.window.cwnd = self.window.cwnd.min(self.initial_window);
         }
         self.controller.on_idle(idle);
@@ -556,6 +660,9 @@ impl TcpSender {
     #[inline]
     pub(super) fn advance(&mut self, packet: &Packet, now: Time, update_rtt: bool) -> (u32, Option<Span>) {
         let ack = packet.seq;
+        if self.extended {
+            self.sample_cumulative(ack);
+        }
         let mut acked = 0;
         // When the newest segment covered was last sent, and the most often that one of them was.
         let (mut sent, mut transmissions) = (now, 0);
@@ -800,6 +907,9 @@ impl TcpSender {
         };
         let len = payload + u16::from(seq == 0) + u16::from(fin);
         self.segments.push(seq, len, fin, now);
+        if self.extended {
+            self.sample_send(None, nothing_outstanding, now);
+        }
         self.next = seq + u64::from(len);
         self.max_sent = self.next;
         if self.timed.is_none() {
@@ -826,6 +936,9 @@ impl TcpSender {
         let Segment { seq, len, fin, first_sent, .. } = *segment;
         let payload = len - u16::from(fin) - u16::from(seq == 0);
         self.stats.retransmitted += u64::from(self.measured.contains(now));
+        if self.extended {
+            self.sample_send(Some(index), false, now);
+        }
         self.put_on_wire(seq, payload, fin, first_sent, now, true, wire);
         if self.timer.is_none() {
             self.set_timer(now, wire);
@@ -853,6 +966,10 @@ impl TcpSender {
         let mut flags = 0;
         if again {
             flags |= flag::RETRANSMISSION;
+        }
+        if self.ecn && kind == Kind::Syn && !self.ns2 {
+            // RFC 3168 §6.1.1; in ns-2 the agents agree on their own.
+            flags |= flag::ECE | flag::CWR;
         }
         if self.ecn && kind != Kind::Syn && !again {
             // RFC 3168 §6.1.5: retransmissions are not ECN-capable.
@@ -939,6 +1056,7 @@ impl TcpSender {
 
     /// The retransmission timer expired.
     pub(super) fn on_timeout<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        self.waits_for_timer = false;
         if matches!(self.engine, Engine::Vegas(_)) {
             self.vegas_on_timeout(now, wire);
             return;
@@ -1205,7 +1323,51 @@ mod tests {
         assert_eq!(flags(&rig), [flag::RETRANSMISSION]);
         let mut rig = Rig::new(&TcpConfig { ecn: true, ..config(Recovery::NewReno) });
         rig.sender.on_data(None, rig.now, &mut rig.tape);
-        assert_eq!(flags(&rig), [0]);
+        assert_eq!(flags(&rig), [flag::ECE | flag::CWR], "RFC 3168 §6.1.1");
+    }
+
+    /// RFC 3168 §6.1.2: a mark at a window of one segment stops the sender until its timer expires; so a path that marks
+    /// everything gets a segment per timeout.
+    #[test]
+    fn a_mark_at_one_segment_waits_for_the_timer() {
+        for recovery in ALL {
+            let mut rig = twenty_outstanding(recovery);
+            rig.time_out();
+            rig.ack(121);
+            rig.sender.window = Window { cwnd: 1.0, ssthresh: 2.0 };
+            let next = rig.sender.max_sent / 1000 + 1;
+            assert_eq!(rig.marked(next), [0; 0], "{recovery:?}");
+            assert_eq!(rig.sender.window.cwnd, 1.0, "{recovery:?}");
+            rig.sender.on_data(None, rig.now, &mut rig.tape);
+            assert_eq!(rig.tape.sent, [0; 0], "{recovery:?}: nor for new data");
+            let (timeouts, before, highest) = (rig.sender.stats.timeouts, rig.now, rig.sender.max_sent);
+            while rig.sender.max_sent == highest {
+                rig.now = rig.sender.armed;
+                assert_ne!(rig.now, Time::MAX, "{recovery:?}: no timer");
+                rig.sender.on_timer(rig.now, &mut rig.tape);
+            }
+            assert!(rig.now.since(before) >= Span::from_secs(1), "{recovery:?}");
+            assert_eq!(rig.sender.max_sent, highest + 1000, "{recovery:?}: one segment");
+            assert_eq!(rig.sender.stats.timeouts, timeouts, "{recovery:?}: nothing was lost");
+            rig.tape.sent.clear();
+            let next = rig.sender.max_sent / 1000 + 1;
+            assert!(!rig.ack(next).is_empty(), "{recovery:?}: without a mark it goes on");
+        }
+    }
+
+    /// The bit of a SYN-ACK agrees to ECN; it is no mark.
+    #[test]
+    fn agreeing_to_marks_is_no_mark() {
+        for recovery in ALL {
+            let mut rig = Rig::new(&TcpConfig { ecn: true, ..config(recovery) });
+            rig.sender.on_data(None, rig.now, &mut rig.tape);
+            rig.tape.sent.clear();
+            let flags = flag::BACK | flag::ECE;
+            let answer = Packet { seq: 1, kind: Kind::SynAck, flags, ..Packet::default() };
+            rig.sender.on_ack(&answer, None, rig.now, &mut rig.tape);
+            assert_eq!(rig.tape.sent, (1..=10).collect::<Vec<_>>(), "{recovery:?}");
+            assert_eq!(rig.sender.window.ssthresh, f64::INFINITY, "{recovery:?}");
+        }
     }
 
     /// RFC 5681 §3.1: whoever lost a SYN starts with one segment.

@@ -62,7 +62,7 @@ impl TcpSender {
         }
         // RFC 6582 §3.2: the ACK that ends recovery does not also grow the window; in ns-2 it does.
         self.accept_new_ack(packet, now, self.ns2 || !leaves_recovery, wire);
-        if leaves_recovery && !self.ns2 {
+        if leaves_recovery && !self.ns2 && !self.needs.rate {
             let deflated = self.window.ssthresh.min(self.reduced_to);
             self.window.cwnd = if matches!(self.engine, Engine::NewReno) {
                 // RFC 6582 §3.2 step 3, option 1: no burst after a long recovery.
@@ -164,6 +164,9 @@ impl TcpSender {
             return;
         }
         self.timed = None;
+        if let Some(sampler) = &mut self.sampler {
+            sampler.on_lost(1);
+        }
         self.set_timer(now, wire);
         if tahoe {
             self.next = self.una;
@@ -194,6 +197,9 @@ impl TcpSender {
         }
         if restart && !self.ns2 {
             self.set_timer(now, wire);
+        }
+        if let Some(sampler) = &mut self.sampler {
+            sampler.on_lost(1);
         }
         // The window falls by what left the network and rises by the segment that is sent again.
         if self.inflation > acked {
@@ -239,8 +245,7 @@ mod tests {
             (1..=3).for_each(|_| drop(rig.ack(11)));
             rig.sender.reduce(lasthop_cc::Reduction::to(40.0, 10.0));
             (4..=8).for_each(|_| drop(rig.ack(11)));
-            // Everything that W = 18 let out.
-            rig.ack(29);
+            rig.ack(31);
             assert!(rig.window().0 <= 10.0, "{recovery:?}: {:?}", rig.window());
         }
     }

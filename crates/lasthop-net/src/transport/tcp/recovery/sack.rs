@@ -33,6 +33,11 @@ pub(in super::super) struct Scoreboard {
 }
 
 impl Scoreboard {
+    /// Whether holes are being repaired.
+    pub(in super::super) fn is_in_recovery(&self) -> bool {
+        self.in_recovery
+    }
+
     /// A segment was acknowledged cumulatively.
     pub(in super::super) fn forget(&mut self, segment: &Segment) {
         if segment.sacked {
@@ -135,6 +140,9 @@ impl TcpSender {
                 scoreboard.repaired_count -= usize::from(segment.repaired);
                 scoreboard.sacked_count += 1;
                 segment.sacked = true;
+                if let (Some(sampler), Some(index)) = (&mut self.sampler, index) {
+                    sampler.on_delivered(index, segment.transmissions == 1);
+                }
                 position = segment.end();
                 index = index.map(|index| index + 1);
                 news = true;
@@ -164,6 +172,9 @@ impl TcpSender {
             if !segment.sacked && !segment.lost {
                 segment.lost = true;
                 scoreboard.lost_count += 1;
+                if let Some(sampler) = &mut self.sampler {
+                    sampler.on_lost(1);
+                }
             }
             index += 1;
         }
@@ -222,7 +233,9 @@ impl TcpSender {
         if !(self.action == Action::Ecn && self.una <= self.recover) {
             let reduction = self.answer_loss(now, wire);
             self.reduce(reduction);
-            self.window.cwnd = self.window.ssthresh.min(self.reduced_to);
+            if !self.needs.rate {
+                self.window.cwnd = self.window.ssthresh.min(self.reduced_to);
+            }
         }
         self.recover = self.max_sent;
         self.action = Action::DuplicateAcks;
@@ -263,7 +276,7 @@ impl TcpSender {
     }
 
     /// Segments believed to be in the network.
-    fn pipe(&mut self) -> usize {
+    pub(in super::super) fn pipe(&mut self) -> usize {
         let outstanding = self.segments.len();
         let scoreboard = self.scoreboard();
         outstanding - scoreboard.sacked_count - scoreboard.lost_count + scoreboard.repaired_count

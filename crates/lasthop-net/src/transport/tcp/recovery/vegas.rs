@@ -49,6 +49,12 @@ impl FineTimer {
         }
     }
 
+    /// The window fell to `window` for a mark: what was sent at the old rate is not cut for again.
+    pub(in super::super) fn on_mark(&mut self, window: f64, elapsed: Span) {
+        self.cut_window = window;
+        self.cut_at = elapsed.seconds();
+    }
+
     /// Takes the send time and the number of transmissions of the segment before `ack` out of ns-2's array,
     /// and clears the slots from `una` to `ack` as ns-2 does: not across the end of the array.
     fn take_from_log(&mut self, una: u64, ack: u64, mss: u64) -> Option<(f64, u32)> {
@@ -328,6 +334,42 @@ mod tests {
         assert_eq!(rig.time_out(), [0]);
         rig.sender.on_data(Some(10), rig.now, &mut rig.tape);
         assert_eq!(rig.tape.packets.last().map(|packet| (packet.seq, packet.payload)), Some((1, 10)));
+    }
+
+    /// TV-3.3: segments up to 40 outstanding, the last cut at 20. A mark cuts once a window, and no loss in that window
+    /// cuts again.
+    #[test]
+    fn a_mark_halves_once_a_window() {
+        let config = TcpConfig {
+            limited_transmit: false,
+            timestamps: false,
+            delayed_ack: None,
+            packet_size: 1040,
+            ..TcpConfig::preset("e-vegas", Profile::Rfc).unwrap()
+        };
+        let mut rig = Rig::new(&config).ten_outstanding();
+        for number in 12..=29 {
+            rig.ack(number);
+            rig.sender.window = Window { cwnd: 12.0, ssthresh: 2.0 };
+        }
+        rig.sender.window.cwnd = 12.0;
+        rig.sender.fill_window(rig.now, &mut rig.tape);
+        assert_eq!((rig.sender.una, rig.sender.max_sent), (28_001, 40_001));
+        rig.sender.recover = 20_001;
+        rig.sender.fine().timeout = 1000.0;
+        rig.marked(30);
+        assert_eq!(rig.window(), (6.0, 6.0));
+        assert_eq!(rig.sender.recover, 40_001);
+        rig.marked(35);
+        assert_eq!(rig.window(), (5.0, 6.0), "ignored; a round has ended with too much queued");
+        assert_eq!(rig.sender.recover, 40_001);
+        rig.sender.window.cwnd = 6.0;
+        (0..3).for_each(|_| drop(rig.ack(35)));
+        assert_eq!(rig.sender.fine().cut_window, 6.0, "no cut for a loss of that window");
+        rig.ack(41);
+        rig.sender.window.cwnd = 6.0;
+        rig.marked(42);
+        assert_eq!(rig.sender.window.cwnd, 3.0, "the next window");
     }
 
     #[test]
