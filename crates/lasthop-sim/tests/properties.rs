@@ -79,10 +79,13 @@ fn handoff(duration_ms: u32) -> impl Strategy<Value = String> {
     })
 }
 
-/// `rate = ..., delay = ..., queue = ...`
+/// `rate = ..., delay = ..., queue = ...`, and a threshold for marks that lies below any limit.
 fn link(least_kbit: u32, most_kbit: u32) -> impl Strategy<Value = String> {
-    (least_kbit..most_kbit, 0u32..60_000, queue()).prop_map(|(rate, delay, queue)| {
-        format!("rate = \"{rate} kbit/s\", delay = \"{delay} us\", queue = {queue}")
+    let mark = prop::option::of(1u32..20);
+    (least_kbit..most_kbit, 0u32..60_000, queue(), mark).prop_map(|(rate, delay, queue, mark)| {
+        let mark = mark.filter(|_| !queue.contains("packets"));
+        let mark = mark.map_or_else(String::new, |packets| format!(", mark = \"{packets} packets\""));
+        format!("rate = \"{rate} kbit/s\", delay = \"{delay} us\", queue = {queue}{mark}")
     })
 }
 
@@ -97,7 +100,9 @@ fn tcp() -> impl Strategy<Value = String> {
                 let params = ControllerConfig::by_name(&controller).unwrap().params();
                 let param = index.get(&params);
                 let value = if bound == 0 { param.min } else { param.max };
-                if param.switch {
+                if let Some(choice) = param.choices.get(value as usize) {
+                    let _ = write!(text, ", {} = \"{choice}\"", param.name);
+                } else if param.switch {
                     let _ = write!(text, ", {} = {}", param.name, value != 0.0);
                 } else if bound < 2 {
                     let _ = write!(text, ", {} = {value:?}", param.name);

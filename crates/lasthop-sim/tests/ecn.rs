@@ -1,0 +1,153 @@
+//! Marks in place of drops: queues that mark from a threshold on, and senders that answer.
+//!
+//! One bottleneck of 10 Mbit/s with an RTT of 40 ms; the marks come from the real queue.
+
+use lasthop_core::packet::{Kind, flag};
+use lasthop_net::trace::{HopRecord, Recording};
+use lasthop_sim::run::{Progress, Run, run};
+use lasthop_sim::scenario::{Format, Scenario};
+
+/// `flows` flows of `transport` (TOML) through a bottleneck with this queue and threshold.
+fn bottleneck(transport: &str, flows: u32, queue: &str, mark: &str, trace: bool) -> Run {
+    let text = format!(
+        "duration = \"30 s\"\nwarmup = \"5 s\"\n[topology]\nkind = \"dumbbell\"\n[topology.bottleneck]\n\
+         rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\nqueue = {{ kind = \"drop-tail\", limit = \"{queue}\" }}\n{mark}\n\
+         [topology.access]\nrate = \"100 Mbit/s\"\ndelay = \"5 ms\"\n\
+         queue = {{ kind = \"drop-tail\", limit = \"500 packets\" }}\n\
+         [[flows]]\ncount = {flows}\ntransport = {transport}\nstart = {{ uniform = [\"0 s\", \"100 ms\"] }}\n"
+    );
+    let plan = Scenario::parse(&text, Format::Toml, "ecn", &[])
+        .unwrap_or_else(|error| panic!("{error}"))
+        .into_plan();
+    run(&plan, 1, Recording { series: false, trace }, &Progress::default()).unwrap()
+}
+
+const MARK: &str = "mark = \"20 packets\"";
+
+fn hops(run: &Run) -> &[HopRecord] {
+    run.world.network.trace.as_deref().unwrap()
+}
+
+/// Every ECN-capable sender is marked where it would have been dropped, and fills the link.
+#[test]
+fn marks_take_the_place_of_drops() {
+    for transport in [
+        "\"e-newreno\"",
+        "\"dctcp\"",
+        "{ preset = \"cubic\", ecn = true }",
+        "{ preset = \"sack\", ecn = true, profile = \"linux\" }",
+        "{ preset = \"e-newreno\", profile = \"ns2\", receiver_window = \"500 packets\" }",
+    ] {
+        let run = bottleneck(transport, 4, "150 packets", MARK, false);
+        let link = &run.summary.links[0];
+        assert!(link.marks > 50, "{transport}: {} marks", link.marks);
+        assert_eq!(link.drops.values().sum::<u64>(), 0, "{transport}: {:?}", link.drops);
+        assert_eq!(run.summary.totals.retransmitted_packets, 0, "{transport}");
+        assert!(link.utilisation > 0.9, "{transport}: {}", link.utilisation);
+        assert!(run.summary.links[1..].iter().all(|link| link.marks == 0), "{transport}");
+    }
+}
+
+/// Others are not marked: the threshold is no limit to them.
+#[test]
+fn who_is_not_capable_is_not_marked() {
+    let run = bottleneck("\"newreno\"", 2, "60 packets", MARK, false);
+    let link = &run.summary.links[0];
+    assert_eq!(link.marks, 0);
+    assert!(link.drops["queue-overflow"] > 0 && link.max_queue_packets > 40);
+}
+
+/// DCTCP keeps the queue near the threshold where Reno's answer to the same marks empties it.
+#[test]
+fn dctcp_keeps_the_queue_near_the_threshold() {
+    let dctcp = bottleneck("\"dctcp\"", 2, "200 packets", MARK, false);
+    let link = &dctcp.summary.links[0];
+    assert!((8.0..24.0).contains(&link.avg_queue_packets), "{}", link.avg_queue_packets);
+    assert!(link.max_queue_packets < 40, "{}", link.max_queue_packets);
+    assert!(link.utilisation > 0.98, "{}", link.utilisation);
+    let reno = bottleneck("{ preset = \"sack\", ecn = true }", 2, "200 packets", MARK, false);
+    assert!(reno.summary.links[0].avg_queue_packets < link.avg_queue_packets);
+}
+
+/// E-Vegas holds a few segments in the queue, so a low threshold marks it; each answer leaves a working flow.
+#[test]
+fn e_vegas_is_marked_at_all() {
+    for on_mark in ["halve", "abe", "vegas_soft"] {
+        let transport = format!("{{ preset = \"e-vegas\", on_mark = \"{on_mark}\" }}");
+        let run = bottleneck(&transport, 4, "50 packets", "mark = \"6 packets\"", false);
+        let link = &run.summary.links[0];
+        assert!(link.marks > 10, "{on_mark}: {} marks", link.marks);
+        assert_eq!(link.drops["queue-overflow"], 0, "{on_mark}");
+        assert!(link.utilisation > 0.7, "{on_mark}: {}", link.utilisation);
+    }
+}
+
+/// TV-2.11 with the real queue: the negotiation, one cut for each window, CWR on the first new segment after it.
+#[test]
+fn the_dialogue_of_marks_and_echoes() {
+    let run = bottleneck("\"e-newreno\"", 1, "150 packets", MARK, true);
+    let records = hops(&run);
+    let first = |kind| records.iter().find(|hop| hop.kind == kind).unwrap();
+    assert_eq!(first(Kind::Syn).flags & !flag::BACK, flag::ECE | flag::CWR, "asks for ECN");
+    assert_eq!(first(Kind::SynAck).flags & !flag::BACK, flag::ECE, "agrees");
+    let ect = |hop: &HopRecord| hop.flags & flag::ECT != 0;
+    assert!(records.iter().filter(|hop| hop.kind == Kind::Ack).all(|hop| !ect(hop)), "ACKs are not capable");
+    assert!(records.iter().filter(|hop| hop.kind == Kind::Data).all(ect));
+
+    // As the sender sees it: echoes that arrive, and segments that leave. The first link is the source's.
+    let source_access = 2;
+    let mut outstanding_at_cut = 0;
+    let (mut cuts, mut echoes, mut awaited) = (0, 0, false);
+    let mut events: Vec<(u64, bool, &HopRecord)> = Vec::new();
+    for hop in records {
+        if hop.direction == source_access && hop.kind == Kind::Data {
+            events.push((hop.enqueued.0, false, hop));
+        } else if hop.direction == source_access + 1
+            && hop.kind == Kind::Ack
+            && let Some(arrived) = hop.arrived
+        {
+            events.push((arrived.0, true, hop));
+        }
+    }
+    // An ACK releases segments at its own instant: it comes first.
+    events.sort_by_key(|&(time, is_ack, _)| (time, !is_ack));
+    let mut highest = 0;
+    for (_, is_ack, hop) in events {
+        if is_ack {
+            if hop.flags & flag::ECE != 0 {
+                echoes += 1;
+                if hop.ack > outstanding_at_cut {
+                    assert!(!awaited, "a cut before the last one was told");
+                    outstanding_at_cut = highest;
+                    cuts += 1;
+                    awaited = true;
+                }
+            }
+            continue;
+        }
+        assert_eq!(
+            hop.flags & flag::CWR != 0,
+            awaited,
+            "CWR on the first new segment after a cut, and on no other"
+        );
+        awaited = false;
+        highest = hop.seq + u64::from(hop.payload);
+    }
+    assert!(cuts > 5 && echoes > cuts, "{cuts} cuts, {echoes} echoes");
+    let windows = run.world.windows.as_deref().unwrap();
+    let falls = windows.windows(2).filter(|pair| pair[1].cwnd < pair[0].cwnd).count();
+    assert_eq!(falls, cuts, "one reduction for each");
+}
+
+/// What is marked is written as "congestion experienced" from the link that marked it on.
+#[test]
+fn marks_are_seen_behind_the_queue_only() {
+    let run = bottleneck("\"dctcp\"", 1, "150 packets", MARK, true);
+    let marked = |direction| {
+        hops(&run).iter().filter(|hop| hop.direction == direction && hop.flags & flag::CE != 0).count()
+    };
+    assert_eq!(marked(2), 0, "before the bottleneck");
+    assert!(marked(0) > 0);
+    // All but those that are still between the two.
+    assert!(marked(0) - marked(4) < 40, "{} and {}", marked(0), marked(4));
+}
