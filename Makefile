@@ -26,7 +26,7 @@ DEMO_TRANSPORTS := reno,newreno,sack,vegas,cubic
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help build demo test test-rust test-properties test-python test-scenarios test-differential lint format \
-    bench validate docs lock clean
+    bench validate docs new-sender lock clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ bench: build ## Speed and memory beside ns-2 (and ns-3, if installed); writes be
 
 validate: build ## Compare with ns-2 statistically over the whole grid; writes docs/reference/validation-ns2.md
 	$(BIN)/python -m validation.statistics --full
+
+new-sender: ## Start a congestion controller in Rust: make new-sender NAME=x
+	@$(PYTHON) tools/new_sender.py "$(NAME)"
 
 format: $(ENVIRONMENT) ## Format Rust and Python, and apply the safe fixes
 	cargo fmt --all

@@ -1,0 +1,90 @@
+"""`make new-sender`: what it writes compiles, fails its one open test, and overwrites nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Return a copy of what cargo and the generator read."""
+    for name in ("Cargo.toml", "Cargo.lock", "rustfmt.toml"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    for folder in ("crates", "tools"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    return tmp_path
+
+
+def generate(tree: Path, name: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "tools/new_sender.py", name]
+    return subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+
+
+def cargo(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    if shutil.which("cargo") is None:
+        pytest.skip("cargo is not installed")
+    # What the crates outside the tree were built to is used again.
+    environment = {"CARGO_TARGET_DIR": str(ROOT / "target")} | os.environ
+    command = ["cargo", *arguments]
+    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_new_sender_compiles_and_fails_its_first_vector_alone(tree: Path) -> None:
+    written = generate(tree, "gentle-reno")
+    assert written.returncode == 0, written.stderr
+    assert written.stdout.startswith("written:    crates/lasthop-cc/src/gentle_reno.rs\n")
+    library = (tree / "crates/lasthop-cc/src/lib.rs").read_text()
+    assert "\nmod gentle_reno;\n" in library
+    assert '    "gentle-reno" => gentle_reno::GentleReno,\n}\n' in library
+    assert cargo(tree, "fmt", "--all", "--check").returncode == 0
+    tested = cargo(tree, "test", "--offline", "--package", "lasthop-cc", "--lib", "--tests", "--no-fail-fast")
+    failed = set(re.findall(r"^test (\S+) \.\.\. FAILED$", tested.stdout, re.MULTILINE))
+    assert failed == {"gentle_reno::tests::the_first_vector"}, tested.stdout + tested.stderr
+    assert "write the window that the paper gives in place of NaN" in tested.stdout
+    assert "warning" not in tested.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "bad name nothing: use lower-case letters and digits, a letter first"),
+        ("Gentle", "bad name 'Gentle': use lower-case letters and digits, a letter first"),
+        ("4ever", "bad name '4ever': use lower-case letters"),
+        ("../up", "bad name '../up': use lower-case letters"),
+        ("a--b", "bad name 'a--b': use lower-case letters"),
+        ("match", "bad name 'match': it is a word of Rust; choose another, such as match-tcp"),
+        ("vegas", "'vegas' exists: `lasthop transports vegas` shows it; choose another name"),
+        ("newreno", "'newreno' exists: `lasthop transports newreno` shows it; choose another name"),
+        ("udp", "'udp' exists"),
+        ("params", "crates/lasthop-cc/src/params.rs exists: it is part of the crate"),
+    ],
+)
+def test_names_that_cannot_be_are_refused(tree: Path, name: str, message: str) -> None:
+    library = tree / "crates/lasthop-cc/src/lib.rs"
+    before = library.read_text()
+    refused = generate(tree, name)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"new-sender: {message}")
+    assert "Traceback" not in refused.stderr
+    assert library.read_text() == before
+
+
+def test_make_passes_the_name_on() -> None:
+    refused = subprocess.run(
+        ["make", "--silent", "new-sender", "NAME=Not A Name"],  # noqa: S607 - whichever make there is
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode != 0
+    assert "bad name 'Not A Name'" in refused.stderr
