@@ -1,8 +1,8 @@
-"""Writes what the documentation takes from the engine: every key of a scenario, transports, and output shown.
+"""Writes what the documentation takes from the engine: scenario keys, transports, senders, output shown.
 
 `make docs` calls it; a test calls `pages` and compares. It holds no fact of its own: defaults, ranges and
-help texts come from `lasthop.schema()` and `lasthop.transports()`, and the output of a command in a block
-behind `<!-- output -->` is what the command prints.
+help texts come from `lasthop.schema()` and `lasthop.transports()`, the page of a sender from the head of its
+source file, and the output of a command in a block behind `<!-- output -->` is what the command prints.
 """
 # ruff: noqa: INP001 - a script, not a package
 
@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,33 @@ SHOWN_OUTPUT = re.compile(
     r"(?P<opening><!-- output -->\n```console\n\$ )(?P<command>(?:.*\\\n)*.*)\n(?:(?!```).*\n)*```"
 )
 
+#: Where the reference pages of senders lie; nothing else does.
+SENDERS = "docs/reference/senders"
+LAWS = ROOT / "crates" / "lasthop-cc" / "src"
+ENDPOINTS = ROOT / "crates" / "lasthop-net" / "src"
+VALIDATION = "docs/reference/validation-senders.md"
+
+#: A line of the registry: name, module.
+REGISTERED = re.compile(r'^    "([^"]+)" => ([a-z0-9_]+)::', re.MULTILINE)
+
+#: A paragraph of a head that has a label, such as `*Differs from the paper:* nothing.`
+LABELLED = re.compile(r"\*([A-Z][^*]+?)[.:]?\*\s+(.*)", re.DOTALL)
+
 Schema = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a source file says about itself in its opening comment."""
+
+    path: Path
+    title: str
+    #: Label and text of each paragraph that has one.
+    sections: tuple[tuple[str, str], ...]
+
+    def section(self, label: str) -> str:
+        """Return the text behind a label, or nothing."""
+        return next((text for known, text in self.sections if known == label), "")
 
 
 def pages() -> dict[str, str]:
@@ -37,6 +64,7 @@ def pages() -> dict[str, str]:
         "docs/reference/scenario.md": scenario_page(lh.schema()),
         "docs/reference/transports.md": transports_page(lh.transports()),
     }
+    texts |= sender_pages(lh.transports())
     for name in ("README.md", "docs/tutorial/first-run.md"):
         texts[name] = SHOWN_OUTPUT.sub(with_output, (ROOT / name).read_text(encoding="utf-8"))
     return texts
@@ -141,12 +169,152 @@ def transports_page(listed: list[Schema]) -> str:
             if kind == "preset":
                 parts = (one.get("controller"), one.get("recovery"), one.get("recovery_ns2"))
                 pair = "".join(f" {part or ''} |" for part in parts)
-            rows.append(f"| `{one['name']}` |{pair} {one['summary']} |")
+            shown = f"`{one['name']}`"
+            if kind_of(one["name"], listed) == kind:
+                shown = f"[{shown}](senders/{file_name(one['name'])})"
+            rows.append(f"| {shown} |{pair} {one['summary']} |")
         lines.append("\n".join(rows))
         if kind == "controller":
             for one in of_kind:
                 lines += [f"### {one['name']}: parameters", parameters_table(one["parameters"])]
     return page(lines)
+
+
+def head_of(path: Path) -> Head:
+    """Read the opening comment of a source file."""
+    lines = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("//!"):
+            break
+        lines.append(line.removeprefix("//!").strip())
+    blocks: list[list[str]] = [[]]
+    for line in lines:
+        if not line or LABELLED.match(line):
+            blocks.append([])
+        if line:
+            blocks[-1].append(line)
+    paragraphs = [" ".join(block) for block in blocks if block]
+    sections: list[tuple[str, str]] = []
+    for paragraph in paragraphs[1:]:
+        labelled = LABELLED.match(paragraph)
+        if labelled:
+            sections.append((labelled[1].rstrip(".:"), labelled[2]))
+        elif sections:
+            sections[-1] = (sections[-1][0], f"{sections[-1][1]}\n\n{paragraph}")
+    return Head(path, paragraphs[0] if paragraphs else "", tuple(sections))
+
+
+def heads() -> dict[str, list[Head]]:
+    """Head of every sender and mechanism by its name: a controller, then what it has at the end points."""
+    registry = (LAWS / "lib.rs").read_text(encoding="utf-8")
+    found = {name: [head_of(LAWS / f"{module}.rs")] for name, module in REGISTERED.findall(registry)}
+    for path in sorted(ENDPOINTS.rglob("*.rs")):
+        head = head_of(path)
+        if head.section("What it does"):
+            found.setdefault(path.stem.replace("_", "-"), []).append(head)
+    return found
+
+
+def file_name(name: str) -> str:
+    """Name of the page of a sender; a plus would mean a blank in a link."""
+    return name.replace("+", "-plus") + ".md"
+
+
+def sender_pages(listed: list[Schema]) -> dict[str, str]:
+    """One page for each sender and mechanism, and their index."""
+    known = heads()
+    texts = {f"{SENDERS}/{file_name(name)}": sender_page(name, known[name], listed) for name in known}
+    texts[f"{SENDERS}/README.md"] = index_page(known, listed)
+    return texts
+
+
+def index_page(known: dict[str, list[Head]], listed: list[Schema]) -> str:
+    """Every sender with what it reacts to."""
+    lines = [
+        "# Senders",
+        NOTE,
+        "One page for each: what it does, where it differs from its paper, how it was validated, "
+        "what it cannot do.",
+    ]
+    kinds = {
+        "controller": ("Controllers", '`transport = { cc = "NAME" }`'),
+        "rate": ("Rate-based transports", '`transport = "NAME"`'),
+        "": ("Mechanisms of the end points", "They belong to a sender, a preset or a key of the transport."),
+    }
+    for kind, (title, use) in kinds.items():
+        names = [name for name in known if kind_of(name, listed) == kind]
+        if not names:
+            continue
+        rows = ["| name | what it is | reacts to |", "| --- | --- | --- |"]
+        for name in sorted(names):
+            head = known[name][0]
+            cells = (head.title.partition(": ")[2] or head.title, head.section("Reacts to"))
+            text = " | ".join(plain(cell).replace("\n\n", " ") for cell in cells)
+            rows.append(f"| [{name}]({file_name(name)}) | {text} |")
+        lines += [f"## {title}", use, "\n".join(rows)]
+    return page(lines)
+
+
+def kind_of(name: str, listed: list[Schema]) -> str:
+    """Whether a name is a controller, a rate-based transport or, if empty, part of something else."""
+    kinds = {one["kind"] for one in listed if one["name"] == name}
+    return next((kind for kind in ("controller", "rate") if kind in kinds), "")
+
+
+def sender_page(name: str, of_name: list[Head], listed: list[Schema]) -> str:
+    """All that is known of one sender."""
+    kind = kind_of(name, listed)
+    lines = [f"# {name}", NOTE, plain(of_name[0].title)]
+    if kind:
+        lines += use_of(name, kind, listed)
+    for head in of_name:
+        if head is not of_name[0]:
+            lines += ["## At the end points", plain(head.title)]
+        level = "##" if head is of_name[0] else "###"
+        for label, text in head.sections:
+            lines.append(f"{level} {label}")
+            lines += [plain(paragraph) for paragraph in text.split("\n\n")]
+            if label == "Validation" and head is of_name[0] and validated(name):
+                lines.append(f"Figures beside other implementations: [{name}]({validated(name)}).")
+        lines.append(f"Source: `{head.path.relative_to(ROOT).as_posix()}`")
+    return page(lines)
+
+
+def use_of(name: str, kind: str, listed: list[Schema]) -> list[str]:
+    """How a scenario names a sender, the presets that use it, and its parameters."""
+    presets = [one for one in listed if one["kind"] == "preset" and one["controller"] == name]
+    own = next(one for one in listed if one["name"] == name and one["kind"] == kind)
+    key = {"controller": "cc", "rate": "rate"}[kind]
+    lines = ["## In a scenario", f'```toml\ntransport = {{ {key} = "{name}" }}\n```']
+    if kind == "rate":
+        lines[-1] = f'```toml\ntransport = "{name}"\n```'
+    if presets:
+        rows = ["| preset | recovery | recovery in `ns2` |", "| --- | --- | --- |"]
+        rows += [f"| `{one['name']}` | {one['recovery']} | {one['recovery_ns2']} |" for one in presets]
+        lines.append("\n".join(rows))
+    parameters = own["parameters"]
+    return [*lines, "## Parameters", parameters_table(parameters) if parameters else "None."]
+
+
+def validated(name: str) -> str | None:
+    """Return the place of a sender in the validation tables, seen from its page, if it is there."""
+    path = ROOT / VALIDATION
+    headings = (
+        re.findall(r"^## (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE) if path.exists() else []
+    )
+    if name not in headings:
+        return None
+    anchors = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    place = headings.index(name)
+    # The second of two equal anchors gets a number.
+    again = anchors[:place].count(anchors[place])
+    return f"../{path.name}#{anchors[place]}" + (f"-{again}" if again else "")
+
+
+def plain(text: str) -> str:
+    """Text of a Rust comment as Markdown: links of its own are mere code, sentences open with a capital."""
+    text = re.sub(r"\[(`[^`]+`)\](?!\()", r"\1", text)
+    return text[:1].upper() + text[1:]
 
 
 def parameters_table(parameters: list[Schema]) -> str:
@@ -166,14 +334,29 @@ def parameters_table(parameters: list[Schema]) -> str:
 def page(blocks: list[str]) -> str:
     """Blocks of Markdown, separated by blank lines; prose is wrapped."""
     return (
-        "\n\n".join(block if block[0] in "#|<" else textwrap.fill(block, WIDTH) for block in blocks if block)
+        "\n\n".join(
+            block if block[0] in "#|<" or block.startswith("```") else wrapped(block)
+            for block in blocks
+            if block
+        )
         + "\n"
     )
 
 
+def wrapped(text: str) -> str:
+    """Prose on lines of the usual width, none of which would mean something else for its beginning."""
+    lines = textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False).splitlines()
+    return "\n".join(re.sub(r"^([-+*>]|\d+[.)])(?=\s)", r"\\\1", line) for line in lines)
+
+
 def main() -> None:
-    """Write the pages."""
-    for name, text in pages().items():
+    """Write the pages, and remove those of senders that are no more."""
+    written = pages()
+    (ROOT / SENDERS).mkdir(exist_ok=True)
+    for path in (ROOT / SENDERS).glob("*.md"):
+        if path.relative_to(ROOT).as_posix() not in written:
+            path.unlink()
+    for name, text in written.items():
         (ROOT / name).write_text(text, encoding="utf-8")
 
 

@@ -280,7 +280,9 @@ def _check(path: Path, connection: sqlite3.Connection) -> None:
 def _read(path: Path, connection: sqlite3.Connection) -> list[Entry]:
     query = f"SELECT {', '.join(COLUMNS)} FROM windows ORDER BY id"  # noqa: S608 - constants
     rows = connection.execute(query)
-    return [_entry(dict(zip(COLUMNS, row, strict=True)), f"'{path}', row {n}") for n, row in enumerate(rows, 1)]
+    return [
+        _entry(dict(zip(COLUMNS, row, strict=True)), f"'{path}', row {n}") for n, row in enumerate(rows, 1)
+    ]
 
 
 @contextmanager

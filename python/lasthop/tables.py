@@ -226,6 +226,9 @@ def transport_table(one: Mapping[str, Any]) -> RenderableType:
     for parameter in one["parameters"]:
         if parameter["switch"]:
             default, allowed = ("true" if parameter["default"] else "false"), "true, false"
+        elif parameter["choices"]:
+            default = parameter["choices"][int(parameter["default"])]
+            allowed = ", ".join(parameter["choices"])
         else:
             default = f"{parameter['default']:g}"
             allowed = f"{_bound(parameter['min'])}..{_bound(parameter['max'])}"

@@ -221,6 +221,21 @@ def test_transports_lists_parameters(command: Callable[..., Result]) -> None:
     }
 
 
+def test_transports_shows_everything_that_is_registered(command: Callable[..., Result]) -> None:
+    registered = json.loads(command("transports", "--json").stdout)
+    shown = command("transports").stdout
+    assert [one["name"] for one in registered if one["name"] not in shown] == []
+    kinds = {one["kind"] for one in registered}
+    assert {"preset", "controller", "recovery"} <= kinds
+    for one in registered:
+        page = command("transports", one["name"])
+        assert page.exit_code == 0
+        for parameter in one["parameters"]:
+            assert parameter["name"] in page.stdout
+            # Names that a choice takes, its default among them, are never shown as numbers.
+            assert all(choice in page.stdout for choice in parameter["choices"])
+
+
 def test_schema_is_json(command: Callable[..., Result]) -> None:
     content = json.loads(command("schema").stdout)
     assert {"duration", "topology", "flows"} <= content["properties"].keys()

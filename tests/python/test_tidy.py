@@ -154,9 +154,38 @@ def test_links_of_the_documentation_lead_somewhere() -> None:
 
 def test_generated_pages_are_fresh() -> None:
     """Output and reference shown in the documentation are what the engine says today."""
-    pages: dict[str, str] = runpy.run_path(str(ROOT / "docs" / "generate.py"))["pages"]()
-    stale = [name for name, text in pages.items() if (ROOT / name).read_text(encoding="utf-8") != text]
+    generator = runpy.run_path(str(ROOT / "docs" / "generate.py"))
+    pages: dict[str, str] = generator["pages"]()
+    stale = [
+        name
+        for name, text in pages.items()
+        if not (ROOT / name).exists() or (ROOT / name).read_text(encoding="utf-8") != text
+    ]
+    there = (path.relative_to(ROOT).as_posix() for path in (ROOT / generator["SENDERS"]).glob("*.md"))
+    stale += [name for name in there if name not in pages]
     assert_none([f"{name}: run make docs" for name in stale])
+
+
+def test_every_sender_says_what_its_page_needs() -> None:
+    """The head of each controller has the labelled paragraphs of its reference page."""
+    heads = runpy.run_path(str(ROOT / "docs" / "generate.py"))["heads"]()
+    wanted = (
+        "What it does",
+        "Reacts to",
+        ("Differs from the paper", "Differs from the RFC"),
+        "Validation",
+        "Limitations",
+        "Kernel counterpart",
+        "References",
+    )
+    missing = [
+        f"{head.path.relative_to(ROOT)}: {label if isinstance(label, str) else label[0]}"
+        for of_name in heads.values()
+        for head in of_name
+        for label in wanted
+        if not any(head.section(one) for one in ([label] if isinstance(label, str) else label))
+    ]
+    assert_none(missing)
 
 
 def test_the_citation_names_the_version_of_the_workspace() -> None:
