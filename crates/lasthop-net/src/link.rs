@@ -345,6 +345,11 @@ impl Link {
         }
     }
 
+    /// When the link is down.
+    pub(crate) fn outages(&self) -> &[(Time, Time)] {
+        self.air.as_ref().map_or(&[], |air| &air.arrivals.outages)
+    }
+
     /// What the air does to a frame of a link with retransmission whose last bit leaves at `departs`. Calls must come
     /// in the order of `departs`.
     pub(crate) fn judge_attempt(&mut self, departs: Time) -> Option<Cause> {
@@ -547,7 +552,7 @@ mod tests {
             queue: QueueLimit::Packets(limit),
             mark: None,
             error: ErrorModel::None,
-            outages: Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir },
+            outages: Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir, warning: None },
             arq: None,
         }
     }
@@ -671,7 +676,7 @@ mod tests {
     fn with_outages(policy: OutagePolicy) -> Direction {
         let times = (1..=5).map(|tenth| (millis(tenth * 10_000), Span::from_secs(1))).collect();
         Direction {
-            outages: Outages { schedule: OutageSchedule::Listed(times), policy },
+            outages: Outages { schedule: OutageSchedule::Listed(times), policy, warning: None },
             ..direction(10_000_000, 10, 50)
         }
     }

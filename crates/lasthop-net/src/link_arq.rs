@@ -433,7 +433,7 @@ mod tests {
             queue: QueueLimit::Unlimited,
             mark: None,
             error,
-            outages: Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir },
+            outages: Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir, warning: None },
             arq: Some(Arq {
                 window,
                 attempts,

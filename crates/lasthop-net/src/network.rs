@@ -15,6 +15,7 @@ use lasthop_core::fingerprint::Fingerprint;
 use lasthop_core::packet::{Cause, Kind, Ledger, NONE, Packet, PacketArena, flag};
 use lasthop_core::time::{Span, Time};
 
+use crate::handoff::HostEvent;
 use crate::link::{Link, Transit};
 use crate::link_arq::{Content, Listener, Outcome};
 use crate::measure::{FlowStats, Window};
@@ -22,6 +23,7 @@ use crate::plan::Report;
 use crate::routing::{DirectionId, opposite};
 use crate::trace::HopRecord;
 use crate::transport::extra::Extra;
+use crate::transport::tcp::mobility::Mobility;
 use crate::transport::tcp::receiver::TcpReceiver;
 use crate::transport::udp;
 
@@ -614,6 +616,16 @@ impl Network {
             }
             let link = &self.links[opposite(direction) as usize];
             back = back + link.delay + link.serialisation(u32::from(NOTICE_BYTES));
+        }
+    }
+
+    /// Tells the receiver of `flow` what will happen to the link of its host.
+    pub(crate) fn watch_link(&mut self, flow: u32, mobility: Mobility, events: Vec<(Time, HostEvent)>) {
+        let Receiver::Tcp(receiver) = &mut self.receivers[flow as usize] else { return };
+        receiver.watch_link(mobility, events);
+        if let Some(due) = receiver.due() {
+            receiver.armed = due;
+            self.schedule(due, Target::new(event_kind::RECEIVER, flow));
         }
     }
 

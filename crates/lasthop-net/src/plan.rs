@@ -202,6 +202,19 @@ pub struct Outages {
     pub schedule: OutageSchedule,
     /// What becomes of packets.
     pub policy: OutagePolicy,
+    /// Whether the hosts at both ends see an outage coming.
+    pub warning: Option<Warning>,
+}
+
+/// How outages are announced to the hosts at the ends of a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Warning {
+    /// So long before they begin.
+    pub lead: Span,
+    /// Probability that an outage comes without a warning.
+    pub miss: f64,
+    /// Warnings in the run that no outage follows.
+    pub false_alarms: u32,
 }
 
 /// The times at which a link is down.

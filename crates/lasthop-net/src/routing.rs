@@ -102,7 +102,7 @@ mod tests {
             queue: QueueLimit::Unlimited,
             mark: None,
             error: ErrorModel::None,
-            outages: Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir },
+            outages: Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir, warning: None },
             arq: None,
         };
         let link = |&(from, to): &(usize, usize)| LinkPlan {

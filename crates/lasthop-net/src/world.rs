@@ -8,18 +8,38 @@ use lasthop_core::packet::Packet;
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
+use crate::handoff::{HostEvent, host_events};
 use crate::history::{HistoryEntry, Keeper};
 use crate::link::Link;
 use crate::measure::{FlowStats, Window};
 use crate::network::{Network, Next, Place, Receiver, event_kind};
 use crate::plan::{Plan, Start, Traffic, Transport};
-use crate::routing::Routes;
+use crate::routing::{DirectionId, Routes};
 use crate::trace::{Bins, FlowSample, Recording, WindowRecord};
 use crate::traffic::{Offer, Source};
 use crate::transport::extra::Extra;
 use crate::transport::tcp::receiver::TcpReceiver;
 use crate::transport::tcp::sender::{TcpSender, Wire};
 use crate::transport::udp::UdpSender;
+
+/// What the host at an end of a flow learns of `direction`, the link that it is attached to. Empty without outages.
+fn own_link_events(
+    network: &Network,
+    plan: &Plan,
+    seed: u64,
+    direction: Option<&DirectionId>,
+) -> impl Iterator<Item = (Time, HostEvent)> + use<> {
+    let events = direction.map(|&direction| {
+        let outages = network.links[direction as usize].outages();
+        let link = &plan.links[direction as usize / 2];
+        let is_forward = direction.is_multiple_of(2);
+        let warning = if is_forward { &link.forward } else { &link.reverse }.outages.warning;
+        let suffix = if is_forward { "" } else { " (reverse)" };
+        let mut stream = Stream::new(seed, &format!("warnings of {}{suffix}", link.name));
+        host_events(outages, warning, plan.duration, &mut stream)
+    });
+    events.into_iter().flatten()
+}
 
 /// The loop asks whether to go on once in so many events.
 const EVENTS_PER_CHECK: u64 = 1 << 15;
@@ -170,7 +190,20 @@ impl World {
                 }
             };
             if let Transport::Tcp(config) = &flow.transport {
-                network.listen(index, path, config.needs().signals, false);
+                network.listen(index, path, config.needs().signals, config.mobility.ebsn);
+                let at_source = config.needs().signals || config.mobility.watches_link();
+                for (at, event) in own_link_events(&network, plan, seed, path.first()).filter(|_| at_source) {
+                    let signal = match event {
+                        HostEvent::Fading(warning) => Signal::LinkFading { warning },
+                        HostEvent::Up => Signal::LinkUp,
+                        HostEvent::Handoff => Signal::HandoffDone,
+                    };
+                    network.signal(index, signal, at);
+                }
+                if config.mobility.watches_link() {
+                    let events = own_link_events(&network, plan, seed, path.last()).collect();
+                    network.watch_link(index, config.mobility, events);
+                }
                 let bytes = config.mss() + config.data_header();
                 if let Some((timeout, delay)) = network.link_timeout(index, path, bytes) {
                     network.signal(index, Signal::LinkTimeout { timeout }, start + delay);

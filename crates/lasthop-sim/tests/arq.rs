@@ -1,6 +1,7 @@
 //! Links with retransmission under TCP: order, conservation, reports, and what persistence does to the sender's timer.
 
 use lasthop_core::packet::Kind;
+use lasthop_core::time::{Span, Time};
 use lasthop_net::trace::{HopRecord, Recording};
 use lasthop_sim::run::{Progress, Run, run};
 use lasthop_sim::scenario::{Format, Scenario};
@@ -147,7 +148,44 @@ proptest! {
         for flow in &run.summary.flows {
             prop_assert!(flow.bytes_delivered > 0 || flow.packets_sent < 100, "{:?}", flow);
         }
-        let acks = run.world.network.trace.as_ref().unwrap().iter().filter(|hop| hop.kind == Kind::Ack).count();
-        prop_assert!(acks > 0);
     }
+}
+
+/// A persistent link, errors in bursts (outages), and a sender whose timer would not wait for it.
+fn persistent(transport: &str, ebsn: &str) -> Run {
+    let outages: Vec<String> = (1..20).map(|number| format!("\"{number} s\"")).collect();
+    let link = format!(
+        "handoff = {{ at = [{}], outage = \"500 ms\" }}\n\
+         arq = {{ attempts = 100, timeout = \"50 ms\", ebsn = {ebsn} }}\n",
+        outages.join(", ")
+    );
+    let flow = flow(&format!(
+        "{{ preset = \"{transport}\", receiver_window = \"30 packets\", rto = {{ min = \"200 ms\" }} }}"
+    ));
+    run_text(&last_hop(20, &link, &flow), 1)
+}
+
+/// Through bad states the base station keeps the sender's timer from expiring; without notices it does not.
+#[test]
+fn notices_of_a_bad_state_avoid_timeouts() {
+    let silent = persistent("ebsn", "false");
+    let noticed = persistent("ebsn", "true");
+    let [silent_flow, flow] = [&silent, &noticed].map(|run| &run.summary.flows[0]);
+    assert!(silent_flow.timeouts >= 10, "{silent_flow:?}");
+    assert_eq!(flow.timeouts, 0, "{flow:?}");
+    assert_eq!(flow.retransmitted_packets, 0);
+    assert!(flow.goodput_bit_s > silent_flow.goodput_bit_s);
+    // They are packets on the way back, one per timeout of the link at most.
+    let notices: Vec<Time> =
+        hops(&noticed, 1).iter().filter(|hop| hop.kind == Kind::BadState).map(|hop| hop.enqueued).collect();
+    assert!(notices.len() > 100 && notices.len() < 250, "{}", notices.len());
+    assert!(notices.windows(2).all(|pair| pair[1].since(pair[0]) >= Span::from_millis(50)));
+    assert!(hops(&noticed, 1).iter().all(|hop| hop.kind != Kind::BadState || hop.bytes == 56));
+}
+
+/// A sender that does not understand notices gets none.
+#[test]
+fn nobody_else_is_notified() {
+    let run = persistent("newreno", "true");
+    assert!(hops(&run, 1).iter().all(|hop| hop.kind != Kind::BadState));
 }

@@ -535,6 +535,21 @@ static HANDOFF: Table = Table {
              queue, hold keeps packets until the link returns.",
         )
         .default("\"drop-air\""),
+        Key::new(
+            "warning",
+            ANY_TIME,
+            "The hosts at both ends see an outage coming so long before. Default: they do not. Of its end they always learn.",
+        ),
+        Key::new(
+            "miss",
+            Kind::Probability,
+            "Probability that an outage comes without its warning. Default: 0.",
+        ),
+        Key::new(
+            "false_alarms",
+            Kind::Integer { min: 0, max: 10_000 },
+            "Warnings in the run that no outage follows; the host goes on after as long as a warning. Default: 0.",
+        ),
     ]],
     partial: false,
 };

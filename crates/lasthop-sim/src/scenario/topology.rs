@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::{
     Arq, Direction, DiscardUnit, ErrorModel, ErrorPosition, LinkPlan, MarkThreshold, OutagePolicy,
-    OutageSchedule, Outages, QueueLimit, Report,
+    OutageSchedule, Outages, QueueLimit, Report, Warning,
 };
 
 use super::diagnostic::{ScenarioError, quoted, suggest};
@@ -236,7 +236,11 @@ impl LinkReader {
 
     fn outages(&mut self, table: &Reader<'_>, copies: u64) -> Result<Outages> {
         let Checked::Table(handoff) = table.value("handoff")? else {
-            return Ok(Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir });
+            return Ok(Outages {
+                schedule: OutageSchedule::None,
+                policy: OutagePolicy::DropAir,
+                warning: None,
+            });
         };
         let policy = match handoff.name("policy")? {
             "drop" => OutagePolicy::Drop,
@@ -274,7 +278,7 @@ impl LinkReader {
                 self.listed_at(&handoff, &starts, length)?
             }
         };
-        Ok(Outages { schedule, policy })
+        Ok(Outages { schedule, policy, warning: warning(&handoff)? })
     }
 
     fn counted(
@@ -332,6 +336,25 @@ impl LinkReader {
         }
         Ok(OutageSchedule::Listed(schedule))
     }
+}
+
+/// How outages are announced.
+fn warning(handoff: &Reader<'_>) -> Result<Option<Warning>> {
+    let Some(lead) = handoff.span_if("warning")? else {
+        let stray = ["miss", "false_alarms"].into_iter().find(|key| handoff.has(key));
+        return match stray {
+            Some(key) => {
+                let message = format!("{key} without a warning");
+                Err(handoff.error(key, message, "add warning = \"100 ms\""))
+            }
+            None => Ok(None),
+        };
+    };
+    Ok(Some(Warning {
+        lead,
+        miss: handoff.number_if("miss")?.unwrap_or(0.0),
+        false_alarms: handoff.integer_if("false_alarms")?.unwrap_or(0) as u32,
+    }))
 }
 
 /// Retransmission by the link; `timeout` is that of a full frame.

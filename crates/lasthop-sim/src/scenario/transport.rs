@@ -9,6 +9,7 @@ use lasthop_cc::{ControllerConfig, ExternalConfig, Param, ParamError};
 use lasthop_core::time::Span;
 use lasthop_net::plan::{Profile, Recovery, TcpConfig, Transport, UdpConfig};
 use lasthop_net::transport::tcp::config::DelayedAck;
+use lasthop_net::transport::tcp::mobility::{FastHandoff, Freeze};
 
 use super::diagnostic::{Place, ScenarioError, Source};
 use super::keys::{Key, Kind, LARGEST_PACKET, LONGEST, Table};
@@ -179,7 +180,126 @@ const TCP_KEYS: &[Key] = &[
     .tcp(set!(Switch, |config, switch| config.grow_when_limited_elsewhere = *switch), |config| {
         config.grow_when_limited_elsewhere.to_string()
     }),
+    Key::new(
+        "freeze",
+        Kind::OrTable(&Kind::Switch, &FREEZE),
+        "Freeze-TCP: a host closes its window when its link fades, and the sender rests until it opens.",
+    )
+    .tcp(
+        |config, checked| {
+            config.mobility.freeze = match checked {
+                Checked::Switch(false) => None,
+                _ => Some(config.mobility.freeze.unwrap_or_default()),
+            };
+        },
+        |config| config.mobility.freeze.is_some().to_string(),
+    ),
+    Key::new("ebsn", Kind::Switch, "Restart the timer at notices of a bad state from a link (EBSN).")
+        .tcp(set!(Switch, |config, switch| config.mobility.ebsn = *switch), |config| {
+            config.mobility.ebsn.to_string()
+        }),
+    Key::new(
+        "fast_handoff",
+        Kind::OrTable(&Kind::Switch, &FAST_HANDOFF),
+        "Retransmit at once when a handoff of the host is complete (Caceres & Iftode).",
+    )
+    .tcp(
+        |config, checked| {
+            config.mobility.fast_handoff = match checked {
+                Checked::Switch(false) => None,
+                _ => Some(config.mobility.fast_handoff.unwrap_or_default()),
+            };
+        },
+        |config| config.mobility.fast_handoff.is_some().to_string(),
+    ),
+    Key::new(
+        "eln",
+        Kind::OrTable(&Kind::Switch, &ELN),
+        "Repeat a segment without a reduction when duplicate ACKs say that it was lost in the air.",
+    )
+    .tcp(
+        |config, checked| {
+            config.mobility.eln = match checked {
+                Checked::Switch(false) => None,
+                _ => Some(config.mobility.eln.unwrap_or(1)),
+            };
+        },
+        |config| config.mobility.eln.is_some().to_string(),
+    ),
 ];
+
+static FREEZE: Table = Table { title: "freeze", doc: "Freeze-TCP.", groups: &[FREEZE_KEYS], partial: true };
+
+static FAST_HANDOFF: Table = Table {
+    title: "fast_handoff",
+    doc: "Fast retransmission after a handoff.",
+    groups: &[FAST_HANDOFF_KEYS],
+    partial: true,
+};
+
+static ELN: Table =
+    Table { title: "eln", doc: "Explicit loss notification.", groups: &[ELN_KEYS], partial: true };
+
+const COPIES: Kind = Kind::Integer { min: 0, max: 100 };
+
+const FREEZE_KEYS: &[Key] = &[
+    Key::new("closing_acks", COPIES, "Copies of the ACK that closes the window.")
+        .tcp(set!(Integer, |config, copies| freeze(config).closing_acks = *copies as u32), |config| {
+            config.mobility.freeze.unwrap_or_default().closing_acks.to_string()
+        }),
+    Key::new("opening_acks", COPIES, "Copies of the ACK that opens it.")
+        .tcp(set!(Integer, |config, copies| freeze(config).opening_acks = *copies as u32), |config| {
+            config.mobility.freeze.unwrap_or_default().opening_acks.to_string()
+        }),
+    Key::new(
+        "opening_ack_counts",
+        Kind::Switch,
+        "Whether the first opening ACK counts as a duplicate although it changes the window.",
+    )
+    .tcp(set!(Switch, |config, switch| freeze(config).opening_ack_counts = *switch), |config| {
+        config.mobility.freeze.unwrap_or_default().opening_ack_counts.to_string()
+    }),
+    Key::new(
+        "keeps_window",
+        Kind::Switch,
+        "Whether the repair that opening ACKs trigger leaves the congestion window alone.",
+    )
+    .tcp(set!(Switch, |config, switch| freeze(config).keeps_window = *switch), |config| {
+        config.mobility.freeze.unwrap_or_default().keeps_window.to_string()
+    }),
+];
+
+const FAST_HANDOFF_KEYS: &[Key] = &[
+    Key::new("acks", COPIES, "Duplicate ACKs that a mobile receiver sends.")
+        .tcp(set!(Integer, |config, copies| fast_handoff(config).acks = *copies as u32), |config| {
+            config.mobility.fast_handoff.unwrap_or_default().acks.to_string()
+        }),
+    Key::new(
+        "tahoe",
+        Kind::Switch,
+        "Whether a mobile sender falls back to a window of one, as 4.3BSD-Tahoe.",
+    )
+    .tcp(set!(Switch, |config, switch| fast_handoff(config).tahoe = *switch), |config| {
+        config.mobility.fast_handoff.unwrap_or_default().tahoe.to_string()
+    }),
+];
+
+const ELN_KEYS: &[Key] = &[Key::new(
+    "threshold",
+    Kind::Integer { min: 1, max: 1_000 },
+    "So many duplicate ACKs with the notification mean a loss.",
+)
+.tcp(set!(Integer, |config, threshold| config.mobility.eln = Some(*threshold as u32)), |config| {
+    config.mobility.eln.unwrap_or(1).to_string()
+})];
+
+fn freeze(config: &mut TcpConfig) -> &mut Freeze {
+    config.mobility.freeze.get_or_insert_default()
+}
+
+fn fast_handoff(config: &mut TcpConfig) -> &mut FastHandoff {
+    config.mobility.fast_handoff.get_or_insert_default()
+}
 
 const RTO_KEYS: &[Key] = &[
     Key::new("min", SHORT, "Least timeout.")

@@ -15,10 +15,12 @@ pub(super) enum Alarm {
     Hold,
     /// A probe that has not been answered (`probing.rs`).
     Probe,
+    /// The next window probe (`persist.rs`).
+    Persist,
 }
 
 impl Alarm {
-    const ALL: [Alarm; 3] = [Alarm::Pace, Alarm::Hold, Alarm::Probe];
+    const ALL: [Alarm; 4] = [Alarm::Pace, Alarm::Hold, Alarm::Probe, Alarm::Persist];
 }
 
 /// When each alarm rings; `Time::MAX` for never.
@@ -74,6 +76,7 @@ impl TcpSender {
                 Alarm::Pace => self.fill_window(now, wire),
                 Alarm::Hold => self.end_hold(now, wire),
                 Alarm::Probe => self.restart_probing(now, wire),
+                Alarm::Persist => self.probe_window(now, wire),
             }
         }
     }

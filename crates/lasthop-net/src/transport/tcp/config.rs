@@ -6,6 +6,8 @@
 use lasthop_cc::{ControllerConfig, Needs};
 use lasthop_core::time::Span;
 
+use super::mobility::{FastHandoff, Freeze, Mobility};
+
 /// Bytes of the IP and TCP headers without options.
 pub const BASE_HEADER: u32 = 40;
 
@@ -174,6 +176,8 @@ pub struct TcpConfig {
     pub dup_threshold: u32,
     /// Grow the window even when it does not limit the sender (ns-2 does; RFC 7661 forbids).
     pub grow_when_limited_elsewhere: bool,
+    /// What it does about mobility and wireless losses beyond its controller.
+    pub mobility: Mobility,
 }
 
 /// What Linux does differently in the controllers that have a counterpart there: controller, parameter, value.
@@ -230,6 +234,11 @@ impl Preset {
         Preset::new(name, name, recovery, recovery, recovery.summary())
     }
 
+    /// Something on top of NewReno.
+    const fn of_reno(name: &'static str, summary: &'static str) -> Preset {
+        Preset::new(name, "reno", Recovery::NewReno, Recovery::NewReno, summary)
+    }
+
     /// The same with something else set.
     const fn with(self, adjust: fn(&mut TcpConfig)) -> Preset {
         Preset { adjust, ..self }
@@ -274,6 +283,14 @@ impl TcpConfig {
         .with(|config| config.ecn = true),
         Preset::of("dctcp", Recovery::Sack).with(|config| config.ecn = true),
         Preset::of("bbr", Recovery::Sack),
+        Preset::of_reno("freeze", "Freeze-TCP: the window is closed before an outage (Goff et al. 2000)")
+            .with(|config| config.mobility.freeze = Some(Freeze::default())),
+        Preset::of_reno("ebsn", "NewReno whose timer heeds the base station (Bakshi et al. 1997)")
+            .with(|config| config.mobility.ebsn = true),
+        Preset::of_reno("fast-handoff", "Fast retransmission after a handoff (Caceres & Iftode 1995)")
+            .with(|config| config.mobility.fast_handoff = Some(FastHandoff::default())),
+        Preset::of_reno("eln", "NewReno that heeds explicit loss notification (Balakrishnan & Katz 1998)")
+            .with(|config| config.mobility.eln = Some(1)),
     ];
 
     /// The preset called `name` with the defaults of `profile`.
@@ -345,6 +362,7 @@ impl TcpConfig {
             limited_transmit: true,
             dup_threshold: 3,
             grow_when_limited_elsewhere: false,
+            mobility: Mobility::default(),
         };
         match profile {
             Profile::Rfc => base,

@@ -5,7 +5,13 @@
 
 mod alarms;
 pub mod config;
+mod ebsn;
+mod eln;
+mod fast_handoff;
+mod mobile_receiver;
+pub mod mobility;
 mod pacing;
+mod persist;
 mod probing;
 mod rate;
 pub mod receiver;

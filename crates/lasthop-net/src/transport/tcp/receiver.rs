@@ -6,8 +6,11 @@ use lasthop_core::packet::{Kind, NONE, Packet, flag};
 use lasthop_core::time::{Span, Time};
 
 use super::config::{DelayedAck, Profile, TcpConfig};
+use super::mobile_receiver::MobileReceiver;
+use super::mobility::Mobility;
 use super::receiver_options::ReceiverOptions;
 use super::segments::Ranges;
+use crate::handoff::HostEvent;
 use crate::measure::{FlowStats, Window};
 use crate::transport::extra::Extra;
 
@@ -74,9 +77,12 @@ pub struct TcpReceiver {
     ns2: bool,
     dsack: bool,
     ack_size: u16,
-    syn_ack_size: u16,
+    /// Flags of every ACK.
+    ack_flags: u16,
 
-    /// The sender's FIN has been answered; our own waits for its ACK until `close_due`.
+    /// The earlier of what `close_due` and `mobile` wait for.
+    rare_due: Option<Time>,
+    /// The sender's FIN has been answered; our own waits for its ACK until then.
     close_due: Option<Time>,
     /// Data beyond a gap.
     pending: Ranges,
@@ -94,6 +100,9 @@ pub struct TcpReceiver {
     /// When the last probe was sent.
     probed: Time,
     probe_size: u16,
+    syn_ack_size: u16,
+    /// What happens to the link of this host, if it matters.
+    mobile: Option<Box<MobileReceiver>>,
     /// Measurements that ride on ACKs, if the sender asked for any.
     options: Option<Box<ReceiverOptions>>,
 }
@@ -117,7 +126,10 @@ impl TcpReceiver {
             exact_marks: config.needs().exact_marks,
             agrees_to_ecn: config.uses_ecn() && !ns2,
             fin: None,
+            rare_due: None,
             close_due: None,
+            ack_flags: flag::BACK,
+            mobile: None,
             fin_tries: 0,
             probed: Time::ZERO,
             probe_size: config.probe_size() as u16,
@@ -209,6 +221,7 @@ impl TcpReceiver {
             self.fin_tries += 1;
             self.close_due =
                 (self.fin_tries <= FIN_TRIES).then(|| now + FIN_TIMEOUT * (1 << self.fin_tries.min(6)));
+            self.note_rare_due();
             Kind::FinAck
         } else {
             Kind::Ack
@@ -227,6 +240,7 @@ impl TcpReceiver {
         }
         // The last ACK of the connection.
         self.close_due = None;
+        self.note_rare_due();
         None
     }
 
@@ -248,12 +262,26 @@ impl TcpReceiver {
         true
     }
 
-    /// When the receiver wants to be called back: a delayed ACK or a FIN that may have been lost.
+    /// Tells the receiver what will happen to the link of its host, and what to do then.
+    pub(crate) fn watch_link(&mut self, mobility: Mobility, events: Vec<(Time, HostEvent)>) {
+        self.mobile = Some(MobileReceiver::new(mobility, events));
+        self.note_rare_due();
+    }
+
+    fn note_rare_due(&mut self) {
+        let mobile = self.mobile.as_ref().and_then(|mobile| mobile.due());
+        self.rare_due = match (self.close_due, mobile) {
+            (Some(close), Some(mobile)) => Some(close.min(mobile)),
+            (close, mobile) => close.or(mobile),
+        };
+    }
+
+    /// When the receiver wants to be called back: a delayed ACK, a FIN that may have been lost, an event of its link.
     #[inline]
     pub fn due(&self) -> Option<Time> {
-        match (self.ack_due, self.close_due) {
-            (Some(ack), Some(close)) => Some(ack.min(close)),
-            (ack, close) => ack.or(close),
+        match (self.ack_due, self.rare_due) {
+            (Some(ack), Some(rare)) => Some(ack.min(rare)),
+            (ack, rare) => ack.or(rare),
         }
     }
 
@@ -269,8 +297,27 @@ impl TcpReceiver {
         due <= now
     }
 
+    /// Does what the events of the link ask for up to `now` and before any other timer; the time of an ACK to be sent.
+    fn overdue_for_link(&mut self, now: Time) -> Option<Time> {
+        let open = self.next > 0 && self.fin.is_none_or(|fin| self.next <= fin);
+        let others = self.ack_due.into_iter().chain(self.close_due).min().unwrap_or(Time::MAX);
+        let mobile = self.mobile.as_mut()?;
+        let mut sent = None;
+        while let Some(at) = mobile.due().filter(|&at| at <= now && at <= others)
+            && sent.is_none()
+        {
+            sent = mobile.act(open, &mut self.ack_flags).then_some(at);
+        }
+        self.note_rare_due();
+        sent
+    }
+
     /// The kind of ACK that is due at or before `now`, and when it was due.
     pub fn overdue(&mut self, now: Time) -> Option<(Kind, Time)> {
+        if let Some(due) = self.overdue_for_link(now) {
+            self.blocks.count = 0;
+            return Some((Kind::Ack, due));
+        }
         if let Some(due) = self.ack_due.filter(|&due| due <= now) {
             self.blocks.count = 0;
             return Some((Kind::Ack, due));
@@ -279,6 +326,7 @@ impl TcpReceiver {
         self.fin_tries += 1;
         self.close_due =
             (self.fin_tries <= FIN_TRIES).then(|| due + FIN_TIMEOUT * (1 << self.fin_tries.min(6)));
+        self.note_rare_due();
         self.blocks.count = 0;
         Some((Kind::FinAck, due))
     }
@@ -308,7 +356,7 @@ impl TcpReceiver {
             },
             extra: NONE,
             kind,
-            flags: if echo { flag::BACK | flag::ECE } else { flag::BACK },
+            flags: if echo { self.ack_flags | flag::ECE } else { self.ack_flags },
             ..Packet::default()
         }
     }
@@ -323,7 +371,7 @@ impl TcpReceiver {
             bytes: self.probe_size,
             extra: NONE,
             kind: Kind::ProbeAnswer,
-            flags: flag::BACK,
+            flags: self.ack_flags,
             ..Packet::default()
         }
     }

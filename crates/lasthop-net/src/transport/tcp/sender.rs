@@ -16,6 +16,9 @@ use lasthop_core::time::{Span, Time};
 
 use super::alarms::{Alarm, Alarms};
 use super::config::{Profile, Recovery, TcpConfig};
+use super::eln::Eln;
+use super::mobility::Mobility;
+use super::persist::Persist;
 use super::probing::{Probing, Trigger};
 use super::rate::RateSampler;
 use super::recovery::sack::Scoreboard;
@@ -141,6 +144,10 @@ pub struct TcpSender {
     /// The one segment that is timed when there are no timestamps: its end and when it was sent.
     pub(super) timed: Option<(u64, Time)>,
     pub(super) timer: Option<Time>,
+    /// What the sender knows of zero windows; only Freeze-TCP looks at them.
+    pub(super) persist: Option<Box<Persist>>,
+    pub(super) eln: Eln,
+    pub(super) mobility: Mobility,
     /// Timers other than the retransmission timer.
     pub(super) alarms: Alarms,
     /// Fill paths send nothing, because whoever set this will fill the window afterwards.
@@ -182,7 +189,7 @@ pub struct TcpSender {
     pub(super) ecn: bool,
     grow_when_limited_elsewhere: bool,
     data_header: u16,
-    ack_size: u16,
+    pub(super) ack_size: u16,
     syn_size: u16,
     pub(super) probe_size: u16,
 
@@ -231,6 +238,9 @@ impl TcpSender {
             rtt: RttEstimator::new(config.rto, phase),
             timed: None,
             timer: None,
+            persist: config.mobility.freeze.map(|freeze| Persist::new(freeze, config.receiver_window)),
+            eln: Eln::default(),
+            mobility: config.mobility,
             alarms: Alarms::default(),
             hold: false,
             waits_for_timer: false,
@@ -248,7 +258,7 @@ impl TcpSender {
                 .map_or(1, |samples| samples.ceil() as usize),
             sampler: config.needs().rate.then(Box::default),
             needs: config.needs(),
-            extended: !config.needs().is_plain() || config.uses_ecn(),
+            extended: !config.needs().is_plain() || config.uses_ecn() || !config.mobility.is_plain(),
             probing: Probing::default(),
             waves: Waves::default(),
             mss: config.mss(),
@@ -332,8 +342,11 @@ impl TcpSender {
             }
             return;
         }
-        if self.extended {
-            self.before_ack(packet, extra, now, wire);
+        if self.extended && self.before_ack(packet, extra, now, wire) {
+            if self.closed {
+                self.check_completion(now);
+            }
+            return;
         }
         if self.ecn {
             // On a SYN-ACK the bit agrees to the use of ECN.
@@ -401,6 +414,16 @@ impl TcpSender {
     pub fn on_signal<W: Wire>(&mut self, signal: &Signal, now: Time, wire: &mut W) {
         if self.stats.completed.is_some() {
             return;
+        }
+        match signal {
+            Signal::LinkFading { .. } => self.on_link_fading(now, wire),
+            Signal::LinkUp => self.on_link_up(now, wire),
+            Signal::HandoffDone => {
+                if let Some(handoff) = self.mobility.fast_handoff {
+                    self.on_handoff(handoff.tahoe, now, wire);
+                }
+            }
+            _ => {}
         }
         if self.needs.signals {
             let extension = self.controller.timer_extension();
@@ -473,9 +496,23 @@ impl TcpSender {
         }
     }
 
-    /// An ACK has arrived and nothing has been done about it yet.
-    fn before_ack<W: Wire>(&mut self, packet: &Packet, extra: Option<&Extra>, now: Time, wire: &mut W) {
-        let _ = wire;
+    /// An ACK has arrived and nothing has been done about it yet; `true` if nothing more is to be done.
+    fn before_ack<W: Wire>(
+        &mut self,
+        packet: &Packet,
+        extra: Option<&Extra>,
+        now: Time,
+        wire: &mut W,
+    ) -> bool {
+        if packet.kind == Kind::BadState {
+            if self.mobility.ebsn {
+                self.on_bad_state(now, wire);
+            }
+            if self.needs.signals {
+                self.controller.on_signal(&Signal::Ebsn { seq: packet.seq }, now);
+            }
+            return true;
+        }
         if self.needs.arrivals && self.una > 0 {
             let arrival = Arrival {
                 now,
@@ -491,6 +528,16 @@ impl TcpSender {
             };
             self.controller.on_arrival(&arrival, &mut self.window);
         }
+        if self.needs.signals && packet.has(flag::ELN) {
+            self.controller.on_signal(&Signal::Eln, now);
+        }
+        if self.persist.is_some() && self.take_window(packet, now, wire) {
+            return true;
+        }
+        match self.mobility.eln {
+            Some(threshold) => self.take_eln(packet, threshold, now, wire),
+            None => false,
+        }
     }
 
     /// When the segment that an ACK answers was sent and received, as well as it can be told.
@@ -505,6 +552,9 @@ impl TcpSender {
 
     /// Asks the controller what to do about the loss of the segment at `una`, and keeps score of its opinion.
     pub(super) fn answer_loss<W: Wire>(&mut self, now: Time, wire: &W) -> Reduction {
+        if let Some(kept) = self.kept_window() {
+            return Reduction::to(kept.ssthresh, kept.cwnd);
+        }
         let sample = self.loss_sample(now);
         let reduction = self.controller.on_loss(&sample, &self.window);
         self.keep_score(reduction, now, wire);
@@ -1061,6 +1111,7 @@ impl TcpSender {
             self.vegas_on_timeout(now, wire);
             return;
         }
+        self.end_kept_window();
         let outstanding = self.una < self.max_sent;
         if outstanding && self.extended && self.begins_probing(Trigger::Timeout, now, wire) {
             return;

@@ -71,6 +71,9 @@ impl TcpSender {
             } else {
                 deflated
             };
+            if let Some(kept) = self.end_kept_window() {
+                self.window = kept;
+            }
         }
     }
 

@@ -109,8 +109,23 @@ impl TcpSender {
         self.accept_ack_in_recovery(packet, now, wire);
         if ack >= recover {
             self.scoreboard().in_recovery = false;
+            self.end_kept_window();
             self.dup_acks = 0;
             self.action = Action::Exited;
+        }
+    }
+
+    /// Everything below `ack` was acknowledged outside the engine.
+    pub(in super::super) fn sack_forget_below(&mut self, ack: u64) {
+        if let Engine::Sack(scoreboard) = &mut self.engine {
+            scoreboard.sacked.remove_below(ack);
+        }
+    }
+
+    /// Repairs the segment at `una` whatever is known of it, as a new episode if there is none.
+    pub(in super::super) fn repair_first_segment<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if !self.scoreboard().in_recovery {
+            self.enter_sack_recovery(now, wire);
         }
     }
 

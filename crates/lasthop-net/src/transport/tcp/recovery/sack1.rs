@@ -149,6 +149,15 @@ impl TcpSender {
         self.sack1().note(una, sack);
     }
 
+    /// The duplicates that began recovery did not stand for segments that have left the network.
+    pub(in super::super) fn sack1_keep_in_pipe(&mut self) {
+        let threshold = i64::from(self.dup_threshold);
+        let state = self.sack1();
+        if state.in_recovery {
+            state.pipe += threshold;
+        }
+    }
+
     pub(in super::super) fn enter_sack1_recovery<W: Wire>(&mut self, now: Time, wire: &mut W) {
         let may = self.una > self.recover || self.una == 1;
         let marked = self.ecn && self.action == Action::Ecn;

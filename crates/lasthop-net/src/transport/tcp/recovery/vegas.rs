@@ -193,7 +193,7 @@ impl TcpSender {
         }
     }
 
-    fn vegas_on_duplicate<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub(in super::super) fn vegas_on_duplicate<W: Wire>(&mut self, now: Time, wire: &mut W) {
         self.dup_acks += 1;
         let expired = self.first_expired(now);
         if !expired && self.dup_acks != self.dup_threshold {

@@ -1,0 +1,147 @@
+//! Mobile hosts: what Freeze-TCP and fast retransmission after a handoff gain over plain NewReno, and when.
+
+use lasthop_core::packet::{Kind, flag};
+use lasthop_core::time::{Span, Time};
+use lasthop_net::trace::{HopRecord, Recording};
+use lasthop_sim::run::{Progress, Run, run};
+use lasthop_sim::scenario::{Format, Scenario};
+
+fn run_text(text: &str) -> Run {
+    let plan = Scenario::parse(text, Format::Toml, "mobility", &[])
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+        .into_plan();
+    run(&plan, 1, Recording { series: false, trace: true }, &Progress::default()).unwrap()
+}
+
+/// A server and a mobile host, 50 ms apart, over a base station; the last hop is down at these times.
+fn scenario(transport: &str, handoff: &str, upstream: bool) -> Run {
+    let (source, sink) = if upstream { ("mobile", "server") } else { ("server", "mobile") };
+    run_text(&format!(
+        "duration = \"60 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"server\", \"station\", \"mobile\"]\n\
+         [[topology.links]]\nfrom = \"server\"\nto = \"station\"\nrate = \"100 Mbit/s\"\ndelay = \"40 ms\"\n\
+         [[topology.links]]\nname = \"radio\"\nfrom = \"station\"\nto = \"mobile\"\nrate = \"5 Mbit/s\"\n\
+         delay = \"10 ms\"\nhandoff = {{ {handoff} }}\n\
+         [tcp]\nreceiver_window = \"40 packets\"\ndelayed_ack = false\n\
+         [[flows]]\nsource = \"{source}\"\nsink = \"{sink}\"\nstart = \"0 s\"\ntransport = {transport}\n"
+    ))
+}
+
+const ANNOUNCED: &str = "count = 5, outage = \"1 s\", warning = \"150 ms\"";
+const SILENT: &str = "count = 5, outage = \"1 s\"";
+
+fn goodput(run: &Run) -> f64 {
+    run.summary.flows[0].goodput_bit_s
+}
+
+fn hops(run: &Run) -> &[HopRecord] {
+    run.world.network.trace.as_deref().unwrap()
+}
+
+fn millis(value: u64) -> Time {
+    Time::ZERO + Span::from_millis(value)
+}
+
+/// Five announced outages: no timeout, no reduction, and more data than NewReno.
+#[test]
+fn freeze_beats_newreno_through_announced_outages() {
+    for upstream in [false, true] {
+        let frozen = scenario("\"freeze\"", ANNOUNCED, upstream);
+        let plain = scenario("\"newreno\"", ANNOUNCED, upstream);
+        assert!(goodput(&frozen) > 1.02 * goodput(&plain), "{} {}", goodput(&frozen), goodput(&plain));
+        let [frozen, plain] = [&frozen, &plain].map(|run| &run.summary.flows[0]);
+        assert_eq!((frozen.timeouts, plain.timeouts >= 5), (0, true), "upstream {upstream}: {frozen:?}");
+    }
+}
+
+/// Without a warning Freeze-TCP can only ask for what was lost when the link is back.
+#[test]
+fn an_unannounced_outage_costs_a_timeout() {
+    let warned = scenario("\"freeze\"", ANNOUNCED, false);
+    let missed =
+        scenario("\"freeze\"", "count = 5, outage = \"3 s\", warning = \"150 ms\", miss = 1.0", false);
+    assert_eq!(warned.summary.flows[0].timeouts, 0);
+    assert!(missed.summary.flows[0].timeouts >= 5, "{:?}", missed.summary.flows[0]);
+}
+
+/// A false alarm costs idle time and nothing else.
+#[test]
+fn a_false_alarm_costs_a_pause() {
+    let alarm = "at = [\"30 s\"], outage = \"1 s\", warning = \"150 ms\", false_alarms = 20";
+    let alarmed = scenario("\"freeze\"", alarm, false);
+    let calm = scenario("\"freeze\"", "at = [\"30 s\"], outage = \"1 s\", warning = \"150 ms\"", false);
+    assert!(goodput(&alarmed) < goodput(&calm));
+    assert_eq!(alarmed.summary.flows[0].timeouts, 0);
+    // Both closing ACKs of a warning leave at the same time.
+    let mut closings: Vec<Time> = (hops(&alarmed).iter())
+        .filter(|hop| hop.flags & flag::ZERO_WINDOW != 0 && hop.direction == 3)
+        .map(|hop| hop.enqueued)
+        .collect();
+    closings.sort_unstable();
+    let warnings = closings.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    assert!((15..=21).contains(&warnings), "{warnings}");
+}
+
+/// NV-5.6.
+#[test]
+fn closing_and_opening_acks_leave_in_time() {
+    let run = scenario("\"freeze\"", "at = [\"10 s\"], outage = \"1 s\", warning = \"100 ms\"", false);
+    let radio: Vec<&HopRecord> = hops(&run).iter().filter(|hop| hop.direction == 3).collect();
+    let closing: Vec<Time> =
+        radio.iter().filter(|hop| hop.flags & flag::ZERO_WINDOW != 0).map(|hop| hop.enqueued).collect();
+    assert_eq!(closing[..2], [millis(9_900); 2]);
+    let opening =
+        radio.iter().filter(|hop| hop.enqueued == millis(11_000) && hop.flags & flag::ZERO_WINDOW == 0);
+    assert_eq!(opening.count(), 3);
+    // The sender rests from about 50 ms after the closing ACK to 50 ms after the opening one.
+    let data: Vec<u64> = (hops(&run).iter())
+        .filter(|hop| hop.direction == 0 && hop.kind == Kind::Data && hop.payload > 0)
+        .map(|hop| hop.enqueued.0 / 1_000_000)
+        .collect();
+    assert_eq!(data.iter().filter(|&&at| (9_952..11_050).contains(&at)).count(), 0);
+    assert!(data.iter().any(|&at| (11_050..11_053).contains(&at)));
+}
+
+/// After a handoff both directions go on at once; NewReno waits for its timer.
+#[test]
+fn a_handoff_is_followed_by_a_retransmission() {
+    for upstream in [false, true] {
+        let resumes = |transport: &str| {
+            // The timeout falls well behind the end of the outage.
+            // So few segments are lost that NewReno repairs them within a timeout.
+            let transport = format!("{{ preset = {transport}, receiver_window = \"8 packets\" }}");
+            let run = scenario(&transport, "at = [\"10 s\"], outage = \"600 ms\"", upstream);
+            let first_link = if upstream { 3 } else { 0 };
+            let next = (hops(&run).iter())
+                .filter(|hop| hop.direction == first_link && hop.flags & flag::RETRANSMISSION != 0)
+                .map(|hop| hop.enqueued)
+                .filter(|&at| at >= millis(10_600))
+                .min();
+            (next.unwrap().since(millis(10_600)), run.summary.flows[0].timeouts)
+        };
+        let fast = resumes("\"fast-handoff\"");
+        let plain = resumes("\"newreno\"");
+        let round = if upstream { Span::ZERO } else { Span::from_millis(55) };
+        assert!(fast.0 <= round, "upstream {upstream}: {fast:?}");
+        assert_eq!(fast.1, 0, "upstream {upstream}");
+        assert!(plain.0 > Span::from_millis(300) && plain.1 == 1, "upstream {upstream}: {plain:?}");
+    }
+}
+
+/// Outages that nobody is told of change nothing for a sender that would listen.
+#[test]
+fn nobody_is_told_of_nothing() {
+    let plain = scenario("\"newreno\"", SILENT, false);
+    let told = scenario("\"newreno\"", ANNOUNCED, false);
+    assert_eq!(plain.summary.fingerprint, told.summary.fingerprint);
+}
+
+/// Every switch of the mechanisms, and everything together.
+#[test]
+fn the_switches_are_keys() {
+    let all = "{ preset = \"sack\", freeze = { closing_acks = 1, opening_acks = 4, opening_ack_counts = false, \
+               keeps_window = false }, ebsn = true, fast_handoff = { acks = 3, tahoe = true }, eln = { threshold = 2 } }";
+    for upstream in [false, true] {
+        let run = scenario(all, ANNOUNCED, upstream);
+        assert!(goodput(&run) > 2e6 && run.world.network.ledger.balances());
+    }
+}
