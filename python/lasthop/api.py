@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import _native
-from lasthop.errors import ArgumentError, Interrupted, RunError, ScenarioError, native_errors
+from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError, ScenarioError, native_errors
 from lasthop.results import NativeTables, Run, Runs
 from lasthop.runner import Job, Outcome, Snapshot, run_jobs
 from lasthop.senders import Sender, describe_all
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from lasthop.comparison import Comparison
+    from lasthop.history import Entry
 
     #: Names for the transports of scenarios, and the classes behind them.
     Senders = Mapping[str, type[Sender]]
@@ -152,6 +153,22 @@ class Scenario:
         return self._plan
 
     @property
+    def history_file(self) -> Path | None:
+        """Where ``[history]`` keeps the history of paths; relative to the scenario file."""
+        file = self._plan.history_file
+        if file is None:
+            return None
+        return Path(file) if self._path is None else self._path.parent / file
+
+    def read_history(self) -> list[Entry]:
+        """Return what the history file holds now; nothing if there is none yet."""
+        if self.history_file is None:
+            return []
+        from lasthop.history import read_if_any
+
+        return read_if_any(self.history_file)
+
+    @property
     def name(self) -> str:
         """Name shown in results."""
         return self._plan.name
@@ -264,6 +281,7 @@ def run_seeds(
     jobs: int | None = None,
     observer: Callable[[Snapshot], None] | None = None,
     transports: Senders | None = None,
+    learn: bool = True,
 ) -> Runs:
     """Run a scenario with several seeds, in parallel on all cores.
 
@@ -281,6 +299,9 @@ def run_seeds(
         Called about ten times a second with how far the runs are.
     transports : mapping, optional
         As for `run`. The threads share one interpreter: what Python computes does not run in parallel.
+    learn : bool
+        Whether the connections that end are added to the history file of the scenario, if it names one. All runs
+        of a call start from the file as it is before the call; none sees what another adds.
 
     Returns
     -------
@@ -297,14 +318,18 @@ def run_seeds(
     """
     wanted = check_seeds(seeds)
     scenario = as_scenario(scenario, transports)
+    known = scenario.read_history()
+    plan = scenario.plan.with_history(known) if known else scenario.plan
     outcome = run_jobs(
-        [Job(scenario.plan, seed) for seed in wanted],
+        [Job(plan, seed) for seed in wanted],
         series=series,
         trace=trace,
         workers=jobs,
         observer=observer,
     )
     finished = collect(scenario, outcome)
+    if learn:
+        add_to_history(scenario, finished)
     raise_if_ended_early(outcome, finished, f"{len(finished)} of {len(wanted)} seeds finished")
     return Runs(finished)
 
@@ -334,6 +359,11 @@ def compare(
         How many runs at once; one per core if not given.
     observer : callable, optional
         Called about ten times a second with how far the runs are.
+
+    Notes
+    -----
+    All runs start from the same history of paths, if the scenario names a file, and nothing is added to it: what one
+    transport learns would be to the good of another in the next comparison.
 
     Examples
     --------
@@ -426,6 +456,22 @@ def collect(scenario: Scenario, outcome: Outcome) -> list[Run]:
         for result in outcome.results
         if result is not None
     ]
+
+
+def add_to_history(scenario: Scenario, finished: list[Run]) -> None:
+    """Write what finished runs learnt into the history file of the scenario, in one transaction."""
+    file = scenario.history_file
+    if file is None or not finished:
+        return
+    from lasthop import history
+
+    try:
+        history.add(file, history.from_records(run.record for run in finished))
+    except OutputError as error:
+        # The runs themselves are whole: whoever asked for them still gets them.
+        failed = RunError(f"the runs are complete, but their history was not kept: {error}")
+        failed.finished = Runs(finished)
+        raise failed from None
 
 
 def raise_if_ended_early(outcome: Outcome, finished: list[Run], so_far: str) -> None:

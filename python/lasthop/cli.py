@@ -56,6 +56,17 @@ class JsonCommand(TyperCommand):
         return super().parse_args(ctx, complete)
 
 
+history_app = typer.Typer(
+    name="history",
+    help="Look after a history of paths: the file that [history] names.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(history_app)
+
+HistoryFile = Annotated[
+    Path, typer.Argument(metavar="HISTORY", help="The file that [history] names.", show_default=False)
+]
 ScenarioFile = Annotated[
     str, typer.Argument(metavar="FILE", help="Scenario file (TOML or JSON).", show_default=False)
 ]
@@ -232,7 +243,8 @@ def plot(
             scenario = api.Scenario.load(run_or_file).replace(parse_settings(settings or []))
             with shown_progress("runs") as observer:
                 wanted = scenario.seed if seed is None else seed
-                api.run_seeds(scenario, [wanted], series=True, observer=observer)[0].plot(*paths)
+                drawn = api.run_seeds(scenario, [wanted], series=True, observer=observer, learn=False)
+                drawn[0].plot(*paths)
         elif output.is_comparison(run_or_file):
             output.load_comparison(run_or_file).plot(*paths)
         else:
@@ -297,6 +309,62 @@ def transports(
         else:
             for one in listed:
                 _print(tables.transport_table(one))
+
+
+@history_app.command("show")
+def show_history(file: HistoryFile) -> None:
+    """Show how many windows are known of which host and time."""
+    with _user_errors():
+        from lasthop import history, tables
+
+        _print(tables.history_table(history.read(file), str(file)))
+
+
+@history_app.command("clear")
+def clear_history(
+    file: HistoryFile,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete all that is known; asks first."""
+    with _user_errors():
+        from lasthop import history
+
+        count = len(history.read(file))
+        if not yes:
+            if not sys.stdin.isatty():
+                raise ArgumentError(f"clear would delete all {count} windows of '{file}': say so with --yes")
+            typer.confirm(f"Delete all {count} windows of '{file}'?", abort=True)
+        typer.echo(f"deleted: {history.clear(file)} windows of {file}")
+
+
+@history_app.command("import")
+def import_history(
+    file: HistoryFile,
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="Ends in .csv or .json.", show_default=False)],
+) -> None:
+    """Add what a CSV or JSON file holds; the history is made if need be."""
+    with _user_errors():
+        from lasthop import history
+
+        entries = history.parse(history.read_text(source), history.format_of(source), str(source))
+        history.add(file, entries)
+        typer.echo(f"imported: {len(entries)} windows into {file}")
+
+
+@history_app.command("export")
+def export_history(
+    file: HistoryFile,
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="Ends in .csv or .json.", show_default=False)],
+) -> None:
+    """Write all that is known as CSV or JSON."""
+    with _user_errors():
+        from lasthop import history
+
+        file_format = history.format_of(target)
+        entries = history.read(file)
+        output.check_file(target)
+        output.write_text(target, history.dump(entries, file_format))
+        typer.echo(f"written: {target}")
 
 
 @app.command()

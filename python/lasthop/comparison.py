@@ -396,9 +396,11 @@ def compare_transports(
             f"scenario {scenario.name!r} has UDP flows only: there is no transport to compare"
         )
     variants = [_with_transport(scenario, list(overrides), transport) for transport in transports]
+    known = scenario.read_history()
+    plans = [variant.plan.with_history(known) if known else variant.plan for variant in variants]
     # Seed by seed, so that runs that meet the same channel are made about the same time.
     outcome = run_jobs(
-        [Job(variant.plan, seed) for seed in seeds for variant in variants], workers=jobs, observer=observer
+        [Job(plan, seed) for seed in seeds for plan in plans], workers=jobs, observer=observer
     )
     if outcome.failure is not None or outcome.interrupted:
         finished = collect(scenario, outcome)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from rich.console import JustifyMethod, RenderableType
 
+    from lasthop.history import Entry
     from lasthop.results import Runs
     from lasthop.stats import Estimate
 
@@ -234,6 +235,28 @@ def transport_table(one: Mapping[str, Any]) -> RenderableType:
             allowed = f"{_bound(parameter['min'])}..{_bound(parameter['max'])}"
         table.add_row(parameter["name"], default, allowed, parameter["help"])
     return Group(head, table)
+
+
+def history_table(entries: Sequence[Entry], file: str) -> RenderableType:
+    """Per host and time: how many windows are known, their median and their range."""
+    from statistics import median
+
+    from lasthop.history import WEEKDAYS
+
+    head = Text.assemble((file, "bold"), f"  {len(entries)} window{'s' if len(entries) != 1 else ''}")
+    if not entries:
+        return head
+    groups: dict[tuple[str, int, int, int], list[float]] = defaultdict(list)
+    for entry in entries:
+        groups[entry.endpoint, entry.month, entry.weekday, entry.hour].append(entry.window_segments)
+    table = _table("endpoint")
+    for column in ("month", "day", "hour", "windows", "median", "least", "most"):
+        table.add_column(column, justify="right")
+    for (endpoint, month, weekday, hour), windows in sorted(groups.items()):
+        spread = (f"{value:.1f}" for value in (median(windows), min(windows), max(windows)))
+        # A name may hold what rich takes for a style.
+        table.add_row(Text(endpoint), str(month), WEEKDAYS[weekday], f"{hour:02}", str(len(windows)), *spread)
+    return Group(head, table, Text("Windows are in segments.", style="dim"))
 
 
 def render(content: RenderableType, width: int = 100) -> str:

@@ -425,6 +425,11 @@ pub trait CongestionControl {
         Span::ZERO
     }
 
+    /// Time by which the running timer is put off when the link reports one more failed attempt at the oldest segment.
+    fn retry_extension(&self) -> Span {
+        Span::ZERO
+    }
+
     /// Duplicate ACKs that mean a loss while `una` is missing; `usual` is the sender's own number.
     fn dup_threshold(&self, una: u64, usual: u32) -> u32 {
         let _ = una;

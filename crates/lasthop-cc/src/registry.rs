@@ -178,6 +178,12 @@ macro_rules! controllers {
                     Controller::External(controller) => controller.timer_extension(),
                 }
             }
+            fn retry_extension(&self) -> Span {
+                match self {
+                    $(Controller::$type(controller) => controller.retry_extension(),)*
+                    Controller::External(controller) => controller.retry_extension(),
+                }
+            }
             fn dup_threshold(&self, una: u64, usual: u32) -> u32 {
                 match self {
                     $(Controller::$type(controller) => controller.dup_threshold(una, usual),)*

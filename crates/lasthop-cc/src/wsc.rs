@@ -20,9 +20,12 @@
 //! link has dropped is sent again at the first duplicate. Best start takes `best_factor` of the median, paced over
 //! the round trip of the handshake, and falls back to the initial window at a loss in that first window. The
 //! clustering is a deterministic one-dimensional k-means.
-//! *Validation:* TV-7.1 to TV-7.5, worked by hand from the thesis's listings.
-//! *Limitations:* Signals come from the sender's own first link; on a wired sender the first two mechanisms rest.
-//! Thresholds and holding back act in the engines that count duplicates and in `sack`, not in `sack1` and `vegas`.
+//! *Validation:* TV-7.1 to TV-7.5, worked by hand from the thesis's listings; runs over links that repeat frames out of
+//! order against NewReno on the same channel (`crates/lasthop-sim/tests/wsc.rs`).
+//! *Limitations:* A link whose timeout exceeds the sender's reports a failed attempt when the timer has expired already;
+//! only `n_recent` can then help. Signals come from the sender's own first link; on a wired sender the first two
+//! mechanisms rest. Thresholds and holding back act in the engines that count duplicates and in `sack`, not in `sack1`
+//! and `vegas`.
 //! *Kernel counterpart:* none.
 //! *References:* R. Srinivasan, MS thesis, University of California, Santa Cruz, §3.1-3.4 and §4; RFC 9040 (what a
 //! host remembers of a path); RFC 4653 (duplicate ACKs under reordering).
@@ -491,8 +494,14 @@ impl CongestionControl for Wsc {
             self.retransmissions.end_round();
             self.taken.end_round();
         }
-        if self.first_window.is_some_and(|(end, _)| ack.una >= end) {
-            self.first_window = None;
+        if let Some((end, rate)) = &mut self.first_window {
+            if ack.next >= *end {
+                // All of it is out; from here on the ACK clock spaces what is sent.
+                *rate = None;
+            }
+            if ack.una >= *end {
+                self.first_window = None;
+            }
         }
         if ack.may_grow {
             let Params { byte_counting, slow_start_limit, .. } = self.params;
@@ -566,6 +575,10 @@ impl CongestionControl for Wsc {
         };
         let recent = if self.params.link_rtt { self.retransmissions.most() } else { 0 };
         (self.link_timeout * u64::from(pending.max(recent))).max(self.taken.most())
+    }
+
+    fn retry_extension(&self) -> Span {
+        if self.params.link_rtt { self.link_timeout } else { Span::ZERO }
     }
 
     fn dup_threshold(&self, una: u64, usual: u32) -> u32 {
@@ -826,10 +839,13 @@ mod tests {
         assert_eq!(wsc.on_loss(&loss(36.0), &window), Reduction::to(18.0, 10.0));
         assert_eq!(wsc.pacing_rate(), None);
         let mut grown = window;
-        later.on_ack(&AckSample { una: start_of(40), ..ack(1) }, &mut grown);
-        assert!(later.pacing_rate().is_some(), "segment 40 is still out");
-        later.on_ack(&AckSample { una: start_of(41), ..ack(1) }, &mut grown);
+        let sample = |una, next| AckSample { una: start_of(una), next: start_of(next), ..ack(1) };
+        later.on_ack(&sample(2, 40), &mut grown);
+        assert!(later.pacing_rate().is_some(), "segment 40 has not been sent");
+        later.on_ack(&sample(40, 41), &mut grown);
         assert_eq!(later.pacing_rate(), None);
+        assert!(later.first_window.is_some(), "segment 40 is still out");
+        later.on_ack(&sample(41, 80), &mut grown);
         assert_eq!(later.on_loss(&loss(36.0), &grown), Reduction::to(18.0, 18.0));
     }
 

@@ -48,7 +48,7 @@ pub struct Summary {
 }
 
 /// A connection that has ended, for the history of paths.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HistorySummary {
     /// The node at the other end.
     pub endpoint: String,

@@ -11,7 +11,7 @@ use super::sender::{TcpSender, Wire};
 pub(super) enum Alarm {
     /// The next paced transmission (`pacing.rs`).
     Pace,
-    /// A fast retransmission that is held back (`sender.rs`).
+    /// A fast retransmission that is held back (`timing.rs`).
     Hold,
     /// A probe that has not been answered (`probing.rs`).
     Probe,

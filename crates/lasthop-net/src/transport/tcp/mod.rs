@@ -20,4 +20,5 @@ mod recovery;
 mod rtt;
 mod segments;
 pub mod sender;
+mod timing;
 mod waves;

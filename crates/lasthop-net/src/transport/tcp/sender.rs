@@ -426,75 +426,15 @@ impl TcpSender {
             _ => {}
         }
         if self.needs.signals {
-            let extension = self.controller.timer_extension();
             self.controller.on_signal(signal, now);
             if self.needs.timing {
-                self.retime(signal, extension, now, wire);
+                self.retime(signal, now, wire);
             }
         }
     }
 
     // ---------------------------------------------------------------------------------------------------------------
     // What only some controllers need
-
-    /// The link has said something about a segment: while it goes on trying the timer waits with it, and when it has
-    /// given up the duplicate ACKs that are here already may be enough.
-    fn retime<W: Wire>(&mut self, signal: &Signal, before: Span, now: Time, wire: &mut W) {
-        match *signal {
-            Signal::LinkRetry { seq, end, .. } if seq <= self.una && self.una < end => {
-                // The timer is lazy: a wake-up that comes too early finds it moved.
-                let longer = self.controller.timer_extension().0.saturating_sub(before.0);
-                self.timer = self.timer.map(|due| due + Span(longer));
-            }
-            Signal::LinkDrop { seq, end, .. } if seq <= self.una && self.una < end && self.una > 0 => {
-                self.duplicates_may_suffice(now, wire);
-            }
-            _ => {}
-        }
-    }
-
-    /// Duplicate ACKs that mean a loss now.
-    #[inline]
-    pub(super) fn threshold(&self) -> u32 {
-        if self.needs.timing {
-            return self.controller.dup_threshold(self.una, self.dup_threshold).max(1);
-        }
-        self.dup_threshold
-    }
-
-    /// Whether a fast retransmission that is due now is to wait; it then happens when the alarm rings, unless `una`
-    /// advances before.
-    pub(super) fn holds_back<W: Wire>(&mut self, now: Time, wire: &mut W) -> bool {
-        if !self.needs.timing {
-            return false;
-        }
-        let Some(delay) = self.controller.retransmit_delay() else { return false };
-        if !self.alarms.is_set(Alarm::Hold) {
-            self.set_alarm(Alarm::Hold, now + delay, wire);
-        }
-        true
-    }
-
-    /// The fast retransmission has waited long enough.
-    pub(super) fn end_hold<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        match self.engine {
-            Engine::Sack(_) => self.sack_end_hold(now, wire),
-            Engine::Tahoe | Engine::Reno | Engine::NewReno => self.duplicate_end_hold(now, wire),
-            Engine::Sack1(_) | Engine::Vegas(_) => {}
-        }
-    }
-
-    /// The number of duplicate ACKs that mean a loss has fallen.
-    fn duplicates_may_suffice<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        if self.dup_acks < self.threshold() {
-            return;
-        }
-        match self.engine {
-            Engine::Sack(_) => self.sack_reconsider(now, wire),
-            Engine::Tahoe | Engine::Reno | Engine::NewReno => self.duplicate_reconsider(now, wire),
-            Engine::Sack1(_) | Engine::Vegas(_) => {}
-        }
-    }
 
     /// An ACK has arrived and nothing has been done about it yet; `true` if nothing more is to be done.
     fn before_ack<W: Wire>(
