@@ -27,6 +27,10 @@ TABLE_SWITCH = {"flow_series": "series", "link_series": "series", "hops": "trace
 #: Causes of loss; each becomes a column.
 LOSS_CAUSES = ("queue-overflow", "channel-error", "outage", "link-gave-up")
 
+#: What a loss was, and what a sender that tells losses apart may have taken it for.
+LOSS_KINDS = ("congestion", "wireless", "nothing")
+LOSS_BELIEFS = ("congestion", "wireless")
+
 #: Names of those columns.
 CAUSE_COLUMNS = {
     "packets_lost": "lost_{}_packets",
@@ -338,13 +342,26 @@ def flatten_causes(row: Mapping[str, Any]) -> dict[str, Any]:
     """
     flat: dict[str, Any] = {}
     for name, value in row.items():
-        if isinstance(value, dict):
+        if name == "loss_verdicts":
+            flat |= _flatten_verdicts(value)
+        elif isinstance(value, dict):
             counts = dict.fromkeys(LOSS_CAUSES, 0) | value
             column = CAUSE_COLUMNS.get(name, f"{name}_{{}}")
             flat |= {column.format(cause.replace("-", "_")): count for cause, count in counts.items()}
         else:
             flat[name] = value
     return flat
+
+
+def _flatten_verdicts(verdicts: Mapping[str, Mapping[str, int]] | None) -> dict[str, int]:
+    """One column per field of the matrix, and none for senders that do not tell losses apart."""
+    if verdicts is None:
+        return {}
+    return {
+        f"{kind}_taken_for_{belief}_losses": verdicts[kind][belief]
+        for kind in LOSS_KINDS
+        for belief in LOSS_BELIEFS
+    }
 
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:

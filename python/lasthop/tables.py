@@ -18,6 +18,7 @@ from rich.text import Text
 
 from lasthop import stats
 from lasthop.comparison import METRICS, Comparison
+from lasthop.results import LOSS_BELIEFS, LOSS_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -128,6 +129,7 @@ def runs_table(runs: Runs) -> RenderableType:
         title,
         _totals_table(records),
         _flows_table(records),
+        *_loss_tables(records),
         _links_table(records),
     ]
     if len(runs) == 1:
@@ -322,6 +324,33 @@ def _grouped_flows_table(records: Sequence[Mapping[str, Any]]) -> Table:
             name = ""
         table.add_section()
     return table
+
+
+def _loss_tables(records: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """Per transport that tells losses apart: what they were and what they were taken for, summed over its flows."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for index, flow in enumerate(records[0]["flows"]):
+        if flow.get("loss_verdicts") is not None:
+            groups[flow["transport"]].append(index)
+    if not groups:
+        return []
+    table = _table("transport", "what losses were taken for")
+    for column in ("what it was", "taken for congestion", "taken for wireless"):
+        table.add_column(column, justify="left" if column == "what it was" else "right")
+    for transport, members in groups.items():
+        name = f"{len(members)} x {transport}" if len(members) > 1 else transport
+        for kind in LOSS_KINDS:
+            values = [
+                stats.estimate(
+                    sum(record["flows"][index]["loss_verdicts"][kind][belief] for index in members)
+                    for record in records
+                )
+                for belief in LOSS_BELIEFS
+            ]
+            table.add_row(name, kind, *(_estimate_text(value, 1.0) for value in values))
+            name = ""
+        table.add_section()
+    return [table]
 
 
 def _links_table(records: Sequence[Mapping[str, Any]]) -> Table:

@@ -11,6 +11,7 @@ use lasthop_net::history::HistoryEntry;
 use lasthop_net::link::Link;
 use lasthop_net::measure::FlowStats;
 use lasthop_net::plan::{FlowPlan, Plan, Transport};
+use lasthop_net::transport::tcp::sender::Verdicts;
 use lasthop_net::world::{Sender, Sent, World};
 use serde::Serialize;
 
@@ -112,6 +113,8 @@ pub struct FlowSummary {
     pub timeouts: u64,
     /// Recovery episodes begun by duplicate ACKs or SACK.
     pub fast_recoveries: u64,
+    /// What losses were taken for, if the sender tells them apart.
+    pub loss_verdicts: Option<LossVerdicts>,
     /// RTT of segments sent once.
     pub rtt_mean_s: Option<f64>,
     /// Median.
@@ -139,6 +142,34 @@ pub struct FlowSummary {
     /// Windows of earlier connections that the flow could start from, if the run keeps a history of paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history_samples: Option<usize>,
+}
+
+/// The confusion matrix of a sender that tells losses apart: what its reactions answered, by what that really was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LossVerdicts {
+    /// A queue had overflowed.
+    pub congestion: Beliefs,
+    /// The packet had been lost in the air: an error, an outage, a link that gave up.
+    pub wireless: Beliefs,
+    /// Nothing had been lost: a spurious timeout, or packets out of order.
+    pub nothing: Beliefs,
+}
+
+/// What the sender took it for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Beliefs {
+    /// For congestion.
+    pub congestion: u64,
+    /// For a loss in the air.
+    pub wireless: u64,
+}
+
+impl LossVerdicts {
+    fn new(verdicts: &Verdicts) -> LossVerdicts {
+        let [congestion, wireless, nothing] =
+            verdicts.counts.map(|[congestion, wireless]| Beliefs { congestion, wireless });
+        LossVerdicts { congestion, wireless, nothing }
+    }
 }
 
 /// One direction of a link, within the measured time.
@@ -268,6 +299,12 @@ impl FlowSummary {
             retransmitted_packets: tcp.map_or(0, |tcp| tcp.retransmitted),
             timeouts: tcp.map_or(0, |tcp| tcp.timeouts),
             fast_recoveries: tcp.map_or(0, |tcp| tcp.fast_recoveries),
+            loss_verdicts: match &flow.transport {
+                Transport::Tcp(config) if config.needs().classifies => {
+                    tcp.map(|tcp| LossVerdicts::new(&tcp.verdicts))
+                }
+                _ => None,
+            },
             rtt_mean_s: tcp.and_then(|tcp| tcp.rtt.mean_seconds()),
             rtt_p50_s: rtt[0],
             rtt_p95_s: rtt[1],

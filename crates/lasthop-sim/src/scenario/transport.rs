@@ -641,6 +641,24 @@ fn configure(mut config: TcpConfig, layers: &[Reader<'_>], place: &Place) -> Res
             "write sack_blocks = 3, or timestamps = false",
         ));
     }
+    if config.recovery.uses_sack() && config.sack_room() == 0 {
+        let message = format!(
+            "what \"{}\" has echoed leaves no room for SACK in the TCP header",
+            config.controller.name()
+        );
+        let remedy = "write timestamps = false, or recovery = \"newreno\"";
+        return Err(refused(layers, "recovery", place, message, remedy));
+    }
+    if config.needs().timestamp_times && !config.timestamps {
+        let message = "echo = \"timestamps\" needs the timestamps option".to_owned();
+        return Err(refused(
+            layers,
+            "timestamps",
+            place,
+            message,
+            "write timestamps = true, or echo = \"precise\"",
+        ));
+    }
     Ok(config)
 }
 

@@ -463,6 +463,14 @@ impl TcpConfig {
         }
     }
 
+    /// SACK blocks for which the 40 bytes of options in an ACK have room beside the others. ns-2 has no such limit.
+    pub fn sack_room(&self) -> u32 {
+        match self.profile {
+            Profile::Ns2 => self.sack_blocks,
+            _ => 40u32.saturating_sub(self.timestamp_option() + self.ack_options() + 4) / 8,
+        }
+    }
+
     /// Bytes of a probe and of its answer: headers, timestamps, and an option of 5 bytes that the header pads to 8.
     pub fn probe_size(&self) -> u32 {
         BASE_HEADER + self.timestamp_option() + 8

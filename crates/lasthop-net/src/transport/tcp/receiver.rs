@@ -110,7 +110,8 @@ pub struct TcpReceiver {
 impl TcpReceiver {
     /// A receiver for a sender with this configuration.
     pub fn new(config: &TcpConfig) -> TcpReceiver {
-        let blocks = if config.recovery.uses_sack() { config.sack_blocks as usize } else { 0 };
+        let blocks = config.sack_blocks.min(config.sack_room()) as usize;
+        let blocks = if config.recovery.uses_sack() { blocks } else { 0 };
         let ns2 = config.profile == Profile::Ns2;
         TcpReceiver {
             next: 0,
