@@ -403,6 +403,15 @@ pub trait CongestionControl {
         let _ = probes;
     }
 
+    /// The last reduction is being undone: it answered a loss that there was not. `before` is this controller as it was
+    /// before it. A law whose measurements went on meanwhile may keep them.
+    fn on_undo(&mut self, before: Self)
+    where
+        Self: Sized,
+    {
+        *self = before;
+    }
+
     /// Another layer says something.
     fn on_signal(&mut self, signal: &Signal, now: Time) {
         let _ = (signal, now);

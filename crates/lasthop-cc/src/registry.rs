@@ -154,6 +154,12 @@ macro_rules! controllers {
                     Controller::External(controller) => controller.on_probes(probes),
                 }
             }
+            fn on_undo(&mut self, before: Controller) {
+                match (self, before) {
+                    $((Controller::$type(controller), Controller::$type(before)) => controller.on_undo(before),)*
+                    (controller, before) => *controller = before,
+                }
+            }
             fn on_signal(&mut self, signal: &Signal, now: Time) {
                 match self {
                     $(Controller::$type(controller) => controller.on_signal(signal, now),)*

@@ -115,6 +115,8 @@ pub struct FlowSummary {
     pub fast_recoveries: u64,
     /// What losses were taken for, if the sender tells them apart.
     pub loss_verdicts: Option<LossVerdicts>,
+    /// Reductions of the window that were undone, because nothing had been lost.
+    pub undone_reductions: u64,
     /// RTT of segments sent once.
     pub rtt_mean_s: Option<f64>,
     /// Median.
@@ -305,6 +307,7 @@ impl FlowSummary {
                 }
                 _ => None,
             },
+            undone_reductions: tcp.map_or(0, |tcp| tcp.undone_reductions),
             rtt_mean_s: tcp.and_then(|tcp| tcp.rtt.mean_seconds()),
             rtt_p50_s: rtt[0],
             rtt_p95_s: rtt[1],

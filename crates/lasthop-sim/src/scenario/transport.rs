@@ -8,7 +8,7 @@
 use lasthop_cc::{ControllerConfig, ExternalConfig, Param, ParamError};
 use lasthop_core::time::Span;
 use lasthop_net::plan::{Profile, Recovery, TcpConfig, Transport, UdpConfig};
-use lasthop_net::transport::tcp::config::DelayedAck;
+use lasthop_net::transport::tcp::config::{DelayedAck, PrrVariant, SpuriousResponse};
 use lasthop_net::transport::tcp::mobility::{FastHandoff, Freeze};
 
 use super::diagnostic::{Place, ScenarioError, Source};
@@ -225,6 +225,54 @@ const TCP_KEYS: &[Key] = &[
             };
         },
         |config| config.mobility.eln.is_some().to_string(),
+    ),
+    Key::new(
+        "prr",
+        Kind::Choice(|| PrrVariant::NAMES.to_vec()),
+        "Spread a reduction over a round trip (RFC 6937; safe-ack: RFC 9937). Needs recovery sack or rack; without \
+         effect on laws that set the window from the delivery rate.",
+    )
+    .tcp(
+        set!(Name, |config, name| config.prr = PrrVariant::by_name(name).unwrap_or(config.prr)),
+        |config| config.prr.name().to_owned(),
+    ),
+    Key::new("tlp", Kind::Switch, "Tail loss probes (RFC 8985), with recovery rack.")
+        .tcp(set!(Switch, |config, switch| config.tlp = *switch), |config| config.tlp.to_string()),
+    Key::new(
+        "frto",
+        Kind::Switch,
+        "Find spurious timeouts by the ACKs that follow (F-RTO, RFC 5682). With recovery reno, newreno, sack or rack.",
+    )
+    .tcp(set!(Switch, |config, switch| config.spurious.frto = *switch), |config| {
+        config.spurious.frto.to_string()
+    }),
+    Key::new(
+        "eifel",
+        Kind::Switch,
+        "Find spurious timeouts and retransmissions by timestamps (RFC 3522). With the same engines.",
+    )
+    .tcp(set!(Switch, |config, switch| config.spurious.eifel = *switch), |config| {
+        config.spurious.eifel.to_string()
+    }),
+    Key::new(
+        "dsack_undo",
+        Kind::Switch,
+        "Undo a reduction when the receiver got all that was sent again twice. With recovery sack or rack.",
+    )
+    .tcp(set!(Switch, |config, switch| config.spurious.dsack_undo = *switch), |config| {
+        config.spurious.dsack_undo.to_string()
+    }),
+    Key::new(
+        "spurious_response",
+        Kind::Choice(|| SpuriousResponse::NAMES.to_vec()),
+        "How a spurious reduction is undone: restore all (Linux), or the Eifel response (RFC 4015).",
+    )
+    .tcp(
+        set!(Name, |config, name| {
+            let response = &mut config.spurious.response;
+            *response = SpuriousResponse::by_name(name).unwrap_or(*response);
+        }),
+        |config| config.spurious.response.name().to_owned(),
     ),
 ];
 
@@ -659,7 +707,59 @@ fn configure(mut config: TcpConfig, layers: &[Reader<'_>], place: &Place) -> Res
             "write timestamps = true, or echo = \"precise\"",
         ));
     }
+    check_repairs(&config, layers)?;
     Ok(config)
+}
+
+/// What a flow asks for by itself must be possible. What `[tcp]` asks for holds for the flows that can.
+fn check_repairs(config: &TcpConfig, layers: &[Reader<'_>]) -> Result<()> {
+    let asked = |layer: &Reader<'_>, key: &str, on: bool| on && layer.has(key);
+    let engine = config.recovery.name();
+    let spurious = &config.spurious;
+    let undone_by = [("frto", spurious.frto), ("eifel", spurious.eifel)];
+    for layer in layers {
+        if asked(layer, "eifel", spurious.eifel) && !config.timestamps {
+            let message = "eifel tells originals from copies by timestamps, which are off".to_owned();
+            return Err(layer.error(
+                "eifel",
+                message,
+                "write timestamps = true, or frto = true in place of eifel",
+            ));
+        }
+        if asked(layer, "dsack_undo", spurious.dsack_undo) && !config.dsack {
+            let message = "dsack_undo needs DSACK blocks, which are off".to_owned();
+            return Err(layer.error("dsack_undo", message, "write dsack = true, or dsack_undo = false"));
+        }
+    }
+    let [_, own] = layers else { return Ok(()) };
+    let needs_board =
+        [("prr", config.prr != PrrVariant::Off), ("dsack_undo", spurious.dsack_undo)].into_iter();
+    for (key, on) in needs_board {
+        if asked(own, key, on) && !config.recovery.has_scoreboard() {
+            let message = format!("{key} needs a scoreboard, and recovery \"{engine}\" has none");
+            return Err(own.error(key, message, "choose recovery = \"sack\" or \"rack\", or leave it out"));
+        }
+    }
+    if asked(own, "prr", config.prr != PrrVariant::Off) && config.needs().rate {
+        let message = format!("prr cannot lead the window of \"{}\"", config.controller.name());
+        return Err(own.error(
+            "prr",
+            message,
+            "leave it out: this law sets the window from the delivery rate",
+        ));
+    }
+    if asked(own, "tlp", config.tlp) && config.recovery != Recovery::Rack {
+        let message = format!("tlp is part of recovery \"rack\", not of \"{engine}\"");
+        return Err(own.error("tlp", message, "choose recovery = \"rack\", or leave it out"));
+    }
+    for (key, on) in undone_by {
+        if asked(own, key, on) && !config.can_undo() {
+            let message = format!("{key} does not work with recovery \"{engine}\"");
+            let remedy = "choose recovery = \"reno\", \"newreno\", \"sack\" or \"rack\", or leave it out";
+            return Err(own.error(key, message, remedy));
+        }
+    }
+    Ok(())
 }
 
 fn apply(config: &mut TcpConfig, keys: &'static [Key], layers: &[Reader<'_>]) -> Result<()> {

@@ -17,10 +17,15 @@ pub(super) enum Alarm {
     Probe,
     /// The next window probe (`persist.rs`).
     Persist,
+    /// Segments that others have overtaken are lost now (`recovery/rack.rs`).
+    Reordering,
+    /// The tail goes unanswered (`recovery/rack.rs`).
+    TailProbe,
 }
 
 impl Alarm {
-    const ALL: [Alarm; 4] = [Alarm::Pace, Alarm::Hold, Alarm::Probe, Alarm::Persist];
+    const ALL: [Alarm; 6] =
+        [Alarm::Pace, Alarm::Hold, Alarm::Probe, Alarm::Persist, Alarm::Reordering, Alarm::TailProbe];
 }
 
 /// When each alarm rings; `Time::MAX` for never.
@@ -77,6 +82,8 @@ impl TcpSender {
                 Alarm::Hold => self.end_hold(now, wire),
                 Alarm::Probe => self.restart_probing(now, wire),
                 Alarm::Persist => self.probe_window(now, wire),
+                Alarm::Reordering => self.on_reordering_timer(now, wire),
+                Alarm::TailProbe => self.on_probe_timer(now, wire),
             }
         }
     }

@@ -52,19 +52,23 @@ pub enum Recovery {
     Sack1,
     /// Vegas's fine-grained timer on top of Reno (Brakmo & Peterson 1995).
     Vegas,
+    /// Losses found by time, and tail loss probes (RFC 8985).
+    Rack,
 }
 
 impl Recovery {
     /// Scenario names, in the order of the variants.
-    pub const NAMES: &'static [&'static str] = &["tahoe", "reno", "newreno", "sack", "sack1", "vegas"];
+    pub const NAMES: &'static [&'static str] =
+        &["tahoe", "reno", "newreno", "sack", "sack1", "vegas", "rack"];
 
-    const ALL: [Recovery; 6] = [
+    const ALL: [Recovery; 7] = [
         Recovery::Tahoe,
         Recovery::Reno,
         Recovery::NewReno,
         Recovery::Sack,
         Recovery::Sack1,
         Recovery::Vegas,
+        Recovery::Rack,
     ];
 
     /// The engine called `name`.
@@ -85,19 +89,95 @@ impl Recovery {
             Recovery::NewReno => "Fast recovery that repairs one hole per RTT (RFC 6582)",
             Recovery::Sack => "Scoreboard and pipe (RFC 6675)",
             Recovery::Sack1 => "ns-2's SACK: the pipe counter of Fall & Floyd (1996)",
+            Recovery::Rack => "Losses found by time, tail loss probes (RFC 8985)",
             Recovery::Vegas => "Fine-grained timeouts on top of Reno (Brakmo & Peterson 1995)",
         }
     }
 
     /// What Linux does in its place.
     const fn on_linux(self) -> Recovery {
-        self
+        match self {
+            Recovery::Sack => Recovery::Rack,
+            other => other,
+        }
+    }
+
+    /// Whether the engine keeps the scoreboard that PRR and DSACK undo need.
+    pub const fn has_scoreboard(self) -> bool {
+        matches!(self, Recovery::Sack | Recovery::Rack)
     }
 
     /// Whether the engine needs SACK blocks from the receiver.
     pub fn uses_sack(self) -> bool {
-        matches!(self, Recovery::Sack | Recovery::Sack1)
+        matches!(self, Recovery::Sack | Recovery::Sack1 | Recovery::Rack)
     }
+}
+
+/// How a reduction is spread over the round trip that follows (`recovery/prr.rs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrrVariant {
+    /// It is not: the window falls at once.
+    Off,
+    /// PRR that rebuilds the flight by at least as much as is delivered, and one more (RFC 6937, PRR-SSRB).
+    Ssrb,
+    /// PRR that rebuilds the flight by no more than what was delivered (RFC 6937, PRR-CRB).
+    Crb,
+    /// PRR that is the one or the other by how recovery goes (RFC 9937; Linux).
+    SafeAck,
+}
+
+impl PrrVariant {
+    /// Scenario names, in the order of the variants.
+    pub const NAMES: &'static [&'static str] = &["off", "ssrb", "crb", "safe-ack"];
+
+    /// The variant called `name`.
+    pub fn by_name(name: &str) -> Option<PrrVariant> {
+        let all = [PrrVariant::Off, PrrVariant::Ssrb, PrrVariant::Crb, PrrVariant::SafeAck];
+        all.into_iter().find(|variant| variant.name() == name)
+    }
+
+    /// The scenario name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// What a sender does when a reduction turns out to be spurious (`undo.rs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpuriousResponse {
+    /// Window and controller are as before (Linux).
+    Restore,
+    /// The Eifel response (RFC 4015): a window without a burst, the old threshold, a more careful timer.
+    Eifel,
+}
+
+impl SpuriousResponse {
+    /// Scenario names, in the order of the variants.
+    pub const NAMES: &'static [&'static str] = &["restore", "eifel"];
+
+    /// The response called `name`.
+    pub fn by_name(name: &str) -> Option<SpuriousResponse> {
+        let all = [SpuriousResponse::Restore, SpuriousResponse::Eifel];
+        all.into_iter().find(|response| response.name() == name)
+    }
+
+    /// The scenario name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// How spurious reductions are found and answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpuriousConfig {
+    /// By the ACKs after a timeout (RFC 5682).
+    pub frto: bool,
+    /// By timestamps (RFC 3522).
+    pub eifel: bool,
+    /// By DSACK blocks for all that was sent again (Linux).
+    pub dsack_undo: bool,
+    /// The answer.
+    pub response: SpuriousResponse,
 }
 
 /// How the retransmission timeout is computed.
@@ -178,6 +258,12 @@ pub struct TcpConfig {
     pub grow_when_limited_elsewhere: bool,
     /// What it does about mobility and wireless losses beyond its controller.
     pub mobility: Mobility,
+    /// Proportional Rate Reduction.
+    pub prr: PrrVariant,
+    /// Tail loss probes (RFC 8985).
+    pub tlp: bool,
+    /// Spurious reductions.
+    pub spurious: SpuriousConfig,
 }
 
 /// What Linux does differently in the controllers that have a counterpart there: controller, parameter, value.
@@ -317,6 +403,12 @@ impl TcpConfig {
         self.ecn || self.needs().exact_marks
     }
 
+    /// The variant of PRR that takes effect: none without a scoreboard, and none under a law that sets the window from
+    /// the delivery rate.
+    pub fn prr_in_effect(&self) -> PrrVariant {
+        if self.recovery.has_scoreboard() && !self.needs().rate { self.prr } else { PrrVariant::Off }
+    }
+
     /// A controller and a recovery engine with the defaults of `profile`.
     pub fn new(profile: Profile, mut controller: ControllerConfig, recovery: Recovery) -> TcpConfig {
         let name = format!("{}/{}", controller.name(), recovery.name());
@@ -363,6 +455,14 @@ impl TcpConfig {
             dup_threshold: 3,
             grow_when_limited_elsewhere: false,
             mobility: Mobility::default(),
+            prr: if recovery == Recovery::Rack { PrrVariant::SafeAck } else { PrrVariant::Off },
+            tlp: recovery == Recovery::Rack,
+            spurious: SpuriousConfig {
+                frto: false,
+                eifel: false,
+                dsack_undo: false,
+                response: SpuriousResponse::Eifel,
+            },
         };
         match profile {
             Profile::Rfc => base,
@@ -393,6 +493,13 @@ impl TcpConfig {
                     ..base.rto
                 },
                 delayed_ack: Some(DelayedAck { timeout: Span::from_millis(40), segments: 2, quick: 16 }),
+                prr: if recovery.has_scoreboard() { PrrVariant::SafeAck } else { PrrVariant::Off },
+                spurious: SpuriousConfig {
+                    frto: true,
+                    eifel: true,
+                    dsack_undo: true,
+                    response: SpuriousResponse::Restore,
+                },
                 ..base
             },
         }

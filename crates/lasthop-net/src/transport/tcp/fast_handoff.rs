@@ -50,6 +50,7 @@ impl TcpSender {
                 }
             }
             Engine::Sack(_) => self.repair_first_segment(now, wire),
+            Engine::Rack(_) => self.rack_repair_first_segment(now, wire),
             Engine::Sack1(_) => {
                 self.dup_acks = self.dup_threshold;
                 self.enter_sack1_recovery(now, wire);
@@ -85,6 +86,7 @@ impl TcpSender {
         self.limited = 0;
         match &mut self.engine {
             Engine::Sack(_) => self.sack_on_timeout(),
+            Engine::Rack(_) => self.rack_on_timeout(now),
             Engine::Sack1(sack1) => {
                 sack1.on_timeout(self.una);
                 self.next = self.una;

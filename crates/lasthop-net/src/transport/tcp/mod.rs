@@ -21,4 +21,5 @@ mod rtt;
 mod segments;
 pub mod sender;
 mod timing;
+mod undo;
 mod waves;

@@ -158,6 +158,7 @@ impl TcpSender {
         }
         match self.engine {
             Engine::Sack(_) => self.sack_note(sack),
+            Engine::Rack(_) => self.rack_note(sack, now),
             Engine::Sack1(_) => self.sack1_note(sack),
             _ => {}
         }
@@ -178,6 +179,7 @@ impl TcpSender {
         }
         match self.engine {
             Engine::Sack(_) => self.sack_leave_recovery(),
+            Engine::Rack(_) => self.rack_leave_recovery(),
             Engine::Sack1(_) => self.leave_sack1_recovery(),
             _ => {}
         }
@@ -192,6 +194,7 @@ impl TcpSender {
         match (trigger, &self.engine) {
             (Trigger::Timeout, _) => self.on_timeout(now, wire),
             (Trigger::DuplicateAcks, Engine::Sack(_)) => self.enter_sack_recovery(now, wire),
+            (Trigger::DuplicateAcks, Engine::Rack(_)) => self.enter_rack_recovery(now, wire),
             (Trigger::DuplicateAcks, Engine::Sack1(_)) => self.enter_sack1_recovery(now, wire),
             (Trigger::DuplicateAcks, _) => {
                 self.dup_acks =

@@ -138,8 +138,10 @@ impl RateSampler {
 impl TcpSender {
     /// Segments believed to be in the network, as far as the engine can tell.
     fn segments_in_network(&mut self) -> u32 {
-        if matches!(self.engine, Engine::Sack(_)) {
-            return self.pipe() as u32;
+        match self.engine {
+            Engine::Sack(_) => return self.pipe() as u32,
+            Engine::Rack(_) => return self.rack_pipe() as u32,
+            _ => {}
         }
         ((self.next - self.una) as u32).div_ceil(self.mss)
     }
@@ -151,6 +153,7 @@ impl TcpSender {
         }
         let fast = match &self.engine {
             Engine::Sack(scoreboard) => scoreboard.is_in_recovery(),
+            Engine::Rack(rack) => rack.in_recovery(),
             _ => self.action == Action::DuplicateAcks && self.una < self.recover,
         };
         fast.then_some(RecoveryKind::Fast)

@@ -39,6 +39,21 @@ impl SackBlocks {
         self.count == 0
     }
 
+    /// The duplicate that the first block reports, if it is a DSACK block (RFC 2883 §4): it lies below the cumulative
+    /// acknowledgement `ack` or within the second block.
+    pub fn duplicate(&self, ack: u64) -> Option<(u64, u64)> {
+        let &(start, end) = self.as_slice().first()?;
+        let within = self.as_slice().get(1).is_some_and(|&(from, to)| from <= start && end <= to);
+        (start < ack || within).then_some((start, end))
+    }
+
+    /// The same blocks in ascending order.
+    #[must_use]
+    pub fn ascending(mut self) -> SackBlocks {
+        self.blocks[..usize::from(self.count)].sort_unstable();
+        self
+    }
+
     /// The blocks.
     pub fn as_slice(&self) -> &[(u64, u64)] {
         &self.blocks[..usize::from(self.count)]

@@ -137,6 +137,32 @@ impl RttEstimator {
         (floored * self.backoff).min(self.config.max)
     }
 
+    /// A spurious timeout has shown that an RTT can be as long as `rtt` (RFC 4015 §3.2, step 6): neither the estimate
+    /// nor its variation is smaller than this sample as the first would make them.
+    pub(crate) fn expect_at_least(&mut self, rtt: Span) {
+        let nanos = rtt.0 as i64;
+        self.base = match &mut self.state {
+            State::Rfc6298 { srtt, rttvar } => {
+                *srtt = srtt.max(rtt.seconds());
+                *rttvar = rttvar.max(rtt.seconds() / 2.0);
+                Span::from_seconds(*srtt) + Span::from_seconds(4.0 * *rttvar).max(self.config.tick)
+            }
+            State::Ticks { srtt8, rttvar4 } => {
+                let tick = self.config.tick.0;
+                let ticks = (nanos / tick as i64).max(1);
+                *srtt8 = (*srtt8).max(ticks << 3);
+                *rttvar4 = (*rttvar4).max(ticks << 1);
+                Span(((((*rttvar4 << 3) + *srtt8) >> 3) as u64).saturating_mul(tick))
+            }
+            State::Linux { srtt8, mdev4, rttvar4, .. } => {
+                *srtt8 = (*srtt8).max(nanos << 3);
+                *mdev4 = (*mdev4).max(nanos << 1);
+                *rttvar4 = (*rttvar4).max(*mdev4);
+                Span(((*srtt8 >> 3) + *rttvar4) as u64)
+            }
+        };
+    }
+
     /// The timer expired.
     pub(crate) fn back_off(&mut self) {
         if self.timeout() < self.config.max || self.backoff < 64 {

@@ -15,17 +15,20 @@ use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
 use super::alarms::{Alarm, Alarms};
-use super::config::{Profile, Recovery, TcpConfig};
+use super::config::{Profile, PrrVariant, Recovery, TcpConfig};
 use super::eln::Eln;
 use super::mobility::Mobility;
 use super::persist::Persist;
 use super::probing::{Probing, Trigger};
 use super::rate::RateSampler;
+use super::recovery::prr::Prr;
+use super::recovery::rack::Rack;
 use super::recovery::sack::Scoreboard;
 use super::recovery::sack1::Sack1;
 use super::recovery::vegas::FineTimer;
 use super::rtt::RttEstimator;
 use super::segments::{Segment, Segments};
+use super::undo::Undo;
 use super::waves::Waves;
 use crate::measure;
 use crate::plan::Percentiles;
@@ -82,6 +85,7 @@ pub(super) enum Engine {
     Reno,
     NewReno,
     Sack(Box<Scoreboard>),
+    Rack(Box<Rack>),
     Sack1(Box<Sack1>),
     Vegas(Box<FineTimer>),
 }
@@ -95,6 +99,8 @@ pub struct SenderStats {
     pub timeouts: u64,
     /// Loss recovery episodes begun by duplicate ACKs or SACK.
     pub fast_recoveries: u64,
+    /// Reductions that were undone because nothing had been lost.
+    pub undone_reductions: u64,
     /// RTT of segments sent once, one sample per ACK of new data.
     pub rtt: measure::Durations,
     /// What losses were taken for, if the controller tells them apart.
@@ -167,6 +173,10 @@ pub struct TcpSender {
     /// Windows of earlier connections of this path; empty unless the controller asked for them.
     history: Vec<f64>,
     history_least: usize,
+    /// Spreads reductions, if it is on.
+    pub(super) prr: Option<Prr>,
+    /// What is needed to undo a reduction, if anything is ever undone.
+    pub(super) undo: Option<Box<Undo>>,
 
     /// Delivery-rate samples, if the controller asked for them.
     pub(super) sampler: Option<Box<RateSampler>>,
@@ -184,6 +194,7 @@ pub struct TcpSender {
     pub(super) receiver_window: u32,
     pub(super) dup_threshold: u32,
     pub(super) ns2: bool,
+    pub(super) linux: bool,
     pub(super) timestamps: bool,
     pub(super) limited_transmit: bool,
     pub(super) ecn: bool,
@@ -213,9 +224,21 @@ impl TcpSender {
             Recovery::Reno => Engine::Reno,
             Recovery::NewReno => Engine::NewReno,
             Recovery::Sack => Engine::Sack(Box::default()),
+            Recovery::Rack => Engine::Rack(Box::new(Rack::new(config.tlp))),
             Recovery::Sack1 => Engine::Sack1(Box::default()),
             Recovery::Vegas => Engine::Vegas(Box::new(FineTimer::new(ns2.then_some(config.receiver_window)))),
         };
+        let linux = config.profile == Profile::Linux;
+        let prr = match config.prr_in_effect() {
+            PrrVariant::Off => None,
+            variant => Some(Prr::new(variant)),
+        };
+        let undo = Undo::new(config, linux);
+        let plain = config.needs().is_plain()
+            && !config.uses_ecn()
+            && config.mobility.is_plain()
+            && !matches!(engine, Engine::Rack(_));
+        let extended = !plain || prr.is_some() || undo.is_some();
         TcpSender {
             una: 0,
             next: 0,
@@ -257,14 +280,17 @@ impl TcpSender {
                 .value("best_samples")
                 .map_or(1, |samples| samples.ceil() as usize),
             sampler: config.needs().rate.then(Box::default),
-            needs: config.needs(),
-            extended: !config.needs().is_plain() || config.uses_ecn() || !config.mobility.is_plain(),
             probing: Probing::default(),
             waves: Waves::default(),
+            prr,
+            undo,
+            needs: config.needs(),
+            extended,
             mss: config.mss(),
             receiver_window: config.receiver_window,
             dup_threshold: config.dup_threshold,
             ns2,
+            linux,
             timestamps: config.timestamps,
             limited_transmit: config.limited_transmit,
             ecn: config.uses_ecn(),
@@ -278,6 +304,7 @@ impl TcpSender {
                 retransmitted: 0,
                 timeouts: 0,
                 fast_recoveries: 0,
+                undone_reductions: 0,
                 rtt: measure::Durations::new(percentiles),
                 verdicts: Verdicts::default(),
                 completed: None,
@@ -366,6 +393,7 @@ impl TcpSender {
             _ if taken => {}
             Engine::Tahoe | Engine::Reno | Engine::NewReno => self.duplicate_on_ack(packet, now, wire),
             Engine::Sack(_) => self.sack_on_ack(packet, sack, now, wire),
+            Engine::Rack(_) => self.rack_on_ack(packet, sack, now, wire),
             Engine::Sack1(_) => self.sack1_on_ack(packet, sack, now, wire),
             Engine::Vegas(_) => self.vegas_on_ack(packet, now, wire),
         }
@@ -453,6 +481,9 @@ impl TcpSender {
             }
             return true;
         }
+        if self.undo.is_some() {
+            self.look_for_spurious(packet, extra.map(|extra| &extra.sack), now, wire);
+        }
         if self.needs.arrivals && self.una > 0 {
             let arrival = Arrival {
                 now,
@@ -496,17 +527,36 @@ impl TcpSender {
             return Reduction::to(kept.ssthresh, kept.cwnd);
         }
         let sample = self.loss_sample(now);
+        self.answer_loss_of(self.una, sample, now, wire)
+    }
+
+    /// The same for the segment at `seq`.
+    pub(super) fn answer_loss_of<W: Wire>(
+        &mut self,
+        seq: u64,
+        sample: LossSample,
+        now: Time,
+        wire: &W,
+    ) -> Reduction {
+        if self.extended {
+            self.keep_before(false);
+        }
         let reduction = self.controller.on_loss(&sample, &self.window);
-        self.keep_score(reduction, now, wire);
+        self.keep_score_of(seq, reduction, now, wire);
         reduction
     }
 
     /// Enters what the controller took the loss at `una` for into the confusion matrix.
     pub(super) fn keep_score<W: Wire>(&mut self, reduction: Reduction, now: Time, wire: &W) {
+        self.keep_score_of(self.una, reduction, now, wire);
+    }
+
+    /// The same for the segment at `seq`.
+    fn keep_score_of<W: Wire>(&mut self, seq: u64, reduction: Reduction, now: Time, wire: &W) {
         if let Some(belief) = reduction.taken_for
             && self.measured.contains(now)
         {
-            self.stats.verdicts.count(wire.truth(self.una), belief);
+            self.stats.verdicts.count(wire.truth(seq), belief);
         }
     }
 
@@ -569,6 +619,10 @@ impl TcpSender {
             return (self.window.cwnd + f64::from(self.inflation)).min(f64::from(self.receiver_window));
         }
         let flight = (self.next - self.una) as f64 / f64::from(self.mss);
+        if matches!(self.engine, Engine::Rack(_)) {
+            // What it sends before it is sure of a loss is limited transmit.
+            return flight.min(self.window.cwnd);
+        }
         flight - f64::from(self.limited)
     }
 
@@ -597,6 +651,11 @@ impl TcpSender {
         self.stats.fast_recoveries += u64::from(self.measured.contains(now));
     }
 
+    /// Counts a reduction that was undone.
+    pub(super) fn count_undone(&mut self, now: Time) {
+        self.stats.undone_reductions += u64::from(self.measured.contains(now));
+    }
+
     /// Counts an expiry of the coarse timer, if data was outstanding.
     pub(super) fn count_timeout(&mut self, outstanding: bool, now: Time) {
         self.stats.timeouts += u64::from(outstanding && self.measured.contains(now));
@@ -607,6 +666,9 @@ impl TcpSender {
         // Once per window of data, timeouts included; ns-2 lets a mark cut again after a timeout.
         if ack <= self.recover && !(self.ns2 && self.action == Action::Timeout) {
             return;
+        }
+        if let Some(undo) = &mut self.undo {
+            undo.forget();
         }
         let before = self.window.cwnd;
         self.recover = self.max_sent;
@@ -625,6 +687,9 @@ impl TcpSender {
         let reduction = self.controller.on_ecn(&sample, &self.window);
         self.reduce(reduction);
         self.window.cwnd = self.window.cwnd.min(before);
+        if self.extended {
+            self.begin_prr(before);
+        }
         self.reduced = true;
         let elapsed = now.since(self.opened.unwrap_or(now));
         if let Engine::Vegas(timer) = &mut self.engine {
@@ -663,8 +728,15 @@ impl TcpSender {
             acked += u32::from(!first.sacked);
             sent = first.last_sent;
             transmissions = first.transmissions.max(transmissions);
-            if let Engine::Sack(scoreboard) = &mut self.engine {
-                scoreboard.forget(first);
+            match &mut self.engine {
+                Engine::Sack(scoreboard) => scoreboard.forget(first),
+                Engine::Rack(rack) => {
+                    // SACKed in order to be overtaken, not to be repaired: the window may grow for it now.
+                    let grows = first.sacked && !rack.in_recovery() && self.una >= self.timeout_recover;
+                    acked += u32::from(grows);
+                    rack.acknowledge(first, self.timestamps.then_some(packet.echo), now);
+                }
+                _ => {}
             }
             self.segments.pop_first();
         }
@@ -737,7 +809,7 @@ impl TcpSender {
         let after_timeout = self.una < self.timeout_recover;
         let (mut acked, rtt) = self.advance(packet, now, true);
         self.restart_timer(now, wire);
-        if after_timeout && !matches!(self.engine, Engine::Sack(_)) {
+        if after_timeout && !matches!(self.engine, Engine::Sack(_) | Engine::Rack(_)) {
             // RFC 3465 §2.3: while go-back-N repeats what is partly there, an ACK that jumps is no sign of so
             // many departures.
             acked = acked.min(1);
@@ -824,6 +896,11 @@ impl TcpSender {
         self.next < self.max_sent || self.has_new()
     }
 
+    /// Whether there is data that has never been sent.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.max_sent < self.data_end || (self.closed && !self.ns2 && self.max_sent == self.data_end)
+    }
+
     /// Sends one new segment if there is one.
     pub(super) fn send_new<W: Wire>(&mut self, now: Time, wire: &mut W) {
         if self.has_new() {
@@ -854,6 +931,7 @@ impl TcpSender {
     pub(super) fn fill_window<W: Wire>(&mut self, now: Time, wire: &mut W) {
         match self.engine {
             Engine::Sack(_) => self.sack_fill_window(now, wire),
+            Engine::Rack(_) => self.rack_fill_window(now, wire),
             Engine::Sack1(_) => self.sack1_fill_window(now, wire),
             _ => self.fill_window_burst(u32::MAX, now, wire),
         }
@@ -926,6 +1004,9 @@ impl TcpSender {
         let Segment { seq, len, fin, first_sent, .. } = *segment;
         let payload = len - u16::from(fin) - u16::from(seq == 0);
         self.stats.retransmitted += u64::from(self.measured.contains(now));
+        if let Some(undo) = &mut self.undo {
+            undo.on_retransmission(seq, now);
+        }
         if self.extended {
             self.sample_send(Some(index), false, now);
         }
@@ -968,8 +1049,20 @@ impl TcpSender {
                 flags |= flag::CWR;
             }
         }
-        if let Engine::Vegas(timer) = &mut self.engine {
-            timer.on_send(seq, u64::from(self.mss), now.since(self.opened.unwrap_or(now)));
+        match &mut self.engine {
+            Engine::Vegas(timer) => {
+                timer.on_send(seq, u64::from(self.mss), now.since(self.opened.unwrap_or(now)));
+            }
+            Engine::Rack(rack) => {
+                let len = payload + u16::from(seq == 0) + u16::from(fin);
+                rack.on_send(seq, seq + u64::from(len), now);
+            }
+            _ => {}
+        }
+        if self.extended
+            && let Some(prr) = &mut self.prr
+        {
+            prr.on_sent();
         }
         self.last_sent = now;
         if self.extended && self.needs.pacing {
@@ -1080,6 +1173,9 @@ impl TcpSender {
         } else {
             self.count_timeout(true, now);
             self.action = Action::Timeout;
+            if self.extended && self.una > 0 {
+                self.keep_before(true);
+            }
             let mut cwnd = 1.0;
             if self.ns2 || self.una > 0 {
                 let reduction = self.controller.on_timeout(&sample, &self.window);
@@ -1102,8 +1198,12 @@ impl TcpSender {
         self.limited = 0;
         self.alarms.cancel(Alarm::Hold);
         self.action = Action::Timeout;
+        if let Some(prr) = &mut self.prr {
+            prr.abandon();
+        }
         match &mut self.engine {
             Engine::Sack(_) => self.sack_on_timeout(),
+            Engine::Rack(_) => self.rack_on_timeout(now),
             Engine::Sack1(sack1) => {
                 sack1.on_timeout(self.una);
                 self.next = self.una;
@@ -1164,6 +1264,7 @@ pub(super) mod testing {
                 timestamps: false,
                 delayed_ack: None,
                 packet_size: 1040,
+                tlp: false,
                 ..TcpConfig::new(Profile::Rfc, ControllerConfig::by_name("reno").unwrap(), recovery)
             })
         }
@@ -1245,6 +1346,7 @@ mod tests {
             timestamps: false,
             delayed_ack: None,
             packet_size: 1040,
+            tlp: false,
             ..TcpConfig::new(Profile::Rfc, ControllerConfig::by_name("reno").unwrap(), recovery)
         }
     }

@@ -53,7 +53,7 @@ impl TcpSender {
         match self.engine {
             Engine::Sack(_) => self.sack_end_hold(now, wire),
             Engine::Tahoe | Engine::Reno | Engine::NewReno => self.duplicate_end_hold(now, wire),
-            Engine::Sack1(_) | Engine::Vegas(_) => {}
+            Engine::Rack(_) | Engine::Sack1(_) | Engine::Vegas(_) => {}
         }
     }
 
@@ -65,7 +65,7 @@ impl TcpSender {
         match self.engine {
             Engine::Sack(_) => self.sack_reconsider(now, wire),
             Engine::Tahoe | Engine::Reno | Engine::NewReno => self.duplicate_reconsider(now, wire),
-            Engine::Sack1(_) | Engine::Vegas(_) => {}
+            Engine::Rack(_) | Engine::Sack1(_) | Engine::Vegas(_) => {}
         }
     }
 }

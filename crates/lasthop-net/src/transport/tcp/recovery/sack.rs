@@ -11,23 +11,23 @@ use lasthop_core::time::Time;
 use super::super::alarms::Alarm;
 use super::super::probing::Trigger;
 use super::super::receiver::SackBlocks;
-use super::super::segments::{Ranges, Segment};
+use super::super::segments::{Ranges, Segment, Segments};
 use super::super::sender::{Action, Engine, TcpSender, Wire};
 
 /// What the receiver is known to hold, and what that says about the rest.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Scoreboard {
-    sacked: Ranges,
+    pub(super) sacked: Ranges,
     /// Every outstanding segment below this that is not SACKed is lost.
     lost_edge: u64,
     /// Retransmissions of this episode have reached this point (`HighRxt` + 1).
     repaired_to: u64,
     /// Outstanding segments that are SACKed; not SACKed and lost; not SACKed and sent again in this episode.
-    sacked_count: usize,
-    lost_count: usize,
-    repaired_count: usize,
+    pub(super) sacked_count: usize,
+    pub(super) lost_count: usize,
+    pub(super) repaired_count: usize,
     /// Between the loss and the ACK of all that was outstanding then.
-    in_recovery: bool,
+    pub(super) in_recovery: bool,
     /// The one rescue retransmission of this episode has been used.
     rescued: bool,
 }
@@ -46,6 +46,76 @@ impl Scoreboard {
             self.lost_count -= usize::from(segment.lost);
             self.repaired_count -= usize::from(segment.repaired);
         }
+    }
+
+    /// Segments believed to be in the network, of `outstanding` ones.
+    #[inline]
+    pub(super) fn pipe(&self, outstanding: usize) -> usize {
+        outstanding - self.sacked_count - self.lost_count + self.repaired_count
+    }
+
+    /// Whether the blocks tell of data at or above `una` that was not known to be there.
+    pub(in super::super) fn has_news(&self, sack: &SackBlocks, una: u64) -> bool {
+        sack.as_slice().iter().any(|&(start, end)| {
+            let start = start.max(una);
+            start < end && !self.sacked.contains_all(start, end)
+        })
+    }
+
+    /// Marks what the blocks report and shows each segment that is new, with its place, to `on_new`; returns whether there was any.
+    #[inline]
+    pub(super) fn note(
+        &mut self,
+        blocks: &[(u64, u64)],
+        una: u64,
+        segments: &mut Segments,
+        mut on_new: impl FnMut(usize, &Segment),
+    ) -> bool {
+        let mut news = false;
+        for &(start, end) in blocks {
+            // Below una: a DSACK, or old news.
+            let mut position = start.max(una);
+            if position >= end || self.sacked.contains_all(position, end) {
+                continue;
+            }
+            let mut index = segments.find(position);
+            while position < end {
+                if let Some((_, known)) = self.sacked.containing(position) {
+                    position = known;
+                    index = segments.find(position);
+                    continue;
+                }
+                let Some(place) = index else { break };
+                let Some(segment) = segments.get_mut(place) else { break };
+                if segment.end() > end {
+                    break;
+                }
+                self.lost_count -= usize::from(segment.lost);
+                self.repaired_count -= usize::from(segment.repaired);
+                self.sacked_count += 1;
+                on_new(place, segment);
+                segment.sacked = true;
+                position = segment.end();
+                index = Some(place + 1);
+                news = true;
+            }
+            self.sacked.insert(start.max(una), position.min(end));
+        }
+        news
+    }
+
+    /// Forgets what was taken for lost, because nothing was; what is SACKed stays known.
+    pub(in super::super) fn forget_losses(&mut self, una: u64, segments: &mut Segments) {
+        for segment in segments.iter_mut() {
+            segment.lost = false;
+            segment.repaired = false;
+        }
+        self.lost_count = 0;
+        self.repaired_count = 0;
+        self.lost_edge = una;
+        self.repaired_to = una;
+        self.in_recovery = false;
+        self.rescued = false;
     }
 }
 
@@ -71,6 +141,7 @@ impl TcpSender {
             return;
         }
         let advances = ack > self.una;
+        let before = (self.sack_undelivered(), self.scoreboard().lost_edge);
         if advances {
             self.sack_advance(packet, now, wire);
         }
@@ -84,12 +155,20 @@ impl TcpSender {
         if !advances && news {
             self.dup_acks += 1;
         }
+        if self.extended {
+            let delivered = (before.0 - self.sack_undelivered()) as u32;
+            self.note_delivered(delivered);
+        }
         if self.sack_found_loss() {
             if self.holds_back(now, wire) {
                 self.send_limited(now, wire);
                 return;
             }
             self.enter_sack_recovery(now, wire);
+        } else if self.extended && self.is_reducing() {
+            let safe = advances && self.scoreboard().lost_edge == before.1;
+            let pipe = self.pipe();
+            self.apply_prr(pipe, safe);
         } else if !advances && news && self.dup_acks < self.threshold() {
             self.send_limited(now, wire);
             return;
@@ -103,11 +182,17 @@ impl TcpSender {
         let scoreboard = self.scoreboard();
         scoreboard.sacked.remove_below(ack);
         if !scoreboard.in_recovery {
-            self.accept_new_ack(packet, now, true, wire);
+            let spread = self.extended && self.is_reducing();
+            self.accept_new_ack(packet, now, !spread, wire);
+            if spread && self.una > recover {
+                // The answer to a mark has been carried out.
+                self.end_prr();
+            }
             return;
         }
         self.accept_ack_in_recovery(packet, now, wire);
         if ack >= recover {
+            self.end_prr();
             self.scoreboard().in_recovery = false;
             self.end_kept_window();
             self.dup_acks = 0;
@@ -117,8 +202,10 @@ impl TcpSender {
 
     /// Everything below `ack` was acknowledged outside the engine.
     pub(in super::super) fn sack_forget_below(&mut self, ack: u64) {
-        if let Engine::Sack(scoreboard) = &mut self.engine {
-            scoreboard.sacked.remove_below(ack);
+        match &mut self.engine {
+            Engine::Sack(scoreboard) => scoreboard.sacked.remove_below(ack),
+            Engine::Rack(rack) => rack.board.sacked.remove_below(ack),
+            _ => {}
         }
     }
 
@@ -130,41 +217,16 @@ impl TcpSender {
     }
 
     /// Marks what the blocks report; returns whether any of it was new.
+    #[inline]
     fn note_sacked(&mut self, sack: &SackBlocks) -> bool {
         let una = self.una;
         let Engine::Sack(scoreboard) = &mut self.engine else { return false };
-        let mut news = false;
-        for &(start, end) in sack.as_slice() {
-            // Below una: a DSACK, or old news.
-            let mut position = start.max(una);
-            if position >= end || scoreboard.sacked.contains_all(position, end) {
-                continue;
+        let sampler = &mut self.sampler;
+        scoreboard.note(sack.as_slice(), una, &mut self.segments, |index, segment| {
+            if let Some(sampler) = sampler {
+                sampler.on_delivered(index, segment.transmissions == 1);
             }
-            let mut index = self.segments.find(position);
-            while position < end {
-                if let Some((_, known)) = scoreboard.sacked.containing(position) {
-                    position = known;
-                    index = self.segments.find(position);
-                    continue;
-                }
-                let Some(segment) = index.and_then(|index| self.segments.get_mut(index)) else { break };
-                if segment.end() > end {
-                    break;
-                }
-                scoreboard.lost_count -= usize::from(segment.lost);
-                scoreboard.repaired_count -= usize::from(segment.repaired);
-                scoreboard.sacked_count += 1;
-                segment.sacked = true;
-                if let (Some(sampler), Some(index)) = (&mut self.sampler, index) {
-                    sampler.on_delivered(index, segment.transmissions == 1);
-                }
-                position = segment.end();
-                index = index.map(|index| index + 1);
-                news = true;
-            }
-            scoreboard.sacked.insert(start.max(una), position.min(end));
-        }
-        news
+        })
     }
 
     /// RFC 6675 `IsLost`: `DupThresh` SACKed ranges above, or more than `DupThresh` - 1 segments' bytes.
@@ -246,11 +308,13 @@ impl TcpSender {
             return;
         }
         if !(self.action == Action::Ecn && self.una <= self.recover) {
+            let before = self.window.cwnd;
             let reduction = self.answer_loss(now, wire);
             self.reduce(reduction);
             if !self.needs.rate {
                 self.window.cwnd = self.window.ssthresh.min(self.reduced_to);
             }
+            self.begin_prr(before);
         }
         self.recover = self.max_sent;
         self.action = Action::DuplicateAcks;
@@ -263,6 +327,8 @@ impl TcpSender {
         scoreboard.rescued = false;
         scoreboard.repaired_to = una;
         self.set_timer(now, wire);
+        let pipe = self.pipe();
+        self.apply_prr(pipe, false);
         if let Some(index) = self.segments.find(una) {
             self.repair(index, now, wire);
         }
@@ -293,8 +359,13 @@ impl TcpSender {
     /// Segments believed to be in the network.
     pub(in super::super) fn pipe(&mut self) -> usize {
         let outstanding = self.segments.len();
-        let scoreboard = self.scoreboard();
-        outstanding - scoreboard.sacked_count - scoreboard.lost_count + scoreboard.repaired_count
+        self.scoreboard().pipe(outstanding)
+    }
+
+    /// Outstanding segments that are not known to be there.
+    #[inline]
+    fn sack_undelivered(&mut self) -> usize {
+        self.segments.len() - self.scoreboard().sacked_count
     }
 
     /// The first segment from `position` on and below `edge` that is not SACKed.
@@ -308,7 +379,8 @@ impl TcpSender {
     #[inline]
     pub(in super::super) fn sack_fill_window<W: Wire>(&mut self, now: Time, wire: &mut W) {
         let Engine::Sack(scoreboard) = &self.engine else { return };
-        if !scoreboard.in_recovery && scoreboard.lost_count == 0 && scoreboard.sacked_count == 0 {
+        let clean = !scoreboard.in_recovery && scoreboard.lost_count == 0 && scoreboard.sacked_count == 0;
+        if clean || (self.extended && self.awaits_verdict()) {
             self.fill_window_burst(u32::MAX, now, wire);
             return;
         }
