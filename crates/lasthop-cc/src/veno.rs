@@ -203,8 +203,8 @@ mod tests {
     const FULL: Window = Window { cwnd: 20.0, ssthresh: 10.0 };
 
     /// Veno at W = 20 after a base RTT of 100 ms and twice this RTT.
-    fn after(rtt_ms: f64, params: Params) -> Veno {
-        let mut veno = Veno::new(&params);
+    fn after(rtt_ms: f64, params: &Params) -> Veno {
+        let mut veno = Veno::new(params);
         for rtt_ms in [100.0, rtt_ms, rtt_ms] {
             let sample =
                 AckSample { rtt: Some(Span::from_seconds(rtt_ms / 1000.0)), may_grow: false, ..ack(1) };
@@ -222,7 +222,7 @@ mod tests {
             (118.0, 3.0508, 10.0, LossKind::Congestion),
             (125.0, 4.0, 10.0, LossKind::Congestion),
         ] {
-            let mut veno = after(rtt_ms, Params::default());
+            let mut veno = after(rtt_ms, &Params::default());
             close(veno.backlog.segments, backlog, 4);
             assert_eq!(veno.on_loss(&loss(20.0), &FULL), Reduction::to(kept, kept).taken_for(kind));
             assert_eq!(veno.on_ecn(&loss(20.0), &FULL), Reduction::to(10.0, 10.0));
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_full_path_slows_growth_to_every_second_ack() {
         let grown = |rtt_ms, params| {
-            let mut veno = after(rtt_ms, params);
+            let mut veno = after(rtt_ms, &params);
             let mut window = FULL;
             let sizes: Vec<f64> = (0..4)
                 .map(|_| {
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn growth_by_round_trips() {
         for (rtt_ms, rounds) in [(110.0, [21.0, 22.0, 23.0]), (125.0, [20.0, 21.0, 21.0])] {
-            let mut veno = after(rtt_ms, Params { growth: Growth::Rtts, ..Params::default() });
+            let mut veno = after(rtt_ms, &Params { growth: Growth::Rtts, ..Params::default() });
             let mut window = FULL;
             for expected in rounds {
                 let acks = window.cwnd as u32;
@@ -278,12 +278,12 @@ mod tests {
     #[test]
     fn reductions_may_start_from_the_flight() {
         let params = Params { reduce_from: ReduceFrom::Flight, ..Params::default() };
-        assert_eq!(after(110.0, params).on_loss(&loss(15.0), &FULL).cwnd, 12.0);
+        assert_eq!(after(110.0, &params).on_loss(&loss(15.0), &FULL).cwnd, 12.0);
     }
 
     #[test]
     fn the_base_may_be_forgotten_at_a_loss() {
-        let mut veno = after(125.0, Params { reset_base: true, ..Params::default() });
+        let mut veno = after(125.0, &Params { reset_base: true, ..Params::default() });
         veno.on_loss(&loss(20.0), &FULL);
         veno.backlog.learn(Some(Span::from_millis(125)), 20.0);
         assert_eq!(veno.backlog.segments, 0.0);

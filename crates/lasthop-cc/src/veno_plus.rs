@@ -302,7 +302,9 @@ mod tests {
             (vec![given_up, done], 6.0, 7.0),
         ] {
             let mut law = VenoPlus::new(&Params { signal: Source::Attempts, ..Params::default() });
-            signals.iter().for_each(|signal| law.on_signal(signal, Time::ZERO));
+            for signal in &signals {
+                law.on_signal(signal, Time::ZERO);
+            }
             assert_eq!((law.monitor.lost_frames, law.monitor.frames), (failed, all), "{signals:?}");
         }
     }

@@ -227,8 +227,8 @@ mod tests {
     use super::*;
     use crate::testing::{ack, arrival, close, loss};
 
-    fn of(params: Params) -> WestwoodPlus {
-        let mut law = WestwoodPlus::new(&params);
+    fn of(params: &Params) -> WestwoodPlus {
+        let mut law = WestwoodPlus::new(params);
         // The segment size comes with the first ACK.
         law.on_arrival(&arrival(0.0, 10, 11), &mut Window { cwnd: 10.0, ssthresh: 64.0 });
         law
@@ -241,7 +241,7 @@ mod tests {
             (Start::Sample, [1.0e6, 1.1e6, 1.19e6, 1.271e6]),
             (Start::Zero, [0.1e6, 0.29e6, 0.461e6, 0.6149e6]),
         ] {
-            let mut law = of(Params { start, ..Params::default() });
+            let mut law = of(&Params { start, ..Params::default() });
             for (segments, expected) in [12.5, 25.0, 25.0, 25.0].into_iter().zip(expected) {
                 law.learn(segments, Span::from_millis(100));
                 close(law.estimate(), expected, 6);
@@ -252,7 +252,7 @@ mod tests {
     /// TV-4.6: 12,500 B and then three times 25,000 B per 100 ms.
     #[test]
     fn filter_of_linux() {
-        let mut law = of(Params { filter: Filter::Linux, ..Params::default() });
+        let mut law = of(&Params { filter: Filter::Linux, ..Params::default() });
         for (segments, expected) in
             [12.5, 25.0, 25.0, 25.0].into_iter().zip([(125, 125), (140, 126), (153, 129), (165, 133)])
         {
@@ -265,7 +265,7 @@ mod tests {
     /// The mean of 1 and 2 Mbit/s enters with a weight of a tenth.
     #[test]
     fn filter_of_means() {
-        let mut law = of(Params { filter: Filter::Averaged, ..Params::default() });
+        let mut law = of(&Params { filter: Filter::Averaged, ..Params::default() });
         law.learn(12.5, Span::from_millis(100));
         law.learn(25.0, Span::from_millis(100));
         close(law.estimate(), 1.05e6, 6);
@@ -274,7 +274,7 @@ mod tests {
     /// One sample per smoothed RTT (100 ms), of everything delivered in it.
     #[test]
     fn one_sample_per_round_trip() {
-        let mut law = of(Params::default());
+        let mut law = of(&Params::default());
         let mut window = Window { cwnd: 10.0, ssthresh: 64.0 };
         law.on_arrival(&arrival(0.02, 11, 13), &mut window);
         law.on_arrival(&arrival(0.04, 13, 13), &mut window);
@@ -289,7 +289,7 @@ mod tests {
     /// TV-4.4 with this law's own estimate.
     #[test]
     fn a_loss_leaves_bandwidth_times_rtt() {
-        let mut law = of(Params::default());
+        let mut law = of(&Params::default());
         law.bandwidth = Some(1.6e6);
         law.meter.rtt_min = 0.1;
         for (cwnd, kept) in [(30.0, 20.0), (12.0, 12.0)] {
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn habits_of_linux() {
         let params = Params { decrease: Decrease::AfterRecovery, forget_rtt: true, ..Params::default() };
-        let mut law = of(params);
+        let mut law = of(&params);
         law.bandwidth = Some(1.6e6);
         law.meter.rtt_min = 0.1;
         let mut window = Window { cwnd: 30.0, ssthresh: 64.0 };
