@@ -80,7 +80,7 @@ lint: build ## Formatting, clippy, ruff and mypy; every warning is an error
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict python/lasthop docs/generate.py examples
 
-bench: build ## Speed and memory beside ns-2 (and ns-3, if installed); writes bench/RESULTS.md
+bench: build ## Speed and memory beside ns-2 (and ns-3, if installed), cost of each sender; writes bench/RESULTS.md
 	$(BIN)/python bench/run.py
 
 validate: build ## Compare with ns-2 statistically over the whole grid; writes docs/reference/validation-ns2.md

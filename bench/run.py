@@ -1,8 +1,10 @@
-"""Times the same scenarios in lasthop and in other simulators, alternating: `make bench`.
+"""Times the same scenarios in lasthop and in other simulators, alternating, and every sender: `make bench`.
 
 A packet-hop is one packet transmitted over one link. Every figure is CPU time per packet-hop, as the system
 counts it for the whole process, and for the event loop alone (without start-up and building the
 topology). A full run writes `bench/RESULTS.md`; `--case` and `--runs` give a quick look and write nothing.
+`--senders` times the senders alone, each controller by itself and each preset in the dumbbell of paper 004,
+and replaces that part of the page. Whatever is registered is timed.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from validation.network import Network, read  # noqa: E402
 
 SCENARIOS = ROOT / "bench" / "scenarios"
 RESULTS = ROOT / "bench" / "RESULTS.md"
+DUMBBELL = ROOT / "scenarios" / "lossy-last-hop.toml"
 RUNS = 5
 
 #: With more nodes than this, computing ns-2's routes takes longer than the simulation.
@@ -40,9 +43,39 @@ NS3_DURATION_S = 3.0
 #: Case -> nanoseconds per packet-hop that lasthop aims at.
 TARGETS = {"a": 30.0, "b": 30.0, "c": 15.0, "d": 40.0}
 
+#: Nanoseconds per ACK that a controller may take.
+CONTROLLER_AIM = 50.0
+
+#: Why a controller takes longer than that.
+REASONS = {"wsc": "clusters its last 64 RTT samples anew at every 16th (k-means); 0 with clusters = false"}
+
+#: Where the part on senders begins.
+SENDERS_HEADING = "## Senders"
+
+SENDERS_INTRODUCTION = f"""{SENDERS_HEADING}
+
+Written by `python bench/run.py --senders`, as part of `make bench`.
+
+Each controller alone, nanoseconds of CPU time per ACK: a connection of 30 Mbit/s and 20 ms is driven for it,
+whose queue overflows when its window grows beyond, and every hook that it needs is called. What the drive
+itself takes is taken off. Aim: {CONTROLLER_AIM:g} ns.
+
+{{controllers}}
+
+Each preset in `{{scenario}}`, the wireless dumbbell of paper 004: CPU time of the event loop per packet-hop,
+median of {{runs}} runs, and relative to `reno`, which runs alternately. A sender that sends less, or loses
+more, has other packets to handle: the ratio is no verdict on its law.
+
+{{presets}}
+
+- {{machine}}
+- {{date}}
+- lasthop {{version}}
+"""
+
 INTRODUCTION = """# Benchmarks
 
-Written by `{command}`; do not edit.
+Written by `{command}`; do not edit. What the senders cost stands at the end.
 
 The scenarios are in `bench/scenarios`. Runs of the simulators alternate; figures are medians of {runs}
 runs. A packet-hop is one packet transmitted over one link. Times are CPU time of the whole process per
@@ -105,9 +138,10 @@ def build_lasthop() -> Path:
     return next(Path(message["executable"]) for message in messages if message.get("executable"))
 
 
-def time_lasthop(program: Path, scenario: Path, seed: int) -> Timing:
+def time_lasthop(program: Path, scenario: Path, seed: int, settings: tuple[str, ...] = ()) -> Timing:
     """Run lasthop once; its program reports what it did as JSON."""
-    output, cost = process.run([str(program), str(scenario), "--seed", str(seed)])
+    options = [word for setting in settings for word in ("--set", setting)]
+    output, cost = process.run([str(program), str(scenario), "--seed", str(seed), *options])
     answer = json.loads(output)
     # Start-up and building are subtracted on both sides in the same way.
     loop = cost.cpu_s - answer["setup_s"]
@@ -207,6 +241,68 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def senders_part(program: Path, runs: int) -> str:
+    """Time every controller and every preset; return the part of the page that tells."""
+    say("controllers, each alone")
+    output, _ = process.run([str(program), "--controllers"])
+    controllers = ["| controller | ns per ACK | |", "| --- | ---: | --- |"]
+    for one in json.loads(output):
+        nanos, name = one["ns_per_ack"], one["name"]
+        remark = REASONS.get(name, "beyond the aim") if nanos > CONTROLLER_AIM else ""
+        controllers.append(f"| {name} | {nanos:.1f} | {remark} |")
+        say(f"  {name}: {nanos:.1f} ns per ACK")
+    return SENDERS_INTRODUCTION.format(
+        controllers="\n".join(controllers),
+        presets=presets_table(program, runs),
+        scenario=DUMBBELL.relative_to(ROOT),
+        runs=runs,
+        machine=machine(),
+        date=dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        version=lasthop_version(),
+    )
+
+
+def presets_table(program: Path, runs: int) -> str:
+    """One row for each preset and rate-based transport, timed in turn with Reno."""
+    import lasthop
+
+    names = [
+        one["name"]
+        for one in lasthop.transports()
+        if one["kind"] in ("preset", "rate") and one["name"] != "udp"
+    ]
+    say(f"presets in {DUMBBELL.relative_to(ROOT)}")
+    lines = [
+        "| preset | packet-hops | ns per packet-hop | relative to reno |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    for name in names:
+        pairs = []
+        for number in range(1, runs + 1):
+            own = time_lasthop(program, DUMBBELL, number, (f"flows.0.transport={name}",))
+            pairs.append((own, time_lasthop(program, DUMBBELL, number, ("flows.0.transport=reno",))))
+        own = median([pair[0] for pair in pairs])
+        ratio = statistics.median(one.loop_ns_per_hop / reno.loop_ns_per_hop for one, reno in pairs)
+        lines.append(f"| {name} | {own.packet_hops:,} | {own.loop_ns_per_hop:.1f} | {ratio:.2f} |")
+        say(f"  {name}: {own.loop_ns_per_hop:.1f} ns per packet-hop, {ratio:.2f} times reno")
+    return "\n".join(lines)
+
+
+def parts() -> tuple[str, str]:
+    """The page as it stands: the part on other simulators, and the part on senders."""
+    page = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
+    first, heading, second = page.partition(SENDERS_HEADING)
+    return first.rstrip("\n"), heading + second
+
+
+def write(first: str, second: str) -> None:
+    """Write the page."""
+    RESULTS.write_text(
+        "\n\n".join(part.strip("\n") for part in (first, second) if part) + "\n", encoding="utf-8"
+    )
+    say(f"wrote {RESULTS.relative_to(ROOT)}")
+
+
 def machine() -> str:
     """Processor, cores and system."""
     model = platform.processor() or platform.machine()
@@ -235,7 +331,17 @@ def main() -> int:
     )
     parser.add_argument("--case", default="abcd", help="letters of the cases to run (default: abcd)")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"runs of each simulator (default: {RUNS})")
+    parser.add_argument("--senders", action="store_true", help="time the senders alone, and write their part")
     arguments = parser.parse_args()
+    if arguments.senders:
+        try:
+            part = senders_part(build_lasthop(), arguments.runs)
+        except process.ProcessError as error:
+            say(f"bench: {error}")
+            return 2
+        print(part)
+        write(parts()[0], part)
+        return 0
     scenarios = [path for path in sorted(SCENARIOS.glob("*.toml")) if path.name[0] in arguments.case]
     if not scenarios or arguments.runs < 1:
         parser.error("nothing to run")
@@ -260,8 +366,7 @@ def main() -> int:
             version=lasthop_version(),
             rivals=rivals,
         )
-        RESULTS.write_text(introduction + "\n" + table(rows), encoding="utf-8")
-        say(f"wrote {RESULTS.relative_to(ROOT)}")
+        write(introduction + "\n" + table(rows), senders_part(program, arguments.runs))
     return 0
 
 

@@ -233,8 +233,7 @@ def index_page(known: dict[str, list[Head]], listed: list[Schema]) -> str:
     lines = [
         "# Senders",
         NOTE,
-        "One page for each: what it does, where it differs from its paper, how it was validated, "
-        "what it cannot do.",
+        "One page for each: what it does, how it differs from its paper, how it was validated, its limits.",
     ]
     kinds = {
         "controller": ("Controllers", '`transport = { cc = "NAME" }`'),

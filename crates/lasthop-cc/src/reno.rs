@@ -5,8 +5,8 @@
 //! *Reacts to* loss and ECN.
 //! *Differs from the paper:* nothing; `byte_counting` and `slow_start_limit` choose between per-ACK and byte
 //! counting.
-//! *Validation:* RFC 5681's rules by hand, below; with Tahoe, Reno, NewReno and SACK recovery it agrees with ns-2 packet
-//! for packet, and in simulation with the square-root law.
+//! *Validation:* RFC 5681's rules by hand, below; with Tahoe, Reno, NewReno and SACK recovery it agrees with ns-2
+//! packet for packet, and in simulation with the square-root law.
 //! *Limitations:* every loss counts as congestion, so over a lossy last hop it gives bandwidth away.
 //! *Kernel counterpart:* `tcp_reno`.
 //! *References:* RFC 5681; RFC 3465 (byte counting); RFC 8511 (`ecn_beta`).

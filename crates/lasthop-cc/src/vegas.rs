@@ -10,8 +10,8 @@
 //! window.
 //! `on_mark` says what an ECN echo costs: half the window (RFC 3168), a fifth (RFC 8511), or one segment.
 //! *Validation:* TV-3.0 to TV-3.3, worked by hand; with its own recovery it agrees with ns-2 packet for packet.
-//! *Limitations:* a base RTT that was measured behind the queues of others, or before the path became longer, is wrong for
-//! the rest of the connection. Beside senders that fill the queue it gives way.
+//! *Limitations:* a base RTT that was measured behind the queues of others, or before the path became longer, is wrong
+//! for the rest of the connection. Beside senders that fill the queue it gives way.
 //! *Kernel counterpart:* `tcp_vegas` (doubles in every round of slow start, leaves losses to the stack).
 //! *References:* Brakmo & Peterson, JSAC 13(8), 1995; Brakmo, O'Malley & Peterson, SIGCOMM 1994.
 

@@ -1,8 +1,11 @@
-//! Times one run of a scenario and prints what it cost as JSON. `bench/run.py` calls it; `make bench` calls that.
+//! Times one run of a scenario, or every controller alone, and prints what it cost as JSON. `bench/run.py` calls it;
+//! `make bench` calls that.
 //!
-//! Usage: `lasthop-bench FILE [--seed N]`
+//! Usage: `lasthop-bench FILE [--seed N] [--set KEY=VALUE]...`, or `lasthop-bench --controllers`
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program")]
+
+mod controllers;
 
 use std::process::ExitCode;
 
@@ -18,8 +21,8 @@ fn max_rss_kib() -> Option<u64> {
     line.trim().trim_end_matches("kB").trim().parse().ok()
 }
 
-fn bench(file: &str, seed: Option<u64>) -> Result<serde_json::Value, String> {
-    let scenario = Scenario::load(file, &[]).map_err(|error| error.to_string())?;
+fn bench(file: &str, seed: Option<u64>, overrides: &[(String, String)]) -> Result<serde_json::Value, String> {
+    let scenario = Scenario::load(file, overrides).map_err(|error| error.to_string())?;
     let plan = scenario.plan();
     let parsed = ProcessTime::now();
     let run = run(plan, seed.unwrap_or(plan.seed), Recording::default(), &Progress::default())
@@ -39,23 +42,40 @@ fn bench(file: &str, seed: Option<u64>) -> Result<serde_json::Value, String> {
     }))
 }
 
+/// What the command line asks for; `None` if it is not understood.
+fn answer(arguments: &[String]) -> Option<Result<serde_json::Value, String>> {
+    let (file, mut options) = arguments.split_first()?;
+    if file == "--controllers" {
+        return options.is_empty().then(|| Ok(controllers::times()));
+    }
+    let (mut seed, mut overrides) = (None, Vec::new());
+    while let [option, value, rest @ ..] = options {
+        match option.as_str() {
+            "--seed" => seed = Some(value.parse().ok()?),
+            "--set" => {
+                let (key, value) = value.split_once('=')?;
+                overrides.push((key.to_owned(), value.to_owned()));
+            }
+            _ => return None,
+        }
+        options = rest;
+    }
+    options.is_empty().then(|| bench(file, seed, &overrides))
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (file, seed) = match arguments.as_slice() {
-        [file] => (file, None),
-        [file, flag, seed] if flag == "--seed" => (file, seed.parse().ok()),
-        _ => {
-            eprintln!("usage: lasthop-bench FILE [--seed N]");
-            return ExitCode::from(2);
-        }
-    };
-    match bench(file, seed) {
-        Ok(result) => {
+    match answer(&arguments) {
+        Some(Ok(result)) => {
             println!("{result}");
             ExitCode::SUCCESS
         }
-        Err(error) => {
+        Some(Err(error)) => {
             eprintln!("{error}");
+            ExitCode::from(2)
+        }
+        None => {
+            eprintln!("usage: lasthop-bench FILE [--seed N] [--set KEY=VALUE]... | --controllers");
             ExitCode::from(2)
         }
     }
