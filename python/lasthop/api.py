@@ -272,7 +272,7 @@ def as_scenario(
     return Scenario(scenario, transports=transports)
 
 
-def run_seeds(
+def run_seeds(  # noqa: PLR0913 - all but two are keywords
     scenario: Scenario | str | Path | Mapping[str, Any],
     seeds: Iterable[int],
     *,
@@ -300,8 +300,8 @@ def run_seeds(
     transports : mapping, optional
         As for `run`. The threads share one interpreter: what Python computes does not run in parallel.
     learn : bool
-        Whether the connections that end are added to the history file of the scenario, if it names one. All runs
-        of a call start from the file as it is before the call; none sees what another adds.
+        Whether the connections that end are added to the history file of the scenario, if it names one. All
+        runs of a call start from the file as it is before the call; none sees what another adds.
 
     Returns
     -------
@@ -362,8 +362,8 @@ def compare(
 
     Notes
     -----
-    All runs start from the same history of paths, if the scenario names a file, and nothing is added to it: what one
-    transport learns would be to the good of another in the next comparison.
+    All runs start from the same history of paths, if the scenario names a file, and nothing is added to it:
+    what one transport learns would be to the good of another in the next comparison.
 
     Examples
     --------

@@ -340,7 +340,9 @@ def clear_history(
 @history_app.command("import")
 def import_history(
     file: HistoryFile,
-    source: Annotated[Path, typer.Argument(metavar="FILE", help="Ends in .csv or .json.", show_default=False)],
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Ends in .csv or .json.", show_default=False)
+    ],
 ) -> None:
     """Add what a CSV or JSON file holds; the history is made if need be."""
     with _user_errors():
@@ -354,7 +356,9 @@ def import_history(
 @history_app.command("export")
 def export_history(
     file: HistoryFile,
-    target: Annotated[Path, typer.Argument(metavar="FILE", help="Ends in .csv or .json.", show_default=False)],
+    target: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Ends in .csv or .json.", show_default=False)
+    ],
 ) -> None:
     """Write all that is known as CSV or JSON."""
     with _user_errors():

@@ -399,9 +399,7 @@ def compare_transports(
     known = scenario.read_history()
     plans = [variant.plan.with_history(known) if known else variant.plan for variant in variants]
     # Seed by seed, so that runs that meet the same channel are made about the same time.
-    outcome = run_jobs(
-        [Job(plan, seed) for seed in seeds for plan in plans], workers=jobs, observer=observer
-    )
+    outcome = run_jobs([Job(plan, seed) for seed in seeds for plan in plans], workers=jobs, observer=observer)
     if outcome.failure is not None or outcome.interrupted:
         finished = collect(scenario, outcome)
         total = len(seeds) * len(transports)

@@ -1,8 +1,9 @@
-"""The history of paths between commands: a small SQLite file that runs read before they start and add to afterwards.
+"""The history of paths between commands: a small SQLite file that runs read first and add to afterwards.
 
-Each row is a finished connection: the host at its other end, when it opened, and the window that it kept. Called
-by `lasthop.api` around runs and by the commands `lasthop history ...`. Writing is one transaction that takes the
-lock at its start, so two writers follow each other and a process that is killed leaves all of its rows or none.
+Each row is a finished connection: the host at its other end, when it opened, and the window that it kept.
+Called by `lasthop.api` around runs and by the commands `lasthop history ...`. Writing is one transaction
+that takes the lock at its start, so two writers follow each other and a process that is killed leaves all
+of its rows or none.
 """
 
 from __future__ import annotations
@@ -37,8 +38,15 @@ CREATE TABLE IF NOT EXISTS windows (
     window_segments REAL NOT NULL CHECK (window_segments >= 1)
 )
 """
-INDEX = "CREATE INDEX IF NOT EXISTS windows_by_key ON windows (endpoint, hour, weekday, month, id)"
 COLUMNS = ("endpoint", "hour", "weekday", "month", "window_segments")
+INSERT = f"INSERT INTO windows ({', '.join(COLUMNS)}) VALUES (?, ?, ?, ?, ?)"  # noqa: S608 - constants
+SELECT = f"SELECT {', '.join(COLUMNS)} FROM windows ORDER BY id"  # noqa: S608 - constants
+SAME_KEY = "endpoint = ?1 AND hour = ?2 AND weekday = ?3 AND month = ?4"
+DELETE_OLD = (
+    f"DELETE FROM windows WHERE {SAME_KEY} AND id <= "  # noqa: S608 - constants
+    f"(SELECT id FROM windows WHERE {SAME_KEY} ORDER BY id DESC LIMIT 1 OFFSET ?5)"
+)
+INDEX = "CREATE INDEX IF NOT EXISTS windows_by_key ON windows (endpoint, hour, weekday, month, id)"
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 #: Rows that an import may bring: far more than a history keeps.
 IMPORT_MAX = 1_000_000
@@ -80,46 +88,34 @@ def read(file: str | Path) -> list[Entry]:
 
 def read_if_any(file: str | Path) -> list[Entry]:
     """Return all rows, or none if there is no file yet; refuse a place where none could be made."""
-    from lasthop.output import check_file
-
     path = Path(file)
-    if path.exists():
-        return read(path)
-    check_file(path)
-    return []
+    _refuse_place(path)
+    return read(path) if path.exists() else []
 
 
 def add(file: str | Path, entries: Iterable[Entry]) -> None:
     """Add rows in one transaction; the file is made if need be, and of each key the newest rows are kept."""
     path = Path(file)
     rows = list(entries)
-    with _errors(path), closing(_connect(path)) as connection:
-        with _transaction(connection):
-            # Whether the file is ours is looked at under the lock: another process may be making it just now.
-            if _is_empty(connection):
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            else:
-                _check(path, connection)
-            connection.execute(SCHEMA)
-            connection.execute(INDEX)
-            connection.executemany(
-                f"INSERT INTO windows ({', '.join(COLUMNS)}) VALUES (?, ?, ?, ?, ?)",  # noqa: S608 - constants
-                rows,
-            )
-            connection.executemany(
-                "DELETE FROM windows WHERE endpoint = ?1 AND hour = ?2 AND weekday = ?3 AND month = ?4 AND id <= "
-                "(SELECT id FROM windows WHERE endpoint = ?1 AND hour = ?2 AND weekday = ?3 AND month = ?4 "
-                "ORDER BY id DESC LIMIT 1 OFFSET ?5)",
-                [(*key, SAMPLES_MAX) for key in dict.fromkeys(row[:4] for row in rows)],
-            )
+    _refuse_place(path)
+    with _errors(path), closing(_connect(path)) as connection, _transaction(connection):
+        # Whether the file is ours is looked at under the lock: another process may be making it just now.
+        if _is_empty(connection):
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        else:
+            _check(path, connection)
+        connection.execute(SCHEMA)
+        connection.execute(INDEX)
+        connection.executemany(INSERT, rows)
+        keys = dict.fromkeys(row[:4] for row in rows)
+        connection.executemany(DELETE_OLD, [(*key, SAMPLES_MAX) for key in keys])
 
 
 def clear(file: str | Path) -> int:
     """Delete all rows and return how many there were."""
     path = Path(file)
     with _errors(path), closing(_open(path)) as connection, _transaction(connection):
-        count: int = connection.execute("DELETE FROM windows").rowcount
-        return count
+        return 0 if _is_empty(connection) else connection.execute("DELETE FROM windows").rowcount
 
 
 def from_records(records: Iterable[Mapping[str, Any]]) -> list[Entry]:
@@ -128,15 +124,15 @@ def from_records(records: Iterable[Mapping[str, Any]]) -> list[Entry]:
 
 
 def parse(text: str, file_format: str, source: str) -> list[Entry]:
-    """Read rows from CSV or JSON text; `source` stands for the text in messages.
+    r"""Read rows from CSV or JSON text; `source` stands for the text in messages.
 
     Examples
     --------
-    >>> parse("endpoint,hour,weekday,month,window_segments\\nserver,9,0,3,21.5", "csv", "a.csv")
+    >>> parse("endpoint,hour,weekday,month,window_segments\nserver,9,0,3,21.5", "csv", "a.csv")
     [Entry(endpoint='server', hour=9, weekday=0, month=3, window_segments=21.5)]
     """
     rows = _rows_of_json(text, source) if file_format == "json" else _rows_of_csv(text, source)
-    entries = []
+    entries: list[Entry] = []
     for number, row in rows:
         if len(entries) == IMPORT_MAX:
             raise ArgumentError(f"'{source}' has more than {IMPORT_MAX:,} rows")
@@ -145,12 +141,12 @@ def parse(text: str, file_format: str, source: str) -> list[Entry]:
 
 
 def dump(entries: Iterable[Entry], file_format: str) -> str:
-    """Write rows as CSV or JSON text, which `parse` reads back unchanged.
+    r"""Write rows as CSV or JSON text, which `parse` reads back unchanged.
 
     Examples
     --------
     >>> dump([Entry("server", 9, 0, 3, 21.5)], "csv")
-    'endpoint,hour,weekday,month,window_segments\\nserver,9,0,3,21.5\\n'
+    'endpoint,hour,weekday,month,window_segments\nserver,9,0,3,21.5\n'
     """
     if file_format == "json":
         return json.dumps([entry._asdict() for entry in entries], indent=1) + "\n"
@@ -182,7 +178,7 @@ def read_text(file: str | Path) -> str:
 def _rows_of_csv(text: str, source: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     reader = csv.DictReader(io.StringIO(text), strict=True)
     try:
-        _check_columns(reader.fieldnames or (), source)
+        _check_columns(reader.fieldnames or (), f"'{source}'")
         for row in reader:
             yield f"line {reader.line_num}", row
     except csv.Error as error:
@@ -199,15 +195,15 @@ def _rows_of_json(text: str, source: str) -> Iterator[tuple[str, Mapping[str, An
     for number, row in enumerate(content, 1):
         if not isinstance(row, dict):
             raise OutputError(f"'{source}', row {number}: it is no object with the keys {', '.join(COLUMNS)}")
-        _check_columns(row, f"{source}', row '{number}")
+        _check_columns(row, f"'{source}', row {number},")
         yield f"row {number}", row
 
 
-def _check_columns(found: Iterable[str], source: str) -> None:
+def _check_columns(found: Iterable[str], where: str) -> None:
     columns = list(found)
     if sorted(columns) != sorted(COLUMNS):
         shown = ", ".join(map(str, columns)) or "none"
-        raise OutputError(f"'{source}' has the columns {shown}; expected {', '.join(COLUMNS)}")
+        raise OutputError(f"{where} has the columns {shown}; expected {', '.join(COLUMNS)}")
 
 
 def _entry(row: Mapping[str, Any], where: str) -> Entry:
@@ -244,6 +240,15 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _refuse_place(path: Path) -> None:
+    """Refuse a place where no history can be written."""
+    from lasthop.output import check_file
+
+    if path.is_dir():
+        raise OutputError(f"'{path}' is a folder, not a path history")
+    check_file(path)
+
+
 def _open(path: Path) -> sqlite3.Connection:
     """Open a file that must be a history."""
     if path.is_dir():
@@ -254,7 +259,8 @@ def _open(path: Path) -> sqlite3.Connection:
         )
     connection = _connect(path)
     try:
-        _check(path, connection)
+        if not _is_empty(connection):
+            _check(path, connection)
     except BaseException:
         connection.close()
         raise
@@ -262,7 +268,8 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return int(tables) == 0
 
 
 def _check(path: Path, connection: sqlite3.Connection) -> None:
@@ -278,16 +285,16 @@ def _check(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def _read(path: Path, connection: sqlite3.Connection) -> list[Entry]:
-    query = f"SELECT {', '.join(COLUMNS)} FROM windows ORDER BY id"  # noqa: S608 - constants
-    rows = connection.execute(query)
-    return [
-        _entry(dict(zip(COLUMNS, row, strict=True)), f"'{path}', row {n}") for n, row in enumerate(rows, 1)
-    ]
+    if _is_empty(connection):
+        # Made by a writer that was killed before its first transaction was complete.
+        return []
+    rows = enumerate(connection.execute(SELECT), 1)
+    return [_entry(dict(zip(COLUMNS, row, strict=True)), f"'{path}', row {number}") for number, row in rows]
 
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    # IMMEDIATE: the lock is taken before anything is read, so that two writers cannot both start from the same state.
+    # IMMEDIATE: the lock is taken before anything is read: two writers cannot both start from the same state.
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -22,10 +22,10 @@
 //! clustering is a deterministic one-dimensional k-means.
 //! *Validation:* TV-7.1 to TV-7.5, worked by hand from the thesis's listings; runs over links that repeat frames out of
 //! order against NewReno on the same channel (`crates/lasthop-sim/tests/wsc.rs`).
-//! *Limitations:* A link whose timeout exceeds the sender's reports a failed attempt when the timer has expired already;
-//! only `n_recent` can then help. Signals come from the sender's own first link; on a wired sender the first two
-//! mechanisms rest. Thresholds and holding back act in the engines that count duplicates and in `sack`, not in `sack1`
-//! and `vegas`.
+//! *Limitations:* A link whose timeout exceeds the sender's reports a failed attempt when the timer has expired
+//! already; only `n_recent` can then help. Signals come from the sender's own first link; on a wired sender the first
+//! two mechanisms rest. Thresholds and holding back act in the engines that count duplicates and in `sack`, not in
+//! `sack1` and `vegas`.
 //! *Kernel counterpart:* none.
 //! *References:* R. Srinivasan, MS thesis, University of California, Santa Cruz, §3.1-3.4 and §4; RFC 9040 (what a
 //! host remembers of a path); RFC 4653 (duplicate ACKs under reordering).
