@@ -322,7 +322,7 @@ impl Clusters {
             }
             let mut moved = false;
             for group in 1..count {
-                let border = (centroids[group - 1] + centroids[group]) / 2.0;
+                let border = f64::midpoint(centroids[group - 1], centroids[group]);
                 let start = sorted.partition_point(|&sample| sample <= border);
                 moved |= start != starts[group];
                 starts[group] = start;
@@ -445,7 +445,7 @@ fn median(samples: &[f64]) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
+    if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) }
 }
 
 impl CongestionControl for Wsc {
@@ -912,7 +912,7 @@ mod tests {
         ) {
             let (mut wsc, _) = open(Params { wsc_listing: listing, ..Params::default() }, &[]);
             // The link's last word on each segment: delivered, dropped or neither.
-            let mut last = vec![State::Pending; 60];
+            let mut last = [State::Pending; 60];
             let mut una = 1;
             for (kind, number, n) in steps {
                 let heard = number >= una;

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use lasthop_core::time::{Span, Time};
 
+use crate::plan::Plan;
+
 /// Newest samples kept for each key.
 pub const MOST_SAMPLES: usize = 32;
 /// A connection must last so many round trips to count.
@@ -208,8 +210,14 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
+    /// The history of a run of `plan`, if it keeps one.
+    pub(crate) fn of(plan: &Plan) -> Option<Box<Keeper>> {
+        let sinks = plan.flows.iter().map(|flow| flow.sink as u32).collect();
+        plan.history.as_ref().map(|history| Box::new(Keeper::new(history, &plan.nodes, sinks)))
+    }
+
     /// Starts from the snapshot of the plan; `sinks` lists the receiving node of each flow.
-    pub(crate) fn new(plan: &HistoryPlan, nodes: &[String], sinks: Vec<u32>) -> Keeper {
+    fn new(plan: &HistoryPlan, nodes: &[String], sinks: Vec<u32>) -> Keeper {
         let mut keeper = Keeper {
             clock: plan.clock,
             rings: BTreeMap::new(),

@@ -133,19 +133,25 @@ impl Wire for Port<'_> {
     }
 }
 
+/// Both directions of every link.
+fn links_of(plan: &Plan, seed: u64, series_interval: Option<Span>) -> Vec<Link> {
+    let mut links = Vec::with_capacity(2 * plan.links.len());
+    for link in &plan.links {
+        let reverse_name = format!("{} (reverse)", link.name);
+        for (direction, name) in [(&link.forward, &link.name), (&link.reverse, &reverse_name)] {
+            links.push(Link::new(direction, name, seed, plan.duration, series_interval));
+        }
+    }
+    links
+}
+
 impl World {
     /// Builds the world of a plan. Every random stream is keyed by `seed` and the name of its consumer.
     pub fn new(plan: &Plan, seed: u64, recording: Recording) -> World {
         let end = Time::ZERO + plan.duration;
         let window = Window { from: Time::ZERO + plan.warmup, to: end };
         let series_interval = recording.series.then_some(plan.series_interval);
-        let mut links = Vec::with_capacity(2 * plan.links.len());
-        for link in &plan.links {
-            let reverse_name = format!("{} (reverse)", link.name);
-            for (direction, name) in [(&link.forward, &link.name), (&link.reverse, &reverse_name)] {
-                links.push(Link::new(direction, name, seed, plan.duration, series_interval));
-            }
-        }
+        let links = links_of(plan, seed, series_interval);
         let mut routes = Routes::new(plan.nodes.len(), &plan.links);
         let mut paths = Vec::with_capacity(plan.flows.len());
         let mut receivers = Vec::with_capacity(plan.flows.len());
@@ -234,10 +240,7 @@ impl World {
             samples: Vec::new(),
             last_rtt: vec![(0, 0); plan.flows.len()],
             windows: recording.trace.then(Vec::new),
-            history: plan.history.as_ref().map(|history| {
-                let sinks = plan.flows.iter().map(|flow| flow.sink as u32).collect();
-                Box::new(Keeper::new(history, &plan.nodes, sinks))
-            }),
+            history: Keeper::of(plan),
             watched: recording.trace || plan.history.is_some(),
         }
     }

@@ -38,9 +38,10 @@ impl TcpSender {
             }
             return;
         }
-        let repairs = match self.needs.timing {
-            true => self.action == Action::DuplicateAcks,
-            false => self.dup_acks >= self.dup_threshold,
+        let repairs = if self.needs.timing {
+            self.action == Action::DuplicateAcks
+        } else {
+            self.dup_acks >= self.dup_threshold
         };
         if self.dup_acks == 0 {
             self.fill_window(now, wire);
