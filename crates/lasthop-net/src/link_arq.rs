@@ -489,7 +489,7 @@ mod tests {
                     Outcome::Lost { content, .. } => seen.lost.push((content.packet, now)),
                     Outcome::Failed { attempts, .. } => seen.failures.push(attempts),
                     Outcome::Acknowledged { attempts, delay, .. } => {
-                        seen.acknowledged.push((attempts, delay))
+                        seen.acknowledged.push((attempts, delay));
                     }
                     Outcome::Corrupt { .. } => {}
                 }

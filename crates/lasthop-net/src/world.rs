@@ -13,7 +13,7 @@ use crate::history::{HistoryEntry, Keeper};
 use crate::link::Link;
 use crate::measure::{FlowStats, Window};
 use crate::network::{Network, Next, Place, Receiver, event_kind};
-use crate::plan::{Plan, Start, Traffic, Transport};
+use crate::plan::{Plan, Start, TcpConfig, Traffic, Transport};
 use crate::routing::{DirectionId, Routes};
 use crate::trace::{Bins, FlowSample, Recording, WindowRecord};
 use crate::traffic::{Offer, Source};
@@ -39,6 +39,33 @@ fn own_link_events(
         host_events(outages, warning, plan.duration, &mut stream)
     });
     events.into_iter().flatten()
+}
+
+/// Tells both ends of a flow what they want to know of the links that they are attached to, and the sender what links with
+/// retransmission report.
+fn tell_of_links(
+    network: &mut Network,
+    plan: &Plan,
+    seed: u64,
+    (flow, config): (u32, &TcpConfig),
+    path: &[DirectionId],
+) {
+    let signals = config.needs().signals;
+    network.listen(flow, path, signals, config.mobility.ebsn);
+    if signals || config.mobility.watches_link() {
+        for (at, event) in own_link_events(network, plan, seed, path.first()) {
+            let signal = match event {
+                HostEvent::Fading(warning) => Signal::LinkFading { warning },
+                HostEvent::Up => Signal::LinkUp,
+                HostEvent::Handoff => Signal::HandoffDone,
+            };
+            network.signal(flow, signal, at);
+        }
+    }
+    if config.mobility.watches_link() {
+        let events = own_link_events(network, plan, seed, path.last()).collect();
+        network.watch_link(flow, config.mobility, events);
+    }
 }
 
 /// The loop asks whether to go on once in so many events.
@@ -196,20 +223,7 @@ impl World {
                 }
             };
             if let Transport::Tcp(config) = &flow.transport {
-                network.listen(index, path, config.needs().signals, config.mobility.ebsn);
-                let at_source = config.needs().signals || config.mobility.watches_link();
-                for (at, event) in own_link_events(&network, plan, seed, path.first()).filter(|_| at_source) {
-                    let signal = match event {
-                        HostEvent::Fading(warning) => Signal::LinkFading { warning },
-                        HostEvent::Up => Signal::LinkUp,
-                        HostEvent::Handoff => Signal::HandoffDone,
-                    };
-                    network.signal(index, signal, at);
-                }
-                if config.mobility.watches_link() {
-                    let events = own_link_events(&network, plan, seed, path.last()).collect();
-                    network.watch_link(index, config.mobility, events);
-                }
+                tell_of_links(&mut network, plan, seed, (index, config), path);
                 let bytes = config.mss() + config.data_header();
                 if let Some((timeout, delay)) = network.link_timeout(index, path, bytes) {
                     network.signal(index, Signal::LinkTimeout { timeout }, start + delay);

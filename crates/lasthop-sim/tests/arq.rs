@@ -1,5 +1,7 @@
 //! Links with retransmission under TCP: order, conservation, reports, and what persistence does to the sender's timer.
 
+use std::fmt::Write as _;
+
 use lasthop_core::packet::Kind;
 use lasthop_core::time::{Span, Time};
 use lasthop_net::trace::{HopRecord, Recording};
@@ -102,8 +104,9 @@ fn any_arq() -> impl Strategy<Value = (String, bool)> {
              ack_error_rate = 0.{ack_errors:02}{timeout}, ebsn = true, report = \"proxy\" }}\n"
             );
             if let Some((count, length)) = outages {
-                link += &format!(
-                    "handoff = {{ count = {count}, outage = \"{length}0 ms\", placement = \"random\" }}\n"
+                let _ = writeln!(
+                    link,
+                    "handoff = {{ count = {count}, outage = \"{length}0 ms\", placement = \"random\" }}"
                 );
             }
             let mut flows = flow("\"newreno\"") + &flow("{ preset = \"sack\", ecn = true }");

@@ -22,8 +22,8 @@ pub(super) struct MobileReceiver {
 }
 
 impl MobileReceiver {
-    pub(super) fn new(mobility: Mobility, events: Vec<(Time, HostEvent)>) -> Box<MobileReceiver> {
-        Box::new(MobileReceiver { mobility, events: events.into(), next: 0, burst: 0, burst_at: Time::ZERO })
+    pub(super) fn new(mobility: Mobility, events: Vec<(Time, HostEvent)>) -> MobileReceiver {
+        MobileReceiver { mobility, events: events.into(), next: 0, burst: 0, burst_at: Time::ZERO }
     }
 
     /// When there is something to do.

@@ -55,8 +55,8 @@ pub(super) struct Persist {
 }
 
 impl Persist {
-    pub(super) fn new(config: Freeze, open_window: u32) -> Box<Persist> {
-        Box::new(Persist {
+    pub(super) fn new(config: Freeze, open_window: u32) -> Persist {
+        Persist {
             config,
             open_window,
             closed: false,
@@ -65,7 +65,7 @@ impl Persist {
             probe_interval: Span::ZERO,
             asked: None,
             kept: None,
-        })
+        }
     }
 
     fn is_frozen(&self) -> bool {

@@ -280,7 +280,7 @@ impl TcpReceiver {
 
     /// Tells the receiver what will happen to the link of its host, and what to do then.
     pub(crate) fn watch_link(&mut self, mobility: Mobility, events: Vec<(Time, HostEvent)>) {
-        self.mobile = Some(MobileReceiver::new(mobility, events));
+        self.mobile = Some(Box::new(MobileReceiver::new(mobility, events)));
         self.note_rare_due();
     }
 

@@ -261,7 +261,10 @@ impl TcpSender {
             rtt: RttEstimator::new(config.rto, phase),
             timed: None,
             timer: None,
-            persist: config.mobility.freeze.map(|freeze| Persist::new(freeze, config.receiver_window)),
+            persist: config
+                .mobility
+                .freeze
+                .map(|freeze| Box::new(Persist::new(freeze, config.receiver_window))),
             eln: Eln::default(),
             mobility: config.mobility,
             alarms: Alarms::default(),
