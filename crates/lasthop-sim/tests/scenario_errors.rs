@@ -50,9 +50,21 @@ fn cases(markdown: &str) -> Vec<Case> {
 /// Puts the registered names in, so that a new one does not change a page of messages.
 fn with_names(message: &str) -> String {
     let presets: Vec<&str> = TcpConfig::PRESETS.iter().map(|preset| preset.name).collect();
+    let transports: Vec<&str> = presets.iter().copied().chain(["udp"]).collect();
     message
-        .replace("{presets}", &presets.join(", "))
-        .replace("{controllers}", &ControllerConfig::NAMES.join(", "))
+        .replace("{presets}, udp", &listed(&transports))
+        .replace("{presets}", &listed(&presets))
+        .replace("{controllers}", &listed(ControllerConfig::NAMES))
+}
+
+/// Messages cut long lists of names.
+fn listed(names: &[&str]) -> String {
+    const SHOWN: usize = 24;
+    let shown = names[..names.len().min(SHOWN)].join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 #[test]
