@@ -187,7 +187,10 @@ impl LinkReader {
         let or_default = |key: &str| of(key).or(full.copied()).map_or_else(|| required(key), Ok);
         let mtu = or_default("mtu")?.size("mtu")?;
         let queue = queue(&or_default("queue")?, mtu)?;
-        let mark = of("mark").map(|table| mark(&table, queue)).transpose()?;
+        // A more specific table that only shortens the queue takes the marks with it; that is no mistake.
+        let depth = |key: &str| tables.iter().rposition(|table| table.has(key));
+        let limit = if depth("mark") >= depth("queue") { queue } else { QueueLimit::Unlimited };
+        let mark = of("mark").map(|table| mark(&table, limit)).transpose()?;
         let error = self.error_model(&or_default("error")?, copies)?;
         let outages = self.outages(&or_default("handoff")?, copies)?;
         let table = or_default("arq")?;
