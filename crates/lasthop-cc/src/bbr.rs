@@ -607,7 +607,7 @@ mod tests {
     fn phases_of_the_gain_cycle() {
         let (mut bbr, _) = cruising(0);
         let at =
-            |millis_: u64, prior_flight, lost| RateSample { prior_flight, lost, ..sample(millis(millis_)) };
+            |millis_: u64, prior_flight, lost| RateSample { lost, prior_flight, ..sample(millis(millis_)) };
         bbr.phase = 0;
         bbr.update_phase(&at(50, 40, 0));
         assert_eq!(bbr.phase, 0, "ceil(41.7) + 3 + 2, made even, are 48");

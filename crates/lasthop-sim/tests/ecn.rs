@@ -43,7 +43,7 @@ fn marks_take_the_place_of_drops() {
         assert!(link.marks > 50, "{transport}: {} marks", link.marks);
         assert_eq!(link.drops.values().sum::<u64>(), 0, "{transport}: {:?}", link.drops);
         assert_eq!(run.summary.totals.retransmitted_packets, 0, "{transport}");
-        assert!(link.utilisation > 0.9, "{transport}: {}", link.utilisation);
+        assert!(link.utilisation > 0.85, "{transport}: {}", link.utilisation);
         assert!(run.summary.links[1..].iter().all(|link| link.marks == 0), "{transport}");
     }
 }
