@@ -80,6 +80,7 @@ class Sender:
     cwnd: float
     ssthresh: float
     def __new__(cls, *args: object, **kwargs: object) -> Self: ...
+    def __getstate__(self) -> dict[str, object]: ...
 
 @final
 class Ack:

@@ -52,6 +52,10 @@ def describe(name: str, class_: object) -> _native.SenderClass:
     missing = [method for method in REQUIRED if not callable(getattr(class_, method, None))]
     if missing:
         raise ArgumentError(f"transport {name!r}: class {shown} has no method {missing[0]}")
+    if any(vars(base).get("__slots__") for base in class_.__mro__):
+        raise ArgumentError(
+            f"transport {name!r}: class {shown} has __slots__, which copies would lose: leave them out"
+        )
     methods = [method for method in OPTIONAL if callable(getattr(class_, method, None))]
     strange = [
         method

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import runpy
+import threading
 import traceback
 from pathlib import Path
 
@@ -32,10 +33,12 @@ def figures(run: lh.Run) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("recovery", ["tahoe", "reno", "newreno", "sack", "sack1"])
-@pytest.mark.parametrize("profile", ["rfc", "ns2"])
+@pytest.mark.parametrize("profile", ["rfc", "ns2", "linux"])
 def test_reno_in_python_is_reno(recovery: str, profile: str) -> None:
     tcp = {"profile": profile}
-    built_in = lh.run(one_flow({"cc": "reno", "recovery": recovery}, tcp=tcp), seed=3, trace=True)
+    # The `linux` profile counts bytes, which is not part of the example.
+    plain = {"cc": "reno", "recovery": recovery, "byte_counting": False, "slow_start_limit": 1}
+    built_in = lh.run(one_flow(plain, tcp=tcp), seed=3, trace=True)
     written = lh.run(
         one_flow({"cc": "mine", "recovery": recovery}, tcp=tcp),
         seed=3,
@@ -45,6 +48,47 @@ def test_reno_in_python_is_reno(recovery: str, profile: str) -> None:
     assert figures(written) == figures(built_in)
     assert written.windows.equals(built_in.windows)
     assert written.flows["transport"].to_list() == [f"mine/{recovery}"]
+
+
+class Remembering(Reno):
+    """Keeps state that a copy must have, and share with nobody."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.losses: list[float] = []
+
+    def on_loss(self, loss: Loss) -> None:
+        assert self.losses == sorted(self.losses)
+        self.losses.append(loss.now_s)
+        super().on_loss(loss)
+
+
+def test_the_linux_profile_copies_the_object() -> None:
+    spikes = {"handoff": {"count": 5, "outage": "400 ms", "policy": "hold"}}
+    content = one_flow({"cc": "mine", "recovery": "sack"}, tcp={"profile": "linux"}, channel=spikes)
+    plain = {"cc": "reno", "recovery": "sack", "byte_counting": False, "slow_start_limit": 1}
+    same = one_flow(plain, tcp={"profile": "linux"}, channel=spikes)
+    assert figures(lh.run(content, transports={"mine": Remembering})) == figures(lh.run(same))
+
+
+class Uncopied(Reno):
+    """Holds what cannot be copied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+
+
+def test_what_cannot_be_copied_ends_a_run_that_has_to() -> None:
+    content = one_flow({"cc": "mine", "recovery": "sack"}, tcp={"profile": "linux"})
+    with pytest.raises(lh.RunError, match=r"Uncopied.__deepcopy__ raised TypeError"):
+        lh.run(content, transports={"mine": Uncopied})
+
+
+class Slotted(Reno):
+    """Would lose its state in a copy."""
+
+    __slots__ = ("state",)
 
 
 def test_a_class_names_its_recovery() -> None:
@@ -264,6 +308,11 @@ def test_a_verdict_is_one_of_two() -> None:
             "transport 'mine' must be a class that inherits from lasthop.Sender, not <class 'int'>",
         ),
         ("mine", Half, "transport 'mine': class Half has no method on_loss"),
+        (
+            "mine",
+            Slotted,
+            "transport 'mine': class Slotted has __slots__, which copies would lose: leave them out",
+        ),
         (
             "mine",
             Misspelt,

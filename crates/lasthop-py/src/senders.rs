@@ -43,6 +43,11 @@ impl Sender {
         Sender { cwnd: Number::new(1.0), ssthresh: Number::new(f64::INFINITY) }
     }
 
+    /// What a copy takes over: the attributes of the class. The window is set before each call anyway.
+    fn __getstate__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.getattr("__dict__")
+    }
+
     /// Congestion window in segments; the sender uses its integer part, and at least one segment.
     #[getter]
     fn cwnd(&self) -> f64 {
@@ -595,6 +600,8 @@ impl External for PythonSender {
 }
 
 fn deep_copy(object: &Bound<'_, Sender>) -> PyResult<Py<Sender>> {
-    let copied = object.py().import("copy")?.call_method1("deepcopy", (object,))?;
-    Ok(copied.cast_into::<Sender>()?.unbind())
+    let copied = object.py().import("copy")?.call_method1("deepcopy", (object,))?.cast_into::<Sender>()?;
+    copied.get().cwnd.store(object.get().cwnd.load());
+    copied.get().ssthresh.store(object.get().ssthresh.load());
+    Ok(copied.unbind())
 }
