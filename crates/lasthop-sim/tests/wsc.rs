@@ -3,6 +3,8 @@
 //! Each mechanism is run alone against plain NewReno on the same channel; what is compared is what the mechanism is
 //! for.
 
+use std::fmt::Write as _;
+
 use lasthop_net::history::HistoryEntry;
 use lasthop_net::trace::Recording;
 use lasthop_sim::run::{Progress, Run, run};
@@ -68,7 +70,6 @@ fn overtaking_is_no_loss() {
     for timeout in ["8 ms", "15 ms", "100 ms"] {
         let newreno = six_seeds(&upload("\"newreno\"", timeout, 20));
         let wsc = six_seeds(&upload(&only("link_threshold"), timeout, 20));
-        println!("{timeout}: {newreno:?}\n{timeout}: {wsc:?}");
         assert!(newreno.recoveries >= 150, "{timeout}: only {} to avoid", newreno.recoveries);
         assert_eq!(wsc.recoveries, 0, "{timeout}");
         assert!(wsc.goodput > 1.5 * newreno.goodput, "{timeout}: {wsc:?} {newreno:?}");
@@ -83,7 +84,6 @@ fn overtaking_is_no_loss_under_sack() {
     let sack = six_seeds(&upload(&transport("reno"), "15 ms", 20));
     let wsc = six_seeds(&upload(&transport("wsc"), "15 ms", 20));
     let without = six_seeds(&upload(&off, "15 ms", 20));
-    println!("{sack:?}\n{wsc:?}\n{without:?}");
     assert!(sack.recoveries >= 150 && without.recoveries == sack.recoveries, "{sack:?} {without:?}");
     assert!(wsc.recoveries * 20 <= sack.recoveries, "{wsc:?} {sack:?}");
 }
@@ -97,10 +97,7 @@ fn the_printed_threshold_falls_too_early() {
     let newreno = six_seeds(&upload("\"newreno\"", "8 ms", 20));
     for transport in [strict, listing] {
         let wsc = six_seeds(&upload(&transport, "8 ms", 20));
-        println!("8 ms {transport}: {wsc:?}");
         assert!(wsc.recoveries * 2 > newreno.recoveries, "{transport}: {wsc:?} {newreno:?}");
-        let wsc = six_seeds(&upload(&transport, "100 ms", 20));
-        println!("100 ms {transport}: {wsc:?}");
     }
 }
 
@@ -109,7 +106,6 @@ fn the_printed_threshold_falls_too_early() {
 fn what_the_link_gives_up_is_repaired() {
     let newreno = six_seeds(&upload("\"newreno\"", "15 ms", 2));
     let wsc = six_seeds(&upload(&only("link_threshold"), "15 ms", 2));
-    println!("{newreno:?}\n{wsc:?}");
     assert!(wsc.retransmitted < newreno.retransmitted && wsc.retransmitted > 0, "{wsc:?} {newreno:?}");
     assert!(wsc.timeouts <= newreno.timeouts + 6, "{wsc:?} {newreno:?}");
     assert!(wsc.goodput > newreno.goodput, "{wsc:?} {newreno:?}");
@@ -127,7 +123,6 @@ fn the_timer_waits_with_the_link() {
     };
     let threshold = with(&only("link_threshold"));
     let both = with("{ preset = \"wsc\", clusters = false, best_start = false }");
-    println!("{threshold:?}\n{both:?}");
     assert!(threshold.timeouts >= 50, "{threshold:?}");
     assert_eq!(both.timeouts, 0, "{both:?}");
     assert!(both.goodput > 1.2 * threshold.goodput, "{both:?} {threshold:?}");
@@ -148,7 +143,6 @@ fn without_its_mechanisms_it_is_newreno() {
 fn holding_back_avoids_spurious_retransmissions() {
     let newreno = six_seeds(&upload("\"newreno\"", "15 ms", 20));
     let held = six_seeds(&upload(&format!("{{ preset = \"wsc\", wsc_delay = true, {OFF} }}"), "15 ms", 20));
-    println!("{newreno:?}\n{held:?}");
     assert_eq!(held.recoveries, 0, "{held:?}");
     assert!(held.goodput > newreno.goodput);
 }
@@ -158,15 +152,14 @@ fn holding_back_avoids_spurious_retransmissions() {
 
 /// Transfers one after the other over a bottleneck of 10 Mbit/s and 40 ms of round trip that drops some packets.
 fn transfers(history: &str, starts_s: &[u32], transport: &str) -> Scenario {
-    let flows: String = starts_s
-        .iter()
-        .map(|start| {
-            format!(
-                "[[flows]]\nsource = \"a\"\nsink = \"b\"\nstart = \"{start} s\"\ntransport = {transport}\n\
-                 traffic = {{ kind = \"ftp\", bytes = \"2 MB\" }}\n"
-            )
-        })
-        .collect();
+    let mut flows = String::new();
+    for start in starts_s {
+        let _ = write!(
+            flows,
+            "[[flows]]\nsource = \"a\"\nsink = \"b\"\nstart = \"{start} s\"\ntransport = {transport}\n\
+             traffic = {{ kind = \"ftp\", bytes = \"2 MB\" }}\n"
+        );
+    }
     parse(&format!(
         "duration = \"60 s\"\n{history}\n[topology]\nkind = \"graph\"\nnodes = [\"a\", \"b\"]\n\
          [[topology.links]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\n\
@@ -187,7 +180,6 @@ fn a_run_learns_from_itself() {
     let run = execute(&scenario, 1);
     assert_eq!(samples(&run), [Some(0), Some(0), Some(0), Some(3), Some(3)]);
     let history = run.summary.history.as_ref().unwrap();
-    println!("{history:?}");
     assert_eq!(history.len(), 3, "the others were short and had no loss");
     for entry in history {
         assert_eq!((entry.endpoint.as_str(), entry.hour, entry.weekday, entry.month), ("b", 9, 0, 3));
@@ -195,7 +187,6 @@ fn a_run_learns_from_itself() {
         assert!((20.0..100.0).contains(&entry.window_segments), "{entry:?}");
     }
     let time = |flow: usize| run.summary.flows[flow].completion_s.unwrap();
-    println!("{:?}", run.summary.flows.iter().map(|flow| flow.completion_s).collect::<Vec<_>>());
     assert!(time(3) < time(0) && time(4) < time(0), "a best start is quicker");
 }
 
