@@ -12,7 +12,7 @@ use lasthop_core::packet::{Cause, Kind, flag};
 use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::{Plan, Traffic};
 use lasthop_net::trace::{HopRecord, Recording};
-use lasthop_net::transport::tcp::config::{Profile, Recovery, TcpConfig};
+use lasthop_net::transport::tcp::config::{Profile, PrrVariant, Recovery, SpuriousResponse, TcpConfig};
 use lasthop_net::world::Sender;
 use lasthop_sim::run::{Progress, Run, RunError, run};
 use lasthop_sim::scenario::{Format, Scenario};
@@ -89,14 +89,55 @@ fn link(least_kbit: u32, most_kbit: u32) -> impl Strategy<Value = String> {
     })
 }
 
+/// Values for `prr`, `tlp`, `frto` and `spurious_response`; `None` leaves the default.
+type Repairs = (Option<String>, Option<bool>, Option<bool>, Option<String>);
+
+fn repairs() -> impl Strategy<Value = Repairs> {
+    let on = || prop::option::weighted(0.3, any::<bool>());
+    (
+        prop::option::weighted(0.3, one_of(PrrVariant::NAMES)),
+        on(),
+        on(),
+        prop::option::weighted(0.3, one_of(SpuriousResponse::NAMES)),
+    )
+}
+
+/// What of it this combination can do.
+fn possible(repairs: &Repairs, controller: &str, recovery: &str) -> String {
+    let (prr, tlp, frto, response) = repairs;
+    let recovery = Recovery::by_name(recovery).unwrap();
+    let controller = ControllerConfig::by_name(controller).unwrap();
+    let rated = controller.needs().rate;
+    let config = TcpConfig::new(Profile::Rfc, controller, recovery);
+    let mut text = String::new();
+    if let Some(prr) = prr.as_ref().filter(|_| recovery.has_scoreboard() && !rated) {
+        let _ = write!(text, ", prr = \"{prr}\"");
+    }
+    if let Some(tlp) = tlp.filter(|_| recovery == Recovery::Rack) {
+        let _ = write!(text, ", tlp = {tlp}");
+    }
+    if let Some(frto) = frto.filter(|_| config.can_undo()) {
+        let _ = write!(text, ", frto = {frto}");
+    }
+    if let Some(response) = response {
+        let _ = write!(text, ", spurious_response = \"{response}\"");
+    }
+    text
+}
+
 /// A TCP: any preset or combination, any of its knobs, any parameter of its controller at a bound.
 fn tcp() -> impl Strategy<Value = String> {
     let presets: Vec<&str> = TcpConfig::PRESETS.iter().map(|preset| preset.name).collect();
     let kind = prop_oneof![
         one_of(&presets).prop_map(|preset| format!("preset = \"{preset}\"")),
-        (one_of(ControllerConfig::NAMES), one_of(Recovery::NAMES), any::<prop::sample::Index>(), 0..6u8)
-            .prop_map(|(controller, recovery, index, bound)| {
+        (
+            (one_of(ControllerConfig::NAMES), one_of(Recovery::NAMES), repairs()),
+            any::<prop::sample::Index>(),
+            0..6u8
+        )
+            .prop_map(|((controller, recovery, repairs), index, bound)| {
                 let mut text = format!("cc = \"{controller}\", recovery = \"{recovery}\"");
+                text += &possible(&repairs, &controller, &recovery);
                 let params = ControllerConfig::by_name(&controller).unwrap().params();
                 let param = index.get(&params);
                 let value = if bound == 0 { param.min } else { param.max };

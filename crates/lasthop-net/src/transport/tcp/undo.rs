@@ -425,7 +425,7 @@ mod tests {
 
     /// An ACK that expects `number` and echoes `echo`.
     fn echoing(rig: &mut Rig, number: u64, echo: Time) -> Vec<u64> {
-        rig.now = rig.now + lasthop_core::time::Span::from_millis(1);
+        rig.now += lasthop_core::time::Span::from_millis(1);
         let packet = Packet { seq: (number - 1) * 1000 + 1, kind: Kind::Ack, echo, ..Packet::default() };
         rig.sender.on_ack(&packet, None, rig.now, &mut rig.tape);
         std::mem::take(&mut rig.tape.sent)
