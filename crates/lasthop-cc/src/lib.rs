@@ -21,7 +21,7 @@ mod hystart;
 mod jitter;
 mod jtcp;
 pub mod model;
-mod params;
+pub mod params;
 mod probing;
 mod registry;
 mod reno;

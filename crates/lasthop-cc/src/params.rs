@@ -1,4 +1,6 @@
-//! Parameters of a controller, declared once: the struct, its defaults, its ranges and its help text.
+//! Parameters of a controller or another sender, declared once: the struct, its defaults, its ranges and its help text.
+//!
+//! Controllers use [`params!`] here, the rate-based senders of `lasthop-net` from there.
 
 use std::fmt;
 
@@ -47,10 +49,14 @@ impl fmt::Display for ParamError {
 impl std::error::Error for ParamError {}
 
 /// A value that a parameter field can hold.
-pub(crate) trait Field: Copy {
+pub trait Field: Copy {
+    /// Whether it is a switch.
     const SWITCH: bool = false;
+    /// The names that it takes, if it is a choice.
     const CHOICES: &'static [&'static str] = &[];
+    /// As a number: switches are 0 or 1, choices the index of their name.
     fn to_number(self) -> f64;
+    /// From such a number.
     fn from_number(number: f64) -> Self;
 }
 
@@ -75,7 +81,9 @@ impl Field for bool {
 
 /// Declares a parameter that is one of several names: an enum whose variants have scenario names. The range of such a
 /// parameter runs from 0 to the index of the last name.
-macro_rules! choice {
+#[doc(hidden)]
+#[macro_export]
+macro_rules! declare_choice {
     ($(#[doc = $doc:literal])+ $type:ident { $($(#[doc = $variant_doc:literal])+ $variant:ident = $name:literal,)+ }) => {
         $(#[doc = $doc])+
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,10 +103,13 @@ macro_rules! choice {
         }
     };
 }
-pub(crate) use choice;
+#[doc(inline)]
+pub use declare_choice as choice;
 
 /// Declares a controller's `Params` with defaults, ranges and help, and the access by name that scenarios use.
-macro_rules! params {
+#[doc(hidden)]
+#[macro_export]
+macro_rules! declare_params {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $default:expr, $range:expr;)*) => {
         /// Parameters; the defaults are in `Default`.
         #[derive(Clone, Debug, PartialEq)]
@@ -154,4 +165,5 @@ macro_rules! params {
         }
     };
 }
-pub(crate) use params;
+#[doc(inline)]
+pub use declare_params as params;
