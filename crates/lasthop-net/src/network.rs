@@ -24,6 +24,7 @@ use crate::routing::{DirectionId, opposite};
 use crate::trace::HopRecord;
 use crate::transport::extra::Extra;
 use crate::transport::tcp::mobility::Mobility;
+use crate::transport::rate::receiver::RateReceiver;
 use crate::transport::tcp::receiver::TcpReceiver;
 use crate::transport::udp;
 
@@ -111,6 +112,27 @@ pub(crate) enum Next {
 pub(crate) enum Receiver {
     Tcp(Box<TcpReceiver>),
     Udp,
+    Rate(Box<RateReceiver>),
+}
+
+impl Receiver {
+    /// The answer that is due at or before `now`, and when it was due.
+    fn overdue(&mut self, now: Time) -> Option<(Kind, Time)> {
+        match self {
+            Receiver::Tcp(receiver) => receiver.overdue(now),
+            Receiver::Rate(receiver) => receiver.overdue(now),
+            Receiver::Udp => None,
+        }
+    }
+
+    /// When the next answer is due, and the earliest timer event that is pending.
+    fn timer(&mut self) -> (Option<Time>, Option<&mut Time>) {
+        match self {
+            Receiver::Tcp(receiver) => (receiver.due(), Some(&mut receiver.armed)),
+            Receiver::Rate(receiver) => (receiver.due(), Some(&mut receiver.armed)),
+            Receiver::Udp => (None, None),
+        }
+    }
 }
 
 /// What packets on their way carry beyond their headers.
@@ -668,6 +690,9 @@ impl Network {
         let packet = self.packets.get(index);
         let stats = &mut self.flows[flow as usize];
         let Receiver::Tcp(receiver) = &mut self.receivers[flow as usize] else {
+            if let Receiver::Rate(_) = &self.receivers[flow as usize] {
+                return self.deliver_paced(flow, index, at);
+            }
             udp::receive(packet, at, stats, &self.window);
             self.packets.remove(index);
             return None;
@@ -682,15 +707,37 @@ impl Network {
         answer.map(|kind| self.answer(flow, kind, at))
     }
 
+    /// The same for a rate-based flow.
+    fn deliver_paced(&mut self, flow: u32, index: u32, at: Time) -> Option<u32> {
+        self.answer_overdue(flow, at);
+        let packet = self.packets.get(index);
+        let stats = &mut self.flows[flow as usize];
+        let Receiver::Rate(receiver) = &mut self.receivers[flow as usize] else { return None };
+        let report = receiver.receive(packet, self.extras.get(packet.extra), at, stats, &self.window);
+        let wake = receiver.due().filter(|&due| due < receiver.armed && report.is_none());
+        if let Some(due) = wake {
+            receiver.armed = due;
+            self.schedule(due, Target::new(event_kind::RECEIVER, flow));
+        }
+        self.discard(index);
+        report.map(|kind| self.answer(flow, kind, at))
+    }
+
     /// Makes the receiver's answer; it stands before the first place of the way back.
     #[inline]
     fn answer(&mut self, flow: u32, kind: Kind, at: Time) -> u32 {
         self.flows[flow as usize].acks_sent += u64::from(self.window.contains(at));
-        let Receiver::Tcp(receiver) = &mut self.receivers[flow as usize] else {
-            unreachable!("UDP does not answer")
-        };
         let id = self.ledger.created as u32;
         self.ledger.created += 1;
+        let receiver = match &mut self.receivers[flow as usize] {
+            Receiver::Tcp(receiver) => receiver,
+            Receiver::Rate(receiver) => {
+                let report = receiver.acknowledge(kind, at);
+                let extra = self.extras.insert(receiver.extra());
+                return self.packets.insert(Packet { id, extra, ..report });
+            }
+            Receiver::Udp => unreachable!("UDP does not answer"),
+        };
         let extra = receiver.extra().map_or(NONE, |extra| self.extras.insert(extra));
         self.packets.insert(Packet { id, extra, ..receiver.acknowledge(kind, at) })
     }
@@ -698,9 +745,7 @@ impl Network {
     /// Sends what a receiver has delayed beyond `now`.
     #[cold]
     fn answer_overdue(&mut self, flow: u32, now: Time) {
-        while let Receiver::Tcp(receiver) = &mut self.receivers[flow as usize]
-            && let Some((kind, due)) = receiver.overdue(now)
-        {
+        while let Some((kind, due)) = self.receivers[flow as usize].overdue(now) {
             let index = self.answer(flow, kind, due);
             let first = self.return_paths[flow as usize];
             if self.hops[first as usize].waits() {
@@ -714,15 +759,13 @@ impl Network {
 
     /// A receiver's timer. It is lazy like a sender's.
     pub(crate) fn on_receiver_timer(&mut self, flow: u32, now: Time) {
-        let Receiver::Tcp(receiver) = &mut self.receivers[flow as usize] else { return };
-        if receiver.armed != now {
-            return;
+        match self.receivers[flow as usize].timer() {
+            (_, Some(armed)) if *armed == now => *armed = Time::MAX,
+            _ => return,
         }
-        receiver.armed = Time::MAX;
         self.answer_overdue(flow, now);
-        let Receiver::Tcp(receiver) = &mut self.receivers[flow as usize] else { return };
-        if let Some(due) = receiver.due() {
-            receiver.armed = due;
+        if let (Some(due), Some(armed)) = self.receivers[flow as usize].timer() {
+            *armed = due;
             self.schedule(due, Target::new(event_kind::RECEIVER, flow));
         }
     }

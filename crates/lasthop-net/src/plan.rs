@@ -7,6 +7,7 @@ use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
 pub use crate::history::HistoryPlan;
+pub use crate::transport::rate::config::RateConfig;
 pub use crate::transport::tcp::config::{Profile, Recovery, TcpConfig};
 
 /// One run, ready to be built. Node and link references are indices into `nodes` and `links`.
@@ -279,6 +280,8 @@ pub enum Transport {
     Tcp(Box<TcpConfig>),
     /// UDP: no congestion control.
     Udp(UdpConfig),
+    /// A rate-based transport over UDP.
+    Rate(Box<RateConfig>),
 }
 
 /// UDP parameters.

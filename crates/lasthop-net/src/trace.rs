@@ -83,6 +83,8 @@ pub struct FlowSample {
     pub rtt: Option<Span>,
     /// Outstanding segments.
     pub flight: u32,
+    /// Allowed rate of a rate-based sender in payload bytes per second; NaN for others.
+    pub rate: f64,
 }
 
 /// Sums over the intervals of a run; occurrences are added in any order.

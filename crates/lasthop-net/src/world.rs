@@ -18,6 +18,8 @@ use crate::routing::{DirectionId, Routes};
 use crate::trace::{Bins, FlowSample, Recording, WindowRecord};
 use crate::traffic::{Offer, Source};
 use crate::transport::extra::Extra;
+use crate::transport::rate::receiver::RateReceiver;
+use crate::transport::rate::sender::RateSender;
 use crate::transport::tcp::receiver::TcpReceiver;
 use crate::transport::tcp::sender::{TcpSender, Wire};
 use crate::transport::udp::UdpSender;
@@ -78,6 +80,8 @@ pub enum Sender {
     Tcp(Box<TcpSender>),
     /// UDP.
     Udp(UdpSender),
+    /// A rate-based transport over UDP.
+    Rate(Box<RateSender>),
 }
 
 /// How far a run has come.
@@ -201,6 +205,12 @@ impl World {
                     receivers.push(Receiver::Udp);
                     senders.push(Sender::Udp(UdpSender::new(*config)));
                 }
+                Transport::Rate(config) => {
+                    let sampling = Stream::new(seed, &format!("sampling of {}", flow.name));
+                    receivers.push(Receiver::Rate(Box::new(RateReceiver::new(config, sampling))));
+                    let sender = RateSender::new(config, window, plan.percentiles);
+                    senders.push(Sender::Rate(Box::new(sender)));
+                }
             }
             let mut stats = FlowStats::new(plan.percentiles);
             stats.bins = series_interval.map(|interval| Box::new(Bins::new(interval, plan.duration)));
@@ -301,6 +311,12 @@ impl World {
             return;
         }
         let (packet, extra) = self.network.receive_at_sender(index);
+        if let Sender::Rate(_) = &self.senders[hop.flow as usize] {
+            self.with_paced(hop.flow as usize, |sender, now, port| {
+                sender.on_feedback(&packet, extra.as_ref(), now, port);
+            });
+            return;
+        }
         self.with_tcp(hop.flow as usize, |sender, now, port| {
             sender.on_ack(&packet, extra.as_ref(), now, port);
         });
@@ -311,13 +327,20 @@ impl World {
         self.network.take_timer();
         let index = target.index();
         match target.kind() {
-            event_kind::SENDER => self.with_tcp(index, |sender, now, port| sender.on_timer(now, port)),
+            event_kind::SENDER => {
+                self.with_tcp(index, |sender, now, port| sender.on_timer(now, port));
+                self.with_paced(index, |sender, now, port| sender.on_timer(now, port));
+            }
             event_kind::RECEIVER => self.network.on_receiver_timer(index as u32, self.now),
             event_kind::TRAFFIC => self.on_traffic(index),
             event_kind::STOP => {
                 self.stopped[index] = true;
                 let cut_short = !self.sources[index].is_exhausted();
                 self.with_tcp(index, |sender, now, port| {
+                    sender.stats.withdrawn |= cut_short;
+                    sender.on_close(true, now, port);
+                });
+                self.with_paced(index, |sender, now, port| {
                     sender.stats.withdrawn |= cut_short;
                     sender.on_close(true, now, port);
                 });
@@ -394,6 +417,13 @@ impl World {
         self.history.as_ref().map(|history| history.added())
     }
 
+    /// Lets a rate-based sender act now.
+    fn with_paced(&mut self, flow: usize, act: impl FnOnce(&mut RateSender, Time, &mut Port<'_>)) {
+        let Sender::Rate(sender) = &mut self.senders[flow] else { return };
+        let mut port = Port { network: &mut self.network, sent: &mut self.sent[flow], flow: flow as u32 };
+        act(sender, self.now, &mut port);
+    }
+
     /// An application starts or writes again.
     fn on_traffic(&mut self, flow: usize) {
         if self.stopped[flow] {
@@ -411,6 +441,12 @@ impl World {
         } else {
             let finished = next.is_none() && bytes.is_some();
             self.with_tcp(flow, |sender, now, port| {
+                sender.on_data(bytes, now, port);
+                if finished {
+                    sender.on_close(false, now, port);
+                }
+            });
+            self.with_paced(flow, |sender, now, port| {
                 sender.on_data(bytes, now, port);
                 if finished {
                     sender.on_close(false, now, port);
@@ -434,7 +470,23 @@ impl World {
                     srtt: Span::ZERO,
                     rtt: None,
                     flight: 0,
+                    rate: f64::NAN,
                 },
+                Sender::Rate(sender) => {
+                    let (count, sum) = (sender.stats.rtt.count(), sender.stats.rtt.sum());
+                    let (last_count, last_sum) =
+                        std::mem::replace(&mut self.last_rtt[flow as usize], (count, sum));
+                    FlowSample {
+                        time: self.now,
+                        flow,
+                        cwnd: f64::NAN,
+                        ssthresh: f64::NAN,
+                        srtt: sender.srtt(),
+                        rtt: (count > last_count).then(|| Span((sum - last_sum) / (count - last_count))),
+                        flight: sender.flight(),
+                        rate: sender.rate(),
+                    }
+                }
                 Sender::Tcp(sender) => {
                     let (count, sum) = (sender.stats.rtt.count(), sender.stats.rtt.sum());
                     let (last_count, last_sum) =
@@ -447,6 +499,7 @@ impl World {
                         srtt: sender.srtt(),
                         rtt: (count > last_count).then(|| Span((sum - last_sum) / (count - last_count))),
                         flight: sender.flight(),
+                        rate: f64::NAN,
                     }
                 }
             };

@@ -5,6 +5,7 @@
 use lasthop_cc::{ReceiveTime, WaveReport};
 use lasthop_core::time::Span;
 
+use super::rate::receiver::RateHeader;
 use super::tcp::receiver::SackBlocks;
 
 /// A wave of segments, as the header of each of them names it (TCP-Real).
@@ -32,4 +33,6 @@ pub struct Extra {
     pub wave: Option<Wave>,
     /// ACKs: the newest wave that has been measured.
     pub report: Option<WaveReport>,
+    /// Everything that a packet of a rate-based transport says.
+    pub rate: Option<RateHeader>,
 }

@@ -1,5 +1,6 @@
-//! Transport endpoints: TCP with all its variants, and UDP.
+//! Transport endpoints: TCP with all its variants, rate-based transports, and UDP.
 
 pub mod extra;
+pub mod rate;
 pub mod tcp;
 pub mod udp;

@@ -18,7 +18,7 @@ pub mod receiver;
 mod receiver_options;
 mod recovery;
 mod rtt;
-mod segments;
+pub(super) mod segments;
 pub mod sender;
 mod timing;
 mod undo;

@@ -1,0 +1,447 @@
+//! The receiving end of a rate-based flow: takes packets, measures, and says when a report is due.
+//!
+//! `network.rs` calls it like a TCP receiver, possibly ahead of the clock: `overdue` before each arrival at or after
+//! the time that a report was due, then `receive`, then `acknowledge` and `extra` for what is to be sent.
+
+use std::collections::VecDeque;
+
+use lasthop_core::packet::{Kind, NONE, Packet, flag};
+use lasthop_core::random::Stream;
+use lasthop_core::time::{Span, Time};
+
+use super::config::{Protocol, RateConfig};
+use super::history::{Rules, Unit};
+use super::tfrc::{Common, Report, Sizing};
+use super::tfrc_ns2::{Ns2Arrival, Ns2Sink};
+use super::tfrc_ps::Counting;
+use super::tfrc_receiver::{Arrival, TfrcReceiver};
+use super::wtcp::RateControl;
+use crate::measure::{FlowStats, Window};
+use crate::transport::extra::Extra;
+use crate::transport::tcp::segments::Ranges;
+
+/// WTCP: a report follows so many packets at the latest, half of what a report can acknowledge one by one.
+const MOST_UNREPORTED: u32 = 64;
+
+/// What the packets of a rate-based flow carry.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RateHeader {
+    /// Sender to receiver.
+    Data(DataHeader),
+    /// Receiver to sender.
+    Feedback(FeedbackHeader),
+}
+
+/// The header of a data packet or a probe.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DataHeader {
+    /// Number of the transmission, from 0 on.
+    pub number: u64,
+    /// The sender's RTT in seconds; 0 before its first sample.
+    pub rtt_s: f64,
+    /// Its timeout in seconds (ns-2's TFRC).
+    pub rto_s: f64,
+    /// Its round (ns-2's TFRC).
+    pub round: u32,
+    /// It asks for a report at once (ns-2's TFRC).
+    pub urgent: bool,
+    /// Time since the transmission before (WTCP).
+    pub gap: Span,
+}
+
+/// A report; the echoed sending time is in the packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FeedbackHeader {
+    /// How long the receiver held the packet whose sending time it echoes.
+    pub delay: Span,
+    /// TFRC: receive rate in bytes per second. WTCP: the rate to send at, in packets per second.
+    pub rate: f64,
+    /// Loss event rate (TFRC).
+    pub loss_rate: f64,
+    /// Packets lost or marked so far (SSVP).
+    pub lost: u64,
+    /// Highest transmission number that has arrived, and for the 128 up to it which have: bit 0 is the highest (WTCP).
+    pub highest: u64,
+    /// See `highest`.
+    pub received: u128,
+    /// It answers a probe.
+    pub probe: bool,
+}
+
+/// Counts what is missing behind enough later packets.
+#[derive(Clone, Debug)]
+struct Gaps {
+    /// Later packets that mean a loss.
+    threshold: u32,
+    next: u64,
+    /// Missing numbers and how many later ones have arrived.
+    missing: VecDeque<(u64, u32)>,
+    lost: u64,
+}
+
+impl Gaps {
+    fn new(threshold: f64) -> Gaps {
+        Gaps { threshold: threshold as u32, next: 0, missing: VecDeque::new(), lost: 0 }
+    }
+
+    /// Number `number` arrives; returns how many losses that shows, and whether it is new.
+    fn arrive(&mut self, number: u64, marked: bool) -> (u64, bool) {
+        let before = self.lost;
+        if number < self.next {
+            let late = self.missing.iter().position(|&(missing, _)| missing == number);
+            let Some(index) = late else { return (0, false) };
+            self.missing.remove(index);
+        } else {
+            self.missing.extend((self.next..number).map(|missing| (missing, 0)));
+            self.next = number + 1;
+        }
+        for (_, later) in self.missing.iter_mut().take_while(|(missing, _)| *missing < number) {
+            *later += 1;
+        }
+        while self.missing.front().is_some_and(|&(_, later)| later >= self.threshold) {
+            self.missing.pop_front();
+            self.lost += 1;
+        }
+        self.lost += u64::from(marked);
+        (self.lost - before, true)
+    }
+}
+
+/// Reports of the protocols without a measurement of their own rhythm.
+#[derive(Clone, Debug)]
+struct Beat {
+    /// RTTs between reports; 0 reports every packet.
+    rtts: f64,
+    rtt: Span,
+    next: Time,
+    /// Packets since the last report.
+    packets: u32,
+    last: Time,
+    /// Sending time and arrival of the newest packet.
+    newest: (Time, Time),
+}
+
+impl Beat {
+    fn new(rtts: f64) -> Beat {
+        Beat {
+            rtts,
+            rtt: Span::ZERO,
+            next: Time::ZERO,
+            packets: 0,
+            last: Time::ZERO,
+            newest: (Time::ZERO, Time::ZERO),
+        }
+    }
+
+    /// A packet arrives; whether it is reported at once.
+    fn arrive(&mut self, sent: Time, rtt_s: f64, now: Time) -> bool {
+        self.newest = (sent, now);
+        self.packets += 1;
+        if rtt_s > 0.0 {
+            self.rtt = Span::from_seconds(rtt_s);
+        }
+        let at_once = self.rtts == 0.0 || self.rtt == Span::ZERO || self.next <= now;
+        at_once || self.packets >= MOST_UNREPORTED
+    }
+
+    fn due(&self) -> Option<Time> {
+        (self.packets > 0 && self.rtts > 0.0).then_some(self.next)
+    }
+
+    /// A report leaves; returns the packets per second since the last one.
+    fn report(&mut self, now: Time) -> f64 {
+        let elapsed = now.since(self.last).seconds();
+        let rate = if elapsed > 0.0 { f64::from(self.packets) / elapsed } else { 0.0 };
+        self.packets = 0;
+        self.last = now;
+        self.next = now + Span::from_seconds(self.rtts * self.rtt.seconds());
+        rate
+    }
+}
+
+/// Reassembly and rate of WTCP.
+#[derive(Clone, Debug)]
+struct WtcpReceiver {
+    control: RateControl,
+    gaps: Gaps,
+    /// Next byte in order, and data beyond gaps.
+    next: u64,
+    pending: Ranges,
+    highest: u64,
+    received: u128,
+    probe: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Measure {
+    Tfrc(TfrcReceiver),
+    Ns2(Ns2Sink, Option<f64>),
+    Ssvp(Gaps, Beat),
+    Wtcp(Box<WtcpReceiver>, Beat),
+}
+
+/// The receiver of one rate-based flow.
+#[derive(Clone, Debug)]
+pub struct RateReceiver {
+    measure: Measure,
+    /// Earliest timer event that is pending in the queue.
+    pub(crate) armed: Time,
+    feedback_size: u16,
+    /// The report made last, for [`RateReceiver::extra`].
+    feedback: FeedbackHeader,
+}
+
+fn tfrc(common: Common, sizing: Sizing, unit: Unit, short_intervals: bool) -> Measure {
+    let rules = Rules {
+        loss_packets: common.loss_packets,
+        intervals: common.intervals,
+        discount_floor: common.discount_floor,
+        short_intervals,
+        unit,
+    };
+    Measure::Tfrc(TfrcReceiver::new(rules, sizing, common.feedback_rtts))
+}
+
+impl RateReceiver {
+    /// A receiver for a sender with this configuration; `stream` is for sampling packets.
+    pub fn new(config: &RateConfig, stream: Stream) -> RateReceiver {
+        let measure = match &config.protocol {
+            Protocol::Tfrc(params) if config.is_ns2_tfrc() => {
+                Measure::Ns2(Ns2Sink::new(params.common(), Sizing::Own), None)
+            }
+            Protocol::TfrcSp(params) if config.is_ns2_tfrc() => {
+                Measure::Ns2(Ns2Sink::new(params.common(), params.sizing()), None)
+            }
+            Protocol::Tfrc(params) => tfrc(params.common(), Sizing::Own, Unit::Packets, false),
+            Protocol::TfrcSp(params) => tfrc(params.common(), params.sizing(), Unit::Packets, true),
+            Protocol::TfrcPs(params) => {
+                let size = params.nominal_size as u64;
+                let unit = match params.counting {
+                    Counting::Virtual => Unit::Virtual(size),
+                    Counting::Sampled => Unit::Sampled(size, Box::new(stream)),
+                };
+                tfrc(params.common(), Sizing::Nominal(params.nominal_size), unit, false)
+            }
+            Protocol::Ssvp(params) => {
+                Measure::Ssvp(Gaps::new(params.loss_packets), Beat::new(params.feedback_rtts))
+            }
+            Protocol::Wtcp(params) => {
+                let receiver = WtcpReceiver {
+                    control: RateControl::new(params),
+                    gaps: Gaps::new(params.loss_packets),
+                    next: 0,
+                    pending: Ranges::default(),
+                    highest: 0,
+                    received: 0,
+                    probe: false,
+                };
+                Measure::Wtcp(Box::new(receiver), Beat::new(params.feedback_rtts))
+            }
+        };
+        RateReceiver {
+            measure,
+            armed: Time::MAX,
+            feedback_size: config.feedback_size() as u16,
+            feedback: FeedbackHeader::default(),
+        }
+    }
+
+    /// Takes a packet that arrives at `now`; returns whether a report must go out at once.
+    pub fn receive(
+        &mut self,
+        packet: &Packet,
+        extra: Option<&Extra>,
+        now: Time,
+        stats: &mut FlowStats,
+        window: &Window,
+    ) -> Option<Kind> {
+        let Some(RateHeader::Data(header)) = extra.and_then(|extra| extra.rate) else { return None };
+        let marked = packet.has(flag::CE);
+        let payload = u32::from(packet.payload);
+        let (fresh, report) = match &mut self.measure {
+            Measure::Tfrc(receiver) => {
+                let arrival = Arrival {
+                    number: header.number,
+                    seq: packet.seq,
+                    payload,
+                    marked,
+                    sent: packet.stamp,
+                    rtt_s: header.rtt_s,
+                };
+                receiver.on_packet(&arrival, now)
+            }
+            Measure::Ns2(sink, first) => {
+                let arrival = Ns2Arrival {
+                    number: header.number,
+                    payload,
+                    marked,
+                    sent: packet.stamp,
+                    rtt_s: header.rtt_s,
+                    rto_s: header.rto_s,
+                    round: header.round,
+                    urgent: header.urgent,
+                };
+                let (fresh, report) = sink.on_packet(&arrival, now);
+                *first = report.flatten();
+                (fresh, report.is_some())
+            }
+            Measure::Ssvp(gaps, beat) => {
+                let (losses, fresh) = gaps.arrive(header.number, marked);
+                let at_once = beat.arrive(packet.stamp, header.rtt_s, now);
+                (fresh, at_once || losses > 0)
+            }
+            Measure::Wtcp(receiver, beat) => {
+                let at_once = beat.arrive(packet.stamp, header.rtt_s, now);
+                let fresh = receiver.on_packet(packet, &header, now, stats, window);
+                (fresh, at_once || receiver.probe)
+            }
+        };
+        if packet.kind != Kind::Probe {
+            if fresh && !matches!(self.measure, Measure::Wtcp(..)) {
+                stats.deliver(now, u64::from(payload), window);
+            }
+            stats.arrive(now, packet, fresh, window);
+        }
+        report.then_some(Kind::Feedback)
+    }
+
+    /// When the next report is due.
+    #[inline]
+    pub fn due(&self) -> Option<Time> {
+        match &self.measure {
+            Measure::Tfrc(receiver) => receiver.due(),
+            Measure::Ns2(sink, _) => sink.due(),
+            Measure::Ssvp(_, beat) | Measure::Wtcp(_, beat) => beat.due(),
+        }
+    }
+
+    /// The report that is due at or before `now`, and when it was due.
+    pub fn overdue(&mut self, now: Time) -> Option<(Kind, Time)> {
+        self.due().filter(|&due| due <= now).map(|due| (Kind::Feedback, due))
+    }
+
+    /// Makes the report; [`RateReceiver::extra`] belongs to it.
+    pub fn acknowledge(&mut self, kind: Kind, now: Time) -> Packet {
+        let mut seq = 0;
+        let (sent, feedback) = match &mut self.measure {
+            Measure::Tfrc(receiver) => of_tfrc(receiver.report(now)),
+            Measure::Ns2(sink, first) => of_tfrc(Some(sink.report(now, first.take()))),
+            Measure::Ssvp(gaps, beat) => {
+                beat.report(now);
+                let (sent, arrived) = beat.newest;
+                let delay = now.since(arrived);
+                (sent, FeedbackHeader { delay, lost: gaps.lost, ..FeedbackHeader::default() })
+            }
+            Measure::Wtcp(receiver, beat) => {
+                let received = beat.report(now);
+                let (sent, arrived) = beat.newest;
+                seq = receiver.next;
+                let feedback = FeedbackHeader {
+                    delay: now.since(arrived),
+                    rate: receiver.control.decide(beat.rtt.seconds(), received),
+                    highest: receiver.highest,
+                    received: receiver.received,
+                    probe: std::mem::take(&mut receiver.probe),
+                    ..FeedbackHeader::default()
+                };
+                (sent, feedback)
+            }
+        };
+        self.feedback = feedback;
+        Packet {
+            seq,
+            stamp: now,
+            echo: sent,
+            bytes: self.feedback_size,
+            extra: NONE,
+            kind,
+            flags: flag::BACK,
+            ..Packet::default()
+        }
+    }
+
+    /// What the report made last carries.
+    pub fn extra(&self) -> Extra {
+        Extra { rate: Some(RateHeader::Feedback(self.feedback)), ..Extra::default() }
+    }
+}
+
+fn of_tfrc(report: Option<Report>) -> (Time, FeedbackHeader) {
+    let Some(report) = report else { return (Time::ZERO, FeedbackHeader::default()) };
+    let feedback = FeedbackHeader {
+        delay: report.delay,
+        rate: report.receive_rate,
+        loss_rate: report.loss_rate,
+        ..FeedbackHeader::default()
+    };
+    (report.sent, feedback)
+}
+
+impl WtcpReceiver {
+    /// Returns whether the data is new.
+    fn on_packet(
+        &mut self,
+        packet: &Packet,
+        header: &DataHeader,
+        now: Time,
+        stats: &mut FlowStats,
+        window: &Window,
+    ) -> bool {
+        let (losses, _) = self.gaps.arrive(header.number, packet.has(flag::CE));
+        self.control.on_loss(losses);
+        let ahead = header.number.saturating_sub(self.highest);
+        if ahead > 0 {
+            self.received =
+                self.received.checked_shl(u32::try_from(ahead).unwrap_or(u32::MAX)).unwrap_or(0) | 1;
+            self.highest = header.number;
+        } else if let Some(bit) = 1u128.checked_shl((self.highest - header.number).min(1000) as u32) {
+            self.received |= bit;
+        }
+        if packet.kind == Kind::Probe {
+            self.probe = true;
+            return false;
+        }
+        self.control.on_packet(header.number, header.gap, now);
+        let end = packet.seq + u64::from(packet.payload);
+        if end <= self.next {
+            return false;
+        }
+        let fresh = self.pending.insert(packet.seq, end);
+        let before = self.next;
+        while let Some((_, later)) = self.pending.take_first_at(self.next) {
+            self.next = self.next.max(later);
+        }
+        stats.deliver(now, self.next - before, window);
+        fresh
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_losses_after_three_later_packets() {
+        let mut gaps = Gaps::new(3.0);
+        let losses: Vec<u64> =
+            [0, 1, 3, 5, 6, 4, 7, 8].into_iter().map(|number| gaps.arrive(number, false).0).collect();
+        // 2 is lost when 6 arrives; 4 is only late.
+        assert_eq!(losses, [0, 0, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(gaps.arrive(9, true), (1, true));
+        assert_eq!(gaps.arrive(9, false), (0, false));
+    }
+
+    #[test]
+    fn reports_follow_their_beat() {
+        let mut beat = Beat::new(1.0);
+        let at = |millis| Time::ZERO + Span::from_millis(millis);
+        assert!(beat.arrive(at(0), 0.0, at(50)), "no RTT is known yet");
+        beat.report(at(50));
+        assert!(beat.arrive(at(100), 0.1, at(150)));
+        beat.report(at(150));
+        assert!(!beat.arrive(at(110), 0.1, at(160)));
+        assert_eq!(beat.due(), Some(at(250)));
+        assert!((beat.report(at(250)) - 10.0).abs() < 1e-9);
+        assert_eq!(beat.due(), None);
+    }
+}

@@ -1,0 +1,717 @@
+//! The sending end of a rate-based flow: the queue of what the application wrote, the spacing of packets, and for
+//! WTCP what is outstanding. How fast it may send is the protocol's business.
+//!
+//! `world.rs` calls it at the current time, in order.
+
+use std::collections::VecDeque;
+
+use lasthop_core::packet::{Kind, NONE, Packet, flag};
+use lasthop_core::time::{Span, Time};
+
+use super::config::{Protocol, RateConfig};
+use super::receiver::{DataHeader, FeedbackHeader, RateHeader};
+use super::ssvp::{self, SsvpSender};
+use super::tfrc::{Common, Report, Sizing, TfrcSender};
+use super::tfrc_ns2::Ns2Sender;
+use super::wtcp::WtcpSender;
+use crate::measure::{Durations, Window};
+use crate::plan::Percentiles;
+use crate::transport::extra::Extra;
+use crate::transport::tcp::sender::Wire;
+
+/// What the sender counted within the measurement window.
+#[derive(Clone, Debug)]
+pub struct RateStats {
+    /// Packets sent again (WTCP).
+    pub retransmitted: u64,
+    /// Times that silence of the receiver lowered the rate or began a blackout.
+    pub timeouts: u64,
+    /// Packets that the sender dropped itself: past their deadline, or the queue was full.
+    pub expired: u64,
+    /// One sample per report.
+    pub rtt: Durations,
+    /// Sum and number of the loss event rates that were reported.
+    pub loss_rates: (f64, u64),
+    /// Allowed rate times time, in bytes.
+    allowed: f64,
+    /// When everything was acknowledged.
+    pub completed: Option<Time>,
+    /// The application stopped before all that it had to send was sent.
+    pub withdrawn: bool,
+}
+
+/// What the application has written and the sender has not sent.
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    /// There is always more.
+    endless: bool,
+    /// Time and bytes of each write; a packet never spans two.
+    writes: VecDeque<(Time, u64)>,
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        !self.endless && self.writes.is_empty()
+    }
+
+    /// Takes the payload of the next packet.
+    fn take(&mut self, most: u32) -> Option<u32> {
+        if self.endless {
+            return Some(most);
+        }
+        let (_, bytes) = self.writes.front_mut()?;
+        let payload = (*bytes).min(u64::from(most)) as u32;
+        *bytes -= u64::from(payload);
+        if *bytes == 0 {
+            self.writes.pop_front();
+        }
+        Some(payload)
+    }
+}
+
+/// A packet that WTCP has sent and that is not acknowledged in order.
+#[derive(Clone, Copy, Debug)]
+struct Outstanding {
+    seq: u64,
+    payload: u32,
+    first_sent: Time,
+    /// Number of the last transmission.
+    number: u64,
+    arrived: bool,
+    lost: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Law {
+    Tfrc(TfrcSender),
+    Ns2(Ns2Sender),
+    Ssvp(SsvpSender),
+    Wtcp(WtcpSender, VecDeque<Outstanding>),
+}
+
+/// One rate-based sender.
+#[derive(Clone, Debug)]
+pub struct RateSender {
+    law: Law,
+    queue: Queue,
+    queue_limit: usize,
+    deadline: Option<Span>,
+    /// The application writes no more.
+    closed: bool,
+    /// Number of the next transmission, and its first byte if it is new.
+    number: u64,
+    seq: u64,
+    started: bool,
+    /// When the last packet left by the spacing, and its payload; the next one is due an interval later.
+    last_departure: Time,
+    last_payload: u32,
+    /// When the spacing allows the next packet; never while there is nothing to send.
+    due: Time,
+    last_transmission: Time,
+    /// Earliest wake-up that is pending.
+    armed: Time,
+    payload: u32,
+    header: u16,
+    ecn: bool,
+    measured: Window,
+    /// Since when the present rate has been allowed, and the rate.
+    allowed_since: (Time, f64),
+    loss_rate: f64,
+    /// Counters of the measurement window.
+    pub stats: RateStats,
+}
+
+impl RateSender {
+    /// A sender that has not sent yet.
+    pub fn new(config: &RateConfig, measured: Window, percentiles: Percentiles) -> RateSender {
+        let payload = config.payload();
+        let size = f64::from(payload);
+        let tfrc = |common: Common, sizing| {
+            if config.is_ns2_tfrc() {
+                Law::Ns2(Ns2Sender::new(common, sizing, size))
+            } else {
+                Law::Tfrc(TfrcSender::new(common, sizing, size))
+            }
+        };
+        let law = match &config.protocol {
+            Protocol::Tfrc(params) => tfrc(params.common(), Sizing::Own),
+            Protocol::TfrcSp(params) => tfrc(params.common(), params.sizing()),
+            Protocol::TfrcPs(params) => tfrc(params.common(), Sizing::Nominal(params.nominal_size)),
+            Protocol::Ssvp(params) => Law::Ssvp(SsvpSender::new(params)),
+            Protocol::Wtcp(params) => Law::Wtcp(WtcpSender::new(params), VecDeque::new()),
+        };
+        RateSender {
+            law,
+            queue: Queue::default(),
+            queue_limit: config.queue as usize,
+            deadline: config.deadline,
+            closed: false,
+            number: 0,
+            seq: 0,
+            started: false,
+            last_departure: Time::ZERO,
+            last_payload: payload,
+            due: Time::MAX,
+            last_transmission: Time::ZERO,
+            armed: Time::MAX,
+            payload,
+            header: config.data_header() as u16,
+            ecn: config.ecn,
+            measured,
+            allowed_since: (Time::ZERO, 0.0),
+            loss_rate: 0.0,
+            stats: RateStats {
+                retransmitted: 0,
+                timeouts: 0,
+                expired: 0,
+                rtt: Durations::new(percentiles),
+                loss_rates: (0.0, 0),
+                allowed: 0.0,
+                completed: None,
+                withdrawn: false,
+            },
+        }
+    }
+
+    /// The allowed rate in payload bytes per second.
+    pub fn rate(&self) -> f64 {
+        match &self.law {
+            Law::Tfrc(sender) => sender.rate(),
+            Law::Ns2(sender) => sender.rate(),
+            Law::Ssvp(sender) => f64::from(self.last_payload) / sender.gap_s(),
+            Law::Wtcp(sender, _) => f64::from(self.last_payload) / sender.interval_s(),
+        }
+    }
+
+    /// Smoothed RTT; zero before the first report.
+    pub fn srtt(&self) -> Span {
+        Span::from_seconds(self.rtt_s())
+    }
+
+    /// Packets that are sent and not acknowledged (WTCP).
+    pub fn flight(&self) -> u32 {
+        match &self.law {
+            Law::Wtcp(_, outstanding) => outstanding.len() as u32,
+            _ => 0,
+        }
+    }
+
+    /// Mean allowed rate of the measurement window up to now, in payload bytes per second.
+    pub fn mean_rate(&self) -> f64 {
+        let (since, rate) = self.allowed_since;
+        let rest = self.measured.overlap(since, self.measured.to) as f64 / 1e9 * rate;
+        (self.stats.allowed + rest) / self.measured.length().seconds()
+    }
+
+    /// Mean loss event rate of the reports; `None` for protocols without one.
+    pub fn mean_loss_rate(&self) -> Option<f64> {
+        let (sum, count) = self.stats.loss_rates;
+        (matches!(self.law, Law::Tfrc(_) | Law::Ns2(_)) && count > 0).then(|| sum / count as f64)
+    }
+
+    fn rtt_s(&self) -> f64 {
+        let rtt = match &self.law {
+            Law::Tfrc(sender) => sender.rtt_s(),
+            Law::Ns2(sender) => sender.rtt_s(),
+            Law::Ssvp(sender) => sender.rtt_s(),
+            Law::Wtcp(sender, _) => sender.rtt_s(),
+        };
+        rtt.unwrap_or(0.0)
+    }
+
+    /// The application writes `bytes`; `None` is a file without end.
+    pub fn on_data<W: Wire>(&mut self, bytes: Option<u64>, now: Time, wire: &mut W) {
+        match bytes {
+            None => self.queue.endless = true,
+            Some(0) => return,
+            Some(bytes) if self.queue.writes.len() >= self.queue_limit => {
+                self.count_expired(bytes, now);
+                return;
+            }
+            Some(bytes) => self.queue.writes.push_back((now, bytes)),
+        }
+        if let Law::Ns2(sender) = &mut self.law
+            && self.started
+        {
+            // Its opportunities go on while there is nothing to send; a write that missed one leaves at once.
+            if sender.on_data(now) {
+                self.send_new(now, wire);
+            }
+        } else if self.due == Time::MAX {
+            self.due = if self.started { self.next_departure().max(now) } else { now };
+        }
+        self.go_on(now, wire);
+    }
+
+    /// The application writes no more; `at_once` also withdraws what has not been sent.
+    pub fn on_close<W: Wire>(&mut self, at_once: bool, now: Time, wire: &mut W) {
+        self.closed = true;
+        if at_once {
+            self.queue = Queue::default();
+        }
+        self.complete(now);
+        self.go_on(now, wire);
+    }
+
+    /// A report arrives.
+    pub fn on_feedback<W: Wire>(&mut self, packet: &Packet, extra: Option<&Extra>, now: Time, wire: &mut W) {
+        let Some(RateHeader::Feedback(feedback)) = extra.and_then(|extra| extra.rate) else { return };
+        let report = Report {
+            sent: packet.echo,
+            delay: feedback.delay,
+            receive_rate: feedback.rate,
+            loss_rate: feedback.loss_rate,
+        };
+        let mut at_once = false;
+        let sample = match &mut self.law {
+            Law::Tfrc(sender) => sender.on_report(&report, now),
+            Law::Ns2(sender) => {
+                let (sample, send) = sender.on_report(&report, now);
+                at_once = send;
+                sample
+            }
+            Law::Ssvp(sender) => sender.on_report(
+                &ssvp::Report { sent: packet.echo, delay: feedback.delay, lost: feedback.lost },
+                now,
+            ),
+            Law::Wtcp(sender, outstanding) => {
+                acknowledge(outstanding, packet.seq, &feedback, sender.loss_packets());
+                let sample = sender.on_report(packet.echo, feedback.delay, feedback.rate, now);
+                if outstanding.is_empty() {
+                    sender.on_all_acknowledged();
+                }
+                sample
+            }
+        };
+        self.loss_rate = feedback.loss_rate;
+        if self.measured.contains(now) {
+            self.stats.rtt.add(sample);
+            self.stats.loss_rates.0 += feedback.loss_rate;
+            self.stats.loss_rates.1 += 1;
+        }
+        self.note_rate(now);
+        self.complete(now);
+        if at_once && !self.has_ended() {
+            self.opportunity(now, wire);
+        } else if !matches!(self.law, Law::Ns2(_)) && self.has_something() {
+            // The new rate holds from the last departure on.
+            self.due = self.next_departure().max(now);
+        }
+        self.go_on(now, wire);
+    }
+
+    /// A timer of the sender, or several.
+    pub fn on_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.armed != now {
+            return;
+        }
+        self.armed = Time::MAX;
+        if self.law_due() <= now && !self.has_ended() {
+            self.on_silence(now, wire);
+        }
+        self.go_on(now, wire);
+    }
+
+    /// The receiver has been silent for too long.
+    fn on_silence<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        let mut probe = false;
+        let mut at_once = false;
+        let lowered = match &mut self.law {
+            Law::Tfrc(sender) => sender.on_timer(now),
+            Law::Ns2(sender) => {
+                at_once = true;
+                sender.on_timer(now)
+            }
+            Law::Ssvp(sender) => sender.on_timer(now),
+            Law::Wtcp(sender, _) => {
+                let begins = !sender.is_blacked_out();
+                sender.on_timer(now);
+                probe = true;
+                begins
+            }
+        };
+        self.stats.timeouts += u64::from(lowered && self.measured.contains(now));
+        self.note_rate(now);
+        if probe {
+            self.transmit(Kind::Probe, self.seq, 0, now, now, 0, wire);
+        } else if at_once {
+            self.opportunity(now, wire);
+        } else if self.due != Time::MAX {
+            self.due = self.next_departure().max(now);
+        }
+    }
+
+    /// Sends what the spacing allows and asks to be woken for the rest.
+    fn go_on<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        while self.due <= now {
+            self.opportunity(now, wire);
+        }
+        let next = if self.has_ended() { self.due } else { self.due.min(self.law_due()) };
+        if next < self.armed {
+            self.armed = next;
+            wire.wake(next);
+        }
+    }
+
+    /// A packet may leave now.
+    fn opportunity<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        let sent = self.send_again(now, wire) || self.send_new(now, wire);
+        if let Law::Ns2(sender) = &mut self.law {
+            if !sent {
+                sender.on_empty();
+            }
+            let interval = Span::from_seconds(sender.next_interval_s());
+            self.due = if self.has_ended() { Time::MAX } else { now + interval.max(Span(1)) };
+            return;
+        }
+        if !sent {
+            self.due = Time::MAX;
+            return;
+        }
+        // Late only after a pause, which earns no credit.
+        self.last_departure = now;
+        self.due = self.next_departure();
+        if self.has_something() {
+            match &mut self.law {
+                Law::Tfrc(sender) => sender.on_backlog(now),
+                Law::Ssvp(sender) => sender.on_backlog(),
+                Law::Ns2(_) | Law::Wtcp(..) => {}
+            }
+        } else {
+            self.due = Time::MAX;
+        }
+    }
+
+    /// When the packet after the last one may leave.
+    fn next_departure(&self) -> Time {
+        let interval = match &self.law {
+            Law::Tfrc(sender) => sender.interval_s(self.last_payload),
+            Law::Ssvp(sender) => sender.gap_s(),
+            // The first two packets are a pair.
+            Law::Wtcp(sender, _) => {
+                if self.number == 1 {
+                    0.0
+                } else {
+                    sender.interval_s()
+                }
+            }
+            Law::Ns2(_) => return self.due,
+        };
+        // At least a nanosecond, so that time goes on.
+        self.last_departure + Span::from_seconds(interval).max(Span(u64::from(self.number > 1)))
+    }
+
+    fn law_due(&self) -> Time {
+        match &self.law {
+            Law::Tfrc(sender) => sender.due(),
+            Law::Ns2(sender) => sender.due(),
+            Law::Ssvp(sender) => sender.due(),
+            Law::Wtcp(sender, _) => sender.due(),
+        }
+    }
+
+    /// Whether a packet could leave if the spacing allowed it.
+    fn has_something(&self) -> bool {
+        match &self.law {
+            Law::Wtcp(sender, outstanding) => {
+                let again = outstanding.iter().any(|packet| packet.lost);
+                let fresh = !self.queue.is_empty() && outstanding.len() < sender.window();
+                !sender.is_blacked_out() && (again || fresh)
+            }
+            _ => !self.queue.is_empty(),
+        }
+    }
+
+    /// Whether nothing will ever be sent again.
+    fn has_ended(&self) -> bool {
+        let nothing_outstanding = match &self.law {
+            Law::Wtcp(_, outstanding) => outstanding.is_empty(),
+            _ => true,
+        };
+        self.closed && self.queue.is_empty() && nothing_outstanding
+    }
+
+    fn complete(&mut self, now: Time) {
+        if matches!(self.law, Law::Wtcp(..)) && self.has_ended() {
+            self.stats.completed.get_or_insert(now);
+        }
+    }
+
+    fn count_expired(&mut self, bytes: u64, now: Time) {
+        if self.measured.contains(now) {
+            self.stats.expired += bytes.div_ceil(u64::from(self.payload));
+        }
+    }
+
+    fn note_rate(&mut self, now: Time) {
+        let (since, rate) = self.allowed_since;
+        self.stats.allowed += self.measured.overlap(since, now) as f64 / 1e9 * rate;
+        self.allowed_since = (now, self.rate());
+    }
+
+    /// Sends the first packet that is lost, if one is.
+    fn send_again<W: Wire>(&mut self, now: Time, wire: &mut W) -> bool {
+        let Law::Wtcp(sender, outstanding) = &mut self.law else { return false };
+        if sender.is_blacked_out() {
+            return false;
+        }
+        let Some(packet) = outstanding.iter_mut().find(|packet| packet.lost) else { return false };
+        packet.lost = false;
+        packet.number = self.number;
+        let Outstanding { seq, payload, first_sent, .. } = *packet;
+        sender.on_sent(now);
+        self.stats.retransmitted += u64::from(self.measured.contains(now));
+        self.transmit(Kind::Udp, seq, payload, first_sent, now, flag::RETRANSMISSION, wire);
+        true
+    }
+
+    /// Sends the next packet of the queue, if there is one.
+    fn send_new<W: Wire>(&mut self, now: Time, wire: &mut W) -> bool {
+        while let Some(deadline) = self.deadline
+            && let Some(&(written, bytes)) = self.queue.writes.front()
+            && now.since(written) > deadline
+        {
+            self.queue.writes.pop_front();
+            self.count_expired(bytes, now);
+        }
+        if let Law::Wtcp(sender, outstanding) = &self.law
+            && (sender.is_blacked_out() || outstanding.len() >= sender.window())
+        {
+            return false;
+        }
+        let Some(payload) = self.queue.take(self.payload) else { return false };
+        let (number, seq) = (self.number, self.seq);
+        self.seq += u64::from(payload);
+        self.last_payload = payload;
+        let first = !std::mem::replace(&mut self.started, true);
+        match &mut self.law {
+            Law::Tfrc(sender) => sender.on_sent(payload, now),
+            Law::Ns2(sender) => {
+                if first {
+                    sender.on_start(now);
+                }
+            }
+            Law::Ssvp(sender) => sender.on_sent(now),
+            Law::Wtcp(sender, outstanding) => {
+                sender.on_sent(now);
+                outstanding.push_back(Outstanding {
+                    seq,
+                    payload,
+                    first_sent: now,
+                    number,
+                    arrived: false,
+                    lost: false,
+                });
+            }
+        }
+        if first {
+            self.note_rate(now);
+        }
+        self.transmit(Kind::Udp, seq, payload, now, now, 0, wire);
+        true
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one packet")]
+    fn transmit<W: Wire>(
+        &mut self,
+        kind: Kind,
+        seq: u64,
+        payload: u32,
+        first_sent: Time,
+        now: Time,
+        flags: u16,
+        wire: &mut W,
+    ) {
+        let mut header = DataHeader {
+            number: self.number,
+            rtt_s: self.rtt_s(),
+            gap: if self.number == 0 { Span::ZERO } else { now.since(self.last_transmission) },
+            ..DataHeader::default()
+        };
+        if let Law::Ns2(sender) = &self.law {
+            (header.rtt_s, header.rto_s, header.round, header.urgent) = sender.header();
+        }
+        self.number += 1;
+        self.last_transmission = now;
+        let extra = wire.attach(Extra { rate: Some(RateHeader::Data(header)), ..Extra::default() });
+        debug_assert!(extra != NONE || cfg!(test));
+        let packet = Packet {
+            seq,
+            stamp: now,
+            echo: first_sent,
+            bytes: payload as u16 + self.header,
+            payload: payload as u16,
+            extra,
+            kind,
+            flags: if self.ecn { flags | flag::ECT } else { flags },
+            ..Packet::default()
+        };
+        wire.send(packet, now);
+    }
+}
+
+/// Takes a report of WTCP: everything below `ack` has arrived, and of the transmissions those in the report's bits.
+fn acknowledge(outstanding: &mut VecDeque<Outstanding>, ack: u64, feedback: &FeedbackHeader, threshold: u64) {
+    // Nothing was sent between a probe and its answer, so whatever has not arrived before a probe is lost.
+    let threshold = if feedback.probe { 1 } else { threshold };
+    for packet in outstanding.iter_mut().filter(|packet| packet.number <= feedback.highest) {
+        let behind = feedback.highest - packet.number;
+        let bit = u32::try_from(behind).ok().and_then(|behind| 1u128.checked_shl(behind));
+        if bit.is_some_and(|bit| feedback.received & bit != 0) || packet.seq < ack {
+            packet.arrived = true;
+            packet.lost = false;
+        } else if behind >= threshold && !packet.arrived {
+            packet.lost = true;
+        }
+    }
+    while outstanding.front().is_some_and(|packet| packet.arrived || packet.seq < ack) {
+        outstanding.pop_front();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lasthop_core::time::Span;
+
+    use super::*;
+    use crate::plan::Profile;
+
+    /// Keeps what is sent.
+    #[derive(Default)]
+    struct Tape {
+        packets: Vec<Packet>,
+        headers: Vec<Extra>,
+        wake: Option<Time>,
+    }
+
+    impl Wire for Tape {
+        fn send(&mut self, packet: Packet, _now: Time) {
+            self.packets.push(packet);
+        }
+        fn wake(&mut self, at: Time) {
+            self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
+        }
+        fn attach(&mut self, extra: Extra) -> u32 {
+            self.headers.push(extra);
+            (self.headers.len() - 1) as u32
+        }
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn sender(name: &str, change: impl FnOnce(&mut RateConfig)) -> RateSender {
+        let mut config = RateConfig::new(name, Profile::Rfc).unwrap();
+        change(&mut config);
+        let measured = Window { from: Time::ZERO, to: at(100_000) };
+        RateSender::new(&config, measured, Percentiles::Exact)
+    }
+
+    /// Lets time pass until `end`.
+    fn run(sender: &mut RateSender, tape: &mut Tape, end: Time) {
+        while let Some(wake) = tape.wake.filter(|&wake| wake <= end) {
+            tape.wake = None;
+            sender.on_timer(wake, tape);
+        }
+    }
+
+    fn feedback(sender: &mut RateSender, tape: &mut Tape, now: Time, echo: Time, feedback: FeedbackHeader) {
+        let packet = Packet { echo, kind: Kind::Feedback, ..Packet::default() };
+        let extra = Extra { rate: Some(RateHeader::Feedback(feedback)), ..Extra::default() };
+        sender.on_feedback(&packet, Some(&extra), now, tape);
+    }
+
+    /// When packets left, to the nearest millisecond.
+    fn departures(tape: &Tape) -> Vec<u64> {
+        tape.packets.iter().map(|packet| (packet.stamp.0 + 500_000) / 1_000_000).collect()
+    }
+
+    #[test]
+    fn packets_leave_evenly_at_the_allowed_rate() {
+        let (mut sender, mut tape) = (sender("tfrc", |_| {}), Tape::default());
+        sender.on_data(None, at(0), &mut tape);
+        feedback(&mut sender, &mut tape, at(100), at(0), FeedbackHeader::default());
+        // 1460 B: the initial window is 3 packets per RTT.
+        run(&mut sender, &mut tape, at(210));
+        assert_eq!(departures(&tape), [0, 100, 133, 167, 200]);
+        assert_eq!((tape.packets[1].bytes, tape.packets[1].payload), (1500, 1460));
+    }
+
+    #[test]
+    fn a_pause_of_the_application_earns_no_credit() {
+        let (mut sender, mut tape) = (sender("tfrc", |_| {}), Tape::default());
+        sender.on_data(Some(1460), at(0), &mut tape);
+        feedback(&mut sender, &mut tape, at(100), at(0), FeedbackHeader::default());
+        run(&mut sender, &mut tape, at(150));
+        sender.on_data(Some(5000), at(150), &mut tape);
+        run(&mut sender, &mut tape, at(300));
+        assert_eq!(departures(&tape), [0, 150, 183, 217, 250]);
+        assert_eq!(tape.packets[4].payload, 620);
+    }
+
+    #[test]
+    fn what_is_past_its_deadline_is_not_sent() {
+        let deadline = |config: &mut RateConfig| config.deadline = Some(Span::from_millis(300));
+        let (mut sender, mut tape) = (sender("ssvp", deadline), Tape::default());
+        for write in 0..10 {
+            sender.on_data(Some(500), at(write * 100), &mut tape);
+            run(&mut sender, &mut tape, at(write * 100 + 99));
+        }
+        // A packet per second without reports; then 2 s as the silence doubles nothing beyond a second.
+        run(&mut sender, &mut tape, at(1000));
+        assert_eq!(departures(&tape), [0, 1000]);
+        assert_eq!(tape.packets[1].seq, 500);
+        assert_eq!(sender.stats.expired, 6, "written at 100 to 600 ms");
+    }
+
+    #[test]
+    fn a_full_queue_refuses_writes() {
+        let (mut sender, mut tape) = (sender("tfrc", |config| config.queue = 2), Tape::default());
+        (0..5).for_each(|_| sender.on_data(Some(500), at(0), &mut tape));
+        assert_eq!((tape.packets.len(), sender.stats.expired), (1, 2));
+    }
+
+    #[test]
+    fn a_closed_flow_falls_silent() {
+        let (mut sender, mut tape) = (sender("tfrc", |_| {}), Tape::default());
+        sender.on_data(None, at(0), &mut tape);
+        sender.on_close(true, at(10), &mut tape);
+        run(&mut sender, &mut tape, at(60_000));
+        assert_eq!((tape.packets.len(), tape.wake), (1, None));
+    }
+
+    #[test]
+    fn wtcp_repairs_probes_and_ends() {
+        let (mut sender, mut tape) = (sender("wtcp-rate", |_| {}), Tape::default());
+        sender.on_data(Some(6 * 1456), at(0), &mut tape);
+        sender.on_close(false, at(0), &mut tape);
+        assert_eq!(departures(&tape), [0, 0], "a pair");
+        let header = |highest, received, probe| FeedbackHeader {
+            rate: 100.0,
+            highest,
+            received,
+            probe,
+            ..FeedbackHeader::default()
+        };
+        feedback(&mut sender, &mut tape, at(100), at(0), header(1, 0b11, false));
+        run(&mut sender, &mut tape, at(200));
+        assert_eq!(departures(&tape), [0, 0, 100, 110, 120, 130]);
+        // Number 2 is lost: 3, 4 and 5 have arrived.
+        feedback(&mut sender, &mut tape, at(230), at(130), header(5, 0b11_0111, false));
+        let again = tape.packets.last().copied().unwrap();
+        assert_eq!((again.seq, again.has(flag::RETRANSMISSION)), (2 * 1456, true));
+        // It is lost again, and nobody says so: the sender probes.
+        run(&mut sender, &mut tape, at(1000));
+        assert_eq!(tape.packets.last().map(|packet| packet.kind), Some(Kind::Probe));
+        assert_eq!(sender.stats.timeouts, 1);
+        feedback(&mut sender, &mut tape, at(1000), at(730), header(7, 0b1101_1101, true));
+        run(&mut sender, &mut tape, at(1100));
+        assert_eq!(tape.packets.last().map(|packet| packet.seq), Some(2 * 1456));
+        feedback(&mut sender, &mut tape, at(1200), at(1000), header(8, 1, false));
+        assert_eq!(sender.stats.completed, Some(at(1200)));
+        assert_eq!(sender.stats.retransmitted, 2);
+        run(&mut sender, &mut tape, at(60_000));
+        assert_eq!(tape.wake, None);
+    }
+}
