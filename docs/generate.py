@@ -149,6 +149,10 @@ def transports_page(listed: list[Schema]) -> str:
     lines = ["# Transports", NOTE]
     titles = {
         "preset": ("Presets", '`transport = "NAME"` chooses a controller and a recovery engine.'),
+        "rate": (
+            "Rate-based transports",
+            '`transport = "NAME"` or `{ rate = "NAME" }`: over UDP, evenly spaced.',
+        ),
         "controller": ("Controllers", '`transport = { cc = "NAME" }`: how much may be in flight.'),
         "recovery": (
             "Recovery engines",
@@ -174,7 +178,7 @@ def transports_page(listed: list[Schema]) -> str:
                 shown = f"[{shown}](senders/{file_name(one['name'])})"
             rows.append(f"| {shown} |{pair} {one['summary']} |")
         lines.append("\n".join(rows))
-        if kind == "controller":
+        if kind in {"controller", "rate"}:
             for one in of_kind:
                 lines += [f"### {one['name']}: parameters", parameters_table(one["parameters"])]
     return page(lines)

@@ -194,13 +194,18 @@ def _verdicts_table(comparison: Comparison) -> Table:
 def transports_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Every transport with its summary and the names of its parameters."""
     by_kind = {
-        kind: [one for one in listed if one["kind"] == kind] for kind in ("preset", "controller", "recovery")
+        kind: [one for one in listed if one["kind"] == kind]
+        for kind in ("preset", "rate", "controller", "recovery")
     }
     presets = _table("preset", "transport = NAME")
     for column in ("congestion control", "loss recovery"):
         presets.add_column(column)
     for one in by_kind["preset"]:
         presets.add_row(one["name"], one["controller"] or one["summary"], one["recovery"] or "-")
+    rates = _table("rate-based", "transport = NAME, or { rate = NAME, PARAMETER = VALUE, ... }")
+    rates.add_column("what it does")
+    for one in by_kind["rate"]:
+        rates.add_row(one["name"], one["summary"])
     controllers = _table("congestion control", "transport = { cc = NAME, PARAMETER = VALUE, ... }")
     for column in ("what it does", "parameters"):
         controllers.add_column(column)
@@ -212,7 +217,7 @@ def transports_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
     for one in by_kind["recovery"]:
         recoveries.add_row(one["name"], one["summary"])
     hint = Text("'lasthop transports NAME' shows the parameters of one.", style="dim")
-    return Group(presets, controllers, recoveries, hint)
+    return Group(presets, rates, controllers, recoveries, hint)
 
 
 def transport_table(one: Mapping[str, Any]) -> RenderableType:

@@ -10,10 +10,11 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
-use lasthop_cc::ControllerConfig;
+use lasthop_cc::{ControllerConfig, Param};
 use lasthop_net::history::HistoryEntry;
 use lasthop_net::plan::Transport;
 use lasthop_net::trace::Recording;
+use lasthop_net::transport::rate::config::Protocol;
 use lasthop_net::transport::tcp::config::{Recovery, TcpConfig};
 use lasthop_sim::pcapng;
 use lasthop_sim::run::{Run, RunError as EngineError};
@@ -96,6 +97,7 @@ impl Plan {
             .map(|flow| match &flow.transport {
                 Transport::Tcp(config) => config.name.as_str(),
                 Transport::Udp(_) => "udp",
+                Transport::Rate(config) => config.protocol.name(),
             })
             .collect()
     }
@@ -247,8 +249,7 @@ fn schema() -> String {
 /// Presets, controllers and recovery engines with their parameters, as JSON text.
 #[pyfunction]
 fn transports() -> String {
-    let parameters = |config: &ControllerConfig| {
-        let list = config.params();
+    let listed = |list: &[Param]| {
         list.iter()
             .map(|param| {
                 json!({
@@ -258,6 +259,7 @@ fn transports() -> String {
             })
             .collect::<Vec<_>>()
     };
+    let parameters = |config: &ControllerConfig| listed(&config.params());
     let presets = TcpConfig::PRESETS.iter().map(|preset| {
         let config = ControllerConfig::by_name(preset.controller);
         json!({
@@ -282,7 +284,14 @@ fn transports() -> String {
         "name": "udp", "kind": "preset", "summary": "No congestion control", "controller": null,
         "recovery": null, "parameters": [],
     });
-    json!(presets.chain([udp]).chain(controllers).chain(recoveries).collect::<Vec<_>>()).to_string()
+    let rates = Protocol::NAMES.iter().filter_map(|name| Protocol::by_name(name)).map(|protocol| {
+        json!({
+            "name": protocol.name(), "kind": "rate", "summary": protocol.summary(), "controller": null,
+            "recovery": null, "parameters": listed(&protocol.params()),
+        })
+    });
+    json!(presets.chain([udp]).chain(rates).chain(controllers).chain(recoveries).collect::<Vec<_>>())
+        .to_string()
 }
 
 /// Runs a plan; the GIL is released meanwhile.

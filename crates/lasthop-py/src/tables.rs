@@ -115,6 +115,7 @@ fn flow_series(plan: &Plan, run: &Run) -> PyResult<Option<ArrowTable>> {
         ),
         ("rtt_s", optional_floats(samples().map(|sample| sample.rtt.map(Span::seconds)))),
         ("flight_segments", Arc::new(UInt32Array::from_iter_values(samples().map(|sample| sample.flight)))),
+        ("allowed_rate_bit_s", optional_floats(samples().map(|sample| present(8.0 * sample.rate)))),
         (
             "throughput_bit_s",
             floats(samples().map(|sample| bit_s(sample.flow, sample.time, flow_column::RECEIVED))),

@@ -28,6 +28,8 @@ use pcap_file::{DataLink, PcapError};
 /// Bytes stored of each packet: the longest headers (20 and 60) and a little payload.
 pub const SNAP_LENGTH: u32 = 96;
 
+/// IP and UDP headers.
+const DATAGRAM_HEADER: u16 = 28;
 /// Largest IPv4 packet.
 const LARGEST: usize = 65_535;
 /// Timestamps in units of 10^-9 s.
@@ -217,7 +219,12 @@ fn of_hop(plan: &Plan, hop: &HopRecord, time_ns: u64, closed: bool) -> Record {
     };
     let tcp: Option<&TcpConfig> = match &flow.transport {
         Transport::Tcp(config) => Some(config),
-        Transport::Udp(_) => None,
+        Transport::Udp(_) | Transport::Rate(_) => None,
+    };
+    // Whatever a rate-based transport sends is the payload of a datagram, its own headers included.
+    let (kind, payload) = match &flow.transport {
+        Transport::Rate(_) => (Kind::Udp, u32::from(hop.bytes.saturating_sub(DATAGRAM_HEADER))),
+        _ => (hop.kind, hop.payload.into()),
     };
     let window = tcp.map_or(0, |tcp| u64::from(tcp.receiver_window) * u64::from(tcp.mss()));
     let opens = matches!(hop.kind, Kind::Syn | Kind::SynAck);
@@ -231,11 +238,11 @@ fn of_hop(plan: &Plan, hop: &HopRecord, time_ns: u64, closed: bool) -> Record {
         destination: destination as u32,
         flow: hop.flow,
         packet: hop.packet,
-        kind: hop.kind,
+        kind,
         flags: hop.flags,
         seq,
         ack,
-        payload: hop.payload.into(),
+        payload,
         window,
         window_scale: window_scale(window),
         mss: tcp.map_or(0, |tcp| u16::try_from(tcp.mss()).unwrap_or(u16::MAX)),

@@ -109,7 +109,8 @@ pub struct FlowSummary {
     pub acks_lost: Causes,
     /// Segments sent again.
     pub retransmitted_packets: u64,
-    /// Expiries of the retransmission timer.
+    /// Expiries of the retransmission timer; for rate-based senders, silences of the receiver that lowered the rate or
+    /// began a blackout.
     pub timeouts: u64,
     /// Recovery episodes begun by duplicate ACKs or SACK.
     pub fast_recoveries: u64,
@@ -141,6 +142,12 @@ pub struct FlowSummary {
     pub start_s: Option<f64>,
     /// First transmission to the last acknowledgement of a bounded transfer.
     pub completion_s: Option<f64>,
+    /// Time average of the rate that a rate-based sender allowed itself, in bits of payload.
+    pub allowed_rate_bit_s: Option<f64>,
+    /// Mean of the loss event rates that were reported to a TFRC sender.
+    pub loss_event_rate: Option<f64>,
+    /// Packets that a rate-based sender dropped itself: past their deadline, or its queue was full.
+    pub expired_packets: u64,
     /// Windows of earlier connections that the flow could start from, if the run keeps a history of paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history_samples: Option<usize>,
@@ -279,17 +286,25 @@ impl FlowSummary {
         let delay = stats.delay.percentiles_seconds(&percents);
         let tcp = match sender {
             Sender::Tcp(sender) => Some(&sender.stats),
-            Sender::Udp(_) => None,
+            Sender::Udp(_) | Sender::Rate(_) => None,
         };
-        let rtt = tcp.map_or_else(|| vec![None; 3], |tcp| tcp.rtt.percentiles_seconds(&percents));
+        let paced = match sender {
+            Sender::Rate(sender) => Some(sender),
+            Sender::Tcp(_) | Sender::Udp(_) => None,
+        };
+        let samples = tcp.map(|tcp| &tcp.rtt).or(paced.map(|paced| &paced.stats.rtt));
+        let rtt = samples.map_or_else(|| vec![None; 3], |samples| samples.percentiles_seconds(&percents));
         let completed = tcp
-            .and_then(|tcp| tcp.completed.filter(|_| !tcp.withdrawn))
+            .map(|tcp| (tcp.completed, tcp.withdrawn))
+            .or(paced.map(|paced| (paced.stats.completed, paced.stats.withdrawn)))
+            .and_then(|(completed, withdrawn)| completed.filter(|_| !withdrawn))
             .filter(|_| World::is_bounded(&flow.traffic));
         FlowSummary {
             name: flow.name.clone(),
             transport: match &flow.transport {
                 Transport::Tcp(config) => config.name.clone(),
                 Transport::Udp(_) => "udp".to_owned(),
+                Transport::Rate(config) => config.protocol.name().to_owned(),
             },
             goodput_bit_s: per_second(stats.bytes_delivered),
             throughput_bit_s: per_second(stats.bytes_received),
@@ -298,8 +313,11 @@ impl FlowSummary {
             acks_sent: stats.acks_sent,
             packets_lost: causes(&stats.lost),
             acks_lost: causes(&stats.acks_lost),
-            retransmitted_packets: tcp.map_or(0, |tcp| tcp.retransmitted),
-            timeouts: tcp.map_or(0, |tcp| tcp.timeouts),
+            retransmitted_packets: tcp
+                .map(|tcp| tcp.retransmitted)
+                .or(paced.map(|paced| paced.stats.retransmitted))
+                .unwrap_or(0),
+            timeouts: tcp.map(|tcp| tcp.timeouts).or(paced.map(|paced| paced.stats.timeouts)).unwrap_or(0),
             fast_recoveries: tcp.map_or(0, |tcp| tcp.fast_recoveries),
             loss_verdicts: match &flow.transport {
                 Transport::Tcp(config) if config.needs().classifies => {
@@ -308,7 +326,7 @@ impl FlowSummary {
                 _ => None,
             },
             undone_reductions: tcp.map_or(0, |tcp| tcp.undone_reductions),
-            rtt_mean_s: tcp.and_then(|tcp| tcp.rtt.mean_seconds()),
+            rtt_mean_s: samples.and_then(lasthop_net::measure::Durations::mean_seconds),
             rtt_p50_s: rtt[0],
             rtt_p95_s: rtt[1],
             rtt_p99_s: rtt[2],
@@ -321,6 +339,9 @@ impl FlowSummary {
             start_s: sent.first.map(lasthop_core::time::Time::seconds),
             history_samples: None,
             completion_s: completed.zip(sent.first).map(|(end, start)| end.since(start).seconds()),
+            allowed_rate_bit_s: paced.map(|paced| paced.mean_rate() * 8.0),
+            loss_event_rate: paced.and_then(|paced| paced.mean_loss_rate()),
+            expired_packets: paced.map_or(0, |paced| paced.stats.expired),
         }
     }
 }

@@ -294,6 +294,14 @@ fn check_path(
             Some(size @ 1..) => ("transport", format!("write packet_size = \"{size} B\", or raise mtu")),
             _ => ("transport", "raise mtu".to_owned()),
         },
+        Transport::Rate(config) => match config.packet_size.checked_sub(excess) {
+            Some(size) if size > config.data_header() => {
+                let size =
+                    format!("write transport = {{ rate = ..., packet_size = \"{size} B\" }}, or raise mtu");
+                ("transport", size)
+            }
+            _ => ("transport", "raise mtu".to_owned()),
+        },
     };
     Err(table.error(key, message, &remedy))
 }
@@ -379,6 +387,7 @@ fn largest_packet(transport: &Transport, traffic: &Traffic) -> u32 {
             let blocks = if config.recovery.uses_sack() { config.sack_blocks } else { 0 };
             config.largest_packet().max(config.ack_size() + config.sack_size(blocks))
         }
+        Transport::Rate(config) => config.largest_packet().max(config.feedback_size()),
         Transport::Udp(udp) => {
             let write = match *traffic {
                 Traffic::Ftp { .. } => u32::MAX,

@@ -13,6 +13,7 @@ mod diagnostic;
 mod flows;
 mod keys;
 mod overrides;
+mod rate;
 mod reader;
 mod schema;
 mod topology;

@@ -2,10 +2,12 @@
 
 use lasthop_cc::{ControllerConfig, Param};
 use lasthop_net::plan::{Profile, TcpConfig};
+use lasthop_net::transport::rate::config::Protocol;
 use serde_json::{Map, Value, json};
 
 use super::diagnostic::Place;
 use super::keys::{FASTEST, Key, Kind, ROOT, Table, Tagged};
+use super::rate::{self, RATE};
 use super::transport::{TRANSPORT, names};
 use super::units::Dimension;
 use super::value::toml_fragment;
@@ -137,6 +139,16 @@ impl Builder {
                 { "required": ["preset"], "properties": { "recovery": false } },
                 { "required": ["cc"] },
             ]);
+            forms.push(form);
+        }
+        for name in rate::names() {
+            let Some(protocol) = Protocol::by_name(name) else { continue };
+            let params =
+                protocol.params().iter().map(|param| (param.name.to_owned(), parameter(param))).collect();
+            let mut form = self.object(&RATE, params, &[rate::KEY]);
+            form["title"] = json!(name);
+            form["description"] = json!(protocol.summary());
+            form["properties"][rate::KEY]["enum"] = json!([name]);
             forms.push(form);
         }
         json!({ "title": TRANSPORT.title, "description": TRANSPORT.doc, "anyOf": forms })

@@ -59,7 +59,7 @@ fn graph(rest: &str) -> Plan {
 fn tcp(plan: &Plan, flow: usize) -> &TcpConfig {
     match &plan.flows[flow].transport {
         Transport::Tcp(config) => config,
-        Transport::Udp(_) => panic!("flow {flow} is UDP"),
+        Transport::Udp(_) | Transport::Rate(_) => panic!("flow {flow} is not TCP"),
     }
 }
 
@@ -214,7 +214,7 @@ fn udp_headers_follow_the_profile() {
                 packet = \"512 B\", on = \"1 s\", off = \"0 s\" }";
     let header = |tables: &str| match dumbbell(&format!("{tables}\n{flow}")).flows[0].transport {
         Transport::Udp(udp) => udp.header,
-        Transport::Tcp(_) => panic!("not UDP"),
+        Transport::Tcp(_) | Transport::Rate(_) => panic!("not UDP"),
     };
     assert_eq!(header(""), 28);
     assert_eq!(header("[tcp]\nprofile = \"ns2\""), 0);

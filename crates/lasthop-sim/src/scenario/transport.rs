@@ -7,12 +7,13 @@
 
 use lasthop_cc::{ControllerConfig, ExternalConfig, Param, ParamError};
 use lasthop_core::time::Span;
-use lasthop_net::plan::{Profile, Recovery, TcpConfig, Transport, UdpConfig};
+use lasthop_net::plan::{Profile, RateConfig, Recovery, TcpConfig, Transport, UdpConfig};
 use lasthop_net::transport::tcp::config::{DelayedAck, PrrVariant, SpuriousResponse};
 use lasthop_net::transport::tcp::mobility::{FastHandoff, Freeze};
 
 use super::diagnostic::{Place, ScenarioError, Source};
 use super::keys::{Key, Kind, LARGEST_PACKET, LONGEST, Table};
+use super::rate;
 use super::reader::{Checked, Reader, check, number, out_of_range, unknown_name};
 use super::value::{Map, Node, Value};
 
@@ -69,13 +70,13 @@ fn recoveries() -> Vec<&'static str> {
     Recovery::NAMES.to_vec()
 }
 
-fn profiles() -> Vec<&'static str> {
+pub(super) fn profiles() -> Vec<&'static str> {
     Profile::NAMES.to_vec()
 }
 
 /// The names that `transport = "..."` takes.
 pub(super) fn names() -> Vec<&'static str> {
-    presets().into_iter().chain([UDP_NAME]).collect()
+    presets().into_iter().chain([UDP_NAME]).chain(rate::names()).collect()
 }
 
 /// Takes the value out of its wrapper; the kind of the row in which it stands decides the wrapper.
@@ -521,11 +522,18 @@ impl<'n> Shared<'n> {
         let tcp = match &node.value {
             Value::Text(name) if name == UDP_NAME => return Ok(Transport::Udp(self.udp)),
             Value::Text(name) => {
+                if let Some(config) = RateConfig::new(name, self.profile) {
+                    return Ok(Transport::Rate(Box::new(config)));
+                }
                 let own = self.own(name).map(|own| own.config(self.profile));
                 let config = own
                     .or_else(|| TcpConfig::preset(name, self.profile))
                     .ok_or_else(|| unknown_name(source, "transport", node, name, &self.with_own(names())))?;
                 configure(config, &[self.tcp], &node.place)?
+            }
+            Value::Map(map) if map.find(rate::KEY).is_some() => {
+                let config = rate::read(source, node, map, self.profile)?;
+                return Ok(Transport::Rate(Box::new(config)));
             }
             Value::Map(map) => self.custom(source, node, map)?,
             _ => panic!("the reader lets through only names and tables"),
@@ -613,6 +621,11 @@ fn controller_of(
                 let remedy = "write transport = \"udp\"; its settings are in [udp]";
                 return Err(source.error(&preset.node.place, "udp is not a TCP preset".to_owned(), remedy));
             }
+            if let Some(name) = named(&preset.node.value, rate::names()) {
+                let message = format!("{name} is not a TCP preset");
+                let remedy = format!("write transport = {{ rate = \"{name}\" }}");
+                return Err(source.error(&preset.node.place, message, &remedy));
+            }
             Err(refused_name(source, "preset", &preset.node, &presets()))
         }
         (None, Some(cc)) => {
@@ -637,7 +650,7 @@ fn controller_of(
     }
 }
 
-fn refused_name(source: &Source<'_>, what: &str, node: &Node, known: &[&str]) -> ScenarioError {
+pub(super) fn refused_name(source: &Source<'_>, what: &str, node: &Node, known: &[&str]) -> ScenarioError {
     if let Value::Text(text) = &node.value {
         return unknown_name(source, what, node, text, known);
     }
@@ -645,11 +658,11 @@ fn refused_name(source: &Source<'_>, what: &str, node: &Node, known: &[&str]) ->
     source.error(&node.place, message, &format!("expected one of {}", known.join(", ")))
 }
 
-fn profile_of(table: &Reader<'_>) -> Result<Option<Profile>> {
+pub(super) fn profile_of(table: &Reader<'_>) -> Result<Option<Profile>> {
     Ok(table.name_if("profile")?.and_then(Profile::by_name))
 }
 
-fn param_value(source: &Source<'_>, param: &Param, node: &Node) -> Result<f64> {
+pub(super) fn param_value(source: &Source<'_>, param: &Param, node: &Node) -> Result<f64> {
     let value = match &node.value {
         Value::Switch(switch) if param.switch => Some(f64::from(u8::from(*switch))),
         Value::Text(text) if !param.choices.is_empty() => {

@@ -1,0 +1,134 @@
+//! Rate-based transports in a scenario: `transport = "tfrc"`, or a table with the key `rate`.
+//!
+//! `transport.rs` hands such tables over. The keys here are common to all protocols; their parameters come from
+//! `lasthop-net`.
+
+use lasthop_cc::ParamError;
+use lasthop_core::time::Span;
+use lasthop_net::plan::{Profile, RateConfig};
+use lasthop_net::transport::rate::config::Protocol;
+
+use super::diagnostic::{ScenarioError, Source};
+use super::keys::{Key, Kind, LARGEST_PACKET, LONGEST, Table};
+use super::reader::{Reader, out_of_range};
+use super::transport::{param_value, profile_of, profiles, refused_name};
+use super::value::{Map, Node, Value};
+
+/// The key that tells a rate-based transport from a TCP.
+pub(super) const KEY: &str = "rate";
+
+/// A flow's rate-based transport as a table.
+pub(super) static RATE: Table = Table {
+    title: "rate-based transport",
+    doc: "A rate-based transport over UDP; its parameters are keys of this table.",
+    groups: &[&[
+        Key::new(KEY, Kind::Choice(names), "The protocol."),
+        Key::new(
+            "profile",
+            Kind::Choice(profiles),
+            "Whose habits to follow: ns2 runs ns-2's TFRC. Default: that of [tcp].",
+        ),
+        Key::new(
+            "packet_size",
+            Kind::Size { min: 1, max: LARGEST_PACKET },
+            "Size of a full packet: the whole IP packet; in the ns2 profile its payload. Default: 1500 B (rfc, linux), \
+             1000 B (ns2).",
+        ),
+        Key::new("ecn", Kind::Switch, "Routers may mark packets in place of dropping them. Default: false."),
+        Key::new(
+            "deadline",
+            Kind::Duration { min: Span::from_nanos(1), max: LONGEST },
+            "What waits longer in the sender's queue is dropped there. Default: nothing is.",
+        ),
+        Key::new(
+            "send_queue",
+            Kind::Integer { min: 1, max: 1_000_000_000 },
+            "Most writes of the application that wait in the sender; later ones are dropped. Default: 1000000.",
+        ),
+    ]],
+    partial: true,
+};
+
+/// The names of all protocols.
+pub(super) fn names() -> Vec<&'static str> {
+    Protocol::NAMES.to_vec()
+}
+
+/// The transport that `map`, the value of a flow's key `transport`, describes.
+pub(super) fn read<'n>(
+    source: &'n Source<'n>,
+    node: &'n Node,
+    map: &'n Map,
+    profile: Profile,
+) -> Result<RateConfig, ScenarioError> {
+    let Some(entry) = map.find(KEY) else { panic!("the caller has seen the key") };
+    let protocol = match &entry.node.value {
+        Value::Text(name) => Protocol::by_name(name),
+        _ => None,
+    };
+    let Some(protocol) = protocol else {
+        return Err(refused_name(source, "protocol", &entry.node, &names()));
+    };
+    let params = protocol.params();
+    let own: Vec<&str> = params.iter().map(|param| param.name).collect();
+    let table = Reader::open_with(source, &RATE, (map, &node.place), &own)?;
+    let profile = profile_of(&table)?.unwrap_or(profile);
+    let mut config = RateConfig::new(protocol.name(), profile)
+        .unwrap_or_else(|| panic!("the protocol was found under its name"));
+    for param in &params {
+        let Some(entry) = table.entry(param.name) else { continue };
+        let value = param_value(source, param, &entry.node)?;
+        config.protocol.set(param.name, value).map_err(|refused| match refused {
+            ParamError::OutOfRange { min, max } => {
+                out_of_range(source, param.name, &entry.node, value, &min.to_string(), &max.to_string())
+            }
+            refused @ ParamError::Unknown => {
+                source.error(&entry.key_place, format!("{}: {refused}", param.name), "leave it out")
+            }
+        })?;
+    }
+    if let Some(size) = table.size_if("packet_size")? {
+        config.packet_size = size as u32;
+    }
+    config.ecn = table.switch_if("ecn")?.unwrap_or(config.ecn);
+    config.deadline = table.span_if("deadline")?;
+    if let Some(writes) = table.integer_if("send_queue")? {
+        config.queue = writes as u32;
+    }
+    check_size(&config, &table)?;
+    Ok(config)
+}
+
+fn check_size(config: &RateConfig, table: &Reader<'_>) -> Result<(), ScenarioError> {
+    let header = config.data_header();
+    if config.profile == Profile::Ns2 {
+        let most = LARGEST_PACKET as u32 - header;
+        if config.packet_size > most {
+            let message = format!(
+                "a payload of {} B and {header} B of headers exceed an IP packet",
+                config.packet_size
+            );
+            return Err(table.error("packet_size", message, &format!("lower packet_size to {most} B")));
+        }
+    } else if config.packet_size <= header {
+        let size = config.packet_size;
+        let message = format!("a packet of {size} B has no room for data: its headers take {header} B");
+        return Err(table.error("packet_size", message, &format!("raise packet_size above {header} B")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A parameter that is called like a key could not be set.
+    #[test]
+    fn no_parameter_hides_a_key() {
+        for name in Protocol::NAMES {
+            for param in Protocol::by_name(name).unwrap().params() {
+                assert!(RATE.keys().all(|key| key.name != param.name), "{name}: {}", param.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Laws that rate-based transports must keep: how fast TFRC grows and shrinks, what it and SSVP take beside TCP, what
+//! happens to every packet, and that WTCP delivers everything in order.
+
+use lasthop_net::trace::Recording;
+use lasthop_net::transport::rate::config::Protocol;
+use lasthop_net::world::Sender;
+use lasthop_sim::run::{Progress, Run, run};
+use lasthop_sim::scenario::{Format, Scenario};
+
+fn run_text(text: &str, seed: u64) -> Run {
+    let plan = Scenario::parse(text, Format::Toml, "rate", &[])
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+        .into_plan();
+    run(&plan, seed, Recording { series: true, trace: false }, &Progress::default()).unwrap()
+}
+
+/// Round-trip time of [`alone`], in milliseconds: propagation, for the link is fast.
+const RTT_MS: usize = 100;
+
+/// One flow over a fast link that loses the listed packets, or as many in a hundred.
+fn alone(transport: &str, error: &str, duration_s: u32, more: &str) -> String {
+    format!(
+        "duration = \"{duration_s} s\"\nmeasure = {{ series_interval = \"{RTT_MS} ms\" }}\n\
+         [topology]\nkind = \"graph\"\nnodes = [\"source\", \"sink\"]\n\
+         [[topology.links]]\nfrom = \"source\"\nto = \"sink\"\nrate = \"1 Gbit/s\"\ndelay = \"50 ms\"\n\
+         queue = \"unlimited\"\nerror = {error}\nreverse = {{ error = \"none\" }}\n\
+         [[flows]]\nsource = \"source\"\nsink = \"sink\"\nstart = \"0 s\"\ntransport = {transport}\n{more}"
+    )
+}
+
+fn listed(packets: impl Iterator<Item = u64>) -> String {
+    let packets: Vec<String> = packets.map(|packet| packet.to_string()).collect();
+    format!("{{ kind = \"list\", packets = [{}] }}", packets.join(", "))
+}
+
+/// Allowed rate in packets of 1460 B per RTT, at the end of each RTT.
+fn rates(run: &Run) -> Vec<f64> {
+    run.world.samples.iter().map(|sample| sample.rate / 1460.0 * RTT_MS as f64 / 1000.0).collect()
+}
+
+/// Loses every hundredth packet up to number `last`.
+fn one_in_a_hundred(last: u64) -> impl Iterator<Item = u64> {
+    (1..=last / 100).map(|hundreds| hundreds * 100)
+}
+
+/// Largest growth per RTT, in packets per RTT, after 40 loss intervals of 100 packets and then no loss.
+fn largest_growth(discount_floor: f64) -> f64 {
+    let transport = format!("{{ rate = \"tfrc\", discount_floor = {discount_floor} }}");
+    let run = run_text(&alone(&transport, &listed(one_in_a_hundred(4000)), 80, ""), 1);
+    let rates = rates(&run);
+    // The losses end after some 36 s; the initial slow start does not count.
+    rates[300..].windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max)
+}
+
+/// Floyd et al. 2000, appendix A: at most 0.14 packets per RTT per RTT, 0.28 with history discounting.
+#[test]
+fn tfrc_grows_slowly() {
+    let (plain, discounted) = (largest_growth(1.0), largest_growth(0.25));
+    println!("plain {plain:.4}, discounted {discounted:.4}");
+    assert!(plain > 0.02 && plain <= 0.14, "{plain}");
+    assert!(discounted > plain && discounted <= 0.28, "{discounted}");
+}
+
+/// Floyd et al. 2000, section 4.3: persistent congestion, a loss event in every RTT, halves the rate in about five RTTs.
+#[test]
+fn tfrc_halves_in_about_five_rtts() {
+    let congestion = (4000..5000).step_by(5);
+    let run = run_text(&alone("\"tfrc\"", &listed(one_in_a_hundred(3999).chain(congestion)), 60, ""), 1);
+    let rates = rates(&run);
+    let steady = rates[330];
+    let begins = rates[300..].iter().position(|rate| *rate < 0.97 * steady).unwrap() + 300;
+    let halved = rates[begins..].iter().position(|rate| *rate <= 0.5 * steady).unwrap() + 1;
+    println!("steady {steady:.3}, halved after {halved} RTTs: {:?}", &rates[begins - 2..begins + 10]);
+    assert!((3..=8).contains(&halved), "{halved}");
+}
+
+/// Each beside a SACK TCP on one bottleneck: goodput over goodput, mean of five seeds.
+fn share_beside_tcp(transport: &str, rate_mbit_s: u32, queue: u32) -> f64 {
+    let text = format!(
+        "duration = \"120 s\"\nwarmup = \"20 s\"\n[topology]\nkind = \"dumbbell\"\n\
+         bottleneck = {{ rate = \"{rate_mbit_s} Mbit/s\", delay = \"20 ms\", queue = {{ kind = \"drop-tail\", limit = \
+         \"{queue} packets\" }} }}\naccess = {{ rate = \"100 Mbit/s\", delay = \"5 ms\" }}\n\
+         [tcp]\nreceiver_window = \"1000 packets\"\ntimestamps = false\n\
+         [[flows]]\nname = \"rate\"\ntransport = {transport}\nstart = {{ uniform = [\"0 s\", \"1 s\"] }}\n\
+         [[flows]]\nname = \"tcp\"\ntransport = \"sack\"\nstart = {{ uniform = [\"0 s\", \"1 s\"] }}\n"
+    );
+    let shares = (1..=5).map(|seed| {
+        let flows = run_text(&text, seed).summary.flows;
+        flows[0].goodput_bit_s / flows[1].goodput_bit_s
+    });
+    shares.sum::<f64>() / 5.0
+}
+
+/// The acceptance check of TFRC: between half and twice what SACK TCP gets.
+#[test]
+fn tfrc_shares_with_tcp() {
+    for (rate, queue) in [(2, 15), (5, 30), (10, 60)] {
+        let share = share_beside_tcp("\"tfrc\"", rate, queue);
+        println!("tfrc at {rate} Mbit/s: {share:.3}");
+        assert!((0.5..=2.0).contains(&share), "{rate} Mbit/s: {share}");
+    }
+}
+
+/// SSVP's AIMD pair is made for fairness to a TCP that acknowledges every packet and never times out.
+#[test]
+fn ssvp_shares_with_tcp() {
+    for (rate, queue) in [(2, 15), (5, 30), (10, 60)] {
+        let share = share_beside_tcp("\"ssvp\"", rate, queue);
+        println!("ssvp at {rate} Mbit/s: {share:.3}");
+        assert!((0.5..=2.0).contains(&share), "{rate} Mbit/s: {share}");
+    }
+}
+
+/// RFC 5348 against its own equation: goodput at a given Bernoulli loss rate.
+#[test]
+fn tfrc_gets_what_its_equation_says() {
+    for (loss, expected) in [(0.001, 383.84), (0.01, 112.33), (0.03, 54.5)] {
+        let error = format!("{{ kind = \"bernoulli\", packet_error_rate = {loss} }}");
+        let run = run_text(&alone("\"tfrc\"", &error, 300, ""), 1);
+        let packets_s = run.summary.flows[0].goodput_bit_s / 8.0 / 1460.0;
+        println!("p = {loss}: {packets_s:.1} packets/s, {expected}; {:?}", run.summary.flows[0].loss_event_rate);
+        assert!((0.7..=1.3).contains(&(packets_s / expected)), "{loss}: {packets_s}");
+    }
+}
+
+const LOSSY: &str = "{ kind = \"bernoulli\", packet_error_rate = 0.05 }";
+
+/// created = delivered + dropped + in flight, with losses in both directions, for every protocol and traffic.
+#[test]
+fn packets_are_conserved() {
+    for name in Protocol::NAMES {
+        for profile in ["rfc", "ns2"] {
+            for traffic in [
+                "\"ftp\"",
+                "{ kind = \"ftp\", bytes = \"300 kB\" }",
+                "{ kind = \"cbr\", rate = \"200 kbit/s\", packet = \"200 B\" }",
+                "{ kind = \"on-off\", rate = \"1 Mbit/s\", packet = \"500 B\", on = \"300 ms\", off = \"700 ms\" }",
+                "{ kind = \"paced-ftp\", write = \"900 B\", interval = \"20 ms\" }",
+            ] {
+                let transport = format!("{{ rate = \"{name}\", profile = \"{profile}\" }}");
+                let text = alone(&transport, LOSSY, 20, &format!("stop = \"18 s\"\ntraffic = {traffic}\n"))
+                    .replace("reverse = { error = \"none\" }\n", "");
+                let run = run_text(&text, 3);
+                assert!(run.world.network.ledger.balances(), "{name}, {profile}, {traffic}");
+                let flow = &run.summary.flows[0];
+                let lost: u64 = flow.packets_lost.values().sum();
+                assert!(flow.packets_sent > 20, "{name}, {profile}, {traffic}: {flow:?}");
+                let payload = 8.0 * flow.bytes_delivered as f64;
+                assert!(payload <= flow.throughput_bit_s * run.summary.measured_s, "{name}, {traffic}");
+                assert!(lost > 0 && lost < flow.packets_sent, "{name}, {profile}, {traffic}: {flow:?}");
+                assert_eq!(run_text(&text, 3).summary.fingerprint, run.summary.fingerprint, "{name}");
+            }
+        }
+    }
+}
+
+/// Every byte of a transfer arrives, whatever is lost on either way, and the sender knows.
+#[test]
+fn wtcp_delivers_everything() {
+    for loss in [0.0, 0.02, 0.2] {
+        let error = format!("{{ kind = \"bernoulli\", packet_error_rate = {loss} }}");
+        let text = alone("\"wtcp-rate\"", &error, 300, "traffic = { kind = \"ftp\", bytes = \"1 MB\" }\n")
+            .replace("reverse = { error = \"none\" }\n", "");
+        let run = run_text(&text, 1);
+        let flow = &run.summary.flows[0];
+        println!("{loss}: {:?} s, {} sent again", flow.completion_s, flow.retransmitted_packets);
+        assert_eq!(flow.bytes_delivered, 1_000_000, "{loss}");
+        assert!(flow.completion_s.is_some(), "{loss}");
+        assert_eq!(flow.retransmitted_packets > 0, loss > 0.0);
+    }
+}
+
+/// An outage is a blackout: probes, and then the flow goes on.
+#[test]
+fn wtcp_survives_an_outage() {
+    let outage = "\"none\"\nhandoff = { outage = \"3 s\", at = [\"10 s\"] }";
+    let text = alone("\"wtcp-rate\"", outage, 30, "");
+    let run = run_text(&text, 1);
+    let flow = &run.summary.flows[0];
+    assert!(flow.timeouts >= 1, "{flow:?}");
+    let Sender::Rate(sender) = &run.world.senders[0] else { panic!("a rate-based sender") };
+    assert!(sender.rate() > 0.0);
+    let bins = run.world.network.flows[0].bins.as_ref().unwrap().rows();
+    let delivered = |from: usize, to: usize| bins[from..to].iter().map(|bin| bin[1]).sum::<u64>();
+    assert_eq!(delivered(105, 130), 0);
+    assert!(delivered(200, 300) > 0, "{flow:?}");
+}
+
+/// A source below the allowed rate passes as it is, and the rest of its packets waits for nothing.
+#[test]
+fn applications_that_send_less_are_not_held_back() {
+    for name in Protocol::NAMES {
+        let cbr = "traffic = { kind = \"cbr\", rate = \"64 kbit/s\", packet = \"160 B\" }\n";
+        let text = alone(&format!("\"{name}\""), "\"none\"", 60, &format!("{cbr}\n"))
+            .replace("duration = \"60 s\"", "duration = \"60 s\"\nwarmup = \"30 s\"");
+        let run = run_text(&text, 1);
+        let goodput = run.summary.flows[0].goodput_bit_s;
+        println!("{name}: {goodput:.0}, allowed {:?}", run.summary.flows[0].allowed_rate_bit_s);
+        assert!((goodput / 64_000.0 - 1.0).abs() < 0.01, "{name}: {goodput}");
+    }
+}
+
+/// What is too late is dropped by the sender; everything else is sent or waits.
+#[test]
+fn deadlines_bound_the_queue() {
+    let text = alone(
+        "{ rate = \"ssvp\", deadline = \"200 ms\", shortest_gap_s = 0.02 }",
+        "\"none\"",
+        60,
+        "traffic = { kind = \"cbr\", rate = \"1 Mbit/s\", packet = \"1000 B\" }\n",
+    );
+    let run = run_text(&text, 1);
+    let flow = &run.summary.flows[0];
+    let written = 60 * 125;
+    let waiting = written - flow.packets_sent - flow.expired_packets;
+    assert!(flow.expired_packets > 1000 && waiting <= 27, "{flow:?}");
+}
