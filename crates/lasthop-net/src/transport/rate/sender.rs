@@ -69,6 +69,15 @@ impl Queue {
     }
 }
 
+/// What WTCP has sent and has not got acknowledged in order.
+#[derive(Clone, Debug, Default)]
+struct Flight {
+    packets: VecDeque<Outstanding>,
+    /// How many of them are lost, and below which index there is none.
+    lost: usize,
+    first_lost: usize,
+}
+
 /// A packet that WTCP has sent and that is not acknowledged in order.
 #[derive(Clone, Copy, Debug)]
 struct Outstanding {
@@ -86,7 +95,7 @@ enum Law {
     Tfrc(TfrcSender),
     Ns2(Ns2Sender),
     Ssvp(SsvpSender),
-    Wtcp(WtcpSender, VecDeque<Outstanding>),
+    Wtcp(WtcpSender, Flight),
 }
 
 /// One rate-based sender.
@@ -138,7 +147,7 @@ impl RateSender {
             Protocol::TfrcSp(params) => tfrc(params.common(), params.sizing()),
             Protocol::TfrcPs(params) => tfrc(params.common(), Sizing::Nominal(params.nominal_size)),
             Protocol::Ssvp(params) => Law::Ssvp(SsvpSender::new(params)),
-            Protocol::Wtcp(params) => Law::Wtcp(WtcpSender::new(params), VecDeque::new()),
+            Protocol::Wtcp(params) => Law::Wtcp(WtcpSender::new(params), Flight::default()),
         };
         RateSender {
             law,
@@ -191,7 +200,7 @@ impl RateSender {
     /// Packets that are sent and not acknowledged (WTCP).
     pub fn flight(&self) -> u32 {
         match &self.law {
-            Law::Wtcp(_, outstanding) => outstanding.len() as u32,
+            Law::Wtcp(_, flight) => flight.packets.len() as u32,
             _ => 0,
         }
     }
@@ -274,10 +283,10 @@ impl RateSender {
                 &ssvp::Report { sent: packet.echo, delay: feedback.delay, lost: feedback.lost },
                 now,
             ),
-            Law::Wtcp(sender, outstanding) => {
-                acknowledge(outstanding, packet.seq, &feedback, sender.loss_packets());
+            Law::Wtcp(sender, flight) => {
+                flight.acknowledge(packet.seq, &feedback, sender.loss_packets());
                 let sample = sender.on_report(packet.echo, feedback.delay, feedback.rate, now);
-                if outstanding.is_empty() {
+                if flight.packets.is_empty() {
                     sender.on_all_acknowledged();
                 }
                 sample
@@ -413,10 +422,9 @@ impl RateSender {
     /// Whether a packet could leave if the spacing allowed it.
     fn has_something(&self) -> bool {
         match &self.law {
-            Law::Wtcp(sender, outstanding) => {
-                let again = outstanding.iter().any(|packet| packet.lost);
-                let fresh = !self.queue.is_empty() && outstanding.len() < sender.window();
-                !sender.is_blacked_out() && (again || fresh)
+            Law::Wtcp(sender, flight) => {
+                let fresh = !self.queue.is_empty() && flight.packets.len() < sender.window();
+                !sender.is_blacked_out() && (flight.lost > 0 || fresh)
             }
             _ => !self.queue.is_empty(),
         }
@@ -425,7 +433,7 @@ impl RateSender {
     /// Whether nothing will ever be sent again.
     fn has_ended(&self) -> bool {
         let nothing_outstanding = match &self.law {
-            Law::Wtcp(_, outstanding) => outstanding.is_empty(),
+            Law::Wtcp(_, flight) => flight.packets.is_empty(),
             _ => true,
         };
         self.closed && self.queue.is_empty() && nothing_outstanding
@@ -451,12 +459,11 @@ impl RateSender {
 
     /// Sends the first packet that is lost, if one is.
     fn send_again<W: Wire>(&mut self, now: Time, wire: &mut W) -> bool {
-        let Law::Wtcp(sender, outstanding) = &mut self.law else { return false };
+        let Law::Wtcp(sender, flight) = &mut self.law else { return false };
         if sender.is_blacked_out() {
             return false;
         }
-        let Some(packet) = outstanding.iter_mut().find(|packet| packet.lost) else { return false };
-        packet.lost = false;
+        let Some(packet) = flight.take_lost() else { return false };
         packet.number = self.number;
         let Outstanding { seq, payload, first_sent, .. } = *packet;
         sender.on_sent(now);
@@ -474,8 +481,8 @@ impl RateSender {
             self.queue.writes.pop_front();
             self.count_expired(bytes, now);
         }
-        if let Law::Wtcp(sender, outstanding) = &self.law
-            && (sender.is_blacked_out() || outstanding.len() >= sender.window())
+        if let Law::Wtcp(sender, flight) = &self.law
+            && (sender.is_blacked_out() || flight.packets.len() >= sender.window())
         {
             return false;
         }
@@ -492,9 +499,9 @@ impl RateSender {
                 }
             }
             Law::Ssvp(sender) => sender.on_sent(now),
-            Law::Wtcp(sender, outstanding) => {
+            Law::Wtcp(sender, flight) => {
                 sender.on_sent(now);
-                outstanding.push_back(Outstanding {
+                flight.packets.push_back(Outstanding {
                     seq,
                     payload,
                     first_sent: now,
@@ -550,22 +557,44 @@ impl RateSender {
     }
 }
 
-/// Takes a report of WTCP: everything below `ack` has arrived, and of the transmissions those in the report's bits.
-fn acknowledge(outstanding: &mut VecDeque<Outstanding>, ack: u64, feedback: &FeedbackHeader, threshold: u64) {
-    // Nothing was sent between a probe and its answer, so whatever has not arrived before a probe is lost.
-    let threshold = if feedback.probe { 1 } else { threshold };
-    for packet in outstanding.iter_mut().filter(|packet| packet.number <= feedback.highest) {
-        let behind = feedback.highest - packet.number;
-        let bit = u32::try_from(behind).ok().and_then(|behind| 1u128.checked_shl(behind));
-        if bit.is_some_and(|bit| feedback.received & bit != 0) || packet.seq < ack {
-            packet.arrived = true;
-            packet.lost = false;
-        } else if behind >= threshold && !packet.arrived {
-            packet.lost = true;
+impl Flight {
+    /// Takes a report: everything below `ack` has arrived, and of the transmissions those in the report's bits.
+    fn acknowledge(&mut self, ack: u64, feedback: &FeedbackHeader, threshold: u64) {
+        // Nothing was sent between a probe and its answer, so whatever has not arrived before a probe is lost.
+        let threshold = if feedback.probe { 1 } else { threshold };
+        for (packet, index) in self.packets.iter_mut().zip(0..) {
+            let Some(behind) = feedback.highest.checked_sub(packet.number) else { continue };
+            let bit = u32::try_from(behind).ok().and_then(|behind| 1u128.checked_shl(behind));
+            let arrived = bit.is_some_and(|bit| feedback.received & bit != 0) || packet.seq < ack;
+            if arrived {
+                packet.arrived = true;
+                self.lost -= usize::from(std::mem::replace(&mut packet.lost, false));
+            } else if behind >= threshold && !packet.arrived && !packet.lost {
+                packet.lost = true;
+                self.lost += 1;
+                self.first_lost = self.first_lost.min(index);
+            }
+        }
+        while let Some(first) = self.packets.front()
+            && (first.arrived || first.seq < ack)
+        {
+            self.lost -= usize::from(first.lost);
+            self.packets.pop_front();
+            self.first_lost = self.first_lost.saturating_sub(1);
         }
     }
-    while outstanding.front().is_some_and(|packet| packet.arrived || packet.seq < ack) {
-        outstanding.pop_front();
+
+    /// The first lost packet, which is about to be sent again.
+    fn take_lost(&mut self) -> Option<&mut Outstanding> {
+        if self.lost == 0 {
+            return None;
+        }
+        let lost = self.packets.iter().skip(self.first_lost).position(|packet| packet.lost)?;
+        self.first_lost += lost;
+        self.lost -= 1;
+        let packet = &mut self.packets[self.first_lost];
+        packet.lost = false;
+        Some(packet)
     }
 }
 
