@@ -23,8 +23,8 @@ use crate::plan::Report;
 use crate::routing::{DirectionId, opposite};
 use crate::trace::HopRecord;
 use crate::transport::extra::Extra;
-use crate::transport::tcp::mobility::Mobility;
 use crate::transport::rate::receiver::RateReceiver;
+use crate::transport::tcp::mobility::Mobility;
 use crate::transport::tcp::receiver::TcpReceiver;
 use crate::transport::udp;
 
@@ -714,13 +714,16 @@ impl Network {
         let stats = &mut self.flows[flow as usize];
         let Receiver::Rate(receiver) = &mut self.receivers[flow as usize] else { return None };
         let report = receiver.receive(packet, self.extras.get(packet.extra), at, stats, &self.window);
-        let wake = receiver.due().filter(|&due| due < receiver.armed && report.is_none());
-        if let Some(due) = wake {
-            receiver.armed = due;
+        self.discard(index);
+        let answer = report.map(|kind| self.answer(flow, kind, at));
+        // Only now: a report moves the time of the next one.
+        if let (Some(due), Some(armed)) = self.receivers[flow as usize].timer()
+            && due < *armed
+        {
+            *armed = due;
             self.schedule(due, Target::new(event_kind::RECEIVER, flow));
         }
-        self.discard(index);
-        report.map(|kind| self.answer(flow, kind, at))
+        answer
     }
 
     /// Makes the receiver's answer; it stands before the first place of the way back.
