@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use lasthop_cc::ControllerConfig;
 use lasthop_net::plan::TcpConfig;
+use lasthop_net::transport::rate::config::Protocol;
 use lasthop_sim::scenario::{Format, Scenario};
 
 /// A case of the Markdown file.
@@ -50,9 +51,11 @@ fn cases(markdown: &str) -> Vec<Case> {
 /// Puts the registered names in, so that a new one does not change a page of messages.
 fn with_names(message: &str) -> String {
     let presets: Vec<&str> = TcpConfig::PRESETS.iter().map(|preset| preset.name).collect();
-    let transports: Vec<&str> = presets.iter().copied().chain(["udp"]).collect();
+    let transports: Vec<&str> =
+        presets.iter().copied().chain(["udp"]).chain(Protocol::NAMES.iter().copied()).collect();
     message
         .replace("{presets}, udp", &listed(&transports))
+        .replace("{rates}", &listed(Protocol::NAMES))
         .replace("{presets}", &listed(&presets))
         .replace("{controllers}", &listed(ControllerConfig::NAMES))
 }
