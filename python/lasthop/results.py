@@ -338,7 +338,7 @@ def flatten_causes(row: Mapping[str, Any]) -> dict[str, Any]:
     --------
     >>> flatten_causes({"name": "a", "drops": {"outage": 2}})
     {'name': 'a', 'dropped_queue_overflow_packets': 0, 'dropped_channel_error_packets': 0,
-     'dropped_outage_packets': 2}
+     'dropped_outage_packets': 2, 'dropped_link_gave_up_packets': 0}
     """
     flat: dict[str, Any] = {}
     for name, value in row.items():

@@ -332,7 +332,7 @@ def _grouped_flows_table(records: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _loss_tables(records: Sequence[Mapping[str, Any]]) -> list[Table]:
-    """Per transport that tells losses apart: what they were and what they were taken for, summed over its flows."""
+    """Show what losses were and were taken for, per transport that tells them apart, over its flows."""
     groups: dict[str, list[int]] = defaultdict(list)
     for index, flow in enumerate(records[0]["flows"]):
         if flow.get("loss_verdicts") is not None:

@@ -100,6 +100,24 @@ def test_tables_of_a_run(full_run: lh.Run) -> None:
     assert full_run.series["time_s"].max() == pytest.approx(10.0)
 
 
+def test_what_losses_were_taken_for() -> None:
+    transports = ("jtcp", "newreno")
+    flows = [{"name": name, "transport": name, "start": "0 s"} for name in transports]
+    content = lh.Scenario(lh.EXAMPLE).to_dict() | {"flows": flows, "duration": "20 s"}
+    run = lh.run(lh.Scenario(content), seed=1)
+    verdicts, none = (flow["loss_verdicts"] for flow in run.record["flows"])
+    assert none is None
+    assert verdicts.keys() == {"congestion", "wireless", "nothing"}
+    columns = run.flows.select("^.*_taken_for_.*_losses$")
+    assert columns.width == 6
+    assert columns.row(1) == (None,) * 6
+    judged = sum(count for row in verdicts.values() for count in row.values())
+    jtcp = run.flows.row(0, named=True)
+    assert judged == sum(columns.row(0)) == jtcp["timeouts"] + jtcp["fast_recoveries"]
+    assert "what losses were taken for" in repr(run)
+    assert "what losses were taken for" not in repr(lh.run(lh.Scenario(lh.EXAMPLE), seed=1))
+
+
 def test_the_trace_agrees_with_the_summary(full_run: lh.Run) -> None:
     lost = full_run.hops.filter(
         pl.col("outcome").is_in(["queue-overflow", "channel-error", "outage", "link-gave-up"])
