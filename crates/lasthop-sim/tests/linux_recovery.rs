@@ -91,6 +91,12 @@ fn losses_stay_paid_for() {
         assert!(flow(&run).fast_recoveries > 50, "{recovery}: {}", flow(&run).fast_recoveries);
         assert_eq!(flow(&run).undone_reductions, 0, "{recovery}");
     }
+    // A large flight with copies of several episodes in it.
+    for preset in ["bbr", "cubic", "sack", "newreno"] {
+        let run = transfer(&format!("{{ preset = \"{preset}\", profile = \"linux\" }}"), errors, ENDLESS);
+        assert!(flow(&run).fast_recoveries > 50, "{preset}: {}", flow(&run).fast_recoveries);
+        assert_eq!(flow(&run).undone_reductions, 0, "{preset}");
+    }
 }
 
 /// A link that retransmits and delivers out of order: duplicate ACKs deceive RFC 6675 again and again, time does not.

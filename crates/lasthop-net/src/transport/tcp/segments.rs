@@ -112,6 +112,10 @@ impl Segments {
         self.ring.len()
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Segment> {
+        self.ring.iter()
+    }
+
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Segment> {
         self.ring.iter_mut()
     }

@@ -125,6 +125,15 @@ impl TcpSender {
             }
             return;
         }
+        // Copies of before the reduction may be under way, and their answers must not pass for those of originals.
+        let mut copies = 0;
+        let (mut retransmitted, mut judged) = (None, false);
+        for segment in self.segments.iter().filter(|segment| segment.transmissions > 1 && !segment.sacked) {
+            copies += 1;
+            judged |= segment.transmissions > 2;
+            retransmitted =
+                Some(retransmitted.map_or(segment.last_sent, |at: Time| at.min(segment.last_sent)));
+        }
         undo.before = Some(Before {
             timeout,
             window,
@@ -132,9 +141,9 @@ impl TcpSender {
             pipe: flight.max(window.ssthresh),
             from: una,
             to: max_sent,
-            retransmitted: None,
-            judged: false,
-            unaccounted: 0,
+            retransmitted,
+            judged,
+            unaccounted: copies,
         });
         if timeout && undo.config.frto {
             undo.step = Step::First;
@@ -305,8 +314,9 @@ impl TcpSender {
                     rack.saw_reordering();
                 }
             }
-            // The copies that were sent in vain provoke duplicate ACKs, against which `recover` stands.
-            _ => return,
+            // So many copies provoke duplicate ACKs enough to look like a loss: `recover` stands against them.
+            _ if before.unaccounted >= self.dup_threshold => return,
+            _ => {}
         }
         self.recover = una;
         self.timeout_recover = una;
@@ -456,6 +466,32 @@ mod tests {
                 assert_eq!(real.sender.stats.undone_reductions, 0, "{recovery:?} {response:?}");
             }
         }
+    }
+
+    /// A copy of before the reduction answers after it: its echo is older than the copies that followed, and yet no
+    /// original's.
+    #[test]
+    fn an_older_copy_does_not_pass_for_an_original() {
+        let mut rig = rig(Recovery::Sack, |spurious| spurious.eifel = true);
+        let copied = rig.now;
+        rig.sender.retransmit_una(copied, &mut rig.tape);
+        rig.sack(11, &[(12, 14)]);
+        assert_eq!(rig.sender.stats.fast_recoveries, 1);
+        echoing(&mut rig, 15, copied);
+        assert_eq!(rig.sender.stats.undone_reductions, 0);
+    }
+
+    /// After an undone timeout a real loss in the same window is repaired by duplicate ACKs, not by the next timeout.
+    #[test]
+    fn an_undone_timeout_does_not_bar_fast_retransmit() {
+        let mut rig = rig(Recovery::NewReno, |spurious| spurious.eifel = true);
+        let sent = rig.now;
+        rig.time_out();
+        echoing(&mut rig, 12, sent);
+        assert_eq!(rig.sender.stats.undone_reductions, 1);
+        let sent: Vec<u64> = (0..3).flat_map(|_| rig.ack(12)).collect();
+        assert!(sent.contains(&12), "{sent:?}");
+        assert_eq!(rig.sender.stats.fast_recoveries, 1);
     }
 
     /// TV-2.14.5: the one retransmission was a duplicate.
