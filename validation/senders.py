@@ -58,17 +58,19 @@ class Pair:
     theirs: str
 
 
+#: Westwood+ as the kernel has it.
+LINUX_WESTWOOD = {"filter": "linux", "decrease": "after-recovery", "round_floor": 0.05, "forget_rtt": True}
 LINUX_PAIRS = (
     Pair("reno", {"cc": "reno"}, "reno"),
-    Pair("westwood+", {"cc": "westwood+", "filter": "linux"}, "westwood"),
-    Pair("veno", {"cc": "veno", "growth": "linux"}, "veno"),
+    Pair("westwood+", {"cc": "westwood+", **LINUX_WESTWOOD}, "westwood"),
+    Pair("veno", {"cc": "veno", "growth": "rtts"}, "veno"),
     Pair("vegas", {"cc": "vegas"}, "vegas"),
     Pair("cubic", {"cc": "cubic"}, "cubic"),
 )
 NS3_PAIRS = (
     Pair("reno", {"cc": "reno"}, "TcpLinuxReno"),
-    Pair("westwood+", {"cc": "westwood+"}, "TcpWestwoodPlus"),
-    Pair("veno", {"cc": "veno"}, "TcpVeno"),
+    Pair("westwood+", {"cc": "westwood+", "filter": "averaged"}, "TcpWestwoodPlus"),
+    Pair("veno", {"cc": "veno", "reduce_from": "flight"}, "TcpVeno"),
     Pair("cubic", {"cc": "cubic"}, "TcpCubic"),
     Pair("bbr", {"cc": "bbr"}, "TcpBbr"),
 )
