@@ -136,8 +136,8 @@ def run(script: str, timeout_s: float = 600.0) -> tuple[list[str], process.Resou
         except process.ProcessError as error:
             raise FailedError(str(error)) from error
     lines = output.splitlines()
-    # `ns` ends with status 0 after most errors; the scripts here print this line when they reach their end. What
-    # some agents print through a buffer of their own may come after it.
+    # `ns` ends with status 0 after most errors; the scripts here print this line when they reach their end.
+    # What some agents print through a buffer of their own may come after it.
     if "end" not in lines:
         raise FailedError("ns-2 failed:\n" + "\n".join(lines[-20:]))
     return lines[: lines.index("end")], resources

@@ -1,8 +1,8 @@
 """Runs ns-2's `Agent/TCP/Linux`: controllers of the Linux kernel (2.6) on ns-2's own SACK sender.
 
 The agent offers westwood (that is Westwood+), veno, vegas, cubic and others under `select_ca`. Called by
-`validation.senders`, which compares windows and goodput; the loss recovery around the controllers is ns-2's, so no
-packet-exact agreement is to be expected.
+`validation.senders`, which compares windows and goodput; the loss recovery around the controllers is ns-2's,
+so no packet-exact agreement is to be expected.
 """
 
 from __future__ import annotations

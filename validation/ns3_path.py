@@ -1,7 +1,7 @@
 """Runs one flow over one path in ns-3: builds `validation/ns3/path.cc` and reads what it prints.
 
-Called by `validation.senders`. ns-3's senders follow other rules than lasthop's around the controllers (PRR, its own
-retransmission timer), so windows and goodput are compared, not packets.
+Called by `validation.senders`. ns-3's senders follow other rules than lasthop's around the controllers (PRR,
+its own retransmission timer), so windows and goodput are compared, not packets.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from validation import ns3, process
 
 SOURCE = Path(__file__).with_name("ns3") / "path.cc"
 
-_LIBRARIES = ("applications", "point-to-point", "traffic-control", "internet", "bridge", "network", "stats", "core")
+_LIBRARIES = (
+    "applications",
+    "point-to-point",
+    "traffic-control",
+    "internet",
+    "bridge",
+    "network",
+    "stats",
+    "core",
+)
 
 
 @dataclass(frozen=True)
@@ -56,8 +65,9 @@ def program() -> Path:
 
 
 def run(path: Path3, controller: str, seed: int = 1) -> Run:
-    """One run with ns-3's class `controller`, such as `TcpVeno`; `TcpWestwoodPlus` sets the variant of `TcpWestwood`."""
-    arguments = [path.rate_bit_s, path.delay_s, path.queue_packets, path.packet_error_rate, path.duration_s, seed]
+    """One run with ns-3's class `controller`; `TcpWestwoodPlus` is a variant of `TcpWestwood`."""
+    rate, per = path.rate_bit_s, path.packet_error_rate
+    arguments = [rate, path.delay_s, path.queue_packets, per, path.duration_s, seed]
     output, _ = process.run([str(program()), controller, *(f"{value:g}" for value in arguments)], 600.0)
     rows = [line.split() for line in output.splitlines()]
     windows = [{"time_s": float(row[1]), "cwnd_segments": float(row[2])} for row in rows if row[0] == "w"]

@@ -1,10 +1,11 @@
 """What every sender was compared with: `python -m validation.senders [--full] [--sender NAME]`.
 
-Where another simulator has the same law, the same network is run on both sides: ns-2's `Agent/TCP/Linux` (controllers
-of the Linux kernel) on one flow without losses, one flow with listed losses and a lossy dumbbell; ns-3 on one path
-with and without losses. The loss recovery around the laws differs, so windows and goodput are compared, within
-bounds; what lies outside is explained in `senders.toml`. `--full` writes `docs/reference/validation-senders.md` with
-one section for each registered sender, including what rests on vectors alone; without it the cases are printed.
+Where another simulator has the same law, the same network is run on both sides: ns-2's `Agent/TCP/Linux`
+(controllers of the Linux kernel) on one flow without losses, one flow with listed losses and a lossy
+dumbbell; ns-3 on one path with and without losses. The loss recovery around the laws differs, so windows and
+goodput are compared, within bounds; what lies outside is explained in `senders.toml`. `--full` writes
+`docs/reference/validation-senders.md` with one section for each registered sender, including what rests on
+vectors alone; without it the cases are printed.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Comparison:
         ]
 
 
-# ----------------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------------------------
 # The networks
 
 
@@ -129,7 +130,7 @@ def path(error: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 def dumbbell() -> dict[str, Any]:
-    """The dumbbell of paper 004 with ten flows, one packet in a hundred lost on the way to and from the sinks."""
+    """The dumbbell of paper 004 with ten flows; the sink links lose one packet in a hundred."""
     queue = {"kind": "drop-tail", "limit": "50 packets"}
     return {
         "name": "dumbbell",
@@ -167,7 +168,7 @@ NS3_TCP = {
 }
 
 
-# ----------------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------------------------
 # Running both sides
 
 
@@ -184,11 +185,13 @@ def ours(scenario: dict[str, Any], seed: int) -> Sample:
     totals = run["totals"]
     series = result.table("flow_series")
     windows = pl.DataFrame(series) if series is not None else pl.DataFrame()
-    values = sample(totals["goodput_bit_s"], totals["retransmitted_packets"], windows, len(run["flows"]) == 1)
+    values = sample(
+        totals["goodput_bit_s"], totals["retransmitted_packets"], windows, single=len(run["flows"]) == 1
+    )
     return values | {"timeouts": float(totals["timeouts"])}
 
 
-def sample(goodput_bit_s: float, retransmitted: float, windows: pl.DataFrame, single: bool) -> Sample:
+def sample(goodput_bit_s: float, retransmitted: float, windows: pl.DataFrame, *, single: bool) -> Sample:
     """The metrics of a run; windows only where one flow has the path to itself."""
     values = {"goodput (Mbit/s)": goodput_bit_s / 1e6, "retransmitted": float(retransmitted)}
     if single:
@@ -217,7 +220,7 @@ def against_ns2(pair: Pair) -> Iterator[Comparison]:
         for substream in runs:
             run = ns2_linux.run(scenario, pair.theirs, substream)
             single = case != "dumbbell, PER 0.01"
-            values = sample(run.goodput_bit_s, run.retransmitted, run.windows, single)
+            values = sample(run.goodput_bit_s, run.retransmitted, run.windows, single=single)
             theirs.append(values | {"timeouts": run.timeouts})
         left = [ours(with_transport(scenario, pair, "sack"), seed) for seed in runs]
         yield Comparison(pair.sender, "ns-2 Agent/TCP/Linux", case, mean(left), mean(theirs))
@@ -247,7 +250,7 @@ def comparisons(sender: str | None = None) -> Iterator[Comparison]:
                 yield from compare(pair)
 
 
-# ----------------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------------------------
 # The page
 
 
@@ -271,7 +274,10 @@ def vectors(module: Path) -> list[str]:
 
 def table(compared: list[Comparison]) -> list[str]:
     """One row per comparison; what lies outside its bounds is bold."""
-    rows = ["| compared with | case | " + " | ".join(DIGITS) + " |", "| --- | --- |" + " ---: |" * len(DIGITS)]
+    rows = [
+        "| compared with | case | " + " | ".join(DIGITS) + " |",
+        "| --- | --- |" + " ---: |" * len(DIGITS),
+    ]
     for one in compared:
         cells = [one.rival, one.case]
         for metric, digits in DIGITS.items():
@@ -284,19 +290,24 @@ def table(compared: list[Comparison]) -> list[str]:
     return rows
 
 
+UNPAIRED = (
+    "No other public implementation that runs here: it rests on its vectors, the laws in"
+    " `crates/lasthop-sim/tests/` and the conformance tests."
+)
+
 INTRODUCTION = """# Validation of every sender
 
 Generated by `{command}`; do not edit.
 
-For each sender: the test vectors that its source holds it to (listed in [test-vectors.md](test-vectors.md)), and
-where another simulator has the same law, what the same network gives there. Entries are lasthop / the other.
-**Bold**: beyond the bounds (goodput 5 %, windows 10 %); the cause stands below the table. Tahoe, Reno, NewReno, SACK
-and Vegas also agree with ns-2 packet for packet and over the statistical grid of
-[validation-ns2.md](validation-ns2.md).
+For each sender: the test vectors that its source holds it to (listed in
+[test-vectors.md](test-vectors.md)), and where another simulator has the same law, what the same network gives
+there. Entries are lasthop / the other. **Bold**: beyond the bounds (goodput 5 %, windows 10 %); the cause
+stands below the table. Tahoe, Reno, NewReno, SACK and Vegas also agree with ns-2 packet for packet and over
+the statistical grid of [validation-ns2.md](validation-ns2.md).
 
-Network: 10 Mbit/s, 40 ms RTT, buffer of 50 packets, segments of 1000 B, 60 s, windows from 10 s on; listed losses are
-data packets {listed} of the path. Dumbbell: that of paper 004, ten flows, one packet in a hundred lost. Random cases
-are means of {runs} runs a side.
+Network: 10 Mbit/s, 40 ms RTT, buffer of 50 packets, segments of 1000 B, 60 s, windows from 10 s on; listed
+losses are data packets {listed} of the path. Dumbbell: that of paper 004, ten flows, one packet in a hundred
+lost. Random cases are means of {runs} runs a side.
 
 - lasthop {version}, {ns2}, {ns3}
 - Python {python}, {machine}
@@ -327,8 +338,7 @@ def page(compared: list[Comparison], causes: Mapping[str, str]) -> str:
         if own:
             lines += [*table(own), ""]
         else:
-            lines += ["No other public implementation that runs here: it rests on its vectors, the laws of", ""]
-            lines[-2] += " `crates/lasthop-sim/tests/` and the conformance tests."
+            lines += [*textwrap.wrap(UNPAIRED, 110, break_on_hyphens=False), ""]
         for one in own:
             if one.outside():
                 cause = causes.get(one.key, "No cause on record.")

@@ -45,7 +45,8 @@ params! {
     extra_acked: bool = true, 0.0..=1.0;
     /// Segments that the sender's offload may hold, counted three times in the window (Linux: 1 below 1.2 Mbit/s)
     offload: f64 = 1.0, 1.0..=100.0;
-    /// Phase of the gain cycle to begin with: 1 probes, 2 drains, 3 to 8 cruise; 0 takes one from the number of segments delivered
+    /// Phase of the gain cycle to begin with: 1 probes, 2 drains, 3 to 8 cruise; 0 takes one from the number of
+    /// segments delivered
     start_phase: f64 = 0.0, 0.0..=8.0;
 }
 

@@ -84,7 +84,9 @@ impl Field for bool {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! declare_choice {
-    ($(#[doc = $doc:literal])+ $type:ident { $($(#[doc = $variant_doc:literal])+ $variant:ident = $name:literal,)+ }) => {
+    ($(#[doc = $doc:literal])+ $type:ident {
+        $($(#[doc = $variant_doc:literal])+ $variant:ident = $name:literal,)+
+    }) => {
         $(#[doc = $doc])+
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $type {

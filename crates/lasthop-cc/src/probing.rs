@@ -1,8 +1,8 @@
 //! TCP Probing: a loss is answered only after two probes have measured the path (Tsaoussidis & Badr, ICNP 2000).
 //!
-//! *What it does.* At a third duplicate ACK or a timeout the sender stops sending data and exchanges two probes with the
-//! receiver (`probing.rs` of the sender in `lasthop-net`). If both RTTs are no longer than the greater of `factor` times
-//! the best RTT and the smoothed RTT before the loss, nothing is congested: the window stays as it was (immediate
+//! *What it does.* At a third duplicate ACK or a timeout the sender stops sending data and exchanges two probes with
+//! the receiver (`probing.rs` of the sender in `lasthop-net`). If both RTTs are no longer than the greater of `factor`
+//! times the best RTT and the smoothed RTT before the loss, nothing is congested: the window stays as it was (immediate
 //! recovery). Otherwise the answer is Reno's: half the window, or one segment after a timeout. Growth is Reno's.
 //!
 //! *Reacts to* loss, judged by the RTT of probes; to ECN by halving, without a cycle.

@@ -17,8 +17,8 @@
 //!
 //! *Validation:* TV-8.2, worked by hand.
 //!
-//! *Limitations:* a wave that is clocked by ACKs measures the rate of the bottleneck, which stays the same while a queue
-//! grows; behind drop-tail queues gamma then hardly comes into play.
+//! *Limitations:* a wave that is clocked by ACKs measures the rate of the bottleneck, which stays the same while a
+//! queue grows; behind drop-tail queues gamma then hardly comes into play.
 //!
 //! *Kernel counterpart:* none.
 //!

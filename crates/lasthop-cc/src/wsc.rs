@@ -624,8 +624,8 @@ mod tests {
     }
 
     /// A connection that has just opened with a window of 10.
-    fn open(params: Params, history: &[f64]) -> (Wsc, Window) {
-        let mut wsc = Wsc::new(&params);
+    fn open(params: &Params, history: &[f64]) -> (Wsc, Window) {
+        let mut wsc = Wsc::new(params);
         let mut window = Window { cwnd: 10.0, ssthresh: f64::INFINITY };
         wsc.on_start(&start(history), &mut window);
         (wsc, window)
@@ -666,7 +666,7 @@ mod tests {
     }
 
     /// The threshold after each of these link ACKs, and the last segment below which the link has nothing to do.
-    fn thresholds(params: Params, numbers: &[u64]) -> (Vec<u32>, u64) {
+    fn thresholds(params: &Params, numbers: &[u64]) -> (Vec<u32>, u64) {
         let (mut wsc, _) = open(params, &[]);
         let mut list = Vec::new();
         for &number in numbers {
@@ -685,11 +685,11 @@ mod tests {
     #[test]
     fn the_threshold_counts_what_overtook_the_first_pending_segment() {
         for params in [Params::default(), listing()] {
-            let one_hole = thresholds(params.clone(), &[1, 2, 3, 5, 6, 7, 4]);
+            let one_hole = thresholds(&params, &[1, 2, 3, 5, 6, 7, 4]);
             assert_eq!(one_hole, (vec![3, 3, 3, 4, 5, 6, 3], 7));
-            let two_holes = thresholds(params.clone(), &[1, 2, 3, 5, 7, 4]);
+            let two_holes = thresholds(&params, &[1, 2, 3, 5, 7, 4]);
             assert_eq!(two_holes, (vec![3, 3, 3, 4, 5, 4], 5));
-            let filled = thresholds(params, &[1, 2, 3, 5, 7, 4, 6]);
+            let filled = thresholds(&params, &[1, 2, 3, 5, 7, 4, 6]);
             assert_eq!(filled, (vec![3, 3, 3, 4, 5, 4, 3], 7));
         }
     }
@@ -698,8 +698,8 @@ mod tests {
     #[test]
     fn the_listing_counts_other_holes_too() {
         let numbers = [1, 2, 3, 5, 9, 4];
-        assert_eq!(thresholds(listing(), &numbers).0[3..], [4, 5, 6]);
-        assert_eq!(thresholds(Params::default(), &numbers).0[3..], [4, 5, 4]);
+        assert_eq!(thresholds(&listing(), &numbers).0[3..], [4, 5, 6]);
+        assert_eq!(thresholds(&Params::default(), &numbers).0[3..], [4, 5, 4]);
     }
 
     /// 4 is repeated while 5 to 8 pass: their duplicates come a round trip later.
@@ -707,7 +707,7 @@ mod tests {
     fn a_delivered_segment_keeps_its_threshold() {
         let strict = Params { remember_overtaking: false, ..Params::default() };
         for (params, expected) in [(Params::default(), 7), (strict, 3)] {
-            let (mut wsc, _) = open(params, &[]);
+            let (mut wsc, _) = open(&params, &[]);
             for number in [1, 2, 3, 5, 6, 7, 8] {
                 link_ack(&mut wsc, number, 0, 0);
             }
@@ -720,7 +720,7 @@ mod tests {
 
     #[test]
     fn a_dropped_segment_is_lost_at_the_first_duplicate() {
-        let (mut wsc, _) = open(Params::default(), &[]);
+        let (mut wsc, _) = open(&Params::default(), &[]);
         for number in [1, 2, 3, 5, 6, 7] {
             link_ack(&mut wsc, number, 0, 0);
         }
@@ -734,7 +734,7 @@ mod tests {
 
     #[test]
     fn without_the_switch_the_threshold_stays() {
-        let (mut wsc, _) = open(Params { link_threshold: false, ..Params::default() }, &[]);
+        let (mut wsc, _) = open(&Params { link_threshold: false, ..Params::default() }, &[]);
         for number in [2, 3, 4] {
             link_ack(&mut wsc, number, 0, 0);
         }
@@ -754,7 +754,7 @@ mod tests {
     /// would leave less than the least RTT seen is stopped there.
     #[test]
     fn samples_are_corrected() {
-        let (mut wsc, _) = open(first_mechanism(), &[]);
+        let (mut wsc, _) = open(&first_mechanism(), &[]);
         tell(&mut wsc, Signal::LinkTimeout { timeout: Span::from_millis(10) });
         let mut sample = |number: u64, n: u32, delay: u64, rtt: u64| {
             arrive(&mut wsc, number, number + 1);
@@ -778,7 +778,7 @@ mod tests {
     /// One ACK for 1 to 3, of which the link repeated 2: all of them waited for it.
     #[test]
     fn a_cumulative_ack_takes_the_worst_segment() {
-        let (mut wsc, _) = open(Params { link_timeout: 0.01, ..first_mechanism() }, &[]);
+        let (mut wsc, _) = open(&Params { link_timeout: 0.01, ..first_mechanism() }, &[]);
         assert_eq!(ms(wsc.filter_rtt(Span::from_millis(30), 1, Time::ZERO)), Some(30));
         for (number, n) in [(1, 0), (2, 2), (3, 0), (4, 5)] {
             link_ack(&mut wsc, number, n, 0);
@@ -791,7 +791,7 @@ mod tests {
     /// in this round trip and the last.
     #[test]
     fn the_timer_is_extended() {
-        let (mut wsc, mut window) = open(Params { link_timeout: 0.01, ..first_mechanism() }, &[]);
+        let (mut wsc, mut window) = open(&Params { link_timeout: 0.01, ..first_mechanism() }, &[]);
         let extension = |wsc: &Wsc| wsc.timer_extension().0 / 1_000_000;
         assert_eq!(extension(&wsc), 0);
         link_retry(&mut wsc, 2, 1);
@@ -815,18 +815,18 @@ mod tests {
     #[test]
     fn a_best_start_takes_half_the_median() {
         let history = [18.0, 22.0, 20.0, 40.0];
-        let (wsc, window) = open(Params::default(), &history);
+        let (wsc, window) = open(&Params::default(), &history);
         assert_eq!(window, Window { cwnd: 10.0, ssthresh: 21.0 });
         assert_eq!(wsc.pacing_rate(), Some(200.0), "ten segments in 50 ms");
-        let (wsc, window) = open(Params::default(), &[]);
+        let (wsc, window) = open(&Params::default(), &[]);
         assert_eq!((window.cwnd, window.ssthresh, wsc.pacing_rate()), (10.0, f64::INFINITY, None));
-        let (_, window) = open(Params::default(), &history[..2]);
+        let (_, window) = open(&Params::default(), &history[..2]);
         assert_eq!(window.ssthresh, f64::INFINITY, "two are too few");
-        let (_, window) = open(Params { best_factor: 1.0, ..Params::default() }, &history);
+        let (_, window) = open(&Params { best_factor: 1.0, ..Params::default() }, &history);
         assert_eq!(window, Window { cwnd: 21.0, ssthresh: 21.0 });
-        let (_, window) = open(Params { best_factor: 1.0, ..Params::default() }, &[500.0; 3]);
+        let (_, window) = open(&Params { best_factor: 1.0, ..Params::default() }, &[500.0; 3]);
         assert_eq!(window, Window { cwnd: 65.0, ssthresh: 500.0 }, "64 KB");
-        let (_, window) = open(Params { best_start: false, ..Params::default() }, &history);
+        let (_, window) = open(&Params { best_start: false, ..Params::default() }, &history);
         assert_eq!(window.ssthresh, f64::INFINITY);
     }
 
@@ -834,7 +834,7 @@ mod tests {
     #[test]
     fn a_loss_in_the_first_window_retreats() {
         let params = Params { best_factor: 1.0, ..Params::default() };
-        let (mut wsc, window) = open(params, &[40.0; 3]);
+        let (mut wsc, window) = open(&params, &[40.0; 3]);
         let mut later = wsc.clone();
         assert_eq!(wsc.on_loss(&loss(36.0), &window), Reduction::to(18.0, 10.0));
         assert_eq!(wsc.pacing_rate(), None);
@@ -872,7 +872,7 @@ mod tests {
     /// The same through the whole filter: with the sixteenth sample on, 603 ms count as 103 and 350 ms not at all.
     #[test]
     fn the_filter_uses_the_clusters() {
-        let (mut wsc, _) = open(Params::default(), &[]);
+        let (mut wsc, _) = open(&Params::default(), &[]);
         let mut filter = |rtt: u64| ms(wsc.filter_rtt(Span::from_millis(rtt), 1, Time::ZERO));
         assert!(VECTOR.iter().all(|&rtt| filter(rtt) == Some(rtt)));
         assert_eq!(filter(603), Some(103));
@@ -886,9 +886,9 @@ mod tests {
 
     #[test]
     fn holding_back_is_a_mode() {
-        let (wsc, _) = open(Params { wsc_delay: true, ..Params::default() }, &[]);
+        let (wsc, _) = open(&Params { wsc_delay: true, ..Params::default() }, &[]);
         assert_eq!(wsc.retransmit_delay(), Some(Span::from_millis(500)));
-        assert_eq!(open(Params::default(), &[]).0.retransmit_delay(), None);
+        assert_eq!(open(&Params::default(), &[]).0.retransmit_delay(), None);
     }
 
     #[test]
@@ -910,7 +910,7 @@ mod tests {
         fn the_count_agrees_with_a_plain_one(
             steps in prop::collection::vec((0u8..5, 1u64..40, 0u32..5), 1..200), listing in any::<bool>(),
         ) {
-            let (mut wsc, _) = open(Params { wsc_listing: listing, ..Params::default() }, &[]);
+            let (mut wsc, _) = open(&Params { wsc_listing: listing, ..Params::default() }, &[]);
             // The link's last word on each segment: delivered, dropped or neither.
             let mut last = [State::Pending; 60];
             let mut una = 1;
@@ -953,7 +953,7 @@ mod tests {
         fn the_filter_stays_between_the_least_and_the_sample(
             samples in prop::collection::vec(1u64..3_000_000_000, 1..300),
         ) {
-            let (mut wsc, _) = open(Params::default(), &[]);
+            let (mut wsc, _) = open(&Params::default(), &[]);
             let mut least = u64::MAX;
             for sample in samples {
                 least = least.min(sample);
@@ -967,7 +967,7 @@ mod tests {
     /// A link that reports and a receiver that never answers: the memory has a bound.
     #[test]
     fn memory_is_bounded() {
-        let (mut wsc, _) = open(Params::default(), &[]);
+        let (mut wsc, _) = open(&Params::default(), &[]);
         for number in 0..20_000 {
             link_ack(&mut wsc, 2 * number + 2, 0, 0);
         }

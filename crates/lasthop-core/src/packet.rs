@@ -1,6 +1,7 @@
 //! The packet: one cache line, `Copy`, addressed by index while it waits in a channel.
 //!
-//! Anything rare (SACK blocks, measurements that a receiver echoes) hangs off an index. Sequence numbers count bytes; a SYN and a FIN take one each.
+//! Anything rare (SACK blocks, measurements that a receiver echoes) hangs off an index. Sequence numbers count bytes; a
+//! SYN and a FIN take one each.
 
 use crate::time::Time;
 

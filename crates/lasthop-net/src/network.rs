@@ -651,8 +651,8 @@ impl Network {
         }
     }
 
-    /// The retransmission timeout of the first link of `path` that reports to the sender, for a frame of `bytes`, and how
-    /// long the sender waits for the news.
+    /// The retransmission timeout of the first link of `path` that reports to the sender, for a frame of `bytes`, and
+    /// how long the sender waits for the news.
     pub(crate) fn link_timeout(
         &mut self,
         flow: u32,

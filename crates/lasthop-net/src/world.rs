@@ -43,8 +43,8 @@ fn own_link_events(
     events.into_iter().flatten()
 }
 
-/// Tells both ends of a flow what they want to know of the links that they are attached to, and the sender what links with
-/// retransmission report.
+/// Tells both ends of a flow what they want to know of the links that they are attached to, and the sender what links
+/// with retransmission report.
 fn tell_of_links(
     network: &mut Network,
     plan: &Plan,

@@ -1,5 +1,5 @@
-//! Senders that tell losses apart, over a whole network: everything arrives, the wire carries what they measure, and the
-//! confusion matrix knows what the losses were.
+//! Senders that tell losses apart, over a whole network: everything arrives, the wire carries what they measure, and
+//! the confusion matrix knows what the losses were.
 
 use std::collections::BTreeSet;
 

@@ -35,7 +35,8 @@ fn sent(run: &Run) -> usize {
 
 const ENDLESS: &str = "\"ftp\"";
 
-/// The radio link keeps what comes for one and a half seconds and delivers it afterwards: nothing is lost, and the timer expires.
+/// The radio link keeps what comes for one and a half seconds and delivers it afterwards: nothing is lost, and the
+/// timer expires.
 #[test]
 fn a_delay_spike_costs_no_window() {
     let spike = "handoff = { at = [\"5 s\", \"15 s\", \"25 s\"], outage = \"1500 ms\", policy = \"hold\" }";

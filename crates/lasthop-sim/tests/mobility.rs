@@ -139,7 +139,8 @@ fn nobody_is_told_of_nothing() {
 #[test]
 fn the_switches_are_keys() {
     let all = "{ preset = \"sack\", freeze = { closing_acks = 1, opening_acks = 4, opening_ack_counts = false, \
-               keeps_window = false }, ebsn = true, fast_handoff = { acks = 3, tahoe = true }, eln = { threshold = 2 } }";
+               keeps_window = false }, ebsn = true, fast_handoff = { acks = 3, tahoe = true }, \
+               eln = { threshold = 2 } }";
     for upstream in [false, true] {
         let run = scenario(all, ANNOUNCED, upstream);
         assert!(goodput(&run) > 2e6 && run.world.network.ledger.balances());

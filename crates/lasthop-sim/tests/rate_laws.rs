@@ -54,19 +54,19 @@ fn largest_growth(discount_floor: f64) -> f64 {
 
 /// Floyd et al. 2000, appendix A: at most 0.14 packets per RTT per RTT without history discounting.
 ///
-/// With discounting the paper says 0.28, for a fixed weight of 0.4 of the newest interval. Our own sum of the intervals,
-/// apart from the engine, gives 0.31 while the weight rises to that of the discount floor 0.5 (RFC 3448, ns-2), and
-/// 0.48 for the floor 0.25 of RFC 5348. The bounds here are those.
+/// With discounting the paper says 0.28, for a fixed weight of 0.4 of the newest interval. Our own sum of the
+/// intervals, apart from the engine, gives 0.31 while the weight rises to that of the discount floor 0.5 (RFC 3448,
+/// ns-2), and 0.48 for the floor 0.25 of RFC 5348. The bounds here are those.
 #[test]
 fn tfrc_grows_slowly() {
     let [plain, half, quarter] = [1.0, 0.5, 0.25].map(largest_growth);
-    println!("plain {plain:.4}, floor 0.5 {half:.4}, floor 0.25 {quarter:.4}");
     assert!(plain > 0.02 && plain <= 0.14, "{plain}");
     assert!(half > plain && half <= 0.32, "{half}");
     assert!(quarter > half && quarter <= 0.5, "{quarter}");
 }
 
-/// Floyd et al. 2000, section 4.3: persistent congestion, a loss event in every RTT, halves the rate in about five RTTs.
+/// Floyd et al. 2000, section 4.3: persistent congestion, a loss event in every RTT, halves the rate in about five
+/// RTTs.
 #[test]
 fn tfrc_halves_in_about_five_rtts() {
     let congestion = (4000..5000).step_by(5);
@@ -75,7 +75,6 @@ fn tfrc_halves_in_about_five_rtts() {
     let steady = rates[330];
     let begins = rates[300..].iter().position(|rate| *rate < 0.97 * steady).unwrap() + 300;
     let halved = rates[begins..].iter().position(|rate| *rate <= 0.5 * steady).unwrap() + 1;
-    println!("steady {steady:.3}, halved after {halved} RTTs: {:?}", &rates[begins - 2..begins + 10]);
     assert!((3..=8).contains(&halved), "{halved}");
 }
 
@@ -101,7 +100,6 @@ fn share_beside_tcp(transport: &str, rate_mbit_s: u32, queue: u32) -> f64 {
 fn tfrc_shares_with_tcp() {
     for (rate, queue) in [(2, 15), (5, 30), (10, 60)] {
         let share = share_beside_tcp("\"tfrc\"", rate, queue);
-        println!("tfrc at {rate} Mbit/s: {share:.3}");
         assert!((0.5..=2.0).contains(&share), "{rate} Mbit/s: {share}");
     }
 }
@@ -112,7 +110,6 @@ fn tfrc_shares_with_tcp() {
 fn ssvp_shares_with_tcp() {
     for (rate, queue) in [(2, 15), (5, 30), (10, 60)] {
         let share = share_beside_tcp("\"ssvp\"", rate, queue);
-        println!("ssvp at {rate} Mbit/s: {share:.3}");
         assert!((0.5..=2.5).contains(&share), "{rate} Mbit/s: {share}");
     }
 }
@@ -124,10 +121,6 @@ fn tfrc_gets_what_its_equation_says() {
         let error = format!("{{ kind = \"bernoulli\", packet_error_rate = {loss} }}");
         let run = run_text(&alone("\"tfrc\"", &error, 300, ""), 1);
         let packets_s = run.summary.flows[0].goodput_bit_s / 8.0 / 1460.0;
-        println!(
-            "p = {loss}: {packets_s:.1} packets/s, {expected}; {:?}",
-            run.summary.flows[0].loss_event_rate
-        );
         assert!((0.7..=1.3).contains(&(packets_s / expected)), "{loss}: {packets_s}");
     }
 }
@@ -172,7 +165,6 @@ fn wtcp_delivers_everything() {
             .replace("reverse = { error = \"none\" }\n", "");
         let run = run_text(&text, 1);
         let flow = &run.summary.flows[0];
-        println!("{loss}: {:?} s, {} sent again", flow.completion_s, flow.retransmitted_packets);
         assert_eq!(flow.bytes_delivered, 1_000_000, "{loss}");
         assert!(flow.completion_s.is_some(), "{loss}");
         assert_eq!(flow.retransmitted_packets > 0, loss > 0.0);
@@ -204,7 +196,6 @@ fn applications_that_send_less_are_not_held_back() {
             .replace("duration = \"60 s\"", "duration = \"60 s\"\nwarmup = \"30 s\"");
         let run = run_text(&text, 1);
         let goodput = run.summary.flows[0].goodput_bit_s;
-        println!("{name}: {goodput:.0}, allowed {:?}", run.summary.flows[0].allowed_rate_bit_s);
         assert!((goodput / 64_000.0 - 1.0).abs() < 0.01, "{name}: {goodput}");
     }
 }

@@ -538,7 +538,7 @@ static HANDOFF: Table = Table {
         Key::new(
             "warning",
             ANY_TIME,
-            "The hosts at both ends see an outage coming so long before. Default: they do not. Of its end they always learn.",
+            "The hosts at both ends see an outage coming so long before. Default: they do not; of its end they learn.",
         ),
         Key::new(
             "miss",

@@ -135,7 +135,8 @@ impl RateConfig {
                 Protocol::Tfrc(_) | Protocol::TfrcSp(_) | Protocol::TfrcPs(_) => 16,
                 // Highest sequence number, echoed timestamp, packets lost so far.
                 Protocol::Ssvp(_) => 12,
-                // Acknowledgement, highest transmission number, echoed timestamp, delay, rate, 128 bits of what arrived.
+                // Acknowledgement, highest transmission number, echoed timestamp, delay, rate, 128 bits of what
+                // arrived.
                 Protocol::Wtcp(_) => 36,
             }
     }

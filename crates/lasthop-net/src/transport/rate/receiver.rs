@@ -174,8 +174,8 @@ struct WtcpReceiver {
 
 #[derive(Clone, Debug)]
 enum Measure {
-    Tfrc(TfrcReceiver),
-    Ns2(Ns2Sink, Option<f64>),
+    Tfrc(Box<TfrcReceiver>),
+    Ns2(Box<Ns2Sink>, Option<f64>),
     Ssvp(Gaps, Beat),
     Wtcp(Box<WtcpReceiver>, Beat),
 }
@@ -199,7 +199,7 @@ fn tfrc(common: Common, sizing: Sizing, unit: Unit, short_intervals: bool) -> Me
         short_intervals,
         unit,
     };
-    Measure::Tfrc(TfrcReceiver::new(rules, sizing, common.feedback_rtts))
+    Measure::Tfrc(Box::new(TfrcReceiver::new(rules, sizing, common.feedback_rtts)))
 }
 
 impl RateReceiver {
@@ -207,10 +207,10 @@ impl RateReceiver {
     pub fn new(config: &RateConfig, stream: Stream) -> RateReceiver {
         let measure = match &config.protocol {
             Protocol::Tfrc(params) if config.is_ns2_tfrc() => {
-                Measure::Ns2(Ns2Sink::new(params.common(), Sizing::Own), None)
+                Measure::Ns2(Box::new(Ns2Sink::new(params.common(), Sizing::Own)), None)
             }
             Protocol::TfrcSp(params) if config.is_ns2_tfrc() => {
-                Measure::Ns2(Ns2Sink::new(params.common(), params.sizing()), None)
+                Measure::Ns2(Box::new(Ns2Sink::new(params.common(), params.sizing())), None)
             }
             Protocol::Tfrc(params) => tfrc(params.common(), Sizing::Own, Unit::Packets, false),
             Protocol::TfrcSp(params) => tfrc(params.common(), params.sizing(), Unit::Packets, true),
@@ -281,9 +281,9 @@ impl RateReceiver {
                     round: header.round,
                     urgent: header.urgent,
                 };
-                let (fresh, report) = sink.on_packet(&arrival, now);
-                *first = report.flatten();
-                (fresh, report.is_some())
+                let taken = sink.on_packet(&arrival, now);
+                *first = taken.first.filter(|_| taken.at_once);
+                (taken.fresh, taken.at_once)
             }
             Measure::Ssvp(gaps, beat) => {
                 let (losses, fresh) = gaps.arrive(header.number, marked);

@@ -540,8 +540,7 @@ mod tests {
 
     #[test]
     fn a_growing_rtt_stretches_the_spacing() {
-        let mut params = Params::default();
-        params.oscillation_control = true;
+        let params = Params { oscillation_control: true, ..Params::default() };
         let mut sender = TfrcSender::new(params.common(), Sizing::Own, 1000.0);
         sender.on_sent(1000, Time::ZERO);
         sender.on_report(&report(0, 0.0, 0.01), at(100));

@@ -355,6 +355,17 @@ pub(super) struct Ns2Arrival {
     pub(super) urgent: bool,
 }
 
+/// What a packet that arrived calls for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    /// It had not arrived before.
+    pub(super) fresh: bool,
+    /// A report must go out at once.
+    pub(super) at_once: bool,
+    /// The first loss event rate, if the history has just begun; it goes into that report.
+    pub(super) first: Option<f64>,
+}
+
 /// The receiver.
 #[derive(Clone, Debug)]
 pub(super) struct Ns2Sink {
@@ -461,9 +472,8 @@ impl Ns2Sink {
         true
     }
 
-    /// A packet arrives. Says whether it is new, and whether a report must go out at once, and with which first loss
-    /// event rate.
-    pub(super) fn on_packet(&mut self, packet: &Ns2Arrival, now: Time) -> (bool, Option<Option<f64>>) {
+    /// A packet arrives.
+    pub(super) fn on_packet(&mut self, packet: &Ns2Arrival, now: Time) -> Taken {
         let number = packet.number as i64;
         self.received += 1;
         if self.highest < 0 && self.packets.is_empty() {
@@ -521,7 +531,7 @@ impl Ns2Sink {
             }
             urgent |= self.rtt > SMALL && now.since(self.last_report).seconds() >= self.rtt;
         }
-        (fresh, (urgent || event).then_some(first))
+        Taken { fresh, at_once: urgent || event, first }
     }
 
     /// Gives up everything unknown up to `number`; whether a loss event began.
@@ -743,8 +753,8 @@ mod tests {
                 round,
                 urgent: false,
             };
-            let (_, due) = sink.on_packet(&packet, at(number * 10 + 50));
-            due.map(|first| sink.report(at(number * 10 + 50), first).loss_rate)
+            let Taken { at_once, first, .. } = sink.on_packet(&packet, at(number * 10 + 50));
+            at_once.then(|| sink.report(at(number * 10 + 50), first).loss_rate)
         };
         for number in 0..100 {
             arrive(number, 1);

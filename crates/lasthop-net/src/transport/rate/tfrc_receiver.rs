@@ -79,7 +79,7 @@ impl TfrcReceiver {
             // The timer has run on without anything to report (RFC 5348 §6.2).
             let step = self.interval().0.max(1);
             let missed = now.since(self.next_report).0 / step + 1;
-            self.next_report = self.next_report + Span(step) * missed;
+            self.next_report += Span(step) * missed;
         }
         let seq = packet.seq;
         let bytes = (seq, seq + u64::from(packet.payload));

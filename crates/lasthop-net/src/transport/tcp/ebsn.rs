@@ -6,9 +6,9 @@
 //! *Reacts to* notices of a bad state (`Kind::BadState`, 56 B), which links with `arq = { ebsn = true }` send after a
 //! failed attempt. Nothing changes but the timer: not its length, not cwnd, ssthresh, srtt or the count of duplicates.
 //!
-//! *Differs from the paper:* one notice per timeout of the link and flow instead of one per failure (`gap = "0 s"` gives
-//! the paper's). Notices go only to senders that understand them: nobody sends unauthenticated messages to hosts that did
-//! not ask.
+//! *Differs from the paper:* one notice per timeout of the link and flow instead of one per failure (`gap = "0 s"`
+//! gives the paper's). Notices go only to senders that understand them: nobody sends unauthenticated messages to hosts
+//! that did not ask.
 //!
 //! *Validation:* TV-10.2 and NV-5.3; in simulation over a persistent link (`tests/arq.rs`).
 //!

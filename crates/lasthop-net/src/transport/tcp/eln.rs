@@ -1,13 +1,13 @@
 //! ELN: the sender's reaction to explicit loss notification (Balakrishnan, Katz, Globecom 1998).
 //!
 //! *What it does.* A duplicate ACK that carries the notification says that the loss happened on the wireless link: the
-//! sender repeats the segment once, when `eln` such duplicates have come, and neither reduces its window nor counts them
-//! towards a fast retransmission.
+//! sender repeats the segment once, when `eln` such duplicates have come, and neither reduces its window nor counts
+//! them towards a fast retransmission.
 //!
 //! *Reacts to* `flag::ELN` on ACKs.
 //!
-//! *Differs from the paper:* nothing known. As in ns-2, a segment is repeated once, and a second loss of it is left to the
-//! timer.
+//! *Differs from the paper:* nothing known. As in ns-2, a segment is repeated once, and a second loss of it is left to
+//! the timer.
 //!
 //! *Validation:* hand-made ACKs below; what an agent in the network marks is another matter.
 //!

@@ -1,8 +1,8 @@
 //! Fast retransmission after a handoff (Caceres, Iftode, JSAC 13(5), 1995).
 //!
 //! *What it does.* When a handoff is complete, a sender on the mobile host repeats its first unacknowledged segment at
-//! once and forgets the backoff of its timer; a receiver on the mobile host sends duplicate ACKs (`mobile_receiver.rs`),
-//! so that the fixed sender does the same. Neither waits for a timeout.
+//! once and forgets the backoff of its timer; a receiver on the mobile host sends duplicate ACKs
+//! (`mobile_receiver.rs`), so that the fixed sender does the same. Neither waits for a timeout.
 //!
 //! *Reacts to* `HandoffDone`, which a link's hosts get at the end of each outage.
 //!
@@ -37,8 +37,8 @@ impl TcpSender {
         }
     }
 
-    /// Fast retransmit of the segment at `una`, as if enough duplicate ACKs had come; `inflate`: each of which stood for a
-    /// segment that has left the network.
+    /// Fast retransmit of the segment at `una`, as if enough duplicate ACKs had come; `inflate`: each of which stood
+    /// for a segment that has left the network.
     pub(super) fn fast_retransmit_now<W: Wire>(&mut self, inflate: bool, now: Time, wire: &mut W) {
         let sent = self.segments.at(self.una).map(|segment| segment.transmissions);
         match self.engine {

@@ -10,9 +10,9 @@
 //! *Reacts to* what starts a cycle; ACKs go on to move `una` meanwhile, and when everything is acknowledged the cycle
 //! is abandoned.
 //!
-//! *Differs from the paper:* see the controller `probing`, which judges the probes. A probe carries 40 bytes of headers,
-//! timestamps if they are in use, and an option of 5 bytes that is padded to 8. Where duplicate ACKs started the cycle,
-//! those that arrived during it count as departures when fast recovery begins.
+//! *Differs from the paper:* see the controller `probing`, which judges the probes. A probe carries 40 bytes of
+//! headers, timestamps if they are in use, and an option of 5 bytes that is padded to 8. Where duplicate ACKs started
+//! the cycle, those that arrived during it count as departures when fast recovery begins.
 //!
 //! *Validation:* TV-8.3 on a running sender.
 //!

@@ -1422,8 +1422,8 @@ mod tests {
         assert_eq!(flags(&rig), [flag::ECE | flag::CWR], "RFC 3168 §6.1.1");
     }
 
-    /// RFC 3168 §6.1.2: a mark at a window of one segment stops the sender until its timer expires; so a path that marks
-    /// everything gets a segment per timeout.
+    /// RFC 3168 §6.1.2: a mark at a window of one segment stops the sender until its timer expires; so a path that
+    /// marks everything gets a segment per timeout.
     #[test]
     fn a_mark_at_one_segment_waits_for_the_timer() {
         for recovery in ALL {

@@ -441,8 +441,8 @@ mod tests {
         std::mem::take(&mut rig.tape.sent)
     }
 
-    /// TV-2.14.4: RFC 3522: the echo of the original undoes the timeout with the first ACK; RFC 4015: F = 9, one segment
-    /// acknowledged, so W = 10 and T = 10.
+    /// TV-2.14.4: RFC 3522: the echo of the original undoes the timeout with the first ACK; RFC 4015: F = 9, one
+    /// segment acknowledged, so W = 10 and T = 10.
     #[test]
     fn the_echo_of_an_original_undoes_a_timeout() {
         for (response, window) in

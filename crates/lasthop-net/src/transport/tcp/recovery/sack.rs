@@ -62,7 +62,8 @@ impl Scoreboard {
         })
     }
 
-    /// Marks what the blocks report and shows each segment that is new, with its place, to `on_new`; returns whether there was any.
+    /// Marks what the blocks report and shows each segment that is new, with its place, to `on_new`; returns whether
+    /// there was any.
     #[inline]
     pub(super) fn note(
         &mut self,
