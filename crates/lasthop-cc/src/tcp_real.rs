@@ -11,14 +11,19 @@
 //!
 //! *Differs from the paper:* the paper and its successors give alpha, beta and gamma and say "small"; `e0`, `e1`, what
 //! a wave looks like on the wire and the rule at a loss are a reconstruction. The receiver reports the rate and the
-//! sender applies the rule, where in the paper the receiver decides the window; the effect is the same. Waves below
+//! sender applies the rule, where in the paper the receiver decides the window; the effect is the same. A wave is what
+//! one round trip sends, measured over as many segments as the window held when it began, so that it never spans the
+//! pause between two bursts: its rate is that of segments sent side by side. Waves below
 //! `min_wave` segments are too noisy to compare; the window then grows as Reno's, for it would never leave such waves
 //! otherwise. Without a report for `silence` seconds and two RTTs it behaves as Reno.
 //!
 //! *Validation:* TV-8.2, worked by hand.
 //!
-//! *Limitations:* a wave that is clocked by ACKs measures the rate of the bottleneck, which stays the same while a
-//! queue grows; behind drop-tail queues gamma then hardly comes into play.
+//! *Limitations:* a wave that is clocked by ACKs measures the rate of the bottleneck, which stays the same while a queue
+//! grows; behind drop-tail queues gamma then hardly comes into play, and a loss by overflow passes for an error of the
+//! channel. The window stays, what follows the repair meets the full queue again, and as the first segment behind the
+//! recovery point NewReno leaves it to the timer (RFC 6582 section 3.2, step 2): a lone flow in a buffer of one
+//! bandwidth-delay product uses two thirds of the link.
 //!
 //! *Kernel counterpart:* none.
 //!

@@ -1072,7 +1072,7 @@ impl TcpSender {
             self.charge_pace(payload, now);
         }
         let extra = if self.extended && self.needs.waves && payload > 0 && !again {
-            self.attach_wave(wire)
+            self.attach_wave(seq, wire)
         } else {
             NONE
         };

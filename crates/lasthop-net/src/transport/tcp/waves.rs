@@ -1,7 +1,10 @@
 //! The sending side of waves (TCP-Real): which wave a new segment belongs to.
 //!
 //! `sender.rs` asks for the header of every new segment if the controller wants waves; `receiver_options.rs` measures
-//! them. A wave is as many new segments as the window holds when its first is sent. Retransmissions belong to none.
+//! them. A wave is what one round trip sends: it begins with the first new segment after the first one of the wave
+//! before has been acknowledged. Counting off windows instead would cut the stream anywhere: a window that begins in
+//! the middle of one burst and ends in the middle of the next holds the pause between them, and seems slow although
+//! nothing on the path has changed. Retransmissions belong to none.
 
 use lasthop_core::time::Span;
 
@@ -12,29 +15,30 @@ use crate::transport::extra::{Extra, Wave};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Waves {
     id: u16,
+    /// As many segments as the window held when it began. What a growing window adds to them is not measured.
     size: u16,
-    /// Segments of it that have not been sent yet.
-    left: u16,
+    /// Where its first segment begins.
+    first: u64,
 }
 
 impl Waves {
-    /// The wave of the next new segment, when the window holds `window` segments.
-    fn next(&mut self, window: u32, rtt: Span) -> Wave {
-        if self.left == 0 {
+    /// The wave of the new segment at `seq`, when everything below `una` is acknowledged and the window holds `window`
+    /// segments.
+    fn next(&mut self, seq: u64, una: u64, window: u32, rtt: Span) -> Wave {
+        if una > self.first {
+            self.first = seq;
             self.size = window.clamp(1, u16::MAX.into()) as u16;
-            self.left = self.size;
             self.id = self.id.wrapping_add(1);
         }
-        self.left -= 1;
         Wave { id: self.id, size: self.size, rtt }
     }
 }
 
 impl TcpSender {
-    /// Stores the wave header of a new segment; the index goes into `Packet::extra`.
-    pub(super) fn attach_wave<W: Wire>(&mut self, wire: &mut W) -> u32 {
+    /// Stores the wave header of the new segment at `seq`; the index goes into `Packet::extra`.
+    pub(super) fn attach_wave<W: Wire>(&mut self, seq: u64, wire: &mut W) -> u32 {
         let window = (self.window.cwnd as u32).min(self.receiver_window);
-        let wave = self.waves.next(window, self.rtt.srtt());
+        let wave = self.waves.next(seq, self.una, window, self.rtt.srtt());
         wire.attach(Extra { wave: Some(wave), ..Extra::default() })
     }
 }
@@ -43,23 +47,44 @@ impl TcpSender {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_wave_is_a_window_of_new_segments() {
+    /// The waves of segments, given as (number, first one that is not acknowledged, window), as (id, size).
+    fn waves_of(segments: &[(u64, u64, u32)]) -> Vec<(u16, u16)> {
         let mut waves = Waves::default();
-        let windows = [2, 3, 3, 3, 4, 1, 0];
-        let sent: Vec<(u16, u16)> = windows
+        let sequence = |number: u64| (number - 1) * 1000 + 1;
+        let headers = segments
             .iter()
-            .map(|&window| {
-                let wave = waves.next(window, Span::ZERO);
-                (wave.id, wave.size)
-            })
-            .collect();
-        assert_eq!(sent, [(1, 2), (1, 2), (2, 3), (2, 3), (2, 3), (3, 1), (4, 1)]);
+            .map(|&(number, una, window)| waves.next(sequence(number), sequence(una), window, Span::ZERO));
+        headers.map(|wave| (wave.id, wave.size)).collect()
+    }
+
+    #[test]
+    fn a_wave_is_what_a_round_trip_sends() {
+        // Two segments, their ACKs one by one in slow start, then the first ACK of the second round.
+        let sent = [(1, 1, 2), (2, 1, 2), (3, 2, 3), (4, 2, 3), (5, 3, 4), (6, 3, 4), (7, 4, 5)];
+        assert_eq!(waves_of(&sent), [(1, 2), (1, 2), (2, 3), (2, 3), (2, 3), (2, 3), (3, 5)]);
+    }
+
+    /// Delayed ACKs grow the window by half in a round: the fifteen segments of the second are one wave.
+    #[test]
+    fn a_wave_does_not_end_within_a_burst() {
+        let first = (1..=10).map(|number| (number, 1, 10));
+        let second = (0..5u64)
+            .flat_map(|ack| (0..3).map(move |more| (11 + 3 * ack + more, 3 + 2 * ack, 11 + ack as u32)));
+        let third = (26..=28).map(|number| (number, 13, 16));
+        let sent: Vec<_> = first.chain(second).chain(third).collect();
+        let expected: Vec<(u16, u16)> = [vec![(1, 10); 10], vec![(2, 11); 15], vec![(3, 16); 3]].concat();
+        assert_eq!(waves_of(&sent), expected);
+    }
+
+    /// Whoever has nothing to send for a while begins a new wave after it, however few segments there were.
+    #[test]
+    fn a_pause_ends_a_wave() {
+        assert_eq!(waves_of(&[(1, 1, 10), (2, 1, 10), (3, 3, 10)]), [(1, 10), (1, 10), (2, 10)]);
     }
 
     #[test]
     fn wave_numbers_wrap() {
-        let mut waves = Waves { id: u16::MAX, size: 1, left: 0 };
-        assert_eq!(waves.next(1, Span::ZERO).id, 0);
+        let mut waves = Waves { id: u16::MAX, size: 1, first: 0 };
+        assert_eq!(waves.next(1, 1, 1, Span::ZERO).id, 0);
     }
 }
