@@ -45,7 +45,8 @@ def trace_packets(scenario: Scenario, clock_phase_s: float) -> PacketTrace:
 
 def plan(scenario: Scenario) -> _native.Plan:
     """The checked plan of a scenario given as data."""
-    return _native.parse_scenario(json.dumps(scenario), "json", str(scenario.get("name", "validation")), [])
+    name = str(scenario.get("name", "validation"))
+    return _native.parse_scenario(json.dumps(scenario), "json", name, [], [])
 
 
 def count_totals(checked: _native.Plan, seed: int) -> dict[str, Any]:

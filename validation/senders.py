@@ -222,7 +222,7 @@ def against_ns2(pair: Pair) -> Iterator[Comparison]:
             single = case != "dumbbell, PER 0.01"
             values = sample(run.goodput_bit_s, run.retransmitted, run.windows, single=single)
             theirs.append(values | {"timeouts": run.timeouts})
-        left = [ours(with_transport(scenario, pair, "sack"), seed) for seed in runs]
+        left = [ours(with_transport(scenario, pair, "rack"), seed) for seed in runs]
         yield Comparison(pair.sender, "ns-2 Agent/TCP/Linux", case, mean(left), mean(theirs))
 
 
@@ -235,7 +235,7 @@ def against_ns3(pair: Pair) -> Iterator[Comparison]:
         for seed in runs:
             run = ns3_path.run(settings, pair.theirs, seed)
             theirs.append(sample(run.goodput_bit_s, run.retransmitted, run.windows, single=True))
-        left = [ours(with_transport(scenario, pair, "sack"), seed) for seed in runs]
+        left = [ours(with_transport(scenario, pair, "rack"), seed) for seed in runs]
         yield Comparison(pair.sender, "ns-3", case, mean(left), mean(theirs))
 
 
