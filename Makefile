@@ -83,7 +83,8 @@ lint: build ## Formatting, clippy, ruff and mypy; every warning is an error
 bench: build ## Speed and memory beside ns-2 (and ns-3, if installed), cost of each sender; writes bench/RESULTS.md
 	$(BIN)/python bench/run.py
 
-validate: build ## Compare with ns-2 statistically over the whole grid; writes docs/reference/validation-ns2.md
+validate: build ## Compare with ns-2 and ns-3 at length; writes docs/reference/validation-ns2.md and validation-senders.md
+	$(BIN)/python -m validation.senders --full
 	$(BIN)/python -m validation.statistics --full
 
 new-sender: ## Start a congestion controller in Rust: make new-sender NAME=x
