@@ -174,6 +174,8 @@ impl TcpSender {
         self.set_timer(now, wire);
         if tahoe {
             self.next = self.una;
+            // What limited transmit sent lies above `next` again: it is not in the flight that a reduction starts from.
+            self.limited = 0;
             self.reduced = self.ecn;
             return;
         }
@@ -296,6 +298,16 @@ mod tests {
         assert_eq!(rig.ack(17), [22]);
         assert_eq!(rig.ack(17), [17]);
         assert_eq!(rig.window(), (5.0, 2.0));
+    }
+
+    /// What limited transmit sent before Tahoe went back is not taken from the flight after it.
+    #[test]
+    fn flight_after_limited_transmit_and_going_back() {
+        let mut rig = Rig::rfc(Recovery::Tahoe).ten_outstanding();
+        rig.sender.limited_transmit = true;
+        assert_eq!((0..3).flat_map(|_| rig.ack(11)).collect::<Vec<_>>(), [21, 22, 11]);
+        assert_eq!(rig.window(), (1.0, 5.0), "half of the ten");
+        assert_eq!(rig.sender.loss_sample(rig.now).flight, 1.0, "segment 11 alone");
     }
 
     /// RFC 5681 §3.1: ssthresh falls at the first timeout only, and the timer backs off.
