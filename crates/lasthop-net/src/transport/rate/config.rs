@@ -5,7 +5,7 @@
 use lasthop_cc::{Param, ParamError};
 use lasthop_core::time::Span;
 
-use super::{ssvp, tfrc, tfrc_ps, tfrc_sp, wtcp};
+use super::{ssvp, tfrc, tfrc_ps, tfrc_sp, wtcp_rate};
 use crate::transport::tcp::config::Profile;
 
 /// IP and UDP headers.
@@ -69,7 +69,7 @@ protocols! {
     "tfrc-sp" => tfrc_sp::TfrcSp,
     "tfrc-ps" => tfrc_ps::TfrcPs,
     "ssvp" => ssvp::Ssvp,
-    "wtcp-rate" => wtcp::Wtcp,
+    "wtcp-rate" => wtcp_rate::Wtcp,
 }
 
 /// Everything about one rate-based flow. Sizes are in bytes.

@@ -14,4 +14,4 @@ mod tfrc_ns2;
 mod tfrc_ps;
 mod tfrc_receiver;
 mod tfrc_sp;
-mod wtcp;
+mod wtcp_rate;

@@ -15,7 +15,7 @@ use super::tfrc::{Common, Report, Sizing};
 use super::tfrc_ns2::{Ns2Arrival, Ns2Sink};
 use super::tfrc_ps::Counting;
 use super::tfrc_receiver::{Arrival, TfrcReceiver};
-use super::wtcp::RateControl;
+use super::wtcp_rate::RateControl;
 use crate::measure::{FlowStats, Window};
 use crate::transport::extra::Extra;
 use crate::transport::tcp::segments::Ranges;

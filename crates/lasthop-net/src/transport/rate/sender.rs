@@ -13,7 +13,7 @@ use super::receiver::{DataHeader, FeedbackHeader, RateHeader};
 use super::ssvp::{self, SsvpSender};
 use super::tfrc::{Common, Report, Sizing, TfrcSender};
 use super::tfrc_ns2::Ns2Sender;
-use super::wtcp::WtcpSender;
+use super::wtcp_rate::WtcpSender;
 use crate::measure::{Durations, Window};
 use crate::plan::Percentiles;
 use crate::transport::extra::Extra;

@@ -129,7 +129,13 @@ impl Ns2Sender {
 
     /// The first packet leaves.
     pub(super) fn on_start(&mut self, now: Time) {
-        self.nofeedback = now + Span::from_seconds(2.0 * self.size / self.rate);
+        self.nofeedback = now + self.two_packets();
+    }
+
+    /// The time of two packets, rounded like the spacing of one: with two spaces the timer is due at the same instant,
+    /// and then comes first.
+    fn two_packets(&self) -> Span {
+        Span::from_seconds(self.size / self.rate) * 2
     }
 
     /// RTT and timeout in seconds, round and urgency, for the header of a packet.
@@ -245,7 +251,7 @@ impl Ns2Sender {
     }
 
     fn set_timer(&mut self, now: Time) {
-        self.nofeedback = now + Span::from_seconds((2.0 * self.rtt).max(2.0 * self.size / self.rate));
+        self.nofeedback = now + Span::from_seconds(2.0 * self.rtt).max(self.two_packets());
     }
 
     /// What each packet of the coming RTT adds to the rate.
@@ -723,7 +729,7 @@ mod tests {
     fn slow_start_doubles_up_to_twice_the_receive_rate() {
         let mut sender = Ns2Sender::new(common(), Sizing::Own, 1000.0);
         sender.on_start(Time::ZERO);
-        assert_eq!(sender.due(), Time::ZERO + Span::from_seconds(2000.0 / 300.0));
+        assert_eq!(sender.due(), Time::ZERO + Span::from_seconds(1000.0 / 300.0) * 2);
         let mut report = Report { sent: at(0), delay: Span::ZERO, receive_rate: 1000.0, loss_rate: 0.0 };
         assert!(sender.on_report(&report, at(100)).1);
         assert!((sender.rate() - 40_000.0).abs() < 1e-6);
