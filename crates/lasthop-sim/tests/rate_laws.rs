@@ -215,3 +215,43 @@ fn deadlines_bound_the_queue() {
     let waiting = written - flow.packets_sent - flow.expired_packets;
     assert!(flow.expired_packets > 1000 && waiting <= 27, "{flow:?}");
 }
+
+/// A queue that marks: TFRC takes marks for losses, and nothing need be dropped.
+#[test]
+fn marks_take_the_place_of_losses() {
+    for name in ["tfrc", "tfrc-sp", "tfrc-ps"] {
+        let queue = "{ kind = \"drop-tail\", limit = \"1000 packets\" }\nmark = \"20 packets\"";
+        let text = alone(&format!("{{ rate = \"{name}\", ecn = true }}"), "\"none\"", 60, "")
+            .replace("queue = \"unlimited\"", &format!("queue = {queue}"))
+            .replace("1 Gbit/s", "1 Mbit/s");
+        let flow = run_text(&text, 1).summary.flows.remove(0);
+        assert!(flow.goodput_bit_s > 5e5, "{name}: {flow:?}");
+        let lost = flow.packets_lost["queue-overflow"] as f64 / flow.packets_sent as f64;
+        assert!(lost < 0.01, "{name}: {flow:?}");
+    }
+}
+
+/// In a capture everything that they send is a datagram, as long as it was on the wire.
+#[test]
+fn captures_show_datagrams() {
+    let text = alone("\"wtcp-rate\"", LOSSY, 2, "");
+    let scenario = Scenario::parse(&text, Format::Toml, "rate", &[]).unwrap();
+    let recording = Recording { series: false, trace: true };
+    let run = run(scenario.plan(), 1, recording, &Progress::default()).unwrap();
+    let trace = run.world.network.trace.as_ref().unwrap();
+    let mut capture = Vec::new();
+    lasthop_sim::pcapng::write_trace(&mut capture, scenario.plan(), trace).unwrap();
+    // Version 4, header of 20 bytes; the length of the packet; protocol 17.
+    let headers = capture.windows(20).filter(|bytes| bytes[0] == 0x45 && bytes[8] == 64 && bytes[12] == 10);
+    let mut lengths: Vec<u16> = headers
+        .map(|bytes| {
+            assert_eq!(bytes[9], 17, "UDP");
+            u16::from_be_bytes([bytes[2], bytes[3]])
+        })
+        .collect();
+    let mut sent: Vec<u16> =
+        trace.iter().filter(|hop| hop.transmitted.is_some()).map(|hop| hop.bytes).collect();
+    lengths.sort_unstable();
+    sent.sort_unstable();
+    assert_eq!(lengths, sent);
+}

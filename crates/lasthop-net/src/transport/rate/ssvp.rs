@@ -8,7 +8,8 @@
 //! *Differs from the paper:* a reconstruction; the paper was not at hand. Start, feedback format and the reaction to
 //! silence are ours, and every constant is a parameter. It grows only in rounds in which it sent all that it might.
 //! *Validation:* TV-9.6; its share beside SACK TCP is tested as a law.
-//! *Limitations:* no layered coding; the application does not hear of the rate.
+//! *Limitations:* no layered coding; the application does not hear of the rate. What the start overshoots is taken back
+//! by an eighth per RTT while the queue, and with it the RTT, grows: behind a buffer of many RTTs that takes minutes.
 //! *Kernel counterpart:* none.
 //! *References:* Papadimitriou & Tsaoussidis, Computer Networks 51, 2007; Yang & Lam, ICNP 2000.
 
