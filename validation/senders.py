@@ -303,9 +303,12 @@ there. Entries are lasthop / the other. **Bold**: beyond the bounds (goodput 5 %
 stands below the table. Tahoe, Reno, NewReno, SACK and Vegas also agree with ns-2 packet for packet and over
 the statistical grid of [validation-ns2.md](validation-ns2.md).
 
-Network: 10 Mbit/s, 40 ms RTT, buffer of 50 packets, segments of 1000 B, 60 s, windows from 10 s on; listed
-losses are data packets {listed} of the path. Dumbbell: that of paper 004, ten flows, one packet in a hundred
-lost. Random cases are means of {runs} runs a side.
+Network: 10 Mbit/s, 40 ms RTT, buffer of 50 packets, segments of 1000 B, 60 s, windows from 10 s on. Listed
+losses are these data packets of the path:
+{listed}.
+Dumbbell: that of paper 004, ten flows, one packet in a hundred lost. Random cases are means of
+{runs} runs a side. TFRC in the `ns2` profile is compared with ns-2's `Agent/TFRC` packet for packet
+(`tests/differential/test_tfrc.py`).
 
 - lasthop {version}, {ns2}, {ns3}
 - Python {python}, {machine}
@@ -352,12 +355,11 @@ def page(compared: list[Comparison], causes: Mapping[str, str]) -> str:
 def modules() -> dict[str, Path]:
     """Every registered sender and the source file of its law."""
     laws = ROOT / "crates" / "lasthop-cc" / "src"
-    registered = re.findall(r'"([^"]+)" => ([a-z_0-9]+)::', (laws / "lib.rs").read_text(encoding="utf-8"))
-    found = {name: laws / f"{module}.rs" for name, module in registered}
     rates = ROOT / "crates" / "lasthop-net" / "src" / "transport" / "rate"
-    for module in ("tfrc", "ssvp", "wtcp"):
-        if (rates / f"{module}.rs").exists():
-            found[module] = rates / f"{module}.rs"
+    found: dict[str, Path] = {}
+    for registry in (laws / "lib.rs", rates / "config.rs"):
+        registered = re.findall(r'"([^"]+)" => ([a-z_0-9]+)::', registry.read_text(encoding="utf-8"))
+        found |= {name: registry.parent / f"{module}.rs" for name, module in registered}
     return found
 
 

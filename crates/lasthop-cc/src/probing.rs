@@ -13,10 +13,10 @@
 //! *Validation:* TV-8.3, worked by hand, here and on a running sender.
 //!
 //! *Limitations:* each cycle costs at least two RTTs of silence, so short connections and isolated losses pay more than
-//! they gain. Before a timeout, and within a cycle, the path drains: the probes find it calm whatever filled it, and the
-//! whole window is sent again at once. A window that path and queue cannot hold is then lost time and again, a timeout
-//! and a cycle for every queueful: after an overshooting slow start a lone flow with a timeout as short as ns-2's uses
-//! a quarter of its link.
+//! they gain. Before a timeout, and within a cycle, the path drains: the probes find it calm whatever filled it, and
+//! the whole window is sent again at once. A window that path and queue cannot hold is then lost time and again, a
+//! timeout and a cycle for every queueful: after an overshooting slow start a lone flow with a timeout as short as
+//! ns-2's uses a quarter of its link.
 //!
 //! *Kernel counterpart:* none.
 //!

@@ -19,11 +19,11 @@
 //!
 //! *Validation:* TV-8.2, worked by hand.
 //!
-//! *Limitations:* a wave that is clocked by ACKs measures the rate of the bottleneck, which stays the same while a queue
-//! grows; behind drop-tail queues gamma then hardly comes into play, and a loss by overflow passes for an error of the
-//! channel. The window stays, what follows the repair meets the full queue again, and as the first segment behind the
-//! recovery point NewReno leaves it to the timer (RFC 6582 section 3.2, step 2): a lone flow in a buffer of one
-//! bandwidth-delay product uses two thirds of the link.
+//! *Limitations:* a wave that is clocked by ACKs measures the rate of the bottleneck, which stays the same while a
+//! queue grows; behind drop-tail queues gamma then hardly comes into play, and a loss by overflow passes for an error
+//! of the channel. The window stays, what follows the repair meets the full queue again, and as the first segment
+//! behind the recovery point NewReno leaves it to the timer (RFC 6582 section 3.2, step 2): a lone flow in a buffer of
+//! one bandwidth-delay product uses two thirds of the link.
 //!
 //! *Kernel counterpart:* none.
 //!
