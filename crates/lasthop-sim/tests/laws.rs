@@ -130,13 +130,11 @@ fn alone(transport: &str) -> LinkSummary {
 /// What a lone flow must use of the link.
 fn least_utilisation(preset: &str) -> f64 {
     match preset {
-        // It starts from one segment after every loss.
-        "tahoe" => 0.75,
-        // They fall short of the rest, at 0.82 and 0.65, because they take overflows for losses in the air: for JTCP a
-        // queue that has been full for a while adds no jitter, and for TCP-Real the receiving rate is that of the link
-        // while the queue grows. The window stays, the segment behind the repair overflows too, and as the first one
-        // behind the recovery point NewReno leaves it to the timer.
-        "jtcp" | "xjtcp" => 0.75,
+        // Tahoe starts from one segment after every loss. The others fall short, at 0.82 and 0.65, because they take
+        // overflows for losses in the air: for JTCP a queue that has been full for a while adds no jitter, and for
+        // TCP-Real the receiving rate is that of the link while the queue grows. The window stays, the segment behind
+        // the repair overflows too, and as the first one behind the recovery point NewReno leaves it to the timer.
+        "tahoe" | "jtcp" | "xjtcp" => 0.75,
         "tcp-real" => 0.6,
         _ => 0.9,
     }
