@@ -54,13 +54,13 @@ demo: build ## Race five TCP senders over a lossy last hop: a table, a plot and 
 	@echo "  .venv/bin/lasthop transports"
 	@echo "docs/tutorial/first-run.md goes on from here."
 
-test: test-rust test-properties test-python test-scenarios test-differential ## Run every test
+test: test-rust test-python test-scenarios test-differential ## Run every test
 
 test-rust: ## Every Rust test: units, vectors, properties, examples in the documentation
 	cargo test --locked $(CORE)
 
-test-properties: ## Properties on random scenarios and inputs again, optimised, with every assertion on
-	cargo test --locked --profile checked $(CORE) --test '*'
+test-properties: ## Search further: the properties of test-rust, fully optimised, with every assertion on
+	cargo test --locked --profile checked $(CORE) --test properties --test scenario_fuzz --test conformance
 
 test-python: build ## Tests of the front, with the examples in its docstrings
 	$(BIN)/python -m pytest python tests/python
