@@ -1,0 +1,424 @@
+"""Finds the papers that lasthop knows and reads a paper's folder: paper.toml, claims.toml, notes.md, studies.
+
+Used by `lasthop reproduce` and `lasthop claims`. The folders lie inside the package, so that whoever installs
+it has them; `papers` at the top of the source tree is a link to the same place. Nothing here runs anything.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from lasthop.errors import ArgumentError, LasthopError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+#: A value on an axis: a name or a number.
+Value = str | float
+Kind = Literal["number", "ordering", "trend", "bound"]
+Strength = Literal["headline", "supporting"]
+
+DATA = Path(__file__).parent / "data"
+FOLDER_NAME = re.compile(r"(\d{3})-[a-z0-9-]+")
+MANIFEST, CLAIMS, NOTES, STUDIES = "paper.toml", "claims.toml", "notes.md", "studies"
+#: An axis along which one run has many values, such as time; it always runs under an aggregate.
+SAMPLE_AXES = frozenset({"t", "i"})
+CLAIMS_VERSION = 1
+
+
+class PaperError(LasthopError, ValueError):
+    """A paper's folder, claim or formula that makes no sense; the text says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far from the letter a claim may be and still hold: relative, absolute, and why."""
+
+    relative: float
+    absolute: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One checkable statement of a paper.
+
+    `outlook` of the file, a forecast, is not read: it must not influence a verdict.
+    """
+
+    id: str
+    experiments: tuple[str, ...]
+    figure: str
+    text: str
+    kind: Kind
+    predicate: str
+    tolerance: Tolerance
+    strength: Strength
+    basis: str
+    unit: str | None
+    reference: tuple[float, ...]
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What the claims measure, with the axes over which it varies, the main one first."""
+
+    name: str
+    unit: str
+    axes: tuple[str, ...]
+    means: str
+
+    @property
+    def sample_axis(self) -> str | None:
+        """The axis along which one run has many values, if there is one."""
+        return next((axis for axis in self.axes if axis in SAMPLE_AXES), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the studies have a series: a metric, or one column of a kept table along a sample axis."""
+
+    metric: str | None = None
+    table: str | None = None
+    column: str | None = None
+    axis: str | None = None
+    along: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One figure or table of a paper.
+
+    Attributes
+    ----------
+    id : str
+        With the paper, such as ``p004.fig8``.
+    figure : str
+        As the paper calls it, such as ``Fig. 8``.
+    x : str or None
+        The axis along which it is drawn.
+    grid : tuple of Value
+        The points of that axis; empty where the paper's vocabulary has no grid for it.
+    y : tuple of str
+        The series drawn.
+    curves : tuple of str
+        What the curves are, in the paper's order.
+    fixed : dict
+        The axes and settings that do not vary in it.
+    title : str
+        What is drawn, in words.
+    study : str
+        Name of the file in ``studies`` that measures it, without its ending.
+    """
+
+    id: str
+    figure: str
+    x: str | None
+    grid: tuple[Value, ...]
+    y: tuple[str, ...]
+    curves: tuple[str, ...]
+    fixed: Mapping[str, Value]
+    title: str
+    study: str
+    note: str | None
+
+    @property
+    def name(self) -> str:
+        """The id without the paper."""
+        return self.id.partition(".")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another setting of what the paper leaves open, at which the claims are judged as well."""
+
+    name: str
+    title: str
+    set: Mapping[str, Any]
+    experiments: tuple[str, ...] | None
+
+    def concerns(self, experiment: str) -> bool:
+        """Whether the experiment of this name is run at the alternative setting."""
+        return self.experiments is None or experiment in self.experiments
+
+
+@dataclass(frozen=True, slots=True)
+class Quick:
+    """What `--quick` leaves out: seeds, points of an axis, and settings that make a run shorter."""
+
+    seeds: str = "1-2"
+    axes: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    set: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The words a paper's formulas may use."""
+
+    axes: Mapping[str, tuple[Value, ...] | None]
+    defaults: Mapping[str, Value]
+    conditional_defaults: Mapping[str, Mapping[str, Value]]
+    grids: Mapping[str, tuple[Value, ...]]
+    series: Mapping[str, Series]
+    functions: Mapping[str, str]
+
+    def settings(self, chosen: Mapping[str, Value]) -> dict[str, Value]:
+        """Return `chosen` completed by the paper's defaults, those that depend on a chosen value included.
+
+        A default table named like an axis value, such as ``wireless = { limit = 30 }``, holds where some axis
+        has that value.
+        """
+        complete = {**self.defaults, **chosen}
+        for value in list(complete.values()):
+            defaults = self.conditional_defaults.get(str(value), {})
+            complete |= {name: default for name, default in defaults.items() if name not in chosen}
+        return complete
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper's folder, read: what it is, what it claims and how its figures are run."""
+
+    folder: Path
+    number: str
+    subject: str
+    title: str | None
+    authors: tuple[str, ...]
+    year: int | None
+    vocabulary: Vocabulary
+    experiments: Mapping[str, Experiment]
+    claims: tuple[Claim, ...]
+    sources: Mapping[str, Source]
+    study_axes: Mapping[str, str]
+    study_values: Mapping[str, Mapping[str, Value]]
+    alternatives: tuple[Alternative, ...]
+    quick: Quick
+
+    @property
+    def id(self) -> str:
+        """The prefix of its claims, such as ``p004``."""
+        return f"p{self.number}"
+
+    @cached_property
+    def ready(self) -> tuple[Experiment, ...]:
+        """The experiments for which there is a study."""
+        return tuple(one for one in self.experiments.values() if self.study_path(one).is_file())
+
+    def study_path(self, experiment: Experiment) -> Path:
+        """Where the study of an experiment is, or would be."""
+        return self.folder / STUDIES / f"{experiment.study}.toml"
+
+    def is_closed_form(self, experiment: Experiment) -> bool:
+        """Whether an experiment needs no simulation."""
+        return not any(name in self.vocabulary.series for name in experiment.y)
+
+    def notes(self) -> str | None:
+        """Return the text of notes.md, if there is one."""
+        path = self.folder / NOTES
+        return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+def paper_folders(root: Path | None = None) -> list[Path]:
+    """Return the folders of the papers below `root`, by number; the package's own if not given."""
+    place = DATA if root is None else root
+    if not place.is_dir():
+        return []
+    return sorted(path for path in place.iterdir() if FOLDER_NAME.fullmatch(path.name) and path.is_dir())
+
+
+def find_paper(name: str, root: Path | None = None) -> Path:
+    """Return the folder of a paper, asked for by number, folder name or path.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such paper; the text lists those there are.
+    """
+    as_path = Path(name)
+    if (as_path / CLAIMS).is_file():
+        return as_path
+    folders = paper_folders(root)
+    for folder in folders:
+        if name in {folder.name, folder.name.partition("-")[0], "p" + folder.name.partition("-")[0]}:
+            return folder
+    known = ", ".join(folder.name for folder in folders)
+    raise ArgumentError(f"unknown paper '{name}': there are {known}; or name a folder with a {CLAIMS}")
+
+
+def load_paper(folder: str | Path) -> Paper:
+    """Read a paper's folder.
+
+    Raises
+    ------
+    PaperError
+        A file is missing or makes no sense; the text says which and why.
+    """
+    path = Path(folder)
+    manifest = _read_toml(path / MANIFEST)
+    content = _read_toml(path / CLAIMS)
+    try:
+        return _paper(path, manifest, content)
+    except KeyError as error:
+        raise PaperError(f"{path}: {error.args[0]!r} is missing in {CLAIMS} or {MANIFEST}") from None
+    except (TypeError, AttributeError, ValueError) as error:
+        raise error if isinstance(error, PaperError) else PaperError(f"{path}: {error}") from None
+
+
+def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Paper:
+    _check_keys(
+        path / MANIFEST,
+        manifest,
+        "subject title authors year series axes values experiments alternatives quick",
+    )
+    if content.get("version") != CLAIMS_VERSION:
+        raise PaperError(f"{path / CLAIMS}: version must be {CLAIMS_VERSION}, found {content.get('version')}")
+    vocabulary = _vocabulary(content)
+    experiments = _experiments(path, content["experiment"], manifest.get("experiments", {}), vocabulary)
+    claims = tuple(_claim(path, entry) for entry in content["claim"])
+    for claim in claims:
+        for one in claim.experiments:
+            if one not in experiments:
+                raise PaperError(
+                    f"{path / CLAIMS}: {claim.id} names the experiment {one}, which is not there"
+                )
+    names = {one.name for one in experiments.values()}
+    sources = {name: Source(metric=name) for name in vocabulary.series}
+    for name, entry in manifest.get("series", {}).items():
+        if name not in vocabulary.series:
+            raise PaperError(f"{path / MANIFEST}: series.{name} is no series of {CLAIMS}")
+        sources[name] = Source(metric=entry) if isinstance(entry, str) else Source(**entry)
+    number = FOLDER_NAME.fullmatch(path.resolve().name)
+    return Paper(
+        folder=path,
+        number=number[1] if number else "000",
+        subject=manifest["subject"],
+        title=manifest.get("title"),
+        authors=tuple(manifest.get("authors", ())),
+        year=manifest.get("year"),
+        vocabulary=vocabulary,
+        experiments=experiments,
+        claims=claims,
+        sources=sources,
+        study_axes=manifest.get("axes", {}),
+        study_values=manifest.get("values", {}),
+        alternatives=tuple(
+            _alternative(path, name, entry, names) for name, entry in manifest.get("alternatives", {}).items()
+        ),
+        quick=_quick(path, manifest.get("quick", {})),
+    )
+
+
+def _vocabulary(content: dict[str, Any]) -> Vocabulary:
+    defaults = content.get("defaults", {})
+    axes = {name: None if values == "number" else tuple(values) for name, values in content["axes"].items()}
+    return Vocabulary(
+        axes=axes,
+        defaults={name: value for name, value in defaults.items() if not isinstance(value, dict)},
+        conditional_defaults={name: value for name, value in defaults.items() if isinstance(value, dict)},
+        grids={name: tuple(values) for name, values in content.get("grids", {}).items()},
+        series={
+            name: Series(name, entry["unit"], tuple(entry["axes"]), entry["means"])
+            for name, entry in content.get("series", {}).items()
+        },
+        functions=content.get("functions", {}),
+    )
+
+
+def _experiments(
+    path: Path, entries: Sequence[dict[str, Any]], more: dict[str, Any], vocabulary: Vocabulary
+) -> dict[str, Experiment]:
+    experiments = {}
+    for entry in entries:
+        name = entry["id"].partition(".")[2]
+        addition = more.get(name, {})
+        _check_keys(path / MANIFEST, addition, "study title", f"experiments.{name}: ")
+        axis, _, grid = entry["x"].partition("=")
+        axis, grid = axis.strip(), grid.split("(")[0].strip()
+        experiments[entry["id"]] = Experiment(
+            id=entry["id"],
+            figure=entry["figure"],
+            x=axis if axis in vocabulary.axes else None,
+            grid=vocabulary.grids.get(grid, ()),
+            y=tuple(part for part in re.split(r", | and ", entry["y"]) if part),
+            curves=tuple(entry["curves"]),
+            fixed=entry.get("fixed", {}),
+            title=addition.get("title", _title(entry, vocabulary)),
+            study=addition.get("study", name),
+            note=entry.get("note"),
+        )
+    unknown = set(more) - {one.name for one in experiments.values()}
+    if unknown:
+        raise PaperError(f"{path / MANIFEST}: experiments.{min(unknown)} is no experiment of {CLAIMS}")
+    return experiments
+
+
+def _title(entry: dict[str, Any], vocabulary: Vocabulary) -> str:
+    """Say what an experiment draws when nobody has said it better."""
+    fixed = ", ".join(f"{name} {value}" for name, value in entry.get("fixed", {}).items())
+    drawn = vocabulary.series.get(entry["y"])
+    what = drawn.name.replace("_", " ") if drawn else entry["y"]
+    return f"{what} ({fixed})" if fixed else what
+
+
+def _claim(path: Path, entry: dict[str, Any]) -> Claim:
+    kind, strength = entry["kind"], entry["strength"]
+    if kind not in get_args(Kind) or strength not in get_args(Strength):
+        raise PaperError(
+            f"{path / CLAIMS}: {entry['id']} has the kind {kind!r} and the strength {strength!r}"
+        )
+    tolerance = entry["tolerance"]
+    return Claim(
+        id=entry["id"],
+        experiments=tuple(entry["experiment"]),
+        figure=entry["figure"],
+        text=entry["text"],
+        kind=cast("Kind", kind),
+        predicate=entry["predicate"],
+        tolerance=Tolerance(tolerance["rel"], tolerance["abs"], tolerance["reason"]),
+        strength=cast("Strength", strength),
+        basis=entry["basis"],
+        unit=entry.get("unit"),
+        reference=tuple(entry.get("reference", ())),
+        note=entry.get("note"),
+    )
+
+
+def _alternative(path: Path, name: str, entry: dict[str, Any], experiments: Iterable[str]) -> Alternative:
+    _check_keys(path / MANIFEST, entry, "title set experiments", f"alternatives.{name}: ")
+    concerned = entry.get("experiments")
+    unknown = set(concerned or ()) - set(experiments)
+    if unknown:
+        raise PaperError(
+            f"{path / MANIFEST}: alternatives.{name} names {min(unknown)}, which is no experiment"
+        )
+    return Alternative(
+        name, entry.get("title", name), entry["set"], None if concerned is None else tuple(concerned)
+    )
+
+
+def _quick(path: Path, entry: dict[str, Any]) -> Quick:
+    _check_keys(path / MANIFEST, entry, "seeds axes set", "quick: ")
+    axes = {name: tuple(values) for name, values in entry.get("axes", {}).items()}
+    return Quick(entry.get("seeds", Quick().seeds), axes, entry.get("set", {}))
+
+
+def _check_keys(path: Path, entry: Mapping[str, Any], known: str, where: str = "") -> None:
+    for key in entry:
+        if key not in known.split():
+            raise PaperError(f"{path}: {where}unknown key {key!r}; known are {', '.join(known.split())}")
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise PaperError(f"cannot read '{path}': {(error.strerror or str(error)).lower()}") from None
+    except ValueError as error:
+        raise PaperError(f"{path}: {error}") from None
