@@ -3,6 +3,7 @@
 //! [`world::World`] is built from a checked [`plan::Plan`] and runs it. Nothing here reads a file, the wall clock or
 //! a random number that does not belong to a named stream.
 
+pub mod frames;
 pub mod handoff;
 pub mod history;
 pub mod link;

@@ -3,10 +3,13 @@
 //! Everything here is resolved: no defaults left open, every name replaced by an index, every value in range. The
 //! constructor of the world may rely on that; user mistakes end before this point.
 
+use std::sync::Arc;
+
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
 pub use crate::history::HistoryPlan;
+pub use crate::traffic::video::FramePlan;
 pub use crate::transport::rate::config::RateConfig;
 pub use crate::transport::tcp::config::{Profile, Recovery, TcpConfig};
 
@@ -294,7 +297,7 @@ pub struct UdpConfig {
 }
 
 /// What the application offers. Sizes are payload bytes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
     /// A file of `bytes` (or without end) handed to the transport at the start.
     Ftp {
@@ -330,4 +333,6 @@ pub enum Traffic {
         /// Mean length of a pause.
         off: Span,
     },
+    /// Frames at equal intervals, such as video.
+    Frames(Arc<FramePlan>),
 }

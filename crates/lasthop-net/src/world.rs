@@ -8,6 +8,7 @@ use lasthop_core::packet::Packet;
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
+use crate::frames::Frame;
 use crate::handoff::{HostEvent, host_events};
 use crate::history::{HistoryEntry, Keeper};
 use crate::link::Link;
@@ -16,6 +17,7 @@ use crate::network::{Network, Next, Place, Receiver, event_kind};
 use crate::plan::{Plan, Start, TcpConfig, Traffic, Transport};
 use crate::routing::{DirectionId, Routes};
 use crate::trace::{Bins, FlowSample, Recording, WindowRecord};
+use crate::traffic::video::Packing;
 use crate::traffic::{Offer, Source};
 use crate::transport::extra::Extra;
 use crate::transport::rate::receiver::RateReceiver;
@@ -215,7 +217,8 @@ impl World {
             let mut stats = FlowStats::new(plan.percentiles);
             stats.bins = series_interval.map(|interval| Box::new(Bins::new(interval, plan.duration)));
             flows.push(stats);
-            sources.push(Source::new(flow.traffic, Stream::new(seed, &format!("traffic of {}", flow.name))));
+            let stream = Stream::new(seed, &format!("traffic of {}", flow.name));
+            sources.push(Source::new(&flow.traffic, Packing::of(&flow.transport), stream));
         }
         let (mut network, first_hops) = Network::new(links, &paths, receivers, flows, window);
         for (flow, index) in plan.flows.iter().zip(0u32..) {
@@ -508,8 +511,17 @@ impl World {
         self.network.schedule(self.now + self.sample_interval, Target::new(event_kind::SAMPLE, 0));
     }
 
+    /// The frames that the application of `flow` has written so far; none unless it writes frames.
+    pub fn frames(&self, flow: usize) -> &[Frame] {
+        self.sources[flow].frames()
+    }
+
     /// Whether a flow's traffic is a bounded transfer, whose completion can be told.
     pub fn is_bounded(traffic: &Traffic) -> bool {
-        matches!(traffic, Traffic::Ftp { bytes: Some(_) } | Traffic::PacedFtp { bytes: Some(_), .. })
+        match traffic {
+            Traffic::Ftp { bytes } | Traffic::PacedFtp { bytes, .. } => bytes.is_some(),
+            Traffic::Cbr { .. } | Traffic::OnOff { .. } => false,
+            Traffic::Frames(plan) => plan.ends(),
+        }
     }
 }

@@ -91,7 +91,15 @@ pub(super) fn read<'n>(
             if copy == 0 {
                 check_path(table, &transport, &traffic, (source, sink), &paths)?;
             }
-            flows.push(FlowPlan { name, source, sink, transport: transport.clone(), traffic, start, stop });
+            flows.push(FlowPlan {
+                name,
+                source,
+                sink,
+                transport: transport.clone(),
+                traffic: traffic.clone(),
+                start,
+                stop,
+            });
         }
     }
     Ok(flows)
@@ -240,6 +248,7 @@ fn check_load(
         Traffic::OnOff { rate, packet, on, off } => {
             (gap(rate, packet), on.seconds() / (on.seconds() + off.seconds()))
         }
+        Traffic::Frames(_) => return Ok(()),
     };
     if nanos < 1.0 {
         let message = "the source sends more than one packet in a nanosecond".to_owned();
@@ -393,6 +402,7 @@ fn largest_packet(transport: &Transport, traffic: &Traffic) -> u32 {
                 Traffic::Ftp { .. } => u32::MAX,
                 Traffic::PacedFtp { write, .. } => write,
                 Traffic::Cbr { packet, .. } | Traffic::OnOff { packet, .. } => packet,
+                Traffic::Frames(ref frames) => frames.largest().min(u64::from(u32::MAX)) as u32,
             };
             write.min(udp.payload) + udp.header
         }

@@ -72,7 +72,7 @@ fn defaults_of_the_whole() {
     let flow = &plan.flows[0];
     assert_eq!(flow.name, "flow");
     assert_eq!(flow.start, Start::Uniform(Time::ZERO, Time(1_000_000_000)));
-    assert_eq!((flow.traffic, flow.stop), (Traffic::Ftp { bytes: None }, None));
+    assert_eq!((&flow.traffic, flow.stop), (&Traffic::Ftp { bytes: None }, None));
 }
 
 #[test]

@@ -2,10 +2,14 @@
 //!
 //! The world calls `start` once and `next` at each time that the source asked for.
 
+pub mod video;
+
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
+use crate::frames::Frame;
 use crate::plan::Traffic;
+use video::{FrameSource, Packing};
 
 /// What a source does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,20 +29,34 @@ pub struct Source {
     left: u64,
     /// Packets left in the current burst.
     burst: u64,
+    /// The state of a source of frames.
+    frames: Option<Box<FrameSource>>,
 }
 
 impl Source {
-    /// A source with its own random stream.
-    pub fn new(traffic: Traffic, stream: Stream) -> Source {
-        let left = match traffic {
+    /// A source with its own random stream, over a transport that packs so.
+    pub fn new(traffic: &Traffic, packing: Packing, stream: Stream) -> Source {
+        let left = match *traffic {
             Traffic::Ftp { bytes } | Traffic::PacedFtp { bytes, .. } => bytes.unwrap_or(u64::MAX),
-            Traffic::Cbr { .. } | Traffic::OnOff { .. } => u64::MAX,
+            Traffic::Cbr { .. } | Traffic::OnOff { .. } | Traffic::Frames(_) => u64::MAX,
         };
-        Source { traffic, stream, left, burst: 0 }
+        let frames = match traffic {
+            Traffic::Frames(plan) => Some(Box::new(FrameSource::new(plan, packing, stream.clone()))),
+            _ => None,
+        };
+        Source { traffic: traffic.clone(), stream, left, burst: 0, frames }
+    }
+
+    /// The frames so far, if the source writes frames.
+    pub fn frames(&self) -> &[Frame] {
+        self.frames.as_ref().map_or(&[], |source| source.frames())
     }
 
     /// The application starts.
     pub fn start(&mut self, now: Time) -> Offer {
+        if let Some(frames) = &mut self.frames {
+            return frames.start(now);
+        }
         match self.traffic {
             Traffic::OnOff { .. } => Offer { bytes: Some(0), next: Some(now + self.gap()) },
             _ => self.next(now),
@@ -47,6 +65,9 @@ impl Source {
 
     /// It is time for the next write.
     pub fn next(&mut self, now: Time) -> Offer {
+        if let Some(frames) = &mut self.frames {
+            return frames.next(now);
+        }
         match self.traffic {
             Traffic::Ftp { bytes } => Offer { bytes, next: None },
             Traffic::PacedFtp { write, interval, .. } => {
@@ -57,11 +78,15 @@ impl Source {
             Traffic::Cbr { packet, .. } | Traffic::OnOff { packet, .. } => {
                 Offer { bytes: Some(u64::from(packet)), next: Some(now + self.gap()) }
             }
+            Traffic::Frames(_) => unreachable!("a source of frames has its own state"),
         }
     }
 
     /// Whether a bounded transfer has been handed over as a whole.
     pub fn is_exhausted(&self) -> bool {
+        if let (Traffic::Frames(plan), Some(frames)) = (&self.traffic, &self.frames) {
+            return !plan.ends() || frames.is_exhausted();
+        }
         !matches!(self.traffic, Traffic::PacedFtp { bytes: Some(_), .. }) || self.left == 0
     }
 
@@ -87,7 +112,7 @@ impl Source {
                 self.burst -= 1;
                 gap
             }
-            Traffic::Ftp { .. } | Traffic::PacedFtp { .. } => Span::ZERO,
+            Traffic::Ftp { .. } | Traffic::PacedFtp { .. } | Traffic::Frames(_) => Span::ZERO,
         }
     }
 }
@@ -99,7 +124,7 @@ mod tests {
     use super::*;
 
     fn source(traffic: Traffic) -> Source {
-        Source::new(traffic, Stream::new(1, "traffic"))
+        Source::new(&traffic, Packing { payload: 1000, whole: false }, Stream::new(1, "traffic"))
     }
 
     /// Times of all writes up to `seconds`.
