@@ -20,6 +20,9 @@ CORE := --workspace --exclude lasthop-py
 # make test-properties PROPTEST_RNG_SEED=7 PROPTEST_CASES=10000
 export PROPTEST_RNG_SEED ?= 1
 
+# Tests of the front run on every core, the tests of a file one after the other.
+PARALLEL ?= --numprocesses=auto --dist=loadfile
+
 SEEDS ?= 1-10
 DEMO_TRANSPORTS := reno,newreno,sack,vegas,cubic
 
@@ -63,7 +66,7 @@ test-properties: ## Search further: the properties of test-rust, fully optimised
 	cargo test --locked --profile checked $(CORE) --test properties --test scenario_fuzz --test conformance
 
 test-python: build ## Tests of the front, with the examples in its docstrings
-	$(BIN)/python -m pytest python tests/python
+	$(BIN)/python -m pytest $(PARALLEL) python tests/python
 
 test-scenarios: build ## Run every ready scenario once
 	@for scenario in scenarios/*.toml; do \
@@ -71,7 +74,7 @@ test-scenarios: build ## Run every ready scenario once
 
 test-differential: build ## Compare with ns-2, packet for packet; needs the command ns (Debian package ns2)
 	@command -v ns >/dev/null || echo "ns-2 is not installed (Debian package ns2): the differential tests will be skipped"
-	$(BIN)/python -m pytest -rs tests/differential
+	$(BIN)/python -m pytest $(PARALLEL) -rs tests/differential
 
 lint: build ## Formatting, clippy, ruff and mypy; every warning is an error
 	cargo fmt --all --check

@@ -62,9 +62,9 @@ itself takes is taken off. Aim: {CONTROLLER_AIM:g} ns.
 
 {{controllers}}
 
-Each preset in `{{scenario}}`, the wireless dumbbell of paper 004: CPU time of the event loop per packet-hop,
-median of {{runs}} runs, and relative to `reno`, which runs alternately. A sender that sends less, or loses
-more, has other packets to handle: the ratio is no verdict on its law.
+Each preset in `{{scenario}}`, the wireless dumbbell of paper 004: CPU time of the event
+loop per packet-hop, median of {{runs}} runs, and relative to `reno`, which runs alternately. A sender that
+sends less, or loses more, has other packets to handle: the ratio is no verdict on its law.
 
 {{presets}}
 
