@@ -12,6 +12,8 @@ Examples
 # Nothing here may import polars, matplotlib, plotly, scipy or rich: they are imported where they are used, so
 # that `import lasthop` stays below 150 ms.
 
+from typing import TYPE_CHECKING, Any
+
 from lasthop._native import __version__
 from lasthop.api import (
     EXAMPLE,
@@ -30,9 +32,13 @@ from lasthop.errors import (
     OutputError,
     RunError,
     ScenarioError,
+    StudyError,
 )
 from lasthop.results import Run, Runs
 from lasthop.senders import Sender
+
+if TYPE_CHECKING:
+    from lasthop import studies
 
 __all__ = [
     "EXAMPLE",
@@ -46,11 +52,22 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Sender",
+    "StudyError",
     "__version__",
     "compare",
     "load_runs",
     "run",
     "run_seeds",
     "schema",
+    "studies",
     "transports",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module
+    """Import `lasthop.studies` when it is first asked for."""
+    if name == "studies":
+        import importlib
+
+        return importlib.import_module("lasthop.studies")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

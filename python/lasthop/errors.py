@@ -32,6 +32,10 @@ class ScenarioError(LasthopError, ValueError):
     """A scenario that cannot be run; the text says where, what was found and what was expected."""
 
 
+class StudyError(LasthopError, ValueError):
+    """A study that cannot be run; the text says the file, the key, what was found and what to do."""
+
+
 class ArgumentError(LasthopError, ValueError):
     """An argument that makes no sense, such as the same seed twice."""
 

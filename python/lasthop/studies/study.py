@@ -1,0 +1,321 @@
+"""What a study is: `Study`, `Axis`, `Keep` and `Point`, which cannot be wrong once they exist.
+
+`reader` makes them of a file, and the engine has parsed the scenario of every point by then. Called by the
+commands of ``lasthop study`` and by the Python API; runs nothing and writes nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lasthop.api import Scenario, check_seeds, toml_value
+from lasthop.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from lasthop.studies.metrics import Metric
+
+#: Where an axis stands.
+Value = str | int | float | bool
+
+#: Columns of the tidy table that are neither axis nor metric.
+RESULT_COLUMNS = (
+    "seed",
+    "state",
+    "error",
+    "run",
+    "fingerprint",
+    "packet_hops",
+    "wall_s",
+    "engine_version",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One dimension of the grid.
+
+    Attributes
+    ----------
+    name : str
+        Column of the tidy table.
+    label, unit : str
+        For people.
+    values : tuple
+        Where the axis stands: all numbers, or all text.
+    labels : tuple of str
+        The values for people.
+    settings : tuple of dict
+        For each value, the keys of the scenario that it sets.
+    """
+
+    name: str
+    label: str
+    values: tuple[Value, ...]
+    labels: tuple[str, ...]
+    settings: tuple[dict[str, Any], ...]
+    unit: str = ""
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether all values are numbers."""
+        return all(is_number(value) for value in self.values)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Every key that some value sets."""
+        return tuple(dict.fromkeys(key for one in self.settings for key in one))
+
+    def find(self, value: Value) -> Value | None:
+        """Return the value itself, or the one with this label; `None` if there is neither."""
+        if value in self.values:
+            return self.values[self.values.index(value)]
+        return self.values[self.labels.index(value)] if value in self.labels else None
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Part of a large table that is kept of every run.
+
+    Attributes
+    ----------
+    name : str
+        How metrics and readers call it.
+    table : str
+        One of the large tables of a run, such as ``link_series``.
+    rows : tuple of str
+        Patterns for the names of links or flows; all rows if empty.
+    columns : tuple of str
+        Columns kept; all if empty.
+    """
+
+    name: str
+    table: str
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """Name of the folder in the store: equal for equal content, whatever its name in a study."""
+        import hashlib
+
+        content = json.dumps([self.table, sorted(self.rows), sorted(self.columns)])
+        return f"{self.table}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One place of the grid.
+
+    Attributes
+    ----------
+    settings : dict
+        For each axis, where it stands.
+    overrides : dict
+        The keys of the scenario that this place sets, those of ``[set]`` first.
+    """
+
+    settings: dict[str, Value]
+    overrides: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The settings for people: ``n=10, proto=reno``."""
+        return ", ".join(f"{name}={value}" for name, value in self.settings.items()) or "the only point"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A checked study.
+
+    Attributes
+    ----------
+    name, title : str
+        For files, and for people.
+    scenario : Scenario
+        What every point starts from, before ``[set]``.
+    axes : tuple of Axis
+        The grid is their product, in this order; without axes there is one point.
+    metrics : tuple of Metric
+        What the tidy table has a column for.
+    seeds : tuple of int
+        Every point runs with each of them.
+    baseline : dict
+        Where some axes stand at the baseline of paired differences; empty if there is none.
+    x : str or None
+        The axis drawn along x.
+    keep : tuple of Keep
+        Series kept of every run.
+    settings : dict
+        Overrides for the whole study (``[set]``).
+    content : dict
+        What the file says.
+    file : str
+        Name of the file, for messages.
+
+    Examples
+    --------
+    >>> import lasthop as lh
+    >>> study = lh.studies.Study.parse({
+    ...     "name": "races",
+    ...     "scenario": lh.EXAMPLE,
+    ...     "seeds": "1-3",
+    ...     "metrics": ["goodput_bit_s"],
+    ...     "axes": [{"name": "loss", "key": "channel.error.packet_error_rate", "values": [0, 0.01]}],
+    ... })
+    >>> [point.settings for point in study.points()]
+    [{'loss': 0}, {'loss': 0.01}]
+    """
+
+    name: str
+    title: str
+    scenario: Scenario
+    axes: tuple[Axis, ...]
+    metrics: tuple[Metric, ...]
+    seeds: tuple[int, ...]
+    baseline: dict[str, Value]
+    x: str | None
+    keep: tuple[Keep, ...]
+    settings: dict[str, Any]
+    content: dict[str, Any]
+    file: str
+    #: Overrides of the command line: TOML text, as ``lasthop run --set`` takes it.
+    arguments: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: str | Path, *, arguments: Mapping[str, str] | None = None) -> Study:
+        """Read and check a study file (TOML, or JSON of the same structure).
+
+        Parameters
+        ----------
+        path : path
+            The file; ``scenario`` in it is relative to it.
+        arguments : mapping, optional
+            Overrides as ``lasthop study run --set`` takes them; they apply before the axes.
+
+        Raises
+        ------
+        StudyError
+            With the file, the key, what was found and what to do.
+        ScenarioError
+            If the scenario, or that of some point, cannot be run.
+        """
+        from lasthop.studies.reader import read_content
+
+        path = Path(path)
+        return cls.parse(read_content(path), file=str(path), folder=path.parent, arguments=arguments)
+
+    @classmethod
+    def parse(
+        cls,
+        content: Mapping[str, Any],
+        *,
+        file: str = "study",
+        folder: str | Path = ".",
+        arguments: Mapping[str, str] | None = None,
+        check: bool = True,
+    ) -> Study:
+        """Check a study that is a mapping with the structure of a study file.
+
+        Parameters
+        ----------
+        content : mapping
+            The study.
+        file : str
+            How messages call it.
+        folder : path
+            What the path of the scenario is relative to.
+        arguments : mapping, optional
+            As for `load`.
+        check : bool
+            Whether the scenario of every point is parsed. Left out for a stored study, which ran once.
+        """
+        from lasthop.studies.reader import Reader
+
+        study = Reader(file).study(dict(content), Path(folder), dict(arguments or {}))
+        if check:
+            study.check_points()
+        return study
+
+    def points(self) -> list[Point]:
+        """Return the grid, the last axis moving fastest."""
+        places = [list(zip(axis.values, axis.settings, strict=True)) for axis in self.axes]
+        return [
+            Point(
+                {axis.name: value for axis, (value, _) in zip(self.axes, place, strict=True)},
+                self.settings
+                | self.arguments
+                | {key: value for _, settings in place for key, value in settings.items()},
+            )
+            for place in itertools.product(*places)
+        ]
+
+    def scenario_of(self, point: Point) -> Scenario:
+        """Return the scenario of a point.
+
+        Raises
+        ------
+        ScenarioError
+            Naming the axis and the value, if the engine refuses it.
+        """
+        axes = {key for axis in self.axes for key in axis.keys}
+        overrides = {
+            # What the command line says is TOML text already; what the file says is a value.
+            key: value if key in self.arguments and key not in axes else toml_value(value)
+            for key, value in point.overrides.items()
+        }
+        try:
+            return self.scenario.replace(overrides)
+        except ScenarioError as error:
+            raise ScenarioError(self._placed(str(error), point, overrides)) from None
+
+    def _placed(self, text: str, point: Point, overrides: Mapping[str, str]) -> str:
+        """Say where in the study file the override stands that the engine complains of."""
+        for key, value in overrides.items():
+            found = f"at --set {key}={value}"
+            if found not in text or (key in self.arguments and key not in point_keys(self.axes)):
+                continue
+            place = f"at {self.file}: {self._place_of(key, point)} ({key} = {value})"
+            return text.replace(found, place)
+        return f"{text}\n  in {self.file}: the point {point.text}"
+
+    def _place_of(self, key: str, point: Point) -> str:
+        for index, axis in reversed(list(enumerate(self.axes))):
+            if key in axis.keys:
+                position = axis.values.index(point.settings[axis.name])
+                kind = "points" if self.content["axes"][index].get("points") else "values"
+                return f"axes[{index}].{kind}[{position}]"
+        return f"set.{key}"
+
+    def check_points(self) -> None:
+        """Parse the scenario of every point: whatever the engine would refuse is refused now."""
+        for point in self.points():
+            self.scenario_of(point)
+
+    def axis(self, name: str) -> Axis:
+        """Return the axis called `name`."""
+        return next(axis for axis in self.axes if axis.name == name)
+
+    def with_seeds(self, seeds: Iterable[int]) -> Study:
+        """Return the study with other seeds."""
+        chosen = tuple(check_seeds(seeds))
+        return replace(self, seeds=chosen, content=self.content | {"seeds": list(chosen)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the study with its scenario inside, so that it can be read without other files."""
+        return self.content | {"scenario": self.scenario.to_dict()}
+
+
+def point_keys(axes: Iterable[Axis]) -> set[str]:
+    """Every key that some axis sets."""
+    return {key for axis in axes for key in axis.keys}
+
+
+def is_number(value: object) -> bool:
+    """Whether the value is a number; truth values are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
