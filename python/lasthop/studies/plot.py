@@ -1,0 +1,462 @@
+"""Figures of studies: one per metric, with intervals, readable in grey and by the colour-blind.
+
+Called by `lasthop study plot`, by the report of a paper, and from notebooks. What is drawn is worked out in
+`charts`; here it becomes a picture.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+from typing import TYPE_CHECKING, Any
+
+from lasthop.output import replacing
+from lasthop.plot import _save_figure as save_vectors
+from lasthop.studies.charts import Chart, Line, Look, make_chart, over_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import polars as pl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, FAINT, RULE = "#222222", "#666666", "#E6E6E6"
+#: Panels side by side.
+COLUMNS_MAX = 3
+#: Width and height of one of several panels, in inches.
+PANEL_IN = (2.5, 2.2)
+#: Height of a line of the direct legend in inches.
+LEGEND_LINE_IN = 0.17
+#: Height of title and note in inches.
+HEAD_IN = 0.5
+#: Share of the gap between two names along x that the lines take side by side.
+SPREAD = 0.55
+
+
+def draw_metric(
+    table: pl.DataFrame,
+    metric: str,
+    x: str,
+    lines: str | None = None,
+    panels: Sequence[str] = (),
+    look: Look | None = None,
+) -> Figure:
+    """Draw one metric of a study.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        One row per point and seed, as ``StudyResult.table``; filter it first to draw a part.
+    metric, x : str
+        Columns along y and x. Text along x is drawn as points side by side.
+    lines : str, optional
+        Axis with a line per value, each with a colour, dashes and marker of its own.
+    panels : sequence of str
+        Axes with a panel per combination of values.
+    look : Look, optional
+        Title, labels, units, order and names of the values, scales, size.
+
+    Raises
+    ------
+    ArgumentError
+        For names that the table does not have, nothing to draw, or too many panels.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> table = pl.DataFrame({"n": [1, 1, 2, 2], "seed": [1, 2, 1, 2], "goodput": [1.0, 2.0, 2.0, 4.0]})
+    >>> figure = draw_metric(table, "goodput", "n", look=Look(title="Goodput", units={"goodput": "bit/s"}))
+    >>> figure.axes[0].get_ylabel()
+    'goodput (bit/s)'
+    """
+    return draw_chart(make_chart(table, metric, x, lines, panels, look))
+
+
+def draw_series(
+    series: pl.DataFrame,
+    column: str,
+    lines: str | None = None,
+    panels: Sequence[str] = (),
+    look: Look | None = None,
+    *,
+    seed: int | None = None,
+) -> Figure:
+    """Draw a kept series over time: the mean over the seeds with its interval, or one seed.
+
+    Parameters are those of `draw_metric`; `series` is what ``StudyResult.series`` returns.
+    """
+    axes = [*([lines] if lines else []), *panels]
+    return draw_chart(
+        make_chart(over_time(series, column, axes, seed), column, "time_s", lines, panels, look)
+    )
+
+
+def save_figure(figure: Figure, path: Path, *, dpi: int = 140, colours: int = 96) -> None:
+    """Write a figure, whole or not at all; PNGs have a palette of few colours and are small.
+
+    Parameters
+    ----------
+    figure : Figure
+        What to write.
+    path : path
+        Ends in .png, .svg or .pdf.
+    dpi : int
+        Pixels per inch of a PNG.
+    colours : int
+        Colours of a PNG.
+    """
+    if path.suffix.lower() != ".png":
+        with replacing(path) as temporary:
+            save_vectors(figure, temporary)
+        return
+    from PIL import Image
+
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=dpi, facecolor="white")
+    palette = Image.open(picture).convert("RGB").quantize(colours, dither=Image.Dither.NONE)
+    with replacing(path) as temporary:
+        palette.save(temporary, format="PNG", optimize=True)
+
+
+def draw_chart(chart: Chart) -> Figure:
+    """Draw a chart with matplotlib."""
+    from matplotlib.figure import Figure
+
+    several = len(chart.panels) > 1
+    columns = min(len(chart.panels), COLUMNS_MAX)
+    rows = -(-len(chart.panels) // columns)
+    width, height = chart.size_in
+    if several:
+        width = max(width, columns * PANEL_IN[0] + 1.3)
+        height = HEAD_IN + rows * PANEL_IN[1] + 0.2
+    figure = Figure(figsize=(width, height), layout="constrained")
+    head = HEAD_IN / height
+    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - head))  # type: ignore[union-attr,call-arg]
+    figure.text(0.1 / width, 1 - 0.07 / height, chart.title, fontsize=11, weight="bold", color=INK, va="top")
+    figure.text(0.1 / width, 1 - 0.29 / height, chart.note, fontsize=8, color=FAINT, va="top")
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes, panel in zip(grid, chart.panels, strict=False):
+        _draw_lines(axes, chart, panel.lines)
+        _set_scales(axes, chart)
+        if panel.name:
+            axes.set_title(panel.name, fontsize=9, loc="left", color=INK)
+    for axes in grid[len(chart.panels) :]:
+        axes.set_axis_off()
+    for place, axes in enumerate(grid[: len(chart.panels)]):
+        if place + columns >= len(chart.panels):
+            # The panel below, if any, is empty: this one carries the numbers.
+            axes.tick_params(labelbottom=True)
+            axes.set_xlabel(chart.x_label, fontsize=9)
+        if place % columns == 0:
+            axes.set_ylabel(chart.y_label, fontsize=9)
+    names = chart.names
+    if len(names) < 2 and not any(name for name, _ in names):  # noqa: PLR2004 - one line needs no legend
+        return figure
+    axes_in = height - HEAD_IN - 0.7
+    if several or len(names) * LEGEND_LINE_IN > axes_in or chart.categories:
+        _draw_legend(figure, chart)
+    else:
+        _draw_direct_legend(grid[0], chart, LEGEND_LINE_IN / axes_in)
+    return figure
+
+
+def chart_page(chart: Chart, *, titled: bool = True) -> Any:  # noqa: ANN401 - untyped
+    """Draw a chart with plotly, in the same colours, dashes and markers.
+
+    Parameters
+    ----------
+    chart : Chart
+        What to draw.
+    titled : bool
+        Whether title and note are part of the figure.
+    """
+    from plotly.subplots import make_subplots
+
+    several = len(chart.panels) > 1
+    columns = min(len(chart.panels), COLUMNS_MAX)
+    rows = -(-len(chart.panels) // columns)
+    page = make_subplots(
+        rows=rows,
+        cols=columns,
+        shared_xaxes="all",
+        shared_yaxes="all",
+        horizontal_spacing=0.04,
+        vertical_spacing=min(0.18, 0.45 / rows),
+        subplot_titles=[html.escape(panel.name) for panel in chart.panels] if several else None,
+    )
+    shown: set[str] = set()
+    for place, panel in enumerate(chart.panels):
+        for line in panel.lines:
+            for trace in _traces(chart, line, named=line.name not in shown):
+                page.add_trace(trace, row=place // columns + 1, col=place % columns + 1)
+            shown.add(line.name)
+    x_axis: dict[str, Any] = {"type": "log"} if chart.x_log else {}
+    if chart.categories:
+        names = [html.escape(name) for name in chart.categories]
+        x_axis = {"tickvals": [*range(len(names))], "ticktext": names, "range": [-0.5, len(names) - 0.5]}
+    elif chart.ticks:
+        x_axis |= {"tickvals": chart.ticks, "ticktext": [f"{tick:g}" for tick in chart.ticks]}
+    y_axis = {"type": "log"} if chart.y_log else {"rangemode": "tozero" if chart.from_zero else "normal"}
+    page.update_xaxes(showline=True, ticks="outside", **x_axis)
+    page.update_yaxes(showline=True, ticks="outside", **y_axis)
+    for place in range(len(chart.panels)):
+        row, column = place // columns + 1, place % columns + 1
+        if place + columns >= len(chart.panels):
+            page.update_xaxes(title_text=html.escape(chart.x_label), showticklabels=True, row=row, col=column)
+        if column == 1:
+            page.update_yaxes(title_text=html.escape(chart.y_label), row=row, col=column)
+    title = f"<b>{html.escape(chart.title)}</b><br><sub>{html.escape(chart.note)}</sub>"
+    page.update_layout(
+        template="plotly_white",
+        title={"text": title, "x": 0.01, "xanchor": "left"} if titled else None,
+        height=(430 if rows == 1 else 300 * rows) + 60 * titled,
+        margin={"l": 70, "r": 15, "t": (80 if titled else 15) + 20 * several, "b": 60},
+        hovermode="x" if not chart.categories and not several else "closest",
+        legend={
+            "title": {"text": html.escape(chart.legend)},
+            "orientation": "h",
+            "yanchor": "top",
+            "y": -0.2 if rows == 1 else -0.55 / rows,
+            "x": 0,
+        },
+        showlegend=any(name for name, _ in chart.names),
+    )
+    return page
+
+
+def save_page(chart: Chart, path: Path) -> None:
+    """Write a chart as a page of HTML that needs no network."""
+    text = chart_page(chart).to_html(include_plotlyjs=True, full_html=True, config={"displaylogo": False})
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _traces(chart: Chart, line: Line, *, named: bool) -> list[Any]:
+    from plotly.graph_objects import Scatter
+
+    style = line.style
+    shared = {"name": html.escape(line.name) or html.escape(chart.y_label), "legendgroup": line.name}
+    look = {"color": style.colour, "dash": style.plotly_dash, "width": 2}
+    if chart.dense:
+        traces = []
+        if line.has_intervals:
+            edge = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False} | shared
+            red, green, blue = (int(style.colour[at : at + 2], 16) for at in (1, 3, 5))
+            traces.append(Scatter(x=line.x, y=line.low, **edge))
+            traces.append(
+                Scatter(
+                    x=line.x,
+                    y=line.high,
+                    fill="tonexty",
+                    fillcolor=f"rgba({red},{green},{blue},0.2)",
+                    **edge,
+                )
+            )
+        return [*traces, Scatter(x=line.x, y=line.mean, mode="lines", line=look, showlegend=named, **shared)]
+    shift = _shift(chart, line)
+    error = {
+        "type": "data",
+        "symmetric": False,
+        "array": _arms(line.mean, line.high),
+        "arrayminus": _arms(line.mean, line.low),
+        "thickness": 1.3,
+        "width": 4,
+    }
+    return [
+        Scatter(
+            x=[place + shift for place in line.x],
+            y=line.mean,
+            error_y=error if line.has_intervals else None,
+            mode="markers" if chart.categories else "lines+markers",
+            line=look,
+            marker={"symbol": style.plotly_marker, "size": 8, "color": style.colour},
+            customdata=line.seeds,
+            hovertemplate="%{y:.4g} (%{customdata} seeds)",
+            showlegend=named,
+            **shared,
+        )
+    ]
+
+
+def _shift(chart: Chart, line: Line) -> float:
+    """Return how far beside its name a line's points stand, so that no two lie on each other."""
+    if not chart.categories or len(chart.names) < 2:  # noqa: PLR2004 - one line has the place to itself
+        return 0.0
+    last = max(style.place for _, style in chart.names)
+    return SPREAD * (line.style.place / last - 0.5)
+
+
+def _draw_lines(axes: Axes, chart: Chart, lines: Sequence[Line]) -> None:
+    for line in lines:
+        style = line.style
+        mean = _gaps(line.mean)
+        look: dict[str, Any] = {"color": style.colour, "zorder": 3}
+        if chart.dense:
+            axes.plot(line.x, mean, linestyle=style.matplotlib_dash, lw=1.2, **look)
+            if line.has_intervals:
+                low, high = _gaps(line.low), _gaps(line.high)
+                axes.fill_between(line.x, low, high, color=style.colour, alpha=0.18, lw=0, zorder=2)
+            continue
+        shift = _shift(chart, line)
+        axes.errorbar(
+            [place + shift for place in line.x],
+            mean,
+            yerr=[_arms(line.mean, line.low), _arms(line.mean, line.high)] if line.has_intervals else None,
+            linestyle="none" if chart.categories else style.matplotlib_dash,
+            marker=style.matplotlib_marker,
+            markersize=5.0 if style.matplotlib_marker != "*" else 7.0,
+            markeredgecolor="white",
+            markeredgewidth=0.5,
+            lw=1.4,
+            elinewidth=1.0,
+            capsize=2.5,
+            capthick=1.0,
+            **look,
+        )
+
+
+def _set_scales(axes: Axes, chart: Chart) -> None:
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    if chart.categories:
+        long = sum(map(len, chart.categories)) > 50  # noqa: PLR2004 - characters that fit side by side
+        axes.set_xticks(
+            range(len(chart.categories)),
+            chart.categories,
+            rotation=25 if long else 0,
+            ha="right" if long else "center",
+        )
+        axes.set_xlim(-0.5, len(chart.categories) - 0.5)
+        for border in range(1, len(chart.categories)):
+            axes.axvline(border - 0.5, color=RULE, lw=0.6, zorder=1)
+    elif chart.x_log:
+        axes.set_xscale("log")
+    elif chart.dense:
+        axes.margins(x=0.01)
+    if chart.ticks:
+        axes.set_xticks(chart.ticks, [f"{tick:g}" for tick in chart.ticks])
+        axes.xaxis.set_minor_locator(NullLocator())
+    elif chart.x_log:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    if chart.y_log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    elif chart.from_zero:
+        values = chart.values
+        axes.set_ylim(0, 1.05 * max(values) if max(values) > 0 else 1)
+    axes.tick_params(labelsize=8, color=FAINT)
+    axes.grid(visible=True, axis="y" if chart.categories else "both", color=RULE, lw=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+
+
+def _draw_legend(figure: Figure, chart: Chart) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=style.colour,
+            linestyle="none" if chart.categories else style.matplotlib_dash,
+            marker="none" if chart.dense else style.matplotlib_marker,
+            markersize=5.5,
+            markeredgecolor="white",
+            markeredgewidth=0.5,
+            lw=1.4,
+            label=name,
+        )
+        for name, style in chart.names
+    ]
+    figure.legend(
+        handles=handles,
+        loc="outside right upper",
+        fontsize=8.5,
+        title=chart.legend or None,
+        title_fontsize=8.5,
+        frameon=False,
+        handlelength=1.2 if chart.categories else 3.2,
+        alignment="left",
+    )
+
+
+def _draw_direct_legend(axes: Axes, chart: Chart, line_height: float) -> None:
+    """Name each line at its right end, with a sample of it; names that would overlap move apart."""
+    from matplotlib.lines import Line2D
+
+    ends: list[tuple[float, Line]] = []
+    for line in chart.panels[0].lines:
+        last = max(place for place, mean in enumerate(line.mean) if mean is not None)
+        display = axes.transData.transform((line.x[last], line.mean[last] or 0.0))
+        ends.append((float(axes.transAxes.inverted().transform(display)[1]), line))
+    ends.sort(key=lambda end: end[0])
+    heights = spread_apart([height for height, _ in ends], line_height)
+    if chart.legend:
+        axes.text(
+            1.03, heights[-1] + line_height, chart.legend, transform=axes.transAxes, fontsize=8.5, va="center"
+        )
+    for (height, line), place in zip(ends, heights, strict=True):
+        style = line.style
+        if abs(height - place) > line_height / 3:
+            leader = Line2D([1.0, 1.025], [height, place], color="#BBBBBB", lw=0.6)
+            _add_outside(axes, leader)
+        sample = Line2D(
+            [1.03, 1.075, 1.12],
+            [place] * 3,
+            color=style.colour,
+            linestyle=style.matplotlib_dash,
+            marker="none" if chart.dense else style.matplotlib_marker,
+            markevery=[1],
+            markersize=5.5,
+            markeredgecolor="white",
+            markeredgewidth=0.5,
+            lw=1.4,
+        )
+        _add_outside(axes, sample)
+        axes.text(1.135, place, line.name, transform=axes.transAxes, fontsize=8.5, va="center", color=INK)
+
+
+def _add_outside(axes: Axes, artist: Any) -> None:  # noqa: ANN401 - any artist
+    artist.set_transform(axes.transAxes)
+    artist.set_clip_on(False)
+    axes.add_artist(artist)
+
+
+def spread_apart(heights: Sequence[float], gap: float) -> list[float]:
+    """Move heights, given in rising order, apart to at least `gap`, each as little as may be, within 0 to 1.
+
+    Examples
+    --------
+    >>> spread_apart([0.2, 0.5, 0.9], 0.1)
+    [0.2, 0.5, 0.9]
+    >>> [round(height, 2) for height in spread_apart([0.5, 0.5, 0.5], 0.1)]
+    [0.4, 0.5, 0.6]
+    """
+    # Blocks of names that touch, each around the mean of where its names want to be.
+    blocks: list[list[float]] = []
+    for height in heights:
+        blocks.append([height])
+        while len(blocks) > 1 and _lowest(blocks[-1], gap) < _lowest(blocks[-2], gap) + gap * len(blocks[-2]):
+            last = blocks.pop()
+            blocks[-1] += last
+    return [_lowest(block, gap) + gap * place for block in blocks for place in range(len(block))]
+
+
+def _lowest(block: Sequence[float], gap: float) -> float:
+    """Return the height of the lowest name of a block that lies within 0 to 1."""
+    reach = gap * (len(block) - 1)
+    return max(0.0, min(sum(block) / len(block) - reach / 2, 1.0 - reach))
+
+
+def _arms(mean: Sequence[float | None], end: Sequence[float | None]) -> list[float]:
+    return [
+        float("nan") if one is None or other is None else abs(other - one)
+        for one, other in zip(mean, end, strict=True)
+    ]
+
+
+def _gaps(values: Sequence[float | None]) -> list[float]:
+    return [float("nan") if value is None else value for value in values]
