@@ -32,7 +32,6 @@ from lasthop.errors import (
     OutputError,
     RunError,
     ScenarioError,
-    StudyError,
 )
 from lasthop.results import Run, Runs
 from lasthop.senders import Sender
@@ -52,7 +51,6 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Sender",
-    "StudyError",
     "__version__",
     "compare",
     "load_runs",

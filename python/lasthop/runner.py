@@ -1,7 +1,8 @@
 """Runs many (plan, seed) pairs on a pool of threads, watches them, and stops them in good order.
 
 The native module releases the GIL, so threads use all cores; only senders written in Python take turns.
-Called by `lasthop.api`; knows nothing of terminals: whoever wants to show progress passes an observer.
+Called by `lasthop.api` and `lasthop.studies`; knows nothing of terminals: whoever wants to show progress
+passes an observer.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ POLL_INTERVAL_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One run to make."""
+    """One run to make; `series` and `trace` ask for its large tables."""
 
     plan: _native.Plan
     seed: int
+    series: bool = False
+    trace: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,15 @@ class Finished:
     native: _native.RunResult | None
 
 
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What became of one job of a batch that goes on after failures: a result, or the error's text."""
+
+    index: int
+    finished: Finished | None
+    error: str | None = None
+
+
 @dataclass(slots=True)
 class Outcome:
     """What became of a batch; `results` has one place per job, `None` where a job did not finish."""
@@ -81,10 +93,12 @@ class Outcome:
 @dataclass(slots=True)
 class _Batch:
     jobs: Sequence[Job]
-    keep_native: bool
     series: bool
     trace: bool
     results: list[Finished | None]
+    #: Whether results are handed on as they come, failures among them, instead of being gathered.
+    streaming: bool = False
+    delivered: list[Delivery] = field(default_factory=list)
     failure: str | None = None
     cause: BaseException | None = None
     stop: threading.Event = field(default_factory=threading.Event)
@@ -111,22 +125,49 @@ class _Batch:
             job = self.jobs[index]
             try:
                 result = _native.run(
-                    job.plan, job.seed, series=self.series, trace=self.trace, progress=progress
+                    job.plan,
+                    job.seed,
+                    series=self.series or job.series,
+                    trace=self.trace or job.trace,
+                    progress=progress,
                 )
                 record = json.loads(result.to_json())
             except _native.Interrupted:
                 return
             except _native.RunError as error:
-                self.fail(f"seed {job.seed}: {error}", error.__cause__)
-                return
+                if not self.streaming:
+                    self.fail(f"seed {job.seed}: {error}", error.__cause__)
+                    return
+                self.deliver(job, Delivery(index, None, str(error)), 0)
+                continue
             finally:
                 with self.lock:
                     del self.running[index]
+            keep_native = self.series or self.trace or job.series or job.trace
+            finished = Finished(record, result if keep_native else None)
+            self.deliver(job, Delivery(index, finished), record["packet_hops"])
+
+    def deliver(self, job: Job, delivery: Delivery, packet_hops: int) -> None:
+        with self.lock:
+            if self.streaming:
+                self.delivered.append(delivery)
+            else:
+                self.results[delivery.index] = delivery.finished
+            self.runs_finished += 1
+            self.simulated_finished_s += job.plan.duration_s
+            self.packet_hops_finished += packet_hops
+
+    def hand_on(self, take: Callable[[list[Delivery]], None]) -> None:
+        """Give what has finished since the last call; if Ctrl-C comes meanwhile, keep it for the next."""
+        with self.lock:
+            delivered, self.delivered = self.delivered, []
+        try:
+            if delivered:
+                take(delivered)
+        except KeyboardInterrupt:
             with self.lock:
-                self.results[index] = Finished(record, result if self.keep_native else None)
-                self.runs_finished += 1
-                self.simulated_finished_s += job.plan.duration_s
-                self.packet_hops_finished += record["packet_hops"]
+                self.delivered = delivered + self.delivered
+            raise
 
     def fail(self, message: str, cause: BaseException | None) -> None:
         with self.lock:
@@ -169,7 +210,34 @@ def run_jobs(
     observer: Callable[[Snapshot], None] | None = None,
 ) -> Outcome:
     """Run every job; after Ctrl-C or the first failure, stop what runs and keep what is finished."""
-    batch = _Batch(jobs, series or trace, series, trace, [None] * len(jobs))
+    batch = _Batch(jobs, series, trace, [None] * len(jobs))
+    interrupted = _work_through(batch, workers, observer, None)
+    return Outcome(batch.results, interrupted, batch.failure, batch.cause)
+
+
+def stream_jobs(
+    jobs: Sequence[Job],
+    deliver: Callable[[list[Delivery]], None],
+    *,
+    workers: int | None = None,
+    observer: Callable[[Snapshot], None] | None = None,
+) -> bool:
+    """Run every job and hand on about ten times a second what has finished; return whether Ctrl-C came.
+
+    A run that fails is handed on too, and the others go on. What `deliver` raises stops what runs.
+    """
+    batch = _Batch(jobs, series=False, trace=False, results=[], streaming=True)
+    return _work_through(batch, workers, observer, deliver)
+
+
+def _work_through(
+    batch: _Batch,
+    workers: int | None,
+    observer: Callable[[Snapshot], None] | None,
+    deliver: Callable[[list[Delivery]], None] | None,
+) -> bool:
+    """Work on a batch until it is done or stopped; return whether it was interrupted."""
+    jobs = batch.jobs
     threads = max(1, min(workers or available_cores(), len(jobs)))
     simulated_total_s = sum(job.plan.duration_s for job in jobs)
     started = time.monotonic()
@@ -182,6 +250,8 @@ def run_jobs(
             done, pending = wait(pending, timeout=POLL_INTERVAL_S)
             for future in done:
                 future.result()
+            if deliver is not None:
+                batch.hand_on(deliver)
             if observer is not None:
                 observer(batch.snapshot(simulated_total_s, time.monotonic() - started))
     except KeyboardInterrupt:
@@ -189,6 +259,7 @@ def run_jobs(
     finally:
         batch.cancel()
         pool.shutdown(wait=True, cancel_futures=True)
+    if deliver is not None:
+        batch.hand_on(deliver)
     # All were done when the interruption came: then there is nothing to report.
-    interrupted = interrupted and batch.runs_finished < len(jobs)
-    return Outcome(batch.results, interrupted, batch.failure, batch.cause)
+    return interrupted and batch.runs_finished < len(jobs)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import lasthop as lh
-from lasthop.studies import Study
+from lasthop.studies import Study, StudyError
 
 GRID = """\
 name     = "grid"
@@ -208,7 +208,7 @@ AXIS = {"name": "loss", "key": "channel.error.packet_error_rate", "values": [0, 
     ],
 )
 def test_a_mistake_is_named_with_its_place(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(lh.StudyError) as caught:
+    with pytest.raises(StudyError) as caught:
         Study.parse(content(**changes), file="s.toml")
     assert str(caught.value).startswith("study error: ")
     assert message in str(caught.value)
@@ -261,8 +261,8 @@ def test_files_that_cannot_be_read(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path(name).write_text(text)
-    with pytest.raises(lh.StudyError) as caught:
+    with pytest.raises(StudyError) as caught:
         Study.load(name)
     assert message in str(caught.value)
-    with pytest.raises(lh.StudyError, match=r"there is no such file\n  at b\.toml"):
+    with pytest.raises(StudyError, match=r"there is no such file\n  at b\.toml"):
         Study.load("b.toml")

@@ -6,7 +6,8 @@ command ``lasthop study`` calls nothing else.
 
 from __future__ import annotations
 
+from lasthop.errors import StudyError
 from lasthop.studies.metrics import Metric
 from lasthop.studies.study import Axis, Keep, Point, Study
 
-__all__ = ["Axis", "Keep", "Metric", "Point", "Study"]
+__all__ = ["Axis", "Keep", "Metric", "Point", "Study", "StudyError"]
