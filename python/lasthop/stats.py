@@ -105,3 +105,30 @@ def mean(values: Iterable[float | None]) -> float | None:
     """Mean of the values that exist; `None` if none does."""
     result = [value for value in values if value is not None]
     return math.fsum(result) / len(result) if result else None
+
+
+def jackknife(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate | None:
+    """Interval of a quantity computed from means over seeds, be it a ratio or a largest value.
+
+    The first value is the quantity for all seeds, each other one without one of the seeds. For sums and
+    differences of means this is the paired Student t interval. A quantity that is infinite for every choice
+    of seeds is exactly that; `None` if some value is undefined.
+
+    Examples
+    --------
+    >>> a, b = [11.0, 22.0, 31.5], [10.0, 20.0, 30.0]
+    >>> without = [sum(a[:i] + a[i + 1:]) / 2 - sum(b[:i] + b[i + 1:]) / 2 for i in range(3)]
+    >>> jackknife([1.5, *without]) == paired_difference(a, b)
+    True
+    """
+    whole, *parts = (float(value) for value in values)
+    if not math.isfinite(whole) or not all(map(math.isfinite, parts)):
+        agree = math.isinf(whole) and all(part == whole for part in parts)
+        return Estimate(whole, whole, whole, len(parts)) if agree and parts else None
+    count = len(parts)
+    if count < 2:  # noqa: PLR2004 - one value has no interval
+        return Estimate(whole, None, None, 1)
+    centre = math.fsum(parts) / count
+    variance = math.fsum((part - centre) ** 2 for part in parts) * (count - 1) / count
+    half_width = student_t_quantile(0.5 + confidence / 2, count - 1) * math.sqrt(variance)
+    return Estimate(whole, whole - half_width, whole + half_width, count)

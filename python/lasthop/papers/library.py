@@ -284,9 +284,7 @@ def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Pap
     for claim in claims:
         for one in claim.experiments:
             if one not in experiments:
-                raise PaperError(
-                    f"{path / CLAIMS}: {claim.id} names the experiment {one}, which is not there"
-                )
+                raise PaperError(f"{path / CLAIMS}: {claim.id} names {one}, which is no experiment")
     names = {one.name for one in experiments.values()}
     sources = {name: Source(metric=name) for name in vocabulary.series}
     for name, entry in manifest.get("series", {}).items():
