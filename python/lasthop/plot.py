@@ -229,10 +229,11 @@ def _draw(paths: Sequence[str | Path], figure: Callable[[], Figure], page: Calla
             continue
         drawn = drawn or figure()
         with replacing(path) as temporary:
-            _save_figure(drawn, temporary)
+            save_figure(drawn, temporary)
 
 
-def _save_figure(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure; the same figure gives the same bytes."""
     import matplotlib as mpl
 
     # Without a date and with a fixed salt, the same run gives the same file.

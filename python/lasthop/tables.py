@@ -151,8 +151,8 @@ def comparison_table(comparison: Comparison) -> RenderableType:
         (str(comparison.scenario.get("name", "scenario")), "bold"),
         f"  {seeds} seed{'s' if seeds > 1 else ''}, the same channel for each transport",
     )
-    means = _table("mean" + (" ± 95 % interval" if seeds > 1 else ""))
-    differences = _table(f"difference from {comparison.baseline}")
+    means = simple_table("mean" + (" ± 95 % interval" if seeds > 1 else ""))
+    differences = simple_table(f"difference from {comparison.baseline}")
     for transport in comparison.transports:
         means.add_column(transport, justify="right")
         if transport != comparison.baseline:
@@ -163,7 +163,7 @@ def comparison_table(comparison: Comparison) -> RenderableType:
         texts, prefixed = estimate_texts(values, metric.unit)
         means.add_row(metric.label, *texts, prefixed)
         of_metric = [one for one in comparison.list_differences() if one.metric is metric]
-        intervals = (Text(one.interval_text, style=_verdict_style(one.better)) for one in of_metric)
+        intervals = (Text(one.interval_text, style=verdict_style(one.better)) for one in of_metric)
         differences.add_row(metric.label, *intervals)
     note = Text(
         "Differences are taken seed by seed; each interval holds with 95 % on its own, per cent are of the "
@@ -185,7 +185,7 @@ def _verdicts_table(comparison: Comparison) -> Table:
         for one in sorted(of_transport, key=lambda one: one.better is None):
             mark = {True: "better", False: "worse", None: ""}[one.better]
             table.add_row(
-                Text(mark, style=_verdict_style(one.better)),
+                Text(mark, style=verdict_style(one.better)),
                 Text(one.verdict, style="dim" if one.better is None else ""),
             )
     return table
@@ -197,22 +197,22 @@ def transports_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
         kind: [one for one in listed if one["kind"] == kind]
         for kind in ("preset", "rate", "controller", "recovery")
     }
-    presets = _table("preset", "transport = NAME")
+    presets = simple_table("preset", "transport = NAME")
     for column in ("congestion control", "loss recovery"):
         presets.add_column(column)
     for one in by_kind["preset"]:
         presets.add_row(one["name"], one["controller"] or one["summary"], one["recovery"] or "-")
-    rates = _table("rate-based", "transport = NAME, or { rate = NAME, PARAMETER = VALUE, ... }")
+    rates = simple_table("rate-based", "transport = NAME, or { rate = NAME, PARAMETER = VALUE, ... }")
     rates.add_column("what it does")
     for one in by_kind["rate"]:
         rates.add_row(one["name"], one["summary"])
-    controllers = _table("congestion control", "transport = { cc = NAME, PARAMETER = VALUE, ... }")
+    controllers = simple_table("congestion control", "transport = { cc = NAME, PARAMETER = VALUE, ... }")
     for column in ("what it does", "parameters"):
         controllers.add_column(column)
     for one in by_kind["controller"]:
         parameters = ", ".join(parameter["name"] for parameter in one["parameters"])
         controllers.add_row(one["name"], one["summary"], parameters or "-")
-    recoveries = _table("loss recovery", "transport = { cc = ..., recovery = NAME }")
+    recoveries = simple_table("loss recovery", "transport = { cc = ..., recovery = NAME }")
     recoveries.add_column("what it does")
     for one in by_kind["recovery"]:
         recoveries.add_row(one["name"], one["summary"])
@@ -227,7 +227,7 @@ def transport_table(one: Mapping[str, Any]) -> RenderableType:
         head.append(f"\ncongestion control {one['controller']}, loss recovery {one['recovery']}")
     if not one["parameters"]:
         return Group(head, Text("no parameters of its own", style="dim"))
-    table = _table("parameter")
+    table = simple_table("parameter")
     for column in ("default", "range"):
         table.add_column(column, justify="right")
     table.add_column("what it does", ratio=1)
@@ -256,7 +256,7 @@ def history_table(entries: Sequence[Entry], file: str) -> RenderableType:
     groups: dict[tuple[str, int, int, int], list[float]] = defaultdict(list)
     for entry in entries:
         groups[entry.endpoint, entry.month, entry.weekday, entry.hour].append(entry.window_segments)
-    table = _table("endpoint")
+    table = simple_table("endpoint")
     for column in ("month", "day", "hour", "windows", "median", "least", "most"):
         table.add_column(column, justify="right")
     for (endpoint, month, weekday, hour), windows in sorted(groups.items()):
@@ -285,7 +285,7 @@ def render_comparison(comparison: Comparison) -> str:
 
 
 def _totals_table(records: Sequence[Mapping[str, Any]]) -> Table:
-    table = _table("all flows")
+    table = simple_table("all flows")
     table.add_column("", justify="right")
     table.add_column("")
     for key, label, unit in TOTAL_METRICS:
@@ -316,7 +316,7 @@ def _grouped_flows_table(records: Sequence[Mapping[str, Any]]) -> Table:
     groups: dict[str, list[int]] = defaultdict(list)
     for index, flow in enumerate(records[0]["flows"]):
         groups[flow["transport"]].append(index)
-    table = _table("flows")
+    table = simple_table("flows")
     table.add_column("per flow")
     for column in ("min", "mean", "max"):
         table.add_column(column, justify="right")
@@ -339,7 +339,7 @@ def _loss_tables(records: Sequence[Mapping[str, Any]]) -> list[Table]:
             groups[flow["transport"]].append(index)
     if not groups:
         return []
-    table = _table("transport", "what losses were taken for")
+    table = simple_table("transport", "what losses were taken for")
     for column in ("what it was", "taken for congestion", "taken for wireless"):
         table.add_column(column, justify="left" if column == "what it was" else "right")
     for transport, members in groups.items():
@@ -400,7 +400,7 @@ def _numbers(label: str, values: Sequence[Estimate | None], unit: str) -> _Colum
 
 
 def _table_of(columns: Sequence[_Column]) -> Table:
-    table = _table("")
+    table = simple_table("")
     for column in columns:
         table.add_column(column.heading, justify=column.justify)
     for row in zip(*(column.texts for column in columns), strict=True):
@@ -436,7 +436,8 @@ def _spread(values: Sequence[Sequence[float | None]], unit: str) -> tuple[str, s
     return smallest.split(" ")[0], mean, largest.split(" ")[0], prefixed
 
 
-def _table(first_column: str, title: str | None = None) -> Table:
+def simple_table(first_column: str, title: str | None = None) -> Table:
+    """Return an empty table in the style of all; without a name there is no first column."""
     table = Table(
         title=title,
         title_justify="left",
@@ -451,7 +452,8 @@ def _table(first_column: str, title: str | None = None) -> Table:
     return table
 
 
-def _verdict_style(better: bool | None) -> str:  # noqa: FBT001 - the three values are the meaning
+def verdict_style(better: bool | None) -> str:  # noqa: FBT001 - the three values are the meaning
+    """Return the colour of a verdict."""
     return {True: "green", False: "red", None: "dim"}[better]
 
 

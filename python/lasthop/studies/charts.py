@@ -178,7 +178,7 @@ class Chart:
     ticks : list of float
         Where x is labelled; empty if the drawing may choose.
     x_log, y_log, from_zero : bool
-        Scales; `from_zero` is whether y starts at zero.
+        Scales; `from_zero` is whether y starts at zero, where intervals of what cannot be negative are cut.
     legend : str
         What the lines differ in; empty if their names say so.
     panels : list of Panel
@@ -283,13 +283,7 @@ def make_chart(
     seeds = [count for panel in drawn for line in panel.lines for count in line.seeds if count]
     dense = len(places) >= DENSE_FROM
     known = sorted(places.values())
-    shown = [
-        value
-        for panel in drawn
-        for line in panel.lines
-        for value in (*line.mean, *line.low, *line.high)
-        if value is not None
-    ]
+    means = [mean for panel in drawn for line in panel.lines for mean in line.mean if mean is not None]
     y_log = look.y_scale == "log" or (look.y_scale == "auto" and _needs_log_y(drawn))
     x_log = numeric and (look.x_scale == "log" or (look.x_scale == "auto" and _is_log(known)))
     return Chart(
@@ -301,7 +295,7 @@ def make_chart(
         ticks=known if numeric and _fit(known, log=x_log) else [],
         x_log=x_log,
         y_log=y_log,
-        from_zero=not y_log and min(shown) >= 0 and min(shown) < ZERO_BELOW * max(shown),
+        from_zero=not y_log and 0 <= min(means) < ZERO_BELOW * max(means),
         legend=_legend(lines, values, look),
         panels=drawn,
         dense=dense,

@@ -11,7 +11,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from lasthop.output import replacing
-from lasthop.plot import _save_figure as save_vectors
+from lasthop.plot import save_figure as save_vectors
 from lasthop.studies.charts import Chart, Line, Look, make_chart, over_time
 
 if TYPE_CHECKING:
@@ -31,6 +31,14 @@ PANEL_IN = (2.5, 2.2)
 LEGEND_LINE_IN = 0.17
 #: Height of title and note in inches.
 HEAD_IN = 0.5
+#: Of a page: from the axis to the legend below its label, and to the lower edge, in CSS pixels.
+LEGEND_BELOW_PX, BOTTOM_PX = 55, 90
+#: What may be done with a figure of a page; nothing that would need a network.
+PAGE_CONFIG = {
+    "displaylogo": False,
+    "responsive": True,
+    "modeBarButtons": [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
+}
 #: Share of the gap between two names along x that the lines take side by side.
 SPREAD = 0.55
 
@@ -198,8 +206,10 @@ def chart_page(chart: Chart, *, titled: bool = True) -> Any:  # noqa: ANN401 - u
         x_axis = {"tickvals": [*range(len(names))], "ticktext": names, "range": [-0.5, len(names) - 0.5]}
     elif chart.ticks:
         x_axis |= {"tickvals": chart.ticks, "ticktext": [f"{tick:g}" for tick in chart.ticks]}
-    y_axis = {"type": "log"} if chart.y_log else {"rangemode": "tozero" if chart.from_zero else "normal"}
-    page.update_xaxes(showline=True, ticks="outside", **x_axis)
+    y_axis: dict[str, Any] = {"type": "log"} if chart.y_log else {}
+    if chart.from_zero:
+        y_axis["range"] = [0, _top(chart)]
+    page.update_xaxes(showline=True, ticks="outside", zeroline=False, **x_axis)
     page.update_yaxes(showline=True, ticks="outside", **y_axis)
     for place in range(len(chart.panels)):
         row, column = place // columns + 1, place % columns + 1
@@ -208,17 +218,19 @@ def chart_page(chart: Chart, *, titled: bool = True) -> Any:  # noqa: ANN401 - u
         if column == 1:
             page.update_yaxes(title_text=html.escape(chart.y_label), row=row, col=column)
     title = f"<b>{html.escape(chart.title)}</b><br><sub>{html.escape(chart.note)}</sub>"
+    top = (80 if titled else 35) + 20 * several
+    height = (430 if rows == 1 else 290 * rows) + top
     page.update_layout(
         template="plotly_white",
         title={"text": title, "x": 0.01, "xanchor": "left"} if titled else None,
-        height=(430 if rows == 1 else 300 * rows) + 60 * titled,
-        margin={"l": 70, "r": 15, "t": (80 if titled else 15) + 20 * several, "b": 60},
+        height=height,
+        margin={"l": 70, "r": 15, "t": top, "b": BOTTOM_PX},
         hovermode="x" if not chart.categories and not several else "closest",
         legend={
             "title": {"text": html.escape(chart.legend)},
             "orientation": "h",
             "yanchor": "top",
-            "y": -0.2 if rows == 1 else -0.55 / rows,
+            "y": -LEGEND_BELOW_PX / (height - top - BOTTOM_PX),
             "x": 0,
         },
         showlegend=any(name for name, _ in chart.names),
@@ -228,7 +240,7 @@ def chart_page(chart: Chart, *, titled: bool = True) -> Any:  # noqa: ANN401 - u
 
 def save_page(chart: Chart, path: Path) -> None:
     """Write a chart as a page of HTML that needs no network."""
-    text = chart_page(chart).to_html(include_plotlyjs=True, full_html=True, config={"displaylogo": False})
+    text = chart_page(chart).to_html(include_plotlyjs=True, full_html=True, config=PAGE_CONFIG)
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
@@ -344,8 +356,7 @@ def _set_scales(axes: Axes, chart: Chart) -> None:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     elif chart.from_zero:
-        values = chart.values
-        axes.set_ylim(0, 1.05 * max(values) if max(values) > 0 else 1)
+        axes.set_ylim(0, _top(chart))
     axes.tick_params(labelsize=8, color=FAINT)
     axes.grid(visible=True, axis="y" if chart.categories else "both", color=RULE, lw=0.6)
     axes.set_axisbelow(True)
@@ -449,6 +460,12 @@ def _lowest(block: Sequence[float], gap: float) -> float:
     """Return the height of the lowest name of a block that lies within 0 to 1."""
     reach = gap * (len(block) - 1)
     return max(0.0, min(sum(block) / len(block) - reach / 2, 1.0 - reach))
+
+
+def _top(chart: Chart) -> float:
+    """Return the upper end of an axis that starts at zero."""
+    largest = max(chart.values)
+    return 1.05 * largest if largest > 0 else 1.0
 
 
 def _arms(mean: Sequence[float | None], end: Sequence[float | None]) -> list[float]:
