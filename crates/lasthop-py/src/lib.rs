@@ -8,6 +8,7 @@ mod tables;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use lasthop_cc::{ControllerConfig, Param};
@@ -100,6 +101,12 @@ impl Plan {
                 Transport::Rate(config) => config.protocol.name(),
             })
             .collect()
+    }
+
+    /// The files whose contents decide what a run does, beside the scenario itself, as they were opened.
+    #[getter]
+    fn input_files(&self) -> Vec<String> {
+        self.scenario.input_files().iter().map(|path| path.display().to_string()).collect()
     }
 
     /// Where the history of paths is kept, as the scenario names it.
@@ -217,8 +224,9 @@ fn load_scenario(
     Ok(Plan { scenario, classes })
 }
 
-/// Checks a scenario given as text; `format` is `toml` or `json`.
+/// Checks a scenario given as text; `format` is `toml` or `json`. The files that it names are relative to `folder`.
 #[pyfunction]
+#[pyo3(signature = (text, format, name, overrides, classes, folder=""))]
 #[expect(clippy::needless_pass_by_value, reason = "a list from Python arrives as a vector of its own")]
 fn parse_scenario(
     text: &str,
@@ -226,6 +234,7 @@ fn parse_scenario(
     name: &str,
     overrides: Vec<(String, String)>,
     classes: Vec<Py<senders::SenderClass>>,
+    folder: &str,
 ) -> PyResult<Plan> {
     let format = match format {
         "toml" => Format::Toml,
@@ -235,8 +244,8 @@ fn parse_scenario(
         }
     };
     let own = own_transports(&classes);
-    let scenario =
-        Scenario::parse_with(text, format, name, &overrides, &own).map_err(|error| scenario_error(&error))?;
+    let scenario = Scenario::parse_with(text, format, (name, Path::new(folder)), &overrides, &own)
+        .map_err(|error| scenario_error(&error))?;
     Ok(Plan { scenario, classes })
 }
 

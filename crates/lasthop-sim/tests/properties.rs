@@ -193,6 +193,25 @@ fn paced_traffic() -> impl Strategy<Value = String> {
             "{{ kind = \"on-off\", rate = \"{rate} kbit/s\", packet = \"{packet} B\", on = \"{on} ms\", \
              off = \"{off} ms\" }}"
         )),
+        frames(),
+    ]
+}
+
+/// Frames of a model or of a list.
+fn frames() -> impl Strategy<Value = String> {
+    let common = (10u32..4000, 1u32..200, any::<bool>()).prop_map(|(rate, frame_rate, spread)| {
+        format!("rate = \"{rate} kbit/s\", frame_rate = {frame_rate}, spread = {spread}")
+    });
+    let sizes = prop::collection::vec(0u32..20_000, 0..20);
+    prop_oneof![
+        (common.clone(), one_of(&["independent", "shared"])).prop_map(|(common, background)| format!(
+            "{{ kind = \"mpeg4\", {common}, background = \"{background}\" }}"
+        )),
+        (common, sizes, any::<bool>()).prop_map(|(common, sizes, repeat)| {
+            let sizes: Vec<String> = sizes.iter().map(|size| format!("\"{size} B\"")).collect();
+            let sizes = sizes.join(", ");
+            format!("{{ kind = \"frames\", {common}, repeat = {repeat}, sizes = [\"1 B\", {sizes}] }}")
+        }),
     ]
 }
 
@@ -380,6 +399,24 @@ impl Model {
     }
 }
 
+/// Frames follow each other in time and in the stream, and nothing is sent before or beyond what was written.
+fn check_frames(plan: &Plan, run: &Run, flow: usize, trace: &[HopRecord]) {
+    let Traffic::Frames(_) = plan.flows[flow].traffic else { return };
+    let (name, frames) = (&plan.flows[flow].name, run.world.frames(flow));
+    for pair in frames.windows(2) {
+        assert!(pair[0].end <= pair[1].end && pair[0].at < pair[1].at, "{name}: {pair:?}");
+    }
+    // Bytes of TCP are numbered from 1, those of others from 0.
+    let first = u64::from(matches!(run.world.senders[flow], Sender::Tcp(_)));
+    let is_data = |record: &&HopRecord| matches!(record.kind, Kind::Data | Kind::Fin | Kind::Udp);
+    for record in trace.iter().filter(|record| record.flow as usize == flow).filter(is_data) {
+        let end = record.seq + u64::from(record.payload) - first;
+        let written = frames.partition_point(|frame| frame.at <= record.enqueued);
+        let written = written.checked_sub(1).map_or(0, |last| frames[last].end);
+        assert!(end <= written, "{name}: byte {end} sent at {}, but {written} written", record.enqueued);
+    }
+}
+
 /// The trace against the model: every ACK says what has arrived, and what was counted as delivered is the
 /// stream, once.
 fn check_flow(plan: &Plan, run: &Run, flow: usize, trace: &[HopRecord]) {
@@ -429,6 +466,7 @@ fn check_flow(plan: &Plan, run: &Run, flow: usize, trace: &[HopRecord]) {
     let delivered = run.world.network.flows[flow].bytes_delivered;
     assert_eq!(delivered, model.delivered, "{name}: bytes that the application got");
 
+    check_frames(plan, run, flow, trace);
     let Sender::Tcp(sender) = &run.world.senders[flow] else { return };
     let (Traffic::Ftp { bytes: Some(written) } | Traffic::PacedFtp { bytes: Some(written), .. }) =
         plan.flows[flow].traffic

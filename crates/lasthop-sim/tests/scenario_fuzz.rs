@@ -52,6 +52,14 @@ source = "source-30"
 sink = "sink-30"
 transport = "udp"
 traffic = { kind = "cbr", rate = "64 kbit/s", packet = "160 B", random = true }
+[[flows]]
+name = "film"
+transport = "reno"
+traffic = { kind = "mpeg4", rate = "650 kbit/s", gop = "IBBP", background = "shared", i = [[0, 500], [1, 9000]] }
+[[flows]]
+name = "list"
+transport = "udp"
+traffic = { kind = "frames", sizes = ["4 kB", "0 B", "1 kB"], offset = 1, repeat = false, gop = "IPP", spread = true }
 "#;
 
 /// Reads `text`; whatever comes back must be a plan or an error with a place.

@@ -123,8 +123,8 @@ mod tests {
 
     use super::*;
 
-    fn source(traffic: Traffic) -> Source {
-        Source::new(&traffic, Packing { payload: 1000, whole: false }, Stream::new(1, "traffic"))
+    fn source(traffic: &Traffic) -> Source {
+        Source::new(traffic, Packing { payload: 1000, whole: false }, Stream::new(1, "traffic"))
     }
 
     /// Times of all writes up to `seconds`.
@@ -154,7 +154,7 @@ mod tests {
             on: Span::from_millis(1200),
             off: Span::from_millis(1800),
         };
-        let times = writes(&mut source(video), 10_000);
+        let times = writes(&mut source(&video), 10_000);
         let mbit_s = times.len() as f64 * 512.0 * 8.0 / 1e10;
         assert!((mbit_s - 1.0).abs() < 0.03, "{mbit_s}");
         let gap = Span(1_638_400);
@@ -169,17 +169,17 @@ mod tests {
     #[test]
     fn cbr_keeps_its_interval() {
         let cbr = Traffic::Cbr { rate: Rate(448_000), packet: 210, random: false };
-        let times = writes(&mut source(cbr), 1);
+        let times = writes(&mut source(&cbr), 1);
         assert_eq!(times[..3], [Time::ZERO, Time(3_750_000), Time(7_500_000)]);
         let jittered = Traffic::Cbr { rate: Rate(448_000), packet: 210, random: true };
-        let count = writes(&mut source(jittered), 100).len();
+        let count = writes(&mut source(&jittered), 100).len();
         assert!((26_000..27_400).contains(&count), "{count}");
     }
 
     #[test]
     fn paced_ftp_writes_until_it_is_done() {
         let paced = Traffic::PacedFtp { write: 1024, interval: Span::from_millis(5), bytes: Some(2500) };
-        let mut source = source(paced);
+        let mut source = source(&paced);
         let mut now = Time::ZERO;
         let mut offers = vec![source.start(now)];
         while let Some(next) = offers.last().and_then(|offer| offer.next) {

@@ -494,7 +494,7 @@ mod tests {
     const UDP: Packing = Packing { payload: 1000, whole: false };
     const NS2_TCP: Packing = Packing { payload: 1000, whole: true };
 
-    /// TV-7.3: sizes of the three models from given draws.
+    /// NV-7.3: sizes of the three models from given draws.
     #[test]
     fn tes_has_its_sizes() {
         for (kind, first, draws, expected) in [
@@ -516,7 +516,7 @@ mod tests {
         }
     }
 
-    /// TV-7.4: 2300 B in packets of 1000 B. What UDP makes of a write is `transport/udp.rs`.
+    /// NV-7.4: 2300 B in packets of 1000 B. What UDP makes of a write is `transport/udp.rs`.
     #[test]
     fn ns2_rounds_frames_up_to_segments() {
         assert_eq!((UDP.carried(2300), UDP.packets(2300)), (2300, 3));
@@ -544,7 +544,7 @@ mod tests {
         for (minus, phi, stitching) in
             [(false, 0.0, 0.5), (true, 0.5, 0.3), (false, -1.0, 0.0), (true, 1.0, 1.0)]
         {
-            let tes = TesPlan { minus, phi, stitching, ..tes() };
+            let tes = TesPlan { phi, stitching, minus, ..tes() };
             let mut background = Background::default();
             let mut stream = Stream::new(3, "background");
             let mut counts = [0u32; 10];

@@ -1,16 +1,20 @@
 //! Flows: who sends to whom, over which transport, what and when; and whether the network can carry it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
-use lasthop_net::plan::{Direction, FlowPlan, LinkPlan, Start, Traffic, Transport};
+use lasthop_net::plan::{Direction, FlowPlan, FramePlan, LinkPlan, Start, Traffic, Transport};
+use lasthop_net::traffic::video::Packing;
 
 use super::diagnostic::{ScenarioError, listed, quoted};
-use super::keys::MOST_FLOWS;
+use super::frame_file::FrameFiles;
+use super::keys::{MOST_FLOWS, MOST_FRAMES};
 use super::reader::{Checked, Item, Reader};
 use super::topology::{Network, node};
 use super::transport::Shared;
+use super::video;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -50,6 +54,7 @@ pub(super) fn read<'n>(
     tables: &[FlowTable<'n>],
     shared: &Shared<'n>,
     run: &Run<'_>,
+    files: &mut FrameFiles,
 ) -> Result<Vec<FlowPlan>> {
     let total: usize = tables.iter().map(|flow| flow.count).sum();
     let numbers: BTreeMap<&str, usize> =
@@ -68,8 +73,8 @@ pub(super) fn read<'n>(
             _ => panic!("`transport` is declared as a transport"),
         };
         let (start, stop) = times(table, run.duration)?;
-        let traffic = traffic(table, &transport)?;
-        check_load(table, &traffic, flow.count, (start, stop), run)?;
+        let traffic = traffic(table, &transport, files)?;
+        check_load(table, (&transport, &traffic), flow.count, (start, stop), run)?;
         let base = table.text("name")?;
         for copy in 0..flow.count {
             let number = flows.len() + 1;
@@ -202,7 +207,7 @@ fn uniform(table: &Reader<'_>) -> Result<Start> {
     Ok(Start::Uniform(Time(from.0), Time(to.0)))
 }
 
-fn traffic(table: &Reader<'_>, transport: &Transport) -> Result<Traffic> {
+fn traffic(table: &Reader<'_>, transport: &Transport, files: &mut FrameFiles) -> Result<Traffic> {
     let (kind, traffic) = table.tagged("traffic")?;
     if kind == "ftp" && matches!(transport, Transport::Udp(_)) {
         let message = "traffic \"ftp\" needs TCP: nothing would limit the rate of a udp flow".to_owned();
@@ -228,6 +233,8 @@ fn traffic(table: &Reader<'_>, transport: &Transport) -> Result<Traffic> {
             on: traffic.span("on")?,
             off: traffic.span("off")?,
         },
+        "mpeg4" => Traffic::Frames(Arc::new(video::mpeg4(&traffic)?)),
+        "frames" => Traffic::Frames(Arc::new(video::listed(&traffic, files)?)),
         _ => Traffic::Ftp { bytes: traffic.size_if("bytes")? },
     })
 }
@@ -235,36 +242,64 @@ fn traffic(table: &Reader<'_>, transport: &Transport) -> Result<Traffic> {
 /// Refuses sources that write more often than the run may have events: the run could only end at that limit.
 fn check_load(
     table: &Reader<'_>,
-    traffic: &Traffic,
+    (transport, traffic): (&Transport, &Traffic),
     count: usize,
     (start, stop): (Start, Option<Time>),
     run: &Run<'_>,
 ) -> Result<()> {
+    let start = match start {
+        Start::At(start) | Start::Uniform(start, _) => start,
+    };
+    let end = stop.map_or(run.duration.0, |stop| stop.0.min(run.duration.0));
+    let nanos = end.saturating_sub(start.0) as f64 * count as f64;
     let gap = |rate: Rate, packet: u32| f64::from(packet) * 8e9 / rate.0 as f64;
-    let (nanos, active) = match *traffic {
+    let (interval, active) = match *traffic {
         Traffic::Ftp { .. } => return Ok(()),
         Traffic::PacedFtp { interval, .. } => (interval.0 as f64, 1.0),
         Traffic::Cbr { rate, packet, .. } => (gap(rate, packet), 1.0),
         Traffic::OnOff { rate, packet, on, off } => {
             (gap(rate, packet), on.seconds() / (on.seconds() + off.seconds()))
         }
-        Traffic::Frames(_) => return Ok(()),
+        Traffic::Frames(ref frames) => {
+            let packing = Packing::of(transport);
+            check_frames(table, frames, packing, frames.frame_rate * nanos / 1e9)?;
+            // The last packet of a frame is rarely full.
+            let packets = frames.mean_rate() / (8.0 * f64::from(packing.payload)) + frames.frame_rate;
+            (1e9 / packets, 1.0)
+        }
     };
-    if nanos < 1.0 {
+    if interval < 1.0 {
         let message = "the source sends more than one packet in a nanosecond".to_owned();
         return Err(table.error("traffic", message, "lower rate, or raise packet"));
     }
-    let start = match start {
-        Start::At(start) | Start::Uniform(start, _) => start,
-    };
-    let end = stop.map_or(run.duration.0, |stop| stop.0.min(run.duration.0));
-    let writes = end.saturating_sub(start.0) as f64 / nanos * active * count as f64;
+    let writes = nanos / interval * active;
     if writes > run.events as f64 {
         let message = format!(
             "the source would send {writes:.1e} packets, more than the limit of {} events",
             run.events
         );
-        return Err(table.error("traffic", message, "lower rate, raise packet, or raise limits.events"));
+        let remedy = match traffic {
+            Traffic::Frames(_) => "lower rate or frame_rate, or raise limits.events",
+            _ => "lower rate, raise packet, or raise limits.events",
+        };
+        return Err(table.error("traffic", message, remedy));
+    }
+    Ok(())
+}
+
+/// Refuses sources with frames of which one would flood the network at once, or all would flood the memory.
+fn check_frames(table: &Reader<'_>, frames: &FramePlan, packing: Packing, number: f64) -> Result<()> {
+    const MOST_PACKETS: u64 = 1_000_000;
+    let packets = packing.packets(frames.largest());
+    if packets > MOST_PACKETS {
+        let message =
+            format!("the largest frame would be {packets} packets of {} B at once", packing.payload);
+        let remedy = format!("lower rate: {MOST_PACKETS} packets are the most");
+        return Err(table.error("traffic", message, &remedy));
+    }
+    if number > MOST_FRAMES as f64 {
+        let message = format!("the source would make {number:.1e} frames, more than {MOST_FRAMES}");
+        return Err(table.error("traffic", message, "lower frame_rate or count, or shorten duration"));
     }
     Ok(())
 }
@@ -298,6 +333,10 @@ fn check_path(
     let (mtu, excess) = (direction.mtu, largest - direction.mtu);
     let message = format!("packets of {largest} B do not pass link {}: its mtu is {mtu} B", quoted(&name));
     let (key, remedy) = match transport {
+        Transport::Udp(udp) if matches!(traffic, Traffic::Frames(_)) && udp.payload > excess => {
+            let payload = udp.payload - excess;
+            ("traffic", format!("write payload = \"{payload} B\" in [udp], or raise mtu"))
+        }
         Transport::Udp(_) => ("traffic", format!("send {excess} B less in a packet, or raise mtu")),
         Transport::Tcp(config) => match config.packet_size.checked_sub(excess) {
             Some(size @ 1..) => ("transport", format!("write packet_size = \"{size} B\", or raise mtu")),

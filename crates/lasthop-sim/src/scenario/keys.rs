@@ -20,6 +20,8 @@ pub(super) const MOST_FLOWS: u64 = 100_000;
 pub(super) const FASTEST: u64 = 10_000_000_000_000;
 /// Most outages and listed packet losses of all links together.
 pub(super) const MOST_LISTED: u64 = 1_000_000;
+/// Most frames of a trace, and of all flows of a table together.
+pub(super) const MOST_FRAMES: u64 = 100_000_000;
 /// Longest IP packet.
 pub(super) const LARGEST_PACKET: u64 = 65_535;
 
@@ -31,6 +33,8 @@ pub(super) enum Kind {
     Switch,
     /// A whole number.
     Integer { min: u64, max: u64 },
+    /// A number without a unit.
+    Number { min: f64, max: f64 },
     /// A number between 0 and 1, or `"1 %"`.
     Probability,
     /// A time such as `"25 ms"`.
@@ -206,9 +210,10 @@ impl Kind {
         match self {
             Kind::Text => "\"a\"",
             Kind::Moment => "\"2024-03-04T09:30\"",
-            Kind::File => "\"paths.sqlite\"",
+            Kind::File => "\"film.txt\"",
             Kind::Switch => "true",
             Kind::Integer { .. } => "1",
+            Kind::Number { .. } => "0.5",
             Kind::Probability => "0.01",
             Kind::Duration { .. } => "\"60 s\"",
             Kind::Rate => "\"10 Mbit/s\"",
@@ -230,6 +235,7 @@ impl Kind {
             Kind::File => "the path of a file in quotes".to_owned(),
             Kind::Switch => "true or false".to_owned(),
             Kind::Integer { .. } => "a whole number".to_owned(),
+            Kind::Number { .. } => "a number".to_owned(),
             Kind::Choice(names) => format!("one of {}", super::diagnostic::listed(&names())),
             Kind::Table(table) => format!("a table with the keys {}", key_names(table)),
             Kind::Tagged(tagged) => {
@@ -686,6 +692,8 @@ static TRAFFIC: Tagged = Tagged {
         Variant { name: "paced-ftp", table: &PACED_FTP, bare: false },
         Variant { name: "cbr", table: &CBR, bare: false },
         Variant { name: "on-off", table: &ON_OFF, bare: false },
+        Variant { name: "mpeg4", table: &MPEG4, bare: true },
+        Variant { name: "frames", table: &FRAMES, bare: false },
     ],
 };
 
@@ -733,5 +741,122 @@ static ON_OFF: Table = Table {
         Key::new("on", SOME_TIME, "Mean length of a burst.").required_or("add on = \"500 ms\""),
         Key::new("off", ANY_TIME, "Mean length of a pause.").required_or("add off = \"500 ms\""),
     ]],
+    partial: false,
+};
+
+/// What all sources of frames have.
+const FRAME_KEYS: &[Key] = &[
+    Key::new(
+        "rate",
+        Kind::Rate,
+        "Mean payload rate: the sizes of all frames are scaled to it, their times are not. Default: no scaling.",
+    ),
+    Key::new("frame_rate", Kind::Number { min: 0.001, max: 1000.0 }, "Frames per second.").default("25"),
+    Key::new(
+        "spread",
+        Kind::Switch,
+        "Hand the packets of a frame over at equal intervals until the next frame, not all at once.",
+    )
+    .default("false"),
+];
+
+const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
+
+/// Probability and bytes of each quantile.
+const QUANTILES: Kind = Kind::List(&Kind::List(&Kind::Number { min: 0.0, max: 1e9 }));
+
+static MPEG4: Table = Table {
+    title: "mpeg4 traffic",
+    doc: "Video: the sizes of I, P and B frames are three TES models with the autocorrelation and the distributions \
+          of a public MPEG-4 trace (\"Jurassic Park I\", high quality), 768.3 kbit/s unless scaled.",
+    groups: &[
+        FRAME_KEYS,
+        &[
+            Key::new(
+                "gop",
+                Kind::Text,
+                "Types of the frames of a group of pictures, in the order of transmission.",
+            )
+            .default("\"IBBPBBPBBPBB\""),
+            Key::new(
+                "background",
+                Kind::Choice(|| vec!["independent", "shared"]),
+                "Each model has a background of its own, or one that advances with every frame serves all.",
+            )
+            .default("\"independent\""),
+            Key::new("alpha_i", SHARE, "Width of the innovation of I frames.").default("0.15"),
+            Key::new("alpha_p", SHARE, "Width of the innovation of P frames.").default("0.1"),
+            Key::new("alpha_b", SHARE, "Width of the innovation of B frames.").default("0.056"),
+            Key::new("alpha_shared", SHARE, "Width of the innovation of the shared background.")
+                .default("0.046"),
+            Key::new(
+                "phi",
+                Kind::Number { min: -1.0, max: 1.0 },
+                "Asymmetry of the innovations: 0 is symmetric, 1 only rises, -1 only falls.",
+            )
+            .default("0"),
+            Key::new(
+                "stitching",
+                SHARE,
+                "Parameter xi of the stitching: where the background is at its top.",
+            )
+            .default("0.5"),
+            Key::new(
+                "tes",
+                Kind::Choice(|| vec!["plus", "minus"]),
+                "TES+, or TES-: every other value of the background is mirrored.",
+            )
+            .default("\"plus\""),
+            Key::new(
+                "initial",
+                SHARE,
+                "First value of every background. Default: drawn at random for each flow and model.",
+            ),
+            Key::new(
+                "i",
+                QUANTILES,
+                "Distribution of I frames: pairs of probability and bytes, rising from 0 to 1, linear in between. \
+                 Default: that of the trace.",
+            ),
+            Key::new("p", QUANTILES, "The same of P frames."),
+            Key::new("b", QUANTILES, "The same of B frames."),
+        ],
+    ],
+    partial: false,
+};
+
+static FRAMES: Table = Table {
+    title: "frames traffic",
+    doc: "Frames whose sizes are listed, such as the trace of a film.",
+    groups: &[
+        &[
+            Key::new(
+                "file",
+                Kind::File,
+                "The list, relative to the scenario file: a size per line; or a type (I, P, B) and a size; or at \
+                 least four columns of which the second or third is the type and the fourth the size. # begins a \
+                 comment; the first line may be a heading.",
+            ),
+            Key::new("sizes", Kind::List(&Kind::Size { min: 0, max: 1_000_000_000 }), "The list, in place."),
+            Key::new("unit", Kind::Choice(|| vec!["bytes", "bits"]), "What the sizes in the file count.")
+                .default("\"bytes\""),
+            Key::new(
+                "gop",
+                Kind::Text,
+                "Types of the frames in turn, such as \"IBBPBBPBBPBB\", where the list has none.",
+            ),
+            Key::new(
+                "repeat",
+                Kind::Switch,
+                "Begin again at the end of the list; otherwise the flow ends there.",
+            )
+            .default("true"),
+            Key::new("offset", Kind::Integer { min: 0, max: MOST_FRAMES }, "Frame to begin with, from 0.")
+                .default("0"),
+            Key::new("random_offset", Kind::Switch, "Draw the frame to begin with for each flow.")
+                .default("false"),
+        ],
+        FRAME_KEYS,
+    ],
     partial: false,
 };

@@ -11,6 +11,7 @@
 
 mod diagnostic;
 mod flows;
+mod frame_file;
 mod keys;
 mod overrides;
 mod rate;
@@ -20,13 +21,14 @@ mod topology;
 mod transport;
 mod units;
 mod value;
+mod video;
 
 #[cfg(test)]
 mod tests;
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lasthop_core::time::Span;
@@ -35,6 +37,7 @@ use lasthop_net::plan::{HistoryPlan, Limits, Percentiles, Plan};
 
 pub use diagnostic::ScenarioError;
 use diagnostic::{Place, Source, nearest};
+use frame_file::FrameFiles;
 use reader::Reader;
 pub use schema::schema;
 pub use transport::{OwnTransport, OwnTransportError};
@@ -57,6 +60,7 @@ pub enum Format {
 pub struct Scenario {
     plan: Plan,
     json: String,
+    input_files: Vec<PathBuf>,
 }
 
 impl Scenario {
@@ -79,7 +83,8 @@ impl Scenario {
         let stem = path.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let format = if is_json { Format::Json } else { Format::Toml };
-        read(text, format, Some(&shown), &stem, overrides, own)
+        let folder = path.parent().unwrap_or(Path::new(""));
+        read(text, format, Some(&shown), (&stem, folder), overrides, own)
     }
 
     /// Reads `text`. `name` is the scenario's name unless it gives one itself, and stands for the file in
@@ -90,14 +95,15 @@ impl Scenario {
         name: &str,
         overrides: &[(String, String)],
     ) -> Result<Scenario, ScenarioError> {
-        Scenario::parse_with(text, format, name, overrides, &[])
+        Scenario::parse_with(text, format, (name, Path::new("")), overrides, &[])
     }
 
-    /// The same; it may also name transports that are not compiled in.
+    /// The same; it may also name transports that are not compiled in. The files that it names are relative to
+    /// `folder`.
     pub fn parse_with(
         text: &str,
         format: Format,
-        name: &str,
+        (name, folder): (&str, &Path),
         overrides: &[(String, String)],
         own: &[OwnTransport],
     ) -> Result<Scenario, ScenarioError> {
@@ -106,7 +112,7 @@ impl Scenario {
         }
         // The place in JSON is the path of keys alone: the text was made by a program.
         let file = (format == Format::Toml).then_some(name);
-        read(text, format, file, name, overrides, own)
+        read(text, format, file, (name, folder), overrides, own)
     }
 
     /// The checked plan of the run.
@@ -128,6 +134,11 @@ impl Scenario {
             history.snapshot = entries.into();
         }
         scenario
+    }
+
+    /// The files beside the scenario whose contents decide what a run does, each once, as they were opened.
+    pub fn input_files(&self) -> &[PathBuf] {
+        &self.input_files
     }
 
     /// The scenario after overrides as JSON; reading it again gives the same plan.
@@ -217,7 +228,7 @@ fn read(
     text: &str,
     format: Format,
     file: Option<&str>,
-    name: &str,
+    (name, folder): (&str, &Path),
     overrides: &[(String, String)],
     own: &[OwnTransport],
 ) -> Result<Scenario, ScenarioError> {
@@ -235,9 +246,10 @@ fn read(
     if let Value::Map(_) = root.value {
         overrides::apply(&mut root, &source)?;
     }
-    let plan = plan(&root, &source, name, own)?;
+    let mut files = FrameFiles::new(folder);
+    let plan = plan(&root, &source, name, own, &mut files)?;
     let json = to_json(root, name);
-    Ok(Scenario { plan, json })
+    Ok(Scenario { plan, json, input_files: files.paths() })
 }
 
 fn to_json(mut root: Node, name: &str) -> String {
@@ -252,7 +264,13 @@ fn to_json(mut root: Node, name: &str) -> String {
     serde_json::to_string(&root).unwrap_or_default()
 }
 
-fn plan(root: &Node, source: &Source<'_>, name: &str, own: &[OwnTransport]) -> Result<Plan, ScenarioError> {
+fn plan(
+    root: &Node,
+    source: &Source<'_>,
+    name: &str,
+    own: &[OwnTransport],
+    files: &mut FrameFiles,
+) -> Result<Plan, ScenarioError> {
     let root = Reader::open(source, &keys::ROOT, "the scenario", root)?;
     let name = root.text_if("name")?.unwrap_or(name).to_owned();
     let duration = root.span("duration")?;
@@ -284,7 +302,7 @@ fn plan(root: &Node, source: &Source<'_>, name: &str, own: &[OwnTransport]) -> R
     let network = topology::read(&root, duration, count)?;
     let shared = transport::Shared::read(&root, own)?;
     let run = flows::Run { network: &network, duration, events: limits.events };
-    let flows = flows::read(&tables, &shared, &run)?;
+    let flows = flows::read(&tables, &shared, &run, files)?;
     Ok(Plan {
         name,
         duration,

@@ -221,6 +221,13 @@ pub(super) fn check<'n>(
                 }
             }
         }
+        (Kind::Number { min, max }, value) => {
+            let number = number(value).ok_or_else(wrong_type)?;
+            if (*min..=*max).contains(&number) {
+                return Ok(Checked::Number(number));
+            }
+            Err(out_of_range(source, label, node, number, &min.to_string(), &max.to_string()))
+        }
         (Kind::Probability, _) => {
             let number = match number(&node.value) {
                 Some(number) => number,
@@ -426,7 +433,11 @@ fn bare_variant<'n>(
         let reader = Reader { source, table: variant.table, place: &node.place, map: &NOTHING };
         return Ok(Checked::Tagged(variant.name, reader));
     }
-    let needed: Vec<String> = variant.table.keys().filter(|key| key.required).map(Key::example).collect();
+    let mut needed: Vec<String> = variant.table.keys().filter(|key| key.required).map(Key::example).collect();
+    if needed.is_empty() {
+        // One of several will do; the first is the usual one.
+        needed.extend(variant.table.keys().next().map(Key::example));
+    }
     let message = format!("{} \"{text}\" needs its settings", tagged.title);
     let remedy = format!("write {{ kind = \"{text}\", {} }}", needed.join(", "));
     Err(source.error(&node.place, message, &remedy))

@@ -186,6 +186,7 @@ fn simple_kind(of: &'static Kind) -> Value {
         Kind::File => json!({ "type": "string", "minLength": 1, "maxLength": 4096 }),
         Kind::Switch => json!({ "type": "boolean" }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
         Kind::Probability => json!({ "anyOf": [
             { "type": "number", "minimum": 0, "maximum": 1 },
             quantity(of.dimensions(), &[]),

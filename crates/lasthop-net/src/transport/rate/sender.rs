@@ -45,8 +45,10 @@ pub struct RateStats {
 struct Queue {
     /// There is always more.
     endless: bool,
-    /// Time and bytes of each write; a packet never spans two.
-    writes: VecDeque<(Time, u64)>,
+    /// Time and bytes of each write, and the number of its first byte; a packet never spans two.
+    writes: VecDeque<(Time, u64, u64)>,
+    /// Bytes that the application has written, refused ones included.
+    written: u64,
 }
 
 impl Queue {
@@ -54,18 +56,19 @@ impl Queue {
         !self.endless && self.writes.is_empty()
     }
 
-    /// Takes the payload of the next packet.
-    fn take(&mut self, most: u32) -> Option<u32> {
+    /// Takes the next packet: the number of its first byte, and its payload. An endless file goes on at `next`.
+    fn take(&mut self, next: u64, most: u32) -> Option<(u64, u32)> {
         if self.endless {
-            return Some(most);
+            return Some((next, most));
         }
-        let (_, bytes) = self.writes.front_mut()?;
-        let payload = (*bytes).min(u64::from(most)) as u32;
+        let (_, bytes, first) = self.writes.front_mut()?;
+        let (seq, payload) = (*first, (*bytes).min(u64::from(most)) as u32);
+        *first += u64::from(payload);
         *bytes -= u64::from(payload);
         if *bytes == 0 {
             self.writes.pop_front();
         }
-        Some(payload)
+        Some((seq, payload))
     }
 }
 
@@ -230,6 +233,8 @@ impl RateSender {
 
     /// The application writes `bytes`; `None` is a file without end.
     pub fn on_data<W: Wire>(&mut self, bytes: Option<u64>, now: Time, wire: &mut W) {
+        let first = self.queue.written;
+        self.queue.written += bytes.unwrap_or(0);
         match bytes {
             None => self.queue.endless = true,
             Some(0) => return,
@@ -237,7 +242,7 @@ impl RateSender {
                 self.count_expired(bytes, now);
                 return;
             }
-            Some(bytes) => self.queue.writes.push_back((now, bytes)),
+            Some(bytes) => self.queue.writes.push_back((now, bytes, first)),
         }
         if let Law::Ns2(sender) = &mut self.law
             && self.started
@@ -475,7 +480,7 @@ impl RateSender {
     /// Sends the next packet of the queue, if there is one.
     fn send_new<W: Wire>(&mut self, now: Time, wire: &mut W) -> bool {
         while let Some(deadline) = self.deadline
-            && let Some(&(written, bytes)) = self.queue.writes.front()
+            && let Some(&(written, bytes, _)) = self.queue.writes.front()
             && now.since(written) > deadline
         {
             self.queue.writes.pop_front();
@@ -486,9 +491,13 @@ impl RateSender {
         {
             return false;
         }
-        let Some(payload) = self.queue.take(self.payload) else { return false };
-        let (number, seq) = (self.number, self.seq);
-        self.seq += u64::from(payload);
+        let Some((mut seq, payload)) = self.queue.take(self.seq, self.payload) else { return false };
+        if matches!(self.law, Law::Wtcp(..)) {
+            // It delivers in order, so it numbers what it sends; the others leave a gap for what they dropped.
+            seq = self.seq;
+        }
+        let number = self.number;
+        self.seq = seq + u64::from(payload);
         self.last_payload = payload;
         let first = !std::mem::replace(&mut self.started, true);
         match &mut self.law {
@@ -690,7 +699,7 @@ mod tests {
         // A packet per second without reports; then 2 s as the silence doubles nothing beyond a second.
         run(&mut sender, &mut tape, at(1000));
         assert_eq!(departures(&tape), [0, 1000]);
-        assert_eq!(tape.packets[1].seq, 500);
+        assert_eq!(tape.packets[1].seq, 3500, "the write of 700 ms: what was dropped leaves a gap");
         assert_eq!(sender.stats.expired, 6, "written at 100 to 600 ms");
     }
 

@@ -1,0 +1,301 @@
+//! Files with the sizes of frames: the traces of films that people publish, and what they write themselves.
+//!
+//! `video.rs` asks for a file; one that several flows use is read once. The columns are those of the common formats:
+//! one size per line (the terse traces of Arizona State University and TU Berlin), a type and a size, and `number type
+//! time size` or `number time type size` with more behind (their verbose traces).
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lasthop_net::frames::FrameKind;
+
+use super::diagnostic::{Place, ScenarioError, Source, clip, quoted};
+use super::keys::MOST_FRAMES;
+use super::reader::Reader;
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+type Frames = Arc<[(u32, FrameKind)]>;
+
+/// Longest file in bytes. Two hours of film at 60 frames/s in verbose form have 20 MB.
+const LONGEST_FILE: u64 = 256 << 20;
+/// Largest frame in bytes.
+const LARGEST_FRAME: u64 = 1_000_000_000;
+
+/// The files of one scenario.
+pub(super) struct FrameFiles {
+    /// Where paths begin.
+    folder: PathBuf,
+    known: BTreeMap<(PathBuf, bool), Frames>,
+}
+
+impl FrameFiles {
+    /// No files yet; their paths are relative to `folder`.
+    pub(super) fn new(folder: &Path) -> FrameFiles {
+        FrameFiles { folder: folder.to_owned(), known: BTreeMap::new() }
+    }
+
+    /// The files that were read, each once.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        let mut paths: Vec<PathBuf> = self.known.keys().map(|(path, _)| path.clone()).collect();
+        paths.dedup();
+        paths
+    }
+
+    /// The frames of the file that the key `file` of `table` names; `bits` is what its sizes count.
+    pub(super) fn read(&mut self, table: &Reader<'_>, file: &str, bits: bool) -> Result<Frames> {
+        let key = (self.folder.join(file), bits);
+        if let Some(frames) = self.known.get(&key) {
+            return Ok(Arc::clone(frames));
+        }
+        let text = text_of(table, &key.0)?;
+        let shown = key.0.display().to_string();
+        let frames = parse(&Source { file: Some(&shown), text: &text, overrides: &[] }, bits)?;
+        self.known.insert(key, Arc::clone(&frames));
+        Ok(frames)
+    }
+}
+
+/// The text of the file at `path`.
+fn text_of(table: &Reader<'_>, path: &Path) -> Result<String> {
+    let shown = clip_path(path);
+    let refuse = |problem: &str, remedy: &str| {
+        Err(table.error("file", format!("the frames cannot be read from {shown}: {problem}"), remedy))
+    };
+    let unreadable = |error: &std::io::Error| {
+        let message = format!("the frames cannot be read from {shown}: {}", super::reason(error));
+        table.error("file", message, "check the path and its permissions")
+    };
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return refuse("there is no such file", "paths are relative to the scenario file");
+        }
+        Err(error) => return Err(unreadable(&error)),
+    };
+    // Pipes and devices could make the program wait, and every run of a study must see the same frames.
+    if !metadata.is_file() {
+        return refuse("it is no ordinary file", "name a text file");
+    }
+    if metadata.len() > LONGEST_FILE {
+        return refuse(
+            &format!("it is too large, {} bytes", metadata.len()),
+            &format!("{LONGEST_FILE} bytes are the most"),
+        );
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|error| unreadable(&error))?;
+    file.take(LONGEST_FILE).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
+    let position = match String::from_utf8(bytes) {
+        Ok(text) => match text.find('\0') {
+            Some(position) => position,
+            None => return Ok(text),
+        },
+        Err(error) => error.utf8_error().valid_up_to(),
+    };
+    refuse(&format!("it is not a text file, see byte {position}"), "name a text file in UTF-8")
+}
+
+fn clip_path(path: &Path) -> String {
+    let shown = path.display().to_string();
+    // A long path differs from its neighbours at its end.
+    if shown.chars().count() <= 200 { shown } else { clip(&shown) }
+}
+
+/// Where the columns are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Columns {
+    number: usize,
+    kind: Option<usize>,
+    size: usize,
+}
+
+const FORMS: &str = "a size per line; a type (I, P, B) and a size; or at least four columns of which the second or \
+                     third is the type and the fourth the size";
+
+impl Columns {
+    /// The columns of a file that begins with these fields.
+    fn of(fields: &[&str]) -> Option<Columns> {
+        let number = fields.len();
+        let kind = |column: usize| fields.get(column).is_some_and(|field| kind_of(field).is_some());
+        let (kind, size) = match number {
+            1 => (None, 0),
+            2 if kind(0) => (Some(0), 1),
+            2 if kind(1) => (Some(1), 0),
+            4.. if kind(1) => (Some(1), 3),
+            4.. if kind(2) => (Some(2), 3),
+            _ => return None,
+        };
+        Some(Columns { number, kind, size })
+    }
+}
+
+fn kind_of(field: &str) -> Option<FrameKind> {
+    let mut letters = field.chars();
+    let letter = letters.next()?;
+    letters.next().is_none().then(|| FrameKind::by_letter(letter)).flatten()
+}
+
+/// The fields of a line; commas and semicolons separate as blanks do.
+fn fields_of(line: &str) -> Vec<&str> {
+    let line = line.split('#').next().unwrap_or_default();
+    let separates = |character: char| character.is_whitespace() || matches!(character, ',' | ';');
+    line.split(separates).filter(|field| !field.is_empty()).collect()
+}
+
+/// What is wrong with a line.
+struct Wrong<'t> {
+    /// The piece of the text that is meant.
+    piece: &'t str,
+    message: String,
+    remedy: String,
+}
+
+impl Wrong<'_> {
+    fn at(piece: &str, message: String, remedy: impl Into<String>) -> Wrong<'_> {
+        Wrong { piece, message, remedy: remedy.into() }
+    }
+
+    /// The error that the user reads; the piece lies in the source's text.
+    fn in_source(self, source: &Source<'_>) -> ScenarioError {
+        let start = self.piece.as_ptr() as usize - source.text.as_ptr() as usize;
+        let place = Place::Bytes { start, end: start + self.piece.len() };
+        source.error(&place, self.message, &self.remedy)
+    }
+}
+
+/// Size and type of the frame of a line.
+fn frame_of<'t>(
+    fields: &[&'t str],
+    form: Columns,
+    bits: bool,
+) -> std::result::Result<(u32, FrameKind), Wrong<'t>> {
+    if fields.len() != form.number {
+        let message = format!("{} columns, and {} in the lines before", fields.len(), form.number);
+        return Err(Wrong::at(fields[0], message, "every line has the same columns"));
+    }
+    let kind = match form.kind {
+        None => FrameKind::Any,
+        Some(column) => kind_of(fields[column]).ok_or_else(|| {
+            let message = format!("no type of a frame: {}", quoted(fields[column]));
+            Wrong::at(fields[column], message, "expected I, P or B")
+        })?,
+    };
+    let field = fields[form.size];
+    let size: u64 = field.parse().map_err(|_| {
+        let unit = if bits { "bits" } else { "bytes" };
+        let message = format!("no size of a frame: {}", quoted(field));
+        Wrong::at(field, message, format!("expected a whole number of {unit}"))
+    })?;
+    let bytes = if bits { size.div_ceil(8) } else { size };
+    if bytes > LARGEST_FRAME {
+        return Err(Wrong::at(
+            field,
+            format!("a frame of {bytes} B"),
+            format!("{LARGEST_FRAME} B are the most"),
+        ));
+    }
+    Ok((bytes as u32, kind))
+}
+
+/// The frames of a text.
+fn parse(source: &Source<'_>, bits: bool) -> Result<Frames> {
+    let mut frames = Vec::new();
+    let mut columns: Option<Columns> = None;
+    let lines = source.text.lines().map(fields_of).filter(|fields| !fields.is_empty());
+    for (fields, number) in lines.zip(0..) {
+        if number == 0 && fields.iter().all(|field| field.parse::<f64>().is_err()) {
+            continue;
+        }
+        let Some(form) = columns.or_else(|| Columns::of(&fields)) else {
+            let message = format!("these are no columns of a frame trace: {}", quoted(&fields.join(" ")));
+            return Err(Wrong::at(fields[0], message, format!("expected {FORMS}")).in_source(source));
+        };
+        columns = Some(form);
+        frames.push(frame_of(&fields, form, bits).map_err(|wrong| wrong.in_source(source))?);
+        if frames.len() as u64 > MOST_FRAMES {
+            let wrong = Wrong::at(fields[0], format!("more than {MOST_FRAMES} frames"), "shorten the file");
+            return Err(wrong.in_source(source));
+        }
+    }
+    if frames.iter().all(|&(bytes, _)| bytes == 0) {
+        let file = source.file.unwrap_or_default();
+        let message = if frames.is_empty() { "the file holds no frame" } else { "all frames are empty" };
+        return Err(ScenarioError::of_file(file, message.to_owned(), &format!("expected {FORMS}")));
+    }
+    Ok(frames.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use FrameKind::{Any, B, I, P};
+
+    fn frames(text: &str) -> Vec<(u32, FrameKind)> {
+        let source = Source { file: Some("film.txt"), text, overrides: &[] };
+        parse(&source, false).unwrap_or_else(|error| panic!("{error}")).to_vec()
+    }
+
+    fn error(text: &str) -> String {
+        let source = Source { file: Some("film.txt"), text, overrides: &[] };
+        parse(&source, false).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_common_formats() {
+        assert_eq!(frames("1000\n0\n 500 # last\n"), [(1000, Any), (0, Any), (500, Any)]);
+        assert_eq!(frames("# a film\n\nI 7000\nb 300"), [(7000, I), (300, B)]);
+        assert_eq!(frames("size,type\n7000,I\n4000,P\n"), [(7000, I), (4000, P)]);
+        let verbose = "FrameNo FrameType Time[ms] Length[byte]\r\n0\tI\t0\t534\r\n1\tP\t120\t1542\r\n";
+        assert_eq!(frames(verbose), [(534, I), (1542, P)]);
+        let quality = "0 0.0 I 4480 35.1 40.2 41.3\n1 33.3 B 120 34.0 40.0 41.0\n";
+        assert_eq!(frames(quality), [(4480, I), (120, B)]);
+    }
+
+    #[test]
+    fn bits_are_rounded_up_to_bytes() {
+        let source = Source { file: None, text: "8\n9\n", overrides: &[] };
+        assert_eq!(parse(&source, true).unwrap().to_vec(), [(1, Any), (2, Any)]);
+    }
+
+    #[test]
+    fn wrong_lines_are_shown() {
+        assert_eq!(
+            error("1000\n-5\n"),
+            "scenario error: no size of a frame: \"-5\"\n  at film.txt:2:1\n2 | -5\n  | ^^ expected a whole number of \
+             bytes"
+        );
+        assert_eq!(
+            error("# x\n1 I 0 534\n2 X 40 100\n"),
+            "scenario error: no type of a frame: \"X\"\n  at film.txt:3:3\n3 | 2 X 40 100\n  |   ^ expected I, P or B"
+        );
+        assert_eq!(
+            error("1 I 0 534\n2 P 40\n"),
+            "scenario error: 3 columns, and 4 in the lines before\n  at film.txt:2:1\n2 | 2 P 40\n  | ^ every line has \
+             the same columns"
+        );
+        assert_eq!(
+            error("1 2 3\n"),
+            format!(
+                "scenario error: these are no columns of a frame trace: \"1 2 3\"\n  at film.txt:1:1\n1 | 1 2 3\n  | ^ \
+                 expected {FORMS}"
+            )
+        );
+        assert!(error("2000000000\n").contains("a frame of 2000000000 B"));
+        assert!(error("12.5\n").contains("expected a whole number of bytes"));
+    }
+
+    #[test]
+    fn a_file_without_frames() {
+        for (text, message) in [
+            ("", "the file holds no frame"),
+            ("abc\n", "the file holds no frame"),
+            ("0\n0\n", "all frames are empty"),
+        ] {
+            let promised = format!("scenario error: {message}\n  at film.txt\n     expected {FORMS}");
+            assert_eq!(error(text), promised);
+        }
+    }
+}
