@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,19 +16,17 @@ from typer.core import TyperCommand
 
 from lasthop import _native, api, output
 from lasthop.arguments import parse_names, parse_seeds, parse_settings
-from lasthop.errors import ArgumentError, Interrupted, LasthopError, OutputError, RunError
+from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError
 from lasthop.progress import shown_progress
+from lasthop.studies.command import study_app
+from lasthop.terminal import EXIT_RUN, JobsOption, SeedsOption, SetOption
+from lasthop.terminal import note as _note
+from lasthop.terminal import print_content as _print
+from lasthop.terminal import user_errors as _user_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rich.console import RenderableType
-
     from lasthop.comparison import Comparison
     from lasthop.results import Runs
-
-EXIT_RUN, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
-WIDTH_OF_NO_TERMINAL = 110
 
 app = typer.Typer(
     name="lasthop",
@@ -63,6 +60,7 @@ history_app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(history_app)
+app.add_typer(study_app)
 
 HistoryFile = Annotated[
     Path, typer.Argument(metavar="HISTORY", help="The file that [history] names.", show_default=False)
@@ -70,22 +68,12 @@ HistoryFile = Annotated[
 ScenarioFile = Annotated[
     str, typer.Argument(metavar="FILE", help="Scenario file (TOML or JSON).", show_default=False)
 ]
-SeedsOption = Annotated[
-    str | None, typer.Option("--seeds", metavar="LIST", help="Several seeds: 1-10 or 1,3,5-7.")
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a value: flows.0.transport=vegas."),
-]
 JsonOption = Annotated[
     str | None,
     typer.Option("--json", metavar="FILE|-", help="Write one JSON object to FILE or standard output (-)."),
 ]
 OutOption = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Folder for all results and tables.")
-]
-JobsOption = Annotated[
-    int | None, typer.Option("--jobs", min=1, metavar="N", help="Runs at once; one per core.")
 ]
 FormatOption = Annotated[
     str, typer.Option("--format", metavar="NAME", help="Tables as parquet, csv or arrow.")
@@ -404,29 +392,6 @@ def main() -> None:
         sys.exit(EXIT_RUN)
 
 
-@contextmanager
-def _user_errors() -> Iterator[None]:
-    """Print an error as its message alone, with the exit code of its kind."""
-    try:
-        yield
-    except LasthopError as error:
-        text = str(error)
-        # The native diagnostics open with what they are, and an interruption is no error.
-        opening = text.split("\n", maxsplit=1)[0]
-        named = isinstance(error, Interrupted) or "error:" in opening
-        typer.echo(text if named else f"error: {text}", err=True)
-        raise typer.Exit(_exit_code(error)) from None
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-
-
-def _exit_code(error: LasthopError) -> int:
-    if isinstance(error, Interrupted):
-        return EXIT_INTERRUPTED
-    return EXIT_RUN if isinstance(error, RunError) else EXIT_USER
-
-
 def _check_targets(file: str, json_file: str | None, out: Path | None, table_format: str) -> None:
     """Refuse, before anything runs, what could not be written afterwards."""
     output.check_format(table_format)
@@ -486,18 +451,6 @@ def _write_json(target: str, text: str) -> None:
         typer.echo(text)
     else:
         output.write_text(target, text + "\n")
-
-
-def _print(content: RenderableType) -> None:
-    from rich.console import Console
-
-    # A file or a pipe has no width of its own; 80 columns would only break the tables.
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_OF_NO_TERMINAL
-    Console(width=width).print(content)
-
-
-def _note(text: str) -> None:
-    typer.echo(text, err=True)
 
 
 def _first_few(seeds: list[int]) -> str:

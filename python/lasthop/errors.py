@@ -40,6 +40,10 @@ class ArgumentError(LasthopError, ValueError):
     """An argument that makes no sense, such as the same seed twice."""
 
 
+class ClusterError(LasthopError):
+    """A cluster that cannot be used: out of reach, without workers, or of another version."""
+
+
 class OutputError(LasthopError):
     """A result that cannot be written, or a saved one that cannot be read."""
 

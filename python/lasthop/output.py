@@ -47,7 +47,7 @@ def check_folder(folder: str | Path) -> None:
         _probe(path)
     except OSError as error:
         raise OutputError(
-            f"cannot write results in '{path}': {_reason(error)}; choose a folder that you may write to"
+            f"cannot write results in '{path}': {reason_of(error)}; choose a folder that you may write to"
         ) from None
 
 
@@ -64,7 +64,7 @@ def check_file(file: str | Path) -> None:
         _probe(path.parent)
     except OSError as error:
         raise OutputError(
-            f"cannot write '{path}': {_reason(error)}; choose a place that you may write to"
+            f"cannot write '{path}': {reason_of(error)}; choose a place that you may write to"
         ) from None
 
 
@@ -72,7 +72,7 @@ def write_text(file: str | Path, text: str) -> None:
     """Write a text file, whole or not at all."""
     path = Path(file)
     if path.exists() and not path.is_file():
-        with _output_errors(path):
+        with output_errors(path):
             path.write_text(text, encoding="utf-8")
         return
     with replacing(path) as temporary:
@@ -82,7 +82,7 @@ def write_text(file: str | Path, text: str) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path` that takes its place when the block ends well."""
-    with _output_errors(path):
+    with output_errors(path):
         with tempfile.NamedTemporaryFile(
             dir=path.parent, prefix=TEMPORARY_PREFIX, suffix=path.suffix, delete=False
         ) as handle:
@@ -122,7 +122,7 @@ def save_runs(runs: Runs, folder: str | Path, table_format: str = "parquet", **m
     check_folder(folder)
     path = Path(folder)
     # Without result.json the folder is not a run: it goes first and comes last.
-    with _output_errors(path):
+    with output_errors(path):
         stale = {file for file in path.iterdir() if _is_ours(file.name)}
         (path / RESULT).unlink(missing_ok=True)
     written = {path / RESULT}
@@ -139,7 +139,7 @@ def save_runs(runs: Runs, folder: str | Path, table_format: str = "parquet", **m
             target = path / (f"capture-{run.seed}.pcapng" if len(runs) > 1 else "capture.pcapng")
             run.write_pcapng(target)
             written.add(target)
-    with _output_errors(path):
+    with output_errors(path):
         for file in stale - written:
             file.unlink(missing_ok=True)
     write_text(path / RESULT, json.dumps(runs.to_dict() | more, indent=1) + "\n")
@@ -251,7 +251,7 @@ def _load(folder: Path, name: str) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise OutputError(f"cannot read '{path}': {_reason(error)}") from None
+        raise OutputError(f"cannot read '{path}': {reason_of(error)}") from None
     except ValueError as error:
         raise _damaged(path, str(error)) from None
     if not isinstance(content, dict):
@@ -269,14 +269,16 @@ def _probe(folder: Path) -> None:
 
 
 @contextmanager
-def _output_errors(path: Path) -> Iterator[None]:
+def output_errors(path: Path) -> Iterator[None]:
+    """Name the file that could not be written, and why."""
     try:
         yield
     except OSError as error:
-        raise OutputError(f"cannot write '{path}': {_reason(error)}") from None
+        raise OutputError(f"cannot write '{path}': {reason_of(error)}") from None
 
 
-def _reason(error: OSError) -> str:
+def reason_of(error: OSError) -> str:
+    """Return the system's reason alone, in lower case."""
     # Errors that come from the native module have only a text, which ends in the reason.
     text = error.strerror or str(error).rpartition(": ")[2].partition(" (os error")[0]
     return text.lower()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -18,17 +19,37 @@ QUIET_S = 1.0
 BAR_WIDTH = 20
 
 
+#: Without a terminal, a plain line comes as often as this.
+LINE_EVERY_S = 10.0
+
+
 @contextmanager
-def shown_progress(what: str) -> Iterator[Callable[[Snapshot], None] | None]:
-    """Give an observer that draws a progress line after a second; `None` if stderr is no terminal."""
+def shown_progress(what: str, *, lines: bool = False) -> Iterator[Callable[[Snapshot], None] | None]:
+    """Give an observer that draws a progress line after a second.
+
+    If stderr is no terminal there is none, or with `lines` one that prints a plain line every ten seconds,
+    for the logs of long jobs.
+    """
     if not sys.stderr.isatty():
-        yield None
+        yield _Lines(what).update if lines else None
         return
     display = _Display(what)
     try:
         yield display.update
     finally:
         display.close()
+
+
+class _Lines:
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._last = time.monotonic()
+
+    def update(self, snapshot: Snapshot) -> None:
+        if time.monotonic() - self._last < LINE_EVERY_S:
+            return
+        self._last = time.monotonic()
+        print(progress_line(self._what, snapshot), file=sys.stderr, flush=True)
 
 
 class _Display:

@@ -146,10 +146,11 @@ def _short_run(*, large: bool) -> Run:
 def _summary_columns() -> dict[str, tuple[str, ...]]:
     """Ask the engine for the columns of its summaries, with a run of a few packets."""
     record = _short_run(large=False).record
+    rows = {"flows": record["flows"][0], "links": record["links"][0], "totals": record["totals"]}
     return {
-        "flows": tuple(flatten_causes(record["flows"][0])),
-        "links": tuple(flatten_causes(record["links"][0])),
-        "totals": tuple(flatten_causes(record["totals"])),
+        # Names and the like are no figures.
+        source: tuple(key for key, value in flatten_causes(row).items() if not isinstance(value, str))
+        for source, row in rows.items()
     }
 
 

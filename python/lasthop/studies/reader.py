@@ -83,8 +83,10 @@ KINDS: dict[str, tuple[type, ...]] = {
 class Reader:
     """Reads one file; every message names it and the key."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, *, check: bool) -> None:
         self._file = file
+        #: Without it the engine is not asked: a stored study is read by any version, without its input files.
+        self._check = check
 
     def refuse(self, what: str, place: str, remedy: str = "") -> NoReturn:
         """Raise the message: what was found, where, and what to do."""
@@ -178,9 +180,11 @@ class Reader:
             arguments=arguments,
         )
 
-    def scenario(self, content: Mapping[str, Any], folder: Path, name: str) -> Scenario:
+    def scenario(self, content: Mapping[str, Any], folder: Path, name: str) -> Scenario | None:
         """Read the scenario: a path relative to the study, or the scenario itself."""
         given = content.get("scenario")
+        if not self._check:
+            return None
         if isinstance(given, dict):
             try:
                 return Scenario({"name": name} | given)
@@ -400,14 +404,14 @@ class Reader:
             name = self.take(table, place, "name", "a text", source)
             if COLUMN.fullmatch(name) is None or name in SOURCES or name in [one.name for one in kept]:
                 self.refuse(f'name "{name}" is taken or unfit', f"{place}.name", "give it a name of its own")
-            available = known_columns(source)
+            available = known_columns(source) if self._check else ()
             for kind in ("links", "flows"):
-                if kind in table and kind[:-1] not in available:
+                if kind in table and kind[:-1] not in available and self._check:
                     other = "flows" if kind == "links" else "links"
                     self.refuse(f"{source} has no {kind}", f"{place}.{kind}", f"choose rows by {other}")
             columns = self.texts(table, place, "columns")
             for position, column in enumerate(columns):
-                if column not in available:
+                if column not in available and self._check:
                     self.refuse(
                         f'{source} has no column "{column}"',
                         f"{place}.columns[{position}]",
@@ -486,6 +490,8 @@ class Reader:
 
     def metric_column(self, source: str, column: str, kept: Keep | None, place: str) -> None:
         """Refuse a column that no run can have."""
+        if not self._check:
+            return
         if kept is None:
             if not is_column(source, column):
                 self.refuse(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop.api import Scenario, check_seeds, toml_value
-from lasthop.errors import ScenarioError
+from lasthop.errors import ScenarioError, StudyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -137,8 +137,9 @@ class Study:
     ----------
     name, title : str
         For files, and for people.
-    scenario : Scenario
-        What every point starts from, before ``[set]``.
+    scenario : Scenario or None
+        What every point starts from, before ``[set]``; `None` in a study read back from a folder, whose
+        `content` has it.
     axes : tuple of Axis
         The grid is their product, in this order; without axes there is one point.
     metrics : tuple of Metric
@@ -174,7 +175,7 @@ class Study:
 
     name: str
     title: str
-    scenario: Scenario
+    scenario: Scenario | None
     axes: tuple[Axis, ...]
     metrics: tuple[Metric, ...]
     seeds: tuple[int, ...]
@@ -233,11 +234,11 @@ class Study:
         arguments : mapping, optional
             As for `load`.
         check : bool
-            Whether the scenario of every point is parsed. Left out for a stored study, which ran once.
+            Whether the engine parses the scenario of every point; not for a stored study, which ran once.
         """
         from lasthop.studies.reader import Reader
 
-        study = Reader(file).study(dict(content), Path(folder), dict(arguments or {}))
+        study = Reader(file, check=check).study(dict(content), Path(folder), dict(arguments or {}))
         if check:
             study.check_points()
         return study
@@ -263,7 +264,9 @@ class Study:
         ScenarioError
             Naming the axis and the value, if the engine refuses it.
         """
-        axes = {key for axis in self.axes for key in axis.keys}
+        if self.scenario is None:
+            raise StudyError(f"the study {self.name!r} was read from a folder: load its file to run it")
+        axes = point_keys(self.axes)
         overrides = {
             # What the command line says is TOML text already; what the file says is a value.
             key: value if key in self.arguments and key not in axes else toml_value(value)
@@ -308,7 +311,7 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the study with its scenario inside, so that it can be read without other files."""
-        return self.content | {"scenario": self.scenario.to_dict()}
+        return self.content if self.scenario is None else self.content | {"scenario": self.scenario.to_dict()}
 
 
 def point_keys(axes: Iterable[Axis]) -> set[str]:

@@ -1,0 +1,255 @@
+"""Sends the runs of a study to a Dask cluster: each is a task, results come back here to be stored.
+
+Called by `execute` for ``--cluster``. `distributed` is an optional extra, imported here alone. What runs on a
+worker is `run_there`: it needs lasthop of the same version and nothing else, no file and no shared disk.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lasthop import _native
+from lasthop.errors import ClusterError
+from lasthop.runner import POLL_INTERVAL_S, Snapshot
+from lasthop.studies.execute import Workers
+from lasthop.studies.plan import kept_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from lasthop.studies.plan import Task
+    from lasthop.studies.store import Entry
+    from lasthop.studies.study import Keep
+
+#: How long the scheduler may take to answer at the beginning.
+CONNECT_S = 5.0
+#: How long there may be no worker, or no scheduler, before the study stops.
+PATIENCE_S = 30.0
+#: Tasks sent beyond those that can run at once, so that no worker waits for the next.
+AHEAD = 64
+
+
+@contextmanager
+def connected(address: str, observer: Callable[[Snapshot], None] | None) -> Iterator[Workers]:
+    """Give the workers of a cluster, checked: reachable, and of the same version.
+
+    Raises
+    ------
+    ClusterError
+        Naming the address and what to do.
+    """
+    try:
+        import distributed
+    except ImportError:
+        raise ClusterError(
+            "--cluster needs the package distributed: pip install 'lasthop[cluster]'"
+        ) from None
+    try:
+        client: Any = distributed.Client(address, timeout=CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ClusterError(
+            f"no Dask scheduler answers at '{address}' ({_reason(error)}): start one with 'dask scheduler', "
+            "or check address and port"
+        ) from None
+    try:
+        _check_versions(client, address)
+        yield ClusterWorkers(client, address, observer)
+    finally:
+        with suppress(Exception):
+            client.close(timeout=2)
+
+
+def _reason(error: BaseException) -> str:
+    text = str(error) or type(error).__name__
+    return text.splitlines()[0]
+
+
+def _check_versions(client: Any, address: str) -> None:  # noqa: ANN401 - a client of an untyped library
+    deadline = time.monotonic() + PATIENCE_S / 3
+    while not client.scheduler_info(n_workers=-1)["workers"]:
+        if time.monotonic() > deadline:
+            raise ClusterError(
+                f"the scheduler at '{address}' has no workers: start some with 'dask worker {address}'"
+            )
+        time.sleep(POLL_INTERVAL_S)
+    answers: dict[str, Any] = client.run(version_there, on_error="return")
+    for worker, answer in answers.items():
+        if isinstance(answer, BaseException):
+            raise ClusterError(
+                f"lasthop cannot be used on the worker {worker} ({_reason(answer)}): install lasthop "
+                f"{_native.__version__} there"
+            )
+        if answer != _native.__version__:
+            raise ClusterError(
+                f"the worker {worker} has engine {answer}, this is {_native.__version__}: install the same "
+                "version everywhere"
+            )
+
+
+def version_there() -> str:
+    """Return the engine's version on a worker."""
+    return _native.__version__
+
+
+def run_there(
+    text: str,
+    inputs: Mapping[str, bytes],
+    history: Sequence[tuple[Any, ...]],
+    seed: int,
+    keep: Sequence[Keep],
+    engine_version: str,
+) -> tuple[dict[str, Any] | None, dict[str, bytes], str | None]:
+    """Make one run on a worker; return its record, what is kept of it, and the error if it failed."""
+    from lasthop.results import NativeTables
+
+    if engine_version != _native.__version__:
+        raise RuntimeError(
+            f"this worker has engine {_native.__version__}, the study needs {engine_version}: install the "
+            "same version everywhere"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (path, content) in enumerate(inputs.items()):
+            here = Path(folder) / f"{number}-{Path(path).name}"
+            here.write_bytes(content)
+            text = text.replace(json.dumps(path), json.dumps(str(here)))
+        plan = _native.parse_scenario(text, "json", "scenario", [], [])
+    if history:
+        plan = plan.with_history([tuple(row) for row in history])
+    wanted = {one.table for one in keep}
+    try:
+        result = _native.run(
+            plan,
+            seed,
+            series=bool(wanted & {"flow_series", "link_series"}),
+            trace=bool(wanted & {"hops", "windows"}),
+        )
+    except _native.RunError as error:
+        return None, {}, str(error)
+    kept = {}
+    for name, table in kept_tables(keep, NativeTables(result).table).items():
+        buffer = io.BytesIO()
+        table.write_ipc(buffer, compression="zstd")
+        kept[name] = buffer.getvalue()
+    return json.loads(result.to_json()), kept, None
+
+
+class ClusterWorkers(Workers):
+    """Makes runs on the workers of a Dask cluster."""
+
+    def __init__(
+        self,
+        client: Any,  # noqa: ANN401 - of an untyped library
+        address: str,
+        observer: Callable[[Snapshot], None] | None,
+    ) -> None:
+        super().__init__(None, observer)
+        self._client = client
+        self._address = address
+        self._files: dict[str, bytes] = {}
+
+    def work(self, tasks: Sequence[Task], deliver: Callable[[list[tuple[Task, Entry]]], None]) -> bool:
+        """Make every run, handing on what has finished; return whether Ctrl-C came."""
+        waiting = list(reversed(tasks))
+        sent: dict[Any, Task] = {}
+        progress = _Progress(tasks, self._observer)
+        healthy = time.monotonic()
+        try:
+            while waiting or sent:
+                threads = sum(worker["nthreads"] for worker in self._workers().values())
+                while waiting and len(sent) < threads + AHEAD:
+                    task = waiting.pop()
+                    sent[self._send(task)] = task
+                finished = [future for future in sent if future.done()]
+                entries = [(sent[future], _entry(sent.pop(future), future)) for future in finished]
+                if entries:
+                    deliver(entries)
+                    progress.add(entries)
+                progress.show()
+                if threads and self._client.status == "running":
+                    healthy = time.monotonic()
+                elif time.monotonic() - healthy > PATIENCE_S:
+                    what = "has lost all its workers" if self._client.status == "running" else "is gone"
+                    raise ClusterError(
+                        f"the scheduler at '{self._address}' {what}: what had finished is stored; "
+                        "--resume makes the rest"
+                    )
+                time.sleep(0 if entries else POLL_INTERVAL_S)
+        except KeyboardInterrupt:
+            return True
+        finally:
+            if sent:
+                with suppress(Exception):
+                    self._client.cancel(list(sent))
+        return False
+
+    def _workers(self) -> dict[str, Any]:
+        workers: dict[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
+        return workers
+
+    def _send(self, task: Task) -> Any:  # noqa: ANN401 - a future of an untyped library
+        return self._client.submit(
+            run_there,
+            task.setup.text,
+            {path: self._file(path) for path in task.setup.inputs},
+            [tuple(row) for row in task.setup.history],
+            task.seed,
+            task.keep,
+            _native.__version__,
+            key=f"lasthop-{task.run}",
+            pure=False,
+        )
+
+    def _file(self, path: str) -> bytes:
+        if path not in self._files:
+            self._files[path] = Path(path).read_bytes()
+        return self._files[path]
+
+
+def _entry(task: Task, future: Any) -> Entry:  # noqa: ANN401 - a future of an untyped library
+    """Return what a task came to; a run whose workers keep dying is a failed run."""
+    import polars as pl
+
+    if future.status == "finished":
+        record, kept, error = future.result()
+        tables = {name: pl.read_ipc(io.BytesIO(content)) for name, content in kept.items()}
+        return task.entry(record, tables, error)
+    error = future.exception() if future.status == "error" else None
+    return task.entry(None, {}, f"on the cluster: {_reason(error) if error else future.status}")
+
+
+class _Progress:
+    """Tells an observer how far the runs are."""
+
+    def __init__(self, tasks: Sequence[Task], observer: Callable[[Snapshot], None] | None) -> None:
+        self._observer = observer
+        self._total = len(tasks)
+        self._total_s = sum(task.setup.plan.duration_s for task in tasks)
+        self._runs = 0
+        self._simulated_s = 0.0
+        self._packet_hops = 0
+        self._started = time.monotonic()
+
+    def add(self, entries: Sequence[tuple[Task, Entry]]) -> None:
+        for task, entry in entries:
+            self._runs += 1
+            self._simulated_s += task.setup.plan.duration_s
+            self._packet_hops += entry.record["packet_hops"] if entry.record else 0
+
+    def show(self) -> None:
+        if self._observer is not None:
+            self._observer(
+                Snapshot(
+                    runs_finished=self._runs,
+                    runs_total=self._total,
+                    simulated_s=self._simulated_s,
+                    simulated_total_s=self._total_s,
+                    packet_hops=self._packet_hops,
+                    elapsed_s=time.monotonic() - self._started,
+                )
+            )

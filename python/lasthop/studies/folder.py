@@ -1,0 +1,270 @@
+"""The folder of a study: what describes it, its tidy table, and reading both back.
+
+A folder of one study has ``study.json`` and ``results.parquet``; one of many has both in ``studies/<name>/``.
+The runs beside them belong to the store. Called by `execute`, and by whoever reads a study: plots, reports.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lasthop import _native
+from lasthop.errors import OutputError
+from lasthop.output import reason_of, write_table, write_text
+from lasthop.studies.store import FORMAT, RUNS, SERIES, Store, damage_named, versions
+from lasthop.studies.study import Study
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from lasthop.studies.execute import Campaign
+    from lasthop.studies.study import Value
+
+STUDY, RESULTS, STUDIES = "study.json", "results.parquet", "studies"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that failed.
+
+    Attributes
+    ----------
+    settings : dict
+        Where it stood on each axis.
+    seed : int
+        Its seed.
+    error : str
+        Why.
+    """
+
+    settings: dict[str, Value]
+    seed: int
+    error: str
+
+    def __str__(self) -> str:
+        places = [f"{name}={value}" for name, value in self.settings.items()]
+        return f"{', '.join([*places, f'seed {self.seed}'])}: {self.error}"
+
+
+class StudyResult:
+    """A study and what its folder holds of it.
+
+    Attributes
+    ----------
+    study : Study
+        The study.
+    table : polars.DataFrame
+        One row per point and seed: a column per axis, ``seed``, a column per metric, ``state``, ``error``,
+        ``run``, ``fingerprint``, ``packet_hops``, ``wall_s``, ``engine_version``.
+    folder : Path
+        Where it lies.
+    versions : dict
+        What made it.
+    wanted : int
+        How many runs the study asks for; fewer rows than that are there while it is not complete.
+    unmet : list of str
+        Points that ``--until`` gave up, with the reason.
+    """
+
+    def __init__(self, study: Study, table: pl.DataFrame, folder: Path, description: dict[str, Any]) -> None:
+        self.study = study
+        self.table = table
+        self.folder = folder
+        self.versions: dict[str, str] = description["versions"]
+        self.wanted: int = description["runs"]["wanted"]
+        self.unmet: list[str] = (description.get("until") or {}).get("unmet", [])
+
+    @property
+    def failed(self) -> list[Failure]:
+        """The runs that failed."""
+        rows = self.table.filter(self.table["state"] == "failed").iter_rows(named=True)
+        names = [axis.name for axis in self.study.axes]
+        return [Failure({name: row[name] for name in names}, row["seed"], row["error"]) for row in rows]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every run is there and none failed."""
+        return self.table.filter(self.table["state"] == "done").height == self.wanted
+
+    def series(self, name: str) -> pl.DataFrame:
+        """Return rows of all runs of the study: a column per axis, ``seed``, and those of the table.
+
+        Parameters
+        ----------
+        name : str
+            A kept table, or ``flows`` or ``links``.
+        """
+        kept = {keep.name: f"{SERIES}/{keep.identity}" for keep in self.study.keep}
+        known = {"flows": "flows", "links": "links"} | kept
+        if name not in known:
+            raise OutputError(f"the study keeps no {name!r}: it keeps {', '.join(known)}")
+        rows = Store(self.folder).table(known[name], self.table["run"])
+        places = self.table.select(*(axis.name for axis in self.study.axes), "seed", "run")
+        if rows is None:
+            return places.clear().drop("run")
+        clash = {column: f"{column}_of_row" for column in rows.columns if column in places.columns[:-1]}
+        joined = places.join(rows.rename(clash), on="run", how="inner", maintain_order="left_right")
+        return joined.drop("run")
+
+    def __repr__(self) -> str:
+        done = self.table.filter(self.table["state"] == "done").height
+        return f"<StudyResult {self.study.name!r}: {done} of {self.wanted} runs in {self.folder}>"
+
+
+def place_of(campaign: Campaign, study: Study) -> Path:
+    """Return the folder that describes one study of a campaign."""
+    return campaign.folder if campaign.single else campaign.folder / STUDIES / study.name
+
+
+def has_results(folder: Path) -> bool:
+    """Whether the folder is one of studies."""
+    return any((folder / name).exists() for name in (STUDY, STUDIES, RUNS))
+
+
+def check_made_by_this(campaign: Campaign, store: Store) -> None:
+    """Refuse a folder of another study, or one made by another version of the engine."""
+    described = [place_of(campaign, study) for study in campaign.studies]
+    made_by = set(store.engine_versions())
+    for place, study in zip(described, campaign.studies, strict=True):
+        if (place / STUDY).exists():
+            content = _describe(place / STUDY)
+            made_by.add(content["versions"]["engine_version"])
+            if content["study"]["name"] != study.name:
+                raise OutputError(
+                    f"'{place}' holds the study {content['study']['name']!r}, not {study.name!r}: "
+                    "choose another folder with --out"
+                )
+    others = sorted(made_by - {_native.__version__})
+    if others:
+        raise OutputError(
+            f"'{campaign.folder}' was made by engine {', '.join(others)}, this is {_native.__version__}: "
+            "their results do not belong together. Use --fresh, which moves the folder aside, or choose "
+            "another folder with --out; nothing was changed"
+        )
+
+
+def describe(campaign: Campaign, *, finished: bool) -> None:
+    """Write ``study.json`` of each study; before the runs only where there is none that says the same."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    for study in campaign.studies:
+        place = place_of(campaign, study)
+        path = place / STUDY
+        before = _describe(path) if path.exists() else {}
+        content = _description(campaign, study) | {"created": before.get("created", now)}
+        if finished:
+            content["updated"] = now
+        elif {key: before.get(key) for key in ("study", "arguments")} == {
+            key: json.loads(json.dumps(content[key])) for key in ("study", "arguments")
+        }:
+            continue
+        place.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps(content, indent=1) + "\n")
+
+
+def _description(campaign: Campaign, study: Study) -> dict[str, Any]:
+    until = campaign.until
+    return {
+        "format": FORMAT,
+        "study": study.to_dict(),
+        "arguments": study.arguments,
+        "file": Path(study.file).name,
+        "versions": versions(),
+        "runs": {"wanted": sum(len(cell.seeds) for cell in campaign.cells[study.name])},
+        "series": {keep.name: f"{SERIES}/{keep.identity}" for keep in study.keep},
+        "until": None
+        if until is None
+        else {
+            "metric": until.metric_of(study).name,
+            "share": until.share,
+            "seeds_max": campaign.seeds_max,
+            "unmet": campaign.unmet.get(study.name, []),
+        },
+    }
+
+
+def write_table_of(campaign: Campaign, study: Study, table: pl.DataFrame) -> None:
+    """Write the tidy table of one study."""
+    place = place_of(campaign, study)
+    place.mkdir(parents=True, exist_ok=True)
+    write_table(table, place / RESULTS, "parquet")
+
+
+def result_of(campaign: Campaign, study: Study, table: pl.DataFrame) -> StudyResult:
+    """Return the result of one study of a campaign."""
+    return StudyResult(study, table, campaign.folder, _description(campaign, study))
+
+
+def load(folder: str | Path, name: str | None = None) -> StudyResult:
+    """Read a study back from its folder.
+
+    Parameters
+    ----------
+    folder : path
+        What ``lasthop study run`` wrote.
+    name : str, optional
+        Which study, in a folder of many.
+
+    Raises
+    ------
+    OutputError
+        If there is none, or it is damaged.
+    """
+    import polars as pl
+
+    folder = Path(folder)
+    place = _find(folder, name)
+    content = _describe(place / STUDY)
+    path = place / RESULTS
+    if not path.exists():
+        raise OutputError(f"'{place}' has no {RESULTS} yet: 'lasthop study run FILE --resume' writes it")
+    with damage_named(path):
+        table = pl.read_parquet(path)
+    study = Study.parse(
+        content["study"], file=str(place / STUDY), arguments=content["arguments"], check=False
+    )
+    return StudyResult(study, table, folder, content)
+
+
+def names_in(folder: str | Path) -> list[str]:
+    """Return the names of the studies in a folder."""
+    folder = Path(folder)
+    places = [folder, *sorted((folder / STUDIES).glob("*"))]
+    return [_describe(place / STUDY)["study"]["name"] for place in places if (place / STUDY).exists()]
+
+
+def _find(folder: Path, name: str | None) -> Path:
+    if not folder.exists():
+        raise OutputError(f"no study at '{folder}': there is no such folder")
+    names = names_in(folder)
+    if not names:
+        raise OutputError(
+            f"no study at '{folder}': it has no {STUDY}; 'lasthop study run FILE --out DIR' makes such a "
+            "folder"
+        )
+    if name is None and len(names) > 1:
+        raise OutputError(f"'{folder}' holds {len(names)} studies, name one: {', '.join(names)}")
+    chosen = names[0] if name is None else name
+    if chosen not in names:
+        raise OutputError(f"'{folder}' holds no study {chosen!r}: it holds {', '.join(names)}")
+    inside = folder / STUDIES / chosen
+    return inside if (inside / STUDY).exists() else folder
+
+
+def _describe(path: Path) -> dict[str, Any]:
+    """Read a ``study.json``."""
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        for key in ("study", "arguments", "versions", "runs"):
+            content[key]
+    except OSError as error:
+        raise OutputError(f"cannot read '{path}': {reason_of(error)}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise OutputError(
+            f"'{path}' is damaged ({type(error).__name__}: {error}): move it away and run the study with "
+            "--resume, which writes it again; no run is lost"
+        ) from None
+    return content
