@@ -360,6 +360,68 @@ def export_history(
 
 
 @app.command()
+def reproduce(
+    paper: Annotated[
+        str | None, typer.Argument(metavar="PAPER", help="Its number, such as 004; lists them if not given.")
+    ] = None,
+    figure: Annotated[
+        str, typer.Option("--figure", metavar="LIST", help="Figures and tables: 8 or fig8,tab1.")
+    ] = "all",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A quick look: few seeds, so much stays inconclusive.")
+    ] = False,
+    alternatives: Annotated[
+        bool, typer.Option("--alternatives", help="Also at other settings of what the paper leaves open.")
+    ] = False,
+    seeds: SeedsOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder of the report and the runs.")
+    ] = None,
+    jobs: JobsOption = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is there already.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="List the claims; run nothing.")] = False,
+) -> None:
+    """Run the figures and tables of a paper and judge its claims.
+
+    Resumes what an earlier call has begun. Without --out, everything goes into out/papers/PAPER below the
+    current folder.
+    """
+    with _user_errors():
+        from lasthop.papers import library, tables
+        from lasthop.papers.reproduce import carry_out, choose, plan
+
+        if paper is None:
+            _print(tables.papers_table(map(library.load_paper, library.paper_folders())))
+            return
+        found = library.load_paper(library.find_paper(paper))
+        experiments = choose(found, figure)
+        if show:
+            wanted = {one.id for one in experiments}
+            _print(tables.claims_table([one for one in found.claims if wanted & set(one.experiments)]))
+            return
+        chosen = None if seeds is None else parse_seeds(seeds)
+        planned = plan(found, experiments, quick=quick, seeds=chosen, alternatives=alternatives)
+        folder = out or Path("out", "papers", found.number)
+        output.check_folder(folder)
+        with shown_progress("runs") as observer:
+            reproduction = carry_out(planned, folder, jobs=jobs, observer=observer, fresh=fresh, note=_note)
+        from lasthop.papers import report
+
+        options = [
+            *([f"--figure {figure}"] if figure != "all" else []),
+            *(["--quick"] if quick else []),
+            *(["--alternatives"] if alternatives else []),
+            *([f"--seeds {seeds}"] if seeds is not None else []),
+        ]
+        report.write(reproduction, folder, " ".join(["lasthop reproduce", found.number, *options]))
+        _print(tables.verdicts_table(reproduction))
+        _note(f"report in {folder / report.REPORT}")
+        if reproduction.failed:
+            _note(f"{len(reproduction.failed)} runs failed; {folder / report.REPORT} names them")
+            raise typer.Exit(EXIT_RUN)
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON schema of scenario files, for editors."""
     typer.echo(json.dumps(api.schema(), indent=2))

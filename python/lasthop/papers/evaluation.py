@@ -336,8 +336,8 @@ def counted(findings: Sequence[Finding]) -> str:
     words = {
         Outcome.HOLDS: "hold",
         Outcome.FAILS: "fail",
-        Outcome.UNDECIDED: "are undecided",
-        Outcome.MISSING: "lack data",
+        Outcome.UNDECIDED: "undecided",
+        Outcome.MISSING: "without data",
     }
     counts = [(outcomes.count(outcome), word) for outcome, word in words.items()]
     holding, others = counts[0], [f"{count} {word}" for count, word in counts[1:] if count]

@@ -111,10 +111,10 @@ class Experiment:
         What the curves are, in the paper's order.
     fixed : dict
         The axes and settings that do not vary in it.
-    title : str
-        What is drawn, in words.
-    study : str
-        Name of the file in ``studies`` that measures it, without its ending.
+    title : str or None
+        What is drawn, in words, if paper.toml says it better than the study.
+    studies : tuple of str
+        Names of the files in ``studies`` that measure it, without their ending.
     """
 
     id: str
@@ -124,8 +124,8 @@ class Experiment:
     y: tuple[str, ...]
     curves: tuple[str, ...]
     fixed: Mapping[str, Value]
-    title: str
-    study: str
+    title: str | None
+    studies: tuple[str, ...]
     note: str | None
 
     @property
@@ -207,12 +207,16 @@ class Paper:
 
     @cached_property
     def ready(self) -> tuple[Experiment, ...]:
-        """The experiments for which there is a study."""
-        return tuple(one for one in self.experiments.values() if self.study_path(one).is_file())
+        """The experiments for which there are studies."""
+        return tuple(one for one in self.experiments.values() if self.is_ready(one))
 
-    def study_path(self, experiment: Experiment) -> Path:
-        """Where the study of an experiment is, or would be."""
-        return self.folder / STUDIES / f"{experiment.study}.toml"
+    def is_ready(self, experiment: Experiment) -> bool:
+        """Whether all studies of an experiment are there."""
+        return all(self.study_path(name).is_file() for name in experiment.studies)
+
+    def study_path(self, name: str) -> Path:
+        """Where a study is, or would be."""
+        return self.folder / STUDIES / f"{name}.toml"
 
     def is_closed_form(self, experiment: Experiment) -> bool:
         """Whether an experiment needs no simulation."""
@@ -346,8 +350,8 @@ def _experiments(
             y=tuple(part for part in re.split(r", | and ", entry["y"]) if part),
             curves=tuple(entry["curves"]),
             fixed=entry.get("fixed", {}),
-            title=addition.get("title", _title(entry, vocabulary)),
-            study=addition.get("study", name),
+            title=addition.get("title"),
+            studies=_studies(addition.get("study", name)),
             note=entry.get("note"),
         )
     unknown = set(more) - {one.name for one in experiments.values()}
@@ -356,12 +360,8 @@ def _experiments(
     return experiments
 
 
-def _title(entry: dict[str, Any], vocabulary: Vocabulary) -> str:
-    """Say what an experiment draws when nobody has said it better."""
-    fixed = ", ".join(f"{name} {value}" for name, value in entry.get("fixed", {}).items())
-    drawn = vocabulary.series.get(entry["y"])
-    what = drawn.name.replace("_", " ") if drawn else entry["y"]
-    return f"{what} ({fixed})" if fixed else what
+def _studies(named: str | list[str]) -> tuple[str, ...]:
+    return (named,) if isinstance(named, str) else tuple(named)
 
 
 def _claim(path: Path, entry: dict[str, Any]) -> Claim:

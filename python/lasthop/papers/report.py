@@ -1,0 +1,379 @@
+"""Writes what became of a paper: report.md with figures, tables and verdicts, and the verdicts as data.
+
+`lasthop reproduce` calls `write`. But for the lines on versions and time, the report depends on the results
+alone.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from lasthop import _native
+from lasthop.output import check_folder, write_table, write_text
+from lasthop.papers.evaluation import write_estimate
+from lasthop.papers.grammar import Comparison, Number, Series, bracket, format_value, parse
+from lasthop.papers.judge import MAIN, Judgement, Verdict
+from lasthop.papers.reproduce import claim_axes, claim_value
+from lasthop.papers.tables import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    import polars as pl
+    from matplotlib.figure import Figure
+
+    from lasthop.papers.library import Experiment, Paper, Value
+    from lasthop.papers.reproduce import Reproduction
+    from lasthop.studies import StudyResult
+
+REPORT, VERDICTS, FIGURES = "report.md", "verdicts", "figures"
+
+
+def write(reproduction: Reproduction, folder: Path, command: str) -> list[Path]:
+    """Write the report into a folder and return what was written.
+
+    Parameters
+    ----------
+    reproduction : Reproduction
+        What came out.
+    folder : path
+        Made if need be.
+    command : str
+        The command that made it, for the reader who wants to make it again.
+    """
+    from lasthop.studies.plot import save_figure
+
+    check_folder(folder / FIGURES)
+    pictures: dict[str, list[str]] = {}
+    written = []
+    for experiment in reproduction.plan.experiments:
+        for name, figure in draw(reproduction, experiment).items():
+            path = folder / FIGURES / f"{name}.png"
+            save_figure(figure, path)
+            pictures.setdefault(experiment.id, []).append(f"{FIGURES}/{path.name}")
+            written.append(path)
+    # verdicts.json goes last: a folder that has it is whole.
+    text = folder / REPORT
+    write_text(text, markdown(reproduction, pictures, command))
+    write_table(verdicts_frame(reproduction), folder / f"{VERDICTS}.parquet", "parquet")
+    write_text(folder / f"{VERDICTS}.json", json.dumps(verdicts(reproduction, command), indent=1) + "\n")
+    return [text, *written, folder / f"{VERDICTS}.parquet", folder / f"{VERDICTS}.json"]
+
+
+def draw(reproduction: Reproduction, experiment: Experiment) -> dict[str, Figure]:
+    """Draw an experiment: a figure by name for each of its studies and series; none if it was not run."""
+    drawn = []
+    for result in reproduction.results_of(experiment):
+        for series in experiment.y:
+            figure = _draw_series(reproduction.paper, experiment, result, series)
+            if figure is not None:
+                drawn.append((f"{experiment.name}-{result.study.name}-{series}", figure))
+    return {experiment.name: drawn[0][1]} if len(drawn) == 1 else dict(drawn)
+
+
+def verdicts(reproduction: Reproduction, command: str) -> dict[str, Any]:
+    """Return every verdict with its figures, and how they were come by."""
+    return {
+        "paper": reproduction.paper.id,
+        "title": reproduction.paper.title,
+        "command": command,
+        "engine_version": _native.__version__,
+        "quick": reproduction.plan.quick,
+        "figures": [experiment.id for experiment in reproduction.plan.experiments],
+        "settings": list(reproduction.results),
+        "counts": {verdict.value: number for verdict, number in count(reproduction.judgements).items()},
+        "failed_runs": reproduction.failed,
+        "claims": [judgement.to_dict() for judgement in reproduction.judgements],
+    }
+
+
+def verdicts_frame(reproduction: Reproduction) -> pl.DataFrame:
+    """Return one row per claim and setting."""
+    import polars as pl
+
+    schema = ("claim", "figure", "kind", "strength", "verdict", "setting", "outcome", "summary", "text")
+    rows = [
+        (
+            one.claim.id,
+            one.claim.figure,
+            one.claim.kind,
+            one.claim.strength,
+            one.verdict.value,
+            setting,
+            finding.outcome.value,
+            finding.summary,
+            one.claim.text,
+        )
+        for one in reproduction.judgements
+        for setting, finding in one.findings.items()
+    ]
+    return pl.DataFrame(rows, schema=dict.fromkeys(schema, pl.String), orient="row")
+
+
+def markdown(reproduction: Reproduction, pictures: Mapping[str, Sequence[str]], command: str) -> str:
+    """Return the text of the report."""
+    paper = reproduction.paper
+    parts = [
+        f"# Paper {paper.number}: {paper.title or paper.subject}",
+        _citation(paper),
+        *_effort(reproduction, command),
+        *_summary(reproduction),
+        *_settings(reproduction),
+        "## Figures and tables",
+        *(
+            part
+            for experiment in reproduction.plan.experiments
+            for part in _experiment(reproduction, experiment, pictures.get(experiment.id, ()))
+        ),
+    ]
+    notes = paper.notes()
+    if notes is not None:
+        parts += ["## Notes", _demoted(notes)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _citation(paper: Paper) -> str:
+    year = f", {paper.year}" if paper.year else ""
+    return f"{', '.join(paper.authors)}{year}." if paper.authors else ""
+
+
+def _effort(reproduction: Reproduction, command: str) -> list[str]:
+    """Say how the report was made; these lines alone differ from one time to the next."""
+    effort = reproduction.effort
+    seeds = sorted({seed for result in reproduction.results[MAIN].values() for seed in result.study.seeds})
+    rows = [
+        ("command", f"`{command}`"),
+        ("lasthop", _native.__version__),
+        ("made", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),
+        ("seeds", _ranges(seeds)),
+        ("runs", f"{effort.runs:,}"),
+        ("simulated packets", f"{effort.packets:,}"),
+        ("packet-hops", f"{effort.packet_hops:,}"),
+        ("time of the runs, one after the other", f"{effort.wall_s:,.0f} s"),
+        ("time of this command", f"{reproduction.wall_s:,.0f} s"),
+    ]
+    lines = ["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in rows)]
+    parts = ["\n".join(lines)]
+    if reproduction.plan.quick:
+        parts.append("**A quick look**: few seeds, so intervals are wide and much stays inconclusive.")
+    if reproduction.failed:
+        listed = "\n".join(f"- {failure}" for failure in reproduction.failed)
+        parts.append(f"**{len(reproduction.failed)} runs failed:**\n\n{listed}")
+    return parts
+
+
+def _summary(reproduction: Reproduction) -> list[str]:
+    judgements = reproduction.judgements
+    head = "| claims | " + " | ".join(verdict.value for verdict in Verdict) + " | all |"
+    lines = [head, "| --- |" + " ---: |" * (len(Verdict) + 1)]
+    for strength in ("headline", "supporting"):
+        of_strength = [one for one in judgements if one.claim.strength == strength]
+        cells = " | ".join(str(number) for number in count(of_strength).values())
+        lines.append(f"| {strength} | {cells} | {len(of_strength)} |")
+    parts = ["## Verdicts", "\n".join(lines)]
+    if reproduction.plan.also:
+        parts.append(
+            f"{len(reproduction.plan.also)} more claims rest on these figures and on others as well: they "
+            "are judged when all of them are run."
+        )
+    headlines = [one for one in judgements if one.claim.strength == "headline"]
+    if headlines:
+        parts += ["### Headline claims", _claims_table(headlines)]
+    doubtful = (Verdict.NOT_REPRODUCED, Verdict.CONDITIONAL, Verdict.INCONCLUSIVE, Verdict.NOT_TESTABLE)
+    for verdict in doubtful:
+        found = [one for one in judgements if one.verdict is verdict and one.claim.strength != "headline"]
+        if found:
+            parts += [f"### Supporting claims: {verdict.value}", _claims_table(found)]
+    return parts
+
+
+def _settings(reproduction: Reproduction) -> list[str]:
+    alternatives = [one for one in reproduction.paper.alternatives if one.name in reproduction.results]
+    if not alternatives:
+        return []
+    lines = ["| setting | what | changes | figures |", "| --- | --- | --- | --- |"]
+    for one in alternatives:
+        changes = ", ".join(f"`{key} = {value}`" for key, value in one.set.items())
+        where = ", ".join(one.experiments) if one.experiments else "all"
+        lines.append(f"| {one.name} | {one.title} | {changes} | {where} |")
+    return ["## Alternative settings", "\n".join(lines)]
+
+
+def _experiment(reproduction: Reproduction, experiment: Experiment, pictures: Sequence[str]) -> list[str]:
+    parts = [f"### {title_of(reproduction, experiment)}"]
+    parts += [f"![{experiment.figure}]({picture})" for picture in pictures]
+    if not pictures and not reproduction.paper.is_closed_form(experiment):
+        parts.append("There is no study of this figure yet.")
+    if experiment.note:
+        parts.append(f"Remark: {experiment.note}.")
+    concerned = [one for one in reproduction.judgements if experiment.id in one.claim.experiments]
+    cells = _cells(reproduction.paper, experiment, concerned)
+    if cells:
+        parts.append(cells)
+    others = [one for one in concerned if not (cells and _cell(reproduction.paper, one))]
+    first = [one for one in others if one.claim.experiments[0] == experiment.id]
+    elsewhere = [one for one in others if one.claim.experiments[0] != experiment.id]
+    if first:
+        parts.append(_claims_table(first))
+    if elsewhere:
+        named = ", ".join(f"{one.claim.id} ({one.verdict.value})" for one in elsewhere)
+        parts.append(f"Also: {named}.")
+    return parts
+
+
+def title_of(reproduction: Reproduction, experiment: Experiment) -> str:
+    """Return number and title of a figure."""
+    results = reproduction.results_of(experiment)
+    title = experiment.title or (results[0].study.title if results else "")
+    return f"{experiment.figure}: {title}" if title else experiment.figure
+
+
+def _claims_table(judgements: Iterable[Judgement]) -> str:
+    lines = ["| claim | says | verdict | measured |", "| --- | --- | --- | --- |"]
+    for one in judgements:
+        note = f" *{one.claim.note}*" if one.claim.note else ""
+        says = f"{one.claim.text}{note}<br>`{_cell_text(one.claim.predicate)}`"
+        lines.append(
+            f"| {one.claim.id} | {_cell_text(says)} | **{one.verdict.value}** | {_cell_text(one.reason)} |"
+        )
+    return "\n".join(lines)
+
+
+def _cells(paper: Paper, experiment: Experiment, judgements: Sequence[Judgement]) -> str:
+    """Return the paper's table with what was measured beside what it prints; empty for a figure."""
+    if not experiment.figure.startswith("Table"):
+        return ""
+    found: dict[Value, dict[Value, Judgement]] = {}
+    for one in judgements:
+        place = _cell(paper, one)
+        if place is not None and experiment.x in place:
+            series = paper.vocabulary.series[experiment.y[0]]
+            found.setdefault(place[series.axes[0]], {})[place[experiment.x]] = one
+    if not found:
+        return ""
+    columns = list(dict.fromkeys(point for row in found.values() for point in row))
+    lines = [
+        f"| | {' | '.join(f'{experiment.x} {format_value(point)}' for point in columns)} |",
+        "| --- |" + " --- |" * len(columns),
+    ]
+    for row, cells in found.items():
+        texts = [_cell_figures(cells[point]) if point in cells else "" for point in columns]
+        lines.append(f"| {format_value(row)} | {' | '.join(texts)} |")
+    series = paper.vocabulary.series[experiment.y[0]]
+    return f"Measured, and what the paper prints; {series.means}, in {series.unit}.\n\n" + "\n".join(lines)
+
+
+def _cell(paper: Paper, judgement: Judgement) -> dict[str, Value] | None:
+    """Return where in a table a claim is a cell: a series at one place, about equal to a number."""
+    predicate = parse(judgement.claim.predicate)
+    match predicate:
+        case Comparison(operator="~=" | "==", left=Series() as series, right=Number()):
+            return {
+                axis: item.value if isinstance(item, Number) else item.name
+                for axis, item in bracket(series, paper.vocabulary)
+            }
+        case _:
+            return None
+
+
+def _cell_figures(judgement: Judgement) -> str:
+    reference = ", ".join(format_value(value) for value in judgement.claim.reference)
+    atoms = judgement.findings[MAIN].atoms
+    measured = atoms[0].left if atoms else None
+    text = "no data" if measured is None else write_estimate(measured)
+    return f"{text} / {reference}, {judgement.verdict.value}"
+
+
+def _draw_series(paper: Paper, experiment: Experiment, result: StudyResult, name: str) -> Figure | None:
+    import polars as pl
+
+    from lasthop.studies.charts import Look
+    from lasthop.studies.plot import draw_metric, draw_series
+
+    source = paper.sources[name]
+    series = paper.vocabulary.series[name]
+    axes = {ours: theirs for theirs, ours in claim_axes(paper, result.study).items()}
+    is_table = source.metric is None
+    if is_table:
+        if source.table not in {one.name for one in result.study.keep}:
+            return None
+        table = result.series(str(source.table))
+    else:
+        table = result.table.filter(pl.col("state") == "done")
+    column = str(source.column if is_table else source.metric)
+    if column not in table.columns:
+        return None
+    for ours, value in experiment.fixed.items():
+        if ours in axes:
+            theirs = paper.study_values.get(ours, {}).get(str(value), value)
+            table = table.filter(pl.col(axes[ours]) == theirs)
+    if table.is_empty():
+        return None
+    varied = [ours for ours in axes if ours != experiment.x and ours not in experiment.fixed]
+    lines = next((ours for ours in [*series.axes, *varied] if ours in varied), None)
+    panels = [axes[ours] for ours in varied if ours != lines and table[axes[ours]].n_unique() > 1]
+    measured = {metric.name: metric.label for metric in result.study.metrics}
+    look = Look(
+        title=f"{experiment.figure}: {experiment.title or result.study.title}",
+        labels={
+            "time_s": "time",
+            column: measured.get(column, name.replace("_", " ")),
+            **{axis.name: axis.label for axis in result.study.axes},
+        },
+        units={
+            "time_s": "s",
+            column: "" if series.unit == "ratio" else series.unit,
+            **{axis.name: axis.unit for axis in result.study.axes},
+        },
+        order=_order(paper, experiment, result, axes, lines),
+        names={axis.name: dict(zip(axis.values, axis.labels, strict=True)) for axis in result.study.axes},
+    )
+    of_lines = axes[lines] if lines else None
+    if is_table:
+        seed = min(result.study.seeds)
+        return draw_series(table, column, of_lines, panels, look, seed=seed)
+    return draw_metric(table, column, axes.get(str(experiment.x), str(experiment.x)), of_lines, panels, look)
+
+
+def _order(
+    paper: Paper,
+    experiment: Experiment,
+    result: StudyResult,
+    axes: Mapping[str, str],
+    lines: str | None,
+) -> dict[str, list[Any]]:
+    """Return the paper's order of the curves, as the study's values; nothing where they are not the same."""
+    if lines is None:
+        return {}
+    values = next(axis.values for axis in result.study.axes if axis.name == axes[lines])
+    by_name = {format_value(claim_value(paper, lines, value)): value for value in values}
+    curves = [curve.removeprefix(f"{lines} ") for curve in experiment.curves]
+    if set(curves) != set(by_name):
+        return {}
+    return {axes[lines]: [by_name[curve] for curve in curves]}
+
+
+def _demoted(text: str) -> str:
+    """Put headings two levels lower and drop the title."""
+    lines = []
+    fenced = False
+    for line in text.splitlines():
+        fenced ^= line.startswith("```")
+        if line.startswith("# ") and not fenced:
+            continue
+        lines.append(f"#{line}" if line.startswith("#") and not fenced else line)
+    return "\n".join(lines).strip()
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    if not numbers:
+        return "none"
+    whole = numbers == list(range(numbers[0], numbers[-1] + 1))
+    return f"{numbers[0]}-{numbers[-1]}" if whole and len(numbers) > 1 else ", ".join(map(str, numbers))
+
+
+def _cell_text(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,394 @@
+"""Runs the studies of a paper's figures, gathers what they measured, and has the claims judged.
+
+`lasthop reproduce` calls `choose`, `plan` and `carry_out`, then `report.write`. All studies share one folder
+of runs: whatever a figure needs and another one has run already is not run again.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from lasthop.errors import ArgumentError, Interrupted
+from lasthop.papers.judge import MAIN, Judgement, judge
+from lasthop.papers.library import Experiment, Paper, PaperError
+from lasthop.papers.measurement import Dataset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from lasthop.papers.library import Alternative, Claim, Value
+    from lasthop.runner import Snapshot
+    from lasthop.studies import Study, StudyResult
+
+#: Folder of the runs, below the folder of the report.
+RUNS = "runs"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be run and judged.
+
+    Attributes
+    ----------
+    paper : Paper
+        Whose figures.
+    experiments : tuple of Experiment
+        The figures wanted.
+    studies : dict
+        For the main setting and each alternative, the studies by the name of their file.
+    claims : tuple of Claim
+        Those that rest on the figures wanted alone.
+    also : tuple of Claim
+        Those that need other figures as well, and are not judged.
+    quick : bool
+        Whether it is a quick look.
+    """
+
+    paper: Paper
+    experiments: tuple[Experiment, ...]
+    studies: Mapping[str, Mapping[str, Study]]
+    claims: tuple[Claim, ...]
+    also: tuple[Claim, ...]
+    quick: bool
+
+    @property
+    def all_studies(self) -> list[Study]:
+        """Every study of every setting."""
+        return [study for studies in self.studies.values() for study in studies.values()]
+
+    @property
+    def only(self) -> Mapping[str, Sequence[Value]]:
+        """The points to which claims are confined."""
+        return self.paper.quick.axes if self.quick else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """The distinct runs behind a report: their number, packets sent, packet-hops, and time in s."""
+
+    runs: int = 0
+    packets: int = 0
+    packet_hops: int = 0
+    wall_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came out: tables of the studies, verdicts, and the effort.
+
+    Attributes
+    ----------
+    plan : Plan
+        What was run.
+    results : dict
+        As `Plan.studies`, the results instead of the studies.
+    judgements : list of Judgement
+        One for each claim.
+    effort : Effort
+        What was simulated, now or by earlier calls.
+    wall_s : float
+        Wall-clock time of running and judging, in s.
+    """
+
+    plan: Plan
+    results: Mapping[str, Mapping[str, StudyResult]]
+    judgements: list[Judgement]
+    effort: Effort
+    wall_s: float
+
+    @property
+    def paper(self) -> Paper:
+        """Whose figures."""
+        return self.plan.paper
+
+    @property
+    def failed(self) -> list[str]:
+        """What failed, by study and point, with the error."""
+        return [
+            f"{name}, {failure}"
+            for results in self.results.values()
+            for name, result in results.items()
+            for failure in result.failed
+        ]
+
+    def results_of(self, experiment: Experiment) -> list[StudyResult]:
+        """Return the results of the studies of an experiment at the main setting, if they were run."""
+        return [self.results[MAIN][name] for name in experiment.studies if name in self.results[MAIN]]
+
+
+def choose(paper: Paper, figures: str | None) -> tuple[Experiment, ...]:
+    """Return the experiments asked for, such as ``8``, ``fig8,tab1`` or ``all``.
+
+    Raises
+    ------
+    ArgumentError
+        The paper has no such figure; the text lists those it has.
+    """
+    if figures is None or figures.strip() == "all":
+        return tuple(paper.experiments.values())
+    by_name = {one.name: one for one in paper.experiments.values()}
+    chosen: dict[str, Experiment] = {}
+    for word in figures.split(","):
+        name = word.strip().lower().removeprefix(f"{paper.id}.").replace(" ", "").replace(".", "")
+        name = name.replace("figure", "fig").replace("table", "tab")
+        found = by_name.get(name) or by_name.get(f"fig{name}")
+        if found is None:
+            raise ArgumentError(
+                f"paper {paper.number} has no figure '{word.strip()}': it has {', '.join(by_name)}"
+            )
+        chosen[found.name] = found
+    return tuple(chosen.values())
+
+
+def plan(
+    paper: Paper,
+    experiments: Sequence[Experiment],
+    *,
+    quick: bool = False,
+    seeds: Sequence[int] | None = None,
+    alternatives: bool = False,
+) -> Plan:
+    """Read the studies of the figures wanted and find the claims that rest on them.
+
+    Parameters
+    ----------
+    paper : Paper
+        Whose figures.
+    experiments : sequence of Experiment
+        The figures wanted.
+    quick : bool
+        Whether to run only what the paper's quick look keeps.
+    seeds : sequence of int, optional
+        Seeds instead of those of the studies.
+    alternatives : bool
+        Whether to run the alternative settings of what the paper leaves open as well.
+
+    Raises
+    ------
+    ArgumentError
+        None of the figures has a study.
+    LasthopError
+        A study file makes no sense.
+    """
+    ready = [one for one in experiments if paper.is_ready(one)]
+    if not ready and not any(paper.is_closed_form(one) for one in experiments):
+        have = ", ".join(one.name for one in paper.ready) or "no figure yet"
+        raise ArgumentError(
+            f"there is no study of {', '.join(one.name for one in experiments[:3])}"
+            f"{' and others' if len(experiments) > 3 else ''} of paper {paper.number}: "  # noqa: PLR2004
+            f"there are studies of {have}"
+        )
+    settings = {MAIN: _read_studies(paper, ready, None, quick=quick, seeds=seeds)}
+    for alternative in paper.alternatives if alternatives else ():
+        concerned = [one for one in ready if alternative.concerns(one.name)]
+        settings[alternative.name] = _read_studies(paper, concerned, alternative, quick=quick, seeds=seeds)
+    wanted = {one.id for one in experiments}
+    touching = [claim for claim in paper.claims if wanted & set(claim.experiments)]
+    return Plan(
+        paper=paper,
+        experiments=tuple(experiments),
+        studies=settings,
+        claims=tuple(claim for claim in touching if set(claim.experiments) <= wanted),
+        also=tuple(claim for claim in touching if not set(claim.experiments) <= wanted),
+        quick=quick,
+    )
+
+
+def carry_out(
+    plan: Plan,
+    folder: Path,
+    *,
+    jobs: int | None = None,
+    observer: Callable[[Snapshot], None] | None = None,
+    fresh: bool = False,
+    note: Callable[[str], None] | None = None,
+) -> Reproduction:
+    """Run what is missing in the folder, then judge.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to run.
+    folder : path
+        Folder of the report; the runs are kept in its folder ``runs``.
+    jobs : int, optional
+        Runs at once; one per core if not given.
+    observer : callable, optional
+        Told how far the runs are.
+    fresh : bool
+        Whether to run again what is there already.
+    note : callable, optional
+        Given sentences worth showing.
+    """
+    from lasthop import studies
+
+    start = time.monotonic()
+    campaign: dict[str, StudyResult] = {}
+    if plan.all_studies:
+        try:
+            campaign = studies.run_many(
+                plan.all_studies, folder / RUNS, jobs=jobs, observer=observer, fresh=fresh, note=note
+            )
+        except Interrupted as error:
+            # The same command resumes; it has no option for that.
+            text = str(error).partition(";")[0]
+            raise Interrupted(f"{text}; the same command makes the others") from None
+    results = {
+        setting: {file: campaign[study.name] for file, study in of_setting.items()}
+        for setting, of_setting in plan.studies.items()
+    }
+    datasets = {MAIN: gather(plan.paper, plan.experiments, results[MAIN])}
+    for alternative in plan.paper.alternatives:
+        if alternative.name in results:
+            other = gather(plan.paper, plan.experiments, results[alternative.name])
+            datasets[alternative.name] = datasets[MAIN].updated(other)
+    judgements = judge(plan.paper, plan.claims, datasets, plan.only)
+    effort = _effort(folder / RUNS, campaign.values())
+    return Reproduction(plan, results, judgements, effort, time.monotonic() - start)
+
+
+def gather(paper: Paper, experiments: Iterable[Experiment], results: Mapping[str, StudyResult]) -> Dataset:
+    """Make the tables of studies the series of the claims.
+
+    Raises
+    ------
+    PaperError
+        A study varies what the claims do not know.
+    """
+    data = Dataset(paper.vocabulary)
+    for experiment in experiments:
+        for name in experiment.studies:
+            if name in results:
+                _gather_metrics(data, paper, experiment, results[name])
+                _gather_samples(data, paper, experiment, results[name])
+    return data
+
+
+def claim_axes(paper: Paper, study: Study) -> dict[str, str]:
+    """Return the axis of the claims for each axis of a study."""
+    of_study = {theirs: ours for ours, theirs in paper.study_axes.items()}
+    vocabulary = paper.vocabulary
+    known = {*vocabulary.axes, *vocabulary.defaults}
+    known |= {name for defaults in vocabulary.conditional_defaults.values() for name in defaults}
+    axes = {axis.name: of_study.get(axis.name, axis.name) for axis in study.axes}
+    for theirs, ours in axes.items():
+        if ours not in known:
+            raise PaperError(
+                f"study {study.name} varies '{theirs}', which is no axis of paper {paper.number}'s claims: "
+                "say under [axes] of paper.toml which one it is"
+            )
+    return axes
+
+
+def claim_value(paper: Paper, axis: str, value: Any) -> Value:  # noqa: ANN401 - whatever the table holds
+    """Return what the claims call a value on an axis of theirs."""
+    names = {theirs: ours for ours, theirs in paper.study_values.get(axis, {}).items()}
+    return cast("Value", names.get(value, value))
+
+
+def _settings(paper: Paper, axes: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Value]:
+    return {ours: claim_value(paper, ours, row[theirs]) for theirs, ours in axes.items()}
+
+
+def _gather_metrics(data: Dataset, paper: Paper, experiment: Experiment, result: StudyResult) -> None:
+    axes = claim_axes(paper, result.study)
+    done = [row for row in result.table.iter_rows(named=True) if row["state"] == "done"]
+    for name, source in paper.sources.items():
+        if source.metric is None or source.metric not in result.table.columns:
+            continue
+        for row in done:
+            if row[source.metric] is not None:
+                settings = {**experiment.fixed, **_settings(paper, axes, row)}
+                data.add(name, settings, row["seed"], row[source.metric])
+
+
+def _gather_samples(data: Dataset, paper: Paper, experiment: Experiment, result: StudyResult) -> None:
+    axes = claim_axes(paper, result.study)
+    kept = {one.name for one in result.study.keep}
+    for name, source in paper.sources.items():
+        if source.table not in kept or source.column is None:
+            continue
+        series = result.series(source.table)
+        for _, samples in series.group_by([*axes, "seed"], maintain_order=True):
+            row = samples.row(0, named=True)
+            settings = {**experiment.fixed, **_settings(paper, axes, row)}
+            data.add(name, settings, row["seed"], samples[source.column].drop_nulls().to_numpy())
+
+
+def _read_studies(
+    paper: Paper,
+    experiments: Iterable[Experiment],
+    alternative: Alternative | None,
+    *,
+    quick: bool,
+    seeds: Sequence[int] | None,
+) -> dict[str, Study]:
+    from lasthop.arguments import parse_seeds
+
+    chosen = list(seeds) if seeds is not None else parse_seeds(paper.quick.seeds) if quick else None
+    studies: dict[str, Study] = {}
+    names: dict[str, str] = {}
+    for file in dict.fromkeys(file for experiment in experiments for file in experiment.studies):
+        study = _read_study(paper, file, alternative, quick=quick)
+        if study.name in names:
+            raise PaperError(
+                f"two studies of paper {paper.number} are called '{study.name}': "
+                f"{names[study.name]} and {file}; give each its own name"
+            )
+        claim_axes(paper, study)
+        names[study.name] = file
+        studies[file] = study if chosen is None else study.with_seeds(chosen)
+    return studies
+
+
+def _read_study(paper: Paper, file: str, alternative: Alternative | None, *, quick: bool) -> Study:
+    from lasthop.studies import Study
+    from lasthop.studies.reader import read_content
+
+    path = paper.study_path(file)
+    content = read_content(path)
+    settings = dict(content.get("set", {}))
+    if alternative is not None:
+        settings |= alternative.set
+        content["name"] = f"{content.get('name', file)}.{alternative.name}"
+    if quick:
+        settings |= paper.quick.set
+        content["axes"] = [_thinned(axis, paper) for axis in content.get("axes", [])]
+    if settings:
+        content["set"] = settings
+    return Study.parse(content, file=str(path), folder=path.parent)
+
+
+def _thinned(axis: dict[str, Any], paper: Paper) -> dict[str, Any]:
+    """Return an axis of a study file with only the points of a quick look; all if it has none of those."""
+    name = str(axis.get("name"))
+    ours = next((one for one, theirs in paper.study_axes.items() if theirs == name), name)
+    kept = paper.quick.axes.get(ours)
+    if kept is None:
+        return axis
+    if "points" in axis:
+        stands = [point.get("name") for point in axis["points"]]
+    else:
+        stands = axis.get("names") or axis.get("values", [])
+    wanted = [at for at, value in enumerate(stands) if claim_value(paper, ours, value) in kept]
+    if not wanted:
+        return axis
+    lists = [key for key in ("points", "values", "names", "labels") if key in axis]
+    return axis | {key: [axis[key][at] for at in wanted] for key in lists}
+
+
+def _effort(folder: Path, results: Iterable[StudyResult]) -> Effort:
+    """Add up the distinct runs; those that several studies share count once."""
+    from lasthop.studies.store import Store
+
+    wanted = {run for result in results for run in result.table["run"]}
+    if not wanted:
+        return Effort()
+    columns = ["packets_sent", "packet_hops", "wall_s"]
+    runs = Store(folder).runs(["run", "state", *columns])
+    runs = runs.filter(runs["run"].is_in(list(wanted)))
+    packets, hops, wall_s = (runs[name].sum() if name in runs.columns else 0 for name in columns)
+    return Effort(runs.height, int(packets or 0), int(hops or 0), float(wall_s or 0.0))

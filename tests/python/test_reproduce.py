@@ -1,0 +1,480 @@
+"""`lasthop reproduce` end to end on a toy paper of two tiny studies, on the real engine."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from lasthop.papers import reproduce
+from lasthop.papers.judge import MAIN
+from lasthop.papers.library import load_paper
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from typer.testing import Result
+
+    from lasthop.studies import StudyResult
+
+CLAIMS = """
+version = 1
+
+[axes]
+proto = ["reno", "vegas"]
+n = "number"
+limit = "number"
+t = "number"
+
+[defaults]
+limit = 30
+
+[grids]
+N = [1, 2]
+LIMITS = [10, 30]
+
+[series.goodput]
+unit = "Mbit/s"
+axes = ["proto", "n", "limit"]
+means = "goodput of all flows"
+
+[series.avg_queue]
+unit = "packets"
+axes = ["proto", "limit", "n"]
+means = "time mean of the queue"
+
+[series.queue]
+unit = "packets"
+axes = ["proto", "limit", "n", "t"]
+means = "queue against time"
+
+[series.delay]
+unit = "s"
+axes = ["proto", "n"]
+means = "never measured"
+
+[[experiment]]
+id = "p900.fig1"
+figure = "Fig. 1"
+x = "n = N"
+y = "goodput"
+curves = ["vegas", "reno"]
+
+[[experiment]]
+id = "p900.tab1"
+figure = "Table 1"
+x = "limit = LIMITS"
+y = "avg_queue"
+curves = ["reno", "vegas"]
+fixed = { n = 2 }
+
+[[experiment]]
+id = "p900.fig2"
+figure = "Fig. 2"
+x = "t"
+y = "queue"
+curves = ["limit 10", "limit 30"]
+fixed = { proto = "reno", n = 2 }
+
+[[experiment]]
+id = "p900.fig3"
+figure = "Fig. 3"
+x = "n = N"
+y = "delay"
+curves = ["reno"]
+"""
+
+CLAIM = """
+[[claim]]
+id = "p900.{name}"
+experiment = {experiments}
+figure = "Section 1"
+text = "{text}"
+kind = "{kind}"
+predicate = "{predicate}"
+tolerance = {{ rel = {rel}, abs = 0.0, reason = "of the test" }}
+strength = "{strength}"
+outlook = "open"
+basis = "stated"
+reference = [{reference}]
+"""
+
+# Name, experiments, formula, kind, relative tolerance, strength, reference.
+STATEMENTS: list[tuple[str, list[str], str, str, float, str, str]] = [
+    ("capacity", ["fig1"], "all p in {reno,vegas}, n in N: goodput[p,n=n] <= 5", "bound", 0, "headline", ""),
+    ("flat", ["fig1"], "goodput[reno,n=1] > goodput[reno,n=2]", "ordering", 0, "headline", ""),
+    ("cell", ["tab1"], "avg_queue[reno,limit=10] ~= 4.5", "number", 0.9, "supporting", "4.5"),
+    ("far", ["tab1"], "avg_queue[vegas,limit=30] ~= 1000", "number", 0.1, "supporting", "1000"),
+    ("swing", ["fig2"], "mean(queue[limit=30]) > mean(queue[limit=10])", "ordering", 0, "supporting", ""),
+    ("both", ["fig1", "tab1"], "goodput[reno,n=2] > goodput[reno,n=1]", "ordering", 0, "supporting", ""),
+    ("never", ["fig3"], "delay[reno,n=1] < 1", "bound", 0, "supporting", ""),
+]
+
+PAPER = """
+subject = "a toy"
+title = "Toys"
+authors = ["A. Author"]
+year = 1999
+
+[series]
+avg_queue = "mean_queue"
+queue = { table = "link_series", column = "queue_packets", axis = "t", along = "time_s" }
+
+[axes]
+limit = "buffer"
+
+[values.proto]
+reno = "reno_sender"
+
+[experiments.fig2]
+study = "tab1"
+title = "Queue of Reno"
+
+[alternatives.narrow]
+title = "a bottleneck of 1 Mbit/s"
+set = { "topology.bottleneck.rate" = "1 Mbit/s" }
+experiments = ["fig1"]
+
+[alternatives.idle]
+title = "never asked for"
+set = { "topology.bottleneck.rate" = "2 Mbit/s" }
+experiments = ["fig3"]
+
+[quick]
+seeds = "1-2"
+axes = { n = [1] }
+set = { duration = "1 s" }
+"""
+
+SCENARIO = """
+name     = "toy"
+duration = "4 s"
+
+[topology]
+kind       = "dumbbell"
+bottleneck = { rate = "5 Mbit/s", delay = "10 ms", queue = { kind = "drop-tail", limit = "30 packets" } }
+access     = { rate = "10 Mbit/s", delay = "1 ms" }
+
+[[flows]]
+name      = "flow"
+transport = "reno"
+"""
+
+PROTO = """
+[[axes]]
+name = "proto"
+points = [
+  { name = "reno_sender", label = "Reno", set = { "flows.0.transport" = "reno" } },
+  { name = "vegas", label = "Vegas", set = { "flows.0.transport" = "vegas" } },
+]
+"""
+
+FIG1 = f"""
+name = "fig1"
+title = "Goodput"
+scenario = "../base.toml"
+seeds = "1-3"
+x = "n"
+{PROTO}
+[[axes]]
+name = "n"
+label = "flows"
+key = "flows.0.count"
+values = [1, 2]
+
+[[metrics]]
+name = "goodput"
+label = "goodput"
+unit = "Mbit/s"
+from = "totals"
+field = "goodput_bit_s"
+scale = 1e-6
+"""
+
+TAB1 = f"""
+name = "tab1"
+title = "Mean queue"
+scenario = "../base.toml"
+seeds = "1-3"
+keep = [{{ table = "link_series", links = ["bottleneck"], columns = ["time_s", "queue_packets"] }}]
+
+[set]
+"flows.0.count" = 2
+{PROTO}
+[[axes]]
+name = "buffer"
+points = [
+  {{ name = 10, set = {{ "topology.bottleneck.queue.limit" = "10 packets" }} }},
+  {{ name = 30, set = {{ "topology.bottleneck.queue.limit" = "30 packets" }} }},
+]
+
+[[metrics]]
+name = "mean_queue"
+label = "mean queue"
+unit = "packets"
+from = "links"
+where = "bottleneck"
+field = "avg_queue_packets"
+"""
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    """Write the folder of a toy paper."""
+    folder = tmp_path / "900-toy"
+    (folder / "studies").mkdir(parents=True)
+    claims = CLAIMS + "".join(
+        CLAIM.format(
+            name=name,
+            experiments=json.dumps([f"p900.{one}" for one in experiments]),
+            text=f"What {name} says.",
+            predicate=predicate,
+            kind=kind,
+            rel=rel,
+            strength=strength,
+            reference=reference,
+        )
+        for name, experiments, predicate, kind, rel, strength, reference in STATEMENTS
+    )
+    for name, text in (
+        ("claims.toml", claims),
+        ("paper.toml", PAPER),
+        ("base.toml", SCENARIO),
+        ("notes.md", "# Notes\n\n## Settings\n\nAll made up.\n"),
+        ("studies/fig1.toml", FIG1),
+        ("studies/tab1.toml", TAB1),
+    ):
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a folder the current one, where results go by default."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Return verdicts.json."""
+    content: dict[str, Any] = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
+    return content
+
+
+def verdicts(folder: Path) -> dict[str, str]:
+    """Return the verdict of each claim, by its name."""
+    return {one["claim"].partition(".")[2]: one["verdict"] for one in read(folder)["claims"]}
+
+
+def test_a_paper_is_run_drawn_and_judged(command: Callable[..., Result], toy: Path, here: Path) -> None:
+    result = command("reproduce", toy)
+    assert result.exit_code == 0, result.stderr
+    out = here / "out" / "papers" / "900"
+    assert verdicts(out) == {
+        "capacity": "reproduced",
+        "flat": "not reproduced",
+        "cell": "reproduced",
+        "far": "not reproduced",
+        "swing": "reproduced",
+        "both": "reproduced",
+        "never": "not testable",
+    }
+    assert sorted(path.name for path in (out / "figures").iterdir()) == ["fig1.png", "fig2.png", "tab1.png"]
+    for expected in ("headline claims", "p900.flat", "p900.far", "What far says.", "1000: fails"):
+        assert expected in result.stdout
+    assert "p900.cell" not in result.stdout
+    assert "report in out/papers/900/report.md" in result.stderr
+    frame = pl.read_parquet(out / "verdicts.parquet")
+    assert frame.height == len(STATEMENTS)
+    assert frame.filter(pl.col("claim") == "p900.never")["summary"].item() == (
+        "delay[reno,n=1] < 1: no data of delay[reno,n=1]"
+    )
+
+
+def test_the_report_says_all_that_is_needed(command: Callable[..., Result], toy: Path, here: Path) -> None:
+    assert command("reproduce", toy, "--out", "there", "--seeds", "1-2").exit_code == 0
+    text = (here / "there" / "report.md").read_text(encoding="utf-8")
+    for expected in (
+        "# Paper 900: Toys\n\nA. Author, 1999.",
+        "| command | `lasthop reproduce 900 --seeds 1-2` |",
+        "| seeds | 1-2 |",
+        # Four points of Figure 1 and four of Table 1, of which two are the same.
+        "| runs | 12 |",
+        "### Fig. 1: Goodput\n\n![Fig. 1](figures/fig1.png)",
+        "### Fig. 2: Queue of Reno\n\n![Fig. 2](figures/fig2.png)",
+        "### Fig. 3\n\nThere is no study of this figure yet.",
+        "Measured, and what the paper prints; time mean of the queue, in packets.",
+        "| | limit 10 | limit 30 |",
+        "## Notes\n\n### Settings\n\nAll made up.",
+    ):
+        assert expected in text
+    assert re.search(r"\| reno \| [\d.]+ ± [\d.]+ / 4.5, (reproduced|inconclusive) \|  \|", text)
+    packets = re.search(r"\| simulated packets \| ([\d,]+) \|", text)
+    assert packets is not None
+    assert int(packets[1].replace(",", "")) > 1000
+    assert str(here) not in text
+
+
+def test_nothing_runs_twice_and_the_report_stays(
+    command: Callable[..., Result], toy: Path, here: Path
+) -> None:
+    def report() -> str:
+        text = (here / "out" / "papers" / "900" / "report.md").read_text(encoding="utf-8")
+        return re.sub(r"\| (made|time of this command) \|.*", "", text)
+
+    assert command("reproduce", toy).exit_code == 0
+    parts = sorted((here / "out").rglob("runs/*.parquet"))
+    first = report()
+    assert command("reproduce", toy).exit_code == 0
+    assert sorted((here / "out").rglob("runs/*.parquet")) == parts
+    assert report() == first
+
+
+def test_one_figure_leaves_claims_on_others_alone(
+    command: Callable[..., Result], toy: Path, here: Path
+) -> None:
+    assert command("reproduce", toy, "--figure", "1", "--out", "there").exit_code == 0
+    assert set(verdicts(here / "there")) == {"capacity", "flat"}
+    assert "1 more claims rest on these figures and on others" in (here / "there" / "report.md").read_text()
+    assert command("reproduce", toy, "--figure", "Fig. 1,tab1", "--out", "there").exit_code == 0
+    assert set(verdicts(here / "there")) == {"capacity", "flat", "cell", "far", "both"}
+
+
+def test_a_quick_look_runs_less(command: Callable[..., Result], toy: Path, here: Path) -> None:
+    assert command("reproduce", toy, "--quick", "--out", "there").exit_code == 0
+    found = {one["claim"]: one for one in read(here / "there")["claims"]}
+    # Only n = 1 is run, for a second, with two seeds; claims that name other points lack data.
+    assert len(found["p900.capacity"]["settings"]["main"]["comparisons"]) == 2
+    assert found["p900.flat"]["verdict"] == "not testable"
+    text = (here / "there" / "report.md").read_text(encoding="utf-8")
+    assert "**A quick look**" in text
+    assert "| seeds | 1-2 |" in text
+
+
+def test_alternatives_make_claims_conditional(command: Callable[..., Result], toy: Path, here: Path) -> None:
+    claims = toy / "claims.toml"
+    claims.write_text(claims.read_text().replace("goodput[p,n=n] <= 5", "goodput[p,n=n] <= 2"))
+    assert command("reproduce", toy, "--alternatives", "--out", "there").exit_code == 0
+    found = {one["claim"]: one for one in read(here / "there")["claims"]}
+    assert found["p900.capacity"]["verdict"] == "conditional"
+    assert found["p900.capacity"]["reason"].startswith("holds at narrow; fails at main. ")
+    assert list(found["p900.cell"]["settings"]) == ["main"]
+    text = (here / "there" / "report.md").read_text(encoding="utf-8")
+    assert "`topology.bottleneck.rate = 1 Mbit/s`" in text
+
+
+def test_a_failed_run_is_named_and_the_rest_goes_on(
+    command: Callable[..., Result], toy: Path, here: Path
+) -> None:
+    study = toy / "studies" / "fig1.toml"
+    study.write_text(study.read_text().replace("[[metrics]]", '[set]\n"limits.events" = 100\n\n[[metrics]]'))
+    result = command("reproduce", toy, "--out", "there")
+    assert result.exit_code == 1
+    assert "runs failed; there/report.md names them" in result.stderr
+    assert "runs failed:**" in (here / "there" / "report.md").read_text(encoding="utf-8")
+    assert verdicts(here / "there")["far"] == "not reproduced"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reproduce", "999"], "error: unknown paper '999': there are 000-local-error-control, "),
+        (
+            ["reproduce", "TOY", "--figure", "9"],
+            "error: paper 900 has no figure '9': it has fig1, tab1, fig2, fig3",
+        ),
+        (
+            ["reproduce", "TOY", "--figure", "fig3"],
+            "error: there is no study of fig3 of paper 900: there are studies of fig1, tab1, fig2",
+        ),
+        (["reproduce", "TOY", "--seeds", "5-3"], "error: bad --seeds '5-3'"),
+        (["reproduce", "TOY", "--out", "TOY/paper.toml"], "it is a file, not a folder"),
+    ],
+)
+def test_mistakes_are_told(
+    command: Callable[..., Result], toy: Path, here: Path, arguments: list[str], message: str
+) -> None:
+    result = command(*[argument.replace("TOY", str(toy)) for argument in arguments])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not list(here.iterdir())
+
+
+def test_a_study_that_varies_what_the_claims_do_not_know(
+    command: Callable[..., Result], toy: Path, here: Path
+) -> None:
+    study = toy / "studies" / "fig1.toml"
+    text = study.read_text().replace('name = "n"', 'name = "crowd"').replace('x = "n"', 'x = "crowd"')
+    study.write_text(text)
+    result = command("reproduce", toy, "--figure", "1")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error: study fig1 varies 'crowd', which is no axis of paper 900's claims: "
+        "say under [axes] of paper.toml which one it is\n"
+    )
+    assert not list(here.iterdir())
+
+
+def test_two_studies_of_one_name(command: Callable[..., Result], toy: Path, here: Path) -> None:
+    study = toy / "studies" / "fig1.toml"
+    study.write_text(study.read_text().replace('name = "fig1"', 'name = "tab1"'))
+    result = command("reproduce", toy)
+    assert result.exit_code == 2
+    assert "two studies of paper 900 are called 'tab1': fig1 and tab1" in result.stderr
+
+
+def test_without_a_paper_it_lists_them(command: Callable[..., Result], here: Path) -> None:
+    result = command("reproduce")
+    assert result.exit_code == 0
+    for number in ("000", "001", "002", "003", "004"):
+        assert number in result.stdout
+    assert "none of 25 yet: no studies" in result.stdout
+    assert not list(here.iterdir())
+
+
+def test_claims_are_listed_without_a_run(command: Callable[..., Result], toy: Path, here: Path) -> None:
+    result = command("reproduce", toy, "--figure", "tab1", "--show")
+    assert result.exit_code == 0
+    assert "avg_queue[reno,limit=10] ~= 4.5" in result.stdout
+    assert "p900.flat" not in result.stdout
+    assert command("reproduce", "001", "--show").exit_code == 0
+    assert not list(here.iterdir())
+
+
+def test_interrupted_it_goes_on_with_the_same_command(
+    start: Callable[..., subprocess.Popen[str]], command: Callable[..., Result], toy: Path, here: Path
+) -> None:
+    base = toy / "base.toml"
+    base.write_text(base.read_text().replace('duration = "4 s"', 'duration = "60 s"'))
+    process = start("reproduce", toy, "--figure", "1", "--seeds", "1-400", "--out", here / "there")
+    time.sleep(5.0)
+    assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+    _, message = process.communicate(timeout=60)
+    assert process.returncode == 130
+    told = r"interrupted: (\d+) of 1600 runs are in .*; the same command makes the others\n"
+    assert re.fullmatch(told, message), message
+    assert not (here / "there" / "verdicts.json").exists()
+    result = command("reproduce", toy, "--figure", "1", "--seeds", "1", "--out", here / "there")
+    assert result.exit_code == 0, result.stderr
+
+
+def test_data_are_gathered_under_the_claims_own_names(toy: Path, tmp_path: Path) -> None:
+    paper = load_paper(toy)
+    plan = reproduce.plan(paper, reproduce.choose(paper, "all"), seeds=[1, 2])
+    made = reproduce.carry_out(plan, tmp_path / "a")
+    results: dict[str, StudyResult] = dict(made.results[MAIN])
+    data = reproduce.gather(paper, made.plan.experiments, results)
+    assert set(data.find("goodput", {"proto": "reno", "n": 1})) == {1, 2}
+    assert data.points("avg_queue", {"proto": "vegas", "n": 2}, "limit") == [10.0, 30.0]
+    samples = data.find("queue", {"proto": "reno", "n": 2, "limit": 10})
+    assert len(samples) == 2
