@@ -344,6 +344,8 @@ def flatten_causes(row: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in row.items():
         if name == "loss_verdicts":
             flat |= _flatten_verdicts(value)
+        elif name == "realtime":
+            flat |= _flatten_realtime(value)
         elif isinstance(value, dict):
             counts = dict.fromkeys(LOSS_CAUSES, 0) | value
             column = CAUSE_COLUMNS.get(name, f"{name}_{{}}")
@@ -362,6 +364,11 @@ def _flatten_verdicts(verdicts: Mapping[str, Mapping[str, int]] | None) -> dict[
         for kind in LOSS_KINDS
         for belief in LOSS_BELIEFS
     }
+
+
+def _flatten_realtime(metrics: Mapping[str, Any] | None) -> dict[str, Any]:
+    """One column per number, none for flows not measured so; the definitions stay in the JSON."""
+    return {} if metrics is None else {name: value for name, value in metrics.items() if name != "options"}
 
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:

@@ -11,6 +11,7 @@ pub mod link_arq;
 pub mod measure;
 pub mod network;
 pub mod plan;
+pub mod realtime;
 pub mod routing;
 pub mod trace;
 pub mod traffic;

@@ -8,6 +8,7 @@ use lasthop_core::packet::{Drops, Packet};
 use lasthop_core::time::{Span, Time};
 
 use crate::plan::Percentiles;
+use crate::realtime::Realtime;
 use crate::trace::{Bins, flow_column};
 
 /// The measurement window `[from, to)`.
@@ -213,6 +214,15 @@ impl Jitter {
     }
 }
 
+/// What only some runs and flows want to know of arrivals and deliveries.
+#[derive(Clone, Debug, Default)]
+pub struct Observers {
+    /// Arrivals and deliveries over time, if a series is recorded.
+    pub bins: Option<Bins<2>>,
+    /// Real-time metrics, if the flow is measured so.
+    pub realtime: Option<Realtime>,
+}
+
 /// What a flow's receiver saw, and what its packets met, within the window. What every packet touches comes first.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
@@ -227,12 +237,32 @@ pub struct FlowStats {
     pub acks_sent: u64,
     /// First transmission to first arrival of each sequence range.
     pub delay: Durations,
-    /// Arrivals and deliveries over time, if a series is recorded.
-    pub bins: Option<Box<Bins<2>>>,
+    /// Those that watch this flow, if any: one question for the flows that nobody watches.
+    observers: Option<Box<Observers>>,
     /// Forward packets lost, by cause.
     pub lost: Drops,
     /// Reverse packets lost, by cause.
     pub acks_lost: Drops,
+}
+
+impl Observers {
+    fn deliver(&mut self, now: Time, bytes: u64) {
+        if let Some(bins) = &mut self.bins {
+            bins.add(now, flow_column::DELIVERED, bytes);
+        }
+        if let Some(realtime) = &mut self.realtime {
+            realtime.deliver(now, bytes);
+        }
+    }
+
+    fn arrive(&mut self, now: Time, packet: &Packet, fresh: bool) {
+        if let Some(bins) = &mut self.bins {
+            bins.add(now, flow_column::RECEIVED, u64::from(packet.bytes));
+        }
+        if let Some(realtime) = &mut self.realtime {
+            realtime.arrive(now, packet, fresh);
+        }
+    }
 }
 
 impl FlowStats {
@@ -244,17 +274,37 @@ impl FlowStats {
             jitter: Jitter::default(),
             acks_sent: 0,
             delay: Durations::new(percentiles),
-            bins: None,
+            observers: None,
             lost: Drops::default(),
             acks_lost: Drops::default(),
         }
     }
 
+    /// Has the flow watched as well.
+    pub fn observe(&mut self, observers: Observers) {
+        self.observers = Some(Box::new(observers));
+    }
+
+    /// Arrivals and deliveries over time, if a series is recorded.
+    pub fn bins(&self) -> Option<&Bins<2>> {
+        self.observers.as_ref()?.bins.as_ref()
+    }
+
+    /// Real-time metrics, if the flow is measured so.
+    pub fn realtime(&self) -> Option<&Realtime> {
+        self.observers.as_ref()?.realtime.as_ref()
+    }
+
+    /// The same, to be told of something.
+    pub fn realtime_mut(&mut self) -> Option<&mut Realtime> {
+        self.observers.as_mut()?.realtime.as_mut()
+    }
+
     /// `bytes` of new in-order data reached the application at `now`.
     #[inline]
     pub fn deliver(&mut self, now: Time, bytes: u64, window: &Window) {
-        if let Some(bins) = &mut self.bins {
-            bins.add(now, flow_column::DELIVERED, bytes);
+        if let Some(observers) = &mut self.observers {
+            observers.deliver(now, bytes);
         }
         if window.contains(now) {
             self.bytes_delivered += bytes;
@@ -264,8 +314,8 @@ impl FlowStats {
     /// A forward packet arrived; `fresh` if its range was not here before.
     #[inline]
     pub fn arrive(&mut self, now: Time, packet: &Packet, fresh: bool, window: &Window) {
-        if let Some(bins) = &mut self.bins {
-            bins.add(now, flow_column::RECEIVED, u64::from(packet.bytes));
+        if let Some(observers) = &mut self.observers {
+            observers.arrive(now, packet, fresh);
         }
         if !window.contains(now) {
             return;

@@ -418,6 +418,9 @@ impl Network {
         self.ledger.dropped[cause as usize] += 1;
         let packet = self.packets.get(index);
         let forward = packet.is_forward();
+        if forward && let Some(realtime) = self.flows[flow as usize].realtime_mut() {
+            realtime.lose(packet);
+        }
         let is_notice = packet.kind == Kind::BadState;
         // Probes carry no data that could be lost.
         if forward
@@ -793,6 +796,13 @@ impl Network {
         let extra = self.extras.get(packet.extra).copied();
         self.extras.remove(packet.extra);
         (packet, extra)
+    }
+
+    /// A sender whose flow has real-time metrics sends a packet.
+    pub(crate) fn note_sent(&mut self, flow: u32, packet: &Packet, now: Time) {
+        if let Some(realtime) = self.flows[flow as usize].realtime_mut() {
+            realtime.send(packet, now);
+        }
     }
 
     /// Stores what a packet carries beyond its header; the index goes into `Packet::extra`.

@@ -9,6 +9,7 @@ use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
 pub use crate::history::HistoryPlan;
+pub use crate::realtime::plan::RealtimePlan;
 pub use crate::traffic::video::FramePlan;
 pub use crate::transport::rate::config::RateConfig;
 pub use crate::transport::tcp::config::{Profile, Recovery, TcpConfig};
@@ -265,6 +266,8 @@ pub struct FlowPlan {
     pub start: Start,
     /// When the application stops offering data, if ever.
     pub stop: Option<Time>,
+    /// How real-time metrics are measured, if they are.
+    pub realtime: Option<Box<RealtimePlan>>,
 }
 
 /// When a flow starts.
@@ -285,6 +288,31 @@ pub enum Transport {
     Udp(UdpConfig),
     /// A rate-based transport over UDP.
     Rate(Box<RateConfig>),
+}
+
+impl Transport {
+    /// Whether the application gets everything, in order.
+    pub fn is_reliable(&self) -> bool {
+        match self {
+            Transport::Tcp(_) => true,
+            Transport::Udp(_) => false,
+            Transport::Rate(config) => config.is_reliable(),
+        }
+    }
+
+    /// Number of the first byte of data: a SYN takes one before it.
+    pub fn first_byte(&self) -> u64 {
+        u64::from(matches!(self, Transport::Tcp(_)))
+    }
+
+    /// Most payload of a packet.
+    pub fn payload(&self) -> u32 {
+        match self {
+            Transport::Tcp(config) => config.mss(),
+            Transport::Udp(config) => config.payload,
+            Transport::Rate(config) => config.payload(),
+        }
+    }
 }
 
 /// UDP parameters.
@@ -335,4 +363,27 @@ pub enum Traffic {
     },
     /// Frames at equal intervals, such as video.
     Frames(Arc<FramePlan>),
+}
+
+impl Traffic {
+    /// Whether the bytes are pictures, so that real-time metrics are measured unasked.
+    pub fn is_video(&self) -> bool {
+        matches!(self, Traffic::Frames(_))
+    }
+
+    /// The payload rate that the source is set to, averaged over its pauses; a file has none.
+    pub fn nominal_rate(&self) -> Option<Rate> {
+        match *self {
+            Traffic::Ftp { .. } => None,
+            Traffic::PacedFtp { write, interval, .. } => {
+                Some(Rate((f64::from(write) * 8.0 / interval.seconds()).round() as u64))
+            }
+            Traffic::Cbr { rate, .. } => Some(rate),
+            Traffic::OnOff { rate, on, off, .. } => {
+                let active = on.seconds() / (on.seconds() + off.seconds());
+                Some(Rate((rate.0 as f64 * active).round() as u64))
+            }
+            Traffic::Frames(ref frames) => Some(Rate(frames.mean_rate().round() as u64)),
+        }
+    }
 }

@@ -12,9 +12,10 @@ use crate::frames::Frame;
 use crate::handoff::{HostEvent, host_events};
 use crate::history::{HistoryEntry, Keeper};
 use crate::link::Link;
-use crate::measure::{FlowStats, Window};
+use crate::measure::{FlowStats, Observers, Window};
 use crate::network::{Network, Next, Place, Receiver, event_kind};
 use crate::plan::{Plan, Start, TcpConfig, Traffic, Transport};
+use crate::realtime::Realtime;
 use crate::routing::{DirectionId, Routes};
 use crate::trace::{Bins, FlowSample, Recording, WindowRecord};
 use crate::traffic::video::Packing;
@@ -134,6 +135,8 @@ pub struct Sent {
     pub packets: u64,
     /// First place of the flow's path.
     first_hop: u32,
+    /// Real-time metrics count what is sent as well.
+    is_realtime: bool,
 }
 
 /// A sender's access to the network.
@@ -149,6 +152,9 @@ impl Wire for Port<'_> {
     fn send(&mut self, packet: Packet, now: Time) {
         self.sent.first.get_or_insert(now);
         self.sent.packets += u64::from(self.network.window.contains(now));
+        if self.sent.is_realtime {
+            self.network.note_sent(self.flow, &packet, now);
+        }
         self.network.launch(packet, self.sent.first_hop, now);
     }
 
@@ -215,7 +221,13 @@ impl World {
                 }
             }
             let mut stats = FlowStats::new(plan.percentiles);
-            stats.bins = series_interval.map(|interval| Box::new(Bins::new(interval, plan.duration)));
+            if series_interval.is_some() || flow.realtime.is_some() {
+                let measure = |plan| Realtime::new(plan, &flow.transport, window, flow.stop);
+                stats.observe(Observers {
+                    bins: series_interval.map(|interval| Bins::new(interval, plan.duration)),
+                    realtime: flow.realtime.as_deref().map(measure),
+                });
+            }
             flows.push(stats);
             let stream = Stream::new(seed, &format!("traffic of {}", flow.name));
             sources.push(Source::new(&flow.traffic, Packing::of(&flow.transport), stream));
@@ -253,11 +265,15 @@ impl World {
         if recording.trace {
             network.start_trace();
         }
+        let sent = first_hops.into_iter().zip(&plan.flows).map(|(first_hop, flow)| {
+            let is_realtime = flow.realtime.is_some();
+            Sent { first_hop, is_realtime, ..Sent::default() }
+        });
         World {
             network,
             senders,
             sources,
-            sent: first_hops.into_iter().map(|first_hop| Sent { first_hop, ..Sent::default() }).collect(),
+            sent: sent.collect(),
             started: vec![false; plan.flows.len()],
             stopped: vec![false; plan.flows.len()],
             now: Time::ZERO,
@@ -435,6 +451,9 @@ impl World {
         let started = std::mem::replace(&mut self.started[flow], true);
         if !started {
             self.recall(flow);
+            if let Some(realtime) = self.network.flows[flow].realtime_mut() {
+                realtime.begin(self.now);
+            }
         }
         let source = &mut self.sources[flow];
         let Offer { bytes, next } = if started { source.next(self.now) } else { source.start(self.now) };
@@ -514,6 +533,15 @@ impl World {
     /// The frames that the application of `flow` has written so far; none unless it writes frames.
     pub fn frames(&self, flow: usize) -> &[Frame] {
         self.sources[flow].frames()
+    }
+
+    /// Packets that the data still waiting at the sender of `flow` would fill; `None` for a file without end.
+    pub fn unsent_packets(&self, flow: usize) -> Option<u64> {
+        match &self.senders[flow] {
+            Sender::Tcp(sender) => sender.unsent_packets(),
+            Sender::Udp(_) => Some(0),
+            Sender::Rate(sender) => sender.unsent_packets(),
+        }
     }
 
     /// Whether a flow's traffic is a bounded transfer, whose completion can be told.

@@ -88,13 +88,13 @@ fn present(value: f64) -> Option<f64> {
 
 fn flow_series(plan: &Plan, run: &Run) -> PyResult<Option<ArrowTable>> {
     let flows = &run.world.network.flows;
-    if flows.iter().all(|flow| flow.bins.is_none()) {
+    if flows.iter().all(|flow| flow.bins().is_none()) {
         return Ok(None);
     }
     let interval = plan.series_interval;
     let bit_s = |flow: u32, time: Time, column: usize| {
         let row = (time.0 / interval.0) as usize - 1;
-        let bins = flows[flow as usize].bins.as_ref();
+        let bins = flows[flow as usize].bins();
         let bytes = bins.and_then(|bins| bins.rows().get(row)).map_or(0, |row| row[column]);
         bytes as f64 * 8.0 / interval.seconds()
     };

@@ -11,9 +11,11 @@ use lasthop_net::history::HistoryEntry;
 use lasthop_net::link::Link;
 use lasthop_net::measure::FlowStats;
 use lasthop_net::plan::{FlowPlan, Plan, Transport};
+use lasthop_net::realtime::plan::DelayedOver;
+use lasthop_net::realtime::{Realtime, RealtimeReport};
 use lasthop_net::transport::tcp::sender::Verdicts;
 use lasthop_net::world::{Sender, Sent, World};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// Counts by cause.
 pub type Causes = BTreeMap<&'static str, u64>;
@@ -84,6 +86,12 @@ pub struct Totals {
     pub packets_lost: Causes,
     /// Packets under way at the end.
     pub packets_in_flight: u64,
+    /// Mean of the flows' Real-Time Performance Indices, over those that have one.
+    pub realtime_index: Option<f64>,
+    /// Mean of their rates of delayed packets.
+    pub delayed_rate: Option<f64>,
+    /// Mean of their losses over packets sent.
+    pub loss_over_sent: Option<f64>,
 }
 
 /// One flow, within the measured time.
@@ -148,6 +156,8 @@ pub struct FlowSummary {
     pub loss_event_rate: Option<f64>,
     /// Packets that a rate-based sender dropped itself: past their deadline, or its queue was full.
     pub expired_packets: u64,
+    /// Real-time metrics, if the flow is measured so.
+    pub realtime: Option<RealtimeSummary>,
     /// Windows of earlier connections that the flow could start from, if the run keeps a history of paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history_samples: Option<usize>,
@@ -178,6 +188,125 @@ impl LossVerdicts {
         let [congestion, wireless, nothing] =
             verdicts.counts.map(|[congestion, wireless]| Beliefs { congestion, wireless });
         LossVerdicts { congestion, wireless, nothing }
+    }
+}
+
+/// How useful a flow is to a viewer or listener, within the measured time, and by which definitions. A packet counts if
+/// it was first transmitted in that time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RealtimeSummary {
+    /// Packets that arrived, without the delayed ones.
+    pub timely_packets: u64,
+    /// Packets that arrived more than the threshold after their neighbour.
+    pub delayed_packets: u64,
+    /// Packets that arrived.
+    pub received_packets: u64,
+    /// Packets that the application's data fill; `None` for a file without end.
+    pub generated_packets: Option<u64>,
+    /// Packets that were transmitted at least once.
+    pub transmitted_packets: u64,
+    /// Transmissions of packets with data, repetitions included.
+    pub transmissions: u64,
+    /// Transmissions that the network lost.
+    pub lost_transmissions: u64,
+    /// Real-Time Performance Index: timely packets over packets sent.
+    pub realtime_index: Option<f64>,
+    /// Delayed packets, over what `delayed_over` says.
+    pub delayed_rate: Option<f64>,
+    /// Delayed packets over packets sent.
+    pub delayed_over_sent: Option<f64>,
+    /// Delayed packets over packets received.
+    pub delayed_over_received: Option<f64>,
+    /// Lost transmissions over packets generated.
+    pub loss_over_generated: Option<f64>,
+    /// Lost transmissions over all transmissions.
+    pub loss_over_sent: Option<f64>,
+    /// `success_<x>_percent`: percentage of slots in which at least x % of the target arrived.
+    #[serde(flatten)]
+    pub success: Success,
+    /// The definitions in force.
+    pub options: RealtimeOptions,
+}
+
+/// Application Success Percentages by x, in the order of x.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Success(pub Vec<(u32, Option<f64>)>);
+
+impl Serialize for Success {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let entries = self.0.iter();
+        serializer.collect_map(entries.map(|(percent, share)| (format!("success_{percent}_percent"), share)))
+    }
+}
+
+/// The definitions behind a [`RealtimeSummary`], as in the scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RealtimeOptions {
+    /// What arrives later than this after its neighbour is delayed.
+    pub threshold_s: f64,
+    /// Neighbour of a packet whose predecessor has not arrived.
+    pub missing: &'static str,
+    /// Where packets arrive.
+    pub arrival: &'static str,
+    /// Whether packets that arrive again count.
+    pub duplicates: &'static str,
+    /// Which packets were sent.
+    pub sent: &'static str,
+    /// What `delayed_rate` is over.
+    pub delayed_over: &'static str,
+    /// The rate that slots are compared with.
+    pub target_bit_s: Option<u64>,
+    /// Length of a slot.
+    pub slot_s: f64,
+}
+
+impl RealtimeSummary {
+    fn new(realtime: &Realtime, unsent: Option<u64>) -> RealtimeSummary {
+        let plan = realtime.plan();
+        let RealtimeReport {
+            timely,
+            delayed,
+            received,
+            generated,
+            transmitted,
+            transmissions,
+            lost,
+            index,
+            delayed_over_sent,
+            delayed_over_received,
+            loss_over_generated,
+            loss_over_sent,
+            success,
+        } = realtime.report(unsent);
+        RealtimeSummary {
+            timely_packets: timely,
+            delayed_packets: delayed,
+            received_packets: received,
+            generated_packets: generated,
+            transmitted_packets: transmitted,
+            transmissions,
+            lost_transmissions: lost,
+            realtime_index: index,
+            delayed_rate: match plan.delayed_over {
+                DelayedOver::Sent => delayed_over_sent,
+                DelayedOver::Received => delayed_over_received,
+            },
+            delayed_over_sent,
+            delayed_over_received,
+            loss_over_generated,
+            loss_over_sent,
+            success: Success(success),
+            options: RealtimeOptions {
+                threshold_s: plan.threshold.seconds(),
+                missing: plan.missing.name(),
+                arrival: plan.arrival.name(),
+                duplicates: plan.duplicates.name(),
+                sent: plan.sent.name(),
+                delayed_over: plan.delayed_over.name(),
+                target_bit_s: plan.target.map(|target| target.0),
+                slot_s: plan.slot.seconds(),
+            },
+        }
     }
 }
 
@@ -223,7 +352,7 @@ impl Summary {
     pub(crate) fn new(plan: &Plan, seed: u64, world: &World, set_up: Duration, wall: Duration) -> Summary {
         let measured = plan.duration - plan.warmup;
         let network = &world.network;
-        let flows: Vec<FlowSummary> = plan
+        let mut flows: Vec<FlowSummary> = plan
             .flows
             .iter()
             .zip(&network.flows)
@@ -236,6 +365,10 @@ impl Summary {
                 summary
             })
             .collect();
+        for (index, (flow, stats)) in flows.iter_mut().zip(&network.flows).enumerate() {
+            flow.realtime =
+                stats.realtime().map(|realtime| RealtimeSummary::new(realtime, world.unsent_packets(index)));
+        }
         let links = plan
             .links
             .iter()
@@ -254,6 +387,9 @@ impl Summary {
             packets_delivered: network.ledger.delivered,
             packets_lost: causes(&network.ledger.dropped),
             packets_in_flight: network.ledger.in_flight,
+            realtime_index: mean(&flows, |realtime| realtime.realtime_index),
+            delayed_rate: mean(&flows, |realtime| realtime.delayed_rate),
+            loss_over_sent: mean(&flows, |realtime| realtime.loss_over_sent),
         };
         Summary {
             seed,
@@ -337,6 +473,7 @@ impl FlowSummary {
             jitter_s: stats.jitter.mean_seconds(),
             jitter_rfc3550_s: stats.jitter.rfc3550_seconds(),
             start_s: sent.first.map(lasthop_core::time::Time::seconds),
+            realtime: None,
             history_samples: None,
             completion_s: completed.zip(sent.first).map(|(end, start)| end.since(start).seconds()),
             allowed_rate_bit_s: paced.map(|paced| paced.mean_rate() * 8.0),
@@ -371,6 +508,12 @@ impl LinkSummary {
 
 fn causes(drops: &Drops) -> Causes {
     Cause::NAMES.into_iter().zip(drops.iter().copied()).collect()
+}
+
+/// Mean of a real-time metric over the flows that have it.
+fn mean(flows: &[FlowSummary], metric: impl Fn(&RealtimeSummary) -> Option<f64>) -> Option<f64> {
+    let values: Vec<f64> = flows.iter().filter_map(|flow| metric(flow.realtime.as_ref()?)).collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// Jain's fairness index (Jain, Chiu & Hawe 1984); all zero gives 1 by convention.

@@ -181,7 +181,7 @@ fn wtcp_survives_an_outage() {
     assert!(flow.timeouts >= 1, "{flow:?}");
     let Sender::Rate(sender) = &run.world.senders[0] else { panic!("a rate-based sender") };
     assert!(sender.rate() > 0.0);
-    let bins = run.world.network.flows[0].bins.as_ref().unwrap().rows();
+    let bins = run.world.network.flows[0].bins().unwrap().rows();
     let delivered = |from: usize, to: usize| bins[from..to].iter().map(|bin| bin[1]).sum::<u64>();
     assert_eq!(delivered(105, 130), 0);
     assert!(delivered(200, 300) > 0, "{flow:?}");

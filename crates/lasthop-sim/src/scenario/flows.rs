@@ -12,6 +12,7 @@ use super::diagnostic::{ScenarioError, listed, quoted};
 use super::frame_file::FrameFiles;
 use super::keys::{MOST_FLOWS, MOST_FRAMES};
 use super::reader::{Checked, Item, Reader};
+use super::realtime::Settings;
 use super::topology::{Network, node};
 use super::transport::Shared;
 use super::video;
@@ -47,6 +48,7 @@ pub(super) struct Run<'a> {
     pub(super) duration: Span,
     /// Most events of the run.
     pub(super) events: u64,
+    pub(super) realtime: &'a Settings<'a>,
 }
 
 /// Resolves all flows.
@@ -96,17 +98,13 @@ pub(super) fn read<'n>(
             if copy == 0 {
                 check_path(table, &transport, &traffic, (source, sink), &paths)?;
             }
-            flows.push(FlowPlan {
-                name,
-                source,
-                sink,
-                transport: transport.clone(),
-                traffic: traffic.clone(),
-                start,
-                stop,
-            });
+            let realtime = run.realtime.of_flow(&traffic);
+            let transport = transport.clone();
+            let traffic = traffic.clone();
+            flows.push(FlowPlan { name, source, sink, transport, traffic, start, stop, realtime });
         }
     }
+    run.realtime.check(&flows)?;
     Ok(flows)
 }
 

@@ -9,6 +9,7 @@ use lasthop_core::time::Span;
 use lasthop_net::plan::TcpConfig;
 
 use super::reader::Checked;
+use super::realtime::REALTIME;
 use super::transport;
 use super::units::{self, Dimension};
 
@@ -348,6 +349,12 @@ static MEASURE: Table = Table {
             "How percentiles of delay and RTT are kept: a sketch within 0.4 %, or every sample.",
         )
         .default("\"sketch\""),
+        Key::new(
+            "realtime",
+            Kind::Table(&REALTIME),
+            "Real-time metrics of all flows. Default: of flows of video.",
+        )
+        .default("{}"),
     ]],
     partial: false,
 };

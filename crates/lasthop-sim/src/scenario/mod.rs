@@ -16,6 +16,7 @@ mod keys;
 mod overrides;
 mod rate;
 mod reader;
+mod realtime;
 mod schema;
 mod topology;
 mod transport;
@@ -288,6 +289,7 @@ fn plan(
         "exact" => Percentiles::Exact,
         _ => Percentiles::Sketch,
     };
+    let realtime = realtime::Settings::read(&measure)?;
 
     let history = match root.sub_if("history")? {
         Some(history) => Some(HistoryPlan {
@@ -301,7 +303,7 @@ fn plan(
     let (tables, count) = flows::open(&root)?;
     let network = topology::read(&root, duration, count)?;
     let shared = transport::Shared::read(&root, own)?;
-    let run = flows::Run { network: &network, duration, events: limits.events };
+    let run = flows::Run { network: &network, duration, events: limits.events, realtime: &realtime };
     let flows = flows::read(&tables, &shared, &run, files)?;
     Ok(Plan {
         name,

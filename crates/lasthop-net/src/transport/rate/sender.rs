@@ -257,6 +257,14 @@ impl RateSender {
         self.go_on(now, wire);
     }
 
+    /// Packets that the application's data fill and that were not sent: what waits and what was dropped here. `None`
+    /// for a file without end.
+    pub fn unsent_packets(&self) -> Option<u64> {
+        let packets = |&(_, bytes, _): &(Time, u64, u64)| bytes.div_ceil(u64::from(self.payload));
+        let waiting = self.queue.writes.iter().map(packets).sum::<u64>();
+        (!self.queue.endless).then_some(waiting + self.stats.expired)
+    }
+
     /// The application writes no more; `at_once` also withdraws what has not been sent.
     pub fn on_close<W: Wire>(&mut self, at_once: bool, now: Time, wire: &mut W) {
         self.closed = true;

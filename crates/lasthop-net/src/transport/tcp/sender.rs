@@ -111,6 +111,9 @@ pub struct SenderStats {
     pub withdrawn: bool,
 }
 
+/// End of a file without end.
+const ENDLESS: u64 = u64::MAX / 4;
+
 /// One TCP sender.
 #[derive(Clone, Debug)]
 pub struct TcpSender {
@@ -330,8 +333,7 @@ impl TcpSender {
             self.note_app_limited(now);
         }
         // An endless file ends beyond anything a run can send, with room to add to it.
-        self.data_end =
-            bytes.map_or(u64::MAX / 4, |bytes| self.data_end.saturating_add(bytes).min(u64::MAX / 4));
+        self.data_end = bytes.map_or(ENDLESS, |bytes| self.data_end.saturating_add(bytes).min(ENDLESS));
         if self.opened.is_none() {
             self.opened = Some(now);
             self.transmit_next(now, wire);
@@ -341,6 +343,12 @@ impl TcpSender {
             self.restart_after_idle(now);
         }
         self.fill_window(now, wire);
+    }
+
+    /// Segments that the data not sent yet would fill; `None` for a file without end.
+    pub fn unsent_packets(&self) -> Option<u64> {
+        let unsent = self.data_end.saturating_sub(self.max_sent.max(1));
+        (self.data_end < ENDLESS).then(|| unsent.div_ceil(u64::from(self.mss)))
     }
 
     /// The application writes no more. `discard`: what has not been sent yet is withdrawn.

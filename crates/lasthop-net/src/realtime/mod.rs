@@ -1,0 +1,149 @@
+//! How useful a flow is to a viewer or listener: timely packets, losses, slots with enough goodput.
+//!
+//! A flow that is measured so owns a [`Realtime`]; `measure.rs` hands it what arrives and what is delivered,
+//! `world.rs` what is sent. It never changes what happens in the network. `lasthop-sim` reads it at the end.
+
+pub mod gaps;
+pub mod plan;
+pub mod success;
+
+use lasthop_core::packet::{Packet, flag};
+use lasthop_core::time::Time;
+
+use crate::measure::Window;
+use crate::plan::Transport;
+use gaps::Gaps;
+use plan::{RealtimePlan, SentCount};
+use success::Slots;
+
+/// The measurements of one flow.
+#[derive(Clone, Debug)]
+pub struct Realtime {
+    plan: RealtimePlan,
+    window: Window,
+    /// Timely and delayed packets.
+    pub gaps: Gaps,
+    /// Goodput in slots.
+    pub slots: Slots,
+    /// Packets with data that left the sender for the first time.
+    pub transmitted: u64,
+    /// The same and those sent again.
+    pub transmissions: u64,
+    /// How many of these the network lost.
+    pub lost: u64,
+}
+
+/// What came of it. Shares are `None` where nothing was sent or received.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RealtimeReport {
+    /// Packets that arrived, without the delayed ones.
+    pub timely: u64,
+    /// Packets that came more than the threshold after their neighbour.
+    pub delayed: u64,
+    /// Packets that arrived.
+    pub received: u64,
+    /// Packets that the application's data fill; `None` for a file without end.
+    pub generated: Option<u64>,
+    /// Packets that were transmitted at least once.
+    pub transmitted: u64,
+    /// Transmissions, repetitions included.
+    pub transmissions: u64,
+    /// Transmissions that the network lost.
+    pub lost: u64,
+    /// Real-Time Performance Index: timely packets over packets sent.
+    pub index: Option<f64>,
+    /// Delayed packets over packets sent.
+    pub delayed_over_sent: Option<f64>,
+    /// Delayed packets over packets received.
+    pub delayed_over_received: Option<f64>,
+    /// Lost transmissions over packets generated.
+    pub loss_over_generated: Option<f64>,
+    /// Lost transmissions over transmissions.
+    pub loss_over_sent: Option<f64>,
+    /// For each x: the percentage of slots in which at least x % of the target arrived.
+    pub success: Vec<(u32, Option<f64>)>,
+}
+
+impl Realtime {
+    /// Measures a flow over `transport` within `window`; the application stops at `stop`, if ever.
+    pub fn new(plan: &RealtimePlan, transport: &Transport, window: Window, stop: Option<Time>) -> Realtime {
+        let until = stop.map_or(window.to, |stop| stop.min(window.to));
+        Realtime {
+            plan: plan.clone(),
+            window,
+            gaps: Gaps::new(plan, transport.first_byte(), transport.is_reliable()),
+            slots: Slots::new(plan, Window { from: window.from, to: until }),
+            transmitted: 0,
+            transmissions: 0,
+            lost: 0,
+        }
+    }
+
+    /// The options in force.
+    pub fn plan(&self) -> &RealtimePlan {
+        &self.plan
+    }
+
+    /// The application starts.
+    pub fn begin(&mut self, now: Time) {
+        self.slots.begin(now);
+    }
+
+    /// The sender transmits a packet.
+    pub fn send(&mut self, packet: &Packet, now: Time) {
+        if packet.payload == 0 || !self.window.contains(now) {
+            return;
+        }
+        self.transmissions += 1;
+        self.transmitted += u64::from(!packet.has(flag::RETRANSMISSION));
+    }
+
+    /// The network has lost a packet of the sender. It counts if it was transmitted in the window.
+    pub fn lose(&mut self, packet: &Packet) {
+        self.lost += u64::from(packet.payload > 0 && self.window.contains(packet.stamp));
+    }
+
+    /// A packet arrived; `fresh` if its range was not here before. It counts if it was first transmitted in the
+    /// window and arrives in it.
+    pub fn arrive(&mut self, now: Time, packet: &Packet, fresh: bool) {
+        if packet.payload == 0 || now >= self.window.to {
+            return;
+        }
+        let range = (packet.seq, packet.seq + u64::from(packet.payload));
+        self.gaps.arrive(range, now, fresh, self.window.contains(packet.echo));
+    }
+
+    /// `bytes` reached the application.
+    pub fn deliver(&mut self, now: Time, bytes: u64) {
+        self.slots.deliver(now, bytes);
+    }
+
+    /// What came of it; `unsent`: packets that the data still waiting at the sender would fill, if that is known.
+    pub fn report(&self, unsent: Option<u64>) -> RealtimeReport {
+        let Gaps { received, delayed, .. } = self.gaps;
+        let timely = received - delayed;
+        let generated = unsent.map(|unsent| self.transmitted + unsent);
+        let sent = match self.plan.sent {
+            SentCount::Transmitted => Some(self.transmitted),
+            SentCount::Generated => generated,
+        };
+        let over = |count: u64, total: Option<u64>| {
+            total.filter(|&total| total > 0).map(|total| count as f64 / total as f64)
+        };
+        RealtimeReport {
+            timely,
+            delayed,
+            received,
+            generated,
+            transmitted: self.transmitted,
+            transmissions: self.transmissions,
+            lost: self.lost,
+            index: over(timely, sent),
+            delayed_over_sent: over(delayed, sent),
+            delayed_over_received: over(delayed, Some(received)),
+            loss_over_generated: over(self.lost, generated),
+            loss_over_sent: over(self.lost, Some(self.transmissions)),
+            success: self.slots.percentages(),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Real-time metrics of whole runs whose every packet can be followed by hand.
+//!
+//! One link of 10 Mbit/s and 10 ms, and a source of 1000 bytes each 40 ms: packet k leaves at 40 k ms and arrives
+//! 10.8 ms later.
+
+use lasthop_net::plan::Plan;
+use lasthop_net::trace::Recording;
+use lasthop_sim::run::{Progress, Run, run};
+use lasthop_sim::scenario::{Format, Scenario};
+use lasthop_sim::summary::RealtimeSummary;
+
+/// What differs from run to run, as in a scenario.
+struct Case<'a> {
+    duration: &'a str,
+    warmup: &'a str,
+    /// More keys of the link.
+    link: &'a str,
+    transport: &'a str,
+    traffic: &'a str,
+    /// The table `[measure]`.
+    measure: &'a str,
+}
+
+const CBR: &str = "{ kind = \"cbr\", rate = \"200 kbit/s\", packet = \"1000 B\" }";
+
+const UDP: Case<'_> = Case {
+    duration: "10 s",
+    warmup: "0 s",
+    link: "",
+    transport: "udp",
+    traffic: CBR,
+    measure: "realtime = {}",
+};
+
+const OUTAGE: &str = "handoff = { at = [\"3 s\"], outage = \"1 s\" }\n";
+
+fn plan_of(case: &Case<'_>) -> Plan {
+    let Case { duration, warmup, link, transport, traffic, measure } = case;
+    let text = format!(
+        "duration = \"{duration}\"\nwarmup = \"{warmup}\"\n[measure]\n{measure}\n[topology]\nkind = \"graph\"\n\
+         nodes = [\"a\", \"b\"]\n[[topology.links]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n\
+         {link}[[flows]]\nsource = \"a\"\nsink = \"b\"\ntransport = \"{transport}\"\nstart = \"0 s\"\n\
+         traffic = {traffic}\n"
+    );
+    Scenario::parse(&text, Format::Toml, "realtime", &[])
+        .unwrap_or_else(|error| panic!("{error}"))
+        .into_plan()
+}
+
+fn run_of(case: &Case<'_>) -> Run {
+    run(&plan_of(case), 1, Recording::default(), &Progress::default()).unwrap()
+}
+
+fn realtime(case: &Case<'_>) -> RealtimeSummary {
+    run_of(case).summary.flows[0].realtime.clone().expect("the flow is measured")
+}
+
+/// Sent, received, delayed, lost.
+fn counts(found: &RealtimeSummary) -> [u64; 4] {
+    assert_eq!(found.timely_packets + found.delayed_packets, found.received_packets);
+    [found.transmitted_packets, found.received_packets, found.delayed_packets, found.lost_transmissions]
+}
+
+#[test]
+fn an_outage_loses_25_datagrams_and_delays_the_one_behind_it() {
+    let found = realtime(&Case { link: OUTAGE, ..UDP });
+    assert_eq!(counts(&found), [250, 225, 1, 25]);
+    assert_eq!(found.generated_packets, Some(250));
+    assert_eq!(found.realtime_index, Some(224.0 / 250.0));
+    assert_eq!(found.delayed_rate, Some(1.0 / 250.0));
+    assert_eq!(found.delayed_over_received, Some(1.0 / 225.0));
+    assert_eq!((found.loss_over_sent, found.loss_over_generated), (Some(0.1), Some(0.1)));
+    // One of ten slots got nothing, the others their 25 packets.
+    assert_eq!(found.success.0, [50, 75, 90, 100].map(|percent| (percent, Some(90.0))));
+    assert_eq!(found.options.target_bit_s, Some(200_000));
+}
+
+#[test]
+fn totals_are_means_over_flows() {
+    let run = run_of(&Case { link: OUTAGE, ..UDP });
+    let totals = &run.summary.totals;
+    assert_eq!(totals.realtime_index, Some(224.0 / 250.0));
+    assert_eq!((totals.delayed_rate, totals.loss_over_sent), (Some(1.0 / 250.0), Some(0.1)));
+    let run = run_of(&Case { measure: "", ..UDP });
+    assert_eq!(run.summary.flows[0].realtime, None);
+    assert_eq!(run.summary.totals.realtime_index, None);
+}
+
+#[test]
+fn options_choose_what_rates_are_over() {
+    let measure = "realtime = { delayed_over = \"received\", threshold = \"39 ms\", success = [100], target = \"1 Mbit/s\" }";
+    let found = realtime(&Case { link: OUTAGE, measure, ..UDP });
+    assert_eq!(counts(&found), [250, 225, 224, 25]);
+    assert_eq!(found.delayed_rate, Some(224.0 / 225.0));
+    assert_eq!(found.success.0, [(100, Some(0.0))]);
+    assert_eq!((found.options.delayed_over, found.options.threshold_s), ("received", 0.039));
+}
+
+#[test]
+fn packets_on_their_way_at_the_end_count_as_sent() {
+    // Packet 249 leaves at 9.960 s.
+    let found = realtime(&Case { duration: "9.965 s", link: OUTAGE, ..UDP });
+    assert_eq!(counts(&found), [250, 224, 1, 25]);
+    assert_eq!(found.realtime_index, Some(223.0 / 250.0));
+}
+
+#[test]
+fn what_was_sent_before_the_window_does_not_count() {
+    // Packet 50 leaves at 2 s and arrives within the window.
+    let found = realtime(&Case { warmup: "2.005 s", link: OUTAGE, ..UDP });
+    assert_eq!(counts(&found), [199, 174, 1, 25]);
+    // Packet 50 is the first of the window; its neighbour came before.
+    let found = realtime(&Case { warmup: "2 s", measure: "realtime = { threshold = \"39 ms\" }", ..UDP });
+    assert_eq!(counts(&found), [200, 200, 200, 0]);
+    // The losses lie before the window.
+    let found = realtime(&Case { warmup: "5 s", link: OUTAGE, ..UDP });
+    assert_eq!(counts(&found), [125, 125, 0, 0]);
+}
+
+/// Segment 10 is lost (the SYN is 0); the ACK of segment 13 is the third duplicate, so it leaves again at 542 ms and
+/// arrives 182 ms after segment 9.
+#[test]
+fn a_segment_that_is_sent_again_comes_late() {
+    let tcp = |measure| {
+        let link = "error = { kind = \"list\", packets = [11] }\nreverse = { error = \"none\" }\n";
+        // A write fills a segment.
+        let traffic = "{ kind = \"cbr\", rate = \"289600 bit/s\", packet = \"1448 B\" }";
+        run_of(&Case { link, transport: "newreno", traffic, measure, ..UDP })
+    };
+    let of = |measure| tcp(measure).summary.flows[0].realtime.clone().expect("the flow is measured");
+    let found = of("realtime = {}");
+    assert_eq!(counts(&found), [250, 250, 1, 1]);
+    assert_eq!(found.transmissions, 251);
+    assert_eq!(found.realtime_index, Some(249.0 / 250.0));
+    assert_eq!(found.loss_over_sent, Some(1.0 / 251.0));
+    assert_eq!(found.loss_over_generated, Some(1.0 / 250.0));
+    // Segment 11 has no predecessor yet.
+    assert_eq!(counts(&of("realtime = { missing = \"literal\" }")), [250, 250, 2, 1]);
+    // Segment 10 follows 13 by 20 ms, but its predecessor is there.
+    assert_eq!(counts(&of("realtime = { missing = \"last-arrival\" }")), [250, 250, 1, 1]);
+    // The application waits for it, and gets 11 to 13 with it.
+    assert_eq!(counts(&of("realtime = { arrival = \"application\" }")), [250, 250, 1, 1]);
+    assert_eq!(
+        counts(&of("realtime = { arrival = \"application\", threshold = \"190 ms\" }")),
+        [250, 250, 0, 1]
+    );
+    // Transit times are those of the transmissions that arrived: all alike.
+    let run = tcp("realtime = {}");
+    assert_eq!(run.summary.flows[0].jitter_s, Some(0.0));
+    assert!(run.summary.flows[0].delay_p99_s < Some(0.02), "{:?}", run.summary.flows[0].delay_p99_s);
+}
+
+#[test]
+fn what_a_sender_has_not_sent_is_generated_all_the_same() {
+    let file = |sent: &str| Case {
+        transport: "sack",
+        traffic: "{ kind = \"ftp\", bytes = \"100000000 B\" }",
+        measure: match sent {
+            "generated" => "realtime = { sent = \"generated\" }",
+            _ => "realtime = {}",
+        },
+        ..UDP
+    };
+    let transmitted = realtime(&file("transmitted"));
+    let generated = realtime(&file("generated"));
+    let segments = 100_000_000_u64.div_ceil(1448);
+    assert_eq!(generated.generated_packets, Some(segments));
+    assert!(transmitted.transmitted_packets < segments / 5);
+    let timely = transmitted.timely_packets as f64;
+    assert_eq!(transmitted.realtime_index, Some(timely / transmitted.transmitted_packets as f64));
+    assert_eq!(generated.realtime_index, Some(timely / segments as f64));
+    // A file has no rate that slots could be compared with.
+    assert_eq!(generated.success.0[0], (50, None));
+    let endless = realtime(&Case { traffic: "\"ftp\"", ..file("generated") });
+    assert_eq!((endless.generated_packets, endless.realtime_index), (None, None));
+    assert_eq!(endless.loss_over_generated, None);
+}
+
+#[test]
+fn rate_based_flows_are_measured_too() {
+    for transport in ["tfrc", "ssvp", "wtcp-rate"] {
+        let found =
+            realtime(&Case { transport, link: "error = { kind = \"list\", packets = [5, 6] }\n", ..UDP });
+        let [sent, received, _, lost] = counts(&found);
+        assert!(
+            sent > 100 && received <= sent && found.realtime_index <= Some(1.0),
+            "{transport}: {found:?}"
+        );
+        assert!(lost >= 1, "{transport}: {found:?}");
+        assert!(found.generated_packets >= Some(sent), "{transport}: {found:?}");
+    }
+}
