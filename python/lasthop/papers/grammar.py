@@ -392,7 +392,7 @@ def _listed(names: object) -> str:
 
 @cache
 def _parser() -> Lark:
-    return Lark(GRAMMAR, parser="lalr", maybe_placeholders=True)
+    return Lark(GRAMMAR, parser="lalr")
 
 
 class _Builder(Transformer[Token, Any]):
