@@ -11,11 +11,15 @@ import polars as pl
 import pytest
 
 import lasthop as lh
+from lasthop import studies
 from lasthop.studies import Study, digest, report, show
 from lasthop.tables import render
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from typer.testing import Result
 
 HOSTILE = "</script><script>alert('x')</script><img src=https://example.org/x.png> & \"co\""
 EVIL_NAME = "<b>reno</b>"
@@ -325,3 +329,120 @@ def test_places_need_an_axis_and_a_value(word: str) -> None:
         f"bad --where {word!r}: write AXIS=VALUE, such as proto=reno"
     )
     assert message(show.parse_places, "--where", ["a=1", "a=2"]) == "--where names 'a' twice: give one value"
+
+
+# As a user types them, on a small study that really ran.
+
+TINY: dict[str, Any] = {
+    "name": "tiny",
+    "title": "Two senders",
+    "scenario": {
+        "duration": "2 s",
+        "topology": {
+            "kind": "dumbbell",
+            "bottleneck": {
+                "rate": "2 Mbit/s",
+                "delay": "20 ms",
+                "queue": {"kind": "drop-tail", "limit": "20 packets"},
+            },
+            "access": {"rate": "4 Mbit/s", "delay": "5 ms"},
+        },
+        "channel": {"error": {"kind": "bernoulli", "packet_error_rate": 0.01}},
+        "flows": [{"count": 2, "transport": "reno"}],
+    },
+    "seeds": "1-3",
+    "baseline": {"sender": "reno"},
+    "keep": [{"table": "link_series", "links": ["bottleneck"], "columns": ["time_s", "queue_packets"]}],
+    "axes": [
+        {"name": "n", "label": "flows", "key": "flows.0.count", "values": [1, 4]},
+        {"name": "sender", "key": "flows.0.transport", "values": ["reno", "vegas"]},
+    ],
+    "metrics": ["goodput_bit_s", "jain_index"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("study") / "tiny"
+    studies.run(studies.Study.parse(TINY), path, jobs=1)
+    return path
+
+
+def test_show_prints_means_and_differences(command: Callable[..., Result], folder: Path) -> None:
+    result = command("study", "show", folder, "--metric", "goodput_bit_s")
+    assert result.exit_code == 0
+    assert result.stdout.startswith(
+        "Two senders  3 seeds per point\n\ngoodput  Mbit/s  mean ± 95 % interval\n"
+    )
+    assert "difference from reno" in result.stdout
+    assert "vegas: " in result.stdout
+
+
+def test_json_has_every_estimate(command: Callable[..., Result], folder: Path) -> None:
+    content = json.loads(command("study", "show", folder, "--json", "--baseline", "sender=vegas").stdout)
+    assert len(content["summary"]) == 2 * 2 * 2
+    assert {one["baseline"] for one in content["differences"]} == {"sender=vegas"}
+    assert content["versions"]["engine_version"]
+    assert content["failed"] == []
+
+
+def test_figures_lie_in_the_folder_and_the_page_too(command: Callable[..., Result], folder: Path) -> None:
+    result = command("study", "plot", folder)
+    names = ["goodput_bit_s.png", "jain_index.png", "link_series-queue_packets.png"]
+    assert result.stdout.splitlines() == [f"written: {folder / 'figures' / name}" for name in names]
+    assert all((folder / "figures" / name).stat().st_size > 5000 for name in names)
+    assert command("study", "report", folder).stdout == f"written: {folder / 'report.html'}\n"
+    page = Page((folder / "report.html").read_text(encoding="utf-8"))
+    assert "12 runs, " in page.text
+    assert [one["data-figure"] for one, _ in page.scripts if "data-figure" in one] == [
+        "figure-1",
+        "figure-2",
+        "series-1",
+    ]
+
+
+def test_one_figure_may_be_a_file(command: Callable[..., Result], folder: Path, tmp_path: Path) -> None:
+    for arguments in (
+        ["--metric", "jain_index", "--x", "sender"],
+        ["--series", "link_series", "--seed", "2"],
+    ):
+        path = tmp_path / "one.svg"
+        assert command("study", "plot", folder, *arguments, "--out", path).exit_code == 0
+        assert path.read_text(encoding="utf-8").startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (
+            ["show", "DIR", "--metric", "godput_bit_s"],
+            "unknown metric 'godput_bit_s': did you mean 'goodput_bit_s'?",
+        ),
+        (["plot", "DIR", "--x", "senders"], "unknown axis 'senders': did you mean 'sender'?"),
+        (["plot", "DIR", "--series", "flows", "--seed", "9"], "nothing to draw"),
+        (
+            ["plot", "DIR", "--series", "queue"],
+            "the study keeps no 'queue': it keeps flows, links, link_series",
+        ),
+        (
+            ["plot", "DIR", "--series", "link_series", "--seed", "9"],
+            "the series has no seed 9: it has 1, 2, 3",
+        ),
+        (["plot", "DIR", "--format", "gif"], "unknown format 'gif': use one of png, svg, pdf, html"),
+        (["report", "DIR", "--out", "DIR/nowhere/report.html"], "cannot write"),
+        (
+            ["show", "DIR", "--baseline", "reno"],
+            "bad --baseline 'reno': write AXIS=VALUE, such as proto=reno",
+        ),
+        (["show", "DIR/nowhere"], "no study at"),
+        (["report", "DIR/runs"], "no study at"),
+    ],
+)
+def test_mistakes_exit_with_two_and_one_message(
+    command: Callable[..., Result], folder: Path, arguments: list[str], expected: str
+) -> None:
+    before = sorted(folder.rglob("*"))
+    result = command("study", *(word.replace("DIR", str(folder)) for word in arguments))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"error: {expected}")
+    assert sorted(folder.rglob("*")) == before

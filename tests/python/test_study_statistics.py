@@ -57,6 +57,17 @@ def test_equal_values_are_no_outliers() -> None:
     assert row["low"] == row["high"] == pytest.approx(0.1)
 
 
+def test_small_counts_are_no_outliers_and_a_single_large_one_is() -> None:
+    """Most seeds agree, so that the trimmed interval has no width: that alone means nothing."""
+    points: dict[tuple[str, int], list[float | None]] = {
+        ("reno", 1): [3, 4, 4, 4, 6],
+        ("reno", 2): [4, 4, 4, 4, 40],
+    }
+    summary = statistics.summarise(table_of(points), ["proto", "n"], ["goodput"])
+    assert summary["trimmed_low"].to_list() == summary["trimmed_high"].to_list() == [4.0, 4.0]
+    assert summary["outliers"].to_list() == [False, True]
+
+
 def test_one_seed_has_a_mean_and_nothing_else() -> None:
     row = only(statistics.summarise(table_of({("reno", 1): [7.0]}), ["proto", "n"], ["goodput"]))
     assert (row["mean"], row["median"], row["seeds"]) == (7.0, 7.0, 1)

@@ -13,6 +13,7 @@ import typer
 
 from lasthop import terminal
 from lasthop.errors import ArgumentError, RunError
+from lasthop.studies import viewing
 from lasthop.terminal import JobsOption, SeedsOption, SetOption, user_errors
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ study_app = typer.Typer(
     pretty_exceptions_enable=False,
     epilog="Start with 'lasthop study new', then 'lasthop study run study.toml'.",
 )
+viewing.register(study_app)
 
 StudyFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="Study file (TOML or JSON).", show_default=False)

@@ -32,7 +32,10 @@ ACROSS_MAX = 8
 #: So many doubtful cells are told one by one.
 DOUBTS_MAX = 8
 #: Columns of a kept series that say which row it is, not what was measured.
-KEYS_OF_SERIES = {"seed", "time_s", "link", "flow"}
+ROWS_OF_SERIES = ("link", "flow")
+KEYS_OF_SERIES = {"seed", "time_s", *ROWS_OF_SERIES}
+#: With more links or flows than this, a series shows their mean.
+ROWS_MAX = 6
 #: Axis of a study that has none.
 ONLY = "study"
 #: Endings of columns and what they mean, the longest first.
@@ -166,9 +169,18 @@ class Digest:
         for axis, value in self.chosen.items():
             series = series.filter(pl.col(axis) == value)
         axes = [axis for axis in (self.lines, self.x, *self.panels) if axis is not None and axis in self.axes]
+        label = column_label(column)
+        title = f"{label} ({self.chosen_text})" if self.chosen else label
+        rows = next((name for name in ROWS_OF_SERIES if name in series.columns), None)
+        count = 1 if rows is None else series[rows].n_unique()
+        if rows is not None and 1 < count <= ROWS_MAX:
+            axes.append(rows)
+        elif count > ROWS_MAX:
+            title += f", mean of {count} {rows}s"
         look = replace(
             self.look,
-            labels={**self.look.labels, "time_s": "time", column: column_label(column)},
+            title=title,
+            labels={**self.look.labels, "time_s": "time", column: label},
             units={**self.look.units, "time_s": "s", column: column_unit(column)},
         )
         lines, panels = (axes[0], axes[1:]) if axes else (None, [])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import output
 from lasthop.api import toml_value
+from lasthop.errors import ArgumentError
 from lasthop.studies.digest import failed_rows, series_columns
 from lasthop.studies.plot import COLUMNS_MAX, PAGE_CONFIG, chart_page
 from lasthop.tables import quantity
@@ -44,12 +45,14 @@ def write_report(
     table: pl.DataFrame | None = None,
     series: Mapping[str, pl.DataFrame] | None = None,
     versions: Mapping[str, str] | None = None,
+    wanted: int | None = None,
 ) -> None:
     """Write the report, whole or not at all.
 
     Parameters are those of `report_html`.
     """
-    output.write_text(path, report_html(digest, table=table, series=series, versions=versions))
+    text = report_html(digest, table=table, series=series, versions=versions, wanted=wanted)
+    output.write_text(path, text)
 
 
 def report_html(
@@ -58,6 +61,7 @@ def report_html(
     table: pl.DataFrame | None = None,
     series: Mapping[str, pl.DataFrame] | None = None,
     versions: Mapping[str, str] | None = None,
+    wanted: int | None = None,
 ) -> str:
     """Return the report as the text of one HTML file.
 
@@ -71,6 +75,8 @@ def report_html(
         Kept series by name.
     versions : mapping, optional
         What made the results, by name.
+    wanted : int, optional
+        How many runs the study asks for; points times seeds if not given.
     """
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
@@ -85,7 +91,7 @@ def report_html(
     return page.render(
         title=study.title,
         subtitle=_subtitle(digest, table),
-        warnings=_warnings(digest, table),
+        warnings=_warnings(digest, table, wanted or len(study.points()) * len(study.seeds)),
         axes=[_axis(axis) for axis in study.axes],
         seeds=_seeds(study.seeds),
         chosen=digest.chosen_text if any(len(study.axis(a).values) > 1 for a in digest.chosen) else "",
@@ -98,7 +104,7 @@ def report_html(
         definitions=[_definition(metric) for metric in study.metrics],
         settings=[(key, _toml(value)) for key, value in (study.settings | study.arguments).items()],
         versions=list((versions or {}).items()),
-        scenario=scenario_text(study.scenario.to_dict()),
+        scenario=scenario_text(study.to_dict()["scenario"]),
         runs_text=_runs_text(table),
         run_columns=[*digest.axes, *present],
         runs=[[_shown(value) for value in row] for row in table.select(*digest.axes, *present).iter_rows()],
@@ -152,7 +158,12 @@ def _key(name: str) -> str:
 
 
 def _metric(digest: Digest, metric: Metric, place: int) -> dict[str, Any]:
-    chart = digest.chart(metric) if digest.is_drawable(metric) else None
+    chart, problem = None, "No run has a value of this metric."
+    if digest.is_drawable(metric):
+        try:
+            chart = digest.chart(metric)
+        except ArgumentError as error:
+            problem = f"There is no figure: {error}."
     means, changes = digest.means(metric), digest.changes(metric)
     unit = f" in {means.unit}" if means.unit else ""
     interval = "" if digest.seeds == "one seed" else " ± 95 % interval"
@@ -160,6 +171,7 @@ def _metric(digest: Digest, metric: Metric, place: int) -> dict[str, Any]:
         "label": metric.label,
         "direction": {True: "higher is better", False: "lower is better", None: ""}[metric.higher_is_better],
         "note": "" if chart is None else chart.note,
+        "problem": problem,
         "figure": None if chart is None else _figure(chart, f"figure-{place}"),
         "means": means,
         "means_caption": f"mean{interval}{unit}, {digest.seeds}",
@@ -174,10 +186,15 @@ def _series(digest: Digest, series: Mapping[str, pl.DataFrame]) -> list[dict[str
         for column in series_columns(table, digest.axes):
             if table[column].null_count() == table.height:
                 continue
-            chart = digest.series_chart(table, column)
+            try:
+                chart = digest.series_chart(table, column)
+            except ArgumentError as error:
+                problem = f"There is no figure: {error}."
+                drawn.append({"label": column, "note": "", "figure": None, "problem": problem})
+                continue
             figure = _figure(chart, f"series-{len(drawn) + 1}")
             label = chart.title if chart.title == name else f"{chart.title} ({name})"
-            drawn.append({"label": label, "note": chart.note, "figure": figure})
+            drawn.append({"label": label, "note": chart.note, "figure": figure, "problem": ""})
     return drawn
 
 
@@ -232,15 +249,14 @@ def _subtitle(digest: Digest, table: pl.DataFrame) -> str:
     return " · ".join(parts)
 
 
-def _warnings(digest: Digest, table: pl.DataFrame) -> list[str]:
+def _warnings(digest: Digest, table: pl.DataFrame, wanted: int) -> list[str]:
     warnings = []
     failed = len(failed_rows(table, digest.axes))
     if failed:
         warnings.append(f"{_counted(failed, 'run')} of {table.height} failed: their errors are below.")
-    planned = len(digest.study.points()) * len(digest.study.seeds)
-    if table.height < planned:
+    if table.height < wanted:
         warnings.append(
-            f"{table.height} of {planned} runs are there: 'lasthop study run' makes what is missing."
+            f"{table.height} of {wanted} runs are there: 'lasthop study run --resume' makes the others."
         )
     if digest.seeds == "one seed":
         warnings.append(

@@ -42,14 +42,14 @@ def digest_tables(digest: Digest) -> RenderableType:
         means = digest.means(metric)
         unit = f"  {means.unit}" if means.unit else ""
         interval = "" if seeds == "one seed" else "  mean ± 95 % interval"
-        parts += [Text(), _table(means, Text.assemble((metric.label, "bold"), unit, interval), "†")]
+        parts += [Text(), Text.assemble((metric.label, "bold"), unit, interval), _table(means, "†")]
         parts += [Text(f"† {doubt}", style="yellow") for doubt in means.doubts]
         doubts, short = doubts or bool(means.doubts), short or means.is_short
         changes = digest.changes(metric)
         if changes is None or seeds == "one seed":
             continue
         title = Text.assemble((metric.label, "bold"), f"  difference from {digest.baseline_text}")
-        parts += [Text(), _table(changes, title, "‡")]
+        parts += [Text(), title, _table(changes, "‡")]
         parts += [Text(sentence, style="dim") for sentence in changes.sentences]
         parts += [Text(f"‡ {doubt}", style="yellow") for doubt in changes.doubts]
         disagreements = disagreements or bool(changes.doubts)
@@ -167,9 +167,8 @@ def parse_places(option: str, words: Iterable[str]) -> dict[str, str]:
     return places
 
 
-def _table(grid: Grid, title: Text, sign: str) -> Table:
+def _table(grid: Grid, sign: str) -> Table:
     table = simple_table("")
-    table.title, table.title_justify, table.title_style = title, "left", ""
     for name in grid.down:
         table.add_column(Text(name), justify="left")
     for name in grid.across:

@@ -1,0 +1,184 @@
+"""The commands that look at results: `lasthop study show`, `plot` and `report`.
+
+Reads arguments, calls `digest`, `show` and `report`, prints. Registered by `command`. It runs nothing and
+writes nothing but the figures and the page that it is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lasthop.terminal import note, print_content, user_errors
+
+if TYPE_CHECKING:
+    from lasthop.studies import StudyResult
+    from lasthop.studies.digest import Digest
+
+StudyPlace = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR|FILE", help="Folder of a study, or its file: then out/NAME.", show_default=False
+    ),
+]
+NameOption = Annotated[
+    str | None, typer.Option("--study", metavar="NAME", help="Which study, in a folder of many.")
+]
+MetricOption = Annotated[
+    list[str] | None, typer.Option("--metric", metavar="NAME", help="This metric only; may be repeated.")
+]
+XOption = Annotated[str | None, typer.Option("--x", metavar="AXIS", help="Axis along x.")]
+LinesOption = Annotated[
+    str | None, typer.Option("--lines", metavar="AXIS", help="Axis with a line, or a column, per value.")
+]
+WhereOption = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="AXIS=VALUE", help="Only these points; may be repeated."),
+]
+BaselineOption = Annotated[
+    list[str] | None,
+    typer.Option("--baseline", metavar="AXIS=VALUE", help="Take differences from here: proto=reno."),
+]
+
+
+def show_study(
+    place: StudyPlace,
+    name: NameOption = None,
+    metrics: MetricOption = None,
+    x: XOption = None,
+    lines: LinesOption = None,
+    where: WhereOption = None,
+    baseline: BaselineOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: every estimate in full.")] = False,
+) -> None:
+    """Show means with 95 % intervals, and paired differences from the baseline."""
+    with user_errors():
+        from lasthop.studies.show import digest_tables
+
+        found = _load(place, name)
+        made = _digest(found, metrics, x, lines, where, baseline)
+        if as_json:
+            typer.echo(json.dumps(made.to_dict() | {"versions": found.versions}))
+        else:
+            print_content(digest_tables(made))
+
+
+def plot_study(
+    place: StudyPlace,
+    name: NameOption = None,
+    metrics: MetricOption = None,
+    series: Annotated[
+        list[str] | None,
+        typer.Option("--series", metavar="NAME", help="This kept table over time; may be repeated."),
+    ] = None,
+    x: XOption = None,
+    lines: LinesOption = None,
+    where: WhereOption = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", help="One seed of the series, not the mean.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR|FILE", help="Where to; the folder's own 'figures' if not given."),
+    ] = None,
+    picture_format: Annotated[
+        str | None, typer.Option("--format", metavar="NAME", help="png, svg, pdf or html; png.")
+    ] = None,
+) -> None:
+    """Draw a figure per metric, and per kept series, with 95 % intervals.
+
+    The axis of the baseline has a line per value; further axes become panels.
+    """
+    with user_errors():
+        from dataclasses import replace
+
+        from lasthop.studies.show import write_figures
+
+        found = _load(place, name)
+        made = _digest(found, metrics, x, lines, where, None)
+        if series and not metrics:
+            made = replace(made, metrics=[])
+        wanted = series or ([] if metrics else [keep.name for keep in found.study.keep])
+        target = out or _own_folder(found) / "figures"
+        kept = {one: found.series(one) for one in wanted}
+        for path in write_figures(made, target, picture_format, series=kept, seed=seed):
+            typer.echo(f"written: {path}")
+
+
+def report_study(
+    place: StudyPlace,
+    name: NameOption = None,
+    x: XOption = None,
+    lines: LinesOption = None,
+    where: WhereOption = None,
+    baseline: BaselineOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="The page; report.html in the folder if not given."),
+    ] = None,
+) -> None:
+    """Write one HTML file with figures, tables, settings and fingerprints; it needs no network."""
+    with user_errors():
+        from lasthop import output
+        from lasthop.studies.report import write_report
+
+        found = _load(place, name)
+        target = out or _own_folder(found) / "report.html"
+        output.check_file(target)
+        made = _digest(found, None, x, lines, where, baseline)
+        kept = {keep.name: found.series(keep.name) for keep in found.study.keep}
+        write_report(
+            made, target, table=found.table, series=kept, versions=found.versions, wanted=found.wanted
+        )
+        typer.echo(f"written: {target}")
+
+
+def register(study_app: typer.Typer) -> None:
+    """Add the three commands to ``lasthop study``."""
+    study_app.command("show")(show_study)
+    study_app.command("plot")(plot_study)
+    study_app.command("report")(report_study)
+
+
+def _load(place: Path, name: str | None) -> StudyResult:
+    from lasthop.studies import Study, load
+
+    if not place.is_file():
+        return load(place, name)
+    study = Study.load(place)
+    return load(Path("out") / study.name, name or study.name)
+
+
+def _digest(
+    found: StudyResult,
+    metrics: list[str] | None,
+    x: str | None,
+    lines: str | None,
+    where: list[str] | None,
+    baseline: list[str] | None,
+) -> Digest:
+    from lasthop.studies.digest import make_digest
+    from lasthop.studies.show import parse_places
+
+    made = make_digest(
+        found.study,
+        found.table,
+        metrics=metrics or [],
+        x=x,
+        lines=lines,
+        where=parse_places("--where", where or []),
+        baseline=parse_places("--baseline", baseline or []),
+    )
+    missing = found.wanted - found.table.height
+    if missing > 0:
+        note(f"{missing} of {found.wanted} runs are missing: 'lasthop study run --resume' makes them")
+    return made
+
+
+def _own_folder(found: StudyResult) -> Path:
+    """Return the folder that describes the study: its own, or that inside a folder of many."""
+    inside = found.folder / "studies" / found.study.name
+    return inside if inside.is_dir() else found.folder
