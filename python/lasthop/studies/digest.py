@@ -324,8 +324,8 @@ class Digest:
         )
 
     def _sentences(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Count the verdicts per value of the axis that goes across."""
-        across = self.lines if self.lines in self.baseline else None
+        """Count the verdicts per value of the baseline's axis."""
+        across = next(iter(self.baseline)) if len(self.baseline) == 1 else None
         groups: dict[Any, Counter[str]] = {}
         for row in rows:
             groups.setdefault(None if across is None else row[across], Counter())[row["verdict"]] += 1
