@@ -6,15 +6,20 @@ command ``lasthop study`` calls nothing else.
 
 from __future__ import annotations
 
-from lasthop.errors import StudyError
-from lasthop.studies.execute import Until, run, run_many
-from lasthop.studies.folder import Failure, StudyResult, load, names_in
-from lasthop.studies.locks import Shard
-from lasthop.studies.metrics import Metric
-from lasthop.studies.study import Axis, Keep, Point, Study
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lasthop.errors import ClusterError, StudyError
+    from lasthop.studies.execute import Until, run, run_many
+    from lasthop.studies.folder import Failure, StudyResult, load, names_in
+    from lasthop.studies.locks import Shard
+    from lasthop.studies.metrics import Metric
+    from lasthop.studies.study import Axis, Keep, Point, Study
 
 __all__ = [
     "Axis",
+    "ClusterError",
     "Failure",
     "Keep",
     "Metric",
@@ -29,3 +34,29 @@ __all__ = [
     "run",
     "run_many",
 ]
+
+#: Where each name is: imported when first asked for, so that the command line starts fast.
+PLACES = {
+    "Axis": "lasthop.studies.study",
+    "ClusterError": "lasthop.errors",
+    "Failure": "lasthop.studies.folder",
+    "Keep": "lasthop.studies.study",
+    "Metric": "lasthop.studies.metrics",
+    "Point": "lasthop.studies.study",
+    "Shard": "lasthop.studies.locks",
+    "Study": "lasthop.studies.study",
+    "StudyError": "lasthop.errors",
+    "StudyResult": "lasthop.studies.folder",
+    "Until": "lasthop.studies.execute",
+    "load": "lasthop.studies.folder",
+    "names_in": "lasthop.studies.folder",
+    "run": "lasthop.studies.execute",
+    "run_many": "lasthop.studies.execute",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+    """Import a public name when it is first asked for."""
+    if name in PLACES:
+        return getattr(importlib.import_module(PLACES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

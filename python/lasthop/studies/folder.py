@@ -82,8 +82,15 @@ class StudyResult:
     def failed(self) -> list[Failure]:
         """The runs that failed."""
         rows = self.table.filter(self.table["state"] == "failed").iter_rows(named=True)
-        names = [axis.name for axis in self.study.axes]
-        return [Failure({name: row[name] for name in names}, row["seed"], row["error"]) for row in rows]
+        # A column of numbers has one type; the file's own 0 is not 0.0.
+        return [
+            Failure(
+                {axis.name: axis.values[axis.values.index(row[axis.name])] for axis in self.study.axes},
+                row["seed"],
+                row["error"],
+            )
+            for row in rows
+        ]
 
     @property
     def is_complete(self) -> bool:

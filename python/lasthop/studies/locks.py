@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: How long a shard waits for another one that is just starting.
-STARTING_S = 5.0
+STARTING_S = 2.0
 WHOLE = ".lock"
 
 

@@ -23,6 +23,10 @@ from lasthop.studies.study import RESULT_COLUMNS, Axis, Keep, Study, Value, is_n
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    Table = Mapping[str, Any]
+    #: What a file says; the kind asked for names its type.
+    Loose = Any
+
 POINTS_MAX = 20_000
 RUNS_MAX = 1_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -100,7 +104,7 @@ class Reader:
                 inside = f" in {place}" if place else ""
                 self.refuse(f'unknown key "{key}"{inside}', _join(place, key), nearest(str(key), known))
 
-    def take(self, table: Mapping[str, Any], place: str, key: str, kind: str, default: object = ...) -> Any:  # noqa: ANN401 - the kind says what it is
+    def take(self, table: Table, place: str, key: str, kind: str, default: object = ...) -> Loose:
         """Return the value of a key, which must be of the kind."""
         where = _join(place, key)
         if key not in table:
@@ -111,7 +115,7 @@ class Reader:
             return default
         return self.kind(table[key], where, kind)
 
-    def kind(self, value: object, where: str, kind: str) -> Any:  # noqa: ANN401 - the kind says what it is
+    def kind(self, value: object, where: str, kind: str) -> Loose:
         """Return the value, which must be of the kind."""
         if not isinstance(value, KINDS[kind]) or (isinstance(value, bool) and bool not in KINDS[kind]):
             self.refuse(f"{_last(where)} cannot be {_shown(value)}", where, f"expected {kind}")
@@ -359,9 +363,11 @@ class Reader:
         kinds = {"number" if is_number(value) else type(value).__name__ for value in values}
         # A column has one type: numbers beside words become words.
         alike = values if len(kinds) == 1 else [_text(value) for value in values]
+        seen: set[Value] = set()
         for index, value in enumerate(alike):
-            if value in alike[:index]:
+            if value in seen:
                 self.refuse(f"{_shown(value)} is there twice", f"{place}.{kind}[{index}]", "each value once")
+            seen.add(value)
         return tuple(alike)
 
     def column(self, table: dict[str, Any], place: str, taken: Iterable[str]) -> str:

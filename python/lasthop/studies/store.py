@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
+import io
 import json
 import os
 import platform
@@ -339,22 +340,21 @@ class Store:
             raise
 
     def _write(self, content: pl.DataFrame, path: Path, metadata: dict[str, str], *, sync: bool) -> None:
-        from polars.exceptions import PolarsError
-
         with output_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             # Beside the tables, not among them: whoever reads all files of a folder meets whole ones only.
             unfinished = self.folder / TEMPORARY / f"{path.parent.name}-{path.name}"
             unfinished.parent.mkdir(exist_ok=True)
             try:
-                content.write_parquet(unfinished, metadata=metadata)
-                if sync:
-                    with unfinished.open("rb") as file:
+                # Through memory: a full disk then comes with the system's own words.
+                buffer = io.BytesIO()
+                content.write_parquet(buffer, metadata=metadata)
+                with unfinished.open("wb") as file:
+                    file.write(buffer.getbuffer())
+                    if sync:
+                        file.flush()
                         os.fsync(file.fileno())
                 unfinished.replace(path)
-            except PolarsError as error:
-                # A full disk, for one, reaches us in this guise.
-                raise OSError(str(error)) from None
             finally:
                 with suppress(OSError):
                     unfinished.unlink()
