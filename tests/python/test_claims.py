@@ -215,7 +215,7 @@ def test_the_buffers_of_paper_004() -> None:
     verdicts = {one.claim.id: one for one in judge(paper, claims, {MAIN: Dataset(paper.vocabulary)})}
     assert verdicts["p004.setup.buffer_wireless"].verdict is Verdict.REPRODUCED
     assert verdicts["p004.setup.buffer_wired"].verdict is Verdict.NOT_REPRODUCED
-    assert verdicts["p004.setup.buffer_wired"].reason == ("bdp_packets(100,0.025,1000) 312.5 ~= 150: fails")
+    assert verdicts["p004.setup.buffer_wired"].reason == ("bdp_packets(100,0.025,1000) (312.5) ~= 150: fails")
 
 
 # Grammar
@@ -451,6 +451,11 @@ def test_a_quantifier_takes_grids_sets_and_several_names(paper: Toy) -> None:
     assert paper.outcome(nested) is HOLDS
 
 
+def test_constants_are_worked_out(paper: Toy) -> None:
+    found = paper.find("goodput[vegas,env=wired,n=1] > 0.9*2")
+    assert found.summary == "goodput[vegas,env=wired,n=1] 4.00 ± 0.25 > 0.9*2 (1.8): holds"
+
+
 def test_many_combinations_are_condensed_to_the_worst(paper: Toy) -> None:
     found = paper.find("all p in {reno,vegas}, n in N: goodput[p,env=wired,n=n] > 2.5")
     assert found.outcome is FAILS
@@ -683,6 +688,15 @@ def test_a_damaged_folder_is_refused(tmp_path: Path, file: str, text: str, messa
         load_paper(folder)
     assert message in str(refused.value)
     assert "Traceback" not in str(refused.value)
+
+
+def test_an_experiment_may_have_several_studies(tmp_path: Path) -> None:
+    folder = toy(tmp_path).folder
+    studies = 'study = ["a", { file = "b", fixed = { n = 4 } }]'
+    (folder / "paper.toml").write_text(f'subject = "a"\n[experiments.fig1]\n{studies}', encoding="utf-8")
+    paper = load_paper(folder)
+    assert paper.experiments["p900.fig1"].studies == {"a": {}, "b": {"n": 4}}
+    assert paper.experiments["p900.fig2"].studies == {"fig2": {}}
 
 
 def test_claims_name_experiments_that_exist(tmp_path: Path) -> None:

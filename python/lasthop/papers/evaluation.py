@@ -31,6 +31,7 @@ from lasthop.papers.grammar import (
     axes_of_name,
     bracket,
     format_value,
+    series_in,
     show,
 )
 from lasthop.papers.library import SAMPLE_AXES, PaperError
@@ -62,8 +63,8 @@ if TYPE_CHECKING:
 LEAST_FLAT_SPREAD = 0.02
 #: Differences below this share of the larger side are rounding.
 ROUNDING = 1e-12
-#: A quantifier over at most this many combinations shows each of them.
-SHOWN_COMBINATIONS = 3
+#: A quantifier over at most this many comparisons shows each of them.
+SHOWN_COMPARISONS = 3
 
 
 class Outcome(Enum):
@@ -190,10 +191,11 @@ class _Evaluator:
         # What decides: the worst case of `all` and `most`, the best of `some` and `none`.
         best = node.quantifier in {"some", "none"}
         ordered = sorted(findings, key=lambda one: (SEVERITY[one.outcome], one.margin), reverse=best)
-        if len(findings) <= SHOWN_COMBINATIONS:
-            return Finding(outcome, "; ".join(one.summary for one in findings), _atoms(findings))
+        atoms = _atoms(findings)
+        if len(atoms) <= SHOWN_COMPARISONS:
+            return Finding(outcome, "; ".join(one.summary for one in findings), atoms)
         summary = f"{counted(findings)}; {'best' if best else 'worst'}: {ordered[0].summary}"
-        return Finding(outcome, summary, _atoms(findings))
+        return Finding(outcome, summary, atoms)
 
     def _values(self, name: str, values: str | tuple[Value, ...], body: Predicate) -> list[Value]:
         points = self.vocabulary.grids[values] if isinstance(values, str) else values
@@ -498,7 +500,8 @@ def _word(outcome: Outcome) -> str:
 def _side(text: str, node: Arithmetic, estimate: Estimate | None) -> str:
     if isinstance(node, Number):
         return text
-    return f"{text} {'undefined' if estimate is None else write_estimate(estimate)}"
+    value = "undefined" if estimate is None else write_estimate(estimate)
+    return f"{text} {value}" if next(series_in(node), None) else f"{text} ({value})"
 
 
 def _atoms(findings: Iterable[Finding]) -> tuple[Atom, ...]:

@@ -113,8 +113,9 @@ class Experiment:
         The axes and settings that do not vary in it.
     title : str or None
         What is drawn, in words, if paper.toml says it better than the study.
-    studies : tuple of str
-        Names of the files in ``studies`` that measure it, without their ending.
+    studies : dict
+        Names of the files in ``studies`` that measure it, without their ending, each with what is fixed in it
+        beside `fixed`.
     """
 
     id: str
@@ -125,7 +126,7 @@ class Experiment:
     curves: tuple[str, ...]
     fixed: Mapping[str, Value]
     title: str | None
-    studies: tuple[str, ...]
+    studies: Mapping[str, Mapping[str, Value]]
     note: str | None
 
     @property
@@ -360,8 +361,11 @@ def _experiments(
     return experiments
 
 
-def _studies(named: str | list[str]) -> tuple[str, ...]:
-    return (named,) if isinstance(named, str) else tuple(named)
+def _studies(named: Any) -> dict[str, Mapping[str, Value]]:  # noqa: ANN401 - as the file has it
+    """Return the studies of an experiment: one name, or several, or tables with ``file`` and ``fixed``."""
+    listed = named if isinstance(named, list) else [named]
+    tables: list[dict[str, Any]] = [{"file": one} if isinstance(one, str) else one for one in listed]
+    return {one["file"]: one.get("fixed", {}) for one in tables}
 
 
 def _claim(path: Path, entry: dict[str, Any]) -> Claim:

@@ -66,11 +66,11 @@ def write(reproduction: Reproduction, folder: Path, command: str) -> list[Path]:
 def draw(reproduction: Reproduction, experiment: Experiment) -> dict[str, Figure]:
     """Draw an experiment: a figure by name for each of its studies and series; none if it was not run."""
     drawn = []
-    for result in reproduction.results_of(experiment):
+    for file, result in reproduction.results_of(experiment).items():
         for series in experiment.y:
-            figure = _draw_series(reproduction.paper, experiment, result, series)
+            figure = _draw_series(reproduction.paper, experiment, file, result, series)
             if figure is not None:
-                drawn.append((f"{experiment.name}-{result.study.name}-{series}", figure))
+                drawn.append((f"{experiment.name}-{file}-{series}", figure))
     return {experiment.name: drawn[0][1]} if len(drawn) == 1 else dict(drawn)
 
 
@@ -226,8 +226,8 @@ def _experiment(reproduction: Reproduction, experiment: Experiment, pictures: Se
 
 def title_of(reproduction: Reproduction, experiment: Experiment) -> str:
     """Return number and title of a figure."""
-    results = reproduction.results_of(experiment)
-    title = experiment.title or (results[0].study.title if results else "")
+    titles = (result.study.title for result in reproduction.results_of(experiment).values())
+    title = experiment.title or next(titles, "")
     return f"{experiment.figure}: {title}" if title else experiment.figure
 
 
@@ -287,7 +287,9 @@ def _cell_figures(judgement: Judgement) -> str:
     return f"{text} / {reference}, {judgement.verdict.value}"
 
 
-def _draw_series(paper: Paper, experiment: Experiment, result: StudyResult, name: str) -> Figure | None:
+def _draw_series(
+    paper: Paper, experiment: Experiment, file: str, result: StudyResult, name: str
+) -> Figure | None:
     import polars as pl
 
     from lasthop.studies.charts import Look
@@ -306,13 +308,14 @@ def _draw_series(paper: Paper, experiment: Experiment, result: StudyResult, name
     column = str(source.column if is_table else source.metric)
     if column not in table.columns:
         return None
-    for ours, value in experiment.fixed.items():
+    fixed = {**experiment.fixed, **experiment.studies[file]}
+    for ours, value in fixed.items():
         if ours in axes:
             theirs = paper.study_values.get(ours, {}).get(str(value), value)
             table = table.filter(pl.col(axes[ours]) == theirs)
     if table.is_empty():
         return None
-    varied = [ours for ours in axes if ours != experiment.x and ours not in experiment.fixed]
+    varied = [ours for ours in axes if ours != experiment.x and ours not in fixed]
     lines = next((ours for ours in [*series.axes, *varied] if ours in varied), None)
     panels = [axes[ours] for ours in varied if ours != lines and table[axes[ours]].n_unique() > 1]
     measured = {metric.name: metric.label for metric in result.study.metrics}

@@ -114,9 +114,10 @@ class Reproduction:
             for failure in result.failed
         ]
 
-    def results_of(self, experiment: Experiment) -> list[StudyResult]:
-        """Return the results of the studies of an experiment at the main setting, if they were run."""
-        return [self.results[MAIN][name] for name in experiment.studies if name in self.results[MAIN]]
+    def results_of(self, experiment: Experiment) -> dict[str, StudyResult]:
+        """Return the results of the studies of an experiment at the main setting, as far as they were run."""
+        main = self.results[MAIN]
+        return {name: main[name] for name in experiment.studies if name in main}
 
 
 def choose(paper: Paper, figures: str | None) -> tuple[Experiment, ...]:
@@ -260,10 +261,11 @@ def gather(paper: Paper, experiments: Iterable[Experiment], results: Mapping[str
     """
     data = Dataset(paper.vocabulary)
     for experiment in experiments:
-        for name in experiment.studies:
+        for name, more in experiment.studies.items():
             if name in results:
-                _gather_metrics(data, paper, experiment, results[name])
-                _gather_samples(data, paper, experiment, results[name])
+                fixed = {**experiment.fixed, **more}
+                _gather_metrics(data, paper, fixed, results[name])
+                _gather_samples(data, paper, fixed, results[name])
     return data
 
 
@@ -293,7 +295,7 @@ def _settings(paper: Paper, axes: Mapping[str, str], row: Mapping[str, Any]) -> 
     return {ours: claim_value(paper, ours, row[theirs]) for theirs, ours in axes.items()}
 
 
-def _gather_metrics(data: Dataset, paper: Paper, experiment: Experiment, result: StudyResult) -> None:
+def _gather_metrics(data: Dataset, paper: Paper, fixed: Mapping[str, Value], result: StudyResult) -> None:
     axes = claim_axes(paper, result.study)
     done = [row for row in result.table.iter_rows(named=True) if row["state"] == "done"]
     for name, source in paper.sources.items():
@@ -301,11 +303,11 @@ def _gather_metrics(data: Dataset, paper: Paper, experiment: Experiment, result:
             continue
         for row in done:
             if row[source.metric] is not None:
-                settings = {**experiment.fixed, **_settings(paper, axes, row)}
+                settings = {**fixed, **_settings(paper, axes, row)}
                 data.add(name, settings, row["seed"], row[source.metric])
 
 
-def _gather_samples(data: Dataset, paper: Paper, experiment: Experiment, result: StudyResult) -> None:
+def _gather_samples(data: Dataset, paper: Paper, fixed: Mapping[str, Value], result: StudyResult) -> None:
     axes = claim_axes(paper, result.study)
     kept = {one.name for one in result.study.keep}
     for name, source in paper.sources.items():
@@ -314,7 +316,7 @@ def _gather_samples(data: Dataset, paper: Paper, experiment: Experiment, result:
         series = result.series(source.table)
         for _, samples in series.group_by([*axes, "seed"], maintain_order=True):
             row = samples.row(0, named=True)
-            settings = {**experiment.fixed, **_settings(paper, axes, row)}
+            settings = {**fixed, **_settings(paper, axes, row)}
             data.add(name, settings, row["seed"], samples[source.column].drop_nulls().to_numpy())
 
 
