@@ -56,6 +56,8 @@ class Scenario:
         Shown in results unless the scenario names itself.
     transports : mapping, optional
         Classes that inherit from `Sender`, by the names that flows have for them.
+    folder : path
+        What the files that the scenario names are relative to.
 
     Raises
     ------
@@ -74,10 +76,15 @@ class Scenario:
     10.0
     """
 
-    __slots__ = ("_format", "_name", "_overrides", "_path", "_plan", "_senders", "_text")
+    __slots__ = ("_folder", "_name", "_overrides", "_path", "_plan", "_senders", "_text")
 
     def __init__(
-        self, content: Mapping[str, Any], *, name: str = "scenario", transports: Senders | None = None
+        self,
+        content: Mapping[str, Any],
+        *,
+        name: str = "scenario",
+        transports: Senders | None = None,
+        folder: str | Path = "",
     ) -> None:
         try:
             text = json.dumps(content)
@@ -86,6 +93,7 @@ class Scenario:
                 f"a scenario holds text, numbers, booleans, lists and tables only: {error}"
             ) from None
         self._senders = describe_all(transports)
+        self._folder = Path(folder)
         self._open(None, text, name, {})
 
     @classmethod
@@ -101,6 +109,7 @@ class Scenario:
         """
         scenario = cls.__new__(cls)
         scenario._senders = describe_all(transports)  # noqa: SLF001 - its own class
+        scenario._folder = Path(path).parent  # noqa: SLF001 - its own class
         scenario._open(Path(path), "", "", {})  # noqa: SLF001 - its own class
         return scenario
 
@@ -109,7 +118,9 @@ class Scenario:
         classes = list(self._senders.values())
         with native_errors():
             self._plan = (
-                _native.parse_scenario(text, "json", name, list(overrides.items()), classes)
+                _native.parse_scenario(
+                    text, "json", name, list(overrides.items()), classes, str(self._folder)
+                )
                 if path is None
                 else _native.load_scenario(str(path), list(overrides.items()), classes)
             )
@@ -144,6 +155,7 @@ class Scenario:
     def _again(self, senders: dict[str, _native.SenderClass], overrides: dict[str, str]) -> Scenario:
         scenario = Scenario.__new__(Scenario)
         scenario._senders = senders  # noqa: SLF001 - its own class
+        scenario._folder = self._folder  # noqa: SLF001 - its own class
         scenario._open(self._path, self._text, self._name, overrides)  # noqa: SLF001 - its own class
         return scenario
 
@@ -158,7 +170,12 @@ class Scenario:
         file = self._plan.history_file
         if file is None:
             return None
-        return Path(file) if self._path is None else self._path.parent / file
+        return self._folder / file
+
+    @property
+    def folder(self) -> Path:
+        """What the files that it names are relative to."""
+        return self._folder
 
     def read_history(self) -> list[Entry]:
         """Return what the history file holds now; nothing if there is none yet."""

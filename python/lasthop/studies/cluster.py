@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 import json
+import logging
+import secrets
 import tempfile
 import time
 from contextlib import contextmanager, suppress
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from lasthop.studies.study import Keep
 
 #: How long the scheduler may take to answer at the beginning.
-CONNECT_S = 5.0
+CONNECT_S = 3.0
 #: How long there may be no worker, or no scheduler, before the study stops.
 PATIENCE_S = 30.0
 #: Tasks sent beyond those that can run at once, so that no worker waits for the next.
@@ -50,6 +52,9 @@ def connected(address: str, observer: Callable[[Snapshot], None] | None) -> Iter
         raise ClusterError(
             "--cluster needs the package distributed: pip install 'lasthop[cluster]'"
         ) from None
+    # What goes wrong is said once, in our words.
+    for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client: Any = distributed.Client(address, timeout=CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:
@@ -114,11 +119,9 @@ def run_there(
             "same version everywhere"
         )
     with tempfile.TemporaryDirectory() as folder:
-        for number, (path, content) in enumerate(inputs.items()):
-            here = Path(folder) / f"{number}-{Path(path).name}"
-            here.write_bytes(content)
-            text = text.replace(json.dumps(path), json.dumps(str(here)))
-        plan = _native.parse_scenario(text, "json", "scenario", [], [])
+        for name, content in inputs.items():
+            (Path(folder) / name).write_bytes(content)
+        plan = _native.parse_scenario(text, "json", "scenario", [], [], folder)
     if history:
         plan = plan.with_history([tuple(row) for row in history])
     wanted = {one.table for one in keep}
@@ -151,7 +154,7 @@ class ClusterWorkers(Workers):
         super().__init__(None, observer)
         self._client = client
         self._address = address
-        self._files: dict[str, bytes] = {}
+        self._portable: dict[str, tuple[str, dict[str, bytes]]] = {}
 
     def work(self, tasks: Sequence[Task], deliver: Callable[[list[tuple[Task, Entry]]], None]) -> bool:
         """Make every run, handing on what has finished; return whether Ctrl-C came."""
@@ -193,22 +196,19 @@ class ClusterWorkers(Workers):
         return workers
 
     def _send(self, task: Task) -> Any:  # noqa: ANN401 - a future of an untyped library
+        digest = task.setup.digest
+        if digest not in self._portable:
+            self._portable[digest] = task.setup.portable()
         return self._client.submit(
             run_there,
-            task.setup.text,
-            {path: self._file(path) for path in task.setup.inputs},
+            *self._portable[digest],
             [tuple(row) for row in task.setup.history],
             task.seed,
             task.keep,
             _native.__version__,
-            key=f"lasthop-{task.run}",
+            key=f"lasthop-{task.run}-{secrets.token_hex(4)}",
             pure=False,
         )
-
-    def _file(self, path: str) -> bytes:
-        if path not in self._files:
-            self._files[path] = Path(path).read_bytes()
-        return self._files[path]
 
 
 def _entry(task: Task, future: Any) -> Entry:  # noqa: ANN401 - a future of an untyped library

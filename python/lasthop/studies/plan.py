@@ -44,6 +44,8 @@ class Setup:
         The scenario as JSON, without name and seed.
     inputs : dict
         SHA-256 of each file that it reads, by its path.
+    folder : Path
+        What the files in `text` are relative to.
     history : tuple
         What the file of ``[history]`` held when the study began.
     digest : str
@@ -53,12 +55,19 @@ class Setup:
     plan: _native.Plan
     text: str
     inputs: dict[str, str]
+    folder: Path
     history: tuple[HistoryEntry, ...]
     digest: str
 
     def identity(self, seed: int) -> str:
         """Return the identity of the run with this seed."""
         return hashlib.sha256(f"{self.digest} {seed}".encode()).hexdigest()[:IDENTITY_DIGITS]
+
+    def portable(self) -> tuple[str, dict[str, bytes]]:
+        """Return the scenario and the contents of its files, by the names that it then has for them."""
+        names = {Path(path): f"input-{number}" for number, path in enumerate(self.inputs)}
+        text = json.dumps(_renamed(json.loads(self.text), names, self.folder))
+        return text, {name: path.read_bytes() for path, name in names.items()}
 
 
 @dataclass(slots=True)
@@ -125,7 +134,18 @@ def setup_of(scenario: Scenario) -> Setup:
     }
     digest = hashlib.sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()
     plan = scenario.plan.with_history(history) if history else scenario.plan
-    return Setup(plan, text, inputs, history, digest)
+    return Setup(plan, text, inputs, scenario.folder, history, digest)
+
+
+def _renamed(value: Any, names: Mapping[Path, str], folder: Path) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, dict):
+        return {
+            key: names.get(folder / inner, inner)
+            if key == "file" and isinstance(inner, str)
+            else _renamed(inner, names, folder)
+            for key, inner in value.items()
+        }
+    return [_renamed(inner, names, folder) for inner in value] if isinstance(value, list) else value
 
 
 def tasks_of(studies: Sequence[tuple[Study, Sequence[Cell]]]) -> dict[str, Task]:

@@ -191,7 +191,7 @@ class Reader:
             return None
         if isinstance(given, dict):
             try:
-                return Scenario({"name": name} | given)
+                return Scenario({"name": name} | given, folder=folder)
             except ScenarioError as error:
                 raise ScenarioError(f"{error}\n  in {self._file}: scenario") from None
         if given is None:
