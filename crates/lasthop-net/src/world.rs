@@ -222,7 +222,7 @@ impl World {
             }
             let mut stats = FlowStats::new(plan.percentiles);
             if series_interval.is_some() || flow.realtime.is_some() {
-                let measure = |plan| Realtime::new(plan, &flow.transport, window, flow.stop);
+                let measure = |plan| Realtime::new(plan, (&flow.traffic, &flow.transport), window, flow.stop);
                 stats.observe(Observers {
                     bins: series_interval.map(|interval| Bins::new(interval, plan.duration)),
                     realtime: flow.realtime.as_deref().map(measure),
@@ -457,6 +457,12 @@ impl World {
         }
         let source = &mut self.sources[flow];
         let Offer { bytes, next } = if started { source.next(self.now) } else { source.start(self.now) };
+        if self.sent[flow].is_realtime
+            && let Some(realtime) = self.network.flows[flow].realtime_mut()
+        {
+            // Before the transport gets the bytes: receivers may see them at once.
+            realtime.note_frames(source.frames(), next.is_none());
+        }
         if let Sender::Udp(sender) = &mut self.senders[flow] {
             let mut port = Port { network: &mut self.network, sent: &mut self.sent[flow], flow: flow as u32 };
             sender.on_data(bytes.unwrap_or(0), self.now, &mut port);
@@ -541,6 +547,15 @@ impl World {
             Sender::Tcp(sender) => sender.unsent_packets(),
             Sender::Udp(_) => Some(0),
             Sender::Rate(sender) => sender.unsent_packets(),
+        }
+    }
+
+    /// Whether the sender of `flow` numbers its bytes as the application wrote them: one that delivers in order leaves
+    /// out what it drops.
+    pub fn numbers_are_whole(&self, flow: usize) -> bool {
+        match &self.senders[flow] {
+            Sender::Tcp(_) | Sender::Udp(_) => true,
+            Sender::Rate(sender) => sender.numbers_are_whole(),
         }
     }
 

@@ -92,6 +92,8 @@ pub struct Totals {
     pub delayed_rate: Option<f64>,
     /// Mean of their losses over packets sent.
     pub loss_over_sent: Option<f64>,
+    /// Mean of the shares of time in which playing stood still.
+    pub stall_share: Option<f64>,
 }
 
 /// One flow, within the measured time.
@@ -224,6 +226,16 @@ pub struct RealtimeSummary {
     /// `success_<x>_percent`: percentage of slots in which at least x % of the target arrived.
     #[serde(flatten)]
     pub success: Success,
+    /// Video: from the first frame's generation to the start of playing.
+    pub startup_s: Option<f64>,
+    /// Video over a reliable transport: how often playing stopped for want of a frame.
+    pub stalls: Option<u64>,
+    /// For how long it stood still.
+    pub stall_s: Option<f64>,
+    /// That time over itself and the time of playing.
+    pub stall_share: Option<f64>,
+    /// Video over an unreliable transport: frames that could be decoded in time over all that were due.
+    pub decodable_share: Option<f64>,
     /// The definitions in force.
     pub options: RealtimeOptions,
 }
@@ -258,10 +270,14 @@ pub struct RealtimeOptions {
     pub target_bit_s: Option<u64>,
     /// Length of a slot.
     pub slot_s: f64,
+    /// Video that a player buffers before it starts; of flows that carry video.
+    pub playout_s: Option<f64>,
+    /// Video that it buffers before it goes on after a stall.
+    pub rebuffer_s: Option<f64>,
 }
 
 impl RealtimeSummary {
-    fn new(realtime: &Realtime, unsent: Option<u64>) -> RealtimeSummary {
+    fn new(realtime: &Realtime, unsent: Option<u64>, whole: bool) -> RealtimeSummary {
         let plan = realtime.plan();
         let RealtimeReport {
             timely,
@@ -277,7 +293,8 @@ impl RealtimeSummary {
             loss_over_generated,
             loss_over_sent,
             success,
-        } = realtime.report(unsent);
+            playback,
+        } = realtime.report(unsent, whole);
         RealtimeSummary {
             timely_packets: timely,
             delayed_packets: delayed,
@@ -296,6 +313,11 @@ impl RealtimeSummary {
             loss_over_generated,
             loss_over_sent,
             success: Success(success),
+            startup_s: playback.startup.map(Span::seconds),
+            stalls: playback.stalls,
+            stall_s: playback.stalled.map(Span::seconds),
+            stall_share: playback.stall_share,
+            decodable_share: playback.decodable_share,
             options: RealtimeOptions {
                 threshold_s: plan.threshold.seconds(),
                 missing: plan.missing.name(),
@@ -305,6 +327,8 @@ impl RealtimeSummary {
                 delayed_over: plan.delayed_over.name(),
                 target_bit_s: plan.target.map(|target| target.0),
                 slot_s: plan.slot.seconds(),
+                playout_s: realtime.has_frames().then(|| plan.playout.seconds()),
+                rebuffer_s: realtime.has_frames().then(|| plan.rebuffer.seconds()),
             },
         }
     }
@@ -366,8 +390,9 @@ impl Summary {
             })
             .collect();
         for (index, (flow, stats)) in flows.iter_mut().zip(&network.flows).enumerate() {
-            flow.realtime =
-                stats.realtime().map(|realtime| RealtimeSummary::new(realtime, world.unsent_packets(index)));
+            flow.realtime = stats.realtime().map(|realtime| {
+                RealtimeSummary::new(realtime, world.unsent_packets(index), world.numbers_are_whole(index))
+            });
         }
         let links = plan
             .links
@@ -390,6 +415,7 @@ impl Summary {
             realtime_index: mean(&flows, |realtime| realtime.realtime_index),
             delayed_rate: mean(&flows, |realtime| realtime.delayed_rate),
             loss_over_sent: mean(&flows, |realtime| realtime.loss_over_sent),
+            stall_share: mean(&flows, |realtime| realtime.stall_share),
         };
         Summary {
             seed,

@@ -190,3 +190,52 @@ fn rate_based_flows_are_measured_too() {
         assert!(found.generated_packets >= Some(sent), "{transport}: {found:?}");
     }
 }
+
+const VIDEO: &str = "{ kind = \"mpeg4\", rate = \"600 kbit/s\" }";
+
+#[test]
+fn video_is_measured_unasked() {
+    let found = realtime(&Case { traffic: VIDEO, measure: "", ..UDP });
+    // Frame 24 is generated at 960 ms.
+    assert!((0.96..1.0).contains(&found.startup_s.unwrap()), "{found:?}");
+    assert_eq!((found.decodable_share, found.stalls, found.stall_share), (Some(1.0), None, None));
+    assert_eq!((found.options.playout_s, found.options.target_bit_s), (Some(1.0), Some(600_000)));
+    assert!(run_of(&Case { measure: "", ..UDP }).summary.flows[0].realtime.is_none());
+    let found = realtime(&UDP);
+    assert_eq!((found.startup_s, found.decodable_share, found.options.playout_s), (None, None, None));
+}
+
+#[test]
+fn an_outage_takes_frames_from_a_datagram_viewer() {
+    let found = realtime(&Case { traffic: VIDEO, measure: "", link: OUTAGE, ..UDP });
+    // 25 frames are lost, and with them at most a group of twelve and the two B frames before the outage. Frames due
+    // by 10 s: playing starts at about 0.97 s.
+    let share = found.decodable_share.unwrap();
+    assert!((1.0 - 39.0 / 223.0..=1.0 - 25.0 / 226.0).contains(&share), "{share}");
+}
+
+#[test]
+fn an_outage_stops_a_stream_whose_buffer_is_short() {
+    let of = |measure| realtime(&Case { traffic: VIDEO, transport: "sack", measure, link: OUTAGE, ..UDP });
+    let found = of("");
+    assert_eq!((found.stalls, found.decodable_share), (Some(1), None));
+    let stalled = found.stall_s.unwrap();
+    assert!((0.05..1.5).contains(&stalled), "{found:?}");
+    let played = 10.0 - found.startup_s.unwrap();
+    assert!((found.stall_share.unwrap() - stalled / played).abs() < 1e-6, "{found:?}");
+    let patient = of("realtime = { playout = \"4 s\" }");
+    assert_eq!((patient.stalls, patient.stall_s, patient.stall_share), (Some(0), Some(0.0), Some(0.0)));
+    // Longer buffers after a stall make it longer.
+    assert!(of("realtime = { rebuffer = \"2 s\" }").stall_s > Some(stalled + 0.4));
+}
+
+#[test]
+fn video_over_rate_based_transports() {
+    for transport in ["tfrc", "ssvp"] {
+        let found = realtime(&Case { traffic: VIDEO, transport, measure: "", ..UDP });
+        assert!(found.startup_s.is_some() && found.decodable_share > Some(0.0), "{transport}: {found:?}");
+        assert_eq!(found.stalls, None, "{transport}");
+    }
+    let found = realtime(&Case { traffic: VIDEO, transport: "wtcp-rate", measure: "", ..UDP });
+    assert!(found.stalls.is_some() && found.decodable_share.is_none(), "{found:?}");
+}

@@ -5,15 +5,18 @@
 
 pub mod gaps;
 pub mod plan;
+pub mod playback;
 pub mod success;
 
 use lasthop_core::packet::{Packet, flag};
 use lasthop_core::time::Time;
 
+use crate::frames::Frame;
 use crate::measure::Window;
-use crate::plan::Transport;
+use crate::plan::{Traffic, Transport};
 use gaps::Gaps;
 use plan::{RealtimePlan, SentCount};
+use playback::{Playback, PlaybackReport};
 use success::Slots;
 
 /// The measurements of one flow.
@@ -21,10 +24,14 @@ use success::Slots;
 pub struct Realtime {
     plan: RealtimePlan,
     window: Window,
+    /// The window up to the time at which the application stops.
+    active: Window,
     /// Timely and delayed packets.
     pub gaps: Gaps,
     /// Goodput in slots.
     pub slots: Slots,
+    /// Frames, if the flow carries any.
+    playback: Option<Playback>,
     /// Packets with data that left the sender for the first time.
     pub transmitted: u64,
     /// The same and those sent again.
@@ -62,17 +69,34 @@ pub struct RealtimeReport {
     pub loss_over_sent: Option<f64>,
     /// For each x: the percentage of slots in which at least x % of the target arrived.
     pub success: Vec<(u32, Option<f64>)>,
+    /// What a viewer saw, if the flow carries frames.
+    pub playback: PlaybackReport,
 }
 
 impl Realtime {
-    /// Measures a flow over `transport` within `window`; the application stops at `stop`, if ever.
-    pub fn new(plan: &RealtimePlan, transport: &Transport, window: Window, stop: Option<Time>) -> Realtime {
+    /// Measures a flow of `traffic` over `transport` within `window`; the application stops at `stop`, if ever.
+    pub fn new(
+        plan: &RealtimePlan,
+        (traffic, transport): (&Traffic, &Transport),
+        window: Window,
+        stop: Option<Time>,
+    ) -> Realtime {
         let until = stop.map_or(window.to, |stop| stop.min(window.to));
+        let active = Window { from: window.from.min(until), to: until };
+        let reliable = transport.is_reliable();
+        let playback = match traffic {
+            Traffic::Frames(frames) => {
+                Some(Playback::new(frames.frame_rate, (plan.playout, plan.rebuffer), reliable))
+            }
+            _ => None,
+        };
         Realtime {
             plan: plan.clone(),
             window,
-            gaps: Gaps::new(plan, transport.first_byte(), transport.is_reliable()),
-            slots: Slots::new(plan, Window { from: window.from, to: until }),
+            active,
+            gaps: Gaps::new(plan, transport.first_byte(), reliable),
+            slots: Slots::new(plan, active),
+            playback,
             transmitted: 0,
             transmissions: 0,
             lost: 0,
@@ -87,6 +111,15 @@ impl Realtime {
     /// The application starts.
     pub fn begin(&mut self, now: Time) {
         self.slots.begin(now);
+    }
+
+    /// The application has generated these frames so far; if `ended`, there will be no more.
+    pub fn note_frames(&mut self, frames: &[Frame], ended: bool) {
+        let Some(playback) = &mut self.playback else { return };
+        playback.note_frames(frames);
+        if ended {
+            playback.end();
+        }
     }
 
     /// The sender transmits a packet.
@@ -111,15 +144,28 @@ impl Realtime {
         }
         let range = (packet.seq, packet.seq + u64::from(packet.payload));
         self.gaps.arrive(range, now, fresh, self.window.contains(packet.echo));
+        if fresh && let Some(playback) = &mut self.playback {
+            playback.arrive(range, now);
+        }
     }
 
     /// `bytes` reached the application.
     pub fn deliver(&mut self, now: Time, bytes: u64) {
         self.slots.deliver(now, bytes);
+        if let Some(playback) = &mut self.playback {
+            playback.deliver(now, bytes);
+        }
     }
 
-    /// What came of it; `unsent`: packets that the data still waiting at the sender would fill, if that is known.
-    pub fn report(&self, unsent: Option<u64>) -> RealtimeReport {
+    /// Whether the flow carries frames.
+    pub fn has_frames(&self) -> bool {
+        self.playback.is_some()
+    }
+
+    /// What came of it. `unsent`: packets that the data still waiting at the sender would fill, if that is known.
+    /// `whole`: the sender has not cut anything out of the bytes that it numbers, so that frames are where their source
+    /// put them.
+    pub fn report(&self, unsent: Option<u64>, whole: bool) -> RealtimeReport {
         let Gaps { received, delayed, .. } = self.gaps;
         let timely = received - delayed;
         let generated = unsent.map(|unsent| self.transmitted + unsent);
@@ -144,6 +190,11 @@ impl Realtime {
             loss_over_generated: over(self.lost, generated),
             loss_over_sent: over(self.lost, Some(self.transmissions)),
             success: self.slots.percentages(),
+            playback: self
+                .playback
+                .as_ref()
+                .filter(|_| whole)
+                .map_or_else(PlaybackReport::default, |playback| playback.report(&self.active)),
         }
     }
 }

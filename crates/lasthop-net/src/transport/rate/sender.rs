@@ -265,6 +265,12 @@ impl RateSender {
         (!self.queue.endless).then_some(waiting + self.stats.expired)
     }
 
+    /// Whether the bytes that it numbers are those that the application wrote: WTCP leaves out what it drops.
+    pub fn numbers_are_whole(&self) -> bool {
+        let waiting = self.queue.writes.iter().map(|&(_, bytes, _)| bytes).sum::<u64>();
+        !matches!(self.law, Law::Wtcp(..)) || self.seq + waiting >= self.queue.written
+    }
+
     /// The application writes no more; `at_once` also withdraws what has not been sent.
     pub fn on_close<W: Wire>(&mut self, at_once: bool, now: Time, wire: &mut W) {
         self.closed = true;

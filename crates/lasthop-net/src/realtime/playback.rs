@@ -1,0 +1,462 @@
+//! What a viewer sees: when playing starts, when it stalls, which frames can be decoded.
+//!
+//! `mod.rs` tells a [`Playback`] of each frame when it is generated and of each byte when it arrives. The player itself
+//! is worked out at the end, from the times at which frames were complete. The model stands in
+//! `docs/reference/results.md`.
+
+use lasthop_core::time::{Span, Time};
+
+use crate::frames::{Frame, FrameKind};
+use crate::measure::Window;
+
+/// A frame at the receiver.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    frame: Frame,
+    /// Bytes of it that have not arrived; none at all if the encoder skipped it.
+    missing: u64,
+    is_empty: bool,
+    complete: Option<Time>,
+}
+
+/// The frames of one flow, and when they were complete.
+#[derive(Clone, Debug)]
+pub struct Playback {
+    frame_rate: f64,
+    /// Frames of media that are buffered before playing starts, and before it goes on.
+    start_frames: usize,
+    rebuffer_frames: usize,
+    /// The transport delivers everything in order.
+    reliable: bool,
+    frames: Vec<Seen>,
+    /// Reliable: bytes delivered, and how many frames they complete.
+    delivered: u64,
+    completed: usize,
+    /// The source has come to an end by itself.
+    ended: bool,
+}
+
+/// What a viewer saw. What only one kind of transport has is `None` for the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PlaybackReport {
+    /// From the first frame's generation to the start of playing.
+    pub startup: Option<Span>,
+    /// How often playing stopped for want of a frame.
+    pub stalls: Option<u64>,
+    /// For how long.
+    pub stalled: Option<Span>,
+    /// That time over itself and the time of playing.
+    pub stall_share: Option<f64>,
+    /// Frames that could be decoded in time over all that were due.
+    pub decodable_share: Option<f64>,
+}
+
+/// Whole frames that hold so much media, at least one.
+fn frames_in(media: Span, frame_rate: f64) -> usize {
+    // A product such as 0.28 * 25 may lie a little above the whole number that it means.
+    ((media.seconds() * frame_rate - 1e-6).ceil() as usize).max(1)
+}
+
+impl Playback {
+    /// A player of `frame_rate` frames a second, which buffers `playout` before it starts and `rebuffer` before it goes
+    /// on after a stall.
+    pub fn new(frame_rate: f64, (playout, rebuffer): (Span, Span), reliable: bool) -> Playback {
+        Playback {
+            frame_rate,
+            start_frames: frames_in(playout, frame_rate),
+            rebuffer_frames: frames_in(rebuffer, frame_rate),
+            reliable,
+            frames: Vec::new(),
+            delivered: 0,
+            completed: 0,
+            ended: false,
+        }
+    }
+
+    /// All frames that the source has generated so far.
+    pub fn note_frames(&mut self, log: &[Frame]) {
+        let known = self.frames.len();
+        let mut start = self.frames.last().map_or(0, |seen| seen.frame.end);
+        for &frame in log.get(known..).unwrap_or_default() {
+            let missing = frame.end - start;
+            let is_empty = missing == 0;
+            let complete = (is_empty && !self.reliable).then_some(frame.at);
+            self.frames.push(Seen { frame, missing, is_empty, complete });
+            start = frame.end;
+            self.complete_in_order(frame.at);
+        }
+    }
+
+    /// There will be no further frame.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// `bytes` were delivered in order.
+    pub fn deliver(&mut self, now: Time, bytes: u64) {
+        if self.reliable {
+            self.delivered += bytes;
+            self.complete_in_order(now);
+        }
+    }
+
+    fn complete_in_order(&mut self, now: Time) {
+        if !self.reliable {
+            return;
+        }
+        while let Some(seen) = self.frames.get_mut(self.completed)
+            && seen.frame.end <= self.delivered
+        {
+            seen.complete = Some(now);
+            self.completed += 1;
+        }
+    }
+
+    /// The bytes `start..end` of an unreliable flow arrived for the first time.
+    pub fn arrive(&mut self, (start, end): (u64, u64), now: Time) {
+        if self.reliable {
+            return;
+        }
+        // Usually it is one of the last frames.
+        let first = match self.frames.len().checked_sub(2) {
+            Some(index) if self.frames[index].frame.end <= start => index + 1,
+            _ => self.frames.partition_point(|seen| seen.frame.end <= start),
+        };
+        let mut at = start;
+        for seen in &mut self.frames[first..] {
+            if at >= end {
+                return;
+            }
+            let until = end.min(seen.frame.end);
+            let arrived = until.saturating_sub(at).min(seen.missing);
+            seen.missing -= arrived;
+            if arrived > 0 && seen.missing == 0 {
+                seen.complete = Some(now);
+            }
+            at = at.max(until);
+        }
+    }
+
+    /// What the viewer saw within `window`; playing ends with it.
+    pub fn report(&self, window: &Window) -> PlaybackReport {
+        if self.reliable { self.play_in_order(window) } else { self.play_what_comes(window) }
+    }
+
+    fn span_of(&self, frames: usize) -> Span {
+        Span::from_seconds(frames as f64 / self.frame_rate)
+    }
+
+    /// From the generation of the first frame to `start`.
+    fn startup(&self, start: Option<Time>) -> Option<Span> {
+        let first = self.frames.first()?;
+        start.map(|start| start.since(first.frame.at))
+    }
+
+    /// A player that waits for every frame.
+    fn play_in_order(&self, window: &Window) -> PlaybackReport {
+        let frames = &self.frames;
+        // When the frames from `from` on hold enough media. At the end of the film the rest has to do.
+        let filled = |from: usize, count: usize| {
+            let last = from + count - 1;
+            let last = if self.ended { last.min(frames.len().saturating_sub(1)) } else { last };
+            frames.get(last).and_then(|seen| seen.complete).filter(|&time| time < window.to)
+        };
+        let Some(start) = filled(0, self.start_frames) else { return PlaybackReport::default() };
+        let (mut base, mut first) = (start, 0);
+        let (mut stalls, mut stalled) = (0, 0);
+        let mut end = window.to;
+        for index in 0.. {
+            let due = base + self.span_of(index - first);
+            if due >= window.to {
+                break;
+            }
+            if index == frames.len() && self.ended {
+                end = due;
+                break;
+            }
+            if frames.get(index).and_then(|seen| seen.complete).is_some_and(|complete| complete <= due) {
+                continue;
+            }
+            let resumed = filled(index, self.rebuffer_frames);
+            stalls += u64::from(window.contains(due));
+            stalled += window.overlap(due, resumed.unwrap_or(window.to));
+            match resumed {
+                Some(resumed) => (base, first) = (resumed, index),
+                None => break,
+            }
+        }
+        let watched = window.overlap(start, end);
+        PlaybackReport {
+            startup: self.startup(Some(start)),
+            stalls: Some(stalls),
+            stalled: Some(Span(stalled)),
+            stall_share: (watched > 0).then(|| stalled as f64 / watched as f64),
+            decodable_share: None,
+        }
+    }
+
+    /// A player that goes on without the frames that have not come.
+    fn play_what_comes(&self, window: &Window) -> PlaybackReport {
+        let last_of_start = self.start_frames - 1;
+        let last_of_start =
+            if self.ended { last_of_start.min(self.frames.len().saturating_sub(1)) } else { last_of_start };
+        let buffered = self.frames.get(last_of_start..).unwrap_or_default();
+        let start = buffered.iter().filter_map(|seen| seen.complete).min().filter(|&start| start < window.to);
+        let Some(start) = start else { return PlaybackReport::default() };
+        let due = |index: usize| start + self.span_of(index);
+        let shown: Vec<(FrameKind, bool)> = (self.frames.iter().enumerate())
+            .filter(|(_, seen)| !seen.is_empty)
+            .map(|(index, seen)| {
+                let in_time = seen.complete.is_some_and(|complete| complete <= due(index));
+                (seen.frame.kind, in_time)
+            })
+            .collect();
+        let dues: Vec<Time> = (self.frames.iter().enumerate())
+            .filter(|(_, seen)| !seen.is_empty)
+            .map(|(index, _)| due(index))
+            .collect();
+        let (mut decoded, mut counted) = (0_u64, 0_u64);
+        for (index, (decodable, needs)) in decodable(&shown).into_iter().enumerate() {
+            // The fate of a frame is known when the last frame that it needs is due.
+            let known = match needs {
+                Some(needs) => dues[needs],
+                None if self.ended => dues[index],
+                None => continue,
+            };
+            if window.contains(dues[index]) && known < window.to {
+                counted += 1;
+                decoded += u64::from(decodable);
+            }
+        }
+        PlaybackReport {
+            startup: self.startup(Some(start)),
+            decodable_share: (counted > 0).then(|| decoded as f64 / counted as f64),
+            ..PlaybackReport::default()
+        }
+    }
+}
+
+/// For each frame whether it can be decoded, and the last frame that it needs: itself, or for a B frame the anchor
+/// behind it (`None` if there is none). Takes the types in order, and whether the frames were there in time.
+fn decodable(frames: &[(FrameKind, bool)]) -> Vec<(bool, Option<usize>)> {
+    let mut found = vec![(false, None); frames.len()];
+    // Whether the last I or P frame can be decoded.
+    let mut anchor = false;
+    // B frames that wait for the anchor behind them.
+    let mut waiting = Vec::new();
+    for (index, &(kind, in_time)) in frames.iter().enumerate() {
+        let decoded = match kind {
+            FrameKind::Any => {
+                found[index] = (in_time, Some(index));
+                continue;
+            }
+            FrameKind::B => {
+                found[index] = (in_time && anchor, None);
+                waiting.push(index);
+                continue;
+            }
+            FrameKind::I => in_time,
+            FrameKind::P => in_time && anchor,
+        };
+        for before in waiting.drain(..) {
+            found[before] = (found[before].0 && decoded, Some(index));
+        }
+        found[index] = (decoded, Some(index));
+        anchor = decoded;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn window(from_ms: u64, to_ms: u64) -> Window {
+        Window { from: at(from_ms), to: at(to_ms) }
+    }
+
+    fn kinds(pattern: &str) -> Vec<FrameKind> {
+        pattern.chars().map(|letter| FrameKind::by_letter(letter).unwrap_or(FrameKind::Any)).collect()
+    }
+
+    /// How many of a pattern can be decoded if these frames are lost.
+    fn decoded(pattern: &str, lost: &[usize]) -> Vec<usize> {
+        let frames: Vec<_> = kinds(pattern)
+            .into_iter()
+            .enumerate()
+            .map(|(index, kind)| (kind, !lost.contains(&index)))
+            .collect();
+        let found = decodable(&frames).into_iter().enumerate();
+        found.filter(|(_, (decodable, _))| *decodable).map(|(index, _)| index).collect()
+    }
+
+    /// NV-8.8: the first P of a group of twelve is lost.
+    #[test]
+    fn a_lost_anchor_takes_what_depends_on_it() {
+        assert_eq!(decoded("IBBPBBPBBPBBI", &[3]), [0, 12]);
+    }
+
+    #[test]
+    fn what_each_type_needs() {
+        assert_eq!(decoded("IBBPBBI", &[]), [0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!(decoded("IBBPBBI", &[1]), [0, 2, 3, 4, 5, 6], "nothing needs a B");
+        assert_eq!(decoded("IBBPBBI", &[6]), [0, 1, 2, 3], "the B before it need the next I");
+        assert_eq!(decoded("IBBPBBI", &[0]), [6]);
+        assert_eq!(decoded("PBBI", &[]), [3], "a P needs an anchor");
+        assert_eq!(decoded("???", &[1]), [0, 2], "frames without type stand alone");
+    }
+
+    /// A frame of 100 bytes each 40 ms, generated at the given offset.
+    fn log(count: u64) -> Vec<Frame> {
+        (0..count).map(|k| Frame { end: 100 * (k + 1), kind: FrameKind::Any, at: at(40 * k) }).collect()
+    }
+
+    /// A player with a buffer of 4 frames, 2 after a stall, whose frames are complete at these times.
+    fn tcp(times_ms: &[u64], count: u64) -> Playback {
+        let spans = (Span::from_millis(160), Span::from_millis(80));
+        let mut playback = Playback::new(25.0, spans, true);
+        playback.note_frames(&log(count));
+        for &time in times_ms {
+            playback.deliver(at(time), 100);
+        }
+        playback
+    }
+
+    #[test]
+    fn a_buffer_in_whole_frames() {
+        assert_eq!(frames_in(Span::from_secs(1), 25.0), 25);
+        assert_eq!(frames_in(Span::from_millis(500), 25.0), 13);
+        assert_eq!(frames_in(Span::from_millis(280), 25.0), 7);
+        assert_eq!(frames_in(Span::ZERO, 25.0), 1);
+    }
+
+    #[test]
+    fn a_stream_in_time_does_not_stall() {
+        let report = tcp(&[50, 90, 130, 170, 210, 250, 290, 330, 370, 410], 10).report(&window(0, 400));
+        assert_eq!(report.startup, Some(Span::from_millis(170)));
+        assert_eq!((report.stalls, report.stalled), (Some(0), Some(Span::ZERO)));
+        assert_eq!((report.stall_share, report.decodable_share), (Some(0.0), None));
+    }
+
+    /// Playing starts at 100 ms; frames 0 to 3 are shown at 100, 140, 180 and 220 ms; frame 4 is due at 260 and frame 5
+    /// complete at 400 ms, when playing goes on; frame 6 is due at 480 and there.
+    #[test]
+    fn a_stall_lasts_until_the_buffer_is_filled_again() {
+        let times = [40, 60, 80, 100, 300, 400, 410, 420, 430, 440];
+        let report = tcp(&times, 10).report(&window(0, 500));
+        assert_eq!((report.stalls, report.stalled), (Some(1), Some(Span::from_millis(140))));
+        assert_eq!(report.stall_share, Some(140.0 / 400.0));
+        // The window cuts the stall and what is played.
+        let report = tcp(&times, 10).report(&window(300, 500));
+        assert_eq!((report.stalls, report.stalled), (Some(0), Some(Span::from_millis(100))));
+        assert_eq!(report.stall_share, Some(0.5));
+        assert_eq!(report.startup, Some(Span::from_millis(100)));
+    }
+
+    #[test]
+    fn a_stall_may_last_to_the_end() {
+        let report = tcp(&[40, 60, 80, 100, 300], 10).report(&window(0, 500));
+        assert_eq!((report.stalls, report.stalled), (Some(1), Some(Span::from_millis(240))));
+    }
+
+    #[test]
+    fn a_film_ends() {
+        let mut film = tcp(&[40, 60, 80, 100, 300], 5);
+        film.end();
+        // Frame 4 is the last: it is shown from 300 to 340 ms.
+        let report = film.report(&window(0, 500));
+        assert_eq!((report.stalls, report.stalled), (Some(1), Some(Span::from_millis(40))));
+        assert_eq!(report.stall_share, Some(40.0 / 240.0));
+        let mut short = tcp(&[40, 60], 2);
+        assert_eq!(short.report(&window(0, 500)), PlaybackReport::default(), "it never starts");
+        short.end();
+        assert_eq!(short.report(&window(0, 500)).startup, Some(Span::from_millis(60)));
+    }
+
+    fn datagrams(pattern: &str, complete: &[(u64, u64)]) -> Playback {
+        let mut playback = Playback::new(25.0, (Span::from_millis(80), Span::ZERO), false);
+        let frames: Vec<Frame> = log(pattern.len() as u64)
+            .into_iter()
+            .zip(kinds(pattern))
+            .map(|(frame, kind)| Frame { kind, ..frame })
+            .collect();
+        playback.note_frames(&frames);
+        for &(number, millis) in complete {
+            playback.arrive((100 * number, 100 * number + 60), at(millis - 1));
+            playback.arrive((100 * number + 60, 100 * number + 100), at(millis));
+        }
+        playback
+    }
+
+    #[test]
+    fn frames_that_come_late_or_never_are_lost() {
+        // Playing starts at 60 ms, when frame 1 is complete; frame k is due at 60 + 40 k ms. Frame 2 comes late,
+        // frame 4 never.
+        let complete = [(0, 20), (1, 60), (2, 141), (3, 180), (5, 200)];
+        let report = datagrams("??????", &complete).report(&window(0, 1000));
+        assert_eq!(report.startup, Some(Span::from_millis(60)));
+        assert_eq!(report.decodable_share, Some(4.0 / 6.0));
+        assert_eq!((report.stalls, report.stall_share), (None, None));
+        // Only frames due within the window: 3 and 4.
+        let report = datagrams("??????", &complete).report(&window(180, 260));
+        assert_eq!(report.decodable_share, Some(0.5));
+    }
+
+    #[test]
+    fn a_lost_frame_does_not_hold_the_start() {
+        let report = datagrams("????", &[(0, 20), (2, 100)]).report(&window(0, 1000));
+        assert_eq!(report.startup, Some(Span::from_millis(100)));
+        assert_eq!(report.decodable_share, Some(0.5));
+    }
+
+    #[test]
+    fn frames_whose_anchor_is_still_to_come_do_not_count() {
+        let complete = [(0, 20), (1, 60), (2, 100), (3, 140), (4, 180)];
+        let mut video = datagrams("IBPBB", &complete[..2]);
+        assert_eq!(
+            video.report(&window(0, 1000)).decodable_share,
+            Some(1.0 / 3.0),
+            "the last two B are left out"
+        );
+        video.end();
+        assert_eq!(video.report(&window(0, 1000)).decodable_share, Some(1.0 / 5.0));
+        let video = datagrams("IBPBB", &complete);
+        assert_eq!(video.report(&window(0, 1000)).decodable_share, Some(1.0));
+    }
+
+    #[test]
+    fn frames_without_bytes_are_skipped() {
+        let skip = |reliable| {
+            let mut playback = Playback::new(25.0, (Span::from_millis(80), Span::ZERO), reliable);
+            let ends = [100, 100, 200];
+            let frames: Vec<Frame> = (ends.iter().zip(0..))
+                .map(|(&end, k)| Frame { end, kind: FrameKind::Any, at: at(40 * k) })
+                .collect();
+            playback.note_frames(&frames);
+            playback
+        };
+        let mut tcp = skip(true);
+        tcp.deliver(at(90), 100);
+        tcp.deliver(at(110), 100);
+        assert_eq!(tcp.report(&window(0, 150)).startup, Some(Span::from_millis(90)));
+        let mut udp = skip(false);
+        udp.arrive((0, 100), at(10));
+        udp.arrive((100, 200), at(100));
+        let report = udp.report(&window(0, 1000));
+        assert_eq!((report.startup, report.decodable_share), (Some(Span::from_millis(40)), Some(1.0)));
+    }
+
+    #[test]
+    fn a_packet_may_hold_parts_of_several_frames() {
+        let mut playback = datagrams("????", &[]);
+        playback.arrive((350, 400), at(10));
+        playback.arrive((50, 350), at(20));
+        playback.arrive((0, 50), at(30));
+        let complete: Vec<_> = playback.frames.iter().map(|seen| seen.complete).collect();
+        assert_eq!(complete, [Some(at(30)), Some(at(20)), Some(at(20)), Some(at(20))]);
+    }
+}
