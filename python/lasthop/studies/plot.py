@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import html
 import io
+import itertools
+import math
 from typing import TYPE_CHECKING, Any
 
 from lasthop.output import replacing
@@ -41,6 +43,8 @@ PAGE_CONFIG = {
 }
 #: Share of the gap between two names along x that the lines take side by side.
 SPREAD = 0.55
+#: Share of the axis by which lines over numbers are moved to either side, so that their bars stand apart.
+HAIR = 0.007
 
 
 def draw_metric(
@@ -311,9 +315,8 @@ def _draw_lines(axes: Axes, chart: Chart, lines: Sequence[Line]) -> None:
                 low, high = _gaps(line.low), _gaps(line.high)
                 axes.fill_between(line.x, low, high, color=style.colour, alpha=0.18, lw=0, zorder=2)
             continue
-        shift = _shift(chart, line)
         axes.errorbar(
-            [place + shift for place in line.x],
+            _places(chart, line),
             mean,
             yerr=[_arms(line.mean, line.low), _arms(line.mean, line.high)] if line.has_intervals else None,
             linestyle="none" if chart.categories else style.matplotlib_dash,
@@ -327,6 +330,22 @@ def _draw_lines(axes: Axes, chart: Chart, lines: Sequence[Line]) -> None:
             capthick=1.0,
             **look,
         )
+
+
+def _places(chart: Chart, line: Line) -> list[float]:
+    """Return where a line's points stand: by a hair beside each other, so that no bar hides another."""
+    if chart.categories or len(chart.names) < 2:  # noqa: PLR2004 - one line has the place to itself
+        shift = _shift(chart, line)
+        return [place + shift for place in line.x]
+    known = sorted({place for panel in chart.panels for one in panel.lines for place in one.x})
+    if chart.x_log:
+        known = [math.log(place) for place in known]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(known)]
+    if not gaps:
+        return line.x
+    reach = min(HAIR * (known[-1] - known[0]), min(gaps) / 6)
+    shift = reach * (2 * line.style.place / max(style.place for _, style in chart.names) - 1)
+    return [place * math.exp(shift) if chart.x_log else place + shift for place in line.x]
 
 
 def _set_scales(axes: Axes, chart: Chart) -> None:
