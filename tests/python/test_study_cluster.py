@@ -28,6 +28,7 @@ keep     = [{ table = "link_series", links = ["bottleneck"], columns = ["time_s"
 
 [set]
 "duration" = "100 s"
+"flows.0.traffic" = { kind = "frames", file = "frames.txt", frame_rate = 25, repeat = true }
 
 [[axes]]
 name   = "loss"
@@ -42,6 +43,7 @@ def study_file(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(scenario_file.parent)
     path = Path("grid.toml")
     path.write_text(STUDY)
+    Path("frames.txt").write_text("1000\n2000\n1500\n")
     return path
 
 
@@ -49,7 +51,10 @@ class Cluster:
     """A scheduler and its workers, each a process."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = folder / "scheduler.json"
+        # The processes work elsewhere: what a run reads must travel with it.
+        self._folder = folder / "elsewhere"
+        self._folder.mkdir()
+        self._file = self._folder / "scheduler.json"
         self.processes: list[subprocess.Popen[bytes]] = []
         self._start("dask_scheduler", "--port", "0", "--host", "127.0.0.1")
         deadline = time.monotonic() + 60
@@ -61,7 +66,10 @@ class Cluster:
     def _start(self, module: str, *options: str) -> subprocess.Popen[bytes]:
         words = [sys.executable, "-m", f"distributed.cli.{module}", "--scheduler-file", str(self._file)]
         process = subprocess.Popen(
-            [*words, "--no-dashboard", *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*words, "--no-dashboard", *options],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self._folder,
         )
         self.processes.append(process)
         return process

@@ -654,6 +654,41 @@ def test_the_title_of_a_scenario_does_not_change_its_runs(study_file: Path, made
     assert len(made) == 16
 
 
+def test_a_file_that_the_scenario_reads_belongs_to_the_run(
+    command: Callable[..., Result], study_file: Path, made: list[int]
+) -> None:
+    trace = Path("frames.txt")
+    trace.write_text("1000\n2000\n1500\n")
+    frames = '{ kind = "frames", file = "frames.txt", frame_rate = 25, repeat = true }'
+    changed(study_file, "[set]", f'[set]\n"flows.1.traffic" = {frames}')
+    changed(study_file, '"timeouts"', '"realtime_index"')
+    ok(command("study", "run", study_file))
+    before = outcome()
+    assert before["realtime_index"].null_count() == 0
+    runs = pl.read_parquet("out/grid/runs/*.parquet")
+    assert list(json.loads(runs["inputs"][0])) == ["frames.txt"]
+    flows = pl.read_parquet("out/grid/flows/*.parquet").filter(pl.col("name") == "right")
+    assert json.loads(flows["realtime_options"][0])["threshold_s"] == 0.1
+    trace.write_text("1000\n2000\n1501\n")
+    assert command("study", "run", study_file).exit_code == 2
+    ok(command("study", "run", study_file, "--resume"))
+    assert len(made) == 16
+    assert set(outcome()["run"]).isdisjoint(before["run"])
+
+
+def test_a_scenario_inside_a_study_finds_its_files_beside_the_study(study_file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "er"
+    folder.mkdir(parents=True)
+    (folder / "frames.txt").write_text("1000\n2000\n1500\n")
+    traffic = {"kind": "frames", "file": "frames.txt", "frame_rate": 25, "repeat": True}
+    with pytest.raises(lh.ScenarioError, match=r"frames\.txt"):
+        lh.Scenario.load("small.toml").replace({"flows.0.traffic": traffic})
+    content = {"name": "inside", "seeds": "1", "metrics": ["goodput_bit_s"], "scenario": lh.EXAMPLE}
+    content["set"] = {"flows.0.traffic": traffic}
+    (folder / "inside.json").write_text(json.dumps(content))
+    assert lh.studies.run(lh.studies.Study.load(folder / "inside.json"), "out").is_complete
+
+
 def test_a_study_to_start_from_runs(
     command: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -139,7 +139,9 @@ assert set(TABLES) == set(TABLE_SWITCH)  # noqa: S101 - the tables of a run are 
 def _short_run(*, large: bool) -> Run:
     from lasthop import api
 
-    return api.run(api.Scenario(api.EXAMPLE).replace({"duration": "50 ms"}), series=large, trace=large)
+    # Every flow has the real-time metrics, so that their columns are there.
+    scenario = api.Scenario(api.EXAMPLE).replace({"duration": "50 ms", "measure.realtime": {}})
+    return api.run(scenario, series=large, trace=large)
 
 
 @functools.cache

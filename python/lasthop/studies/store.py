@@ -468,8 +468,13 @@ def versions() -> dict[str, str]:
 
 def _rows(entries: Iterable[Entry], kind: str) -> Iterator[dict[str, Any]]:
     for entry in entries:
-        if entry.record is not None:
-            yield from ({"run": entry.run} | flatten_causes(row) for row in entry.record[kind])
+        if entry.record is None:
+            continue
+        for row in entry.record[kind]:
+            # A table has no place for the definitions in force but as text.
+            options = (row.get("realtime") or {}).get("options")
+            said = {} if options is None else {"realtime_options": json.dumps(options)}
+            yield {"run": entry.run} | flatten_causes(row) | said
 
 
 def _series(entries: Iterable[Entry]) -> dict[str, pl.DataFrame]:
