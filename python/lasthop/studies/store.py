@@ -221,7 +221,11 @@ class Store:
                 if columns is not None:
                     present = lazy.collect_schema().names()
                     lazy = lazy.select("run", *(one for one in columns if one in present and one != "run"))
-                pieces.append(lazy.join(runs.lazy().select("run"), on="run", how="semi").collect())
+                pieces.append(
+                    lazy.join(
+                        runs.lazy().select("run"), on="run", how="semi", maintain_order="left"
+                    ).collect()
+                )
         return (
             pl.concat(pieces, how="diagonal_relaxed") if pieces else pl.DataFrame(schema={"run": pl.String})
         )

@@ -1,0 +1,29 @@
+"""The store of studies, seen from a reader: what was written in order comes back in order."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from lasthop.studies.store import Entry, Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_rows_of_a_series_keep_their_order(tmp_path: Path) -> None:
+    """A part of several row groups is read on several threads, which may not shuffle a run's rows."""
+    runs = [hashlib.sha256(str(number).encode()).hexdigest()[:32] for number in range(20)]
+    series = pl.DataFrame({"time_s": [float(step) for step in range(12_000)]})
+    store = Store(tmp_path)
+    for run in runs:
+        store.append([Entry(run, 1, "{}", {}, None, "failed, and kept something", {"queue": series})])
+    store.compact()
+    for _ in range(5):
+        table = Store(tmp_path).table("series/queue", runs)
+        assert table is not None
+        assert table.height == 20 * 12_000
+        in_order = table.group_by("run").agg(pl.col("time_s").is_sorted())
+        assert in_order["time_s"].all()
