@@ -655,6 +655,9 @@ def test_an_undecided_claim_stays_so_whatever_holds_elsewhere(paper: Toy) -> Non
         slow.add("goodput", {"proto": "vegas", "env": "wired", "n": 1}, seed, 5.0)
     (judgement,) = judge(read, read.claims, {MAIN: paper.data, "slow": slow})
     assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert judgement.reason.endswith("straddles the limit. At other settings: holds at slow")
+    (judgement,) = judge(read, read.claims, {MAIN: paper.data, "slow": paper.data})
+    assert judgement.reason.endswith("straddles the limit. The same at every other setting run (1)")
 
 
 # The folder of a paper

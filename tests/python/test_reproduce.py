@@ -289,7 +289,14 @@ def test_a_paper_is_run_drawn_and_judged(command: Callable[..., Result], toy: Pa
         "never": "not testable",
     }
     assert sorted(path.name for path in (out / "figures").iterdir()) == ["fig1.png", "fig2.png", "tab1.png"]
-    for expected in ("headline claims", "p900.flat", "p900.far", "What far says.", "1000: fails"):
+    for expected in (
+        "paper 900: 18 runs, ",
+        "headline claims",
+        "p900.flat",
+        "p900.far",
+        "What far says.",
+        "1000: fails",
+    ):
         assert expected in result.stdout
     assert "p900.cell" not in result.stdout
     assert "report in out/papers/900/report.md" in result.stderr

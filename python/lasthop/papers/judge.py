@@ -44,6 +44,14 @@ VERDICT_OF = {
 }
 
 
+AT = {
+    Outcome.HOLDS: "holds at",
+    Outcome.FAILS: "fails at",
+    Outcome.UNDECIDED: "undecided at",
+    Outcome.MISSING: "without data at",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """A claim with its verdict and the figures behind it.
@@ -64,22 +72,16 @@ class Judgement:
 
     @property
     def reason(self) -> str:
-        """The figures at the main setting, and at which settings the claim holds if that varies."""
-        main = self.findings[MAIN].summary
-        if self.verdict is not Verdict.CONDITIONAL:
-            return main
-        return f"{self.settings}. {main}"
-
-    @property
-    def settings(self) -> str:
-        """At which settings the claim holds, fails or is undecided."""
-        words = {Outcome.HOLDS: "holds at", Outcome.FAILS: "fails at", Outcome.UNDECIDED: "undecided at"}
-        parts = []
-        for outcome, word in words.items():
-            names = [name for name, finding in self.findings.items() if finding.outcome is outcome]
-            if names:
-                parts.append(f"{word} {', '.join(names)}")
-        return "; ".join(parts)
+        """The figures at the main setting, and how it comes out at others where these were run."""
+        main = self.findings[MAIN]
+        others = {name: finding for name, finding in self.findings.items() if name != MAIN}
+        if self.verdict is Verdict.CONDITIONAL:
+            return f"{_by_outcome(self.findings)}. {main.summary}"
+        if not others:
+            return main.summary
+        if all(finding.outcome is main.outcome for finding in others.values()):
+            return f"{main.summary}. The same at every other setting run ({len(others)})"
+        return f"{main.summary}. At other settings: {_by_outcome(others)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as verdicts.json has it, every comparison included."""
@@ -161,6 +163,16 @@ def _verdict(findings: Mapping[str, Finding]) -> Verdict:
     if {Outcome.HOLDS, Outcome.FAILS} <= outcomes:
         return Verdict.CONDITIONAL
     return VERDICT_OF[findings[MAIN].outcome]
+
+
+def _by_outcome(findings: Mapping[str, Finding]) -> str:
+    """Say at which settings a claim holds, fails or neither."""
+    parts = []
+    for outcome, word in AT.items():
+        names = [name for name, finding in findings.items() if finding.outcome is outcome]
+        if names:
+            parts.append(f"{word} {', '.join(names)}")
+    return "; ".join(parts)
 
 
 def _concerned(claim: Claim, experiments: tuple[str, ...] | None) -> bool:

@@ -73,12 +73,20 @@ def verdicts_table(reproduction: Reproduction) -> RenderableType:
         for one in judgements
         if one.claim.strength != "headline" and one.verdict in {Verdict.NOT_REPRODUCED, Verdict.CONDITIONAL}
     ]
-    parts: list[RenderableType] = [counts_table(judgements)]
+    parts: list[RenderableType] = [Text(f"{_effort(reproduction)}\n"), counts_table(judgements)]
     if headlines:
         parts += [Text("\nheadline claims", style="bold"), _judgements_table(headlines)]
     if others:
         parts += [Text("\nother claims that were not reproduced", style="bold"), _judgements_table(others)]
     return Group(*parts)
+
+
+def _effort(reproduction: Reproduction) -> str:
+    paper, effort = reproduction.paper, reproduction.effort
+    return (
+        f"paper {paper.number}: {effort.runs:,} runs, {effort.packets / 1e6:,.1f} million packets, "
+        f"{effort.packet_hops / 1e6:,.1f} million packet-hops"
+    )
 
 
 def count(judgements: Iterable[Judgement]) -> dict[Verdict, int]:
