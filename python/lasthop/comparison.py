@@ -40,6 +40,8 @@ class Metric:
         Which direction is good.
     more, less : str
         How to say that one is above (below) the other by ``{}``.
+    optional : bool
+        Left out where no run has it.
     """
 
     key: str
@@ -48,6 +50,7 @@ class Metric:
     higher_is_better: bool
     more: str
     less: str
+    optional: bool = False
 
 
 METRICS = (
@@ -106,6 +109,24 @@ METRICS = (
         higher_is_better=False,
         more="keeps the bottleneck queue {} longer",
         less="keeps the bottleneck queue {} shorter",
+    ),
+    Metric(
+        key="realtime_index",
+        label="real-time index",
+        unit="",
+        higher_is_better=True,
+        more="delivers {} more packets in time",
+        less="delivers {} fewer packets in time",
+        optional=True,
+    ),
+    Metric(
+        key="stall_share",
+        label="share of time stalled",
+        unit="",
+        higher_is_better=False,
+        more="stands still {} longer",
+        less="stands still {} shorter",
+        optional=True,
     ),
 )
 
@@ -239,6 +260,15 @@ class Comparison:
         }
 
     @property
+    def metrics(self) -> list[Metric]:
+        """The metrics that these runs have."""
+        return [metric for metric in METRICS if not metric.optional or self._has(metric)]
+
+    def _has(self, metric: Metric) -> bool:
+        values = (self.values(transport, metric.key) for transport in self.transports)
+        return any(value is not None for one in values for value in one)
+
+    @property
     def transports(self) -> list[str]:
         """The transports, in the order asked for."""
         return list(self.runs)
@@ -256,7 +286,7 @@ class Comparison:
         """Return the mean of every metric for every transport."""
         return [
             Mean(metric, transport, stats.estimate(self.values(transport, metric.key)))
-            for metric in METRICS
+            for metric in self.metrics
             for transport in self.transports
         ]
 
@@ -272,7 +302,7 @@ class Comparison:
                 ),
                 stats.mean(self.values(self.baseline, metric.key)),
             )
-            for metric in METRICS
+            for metric in self.metrics
             for transport in self.transports
             if transport != self.baseline
         ]
@@ -350,7 +380,7 @@ def metric_value(record: Mapping[str, Any], key: str, bottleneck: str) -> float 
     if key == "bottleneck_avg_queue_packets":
         queues = [link["avg_queue_packets"] for link in record["links"] if link["name"] == bottleneck]
         return queues[0] if queues else None
-    value = record["totals"][key]
+    value = record["totals"].get(key) if METRIC_BY_KEY[key].optional else record["totals"][key]
     return None if value is None else float(value)
 
 

@@ -177,15 +177,15 @@ def comparison_figure(comparison: Comparison) -> Figure:
     """Draw one panel per metric with matplotlib."""
     from matplotlib.figure import Figure
 
-    from lasthop.comparison import METRICS
+    metrics = comparison.metrics
 
     columns = 4
-    rows = -(-len(METRICS) // columns)
+    rows = -(-len(metrics) // columns)
     figure = Figure(figsize=(12, 3.3 * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axes, metric in zip(grid, METRICS, strict=False):
+    for axes, metric in zip(grid, metrics, strict=False):
         _draw_bars(axes, comparison, metric)
-    for axes in grid[len(METRICS) :]:
+    for axes in grid[len(metrics) :]:
         axes.set_axis_off()
     figure.suptitle(_comparison_title(comparison), fontsize=11)
     return figure
@@ -196,13 +196,13 @@ def comparison_page(comparison: Comparison) -> Any:  # noqa: ANN401 - untyped
     from plotly.graph_objects import Bar
     from plotly.subplots import make_subplots
 
-    from lasthop.comparison import METRICS
+    metrics = comparison.metrics
 
     columns = 4
-    rows = -(-len(METRICS) // columns)
-    titles = [_metric_title(comparison, metric)[0] for metric in METRICS]
+    rows = -(-len(metrics) // columns)
+    titles = [_metric_title(comparison, metric)[0] for metric in metrics]
     page = make_subplots(rows=rows, cols=columns, subplot_titles=titles, horizontal_spacing=0.06)
-    for index, metric in enumerate(METRICS):
+    for index, metric in enumerate(metrics):
         _, factor = _metric_title(comparison, metric)
         means, errors = _bars(comparison, metric, factor)
         colours = [COLOURS[place % len(COLOURS)] for place in range(len(means))]

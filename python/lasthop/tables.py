@@ -17,14 +17,14 @@ from rich.table import Table
 from rich.text import Text
 
 from lasthop import stats
-from lasthop.comparison import METRICS, Comparison
 from lasthop.results import LOSS_BELIEFS, LOSS_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rich.console import JustifyMethod, RenderableType
 
+    from lasthop.comparison import Comparison
     from lasthop.history import Entry
     from lasthop.results import Runs
     from lasthop.stats import Estimate
@@ -53,6 +53,17 @@ LINK_METRICS = (
     ("utilisation", "utilisation", "%"),
     ("drops", "drops", "packets"),
 )
+#: In the nested object of a flow; the optional ones are shown only where a flow has them.
+REALTIME_METRICS = (
+    ("realtime_index", "timely", "%"),
+    ("delayed_rate", "delayed", "%"),
+    ("loss_over_sent", "lost", "%"),
+    ("startup_s", "start-up", "s"),
+    ("stalls", "stalls", ""),
+    ("stall_share", "stalled", "%"),
+    ("decodable_share", "decodable", "%"),
+)
+REALTIME_OPTIONAL = ("startup_s", "stalls", "stall_share", "decodable_share")
 PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 
 
@@ -129,6 +140,7 @@ def runs_table(runs: Runs) -> RenderableType:
         title,
         _totals_table(records),
         _flows_table(records),
+        *_realtime_tables(records),
         *_loss_tables(records),
         _links_table(records),
     ]
@@ -158,7 +170,7 @@ def comparison_table(comparison: Comparison) -> RenderableType:
         if transport != comparison.baseline:
             differences.add_column(transport, justify="right")
     means.add_column("")
-    for metric in METRICS:
+    for metric in comparison.metrics:
         values = [stats.estimate(comparison.values(name, metric.key)) for name in comparison.transports]
         texts, prefixed = estimate_texts(values, metric.unit)
         means.add_row(metric.label, *texts, prefixed)
@@ -313,22 +325,93 @@ def _flows_table(records: Sequence[Mapping[str, Any]]) -> Table:
 
 def _grouped_flows_table(records: Sequence[Mapping[str, Any]]) -> Table:
     """Per transport: smallest, mean and largest flow, each averaged over the seeds."""
+
+    def value(flow: Mapping[str, Any], key: str) -> float | None:
+        number: float | None = flow[key]
+        return number
+
+    members = range(len(records[0]["flows"]))
+    return _grouped_table(records, members, FLOW_METRICS, value)
+
+
+def _grouped_table(
+    records: Sequence[Mapping[str, Any]],
+    members: Iterable[int],
+    metrics: Iterable[tuple[str, str, str]],
+    value: Callable[[Mapping[str, Any], str], float | None],
+    title: str | None = None,
+) -> Table:
+    """Smallest, mean and largest of these flows per transport; `value` finds a metric in a flow.
+
+    Metrics of `REALTIME_METRICS` are left out where no flow of a transport has them.
+    """
     groups: dict[str, list[int]] = defaultdict(list)
-    for index, flow in enumerate(records[0]["flows"]):
-        groups[flow["transport"]].append(index)
-    table = simple_table("flows")
+    for index in members:
+        groups[records[0]["flows"][index]["transport"]].append(index)
+    table = simple_table("flows", title)
     table.add_column("per flow")
     for column in ("min", "mean", "max"):
         table.add_column(column, justify="right")
     table.add_column("")
-    for transport, members in groups.items():
-        name = f"{len(members)} x {transport}"
-        for key, label, unit in FLOW_METRICS:
-            values = [[record["flows"][index][key] for index in members] for record in records]
+    for transport, of_transport in groups.items():
+        name = f"{len(of_transport)} x {transport}"
+        for key, label, unit in metrics:
+            values = [[value(record["flows"][index], key) for index in of_transport] for record in records]
+            if key in REALTIME_OPTIONAL and all(one is None for of_seed in values for one in of_seed):
+                continue
             table.add_row(name, label, *_spread(values, unit))
             name = ""
         table.add_section()
     return table
+
+
+def _realtime_tables(records: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """Show timely, delayed and lost packets and what viewers saw, of the flows that are measured so."""
+    flows = records[0]["flows"]
+    measured = [index for index, flow in enumerate(flows) if flow.get("realtime") is not None]
+    if not measured:
+        return []
+
+    def value(flow: Mapping[str, Any], key: str) -> float | None:
+        number: float | None = flow["realtime"][key]
+        return number
+
+    def values(index: int, key: str) -> list[float | None]:
+        return [value(record["flows"][index], key) for record in records]
+
+    shown = [
+        (key, label, unit)
+        for key, label, unit in REALTIME_METRICS
+        if key not in REALTIME_OPTIONAL
+        or any(one is not None for index in measured for one in values(index, key))
+    ]
+    if len(measured) > ROWS_MAX:
+        table = _grouped_table(records, measured, shown, value, "real-time")
+    else:
+        columns = [
+            _Column("flow", [flows[index]["name"] for index in measured]),
+            _Column("transport", [flows[index]["transport"] for index in measured]),
+        ]
+        for key, label, unit in shown:
+            columns.append(_numbers(label, [stats.estimate(values(index, key)) for index in measured], unit))
+        table = _table_of(columns, "real-time")
+    table.caption = _realtime_caption(flows[measured[0]]["realtime"]["options"])
+    return [table]
+
+
+def _realtime_caption(options: Mapping[str, Any]) -> str:
+    """Say by which definitions the packets were told apart."""
+    neighbour = {
+        "next-lower": "the packet before it that arrived",
+        "literal": "the packet before it",
+        "last-arrival": "the packet before it, or else the last to arrive",
+    }[options["missing"]]
+    over = "received" if options["delayed_over"] == "received" else options["sent"]
+    return (
+        f"delayed: more than {quantity(options['threshold_s'], 's')} after {neighbour}, at the "
+        f"{options['arrival']}; timely over packets {options['sent']}, delayed over packets {over}, "
+        "lost over transmissions"
+    )
 
 
 def _loss_tables(records: Sequence[Mapping[str, Any]]) -> list[Table]:
@@ -399,8 +482,8 @@ def _numbers(label: str, values: Sequence[Estimate | None], unit: str) -> _Colum
     return _Column(f"{label}\n{prefixed}" if prefixed else label, texts, "right")
 
 
-def _table_of(columns: Sequence[_Column]) -> Table:
-    table = simple_table("")
+def _table_of(columns: Sequence[_Column], title: str | None = None) -> Table:
+    table = simple_table("", title)
     for column in columns:
         table.add_column(column.heading, justify=column.justify)
     for row in zip(*(column.texts for column in columns), strict=True):

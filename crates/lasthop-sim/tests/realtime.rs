@@ -61,6 +61,7 @@ fn counts(found: &RealtimeSummary) -> [u64; 4] {
     [found.transmitted_packets, found.received_packets, found.delayed_packets, found.lost_transmissions]
 }
 
+/// NV-8.9.
 #[test]
 fn an_outage_loses_25_datagrams_and_delays_the_one_behind_it() {
     let found = realtime(&Case { link: OUTAGE, ..UDP });
@@ -117,7 +118,7 @@ fn what_was_sent_before_the_window_does_not_count() {
     assert_eq!(counts(&found), [125, 125, 0, 0]);
 }
 
-/// Segment 10 is lost (the SYN is 0); the ACK of segment 13 is the third duplicate, so it leaves again at 542 ms and
+/// NV-8.10. Segment 10 is lost (the SYN is 0); the ACK of segment 13 is the third duplicate, so it leaves again at 542 ms and
 /// arrives 182 ms after segment 9.
 #[test]
 fn a_segment_that_is_sent_again_comes_late() {
