@@ -23,6 +23,7 @@ from lasthop.api import (
     run,
     run_seeds,
     schema,
+    traffic,
     transports,
 )
 from lasthop.errors import (
@@ -58,6 +59,7 @@ __all__ = [
     "run_seeds",
     "schema",
     "studies",
+    "traffic",
     "transports",
 ]
 

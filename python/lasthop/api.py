@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from lasthop.comparison import Comparison
+    from lasthop.frames import Traffic
     from lasthop.history import Entry
 
     #: Names for the transports of scenarios, and the classes behind them.
@@ -176,6 +177,11 @@ class Scenario:
     def folder(self) -> Path:
         """What the files that it names are relative to."""
         return self._folder
+
+    @property
+    def input_files(self) -> list[Path]:
+        """Files whose contents decide what a run does, beside the scenario itself: lists of frames."""
+        return [Path(file) for file in self._plan.input_files]
 
     def read_history(self) -> list[Entry]:
         """Return what the history file holds now; nothing if there is none yet."""
@@ -394,6 +400,45 @@ def compare(
     from lasthop.comparison import compare_transports
 
     return compare_transports(scenario, list(transports), check_seeds(seeds), baseline, jobs, observer)
+
+
+def traffic(
+    scenario: Scenario | str | Path | Mapping[str, Any],
+    *,
+    flow: str | None = None,
+    seeds: Iterable[int] | None = None,
+    frames: int = 60_000,
+    lags: Iterable[int] = (1, 2, 5, 10, 20, 50),
+) -> Traffic:
+    """Make the frames that a flow sends, and their statistics, without running the scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario, path or mapping
+        With a flow whose traffic is of kind ``mpeg4`` or ``frames``.
+    flow : str, optional
+        Name of the flow; the first that sends frames if not given.
+    seeds : iterable of int, optional
+        Seeds of the runs whose frames these are; the scenario's own if not given.
+    frames : int
+        Frames per seed; a list that does not repeat may have fewer.
+    lags : iterable of int
+        At which distances the autocorrelation is worked out.
+
+    Examples
+    --------
+    >>> import lasthop as lh
+    >>> scenario = lh.Scenario(lh.EXAMPLE).replace({"flows.0.traffic": "mpeg4"})
+    >>> video = lh.traffic(scenario, seeds=[1, 2], frames=12_000)
+    >>> video.flow, video.series
+    ('left', ['all', 'I', 'B', 'P', 'group', 'second'])
+    >>> 0.7e6 < video.rate_bit_s.mean < 0.85e6
+    True
+    """
+    from lasthop.frames import traffic_of
+
+    opened = as_scenario(scenario)
+    return traffic_of(opened, flow, check_seeds([opened.seed] if seeds is None else seeds), frames, lags)
 
 
 def transports() -> list[dict[str, Any]]:

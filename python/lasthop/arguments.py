@@ -46,6 +46,23 @@ def _seeds(text: str) -> Iterator[int]:
         yield from range(first, last + 1)
 
 
+def parse_numbers(option: str, text: str) -> list[int]:
+    """Read a list of whole numbers.
+
+    Examples
+    --------
+    >>> parse_numbers("--lags", "1,2,12")
+    [1, 2, 12]
+    """
+    parts = [part.strip() for part in text.split(",")]
+    for part in parts:
+        if not part.isdecimal():
+            raise ArgumentError(
+                f"bad {option} '{text}': '{part}' is no whole number; write for example 1,2,5"
+            )
+    return [int(part) for part in parts]
+
+
 def parse_settings(settings: Iterable[str]) -> dict[str, str]:
     """Read ``key=value`` pairs; the last one of a key wins.
 

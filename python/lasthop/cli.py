@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from lasthop import _native, api, output
-from lasthop.arguments import parse_names, parse_seeds, parse_settings
+from lasthop.arguments import parse_names, parse_numbers, parse_seeds, parse_settings
 from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError
 from lasthop.progress import shown_progress
 from lasthop.studies.command import study_app
@@ -259,6 +259,56 @@ def show(
             _print(tables.comparison_table(output.load_comparison(folder)))
         else:
             _print(tables.runs_table(output.load_runs(folder)))
+
+
+@app.command(cls=JsonCommand)
+def traffic(
+    file: ScenarioFile,
+    flow: Annotated[
+        str | None,
+        typer.Option("--flow", metavar="NAME", help="Which flow; the first with frames if not given."),
+    ] = None,
+    frames: Annotated[int, typer.Option("--frames", metavar="N", help="Frames per seed.")] = 60_000,
+    lags: Annotated[
+        str, typer.Option("--lags", metavar="LIST", help="Distances of the autocorrelation.")
+    ] = "1,2,5,10,20,50",
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", help="Seed; the scenario's own if not given.")
+    ] = None,
+    seeds: SeedsOption = None,
+    settings: SetOption = None,
+    json_file: JsonOption = None,
+    plot_file: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw it: .png, .svg, .pdf or .html.")
+    ] = None,
+) -> None:
+    """Show what a video flow sends: sizes, rate, autocorrelation.
+
+    The frames are those of a run with the same seed; nothing is simulated.
+    """
+    with _user_errors():
+        from lasthop import tables
+
+        scenario = api.Scenario.load(file).replace(parse_settings(settings or []))
+        if seed is not None and seeds is not None:
+            raise ArgumentError("--seed and --seeds exclude each other: give one")
+        wanted = [scenario.seed if seed is None else seed] if seeds is None else parse_seeds(seeds)
+        _check_targets(file, json_file, None, "parquet")
+        if plot_file is not None:
+            from lasthop.plot import check_paths
+
+            check_paths([plot_file])
+        video = api.traffic(
+            scenario, flow=flow, seeds=wanted, frames=frames, lags=parse_numbers("--lags", lags)
+        )
+        if plot_file is not None:
+            video.plot(plot_file)
+        if json_file is not None:
+            _write_json(json_file, video.to_json())
+        if json_file != "-":
+            _print(tables.traffic_table(video))
+        if plot_file is not None:
+            _note(f"written: {plot_file}")
 
 
 @app.command()

@@ -91,12 +91,12 @@ class Panel:
 
 def plot_run(run: Run, *paths: str | Path) -> None:
     """Draw a run into each path; the ending chooses the format."""
-    _draw(paths, lambda: run_figure(run), lambda: run_page(run))
+    draw(paths, lambda: run_figure(run), lambda: run_page(run))
 
 
 def plot_comparison(comparison: Comparison, *paths: str | Path) -> None:
     """Draw a comparison into each path; the ending chooses the format."""
-    _draw(paths, lambda: comparison_figure(comparison), lambda: comparison_page(comparison))
+    draw(paths, lambda: comparison_figure(comparison), lambda: comparison_page(comparison))
 
 
 def check_paths(paths: Sequence[str | Path]) -> list[Path]:
@@ -219,7 +219,8 @@ def comparison_page(comparison: Comparison) -> Any:  # noqa: ANN401 - untyped
     return page
 
 
-def _draw(paths: Sequence[str | Path], figure: Callable[[], Figure], page: Callable[[], Any]) -> None:
+def draw(paths: Sequence[str | Path], figure: Callable[[], Figure], page: Callable[[], Any]) -> None:
+    """Draw into each path what `figure` makes with matplotlib, or for HTML what `page` makes with plotly."""
     drawn: Figure | None = None
     for path in check_paths(paths):
         if path.suffix.lower() == ".html":

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import JustifyMethod, RenderableType
 
     from lasthop.comparison import Comparison
+    from lasthop.frames import Traffic
     from lasthop.history import Entry
     from lasthop.results import Runs
     from lasthop.stats import Estimate
@@ -296,6 +297,11 @@ def render_comparison(comparison: Comparison) -> str:
     return render(comparison_table(comparison))
 
 
+def render_traffic(traffic: Traffic) -> str:
+    """Return the statistics of a flow's frames as plain text."""
+    return render(traffic_table(traffic), 120)
+
+
 def _totals_table(records: Sequence[Mapping[str, Any]]) -> Table:
     table = simple_table("all flows")
     table.add_column("", justify="right")
@@ -517,6 +523,44 @@ def _spread(values: Sequence[Sequence[float | None]], unit: str) -> tuple[str, s
         [over_seeds(min), over_seeds(stats.mean), over_seeds(max)], unit
     )
     return smallest.split(" ")[0], mean, largest.split(" ")[0], prefixed
+
+
+TRAFFIC_ROWS = (
+    ("mean", "mean (kB)", 1e3),
+    ("sd", "sd (kB)", 1e3),
+    ("cov", "CoV", 1.0),
+    ("min", "least (kB)", 1e3),
+    ("max", "largest (kB)", 1e3),
+    ("peak_to_mean", "largest/mean", 1.0),
+)
+
+
+def traffic_table(traffic: Traffic) -> RenderableType:
+    """Sizes, rate and autocorrelation of the frames of a flow."""
+    seeds = traffic.seeds
+    which = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds: mean ± 95 % interval"
+    number = traffic.frames.height // len(seeds)
+    length = f"{number:,} frames at {traffic.frame_rate:g}/s"
+    (rate, deviation), unit = estimate_texts([traffic.rate_bit_s, traffic.rate_sd_bit_s], "bit/s")
+    table = simple_table("")
+    for series in traffic.series:
+        table.add_column(series, justify="right", no_wrap=True)
+    counts = [stats.mean(traffic.values(series, "count")) or 0.0 for series in traffic.series]
+    table.add_row("number", *(f"{count:,.0f}" for count in counts))
+    rows = [*TRAFFIC_ROWS, *((f"acf_{lag}", f"ACF at {lag}", 1.0) for lag in traffic.lags)]
+    for column, label, factor in rows:
+        estimates = [traffic.estimate(series, column) for series in traffic.series]
+        table.add_row(label, *(_estimate_text(one, factor) for one in estimates))
+    table.columns[0].no_wrap = True
+    return Group(
+        Text.assemble((traffic.name, "bold"), f"  frames of {traffic.flow}, {length}, {which}"),
+        Text(f"rate {rate} {unit}, standard deviation over seconds {deviation} {unit}"),
+        table,
+        Text(
+            "group: of pictures, from an I frame to the next. ACF: autocorrelation within the column.",
+            style="dim",
+        ),
+    )
 
 
 def simple_table(first_column: str, title: str | None = None) -> Table:

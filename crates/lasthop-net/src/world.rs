@@ -19,7 +19,7 @@ use crate::realtime::Realtime;
 use crate::routing::{DirectionId, Routes};
 use crate::trace::{Bins, FlowSample, Recording, WindowRecord};
 use crate::traffic::video::Packing;
-use crate::traffic::{Offer, Source};
+use crate::traffic::{Offer, Source, stream_of};
 use crate::transport::extra::Extra;
 use crate::transport::rate::receiver::RateReceiver;
 use crate::transport::rate::sender::RateSender;
@@ -229,7 +229,7 @@ impl World {
                 });
             }
             flows.push(stats);
-            let stream = Stream::new(seed, &format!("traffic of {}", flow.name));
+            let stream = stream_of(seed, &flow.name);
             sources.push(Source::new(&flow.traffic, Packing::of(&flow.transport), stream));
         }
         let (mut network, first_hops) = Network::new(links, &paths, receivers, flows, window);

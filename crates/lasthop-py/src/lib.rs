@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use lasthop_cc::{ControllerConfig, Param};
 use lasthop_net::history::HistoryEntry;
-use lasthop_net::plan::Transport;
+use lasthop_net::plan::{FlowPlan, Traffic, Transport};
 use lasthop_net::trace::Recording;
 use lasthop_net::transport::rate::config::Protocol;
 use lasthop_net::transport::tcp::config::{Recovery, TcpConfig};
@@ -107,6 +107,30 @@ impl Plan {
     #[getter]
     fn input_files(&self) -> Vec<String> {
         self.scenario.input_files().iter().map(|path| path.display().to_string()).collect()
+    }
+
+    /// Frames per second of each flow; `None` for traffic without frames.
+    #[getter]
+    fn frame_rates(&self) -> Vec<Option<f64>> {
+        let rate = |flow: &FlowPlan| match &flow.traffic {
+            Traffic::Frames(frames) => Some(frames.frame_rate),
+            _ => None,
+        };
+        self.scenario.plan().flows.iter().map(rate).collect()
+    }
+
+    /// The first `count` frames of the flow with this number, as a run with this seed would send them.
+    fn frames(
+        &self,
+        py: Python<'_>,
+        flow: usize,
+        seed: u64,
+        count: usize,
+    ) -> PyResult<Option<tables::ArrowTable>> {
+        let flows = &self.scenario.plan().flows;
+        let flow =
+            flows.get(flow).ok_or_else(|| PyValueError::new_err(format!("there is no flow {flow}")))?;
+        py.detach(|| tables::frames(flow, seed, count))
     }
 
     /// Where the history of paths is kept, as the scenario names it.

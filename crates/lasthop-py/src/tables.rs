@@ -10,8 +10,10 @@ use arrow_array::{
 use arrow_schema::{ArrowError, Schema};
 use lasthop_core::packet::{Cause, flag};
 use lasthop_core::time::{Span, Time};
-use lasthop_net::plan::Plan;
+use lasthop_net::frames::FrameKind;
+use lasthop_net::plan::{FlowPlan, Plan};
 use lasthop_net::trace::{flow_column, link_column};
+use lasthop_net::traffic::video::{FrameSizes, Packing};
 use lasthop_sim::run::Run;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -80,6 +82,22 @@ pub(crate) fn table(name: &str, plan: &Plan, run: &Run) -> PyResult<Option<Arrow
             "unknown table {name:?}: use flow_series, link_series, hops or windows"
         ))),
     }
+}
+
+/// The first `count` frames that `flow` will have with this seed; `None` if its traffic is no frames.
+pub(crate) fn frames(flow: &FlowPlan, seed: u64, count: usize) -> PyResult<Option<ArrowTable>> {
+    let Some(sizes) = FrameSizes::of(flow, seed) else { return Ok(None) };
+    let (packing, frame_rate) = (Packing::of(&flow.transport), sizes.frame_rate());
+    let frames: Vec<(u64, FrameKind)> = sizes.take(count).collect();
+    let numbers = || 0..frames.len() as u64;
+    build(vec![
+        ("frame", integers(numbers())),
+        ("time_s", floats(numbers().map(|number| number as f64 / frame_rate))),
+        ("kind", strings(frames.iter().map(|frame| frame.1.name()))),
+        ("bytes", integers(frames.iter().map(|frame| frame.0))),
+        ("carried_bytes", integers(frames.iter().map(|frame| packing.carried(frame.0)))),
+    ])
+    .map(Some)
 }
 
 fn present(value: f64) -> Option<f64> {

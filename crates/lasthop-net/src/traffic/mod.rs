@@ -11,6 +11,11 @@ use crate::frames::Frame;
 use crate::plan::Traffic;
 use video::{FrameSource, Packing};
 
+/// The random stream of the application of the flow called `name`.
+pub fn stream_of(seed: u64, name: &str) -> Stream {
+    Stream::new(seed, &format!("traffic of {name}"))
+}
+
 /// What a source does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {

@@ -14,9 +14,9 @@ use std::sync::{Arc, LazyLock};
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
-use super::Offer;
+use super::{Offer, stream_of};
 use crate::frames::{Frame, FrameKind};
-use crate::plan::{TcpConfig, Transport};
+use crate::plan::{FlowPlan, Profile, Traffic, Transport};
 
 /// What a source of frames is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -277,6 +277,19 @@ impl FrameSizes {
         FrameSizes { plan, stream, backgrounds: Default::default(), position, ended: false }
     }
 
+    /// The sizes that the application of `flow` will have in a run with this seed; `None` if it writes no frames.
+    pub fn of(flow: &FlowPlan, seed: u64) -> Option<FrameSizes> {
+        match &flow.traffic {
+            Traffic::Frames(plan) => Some(FrameSizes::new(Arc::clone(plan), stream_of(seed, &flow.name))),
+            _ => None,
+        }
+    }
+
+    /// Frames per second.
+    pub fn frame_rate(&self) -> f64 {
+        self.plan.frame_rate
+    }
+
     /// Whether there is no further frame.
     pub fn is_exhausted(&self) -> bool {
         self.ended
@@ -337,7 +350,9 @@ impl Packing {
     /// That of `transport`.
     pub fn of(transport: &Transport) -> Packing {
         match transport {
-            Transport::Tcp(config) => Packing { payload: config.mss(), whole: is_ns2(config) },
+            Transport::Tcp(config) => {
+                Packing { payload: config.mss(), whole: config.profile == Profile::Ns2 }
+            }
             Transport::Udp(config) => Packing { payload: config.payload, whole: false },
             Transport::Rate(config) => Packing { payload: config.payload(), whole: false },
         }
@@ -352,10 +367,6 @@ impl Packing {
     pub fn packets(self, bytes: u64) -> u64 {
         bytes.div_ceil(u64::from(self.payload))
     }
-}
-
-fn is_ns2(config: &TcpConfig) -> bool {
-    config.profile == crate::plan::Profile::Ns2
 }
 
 /// A running source of frames.
@@ -445,7 +456,7 @@ impl FrameSource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Traffic, UdpConfig};
+    use crate::plan::UdpConfig;
     use crate::traffic::Source;
 
     fn tes() -> TesPlan {
