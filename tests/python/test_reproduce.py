@@ -376,7 +376,7 @@ def test_alternatives_make_claims_conditional(command: Callable[..., Result], to
     assert found["p900.capacity"]["reason"].startswith("holds at narrow; fails at main. ")
     assert list(found["p900.cell"]["settings"]) == ["main"]
     text = (here / "there" / "report.md").read_text(encoding="utf-8")
-    assert "`topology.bottleneck.rate = 1 Mbit/s`" in text
+    assert '`topology.bottleneck.rate = "1 Mbit/s"`' in text
 
 
 def test_a_failed_run_is_named_and_the_rest_goes_on(

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lasthop import _native
+from lasthop.api import toml_value
 from lasthop.output import check_folder, write_table, write_text
 from lasthop.papers.evaluation import write_estimate
 from lasthop.papers.grammar import Comparison, Number, Series, bracket, format_value, parse
@@ -196,8 +197,8 @@ def _settings(reproduction: Reproduction) -> list[str]:
         return []
     lines = ["| setting | what | changes | figures |", "| --- | --- | --- | --- |"]
     for one in alternatives:
-        changes = ", ".join(f"`{key} = {value}`" for key, value in one.set.items())
-        where = ", ".join(one.experiments) if one.experiments else "all"
+        changes = ", ".join(f"`{key} = {toml_value(value)}`" for key, value in one.set.items())
+        where = "all" if one.experiments is None else ", ".join(one.experiments)
         lines.append(f"| {one.name} | {one.title} | {changes} | {where} |")
     return ["## Alternative settings", "\n".join(lines)]
 
