@@ -153,21 +153,25 @@ def test_a_series_is_a_line_over_time_with_a_band() -> None:
     rows = [
         {"limit": limit, "seed": seed, "time_s": 0.1 * step, "queue_packets": limit / 2 + seed}
         for limit in (30, 50)
-        for seed in (1, 2, 3)
+        for seed in range(1, 6)
         for step in range(1, 1001)
     ]
     series = pl.DataFrame(rows)
     look = Look(labels={"limit": "buffer"}, units={"time_s": "s", "limit": "packets"})
     thin = charts.over_time(series, "queue_packets", ["limit"])
-    assert thin.height == 2 * 3 * 334
+    assert thin.height == 2 * 5 * 334
     chart = make_chart(thin, "queue_packets", "time_s", "limit", look=look)
     assert (chart.dense, chart.legend) == (True, "buffer (packets)")
-    assert chart.note == "mean of 3 seeds; bands: 95 % interval"
-    assert chart.panels[0].lines[0].mean[0] == pytest.approx(17.0)
+    assert chart.note == "mean of 5 seeds; bands: 95 % interval"
+    assert chart.panels[0].lines[0].mean[0] == pytest.approx(18.0)
     assert chart.panels[0].lines[0].x[-1] == pytest.approx(100.2, abs=0.3)
     one = plot.draw_series(series, "queue_packets", "limit", look=look, seed=2)
-    assert one.texts[1].get_text() == "one seed: no intervals"
-    with pytest.raises(lh.ArgumentError, match="the series has no seed 9: it has 1, 2, 3"):
+    assert one.texts[1].get_text() == "seed 2"
+    assert [axes.get_title(loc="left") for axes in one.axes] == ["buffer 30 packets", "buffer 50 packets"]
+    few = charts.make_series_chart(series.filter(pl.col("seed") < 3), "queue_packets", "limit", look=look)
+    assert few.note == "mean of 2 seeds: too few for intervals over time"
+    assert not any(line.has_intervals for panel in few.panels for line in panel.lines)
+    with pytest.raises(lh.ArgumentError, match="the series has no seed 9: it has 1, 2, 3, 4, 5"):
         plot.draw_series(series, "queue_packets", "limit", seed=9)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from lasthop.errors import ArgumentError
@@ -38,6 +38,11 @@ PLOTLY_MARKERS = (
 PANELS_MAX = 24
 #: From so many places along x on, intervals are bands and lines have no markers.
 DENSE_FROM = 25
+#: Bands of fewer seeds would hide the lines: with two, an interval is thirteen times the difference.
+BAND_FROM = 5
+#: Panels side by side; of lines over time, so many stand below each other first.
+COLUMNS_MAX = 3
+STACKED_MAX = 4
 #: Points of a line over time.
 TIMES_MAX = 400
 #: An axis from one decade on is logarithmic if that spaces the values at least twice as evenly.
@@ -207,15 +212,25 @@ class Chart:
         return list(dict.fromkeys((line.name, line.style) for panel in self.panels for line in panel.lines))
 
     @property
-    def values(self) -> list[float]:
-        """Every end and mean that is drawn."""
-        return [
-            value
-            for panel in self.panels
-            for line in panel.lines
-            for value in (*line.mean, *line.low, *line.high)
-            if value is not None
+    def columns(self) -> int:
+        """How many panels stand side by side."""
+        if self.dense and len(self.panels) <= STACKED_MAX:
+            return 1
+        return min(len(self.panels), COLUMNS_MAX - 1 if self.dense else COLUMNS_MAX)
+
+    @property
+    def top(self) -> float:
+        """Upper end of a y axis that starts at zero; bands beyond a third above the lines are cut."""
+        means = [
+            mean for panel in self.panels for line in panel.lines for mean in line.mean if mean is not None
         ]
+        highs = [
+            high for panel in self.panels for line in panel.lines for high in line.high if high is not None
+        ]
+        largest = max([*means, *highs])
+        if self.dense:
+            largest = min(largest, 4 / 3 * max(means))
+        return 1.05 * largest if largest > 0 else 1.0
 
 
 def make_chart(
@@ -282,6 +297,8 @@ def make_chart(
         )
     seeds = [count for panel in drawn for line in panel.lines for count in line.seeds if count]
     dense = len(places) >= DENSE_FROM
+    if dense and max(seeds) < BAND_FROM:
+        drawn = [Panel(panel.name, [_without_intervals(line) for line in panel.lines]) for panel in drawn]
     known = sorted(places.values())
     means = [mean for panel in drawn for line in panel.lines for mean in line.mean if mean is not None]
     y_log = look.y_scale == "log" or (look.y_scale == "auto" and _needs_log_y(drawn))
@@ -301,6 +318,26 @@ def make_chart(
         dense=dense,
         size_in=look.size_in,
     )
+
+
+def make_series_chart(
+    series: pl.DataFrame,
+    column: str,
+    lines: str | None = None,
+    panels: Sequence[str] = (),
+    look: Look | None = None,
+    seed: int | None = None,
+) -> Chart:
+    """Work out the figure of a kept series over time: means over the seeds, or one seed.
+
+    Parameters are those of `make_chart` and `over_time`. What would be the only lines become panels below
+    each other: a queue that swings hides every other.
+    """
+    axes = [*([] if lines is None else [lines]), *panels]
+    if lines is not None and not panels:
+        panels, lines = [lines], None
+    chart = make_chart(over_time(series, column, axes, seed), column, "time_s", lines, panels, look)
+    return chart if seed is None else replace(chart, note=f"seed {seed}")
 
 
 def over_time(
@@ -430,9 +467,16 @@ def _legend(lines: str | None, values: Mapping[str, Sequence[Any]], look: Look) 
     return _with_unit(look.label(lines), look.units.get(lines, ""))
 
 
+def _without_intervals(line: Line) -> Line:
+    nothing: list[float | None] = [None] * len(line.x)
+    return replace(line, low=nothing, high=nothing)
+
+
 def _note(seeds: Sequence[int], *, dense: bool) -> str:
     if max(seeds, default=0) <= 1:
         return "one seed: no intervals"
+    if dense and max(seeds) < BAND_FROM:
+        return f"mean of {seeds_text(seeds)}: too few for intervals over time"
     return f"mean of {seeds_text(seeds)}; {'bands' if dense else 'bars'}: 95 % interval"
 
 

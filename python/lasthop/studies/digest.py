@@ -15,7 +15,7 @@ from lasthop.comparison import Difference
 from lasthop.comparison import Metric as Compared
 from lasthop.errors import ArgumentError
 from lasthop.stats import Estimate
-from lasthop.studies.charts import Chart, Look, make_chart, over_time
+from lasthop.studies.charts import Chart, Look, make_chart, make_series_chart
 from lasthop.studies.statistics import check_name, differences, seeds_text, summarise
 from lasthop.tables import estimate_texts
 
@@ -184,7 +184,7 @@ class Digest:
             units={**self.look.units, "time_s": "s", column: column_unit(column)},
         )
         lines, panels = (axes[0], axes[1:]) if axes else (None, [])
-        return make_chart(over_time(series, column, axes, seed), column, "time_s", lines, panels, look)
+        return make_series_chart(series, column, lines, panels, look, seed)
 
     def means(self, metric: Metric) -> Grid:
         """Return the table of means of one metric."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop.output import replacing
 from lasthop.plot import save_figure as save_vectors
-from lasthop.studies.charts import Chart, Line, Look, make_chart, over_time
+from lasthop.studies.charts import Chart, Line, Look, make_chart, make_series_chart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, FAINT, RULE = "#222222", "#666666", "#E6E6E6"
-#: Panels side by side.
-COLUMNS_MAX = 3
 #: Width and height of one of several panels, in inches.
 PANEL_IN = (2.5, 2.2)
+STACKED_IN = (5.2, 1.25)
 #: Height of a line of the direct legend in inches.
 LEGEND_LINE_IN = 0.17
 #: Height of title and note in inches.
@@ -97,12 +96,10 @@ def draw_series(
 ) -> Figure:
     """Draw a kept series over time: the mean over the seeds with its interval, or one seed.
 
-    Parameters are those of `draw_metric`; `series` is what ``StudyResult.series`` returns.
+    Parameters are those of `draw_metric`; `series` is what ``StudyResult.series`` returns. Lines become
+    panels below each other if there are no panels otherwise.
     """
-    axes = [*([lines] if lines else []), *panels]
-    return draw_chart(
-        make_chart(over_time(series, column, axes, seed), column, "time_s", lines, panels, look)
-    )
+    return draw_chart(make_series_chart(series, column, lines, panels, look, seed))
 
 
 def save_figure(figure: Figure, path: Path, *, dpi: int = 140, colours: int = 96) -> None:
@@ -137,12 +134,13 @@ def draw_chart(chart: Chart) -> Figure:
     from matplotlib.figure import Figure
 
     several = len(chart.panels) > 1
-    columns = min(len(chart.panels), COLUMNS_MAX)
+    columns = chart.columns
     rows = -(-len(chart.panels) // columns)
     width, height = chart.size_in
     if several:
-        width = max(width, columns * PANEL_IN[0] + 1.3)
-        height = HEAD_IN + rows * PANEL_IN[1] + 0.2
+        panel_in = STACKED_IN if columns == 1 else PANEL_IN
+        width = max(width, columns * panel_in[0] + 1.3)
+        height = HEAD_IN + rows * panel_in[1] + 0.3
     figure = Figure(figsize=(width, height), layout="constrained")
     head = HEAD_IN / height
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - head))  # type: ignore[union-attr,call-arg]
@@ -156,13 +154,14 @@ def draw_chart(chart: Chart) -> Figure:
             axes.set_title(panel.name, fontsize=9, loc="left", color=INK)
     for axes in grid[len(chart.panels) :]:
         axes.set_axis_off()
-    for place, axes in enumerate(grid[: len(chart.panels)]):
-        if place + columns >= len(chart.panels):
-            # The panel below, if any, is empty: this one carries the numbers.
-            axes.tick_params(labelbottom=True)
-            axes.set_xlabel(chart.x_label, fontsize=9)
-        if place % columns == 0:
-            axes.set_ylabel(chart.y_label, fontsize=9)
+    # The panel below these, if any, is empty: they carry the numbers.
+    for axes in grid[max(0, len(chart.panels) - columns) : len(chart.panels)]:
+        axes.tick_params(labelbottom=True)
+        axes.set_xlabel(chart.x_label, fontsize=9)
+    if rows > 1:
+        figure.supylabel(chart.y_label, fontsize=9)
+    else:
+        grid[0].set_ylabel(chart.y_label, fontsize=9)
     names = chart.names
     if len(names) < 2 and not any(name for name, _ in names):  # noqa: PLR2004 - one line needs no legend
         return figure
@@ -187,7 +186,7 @@ def chart_page(chart: Chart, *, titled: bool = True) -> Any:  # noqa: ANN401 - u
     from plotly.subplots import make_subplots
 
     several = len(chart.panels) > 1
-    columns = min(len(chart.panels), COLUMNS_MAX)
+    columns = chart.columns
     rows = -(-len(chart.panels) // columns)
     page = make_subplots(
         rows=rows,
@@ -212,7 +211,7 @@ def chart_page(chart: Chart, *, titled: bool = True) -> Any:  # noqa: ANN401 - u
         x_axis |= {"tickvals": chart.ticks, "ticktext": [f"{tick:g}" for tick in chart.ticks]}
     y_axis: dict[str, Any] = {"type": "log"} if chart.y_log else {}
     if chart.from_zero:
-        y_axis["range"] = [0, _top(chart)]
+        y_axis["range"] = [0, chart.top]
     page.update_xaxes(showline=True, ticks="outside", zeroline=False, **x_axis)
     page.update_yaxes(showline=True, ticks="outside", **y_axis)
     for place in range(len(chart.panels)):
@@ -223,7 +222,7 @@ def chart_page(chart: Chart, *, titled: bool = True) -> Any:  # noqa: ANN401 - u
             page.update_yaxes(title_text=html.escape(chart.y_label), row=row, col=column)
     title = f"<b>{html.escape(chart.title)}</b><br><sub>{html.escape(chart.note)}</sub>"
     top = (80 if titled else 35) + 20 * several
-    height = (430 if rows == 1 else 290 * rows) + top
+    height = (430 if rows == 1 else (190 if columns == 1 else 290) * rows) + top
     page.update_layout(
         template="plotly_white",
         title={"text": title, "x": 0.01, "xanchor": "left"} if titled else None,
@@ -375,7 +374,7 @@ def _set_scales(axes: Axes, chart: Chart) -> None:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     elif chart.from_zero:
-        axes.set_ylim(0, _top(chart))
+        axes.set_ylim(0, chart.top)
     axes.tick_params(labelsize=8, color=FAINT)
     axes.grid(visible=True, axis="y" if chart.categories else "both", color=RULE, lw=0.6)
     axes.set_axisbelow(True)
@@ -479,12 +478,6 @@ def _lowest(block: Sequence[float], gap: float) -> float:
     """Return the height of the lowest name of a block that lies within 0 to 1."""
     reach = gap * (len(block) - 1)
     return max(0.0, min(sum(block) / len(block) - reach / 2, 1.0 - reach))
-
-
-def _top(chart: Chart) -> float:
-    """Return the upper end of an axis that starts at zero."""
-    largest = max(chart.values)
-    return 1.05 * largest if largest > 0 else 1.0
 
 
 def _arms(mean: Sequence[float | None], end: Sequence[float | None]) -> list[float]:

@@ -15,7 +15,7 @@ from lasthop import output
 from lasthop.api import toml_value
 from lasthop.errors import ArgumentError
 from lasthop.studies.digest import failed_rows, series_columns
-from lasthop.studies.plot import COLUMNS_MAX, PAGE_CONFIG, chart_page
+from lasthop.studies.plot import PAGE_CONFIG, chart_page
 from lasthop.tables import quantity
 
 if TYPE_CHECKING:
@@ -113,8 +113,8 @@ def report_html(
     )
 
 
-def scenario_text(content: Mapping[str, Any]) -> str:
-    """Write a scenario as TOML that can be read.
+def scenario_text(content: Mapping[str, Any] | str) -> str:
+    """Write a scenario as TOML that can be read; the name of a file is left as it is.
 
     Examples
     --------
@@ -127,6 +127,8 @@ def scenario_text(content: Mapping[str, Any]) -> str:
     [[flows]]
     count = 2
     """
+    if isinstance(content, str):
+        return content
     plain: list[str] = []
     tables: list[str] = []
     for key, value in content.items():
@@ -206,7 +208,7 @@ def _figure(chart: Chart, place: str) -> dict[str, Any]:
     text = to_json(chart_page(chart, titled=False), validate=False)
     # Inside a script element nothing is escaped: no character may look like its end.
     safe = text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-    columns = min(len(chart.panels), COLUMNS_MAX)
+    columns = chart.columns
     return {
         "script": Markup('<script type="application/json" data-figure="{}">{}</script>').format(
             place,
