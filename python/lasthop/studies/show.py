@@ -64,7 +64,11 @@ def digest_tables(digest: Digest) -> RenderableType:
             )
         )
     if short:
-        parts.append(Text("In brackets: how many seeds have a value, where some have none.", style="dim"))
+        parts.append(
+            Text(
+                "In brackets: how many seeds have a value, where fewer have one than elsewhere.", style="dim"
+            )
+        )
     if doubts:
         parts.append(Text("† Few seeds make this mean: the trimmed mean leaves them out.", style="dim"))
     if disagreements:
