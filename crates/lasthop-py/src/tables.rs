@@ -88,6 +88,7 @@ pub(crate) fn table(name: &str, plan: &Plan, run: &Run) -> PyResult<Option<Arrow
 pub(crate) fn frames(flow: &FlowPlan, seed: u64, count: usize) -> PyResult<Option<ArrowTable>> {
     let Some(sizes) = FrameSizes::of(flow, seed) else { return Ok(None) };
     let (packing, frame_rate) = (Packing::of(&flow.transport), sizes.frame_rate());
+    let carries = sizes.carries();
     let frames: Vec<(u64, FrameKind)> = sizes.take(count).collect();
     let numbers = || 0..frames.len() as u64;
     build(vec![
@@ -95,7 +96,10 @@ pub(crate) fn frames(flow: &FlowPlan, seed: u64, count: usize) -> PyResult<Optio
         ("time_s", floats(numbers().map(|number| number as f64 / frame_rate))),
         ("kind", strings(frames.iter().map(|frame| frame.1.name()))),
         ("bytes", integers(frames.iter().map(|frame| frame.0))),
-        ("carried_bytes", integers(frames.iter().map(|frame| packing.carried(frame.0)))),
+        (
+            "carried_bytes",
+            integers(frames.iter().map(|frame| if carries { frame.0 } else { packing.carried(frame.0) })),
+        ),
     ])
     .map(Some)
 }

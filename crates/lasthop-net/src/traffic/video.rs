@@ -25,6 +25,8 @@ pub struct FramePlan {
     pub frame_rate: f64,
     /// Hand the packets of a frame over at equal intervals until the next one, instead of all at once.
     pub spread: bool,
+    /// Where whole segments alone can be sent, the rest of a frame waits for the next one instead of filling a segment.
+    pub carry: bool,
     /// Where sizes come from.
     pub sizes: Sizes,
     /// All sizes are multiplied by this.
@@ -290,6 +292,11 @@ impl FrameSizes {
         self.plan.frame_rate
     }
 
+    /// Whether the rest of a frame waits for the next one where segments must be full.
+    pub fn carries(&self) -> bool {
+        self.plan.carry
+    }
+
     /// Whether there is no further frame.
     pub fn is_exhausted(&self) -> bool {
         self.ended
@@ -376,6 +383,9 @@ pub(super) struct FrameSource {
     packing: Packing,
     frame_rate: f64,
     spread: bool,
+    carry: bool,
+    /// Bytes of earlier frames that wait for a whole segment.
+    owed: u64,
     started: Time,
     /// All frames so far.
     log: Vec<Frame>,
@@ -392,6 +402,8 @@ impl FrameSource {
             packing,
             frame_rate: plan.frame_rate,
             spread: plan.spread,
+            carry: plan.carry && packing.whole,
+            owed: 0,
             started: Time::ZERO,
             log: Vec::new(),
             left: 0,
@@ -424,10 +436,19 @@ impl FrameSource {
             let Some((bytes, kind)) = self.sizes.next() else {
                 return Offer { bytes: Some(0), next: None };
             };
-            self.left = self.packing.carried(bytes);
+            let before = self.log.last().map_or(0, |frame| frame.end);
+            let end = if self.carry {
+                let waiting = self.owed + bytes;
+                let rest = waiting % u64::from(self.packing.payload);
+                self.owed = if self.sizes.is_exhausted() { 0 } else { rest };
+                self.left = self.packing.carried(waiting - self.owed);
+                before + bytes
+            } else {
+                self.left = self.packing.carried(bytes);
+                before + self.left
+            };
             self.packets = if self.spread { self.packing.packets(self.left).max(1) } else { 1 };
             self.written = 0;
-            let end = self.log.last().map_or(0, |frame| frame.end) + self.left;
             self.log.push(Frame { end, kind, at: now });
         }
         self.written += 1;
@@ -474,7 +495,7 @@ mod tests {
     }
 
     fn plan(sizes: Sizes) -> FramePlan {
-        FramePlan { frame_rate: 25.0, spread: false, sizes, scale: 1.0 }
+        FramePlan { frame_rate: 25.0, spread: false, carry: false, sizes, scale: 1.0 }
     }
 
     fn list(sizes: &[u32], repeat: bool) -> Sizes {
@@ -536,6 +557,18 @@ mod tests {
         assert_eq!(writes(&mut source, 100), [(0.0, 3000), (40.0, 1000), (80.0, 1000)]);
         let ends: Vec<u64> = source.frames().iter().map(|frame| frame.end).collect();
         assert_eq!(ends, [3000, 4000, 5000]);
+    }
+
+    /// What does not fill a segment goes with the next frame; after the last one it fills a segment of its own.
+    #[test]
+    fn the_rest_of_a_frame_may_wait_for_the_next() {
+        let carrying = FramePlan { carry: true, ..plan(list(&[2300, 600, 1, 500], false)) };
+        let mut source = source(carrying.clone(), NS2_TCP);
+        assert_eq!(writes(&mut source, 200), [(0.0, 2000), (40.0, 0), (80.0, 0), (120.0, 2000)]);
+        let ends: Vec<u64> = source.frames().iter().map(|frame| frame.end).collect();
+        assert_eq!(ends, [2300, 2900, 2901, 3401]);
+        let mut over_udp = self::source(carrying, UDP);
+        assert_eq!(writes(&mut over_udp, 60), [(0.0, 2300), (40.0, 600)], "UDP sends packets of any size");
     }
 
     /// The expectation of the built-in table: 7172.0, 4473.4 and 3188.0 B, and 3841.3 B or 768.3 kbit/s in all.

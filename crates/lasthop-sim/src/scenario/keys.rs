@@ -765,6 +765,13 @@ const FRAME_KEYS: &[Key] = &[
         "Hand the packets of a frame over at equal intervals until the next frame, not all at once.",
     )
     .default("false"),
+    Key::new(
+        "rounding",
+        Kind::Choice(|| vec!["up", "carry"]),
+        "Over TCP in the profile ns2, whose segments are all full: up rounds each frame up to whole segments, as \
+         ns-2's sendmsg does; carry leaves the rest to the next frame.",
+    )
+    .default("\"up\""),
 ];
 
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };

@@ -71,7 +71,8 @@ pub(super) fn listed(table: &Reader<'_>, files: &mut FrameFiles) -> Result<Frame
 /// What all sources of frames have.
 fn scaled(table: &Reader<'_>, sizes: Sizes) -> Result<FramePlan> {
     let (frame_rate, spread) = (table.number("frame_rate")?, table.switch("spread")?);
-    let unscaled = FramePlan { frame_rate, spread, sizes, scale: 1.0 };
+    let carry = table.name("rounding")? == "carry";
+    let unscaled = FramePlan { frame_rate, spread, carry, sizes, scale: 1.0 };
     let scale = table.rate_if("rate")?.map_or(1.0, |rate| rate.0 as f64 / unscaled.mean_rate());
     Ok(FramePlan { scale, ..unscaled })
 }
