@@ -19,6 +19,7 @@ from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError
 from lasthop.results import NativeTables
 from lasthop.runner import Delivery, Job, Snapshot, stream_jobs
 from lasthop.studies import folder as folders
+from lasthop.studies.locks import forget
 from lasthop.studies.plan import Cell, Task, cells_of, kept_tables, tasks_of
 from lasthop.studies.store import Entry, Store, engine_build, opened
 from lasthop.studies.table import Row, evaluate, explain_absent, tidy
@@ -378,12 +379,7 @@ def _make_missing(
         return False
 
     def deliver(finished: list[tuple[Task, Entry]]) -> None:
-        try:
-            store.append([entry for _, entry in finished])
-        except OutputError as error:
-            raise OutputError(
-                f"{error}. What was stored before is whole; make room and use --resume"
-            ) from None
+        store.append([entry for _, entry in finished])
         failed = next(((task, entry) for task, entry in finished if entry.error is not None), None)
         if failed is not None and not keep_going:
             raise RunError(f"{failed[0].text}: {failed[1].error}")
@@ -498,6 +494,7 @@ def _begin_anew(folder: Path, note: Callable[[str], None]) -> None:
             folder.rename(aside)
         except OSError as error:
             raise OutputError(f"cannot move '{folder}' aside: {error}") from None
+        forget(aside)
     note(f"'{folder}' is now '{aside}': delete it when you no longer need it")
 
 

@@ -83,6 +83,13 @@ def locked(folder: Path, shard: Shard | None) -> Iterator[None]:
         yield
 
 
+def forget(folder: Path) -> None:
+    """Remove what a holder wrote into a folder that has been moved meanwhile."""
+    for name in (WHOLE, f"{WHOLE}.json"):
+        with suppress(OSError):
+            (folder / name).unlink()
+
+
 @contextmanager
 def _hold(folder: Path, name: str, timeout_s: float, *, note: bool = True) -> Iterator[None]:
     from filelock import FileLock, Timeout

@@ -209,10 +209,16 @@ class Reader:
     def settings(self, table: dict[str, Any], place: str) -> dict[str, Any]:
         """Return a table of overrides; tables in it become dotted keys only where TOML made them so."""
         for key, value in table.items():
-            if not key.strip():
-                self.refuse("a key is empty", place, 'write "flows.0.transport" = "vegas"')
+            self.scenario_key(key, place)
             self.value(value, _join(place, key))
         return dict(table)
+
+    def scenario_key(self, key: str, place: str) -> None:
+        """Refuse a key that no study may set."""
+        if not key.strip():
+            self.refuse("a key is empty", place, 'write "flows.0.transport" = "vegas"')
+        if key == "seed":
+            self.refuse("seed cannot be set", place, 'every point runs with each of the study\'s "seeds"')
 
     def value(self, value: object, where: str) -> object:
         """Return a value that a scenario can hold."""
@@ -282,10 +288,12 @@ class Reader:
         """Read an axis that moves one key, or several together."""
         paired = "keys" in table
         keys = self.texts(table, place, "keys") if paired else (self.take(table, place, "key", "a text"),)
-        if not keys or not all(key.strip() for key in keys):
+        if not keys:
             self.refuse(
                 "no key is given", f"{place}.{'keys' if paired else 'key'}", 'such as "flows.0.count"'
             )
+        for key in keys:
+            self.scenario_key(key, f"{place}.{'keys' if paired else 'key'}")
         if len(set(keys)) < len(keys):
             self.refuse("a key is there twice", f"{place}.keys", "each key moves once")
         given = self.take(table, place, "values", "a list")

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import _native
 from lasthop.errors import OutputError
-from lasthop.output import output_errors, reason_of
+from lasthop.output import TEMPORARY_PREFIX, output_errors, reason_of
 from lasthop.results import flatten_causes, frame
 from lasthop.studies.locks import Shard, locked
 
@@ -344,7 +344,7 @@ class Store:
             raise
 
     def _write(self, content: pl.DataFrame, path: Path, metadata: dict[str, str], *, sync: bool) -> None:
-        with output_errors(path):
+        with _room_wanted(), output_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             # Beside the tables, not among them: whoever reads all files of a folder meets whole ones only.
             unfinished = self.folder / TEMPORARY / f"{path.parent.name}-{path.name}"
@@ -400,6 +400,10 @@ class Store:
             if path.stem not in known and self._is_mine(path.stem):
                 with suppress(OSError):
                     path.unlink()
+        if self._tag == "all":
+            for path in self.folder.glob(f"**/{TEMPORARY_PREFIX}*"):
+                with suppress(OSError):
+                    path.unlink()
         for path in (self.folder / TEMPORARY).glob("*"):
             if self._is_mine(path.stem.partition("-")[2]):
                 with suppress(OSError):
@@ -417,6 +421,15 @@ class Store:
                 with output_errors(target):
                     target.parent.mkdir(parents=True, exist_ok=True)
                     path.replace(target)
+
+
+@contextmanager
+def _room_wanted() -> Iterator[None]:
+    """Say of a file that could not be written what became of the others."""
+    try:
+        yield
+    except OutputError as error:
+        raise OutputError(f"{error}. What was stored before is whole; make room and use --resume") from None
 
 
 @contextmanager
