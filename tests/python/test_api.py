@@ -217,3 +217,11 @@ def test_the_import_takes_less_than_150_ms() -> None:
         for _ in range(5)
     ]
     assert min(times) < 0.150
+
+
+def test_the_series_of_a_link_averages_its_queue(scenario: lh.Scenario) -> None:
+    run = lh.run(scenario.replace({"measure.series_interval": "10 ms"}), seed=3, series=True)
+    queue = run.link_series.filter(link="bottleneck")["queue_packets"]
+    link = run.links.row(by_predicate=pl.col("name") == "bottleneck", named=True)
+    assert queue.mean() == pytest.approx(link["avg_queue_packets"])
+    assert 0 < queue.max() <= link["max_queue_packets"]

@@ -303,28 +303,28 @@ impl FlowStats {
     /// `bytes` of new in-order data reached the application at `now`.
     #[inline]
     pub fn deliver(&mut self, now: Time, bytes: u64, window: &Window) {
-        if let Some(observers) = &mut self.observers {
-            observers.deliver(now, bytes);
-        }
         if window.contains(now) {
             self.bytes_delivered += bytes;
+        }
+        // Last, so that nothing has to be kept over the call.
+        if let Some(observers) = &mut self.observers {
+            observers.deliver(now, bytes);
         }
     }
 
     /// A forward packet arrived; `fresh` if its range was not here before.
     #[inline]
     pub fn arrive(&mut self, now: Time, packet: &Packet, fresh: bool, window: &Window) {
+        if window.contains(now) {
+            self.bytes_received += u64::from(packet.bytes);
+            self.jitter.add(packet.stamp, now);
+            if fresh {
+                // Data carries the time of its first transmission where ACKs carry the echo.
+                self.delay.add(now.since(packet.echo));
+            }
+        }
         if let Some(observers) = &mut self.observers {
             observers.arrive(now, packet, fresh);
-        }
-        if !window.contains(now) {
-            return;
-        }
-        self.bytes_received += u64::from(packet.bytes);
-        self.jitter.add(packet.stamp, now);
-        if fresh {
-            // Data carries the time of its first transmission where ACKs carry the echo.
-            self.delay.add(now.since(packet.echo));
         }
     }
 }

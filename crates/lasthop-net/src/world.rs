@@ -457,14 +457,15 @@ impl World {
         }
         let source = &mut self.sources[flow];
         let Offer { bytes, next } = if started { source.next(self.now) } else { source.start(self.now) };
-        if self.sent[flow].is_realtime
+        let sent = &mut self.sent[flow];
+        if sent.is_realtime
             && let Some(realtime) = self.network.flows[flow].realtime_mut()
         {
             // Before the transport gets the bytes: receivers may see them at once.
             realtime.note_frames(source.frames(), next.is_none());
         }
         if let Sender::Udp(sender) = &mut self.senders[flow] {
-            let mut port = Port { network: &mut self.network, sent: &mut self.sent[flow], flow: flow as u32 };
+            let mut port = Port { network: &mut self.network, sent, flow: flow as u32 };
             sender.on_data(bytes.unwrap_or(0), self.now, &mut port);
         } else {
             let finished = next.is_none() && bytes.is_some();

@@ -38,9 +38,9 @@ fn plan_of(case: &Case<'_>) -> Plan {
     let Case { duration, warmup, link, transport, traffic, measure } = case;
     let text = format!(
         "duration = \"{duration}\"\nwarmup = \"{warmup}\"\n[measure]\n{measure}\n[topology]\nkind = \"graph\"\n\
-         nodes = [\"a\", \"b\"]\n[[topology.links]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n\
-         {link}[[flows]]\nsource = \"a\"\nsink = \"b\"\ntransport = \"{transport}\"\nstart = \"0 s\"\n\
-         traffic = {traffic}\n"
+         nodes = [\"a\", \"b\"]\n[[topology.links]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\n\
+         delay = \"10 ms\"\n{link}[[flows]]\nsource = \"a\"\nsink = \"b\"\nstart = \"0 s\"\n\
+         transport = \"{transport}\"\ntraffic = {traffic}\n"
     );
     Scenario::parse(&text, Format::Toml, "realtime", &[])
         .unwrap_or_else(|error| panic!("{error}"))
@@ -89,12 +89,27 @@ fn totals_are_means_over_flows() {
 
 #[test]
 fn options_choose_what_rates_are_over() {
-    let measure = "realtime = { delayed_over = \"received\", threshold = \"39 ms\", success = [100], target = \"1 Mbit/s\" }";
+    let measure = "realtime = { delayed_over = \"received\", threshold = \"39 ms\", success = [100], \
+                   target = \"1 Mbit/s\" }";
     let found = realtime(&Case { link: OUTAGE, measure, ..UDP });
     assert_eq!(counts(&found), [250, 225, 224, 25]);
     assert_eq!(found.delayed_rate, Some(224.0 / 225.0));
     assert_eq!(found.success.0, [(100, Some(0.0))]);
     assert_eq!((found.options.delayed_over, found.options.threshold_s), ("received", 0.039));
+}
+
+#[test]
+fn slots_are_compared_with_the_rate_of_the_traffic() {
+    let target = |traffic| {
+        let case = Case { duration: "1 s", transport: "reno", traffic, ..UDP };
+        realtime(&case).options.target_bit_s
+    };
+    assert_eq!(target(CBR), Some(200_000));
+    let on_off =
+        "{ kind = \"on-off\", rate = \"1 Mbit/s\", packet = \"500 B\", on = \"1 s\", off = \"3 s\" }";
+    assert_eq!(target(on_off), Some(250_000));
+    assert_eq!(target("{ kind = \"paced-ftp\", write = \"1000 B\", interval = \"10 ms\" }"), Some(800_000));
+    assert_eq!(target("\"ftp\""), None);
 }
 
 #[test]
@@ -118,8 +133,8 @@ fn what_was_sent_before_the_window_does_not_count() {
     assert_eq!(counts(&found), [125, 125, 0, 0]);
 }
 
-/// NV-8.10. Segment 10 is lost (the SYN is 0); the ACK of segment 13 is the third duplicate, so it leaves again at 542 ms and
-/// arrives 182 ms after segment 9.
+/// NV-8.10. Segment 10 is lost (the SYN is 0); the ACK of segment 13 is the third duplicate, so it leaves again at
+/// 541 ms and arrives 181 ms after segment 9.
 #[test]
 fn a_segment_that_is_sent_again_comes_late() {
     let tcp = |measure| {
