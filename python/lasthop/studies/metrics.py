@@ -90,6 +90,8 @@ def _known() -> Iterable[Metric]:
         ("received_packets", "packets received", "packets", "sum", None),
         ("generated_packets", "packets generated", "packets", "sum", None),
         ("transmitted_packets", "packets transmitted", "packets", "sum", None),
+        ("transmissions", "transmissions", "packets", "sum", None),
+        ("lost_transmissions", "transmissions lost", "packets", "sum", False),
         ("realtime_index", "real-time performance index", "", "mean", True),
         ("delayed_rate", "delayed packets rate", "", "mean", False),
         ("delayed_over_sent", "delayed packets, share of sent", "", "mean", False),
