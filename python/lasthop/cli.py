@@ -421,8 +421,13 @@ def reproduce(
         bool, typer.Option("--quick", help="A quick look: few seeds, so much stays inconclusive.")
     ] = False,
     alternatives: Annotated[
-        bool, typer.Option("--alternatives", help="Also at other settings of what the paper leaves open.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--alternatives/--no-alternatives",
+            help="Whether also at other settings of what the paper leaves open; yes, but for --quick.",
+            show_default=False,
+        ),
+    ] = None,
     seeds: SeedsOption = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Folder of the report and the runs.")
@@ -450,7 +455,8 @@ def reproduce(
             _print(tables.claims_table([one for one in found.claims if wanted & set(one.experiments)]))
             return
         chosen = None if seeds is None else parse_seeds(seeds)
-        planned = plan(found, experiments, quick=quick, seeds=chosen, alternatives=alternatives)
+        also = not quick if alternatives is None else alternatives
+        planned = plan(found, experiments, quick=quick, seeds=chosen, alternatives=also)
         folder = out or Path("out", "papers", found.number)
         output.check_folder(folder)
         with shown_progress("runs") as observer:
@@ -460,7 +466,7 @@ def reproduce(
         options = [
             *([f"--figure {figure}"] if figure != "all" else []),
             *(["--quick"] if quick else []),
-            *(["--alternatives"] if alternatives else []),
+            *([] if alternatives is None else ["--alternatives" if alternatives else "--no-alternatives"]),
             *([f"--seeds {seeds}"] if seeds is not None else []),
         ]
         report.write(reproduction, folder, " ".join(["lasthop reproduce", found.number, *options]))
