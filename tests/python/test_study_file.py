@@ -10,6 +10,8 @@ import pytest
 
 import lasthop as lh
 from lasthop.studies import Study, StudyError
+from lasthop.studies.digest import KEYS_OF_SERIES, ONLY
+from lasthop.studies.statistics import DIFFERENCES, SUMMARY
 
 GRID = """\
 name     = "grid"
@@ -159,6 +161,11 @@ AXIS = {"name": "loss", "key": "channel.error.packet_error_rate", "values": [0, 
         ({"axes": [AXIS | {"values": [0, 0.0]}]}, "0.0 is there twice\n  at s.toml: axes[0].values[1]"),
         ({"axes": [AXIS | {"values": [{"kind": "none"}]}]}, "needs a name\n  at s.toml: axes[0].values[0]"),
         ({"axes": [AXIS | {"name": "seed"}]}, 'name "seed" is taken\n  at s.toml: axes[0].name'),
+        *[
+            ({"axes": [AXIS | {"name": name}]}, f'name "{name}" is taken\n  at s.toml: axes[0].name')
+            for name in ("run", "state", *SUMMARY, *DIFFERENCES, *KEYS_OF_SERIES, ONLY)
+        ],
+        ({"metrics": [{"name": "study", "field": "timeouts"}]}, 'name "study" is taken'),
         ({"axes": [AXIS | {"name": "per cent"}]}, 'name cannot be "per cent"'),
         ({"axes": [{"name": "a"}]}, "the axis sets nothing\n  at s.toml: axes[0]"),
         ({"axes": [AXIS | {"keys": ["a"]}]}, "key and keys exclude each other"),

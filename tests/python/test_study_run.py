@@ -126,10 +126,14 @@ def test_what_is_there_is_not_made_again(
     assert again == "nothing to do: all 8 runs are there\nresults in out/grid: 8 of 8 runs\n"
     ok(command("study", "run", study_file, "--seeds", "1-3", "--resume"))
     assert made[8:] == [3, 3, 3, 3]
-    # Fewer seeds are asked for: the table has them alone, and nothing is forgotten.
-    ok(command("study", "run", study_file))
+    # Fewer seeds are asked for: nothing is made, and nothing is forgotten.
+    fewer = ok(command("study", "run", study_file)).stderr
+    assert "the table has 4 further runs, with seeds that were asked for before\n" in fewer
+    assert fewer.endswith("results in out/grid: 12 of 12 runs\n")
     assert len(made) == 12
-    assert outcome().height == 8
+    assert outcome()["seed"].to_list() == [1, 2, 3] * 4
+    ok(command("study", "run", study_file, "--seeds", "4", "--resume"))
+    assert outcome()["seed"].to_list() == [4, 1, 2, 3] * 4
 
 
 def test_a_changed_metric_runs_nothing(
@@ -194,6 +198,7 @@ def test_a_folder_that_was_begun_asks_what_to_do(
     fresh = ok(command("study", "run", study_file, "--fresh", "--seeds", "1-3"))
     assert "'out/grid' is now 'out/grid.old-1'" in fresh.stderr
     assert (outcome().height, outcome("out/grid.old-1").height) == (12, 8)
+    assert not list(Path("out/grid.old-1").glob(".lock*"))
 
 
 def test_a_folder_of_another_study_is_refused(command: Callable[..., Result], study_file: Path) -> None:
@@ -298,6 +303,7 @@ def test_an_axis_that_does_not_exist_is_refused_before_anything_runs(
             ["--until", "good 2%", "--max-seeds", "1"],
             "--max-seeds 1 is below the 2 seeds of the study: raise it",
         ),
+        (["--out", "grid.toml"], "cannot write results in 'grid.toml': it is a file, not a folder"),
         (["--seeds", "2-1"], "bad --seeds '2-1': the range 2-1 runs backwards, write 1-2"),
     ],
 )
@@ -322,24 +328,56 @@ def test_a_metric_that_no_run_has_is_named_and_the_runs_are_kept(
     assert len(made) == 8
 
 
-@pytest.mark.parametrize("kind", ["runs", "flows", "links"])
+@pytest.mark.parametrize("kind", ["runs", "flows", "links", "series/*"])
+@pytest.mark.parametrize("damage", ["cut", "zeros", "empty"])
 def test_a_damaged_file_is_named_and_its_runs_can_be_made_again(
-    command: Callable[..., Result], study_file: Path, kind: str
+    command: Callable[..., Result], study_file: Path, kind: str, damage: str
 ) -> None:
-    changed(study_file, '"timeouts"]', '"timeouts", "bottleneck_avg_queue_packets", "delay_p95_s"]')
+    # No metric reads the flows, the links or the series.
+    study_file.write_text('keep = [{ table = "link_series", columns = ["time_s"] }]\n' + STUDY)
+    changed(study_file, '"timeouts"]', '"jain_index"]')
     ok(command("study", "run", study_file))
     whole = outcome()
-    damaged = next(Path("out/grid", kind).glob("*.parquet"))
-    damaged.write_bytes(damaged.read_bytes()[:-100])
-    before = contents(Path("out/grid", kind))
+    damaged = next(Path("out/grid").glob(f"{kind}/*.parquet"))
+    content = damaged.read_bytes()
+    damaged.write_bytes({"cut": content[:-100], "zeros": content[:-100] + bytes(100), "empty": b""}[damage])
+    before = contents(Path("out/grid"))
     result = command("study", "run", study_file, "--resume")
     assert result.exit_code == 2
     assert f"error: '{damaged}' is damaged (" in result.stderr
     assert "move it away and run the study with --resume, which makes its runs again" in result.stderr
-    assert contents(Path("out/grid", kind)) == before
+    assert contents(Path("out/grid")) == before
     damaged.rename("away.parquet")
     ok(command("study", "run", study_file, "--resume"))
     assert_frame_equal(outcome(), whole)
+
+
+def test_all_damaged_files_are_named_at_once(command: Callable[..., Result], study_file: Path) -> None:
+    ok(command("study", "run", study_file))
+    first, second = (next(Path("out/grid", kind).glob("*.parquet")) for kind in ("flows", "links"))
+    for path in (first, second):
+        path.write_bytes(b"PAR1")
+    result = command("study", "run", study_file, "--resume")
+    assert result.exit_code == 2
+    assert f"error: '{first}' is damaged (" in result.stderr
+    assert result.stderr.endswith(f". Damaged as well: '{second}'\n")
+
+
+def test_a_merged_part_that_lost_a_file_gives_way_to_what_it_replaced(
+    study_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = lh.studies.Study.load(study_file)
+    with monkeypatch.context() as dying:
+        dying.setattr(Store, "_discard", lambda *_: None)
+        lh.studies.run(study, "out", seeds=[1])
+        whole = lh.studies.run(study, "out").table
+    *_, merged = sorted(Path("out/flows").glob("*.parquet"))
+    merged.unlink()
+    store = Store(Path("out"))
+    assert store.runs().height == 8
+    assert len(store.clean()) == 1
+    assert store.runs().height == 8
+    assert_frame_equal(lh.studies.run(study, "out", execute=False).table, whole)
 
 
 def test_a_damaged_description_is_named(command: Callable[..., Result], study_file: Path) -> None:
@@ -538,6 +576,41 @@ def test_until_adds_seeds_point_by_point(
     ok(command("study", "run", study_file, "--until", "goodput 2%"))
     assert len(made) == count
     assert_frame_equal(outcome(), table)
+    # What was made for it is never dropped again.
+    for words in (
+        ["merge", study_file],
+        ["run", study_file, "--resume"],
+        ["run", study_file, "--seeds", "1-2"],
+    ):
+        said = ok(command("study", *words)).stderr
+        assert f"the table has {count - 8} further runs, with seeds that were asked for before\n" in said
+        assert said.endswith(f"results in out/grid: {count} of {count} runs\n")
+        assert_frame_equal(outcome(), table)
+    ok(command("study", "run", study_file, "--until", "goodput 90%"))
+    assert len(made) == count
+    assert_frame_equal(outcome(), table)
+    planned = ok(command("study", "run", study_file, "--dry-run")).stdout
+    assert f"  seeds   2 each, and {count - 8} runs of further seeds\n" in planned
+    assert f"  runs    {count}, of which {count} are in out/grid\n" in planned
+
+
+def test_further_seeds_that_failed_are_tried_again(
+    command: Callable[..., Result], study_file: Path, made: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native_run = _native.run
+
+    def failing(plan: Any, seed: int, **options: Any) -> Any:
+        if seed == 3:
+            raise _native.RunError("the lights went out")
+        return native_run(plan, seed, **options)
+
+    with monkeypatch.context() as dark:
+        dark.setattr("lasthop.runner._native.run", failing)
+        assert command("study", "run", study_file, "--seeds", "1-3").exit_code == 1
+    assert command("study", "merge", study_file).exit_code == 1
+    ok(command("study", "run", study_file, "--resume"))
+    assert made[8:] == [3] * 4
+    assert set(outcome()["state"]) == {"done"}
 
 
 def test_until_that_is_never_reached_stops_at_its_limit(

@@ -159,17 +159,21 @@ def _default_folder(study: Study) -> Path:
 
 def _describe_plan(campaign: Campaign, shard: object) -> None:
     """Print how many runs there are, and how many of them the folder holds."""
-    from lasthop.studies.execute import holdings
+    from lasthop.studies.execute import adopt_seeds, holdings
     from lasthop.studies.locks import Shard
     from lasthop.studies.store import Store
 
     study = campaign.studies[0]
+    store = Store(campaign.folder)
+    further = adopt_seeds(campaign, store)
     grid = " x ".join(f"{axis.name} {len(axis.values)}" for axis in study.axes) or "no axes"
     points = len(campaign.cells[study.name])
-    held = holdings(campaign, Store(campaign.folder))
+    held = holdings(campaign, store)
     typer.echo(f"{study.name}: {study.title}")
     typer.echo(f"  points  {points} ({grid})")
-    typer.echo(f"  seeds   {len(study.seeds)} each")
+    typer.echo(
+        f"  seeds   {len(study.seeds)} each" + (f", and {further} runs of further seeds" if further else "")
+    )
     typer.echo(f"  runs    {held.wanted}, of which {held.done} are in {campaign.folder}")
     if held.failed:
         typer.echo(f"  failed  {held.failed}, to be tried again")

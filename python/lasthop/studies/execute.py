@@ -11,6 +11,7 @@ import math
 import re
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -151,7 +152,7 @@ def run(  # noqa: PLR0913 - all but two are keywords
     jobs : int, optional
         How many runs at once; one per core if not given.
     seeds : iterable of int, optional
-        Instead of the study's own.
+        Instead of the study's own: those to be made. The table has every further seed that the folder holds.
     observer : callable, optional
         Called about ten times a second with how far the runs are.
     keep_going : bool
@@ -279,6 +280,27 @@ def prepare(
     return Campaign(folder, list(studies), single, cells, until, seeds_max)
 
 
+def adopt_seeds(campaign: Campaign, store: Store) -> int:
+    """Add to each point the further seeds that the folder has of it; return how many runs that is.
+
+    In a folder of several studies they may be another study's: there each has the seeds that it asks for.
+    """
+    if not campaign.single:
+        return 0
+    cells = [cell for study in campaign.studies for cell in campaign.cells[study.name]]
+    runs = dict(store.runs(["run", "seed"]).select("run", "seed").iter_rows())
+    for cell in cells:
+        for seed in cell.seeds:
+            runs.pop(cell.setup.identity(seed), None)
+    adopted = 0
+    seeds = sorted(set(runs.values()))
+    for cell in cells:
+        further = [seed for seed in seeds if cell.setup.identity(seed) in runs]
+        cell.seeds.extend(further)
+        adopted += len(further)
+    return adopted
+
+
 def holdings(campaign: Campaign, store: Store) -> Holdings:
     """Count what a folder holds, without a lock: for a look, not for a decision."""
     tasks = campaign.tasks()
@@ -320,8 +342,10 @@ def _carry_out(  # noqa: PLR0913 - keywords
         _begin_anew(campaign.folder, note)
     with opened(campaign.folder, shard) as store, _workers(cluster, jobs, observer) as workers:
         folders.check_made_by_this(campaign, store)
+        store.check()
         for sentence in store.clean():
             note(sentence)
+        adopted = 0 if campaign.until is not None else adopt_seeds(campaign, store)
         if not (resume or fresh or shard is not None) and execute:
             _refuse_if_begun(campaign, store)
         _mention_other_builds(store, note)
@@ -331,10 +355,16 @@ def _carry_out(  # noqa: PLR0913 - keywords
             held = holdings(campaign, store)
             if not held.missing and campaign.until is None:
                 note(f"nothing to do: all {held.wanted} runs are there")
-            while True:
-                interrupted = _make_missing(campaign, store, workers, shard, keep_going=keep_going)
-                if interrupted or not _add_seeds(campaign, store):
-                    break
+            make = partial(_make_missing, campaign, store, workers, shard, keep_going=keep_going)
+            interrupted = make()
+            while not interrupted and _add_seeds(campaign, store):
+                interrupted = make()
+            if campaign.until is not None:
+                # Not before: how many seeds a point gets may not depend on what an earlier command left.
+                adopted = adopt_seeds(campaign, store)
+                interrupted = interrupted or make()
+        if adopted and shard is None:
+            note(f"the table has {adopted} further runs, with seeds that were asked for before")
         store.compact()
         return _fold(campaign, store, shard, interrupted=interrupted)
 

@@ -84,10 +84,10 @@ def locked(folder: Path, shard: Shard | None) -> Iterator[None]:
 
 
 def forget(folder: Path) -> None:
-    """Remove what a holder wrote into a folder that has been moved meanwhile."""
-    for name in (WHOLE, f"{WHOLE}.json"):
+    """Remove every lock from a folder that its holder has moved: nobody else is at work in it."""
+    for path in folder.glob(f"{WHOLE}*"):
         with suppress(OSError):
-            (folder / name).unlink()
+            path.unlink()
 
 
 @contextmanager

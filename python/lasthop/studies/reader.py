@@ -18,7 +18,17 @@ from lasthop.arguments import parse_seeds
 from lasthop.errors import ArgumentError, ScenarioError, StudyError
 from lasthop.studies import metrics as metric_names
 from lasthop.studies.metrics import KNOWN, REDUCTIONS, SOURCES, TABLES, Metric, is_column, known_columns
-from lasthop.studies.study import RESULT_COLUMNS, Axis, Keep, Study, Value, is_number, point_keys
+from lasthop.studies.study import (
+    DERIVED_COLUMNS,
+    PASSING_COLUMNS,
+    RESULT_COLUMNS,
+    Axis,
+    Keep,
+    Study,
+    Value,
+    is_number,
+    point_keys,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -255,7 +265,7 @@ class Reader:
         """Read one axis, in one of its three forms."""
         known = ("name", "label", "unit", "key", "keys", "values", "names", "labels", "points")
         self.keys(table, place, known)
-        name = self.column(table, place, RESULT_COLUMNS)
+        name = self.column(table, place, RESULT_COLUMNS + (DERIVED_COLUMNS if self._check else ()))
         kinds = [kind for kind in ("key", "keys", "points") if kind in table]
         if len(kinds) != 1:
             what = f"{' and '.join(kinds)} exclude each other" if kinds else "the axis sets nothing"
@@ -388,7 +398,8 @@ class Reader:
                 "it becomes a column: write letters, digits and '_', no digit first; a label may be anything",
             )
         if name in taken:
-            self.refuse(f'name "{name}" is taken', f"{place}.name", "another column of the table has it")
+            remedy = "a column of the tables is called so: choose another; a label may be anything"
+            self.refuse(f'name "{name}" is taken', f"{place}.name", remedy)
         return name
 
     def seeds(self, content: Mapping[str, Any]) -> tuple[int, ...]:
@@ -441,7 +452,7 @@ class Reader:
         """Read all metrics: names that are known, or tables."""
         if not tables:
             self.refuse("no metric is given", "metrics", 'add for example metrics = ["goodput_bit_s"]')
-        taken = {*RESULT_COLUMNS, *(axis.name for axis in axes)}
+        taken = {*RESULT_COLUMNS, *(axis.name for axis in axes), *PASSING_COLUMNS}
         metrics: list[Metric] = []
         for index, table in enumerate(tables):
             place = f"metrics[{index}]"

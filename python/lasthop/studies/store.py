@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import _native
 from lasthop.errors import OutputError
-from lasthop.output import TEMPORARY_PREFIX, output_errors, reason_of
+from lasthop.output import TEMPORARY_PREFIX, check_folder, output_errors
 from lasthop.results import flatten_causes, frame
 from lasthop.studies.locks import Shard, locked
 
@@ -42,6 +42,8 @@ SET_ASIDE = "set-aside"
 METADATA = "lasthop"
 #: Parts written since the last merge that make the next one worth while.
 MERGE_AT = 64
+#: Damaged files that a message names beside the first.
+NAMED_MAX = 10
 #: Parts with more than this are left alone, unless a run of theirs is there twice.
 LARGE_BYTES = 256 << 20
 
@@ -112,9 +114,10 @@ class Store:
 
     def parts(self) -> list[Part]:
         """Return the committed parts that are whole and not replaced, oldest first."""
-        committed = self._committed()
-        replaced = {name for part in committed for name in part.replaces}
-        return [part for part in committed if part.name not in replaced and not self._missing(part)]
+        whole = [part for part in self._committed() if not self._missing(part)]
+        # A merged part that lost a file speaks for nobody: what it replaced may still be there.
+        replaced = {name for part in whole for name in part.replaces}
+        return [part for part in whole if part.name not in replaced]
 
     def _committed(self) -> list[Part]:
         import polars as pl
@@ -233,6 +236,27 @@ class Store:
     def engine_versions(self) -> set[str]:
         """Return the versions of the engine that made what is there."""
         return {part.engine_version for part in self.parts()}
+
+    def check(self) -> None:
+        """Refuse parts with files that cannot be read, whether anybody wants their columns now or not.
+
+        Reads the ends of the files only, which a file that was cut off, or never reached the disk, lacks.
+        """
+        import polars as pl
+
+        damaged: dict[Path, OutputError] = {}
+        for path in (self._path(table, part.name) for part in self.parts() for table in part.tables):
+            try:
+                with damage_named(path):
+                    pl.read_parquet_metadata(path)
+            except OutputError as error:
+                damaged[path] = error
+        if damaged:
+            first, *others = damaged
+            named = ", ".join(f"'{path}'" for path in others[:NAMED_MAX])
+            also = f". Damaged as well: {named}" if others else ""
+            more = f" and {len(others) - NAMED_MAX} more" if len(others) > NAMED_MAX else ""
+            raise OutputError(f"{damaged[first]}{also}{more}")
 
     # Writing.
 
@@ -388,7 +412,7 @@ class Store:
         """
         notes = []
         committed = [part for part in self._committed() if self._tag in ("all", part.tag)]
-        replaced = {name for part in committed for name in part.replaces}
+        replaced = {name for part in committed if not self._missing(part) for name in part.replaces}
         self._discard(part.name for part in committed if part.name in replaced)
         for part in committed:
             missing = [] if part.name in replaced else self._missing(part)
@@ -435,10 +459,7 @@ def _room_wanted() -> Iterator[None]:
 @contextmanager
 def opened(folder: Path, shard: Shard | None) -> Iterator[Store]:
     """Give the store for writing, locked: the whole, or one shard of it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot write results in '{folder}': {reason_of(error)}") from None
+    check_folder(folder)
     with locked(folder, shard):
         yield Store(folder, "all" if shard is None else shard.tag)
 

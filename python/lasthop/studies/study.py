@@ -36,6 +36,20 @@ RESULT_COLUMNS = (
 )
 
 
+#: Columns of the tables that plots and reports derive: no axis may be called so.
+DERIVED_COLUMNS = (
+    *("metric", "seeds", "baseline", "baseline_mean", "study"),
+    *("mean", "low", "high", "sd", "median", "trimmed_mean", "trimmed_low", "trimmed_high", "outliers"),
+    *("difference", "relative", "relative_low", "relative_high", "median_difference"),
+    *("p_signed_rank", "agrees", "better", "verdict"),
+    *("time_s", "link", "flow"),
+)
+
+
+#: Columns that the tidy table gets in passing, while differences are taken or a figure is drawn.
+PASSING_COLUMNS = ("study", "_baseline")
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
     """One dimension of the grid.
