@@ -68,9 +68,11 @@ test-properties: ## Search further: the properties of test-rust, fully optimised
 test-python: build ## Tests of the front, with the examples in its docstrings
 	$(BIN)/python -m pytest $(PARALLEL) python tests/python
 
-test-scenarios: build ## Run every ready scenario once
+test-scenarios: build ## Run every ready scenario once, and the ready study with one seed
 	@for scenario in scenarios/*.toml; do \
 	    echo "$$scenario"; $(BIN)/lasthop run "$$scenario" --json - >/dev/null || exit 1; done
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && echo studies/per-sweep.toml && \
+	    $(BIN)/lasthop study run studies/per-sweep.toml --seeds 1 --out "$$folder/per-sweep"
 
 test-differential: build ## Compare with ns-2, packet for packet; needs the command ns (Debian package ns2)
 	@command -v ns >/dev/null || echo "ns-2 is not installed (Debian package ns2): the differential tests will be skipped"
