@@ -29,7 +29,7 @@ DEMO_TRANSPORTS := reno,newreno,sack,vegas,cubic
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help build demo test test-rust test-properties test-python test-scenarios test-differential lint format \
-    bench validate docs new-sender lock clean
+    reproduce paper-report bench validate docs new-sender lock clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,17 @@ lint: build ## Formatting, clippy, ruff and mypy; every warning is an error
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict python/lasthop docs/generate.py examples
+
+PAPER ?= 004
+OPTIONS ?=
+
+reproduce: build ## Run a paper's figures and judge its claims: make reproduce PAPER=004 [OPTIONS=--quick]
+	$(BIN)/lasthop reproduce $(PAPER) --out out/papers/$(PAPER) $(OPTIONS)
+
+paper-report: reproduce ## Put the report of a paper into docs/papers, where it is committed
+	rm -rf docs/papers/$(PAPER)
+	mkdir -p docs/papers/$(PAPER)
+	cp -r out/papers/$(PAPER)/report.md out/papers/$(PAPER)/figures docs/papers/$(PAPER)
 
 bench: build ## Speed and memory beside ns-2 (and ns-3, if installed), cost of each sender; writes bench/RESULTS.md
 	$(BIN)/python bench/run.py
