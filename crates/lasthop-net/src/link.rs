@@ -121,6 +121,8 @@ pub struct Link {
     last_bytes: u32,
     pub(crate) byte_limit: u64,
     byte_length: u64,
+    /// Waiting packets that each arriving packet found, summed within the measurement window.
+    pub(crate) found_waiting: u64,
     mark: Option<MarkThreshold>,
     /// Packets marked within the measurement window.
     pub marks: u64,
@@ -174,6 +176,7 @@ impl Link {
             last_bytes: 0,
             byte_limit,
             byte_length: 0,
+            found_waiting: 0,
             mark: plan.mark,
             marks: 0,
             rate: plan.rate,
@@ -191,6 +194,13 @@ impl Link {
             return Span(u64::from(self.nanos_per_byte) * u64::from(bytes));
         }
         self.rate.serialisation(u64::from(bytes))
+    }
+
+    /// Mean number of waiting packets that the packets found which arrived at the queue, those that it had no room for
+    /// included; `None` if none arrived.
+    pub fn mean_found_waiting(&self) -> Option<f64> {
+        let arrived = self.stats.packets + self.drops[Cause::QueueOverflow as usize];
+        (arrived > 0).then(|| self.found_waiting as f64 / arrived as f64)
     }
 
     /// Lets nothing pass unseen any more: [`Link::pass`] always refuses.
@@ -264,6 +274,9 @@ impl Link {
             self.byte_length -= u64::from(bytes);
         }
         let length = self.occupants.len() as u32 + 1;
+        if window.contains(now) {
+            self.found_waiting += u64::from(length - 1);
+        }
         if length >= self.packet_limit
             || self.byte_length + u64::from(self.last_bytes) + u64::from(bytes) > self.byte_limit
         {
@@ -647,6 +660,8 @@ mod tests {
         }
         // At 4 s the empty first leaves at once, the second occupies the link until 6 s, two go on waiting.
         assert_eq!(link.stats.waiting, (4 * 3 + 2 * 2) * 1_000_000_000);
+        // The five packets found 0, 0, 1, 2 and 3.
+        assert_eq!(link.mean_found_waiting(), Some(6.0 / 5.0));
     }
 
     /// NV-2.1.

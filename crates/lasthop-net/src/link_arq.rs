@@ -281,6 +281,9 @@ impl Link {
     pub(crate) fn arq_accept(&mut self, content: Content, window: &Window) -> bool {
         let (packets, bytes) = self.arq_occupancy(content.since);
         let Some(arq) = &mut self.arq else { return false };
+        if window.contains(content.since) {
+            self.found_waiting += arq.waiting.len() as u64;
+        }
         let bytes = bytes + u64::from(content.bytes);
         if packets >= u64::from(self.packet_limit) || bytes > self.byte_limit {
             if window.contains(content.since) {

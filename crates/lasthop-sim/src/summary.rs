@@ -343,6 +343,8 @@ pub struct LinkSummary {
     pub avg_queue_packets: f64,
     /// Time average of waiting packets and the one in service.
     pub avg_system_packets: f64,
+    /// Mean number of waiting packets that arriving packets found; `None` if none arrived.
+    pub avg_queue_found_packets: Option<f64>,
     /// Most waiting packets.
     pub max_queue_packets: u32,
     /// Share of the time spent transmitting.
@@ -517,6 +519,7 @@ impl LinkSummary {
             name,
             avg_queue_packets: stats.waiting as f64 / length,
             avg_system_packets: (stats.waiting + stats.busy) as f64 / length,
+            avg_queue_found_packets: link.mean_found_waiting(),
             max_queue_packets: link.max_waiting,
             utilisation: stats.busy as f64 / length,
             packets_sent: stats.packets,

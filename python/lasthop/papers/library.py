@@ -137,11 +137,24 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another setting of what the paper leaves open, at which the claims are judged as well."""
+    """Another reading of what the paper leaves open, at which the claims are judged as well.
+
+    Attributes
+    ----------
+    name, title : str
+        In a word, and in words.
+    set : dict
+        Overrides of the scenarios.
+    sources : dict
+        Series that are another metric of the studies at this reading.
+    experiments : tuple of str or None
+        Those that it concerns; all if `None`.
+    """
 
     name: str
     title: str
     set: Mapping[str, Any]
+    sources: Mapping[str, Source]
     experiments: tuple[str, ...] | None
 
     def concerns(self, experiment: str) -> bool:
@@ -311,7 +324,8 @@ def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Pap
         study_axes=manifest.get("axes", {}),
         study_values=manifest.get("values", {}),
         alternatives=tuple(
-            _alternative(path, name, entry, names) for name, entry in manifest.get("alternatives", {}).items()
+            _alternative(path, name, entry, names, vocabulary)
+            for name, entry in manifest.get("alternatives", {}).items()
         ),
         quick=_quick(path, manifest.get("quick", {})),
     )
@@ -391,8 +405,16 @@ def _claim(path: Path, entry: dict[str, Any]) -> Claim:
     )
 
 
-def _alternative(path: Path, name: str, entry: dict[str, Any], experiments: Iterable[str]) -> Alternative:
-    _check_keys(path / MANIFEST, entry, "title set experiments", f"alternatives.{name}: ")
+def _alternative(
+    path: Path, name: str, entry: dict[str, Any], experiments: Iterable[str], vocabulary: Vocabulary
+) -> Alternative:
+    _check_keys(path / MANIFEST, entry, "title set series experiments", f"alternatives.{name}: ")
+    series: dict[str, str] = entry.get("series", {})
+    if not entry.get("set") and not series:
+        raise PaperError(f"{path / MANIFEST}: alternatives.{name} changes nothing: give it set or series")
+    for one in series:
+        if one not in vocabulary.series:
+            raise PaperError(f"{path / MANIFEST}: alternatives.{name}: {one} is no series of {CLAIMS}")
     concerned = entry.get("experiments")
     unknown = set(concerned or ()) - set(experiments)
     if unknown:
@@ -400,7 +422,11 @@ def _alternative(path: Path, name: str, entry: dict[str, Any], experiments: Iter
             f"{path / MANIFEST}: alternatives.{name} names {min(unknown)}, which is no experiment"
         )
     return Alternative(
-        name, entry.get("title", name), entry["set"], None if concerned is None else tuple(concerned)
+        name=name,
+        title=entry.get("title", name),
+        set=entry.get("set", {}),
+        sources={one: Source(metric=metric) for one, metric in series.items()},
+        experiments=None if concerned is None else tuple(concerned),
     )
 
 

@@ -197,7 +197,12 @@ def _settings(reproduction: Reproduction) -> list[str]:
         return []
     lines = ["| setting | what | changes | figures |", "| --- | --- | --- | --- |"]
     for one in alternatives:
-        changes = ", ".join(f"`{key} = {toml_value(value)}`" for key, value in one.set.items())
+        changes = ", ".join(
+            [
+                *(f"`{key} = {toml_value(value)}`" for key, value in one.set.items()),
+                *(f"{series} is the metric `{source.metric}`" for series, source in one.sources.items()),
+            ]
+        )
         where = "all" if one.experiments is None else ", ".join(one.experiments)
         lines.append(f"| {one.name} | {one.title} | {changes} | {where} |")
     return ["## Alternative settings", "\n".join(lines)]
