@@ -459,7 +459,7 @@ def reproduce(
         planned = plan(found, experiments, quick=quick, seeds=chosen, alternatives=also)
         folder = out or Path("out", "papers", found.number)
         output.check_folder(folder)
-        with shown_progress("runs") as observer:
+        with shown_progress("runs", lines=True) as observer:
             reproduction = carry_out(planned, folder, jobs=jobs, observer=observer, fresh=fresh, note=_note)
         from lasthop.papers import report
 
