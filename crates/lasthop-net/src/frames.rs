@@ -44,9 +44,9 @@ impl FrameKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Payload bytes of the flow up to and including the frame's last, in what the transport really carries: after
-    /// ns-2's rounding to whole segments. UDP and rate-based flows number their bytes from 0, so the frame's last
-    /// byte is `end - 1`; TCP numbers data from 1, where it is `end`. A `wtcp-rate` flow that drops writes itself
-    /// numbers only what it sends.
+    /// ns-2's rounding to whole segments, unless frames carry their rest to the next one. UDP and rate-based flows
+    /// number their bytes from 0, so the frame's last byte is `end - 1`; TCP numbers data from 1, where it is `end`.
+    /// A `wtcp-rate` flow that drops writes itself numbers only what it sends.
     pub end: u64,
     /// Its type.
     pub kind: FrameKind,

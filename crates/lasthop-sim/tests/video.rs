@@ -205,11 +205,61 @@ fn spread_frames_leave_evenly() {
 /// NV-7.4: ns-2's TCP sends 2300 B as three full segments; the log counts what is carried.
 #[test]
 fn tcp_of_ns2_rounds_frames_up_to_segments() {
-    let transport = "{ preset = \"reno\", profile = \"ns2\", packet_size = \"1000 B\" }";
-    let run = run_text(&alone(transport, ONCE, "5 s", ""));
+    let run = run_text(&alone(NS2_RENO, ONCE, "5 s", ""));
     assert_eq!(frames(&run), [(3000, 0), (4000, 40), (4000, 80), (5000, 120)]);
     assert_eq!(run.summary.flows[0].bytes_delivered, 5000);
     assert!(sent(&run).iter().all(|&(_, payload)| payload == 1000));
+}
+
+const NS2_RENO: &str = "{ preset = \"reno\", profile = \"ns2\", packet_size = \"1000 B\" }";
+
+/// With `rounding = "carry"` full segments carry what the frames have, to within one; at the end of a film too.
+#[test]
+fn frames_over_tcp_of_ns2_may_carry_their_rest() {
+    let film = "{ kind = \"frames\", sizes = [\"2300 B\", \"600 B\", \"0 B\", \"700 B\"], repeat = false, \
+                rounding = \"carry\" }";
+    let run = run_text(&alone(NS2_RENO, film, "5 s", ""));
+    assert_eq!(frames(&run), [(2300, 0), (2900, 40), (2900, 80), (3600, 120)]);
+    assert!(sent(&run).iter().all(|&(_, payload)| payload == 1000));
+    let flow = &run.summary.flows[0];
+    assert_eq!(flow.bytes_delivered, 4000, "3600 B in full segments");
+    assert!(flow.completion_s.is_some_and(|time| (0.12..0.3).contains(&time)), "{:?}", flow.completion_s);
+
+    // The last frame leaves at 10 s.
+    let bytes = |rounding: &str| {
+        let traffic = format!("{{ kind = \"mpeg4\", rate = \"650 kbit/s\", rounding = \"{rounding}\" }}");
+        let run = run_text(&alone(NS2_RENO, &traffic, "10.039 s", ""));
+        (run.summary.flows[0].bytes_delivered, frames(&run).last().unwrap().0)
+    };
+    let (delivered, written) = bytes("carry");
+    assert!(
+        delivered.is_multiple_of(1000) && (written - 999..=written).contains(&delivered),
+        "{delivered}, {written}"
+    );
+    let (rounded, written_rounded) = bytes("up");
+    assert_eq!(rounded, written_rounded);
+    let more = rounded as f64 / written as f64;
+    assert!((1.08..1.25).contains(&more), "about half a segment more per frame: {more}");
+}
+
+/// A frame is complete when the segment has come that holds its last byte.
+#[test]
+fn viewers_see_frames_that_carry_their_rest() {
+    let of = |rounding: &str, more: &str| {
+        let traffic = format!("{{ kind = \"mpeg4\", rate = \"650 kbit/s\", rounding = \"{rounding}\" }}");
+        let run = run_text(&alone(NS2_RENO, &traffic, "20 s", more));
+        run.summary.flows[0].realtime.clone().unwrap()
+    };
+    let carried = of("carry", "");
+    // Frame 24 is generated at 0.96 s; frame 25, at 1 s, fills its last segment.
+    assert!((1.01..1.05).contains(&carried.startup_s.unwrap()), "{carried:?}");
+    assert_eq!((carried.stalls, carried.stall_s), (Some(0), Some(0.0)));
+    assert!((0.97..1.0).contains(&of("up", "").startup_s.unwrap()));
+    assert_eq!(carried.received_packets, carried.timely_packets + carried.delayed_packets);
+    assert_eq!(carried.received_packets, carried.transmitted_packets);
+    // A player that waits for nothing but its first frame stalls for what comes later than that one did.
+    let hasty = of("carry", "measure = { realtime = { playout = \"0 s\", rebuffer = \"0 s\" } }\n");
+    assert!(hasty.startup_s < Some(0.1) && hasty.stalls > Some(0), "{hasty:?}");
 }
 
 /// Other profiles write a stream of bytes; it ends with the last frame.
