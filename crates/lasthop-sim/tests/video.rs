@@ -380,6 +380,15 @@ fn a_trace_is_replayed() {
     assert_eq!(kinds, ["I", "B", "B", "P", "I"]);
 }
 
+/// Editors on Windows begin a text with a byte order mark.
+#[test]
+fn a_byte_order_mark_takes_no_frame() {
+    let folder = folder("marked", &[("film.txt", b"\xef\xbb\xbf700\n100\n")], "");
+    let plan = Scenario::load(folder.join("lab.toml"), &[]).unwrap().into_plan();
+    let run = run(&plan, 1, Recording::default(), &Progress::default()).unwrap();
+    assert_eq!(frames(&run)[..3], [(700, 0), (800, 40), (1500, 80)]);
+}
+
 #[test]
 fn a_trace_may_get_types_and_another_beginning() {
     let film = b"100\n200\n300\n";

@@ -52,7 +52,9 @@ impl FrameFiles {
         }
         let text = text_of(table, &key.0)?;
         let shown = key.0.display().to_string();
-        let frames = parse(&Source { file: Some(&shown), text: &text, overrides: &[] }, bits)?;
+        // A byte order mark would make a heading of the first frame.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let frames = parse(&Source { file: Some(&shown), text, overrides: &[] }, bits)?;
         self.known.insert(key, Arc::clone(&frames));
         Ok(frames)
     }
