@@ -22,11 +22,21 @@ pub(super) fn mpeg4(table: &Reader<'_>) -> Result<FramePlan> {
         let distribution = own.unwrap_or_else(|| Arc::clone(&JURASSIC_PARK[number]));
         Ok(TesModel { alpha: table.number(alpha)?, distribution })
     };
-    let shared = table.number("alpha_shared")?;
+    let shared = table.name("background")? == "shared";
+    let (unused, other): (&[&str], &str) = if shared {
+        (&["alpha_i", "alpha_p", "alpha_b"], "alpha_shared")
+    } else {
+        (&["alpha_shared"], "alpha_i, alpha_p and alpha_b")
+    };
+    if let Some(key) = unused.iter().find(|key| table.has(key)) {
+        let message = format!("{key} has no effect: the background is {}", table.name("background")?);
+        return Err(table.error(key, message, &format!("leave it out: the widths are those of {other}")));
+    }
+    let alpha_shared = table.number("alpha_shared")?;
     let tes = TesPlan {
         gop,
         models: [model(0, "alpha_i", "i")?, model(1, "alpha_p", "p")?, model(2, "alpha_b", "b")?],
-        shared: (table.name("background")? == "shared").then_some(shared),
+        shared: shared.then_some(alpha_shared),
         phi: table.number("phi")?,
         stitching: table.number("stitching")?,
         minus: table.name("tes")? == "minus",
