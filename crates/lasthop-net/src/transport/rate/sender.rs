@@ -47,13 +47,18 @@ struct Queue {
     endless: bool,
     /// Time and bytes of each write, and the number of its first byte; a packet never spans two.
     writes: VecDeque<(Time, u64, u64)>,
-    /// Bytes that the application has written, refused ones included.
+    /// Bytes that the application has written, refused ones included and withdrawn ones not.
     written: u64,
 }
 
 impl Queue {
     fn is_empty(&self) -> bool {
         !self.endless && self.writes.is_empty()
+    }
+
+    /// Bytes that are not sent yet.
+    fn waiting(&self) -> u64 {
+        self.writes.iter().map(|&(_, bytes, _)| bytes).sum()
     }
 
     /// Takes the next packet: the number of its first byte, and its payload. An endless file goes on at `next`.
@@ -267,15 +272,16 @@ impl RateSender {
 
     /// Whether the bytes that it numbers are those that the application wrote: WTCP leaves out what it drops.
     pub fn numbers_are_whole(&self) -> bool {
-        let waiting = self.queue.writes.iter().map(|&(_, bytes, _)| bytes).sum::<u64>();
-        !matches!(self.law, Law::Wtcp(..)) || self.seq + waiting >= self.queue.written
+        !matches!(self.law, Law::Wtcp(..)) || self.seq + self.queue.waiting() >= self.queue.written
     }
 
     /// The application writes no more; `at_once` also withdraws what has not been sent.
     pub fn on_close<W: Wire>(&mut self, at_once: bool, now: Time, wire: &mut W) {
         self.closed = true;
         if at_once {
-            self.queue = Queue::default();
+            // What was dropped before stays known.
+            let written = self.queue.written - self.queue.waiting();
+            self.queue = Queue { written, ..Queue::default() };
         }
         self.complete(now);
         self.go_on(now, wire);
@@ -722,6 +728,19 @@ mod tests {
         let (mut sender, mut tape) = (sender("tfrc", |config| config.queue = 2), Tape::default());
         (0..5).for_each(|_| sender.on_data(Some(500), at(0), &mut tape));
         assert_eq!((tape.packets.len(), sender.stats.expired), (1, 2));
+    }
+
+    /// Frames are no longer where their source put them, whatever is withdrawn afterwards.
+    #[test]
+    fn a_withdrawal_hides_no_dropped_write() {
+        for (limit, whole) in [(2, false), (10, true)] {
+            let (mut sender, mut tape) =
+                (sender("wtcp-rate", |config| config.queue = limit), Tape::default());
+            (0..8).for_each(|_| sender.on_data(Some(500), at(0), &mut tape));
+            assert_eq!(sender.numbers_are_whole(), whole, "limit {limit}");
+            sender.on_close(true, at(10), &mut tape);
+            assert_eq!(sender.numbers_are_whole(), whole, "limit {limit}, withdrawn");
+        }
     }
 
     #[test]
