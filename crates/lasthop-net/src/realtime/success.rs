@@ -15,6 +15,8 @@ pub struct Slots {
     target: u64,
     length: Span,
     window: Window,
+    /// The application has started.
+    begun: bool,
     /// Number of the present slot, and the bytes that it has got.
     current: u64,
     bytes: u64,
@@ -28,6 +30,7 @@ impl Slots {
             target: plan.target.map_or(0, |target| target.0),
             length: plan.slot,
             window,
+            begun: false,
             current: 0,
             bytes: 0,
         }
@@ -35,6 +38,7 @@ impl Slots {
 
     /// The application starts: so does the first slot, unless the window opens later.
     pub fn begin(&mut self, now: Time) {
+        self.begun = true;
         self.window.from = self.window.from.max(now);
     }
 
@@ -55,9 +59,10 @@ impl Slots {
         self.bytes += bytes;
     }
 
-    /// For each x the percentage of full slots that reached it; `None` without a target or a full slot.
+    /// For each x the percentage of full slots that reached it; `None` without a target or a full slot, as where the
+    /// application never started.
     pub fn percentages(&self) -> Vec<(u32, Option<f64>)> {
-        let slots = self.window.length().0 / self.length.0;
+        let slots = if self.begun { self.window.length().0 / self.length.0 } else { 0 };
         let is_full = self.current < slots;
         let percentage = |&(percent, count): &(u32, u64)| {
             let last = is_full && suffices(self.bytes, percent, self.target, self.length);
@@ -146,8 +151,16 @@ mod tests {
     #[test]
     fn without_a_target_or_a_full_slot_there_is_no_figure() {
         let mut aimless = slots(None, 0, 3000);
+        aimless.begin(at(0));
         aimless.deliver(at(10), 1000);
         assert_eq!(percentages(&aimless), [None; 4]);
-        assert_eq!(percentages(&slots(Some(1000), 0, 900)), [None; 4]);
+        let mut short = slots(Some(1000), 0, 900);
+        short.begin(at(0));
+        assert_eq!(percentages(&short), [None; 4]);
+    }
+
+    #[test]
+    fn an_application_that_never_started_failed_nothing() {
+        assert_eq!(percentages(&slots(Some(1000), 0, 3000)), [None; 4]);
     }
 }
