@@ -356,13 +356,8 @@ pub struct Packing {
 impl Packing {
     /// That of `transport`.
     pub fn of(transport: &Transport) -> Packing {
-        match transport {
-            Transport::Tcp(config) => {
-                Packing { payload: config.mss(), whole: config.profile == Profile::Ns2 }
-            }
-            Transport::Udp(config) => Packing { payload: config.payload, whole: false },
-            Transport::Rate(config) => Packing { payload: config.payload(), whole: false },
-        }
+        let whole = matches!(transport, Transport::Tcp(config) if config.profile == Profile::Ns2);
+        Packing { payload: transport.payload(), whole }
     }
 
     /// What becomes of a write of `bytes`.
