@@ -111,7 +111,15 @@ class Scenario:
         scenario = cls.__new__(cls)
         scenario._senders = describe_all(transports)  # noqa: SLF001 - its own class
         scenario._folder = Path(path).parent  # noqa: SLF001 - its own class
-        scenario._open(Path(path), "", "", {})  # noqa: SLF001 - its own class
+        try:
+            scenario._open(Path(path), "", "", {})  # noqa: SLF001 - its own class
+        except ScenarioError:
+            if _is_study(Path(path)):
+                raise ScenarioError(
+                    f"scenario error: it is a study, not a scenario\n  at {path}\n"
+                    f"     'lasthop study run {path}' runs it"
+                ) from None
+            raise
         return scenario
 
     def _open(self, path: Path | None, text: str, name: str, overrides: dict[str, str]) -> None:
@@ -465,6 +473,17 @@ def schema() -> dict[str, Any]:
     """
     content: dict[str, Any] = json.loads(_native.schema())
     return content
+
+
+def _is_study(path: Path) -> bool:
+    from lasthop.errors import StudyError
+    from lasthop.studies.reader import read_content
+
+    try:
+        content = read_content(path)
+    except StudyError:
+        return False
+    return "metrics" in content and "scenario" in content
 
 
 def load_runs(folder: str | Path) -> Runs:

@@ -68,6 +68,10 @@ def _write_new(texts: dict[Path, str]) -> None:
     for path in texts:
         if path.exists():
             raise _refusal(path)
+        if not path.parent.is_dir():
+            raise OutputError(
+                f"cannot write '{path}': the folder '{path.parent}' does not exist; make it first"
+            )
     for path, text in texts.items():
         try:
             with path.open("x", encoding="utf-8") as file:

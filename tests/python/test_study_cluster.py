@@ -173,7 +173,22 @@ def test_a_cluster_that_cannot_be_used_is_named(
     assert message.startswith(f"error: no Dask scheduler answers at '{cluster.address}' (")
     assert message.endswith("): start one with 'dask scheduler', or check address and port\n")
     assert time.monotonic() - begun < 30
-    assert list(Path("out/grid").glob("runs/*")) == []
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    "address", ["nowhere", "", "odd://127.0.0.1:8786", "tcp://no-such-host.invalid:8786"]
+)
+def test_an_address_that_is_none_is_named(
+    start: Callable[..., subprocess.Popen[str]], study_file: Path, address: str
+) -> None:
+    process = start("study", "run", study_file, "--cluster", address)
+    _, message = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert message.startswith(f"error: no Dask scheduler answers at '{address}' (")
+    assert message.endswith("): start one with 'dask scheduler', or check address and port\n")
+    assert message.count("\n") == 1
+    assert not Path("out").exists()
 
 
 def test_without_the_extra_the_way_to_install_it_is_said(

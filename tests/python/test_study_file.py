@@ -175,6 +175,31 @@ AXIS = {"name": "loss", "key": "channel.error.packet_error_rate", "values": [0, 
         ),
         ({"set": {"channel.error.packet_error_rate": 0}}, "channel.error.packet_error_rate is set twice"),
         ({"axes": [AXIS | {"key": "seed"}]}, "seed cannot be set\n  at s.toml: axes[0].key"),
+        (
+            {"keep": [{"table": "hops", "links": "bottleneck", "flows": "left"}]},
+            "links and flows exclude each other\n  at s.toml: keep[0]",
+        ),
+        (
+            {"keep": [{"table": "link_series", "links": ["bottle"]}]},
+            'no link is called "bottle" at any point\n  at s.toml: keep[0].links\n     did you mean "bot',
+        ),
+        (
+            {"keep": [{"table": "hops", "flows": ["lft"]}]},
+            'no flow is called "lft" at any point\n  at s.toml: keep[0].flows\n     did you mean "left"?',
+        ),
+        (
+            {"metrics": [{"name": "m", "field": "timeouts", "where": "rest*"}]},
+            'no flow is called "rest*" at any point\n  at s.toml: metrics[0].where\n     known: left, right',
+        ),
+        (
+            {
+                "keep": [{"table": "link_series", "links": ["bottleneck"]}],
+                "metrics": [
+                    {"name": "m", "from": "link_series", "field": "utilisation", "where": "source*"},
+                ],
+            },
+            'no link is called "source*" at any point\n  at s.toml: metrics[0].where\n     known: bottleneck',
+        ),
         ({"set": {"seed": 3}}, "seed cannot be set\n  at s.toml: set"),
         ({"axes": [AXIS | {"key": " "}]}, "a key is empty\n  at s.toml: axes[0].key"),
         ({"metrics": []}, "no metric is given\n  at s.toml: metrics"),

@@ -663,11 +663,14 @@ def test_a_part_without_its_runs_is_swept_away(study_file: Path) -> None:
     study = lh.studies.Study.load(study_file)
     whole = lh.studies.run(study, "out").table
     runs = next(Path("out/runs").glob("*.parquet"))
-    orphan = Path("out/flows", runs.name.replace("-all-", "-all-dead"))
+    orphan = Path("out/flows", f"{runs.stem[:-8]}deadbeef.parquet")
     shutil.copy(Path("out/flows") / runs.name, orphan)
+    foreign = Path("out/flows/mine.parquet")
+    shutil.copy(orphan, foreign)
     assert_frame_equal(lh.studies.load("out").table, whole)
     lh.studies.run(study, "out")
     assert not orphan.exists()
+    assert foreign.exists()
 
 
 def test_series_are_kept_and_made_up_for(study_file: Path, made: list[int]) -> None:
@@ -764,6 +767,41 @@ def test_a_scenario_inside_a_study_finds_its_files_beside_the_study(study_file: 
     assert lh.studies.run(lh.studies.Study.load(folder / "inside.json"), "out").is_complete
 
 
+def test_the_hops_of_a_flow_can_be_kept(study_file: Path) -> None:
+    study_file.write_text('keep = [{ table = "hops", flows = ["ri*"], columns = ["packet"] }]\n' + STUDY)
+    hops = lh.studies.run(lh.studies.Study.load(study_file), "out", seeds=[1]).series("hops")
+    assert hops.columns == ["loss", "proto", "seed", "flow", "packet"]
+    assert hops["flow"].unique().to_list() == ["right"]
+
+
+def test_a_merge_of_nothing_makes_no_folder(command: Callable[..., Result], study_file: Path) -> None:
+    result = command("study", "merge", study_file)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error: nothing to merge: 'out/grid' holds no runs; name the folder of the shards with --out, or "
+        "make them with 'lasthop study run'\n"
+    )
+    assert not Path("out").exists()
+
+
+def test_a_scenario_is_no_study_and_a_study_no_scenario(
+    command: Callable[..., Result], study_file: Path
+) -> None:
+    result = command("study", "run", "small.toml")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "study error: it is a scenario, not a study\n  at small.toml\n"
+        "     'lasthop run small.toml' runs it; a study names it with scenario = \"small.toml\", and "
+        "'lasthop study new' writes one to start from\n"
+    )
+    result = command("run", study_file)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "scenario error: it is a study, not a scenario\n  at grid.toml\n"
+        "     'lasthop study run grid.toml' runs it\n"
+    )
+
+
 def test_a_study_to_start_from_runs(
     command: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -771,6 +809,11 @@ def test_a_study_to_start_from_runs(
     printed = ok(command("study", "new", "lab")).stdout
     assert printed == "written: lab.toml\nnext:    lasthop study run lab.toml\n"
     ok(command("study", "run", "lab.toml", "--seeds", "1", "--set", "warmup=1 s"))
+    result = command("study", "new", "no/lab")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error: cannot write 'no/lab-scenario.toml': the folder 'no' does not exist; make it first\n"
+    )
     assert outcome("out/lab").height == 9
     again = command("study", "new", "lab")
     assert again.exit_code == 2

@@ -57,7 +57,10 @@ def connected(address: str, observer: Callable[[Snapshot], None] | None) -> Iter
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         # The library has no types for it.
-        make: Any = distributed.Client
+        library: Any = distributed
+        library.comm.addressing.resolve_address(address)
+        # One that could not connect is not closed again when it is forgotten: that would wait, and complain.
+        make: Any = type("Client", (library.Client,), {"__del__": lambda _: None})
         client = make(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterError(

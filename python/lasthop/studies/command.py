@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lasthop import terminal
-from lasthop.errors import ArgumentError, RunError
+from lasthop.errors import ArgumentError, OutputError, RunError
 from lasthop.studies import viewing
 from lasthop.terminal import JobsOption, SeedsOption, SetOption, user_errors
 
@@ -127,9 +127,16 @@ def merge_study(
     """
     with user_errors():
         from lasthop.studies import execute
+        from lasthop.studies.folder import has_results
 
         study = _load(file, seeds, settings)
-        result = execute.run(study, out or _default_folder(study), execute=False, note=terminal.note)
+        folder = out or _default_folder(study)
+        if not has_results(folder):
+            raise OutputError(
+                f"nothing to merge: '{folder}' holds no runs; name the folder of the shards with --out, or "
+                "make them with 'lasthop study run'"
+            )
+        result = execute.run(study, folder, execute=False, note=terminal.note)
         _conclude(result, None)
 
 

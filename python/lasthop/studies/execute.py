@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -338,9 +338,12 @@ def _carry_out(  # noqa: PLR0913 - keywords
     if shard is not None and (fresh or campaign.until is not None):
         other = "--fresh" if fresh else "--until"
         raise ArgumentError(f"--shard and {other} exclude each other: a shard knows only its own runs")
-    if fresh:
-        _begin_anew(campaign.folder, note)
-    with opened(campaign.folder, shard) as store, _workers(cluster, jobs, observer) as workers:
+    with ExitStack() as stack:
+        # First: where no cluster answers, no folder is made or moved.
+        workers = stack.enter_context(_workers(cluster, jobs, observer))
+        if fresh:
+            _begin_anew(campaign.folder, note)
+        store = stack.enter_context(opened(campaign.folder, shard))
         folders.check_made_by_this(campaign, store)
         store.check()
         for sentence in store.clean():

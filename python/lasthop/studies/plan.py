@@ -182,8 +182,8 @@ def kept_tables(keep: Sequence[Keep], table: Callable[[str], pl.DataFrame | None
         whole = table(one.table)
         if whole is None:
             continue
-        name = next((column for column in ("link", "flow") if column in whole.columns), None)
-        if one.rows and name is not None:
+        name = one.column
+        if one.rows:
             names = [
                 value
                 for value in whole[name].unique().to_list()
@@ -192,7 +192,7 @@ def kept_tables(keep: Sequence[Keep], table: Callable[[str], pl.DataFrame | None
             whole = whole.filter(pl.col(name).is_in(names))
         if one.columns:
             # Which link or flow a row is of is kept in any case.
-            columns = dict.fromkeys(([name] if name else []) + list(one.columns))
+            columns = dict.fromkeys([name, *one.columns])
             whole = whole.select(list(columns))
         kept[one.identity] = whole
     return kept

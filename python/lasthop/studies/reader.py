@@ -20,6 +20,7 @@ from lasthop.studies import metrics as metric_names
 from lasthop.studies.metrics import KNOWN, REDUCTIONS, SOURCES, TABLES, Metric, is_column, known_columns
 from lasthop.studies.study import (
     DERIVED_COLUMNS,
+    LINK_TABLES,
     PASSING_COLUMNS,
     RESULT_COLUMNS,
     Axis,
@@ -152,6 +153,13 @@ class Reader:
             "axes",
             "metrics",
         )
+        if self._check and "metrics" not in content and content.keys() & {"topology", "flows"}:
+            self.refuse(
+                "it is a scenario, not a study",
+                "",
+                f"'lasthop run {self._file}' runs it; a study names it with scenario = "
+                f"\"{Path(self._file).name}\", and 'lasthop study new' writes one to start from",
+            )
         self.keys(content, "", known)
         name = self.take(content, "", "name", "a text")
         if NAME.fullmatch(name) is None:
@@ -164,6 +172,8 @@ class Reader:
         scenario = self.scenario(content, folder, name)
         settings = self.settings(self.take(content, "", "set", "a table", {}), "set")
         axes = self.axes(self.take(content, "", "axes", "a list", []))
+        if "seed" in arguments:
+            self.refuse("seed cannot be set", f"--set seed={arguments['seed']}", "give --seeds")
         for key in settings | arguments:
             if key in point_keys(axes):
                 where = f"set.{key}" if key in settings else f"--set {key}={arguments[key]}"
@@ -442,8 +452,10 @@ class Reader:
                         f"{place}.columns[{position}]",
                         nearest(column, available),
                     )
-            rows = self.texts(table, place, "links") or self.texts(table, place, "flows")
-            kept.append(Keep(name, source, rows, columns))
+            links, flows = self.texts(table, place, "links"), self.texts(table, place, "flows")
+            if links and flows:
+                self.refuse("links and flows exclude each other", place, "choose rows by one of them")
+            kept.append(Keep(name, source, links or flows, columns, bool(flows) and source in LINK_TABLES))
         return tuple(kept)
 
     def metrics(

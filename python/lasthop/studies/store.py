@@ -15,6 +15,7 @@ import io
 import json
 import os
 import platform
+import re
 import secrets
 import time
 from contextlib import contextmanager, suppress
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 RUNS, FLOWS, LINKS, SERIES = "runs", "flows", "links", "series"
+#: How parts are called; whatever else lies in a folder is not ours to delete.
+PART_NAME = re.compile(r"\d{20}-(all|\d+of\d+)-[0-9a-f]{8}")
 TEMPORARY = ".unfinished"
 SET_ASIDE = "set-aside"
 #: Key of our own words among the metadata of a file in ``runs/``.
@@ -425,17 +428,19 @@ class Store:
                 with suppress(OSError):
                     path.unlink()
         if self._tag == "all":
-            for path in self.folder.glob(f"**/{TEMPORARY_PREFIX}*"):
-                with suppress(OSError):
-                    path.unlink()
+            for place in ("", "studies/*/"):
+                for path in self.folder.glob(f"{place}{TEMPORARY_PREFIX}*"):
+                    with suppress(OSError):
+                        path.unlink()
         for path in (self.folder / TEMPORARY).glob("*"):
-            if self._is_mine(path.stem.partition("-")[2]):
+            if self._tag == "all" or f"-{self._tag}-" in path.stem:
                 with suppress(OSError):
                     path.unlink()
         return notes
 
     def _is_mine(self, name: str) -> bool:
-        return self._tag == "all" or f"-{self._tag}-" in name
+        match = PART_NAME.fullmatch(name)
+        return match is not None and self._tag in ("all", match[1])
 
     def _set_aside(self, part: Part) -> None:
         for table in (RUNS, *part.tables):

@@ -36,6 +36,8 @@ RESULT_COLUMNS = (
 )
 
 
+#: Large tables whose rows are of links.
+LINK_TABLES = ("link_series", "hops")
 #: Columns of the tables that plots and reports derive: no axis may be called so.
 DERIVED_COLUMNS = (
     *("metric", "seeds", "baseline", "baseline_mean", "study"),
@@ -106,19 +108,28 @@ class Keep:
         Patterns for the names of links or flows; all rows if empty.
     columns : tuple of str
         Columns kept; all if empty.
+    by_flow : bool
+        Whether `rows` are names of flows in a table that has links as well.
     """
 
     name: str
     table: str
     rows: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    by_flow: bool = False
+
+    @property
+    def column(self) -> str:
+        """Column that `rows` are names in: ``link`` or ``flow``."""
+        return "link" if self.table in LINK_TABLES and not self.by_flow else "flow"
 
     @property
     def identity(self) -> str:
         """Name of the folder in the store: equal for equal content, whatever its name in a study."""
         import hashlib
 
-        content = json.dumps([self.table, sorted(self.rows), sorted(self.columns)])
+        named = [self.table, sorted(self.rows), sorted(self.columns), *(["flow"] if self.by_flow else [])]
+        content = json.dumps(named)
         return f"{self.table}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 
 
@@ -310,9 +321,18 @@ class Study:
         return f"set.{key}"
 
     def check_points(self) -> None:
-        """Parse the scenario of every point: whatever the engine would refuse is refused now."""
+        """Parse the scenario of every point: whatever the engine would refuse is refused now.
+
+        So are patterns for names of flows or links that none of them has.
+        """
+        from lasthop.studies import patterns
+
+        pending = list(patterns.patterns_of(self))
         for point in self.points():
-            self.scenario_of(point)
+            scenario = self.scenario_of(point)
+            pending = [pattern for pattern in pending if not pattern.is_met(scenario)]
+        if pending:
+            raise patterns.refusal(pending[0], scenario, self.file)
 
     def axis(self, name: str) -> Axis:
         """Return the axis called `name`."""
