@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -508,6 +509,9 @@ def main() -> None:
         # The reader has gone, as in `lasthop run FILE --json - | head`: nobody is left to say anything to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_RUN)
+    finally:
+        # On the way out another Ctrl-C has nothing to stop, and Python would show where it was.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _check_targets(file: str, json_file: str | None, out: Path | None, table_format: str) -> None:

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -450,6 +451,26 @@ def test_ctrl_c_keeps_what_has_finished(
     assert f"{missing} of 60 runs are missing: 'lasthop study run --resume' makes them" in merged.stderr
 
 
+def test_an_impatient_ctrl_c_keeps_what_has_finished(
+    start: Callable[..., subprocess.Popen[str]], command: Callable[..., Result], study_file: Path
+) -> None:
+    longer(study_file)
+    process = start("study", "run", study_file, "--jobs", 1)
+    wait_for_parts(process)
+    for _ in range(3):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.01)
+    _, message = process.communicate(timeout=60)
+    # The last one may have come when Python was leaving already.
+    assert process.returncode in (130, -signal.SIGINT), message
+    assert message.startswith("interrupted")
+    assert "Traceback" not in message
+    stored = Store(Path("out/grid")).runs().height
+    assert stored > 0
+    ok(command("study", "run", study_file, "--resume"))
+    assert outcome().height == 60
+
+
 def test_a_second_process_is_refused_and_a_dead_one_blocks_nobody(
     start: Callable[..., subprocess.Popen[str]],
     command: Callable[..., Result],
@@ -545,6 +566,17 @@ def test_a_full_disk_stops_the_study_and_spares_what_is_stored(
         assert "no space left on device" in message
         assert "What was stored before is whole; make room and use --resume" in message
         assert "Traceback" not in message
+        assert_frame_equal(outcome(folder), before)
+        (small / "filler").write_bytes(b"")
+        with suppress(OSError), (small / "filler").open("wb", buffering=0) as filler:
+            while True:
+                filler.write(bytes(1024))
+        for seeds in ("1-2", "1-3"):
+            full = command("study", "run", study_file, "--seeds", seeds, "--resume", "--out", folder)
+            assert full.exit_code == 2, full.output
+            assert "no space left on device" in full.stderr
+            assert "What was stored before is whole; make room and use --resume" in full.stderr
+        (small / "filler").unlink()
         assert_frame_equal(outcome(folder), before)
         kept = Store(folder).runs()
         assert kept.height >= 8

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from lasthop.studies.store import Entry, Store, engine_build, opened
 from lasthop.studies.table import Row, evaluate, explain_absent, tidy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from lasthop.studies.folder import StudyResult
     from lasthop.studies.locks import Shard
@@ -339,6 +339,7 @@ def _carry_out(  # noqa: PLR0913 - keywords
         other = "--fresh" if fresh else "--until"
         raise ArgumentError(f"--shard and {other} exclude each other: a shard knows only its own runs")
     with ExitStack() as stack:
+        stack.enter_context(_ctrl_c_explained(campaign.folder))
         # First: where no cluster answers, no folder is made or moved.
         workers = stack.enter_context(_workers(cluster, jobs, observer))
         if fresh:
@@ -370,6 +371,17 @@ def _carry_out(  # noqa: PLR0913 - keywords
             note(f"the table has {adopted} further runs, with seeds that were asked for before")
         store.compact()
         return _fold(campaign, store, shard, interrupted=interrupted)
+
+
+@contextmanager
+def _ctrl_c_explained(folder: Path) -> Iterator[None]:
+    """Say what became of the runs if Ctrl-C comes while none is being made, or comes twice."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted: what had finished is in {folder}; --resume makes the others"
+        ) from None
 
 
 def _fold(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import _native
 from lasthop.errors import OutputError
 from lasthop.output import reason_of, write_table, write_text
-from lasthop.studies.store import FORMAT, RUNS, SERIES, Store, damage_named, versions
+from lasthop.studies.store import FORMAT, RUNS, SERIES, Store, damage_named, room_wanted, versions
 from lasthop.studies.study import Study
 
 if TYPE_CHECKING:
@@ -169,7 +169,8 @@ def describe(campaign: Campaign, *, finished: bool) -> None:
         }:
             continue
         place.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps(content, indent=1) + "\n")
+        with room_wanted():
+            write_text(path, json.dumps(content, indent=1) + "\n")
 
 
 def _description(campaign: Campaign, study: Study) -> dict[str, Any]:
@@ -197,7 +198,8 @@ def write_table_of(campaign: Campaign, study: Study, table: pl.DataFrame) -> Non
     """Write the tidy table of one study."""
     place = place_of(campaign, study)
     place.mkdir(parents=True, exist_ok=True)
-    write_table(table, place / RESULTS, "parquet")
+    with room_wanted():
+        write_table(table, place / RESULTS, "parquet")
 
 
 def result_of(campaign: Campaign, study: Study, table: pl.DataFrame) -> StudyResult:

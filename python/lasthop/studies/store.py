@@ -371,7 +371,7 @@ class Store:
             raise
 
     def _write(self, content: pl.DataFrame, path: Path, metadata: dict[str, str], *, sync: bool) -> None:
-        with _room_wanted(), output_errors(path):
+        with room_wanted(), output_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             # Beside the tables, not among them: whoever reads all files of a folder meets whole ones only.
             unfinished = self.folder / TEMPORARY / f"{path.parent.name}-{path.name}"
@@ -453,7 +453,7 @@ class Store:
 
 
 @contextmanager
-def _room_wanted() -> Iterator[None]:
+def room_wanted() -> Iterator[None]:
     """Say of a file that could not be written what became of the others."""
     try:
         yield
