@@ -163,7 +163,7 @@ AXIS = {"name": "loss", "key": "channel.error.packet_error_rate", "values": [0, 
         ({"axes": [AXIS | {"name": "seed"}]}, 'name "seed" is taken\n  at s.toml: axes[0].name'),
         *[
             ({"axes": [AXIS | {"name": name}]}, f'name "{name}" is taken\n  at s.toml: axes[0].name')
-            for name in ("run", "state", *SUMMARY, *DIFFERENCES, *KEYS_OF_SERIES, ONLY)
+            for name in ("run", "state", *SUMMARY, *DIFFERENCES, *sorted(KEYS_OF_SERIES), ONLY)
         ],
         ({"metrics": [{"name": "study", "field": "timeouts"}]}, 'name "study" is taken'),
         ({"axes": [AXIS | {"name": "per cent"}]}, 'name cannot be "per cent"'),
