@@ -678,8 +678,8 @@ def test_a_merge_that_dies_before_it_cleans_up_doubles_nothing(
     with monkeypatch.context() as dying:
         dying.setattr(Store, "_discard", lambda *_: None)
         dying.setattr(stores, "MERGE_AT", 1)
-        result = lh.studies.run(study, "out", jobs=1)
-        lh.studies.run(study.with_seeds([1, 2, 3]), "out", jobs=1)
+        lh.studies.run(study, "out", jobs=1)
+        result = lh.studies.run(study.with_seeds([1, 2, 3]), "out", jobs=1)
     assert len(list(Path("out/runs").glob("*.parquet"))) > 1
     store = Store(Path("out"))
     assert store.runs().height == 12
