@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def test_a_shard_that_ends_leaves_the_place_where_others_write(tmp_path: Path) -> None:
+    for tag in ("1of2", "2of2"):
+        store = Store(tmp_path, tag)
+        store.append([Entry(hashlib.sha256(tag.encode()).hexdigest()[:32], 1, "{}", {}, None, "failed")])
+        store.compact()
+        assert (tmp_path / ".unfinished").is_dir()
+    Store(tmp_path).compact()
+    assert not (tmp_path / ".unfinished").exists()
+
+
 def test_rows_of_a_series_keep_their_order(tmp_path: Path) -> None:
     """A part of several row groups is read on several threads, which may not shuffle a run's rows."""
     runs = [hashlib.sha256(str(number).encode()).hexdigest()[:32] for number in range(30)]

@@ -291,8 +291,10 @@ class Store:
         if len(small) > 1:
             self._merge(small)
         self._fresh = []
-        with suppress(OSError):
-            (self.folder / TEMPORARY).rmdir()
+        if self._tag == "all":
+            # Another shard may be about to write there.
+            with suppress(OSError):
+                (self.folder / TEMPORARY).rmdir()
 
     def _size(self, part: Part) -> int:
         return sum(self._path(table, part.name).stat().st_size for table in (RUNS, *part.tables))
