@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+import os
+import sys
+from pathlib import Path
 
 import polars as pl
+import pytest
 
 from lasthop.studies.store import Entry, Store
 
-if TYPE_CHECKING:
-    from pathlib import Path
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_every_file_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced: list[Path] = []
+    force, take = os.fsync, Path.replace
+
+    def forcing(descriptor: int) -> None:
+        forced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        force(descriptor)
+
+    def replacing(path: Path, target: Path) -> Path:
+        assert forced[-1] == path
+        return take(path, target)
+
+    monkeypatch.setattr("lasthop.studies.store.os.fsync", forcing)
+    monkeypatch.setattr(Path, "replace", replacing)
+    store = Store(tmp_path)
+    for run in ("a" * 32, "b" * 32):
+        store.append([Entry(run, 1, "{}", {}, None, "failed")])
+        assert forced[-1] == tmp_path / "runs"
+    store.compact()
+    assert forced[-1] == tmp_path / "runs"
+    assert store.runs().height == 2
 
 
 def test_a_shard_that_ends_leaves_the_place_where_others_write(tmp_path: Path) -> None:

@@ -338,7 +338,7 @@ class Store:
             return self._gather(table, owners)
 
         replaces = [part.name for part in parts]
-        self._commit(self._new_name(), runs, {table: content(table) for table in names}, replaces, sync=True)
+        self._commit(self._new_name(), runs, {table: content(table) for table in names}, replaces)
         self._discard(replaces)
 
     def _commit(
@@ -347,10 +347,8 @@ class Store:
         runs: pl.DataFrame,
         tables: Mapping[str, pl.DataFrame],
         replaces: Sequence[str],
-        *,
-        sync: bool = False,
     ) -> None:
-        """Write every table of a part, and that of its runs last."""
+        """Write every table of a part, and that of its runs last; all of it is on the disk then."""
         words = {
             "format": FORMAT,
             "tables": list(tables),
@@ -362,8 +360,8 @@ class Store:
         try:
             for table, content in tables.items():
                 written.append(self._path(table, name))
-                self._write(content, written[-1], {}, sync=sync)
-            self._write(runs, self._path(RUNS, name), {METADATA: json.dumps(words)}, sync=sync)
+                self._write(content, written[-1], {})
+            self._write(runs, self._path(RUNS, name), {METADATA: json.dumps(words)})
         except BaseException:
             # Without its runs a part does not count: nobody should read half of it.
             if not self._path(RUNS, name).exists():
@@ -371,8 +369,11 @@ class Store:
                     with suppress(OSError):
                         path.unlink()
             raise
+        # A name that a power cut takes costs runs, unless what they were merged from is deleted next.
+        for table in (*tables, RUNS) if replaces else (RUNS,):
+            _sync_folder(self.folder / table)
 
-    def _write(self, content: pl.DataFrame, path: Path, metadata: dict[str, str], *, sync: bool) -> None:
+    def _write(self, content: pl.DataFrame, path: Path, metadata: dict[str, str]) -> None:
         with room_wanted(), output_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             # Beside the tables, not among them: whoever reads all files of a folder meets whole ones only.
@@ -384,9 +385,8 @@ class Store:
                 content.write_parquet(buffer, metadata=metadata)
                 with unfinished.open("wb") as file:
                     file.write(buffer.getbuffer())
-                    if sync:
-                        file.flush()
-                        os.fsync(file.fileno())
+                    file.flush()
+                    os.fsync(file.fileno())
                 unfinished.replace(path)
             finally:
                 with suppress(OSError):
@@ -452,6 +452,16 @@ class Store:
                 with output_errors(target):
                     target.parent.mkdir(parents=True, exist_ok=True)
                     path.replace(target)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Force the names in a folder to the disk, where the system can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager
