@@ -439,7 +439,7 @@ def traffic(
     >>> scenario = lh.Scenario(lh.EXAMPLE).replace({"flows.0.traffic": "mpeg4"})
     >>> video = lh.traffic(scenario, seeds=[1, 2], frames=12_000)
     >>> video.flow, video.series
-    ('left', ['all', 'I', 'B', 'P', 'group', 'second'])
+    ('left', ['all', 'I', 'P', 'B', 'group', 'second'])
     >>> 0.7e6 < video.rate_bit_s.mean < 0.85e6
     True
     """
