@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import _native
 from lasthop.api import toml_value
 from lasthop.output import check_folder, write_table, write_text
-from lasthop.papers.evaluation import write_estimate
+from lasthop.papers.evaluation import Outcome, write_estimate
 from lasthop.papers.grammar import Comparison, Number, Series, bracket, format_value, parse
 from lasthop.papers.judge import MAIN, Judgement, Verdict
 from lasthop.papers.reproduce import claim_axes, claim_value
@@ -175,6 +175,8 @@ def _summary(reproduction: Reproduction) -> list[str]:
         cells = " | ".join(str(number) for number in count(of_strength).values())
         lines.append(f"| {strength} | {cells} | {len(of_strength)} |")
     parts = ["## Verdicts", "\n".join(lines)]
+    if len(reproduction.results) > 1:
+        parts.append(_at_the_main_setting(judgements))
     if reproduction.plan.also:
         parts.append(
             f"{len(reproduction.plan.also)} more claims rest on these figures and on others as well: they "
@@ -189,6 +191,25 @@ def _summary(reproduction: Reproduction) -> list[str]:
         if found:
             parts += [f"### Supporting claims: {verdict.value}", _claims_table(found)]
     return parts
+
+
+def _at_the_main_setting(judgements: Sequence[Judgement]) -> str:
+    """Say how the claims come out when the alternative settings are left aside."""
+    words = {
+        Outcome.HOLDS: "hold",
+        Outcome.FAILS: "fail",
+        Outcome.UNDECIDED: "are undecided",
+        Outcome.MISSING: "lack data",
+    }
+
+    def told(chosen: Sequence[Judgement]) -> str:
+        outcomes = [one.findings[MAIN].outcome for one in chosen]
+        counts = ((outcomes.count(outcome), word) for outcome, word in words.items())
+        return ", ".join(f"{number} {word}" for number, word in counts if number)
+
+    headlines = [one for one in judgements if one.claim.strength == "headline"]
+    rest = f", and of the headline claims {told(headlines)}" if headlines else ""
+    return f"At the main setting alone, of all claims {told(judgements)}{rest}."
 
 
 def _settings(reproduction: Reproduction) -> list[str]:
