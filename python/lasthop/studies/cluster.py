@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 CONNECT_S = 3.0
 #: How long there may be no worker, or no scheduler, before the study stops.
 PATIENCE_S = 30.0
+#: What a task comes to. One whose result died with its worker is ``lost`` for a while: it is made again.
+SETTLED = frozenset({"finished", "error", "cancelled"})
+#: How long a result may take to come here before it is asked for again.
+FETCH_S = 5.0
 #: Tasks sent beyond those that can run at once, so that no worker waits for the next.
 AHEAD = 64
 
@@ -173,8 +177,9 @@ class ClusterWorkers(Workers):
                 while waiting and len(sent) < threads + AHEAD:
                     task = waiting.pop()
                     sent[self._send(task)] = task
-                finished = [future for future in sent if future.done()]
-                entries = [(sent[future], _entry(sent.pop(future), future)) for future in finished]
+                settled = [future for future in sent if future.status in SETTLED]
+                found = [(future, _entry(sent[future], future)) for future in settled]
+                entries = [(sent.pop(future), entry) for future, entry in found if entry is not None]
                 if entries:
                     deliver(entries)
                     progress.add(entries)
@@ -216,16 +221,21 @@ class ClusterWorkers(Workers):
         )
 
 
-def _entry(task: Task, future: Any) -> Entry:  # noqa: ANN401 - a future of an untyped library
-    """Return what a task came to; a run whose workers keep dying is a failed run."""
+def _entry(task: Task, future: Any) -> Entry | None:  # noqa: ANN401 - a future of an untyped library
+    """Return what a task came to; a run whose workers keep dying is a failed run.
+
+    `None` if the worker that held the result has died meanwhile: the scheduler has the run made again.
+    """
     import polars as pl
 
-    if future.status == "finished":
-        record, kept, error = future.result()
-        tables = {name: pl.read_ipc(io.BytesIO(content)) for name, content in kept.items()}
-        return task.entry(record, tables, error)
-    error = future.exception() if future.status == "error" else None
-    return task.entry(None, {}, f"on the cluster: {_reason(error) if error else future.status}")
+    try:
+        record, kept, error = future.result(timeout=FETCH_S)
+    except TimeoutError:
+        return None
+    except Exception as failure:  # noqa: BLE001 - whatever came up on a worker, by any library
+        return task.entry(None, {}, f"on the cluster: {_reason(failure)}")
+    tables = {name: pl.read_ipc(io.BytesIO(content)) for name, content in kept.items()}
+    return task.entry(record, tables, error)
 
 
 class _Progress:
