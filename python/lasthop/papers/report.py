@@ -7,6 +7,7 @@ alone.
 from __future__ import annotations
 
 import json
+import textwrap
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from lasthop.studies import StudyResult
 
 REPORT, VERDICTS, FIGURES = "report.md", "verdicts", "figures"
+#: Longest line of prose.
+LINE_WIDTH = 118
 
 
 def write(reproduction: Reproduction, folder: Path, command: str) -> list[Path]:
@@ -133,7 +136,14 @@ def markdown(reproduction: Reproduction, pictures: Mapping[str, Sequence[str]], 
     notes = paper.notes()
     if notes is not None:
         parts += ["## Notes", _demoted(notes)]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(_wrapped(part) for part in parts if part) + "\n"
+
+
+def _wrapped(part: str) -> str:
+    """Break a paragraph of one line; tables, headings and pictures stay as they are."""
+    if "\n" in part or part.startswith(("|", "#", "![")):
+        return part
+    return textwrap.fill(part, LINE_WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _citation(paper: Paper) -> str:
