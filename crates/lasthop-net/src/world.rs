@@ -12,7 +12,7 @@ use crate::frames::Frame;
 use crate::handoff::{HostEvent, host_events};
 use crate::history::{HistoryEntry, Keeper};
 use crate::link::Link;
-use crate::measure::{FlowStats, Observers, Window};
+use crate::measure::{Durations, FlowStats, Observers, Window};
 use crate::network::{Network, Next, Place, Receiver, event_kind};
 use crate::plan::{Plan, Start, TcpConfig, Traffic, Transport};
 use crate::realtime::Realtime;
@@ -71,6 +71,13 @@ fn tell_of_links(
         let events = own_link_events(network, plan, seed, path.last()).collect();
         network.watch_link(flow, config.mobility, events);
     }
+}
+
+/// Mean of the samples added since `last`, the count and sum of then, which become those of now.
+fn mean_since(last: &mut (u64, u64), durations: &Durations) -> Option<Span> {
+    let now = (durations.count(), durations.sum());
+    let then = std::mem::replace(last, now);
+    (now.0 > then.0).then(|| Span((now.1 - then.1) / (now.0 - then.0)))
 }
 
 /// The loop asks whether to go on once in so many events.
@@ -489,48 +496,34 @@ impl World {
 
     /// Samples every sender for the time series.
     fn sample(&mut self) {
-        for (sender, flow) in self.senders.iter().zip(0u32..) {
+        for ((sender, last_rtt), flow) in self.senders.iter().zip(&mut self.last_rtt).zip(0u32..) {
+            let bare = FlowSample {
+                time: self.now,
+                flow,
+                cwnd: f64::NAN,
+                ssthresh: f64::NAN,
+                srtt: Span::ZERO,
+                rtt: None,
+                flight: 0,
+                rate: f64::NAN,
+            };
             let sample = match sender {
-                Sender::Udp(_) => FlowSample {
-                    time: self.now,
-                    flow,
-                    cwnd: f64::NAN,
-                    ssthresh: f64::NAN,
-                    srtt: Span::ZERO,
-                    rtt: None,
-                    flight: 0,
-                    rate: f64::NAN,
+                Sender::Udp(_) => bare,
+                Sender::Rate(sender) => FlowSample {
+                    srtt: sender.srtt(),
+                    rtt: mean_since(last_rtt, &sender.stats.rtt),
+                    flight: sender.flight(),
+                    rate: sender.rate(),
+                    ..bare
                 },
-                Sender::Rate(sender) => {
-                    let (count, sum) = (sender.stats.rtt.count(), sender.stats.rtt.sum());
-                    let (last_count, last_sum) =
-                        std::mem::replace(&mut self.last_rtt[flow as usize], (count, sum));
-                    FlowSample {
-                        time: self.now,
-                        flow,
-                        cwnd: f64::NAN,
-                        ssthresh: f64::NAN,
-                        srtt: sender.srtt(),
-                        rtt: (count > last_count).then(|| Span((sum - last_sum) / (count - last_count))),
-                        flight: sender.flight(),
-                        rate: sender.rate(),
-                    }
-                }
-                Sender::Tcp(sender) => {
-                    let (count, sum) = (sender.stats.rtt.count(), sender.stats.rtt.sum());
-                    let (last_count, last_sum) =
-                        std::mem::replace(&mut self.last_rtt[flow as usize], (count, sum));
-                    FlowSample {
-                        time: self.now,
-                        flow,
-                        cwnd: sender.window().cwnd,
-                        ssthresh: sender.window().ssthresh,
-                        srtt: sender.srtt(),
-                        rtt: (count > last_count).then(|| Span((sum - last_sum) / (count - last_count))),
-                        flight: sender.flight(),
-                        rate: f64::NAN,
-                    }
-                }
+                Sender::Tcp(sender) => FlowSample {
+                    cwnd: sender.window().cwnd,
+                    ssthresh: sender.window().ssthresh,
+                    srtt: sender.srtt(),
+                    rtt: mean_since(last_rtt, &sender.stats.rtt),
+                    flight: sender.flight(),
+                    ..bare
+                },
             };
             self.samples.push(sample);
         }
