@@ -76,6 +76,12 @@ JsonOption = Annotated[
 OutOption = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Folder for all results and tables.")
 ]
+PlotOption = Annotated[
+    Path | None, typer.Option("--plot", metavar="FILE", help="Draw it: .png, .svg, .pdf or .html.")
+]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", metavar="N", help="Seed; the scenario's own if not given.")
+]
 FormatOption = Annotated[
     str, typer.Option("--format", metavar="NAME", help="Tables as parquet, csv or arrow.")
 ]
@@ -99,9 +105,7 @@ def _options(
 @app.command(cls=JsonCommand)
 def run(
     file: ScenarioFile,
-    seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", help="Seed; the scenario's own if not given.")
-    ] = None,
+    seed: SeedOption = None,
     seeds: SeedsOption = None,
     settings: SetOption = None,
     json_file: JsonOption = None,
@@ -157,9 +161,7 @@ def compare(
     settings: SetOption = None,
     json_file: JsonOption = None,
     out: OutOption = None,
-    plot_file: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw it: .png, .svg, .pdf or .html.")
-    ] = None,
+    plot_file: PlotOption = None,
     jobs: JobsOption = None,
     table_format: FormatOption = "parquet",
 ) -> None:
@@ -273,15 +275,11 @@ def traffic(
     lags: Annotated[
         str, typer.Option("--lags", metavar="LIST", help="Distances of the autocorrelation.")
     ] = "1,2,5,10,20,50",
-    seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", help="Seed; the scenario's own if not given.")
-    ] = None,
+    seed: SeedOption = None,
     seeds: SeedsOption = None,
     settings: SetOption = None,
     json_file: JsonOption = None,
-    plot_file: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw it: .png, .svg, .pdf or .html.")
-    ] = None,
+    plot_file: PlotOption = None,
 ) -> None:
     """Show what a video flow sends: sizes, rate, autocorrelation.
 

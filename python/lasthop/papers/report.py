@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import _native
 from lasthop.api import toml_value
 from lasthop.output import check_folder, write_table, write_text
-from lasthop.papers.evaluation import Outcome, write_estimate
+from lasthop.papers.evaluation import counted, write_estimate
 from lasthop.papers.grammar import Comparison, Number, Series, bracket, format_value, parse
 from lasthop.papers.judge import MAIN, Judgement, Verdict
 from lasthop.papers.reproduce import claim_axes, claim_value
@@ -205,21 +205,10 @@ def _summary(reproduction: Reproduction) -> list[str]:
 
 def _at_the_main_setting(judgements: Sequence[Judgement]) -> str:
     """Say how the claims come out when the alternative settings are left aside."""
-    words = {
-        Outcome.HOLDS: "hold",
-        Outcome.FAILS: "fail",
-        Outcome.UNDECIDED: "are undecided",
-        Outcome.MISSING: "lack data",
-    }
-
-    def told(chosen: Sequence[Judgement]) -> str:
-        outcomes = [one.findings[MAIN].outcome for one in chosen]
-        counts = ((outcomes.count(outcome), word) for outcome, word in words.items())
-        return ", ".join(f"{number} {word}" for number, word in counts if number)
-
     headlines = [one for one in judgements if one.claim.strength == "headline"]
-    rest = f", and of the headline claims {told(headlines)}" if headlines else ""
-    return f"At the main setting alone, of all claims {told(judgements)}{rest}."
+    told = [counted([one.findings[MAIN] for one in chosen]) for chosen in (judgements, headlines)]
+    rest = f"; of the headline claims {told[1]}" if headlines else ""
+    return f"At the main setting alone, {told[0]}{rest}."
 
 
 def _settings(reproduction: Reproduction) -> list[str]:

@@ -7,7 +7,7 @@ of runs: whatever a figure needs and another one has run already is not run agai
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from lasthop.errors import ArgumentError, Interrupted
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from lasthop.papers.library import Alternative, Claim, Source, Value
+    from lasthop.papers.library import Alternative, Claim, Value
     from lasthop.runner import Snapshot
     from lasthop.studies import Study, StudyResult
 
@@ -244,32 +244,16 @@ def carry_out(
     datasets = {MAIN: gather(plan.paper, plan.experiments, results[MAIN])}
     for alternative in plan.paper.alternatives:
         if alternative.name in results:
-            sources = {**plan.paper.sources, **alternative.sources}
-            other = gather(plan.paper, plan.experiments, results[alternative.name], sources)
+            read_so = replace(plan.paper, sources={**plan.paper.sources, **alternative.sources})
+            other = gather(read_so, plan.experiments, results[alternative.name])
             datasets[alternative.name] = datasets[MAIN].updated(other)
     judgements = judge(plan.paper, plan.claims, datasets, plan.only)
     effort = _effort(folder / RUNS, campaign.values())
     return Reproduction(plan, results, judgements, effort, time.monotonic() - start)
 
 
-def gather(
-    paper: Paper,
-    experiments: Iterable[Experiment],
-    results: Mapping[str, StudyResult],
-    sources: Mapping[str, Source] | None = None,
-) -> Dataset:
+def gather(paper: Paper, experiments: Iterable[Experiment], results: Mapping[str, StudyResult]) -> Dataset:
     """Make the tables of studies the series of the claims.
-
-    Parameters
-    ----------
-    paper : Paper
-        Whose claims.
-    experiments : iterable of Experiment
-        Those that were run.
-    results : dict
-        Of their studies, by the name of the file.
-    sources : dict, optional
-        Where the studies have each series; as the paper says if not given.
 
     Raises
     ------
@@ -281,8 +265,8 @@ def gather(
         for name, more in experiment.studies.items():
             if name in results:
                 fixed = {**experiment.fixed, **more}
-                _gather_metrics(data, paper, sources or paper.sources, fixed, results[name])
-                _gather_samples(data, paper, sources or paper.sources, fixed, results[name])
+                _gather_metrics(data, paper, fixed, results[name])
+                _gather_samples(data, paper, fixed, results[name])
     return data
 
 
@@ -312,16 +296,10 @@ def _settings(paper: Paper, axes: Mapping[str, str], row: Mapping[str, Any]) -> 
     return {ours: claim_value(paper, ours, row[theirs]) for theirs, ours in axes.items()}
 
 
-def _gather_metrics(
-    data: Dataset,
-    paper: Paper,
-    sources: Mapping[str, Source],
-    fixed: Mapping[str, Value],
-    result: StudyResult,
-) -> None:
+def _gather_metrics(data: Dataset, paper: Paper, fixed: Mapping[str, Value], result: StudyResult) -> None:
     axes = claim_axes(paper, result.study)
     done = [row for row in result.table.iter_rows(named=True) if row["state"] == "done"]
-    for name, source in sources.items():
+    for name, source in paper.sources.items():
         if source.metric is None or source.metric not in result.table.columns:
             continue
         for row in done:
@@ -330,16 +308,10 @@ def _gather_metrics(
                 data.add(name, settings, row["seed"], row[source.metric])
 
 
-def _gather_samples(
-    data: Dataset,
-    paper: Paper,
-    sources: Mapping[str, Source],
-    fixed: Mapping[str, Value],
-    result: StudyResult,
-) -> None:
+def _gather_samples(data: Dataset, paper: Paper, fixed: Mapping[str, Value], result: StudyResult) -> None:
     axes = claim_axes(paper, result.study)
     kept = {one.name for one in result.study.keep}
-    for name, source in sources.items():
+    for name, source in paper.sources.items():
         if source.table not in kept or source.column is None:
             continue
         series = result.series(source.table)

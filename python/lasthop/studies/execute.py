@@ -115,7 +115,7 @@ class Holdings:
     wanted: int
     done: int
     failed: int
-    #: Runs that nobody asks for now.
+    #: Runs of other points or seeds.
     others: int
 
     @property
