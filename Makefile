@@ -24,12 +24,11 @@ export PROPTEST_RNG_SEED ?= 1
 PARALLEL ?= --numprocesses=auto --dist=loadfile
 
 SEEDS ?= 1-10
-DEMO_TRANSPORTS := reno,newreno,sack,vegas,cubic
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-rust test-properties test-python test-scenarios test-differential lint format \
-    reproduce paper-report bench validate docs new-sender lock clean
+.PHONY: help build demo test test-rust test-properties test-python test-scenarios test-differential pins \
+    pins-check lint format reproduce paper-report bench validate docs new-sender new-device lock wheel clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,15 +46,9 @@ $(NATIVE): $(ENVIRONMENT) pyproject.toml $(RUST_SOURCES)
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked
 	@touch $@
 
-demo: build ## Race five TCP senders over a lossy last hop: a table, a plot and what to try next
-	$(BIN)/lasthop compare scenarios/lossy-last-hop.toml --transport $(DEMO_TRANSPORTS) --seeds $(SEEDS) \
-	    --out out/demo --plot out/demo/compare.png
-	@echo
-	@echo "The plot is in out/demo/compare.png. What to try next:"
-	@echo "  .venv/bin/lasthop run scenarios/lossy-last-hop.toml --seeds 1-4 --set flows.0.transport=vegas"
-	@echo "  .venv/bin/lasthop plot scenarios/lossy-last-hop.toml --out out/over-time.html"
-	@echo "  .venv/bin/lasthop transports"
-	@echo "docs/tutorial/first-run.md goes on from here."
+demo: build ## Race five TCP senders over a lossy last hop: a table, plots and what to try next
+	$(BIN)/lasthop demo --out out/demo --seeds $(SEEDS) --force
+	@echo "docs/tutorial/first-run.md goes on from here; in this folder the command is .venv/bin/lasthop."
 
 test: test-rust test-python test-scenarios test-differential ## Run every test
 
@@ -78,6 +71,12 @@ test-differential: build ## Compare with ns-2, packet for packet; needs the comm
 	@command -v ns >/dev/null || echo "ns-2 is not installed (Debian package ns2): the differential tests will be skipped"
 	$(BIN)/python -m pytest $(PARALLEL) -rs tests/differential
 
+pins: build ## Pin anew what ready scenarios, studies and papers do; a changed fingerprint needs a reason
+	$(BIN)/python tools/pins.py
+
+pins-check: build ## Compare every pinned run, those of a paper's quick look included (minutes)
+	$(BIN)/python tools/pins.py --check
+
 lint: build ## Formatting, clippy, ruff and mypy; every warning is an error
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
@@ -99,12 +98,21 @@ paper-report: reproduce ## Put the report of a paper into docs/papers, where it 
 bench: build ## Speed and memory beside ns-2 (and ns-3, if installed), cost of each sender; writes bench/RESULTS.md
 	$(BIN)/python bench/run.py
 
-validate: build ## Compare with ns-2 and ns-3 at length; writes docs/reference/validation-ns2.md and validation-senders.md
+validate: build ## Compare with ns-2 and ns-3 at length; writes docs/reference/validation-*.md and classifiers.md
 	$(BIN)/python -m validation.senders --full
 	$(BIN)/python -m validation.statistics --full
+	$(BIN)/python -m validation.classifiers
+
+wheel: $(ENVIRONMENT) ## Build a wheel for every Python from 3.11 on into out/wheels, and try it in an empty environment
+	rm -rf out/wheels
+	$(BIN)/maturin build --release --locked --out out/wheels
+	tools/check_wheel.sh out/wheels/*.whl
 
 new-sender: ## Start a congestion controller in Rust: make new-sender NAME=x
 	@$(PYTHON) tools/new_sender.py "$(NAME)"
+
+new-device: ## Start a middlebox in Rust: make new-device NAME=x
+	@$(PYTHON) tools/new_device.py "$(NAME)"
 
 format: $(ENVIRONMENT) ## Format Rust and Python, and apply the safe fixes
 	cargo fmt --all

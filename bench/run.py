@@ -5,6 +5,9 @@ counts it for the whole process, and for the event loop alone (without start-up 
 topology). A full run writes `bench/RESULTS.md`; `--case` and `--runs` give a quick look and write nothing.
 `--senders` times the senders alone, each controller by itself and each preset in the dumbbell of paper 004,
 and replaces that part of the page. Whatever is registered is timed.
+
+`--against BINARY` alternates an older `lasthop-bench` with the present one instead, and `--instructions`
+counts instructions with callgrind, which no other load on the machine can disturb. Both write nothing.
 """
 
 from __future__ import annotations
@@ -40,8 +43,21 @@ ROUTES_BY_HAND = 500
 #: ns-3 needs a hundred times longer: it runs this much of each case, once.
 NS3_DURATION_S = 3.0
 
+#: With more nodes than this, building the network takes ns-2 many times longer than the simulation.
+MOST_NODES_NS2 = 30_000
+
 #: Case -> nanoseconds per packet-hop that lasthop aims at.
 TARGETS = {"a": 30.0, "b": 30.0, "c": 15.0, "d": 40.0}
+
+#: Scenario -> times in s between which instructions are counted: some 200,000 packet-hops.
+COUNTED_S = {
+    "a-80-flows": (2.0, 5.0),
+    "b-wireless-dumbbell": (10.0, 40.0),
+    "c-one-fast-flow": (1.0, 2.0),
+    "d-1000-flows": (1.5, 2.0),
+    "e1-1000-flows": (1.5, 2.0),
+    "e2-10000-flows": (1.5, 1.6),
+}
 
 #: Nanoseconds per ACK that a controller may take.
 CONTROLLER_AIM = 50.0
@@ -79,10 +95,12 @@ Written by `{command}`; do not edit. What the senders cost stands at the end.
 
 The scenarios are in `bench/scenarios`. Runs of the simulators alternate; figures are medians of {runs}
 runs. A packet-hop is one packet transmitted over one link. Times are CPU time of the whole process per
-packet-hop, in brackets that of the event loop alone, without start-up and building the topology. ns-2
-runs in its fast setting: three packet headers, no traces, and in case (d) routes written by hand,
-because computing them would take longer than the simulation. ns-3 runs once, and only the first {ns3:g}
-s of each case.
+packet-hop, in brackets that of the event loop alone, without start-up and building the topology; so are
+the ratios, how many times longer ns-2 takes. ns-2 runs in its fast setting: three packet headers, no
+traces, and from 500 nodes on routes written by hand, because computing them would take longer than the
+simulation. It does not run where building the network alone takes it many minutes. ns-3 runs once, and
+only the first {ns3:g} s of cases (a) to (d). Memory is the largest resident set; per flow, without the
+{base:.1f} MiB that a run of one flow takes.
 
 - {machine}
 - {date}
@@ -118,6 +136,8 @@ class Row:
 
     case: str
     name: str
+    flows: int
+    base_kib: int
     ours: Timing
     theirs: Timing | None
     ns3: Timing | None
@@ -192,13 +212,21 @@ def time_ns3(program: Path, network: Network) -> Timing:
     return Timing(answer["packet_hops"], cost.cpu_s, loop, answer["setup_s"], cost.max_rss_kib)
 
 
+def base_kib(program: Path) -> int:
+    """Memory of a run of one flow that hardly begins."""
+    one_flow = SCENARIOS / "c-one-fast-flow.toml"
+    return time_lasthop(program, one_flow, 1, ("duration=100 ms",)).max_rss_kib
+
+
 def run_case(program: Path, ns3_program: Path | None, scenario: Path, runs: int) -> Row:
     """Alternate the simulators on one case, so that a busy moment of the machine hits both."""
     structure = tomllib.loads(scenario.read_text(encoding="utf-8"))
     say(f"{structure['name']}")
     network = read(structure)
     rival = None
-    if shutil.which("ns") is not None:
+    if len(network.nodes) > MOST_NODES_NS2:
+        say("  ns-2 would take too long to build it")
+    elif shutil.which("ns") is not None:
         say("  ns-2: counting packet-hops")
         rival = Ns2.prepare(network)
     ours: list[Timing] = []
@@ -211,34 +239,108 @@ def run_case(program: Path, ns3_program: Path | None, scenario: Path, runs: int)
             line += f", ns-2 {theirs[-1].ns_per_hop:.1f}"
         say(line)
     third = None
-    if ns3_program is not None:
+    case = scenario.name[0]
+    if ns3_program is not None and case in TARGETS:
         third = time_ns3(ns3_program, replace(network, duration_s=min(network.duration_s, NS3_DURATION_S)))
         say(f"  ns-3, {NS3_DURATION_S:g} simulated seconds: {third.ns_per_hop:,.0f} ns per packet-hop")
-    return Row(scenario.name[0], structure["name"], median(ours), median(theirs) if theirs else None, third)
+    return Row(
+        case,
+        structure["name"],
+        len(network.flows),
+        base_kib(program),
+        median(ours),
+        median(theirs) if theirs else None,
+        third,
+    )
 
 
 def table(rows: list[Row]) -> str:
     """The results as Markdown."""
-    lines = [
-        "| case | packet-hops | lasthop (ns) | aim | ns-2 (ns) | ratio | ns-3 (ns) | memory | set-up |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
+    heads = ("case", "packet-hops", "lasthop (ns)", "aim", "ns-2 (ns)", "ratio", "ns-3 (ns)", "memory")
+    heads += ("per flow", "set-up")
+    lines = ["| " + " | ".join(heads) + " |", "| --- |" + " ---: |" * (len(heads) - 1)]
     for row in rows:
         ours, theirs = row.ours, row.theirs
         cells = [
             row.name,
             f"{ours.packet_hops:,}, {theirs.packet_hops:,}" if theirs else f"{ours.packet_hops:,}",
             f"{ours.ns_per_hop:.1f} ({ours.loop_ns_per_hop:.1f})",
-            f"{TARGETS[row.case]:.0f}",
+            f"{TARGETS[row.case]:.0f}" if row.case in TARGETS else "-",
             f"{theirs.ns_per_hop:.0f} ({theirs.loop_ns_per_hop:.0f})" if theirs else "-",
-            f"{theirs.ns_per_hop / ours.ns_per_hop:.1f}" if theirs else "-",
+            f"{theirs.ns_per_hop / ours.ns_per_hop:.1f} ({theirs.loop_ns_per_hop / ours.loop_ns_per_hop:.1f})"
+            if theirs
+            else "-",
             f"{row.ns3.ns_per_hop:,.0f}" if row.ns3 else "-",
             f"{ours.max_rss_kib / 1024:.1f} MiB"
             + (f", {theirs.max_rss_kib / 1024:.1f} MiB" if theirs else ""),
+            f"{(ours.max_rss_kib - row.base_kib) / row.flows:.1f} KiB",
             f"{1e3 * ours.setup_s:.1f} ms" + (f", {1e3 * theirs.setup_s:.0f} ms" if theirs else ""),
         ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def compare(programs: dict[str, Path], scenarios: list[Path], runs: int) -> str:
+    """Alternate two builds of lasthop on every case."""
+    lines = [
+        "| case | packet-hops | old (ns) | new (ns) | new / old | memory | new / old |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for scenario in scenarios:
+        timings: dict[str, list[Timing]] = {name: [] for name in programs}
+        for number in range(1, runs + 1):
+            for name, program in programs.items():
+                timings[name].append(time_lasthop(program, scenario, number))
+            say(f"  {scenario.stem}, run {number}/{runs}")
+        pairs = list(zip(timings["old"], timings["new"], strict=True))
+        if any(old.packet_hops != new.packet_hops for old, new in pairs):
+            say(f"  {scenario.stem}: the two builds do not do the same")
+        whole = statistics.median(new.ns_per_hop / old.ns_per_hop for old, new in pairs)
+        loop = statistics.median(new.loop_ns_per_hop / old.loop_ns_per_hop for old, new in pairs)
+        old, new = median(timings["old"]), median(timings["new"])
+        cells = [
+            scenario.stem,
+            f"{new.packet_hops:,}",
+            f"{old.ns_per_hop:.1f} ({old.loop_ns_per_hop:.1f})",
+            f"{new.ns_per_hop:.1f} ({new.loop_ns_per_hop:.1f})",
+            f"{whole:.3f} ({loop:.3f})",
+            f"{old.max_rss_kib / 1024:.1f} MiB, {new.max_rss_kib / 1024:.1f} MiB",
+            f"{new.max_rss_kib / old.max_rss_kib:.2f}",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def instructions(programs: dict[str, Path], scenarios: list[Path]) -> str:
+    """Count instructions per packet-hop in every case; start and set-up cancel out."""
+    lines = [
+        "| case | " + " | ".join(f"{name} (instructions per packet-hop)" for name in programs) + " |",
+        "| --- |" + " ---: |" * len(programs),
+    ]
+    for scenario in scenarios:
+        if scenario.stem not in COUNTED_S:
+            say(f"  {scenario.stem}: left out, callgrind would take too long")
+            continue
+        cells = [scenario.stem]
+        for program in programs.values():
+            (hops, count), (more_hops, more) = (
+                count_instructions(program, scenario, until) for until in COUNTED_S[scenario.stem]
+            )
+            cells.append(f"{(more - count) / (more_hops - hops):.1f}")
+            say(f"  {scenario.stem}: {cells[-1]}")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def count_instructions(program: Path, scenario: Path, duration_s: float) -> tuple[int, int]:
+    """Packet-hops and instructions of a run of so many seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        profile = Path(folder, "profile")
+        callgrind = ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={profile}"]
+        setting = f"duration={duration_s:g} s"
+        output, _ = process.run([*callgrind, str(program), str(scenario), "--seed", "1", "--set", setting])
+        totals = next(line for line in profile.read_text().splitlines() if line.startswith("totals:"))
+    return json.loads(output)["packet_hops"], int(totals.split()[1])
 
 
 def senders_part(program: Path, runs: int) -> str:
@@ -329,9 +431,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="bench/run.py", description="Time lasthop against other simulators."
     )
-    parser.add_argument("--case", default="abcd", help="letters of the cases to run (default: abcd)")
+    parser.add_argument("--case", default="abcde", help="letters of the cases to run (default: abcde)")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"runs of each simulator (default: {RUNS})")
     parser.add_argument("--senders", action="store_true", help="time the senders alone, and write their part")
+    parser.add_argument("--against", metavar="BINARY", type=Path, help="compare with an older lasthop-bench")
+    parser.add_argument("--instructions", action="store_true", help="count instructions, with callgrind")
     arguments = parser.parse_args()
     if arguments.senders:
         try:
@@ -345,6 +449,18 @@ def main() -> int:
     scenarios = [path for path in sorted(SCENARIOS.glob("*.toml")) if path.name[0] in arguments.case]
     if not scenarios or arguments.runs < 1:
         parser.error("nothing to run")
+    if arguments.against or arguments.instructions:
+        programs = {"old": arguments.against.resolve()} if arguments.against else {}
+        programs["new"] = build_lasthop()
+        try:
+            if arguments.instructions:
+                print(instructions(programs, scenarios))
+            else:
+                print(compare(programs, scenarios, arguments.runs))
+        except process.ProcessError as error:
+            say(f"bench: {error}")
+            return 2
+        return 0
     rivals = f"ns-2: {ns2.version()}; ns-3: {ns3.version()}"
     say(f"{machine()}; {rivals}")
     program = build_lasthop()
@@ -356,11 +472,12 @@ def main() -> int:
         say(f"bench: {error}")
         return 2
     print(table(rows))
-    if len(scenarios) == len(TARGETS) and arguments.runs >= RUNS:
+    if len(scenarios) == len(list(SCENARIOS.glob("*.toml"))) and arguments.runs >= RUNS:
         introduction = INTRODUCTION.format(
             command="make bench",
             runs=arguments.runs,
             ns3=NS3_DURATION_S,
+            base=rows[0].base_kib / 1024,
             machine=machine(),
             date=dt.datetime.now(tz=dt.UTC).date().isoformat(),
             version=lasthop_version(),

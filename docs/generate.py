@@ -1,8 +1,9 @@
-"""Writes what the documentation takes from the engine: scenario keys, transports, senders, output shown.
+"""Writes what the documentation takes from the engine: keys, transports, senders, columns, output shown.
 
 `make docs` calls it; a test calls `pages` and compares. It holds no fact of its own: defaults, ranges and
-help texts come from `lasthop.schema()` and `lasthop.transports()`, the page of a sender from the head of its
-source file, and the output of a command in a block behind `<!-- output -->` is what the command prints.
+help texts come from `lasthop.schema()` and `lasthop.transports()`, columns and metrics from what the engine
+declares of them, the page of a sender from the head of its source file, and the output of a command in a
+block behind `<!-- output -->` is what the command prints.
 """
 # ruff: noqa: INP001 - a script, not a package
 
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import lasthop as lh
+from lasthop import columns
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 118
@@ -27,6 +29,11 @@ NOTE = "<!-- Written by `make docs` from the engine; changes here are overwritte
 #: A console block that shows the output of its only command, which may go on over several lines.
 SHOWN_OUTPUT = re.compile(
     r"(?P<opening><!-- output -->\n```console\n\$ )(?P<command>(?:.*\\\n)*.*)\n(?:(?!```).*\n)*```"
+)
+
+#: What the engine declares of columns, causes and metrics, between two comments of a page.
+DECLARED = re.compile(
+    r"(?P<opening><!-- (?P<what>columns|causes|metrics)(?:: (?P<which>.*))? -->\n)(?:.*\n)*?<!-- end -->"
 )
 
 #: Where the reference pages of senders lie; nothing else does.
@@ -65,6 +72,8 @@ def pages() -> dict[str, str]:
         "docs/reference/transports.md": transports_page(lh.transports()),
     }
     texts |= sender_pages(lh.transports())
+    for name in ("docs/reference/results.md", "docs/reference/studies.md"):
+        texts[name] = DECLARED.sub(with_declared, (ROOT / name).read_text(encoding="utf-8"))
     for name in ("README.md", "docs/tutorial/first-run.md"):
         texts[name] = SHOWN_OUTPUT.sub(with_output, (ROOT / name).read_text(encoding="utf-8"))
     return texts
@@ -85,6 +94,57 @@ def with_output(block: re.Match[str]) -> str:
     )
     lines = [line.rstrip() for line in finished.stdout.strip("\n").splitlines()]
     return "\n".join([block["opening"] + block["command"], *lines, "```"])
+
+
+def with_declared(block: re.Match[str]) -> str:
+    """Return a marked block with what the engine declares."""
+    if block["what"] == "causes":
+        rows = ["| cause | meaning |", "| --- | --- |"]
+        rows += [f"| `{name}` | {meaning} |" for name, meaning in columns.causes().items()]
+    elif block["what"] == "metrics":
+        rows = metrics_rows()
+    else:
+        table, _, group = block["which"].partition(" ")
+        rows = columns_rows(table, group or None)
+    return "\n".join([block["opening"] + "\n".join(rows), "<!-- end -->"])
+
+
+def columns_rows(table: str, group: str | None) -> list[str]:
+    """One row per column of a table, or per pattern that several columns follow."""
+    rows = ["| column | in JSON | unit | better | meaning |", "| --- | --- | --- | --- | --- |"]
+    seen: set[str] = set()
+    for column in columns.declared(table).values():
+        # Of rare columns without a key of their own the group is the column itself.
+        if (column.group if len(column.path) > 1 else None) != group or column.pattern in seen - {""}:
+            continue
+        seen.add(column.pattern)
+        name = column.pattern or column.name
+        path = [*column.path[:-1], "<cause>" if "<cause>" in name else column.path[-1]]
+        key = "" if path == [name] else f"`{'.'.join(path)}`"
+        unit = "0 to 1" if column.share else column.unit
+        better = {True: "higher", False: "lower", None: ""}[column.higher_is_better]
+        # What a cause means stands in a table of its own.
+        meaning = "the same, by cause" if "<cause>" in name else column.help
+        rows.append(f"| `{name}` | {key} | {unit} | {better} | {meaning} |")
+    return rows
+
+
+def metrics_rows() -> list[str]:
+    """One row per table and way in which its rows become one figure."""
+    kinds = {
+        ("totals", ""): "the run",
+        ("flows", "sum"): "the flows, added",
+        ("flows", "mean"): "the flows, averaged",
+        ("links", "sum"): "the links, added",
+        ("links", "bottleneck"): "the link that is the bottleneck",
+    }
+    rows = ["| of | names |", "| --- | --- |"]
+    for (source, by), title in kinds.items():
+        known = columns.declared(source)
+        names = [one["name"] for one in lh.metrics() if (one["from"], one["by"]) == (source, by)]
+        shown = dict.fromkeys(known[name].pattern or name for name in names if name in known)
+        rows.append(f"| {title} | {', '.join(f'`{name}`' for name in shown)} |")
+    return rows
 
 
 def scenario_page(schema: Schema) -> str:

@@ -40,8 +40,8 @@ What comes next:
        cargo test -p lasthop-cc {module}
   3. `make build`, then: .venv/bin/lasthop transports {name}
        .venv/bin/lasthop compare scenarios/lossy-last-hop.toml --transport reno,{name} --seeds 1-10
-     The name `{name}` alone works once it has a row in PRESETS of {config};
-     until then: --set 'flows.0.transport={{ cc = "{name}" }}'
+     The name stands for the law with the recovery `newreno`; for another:
+       --set 'flows.0.transport={{ cc = "{name}", recovery = "sack" }}'
   4. Its vectors in docs/reference/test-vectors.md, a line in CHANGELOG.md, and `make docs` for its page.
 docs/how-to/add-a-controller.md tells more."""
 
@@ -105,9 +105,7 @@ def write(name: str, root: Path) -> str:
     with (folder / f"{module}.rs").open("x", encoding="utf-8") as file:
         file.write(TEMPLATE.read_text(encoding="utf-8").replace("@TYPE@", type_of(name)))
     library.write_text(registered(text, name), encoding="utf-8")
-    return NEXT.format(
-        name=name, module=module, file=f"{CRATE}/{module}.rs", library=f"{CRATE}/lib.rs", config=CONFIG
-    )
+    return NEXT.format(name=name, module=module, file=f"{CRATE}/{module}.rs", library=f"{CRATE}/lib.rs")
 
 
 def main() -> int:

@@ -9,36 +9,39 @@ Examples
 3
 """
 
-# Nothing here may import polars, matplotlib, plotly, scipy or rich: they are imported where they are used, so
-# that `import lasthop` stays below 150 ms.
+# Nothing is imported before it is asked for: `import lasthop` stays below 150 ms, and Ctrl-C finds hardly
+# anything to interrupt before the command can answer for itself.
 
+from __future__ import annotations
+
+import importlib
 from typing import TYPE_CHECKING, Any
-
-from lasthop._native import __version__
-from lasthop.api import (
-    EXAMPLE,
-    Scenario,
-    compare,
-    load_runs,
-    run,
-    run_seeds,
-    schema,
-    traffic,
-    transports,
-)
-from lasthop.errors import (
-    ArgumentError,
-    Interrupted,
-    LasthopError,
-    OutputError,
-    RunError,
-    ScenarioError,
-)
-from lasthop.results import Run, Runs
-from lasthop.senders import Sender
 
 if TYPE_CHECKING:
     from lasthop import studies
+    from lasthop._native import __version__
+    from lasthop.api import (
+        EXAMPLE,
+        Scenario,
+        compare,
+        load_runs,
+        metrics,
+        run,
+        run_seeds,
+        schema,
+        traffic,
+        transports,
+    )
+    from lasthop.errors import (
+        ArgumentError,
+        Interrupted,
+        LasthopError,
+        OutputError,
+        RunError,
+        ScenarioError,
+    )
+    from lasthop.results import Run, Runs
+    from lasthop.senders import Sender
 
 __all__ = [
     "EXAMPLE",
@@ -55,6 +58,7 @@ __all__ = [
     "__version__",
     "compare",
     "load_runs",
+    "metrics",
     "run",
     "run_seeds",
     "schema",
@@ -63,11 +67,30 @@ __all__ = [
     "transports",
 ]
 
+#: Where each name is.
+PLACES = {
+    "_native": ("__version__",),
+    "api": (
+        *("EXAMPLE", "Scenario", "compare", "load_runs", "metrics", "run", "run_seeds", "schema"),
+        *("traffic", "transports"),
+    ),
+    "errors": ("ArgumentError", "Interrupted", "LasthopError", "OutputError", "RunError", "ScenarioError"),
+    "results": ("Run", "Runs"),
+    "senders": ("Sender",),
+}
+MODULE_OF = {name: f"lasthop.{module}" for module, names in PLACES.items() for name in names}
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module
-    """Import `lasthop.studies` when it is first asked for."""
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+    """Import a public name when it is first asked for."""
     if name == "studies":
-        import importlib
-
         return importlib.import_module("lasthop.studies")
+    if name in MODULE_OF:
+        value = getattr(importlib.import_module(MODULE_OF[name]), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,6 +8,7 @@ from typing_extensions import disjoint_base
 __all__ = [
     "Ack",
     "AnyAck",
+    "ArrowSchema",
     "ArrowTable",
     "Interrupted",
     "Loss",
@@ -19,7 +20,10 @@ __all__ = [
     "ScenarioError",
     "Sender",
     "SenderClass",
+    "Signal",
     "__version__",
+    "arrow_schema",
+    "columns",
     "load_scenario",
     "parse_scenario",
     "run",
@@ -57,11 +61,20 @@ class Plan:
     @property
     def history_file(self) -> str | None: ...
     def with_history(self, entries: Sequence[tuple[str, int, int, int, float]]) -> Plan: ...
+    def outages(self, seed: int) -> list[tuple[str, float, float]]: ...
+    @property
+    def queue_limits(self) -> list[tuple[str, int | None]]: ...
+    @property
+    def advice(self) -> list[str]: ...
     def to_json(self) -> str: ...
 
 @final
 class ArrowTable:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+@final
+class ArrowSchema:
+    def __arrow_c_schema__(self) -> object: ...
 
 @final
 class Progress:
@@ -76,9 +89,11 @@ class Progress:
 
 @final
 class RunResult:
+    @property
+    def packet_hops(self) -> int: ...
     def to_json(self) -> str: ...
     def table(self, name: str) -> ArrowTable | None: ...
-    def write_pcapng(self, path: str) -> None: ...
+    def write_pcapng(self, path: str, at: str | None = None) -> None: ...
 
 @disjoint_base
 class Sender:
@@ -158,13 +173,40 @@ class Rate:
     def recovery(self) -> Literal["fast", "timeout"] | None: ...
 
 @final
+class Signal:
+    @property
+    def now_s(self) -> float: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def seq(self) -> int | None: ...
+    @property
+    def end(self) -> int | None: ...
+    @property
+    def attempts(self) -> int | None: ...
+    @property
+    def retransmissions(self) -> int | None: ...
+    @property
+    def delay_s(self) -> float | None: ...
+    @property
+    def timeout_s(self) -> float | None: ...
+    @property
+    def warning_s(self) -> float | None: ...
+    @property
+    def frames(self) -> int | None: ...
+    @property
+    def rssi_dbm(self) -> float | None: ...
+    @property
+    def frame_bytes(self) -> int | None: ...
+
+@final
 class SenderClass:
     def __new__(
         cls,
         name: str,
         class_: type[Sender],
         summary: str,
-        recovery: str,
+        recovery: str | None,
         methods: list[str],
         parameters: list[tuple[str, float]],
         classifies: bool,
@@ -179,6 +221,8 @@ def parse_scenario(
     classes: list[SenderClass],
     folder: str = "",
 ) -> Plan: ...
+def arrow_schema(columns: Sequence[tuple[str, str, dict[str, str]]]) -> ArrowSchema: ...
+def columns() -> str: ...
 def schema() -> str: ...
 def transports() -> str: ...
 def run(

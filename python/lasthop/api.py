@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import operator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from lasthop import _native
+from lasthop import _native, sources
 from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError, ScenarioError, native_errors
 from lasthop.results import NativeTables, Run, Runs
 from lasthop.runner import Job, Outcome, Snapshot, run_jobs
-from lasthop.senders import Sender, describe_all
+from lasthop.senders import Sender, describe, describe_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -56,7 +56,8 @@ class Scenario:
     name : str
         Shown in results unless the scenario names itself.
     transports : mapping, optional
-        Classes that inherit from `Sender`, by the names that flows have for them.
+        Classes that inherit from `Sender`, by the names that flows have for them. One that a flow calls
+        ``FILE.py:CLASS`` need not be here: the file is loaded.
     folder : path
         What the files that the scenario names are relative to.
 
@@ -77,7 +78,10 @@ class Scenario:
     10.0
     """
 
-    __slots__ = ("_folder", "_name", "_overrides", "_path", "_plan", "_senders", "_text")
+    __slots__ = (
+        *("_folder", "_kind", "_name", "_overrides", "_path", "_plan", "_search", "_senders", "_sources"),
+        "_text",
+    )
 
     def __init__(
         self,
@@ -93,12 +97,59 @@ class Scenario:
             raise ScenarioError(
                 f"a scenario holds text, numbers, booleans, lists and tables only: {error}"
             ) from None
-        self._senders = describe_all(transports)
+        self._know(transports)
         self._folder = Path(folder)
+        self._search: tuple[Path, ...] = ()
+        self._kind: Literal["json", "toml"] = "json"
         self._open(None, text, name, {})
 
     @classmethod
-    def load(cls, path: str | Path, *, transports: Senders | None = None) -> Scenario:
+    def read(
+        cls, text: str | bytes, *, name: str = "scenario", transports: Senders | None = None
+    ) -> Scenario:
+        """Read a scenario from TOML text.
+
+        Parameters
+        ----------
+        text : str or bytes
+            What a scenario file says. The files that it names are relative to the current folder.
+        name : str
+            What messages call it, and results unless the scenario names itself.
+        transports : mapping, optional
+            As for `load`.
+
+        Examples
+        --------
+        >>> import lasthop as lh
+        >>> lh.Scenario.read("duration = 5", name="lab")
+        Traceback (most recent call last):
+        lasthop.errors.ScenarioError: scenario error: duration: 5 has no unit
+          at lab:1:12
+        1 | duration = 5
+          |            ^ did you mean "5 s" or "5 ms"?
+        """
+        try:
+            decoded = text.decode() if isinstance(text, bytes) else text
+        except UnicodeDecodeError:
+            raise ScenarioError(
+                f"scenario error: this is not text in UTF-8\n  at {name}\n     a scenario is TOML text"
+            ) from None
+        scenario = cls.__new__(cls)
+        scenario._know(transports)  # noqa: SLF001 - its own class
+        scenario._folder, scenario._search = Path(), ()  # noqa: SLF001 - its own class
+        scenario._kind = "toml"  # noqa: SLF001 - its own class
+        scenario._open(None, decoded, name, {})  # noqa: SLF001 - its own class
+        return scenario
+
+    def _know(self, transports: Senders | None) -> None:
+        """Take the classes that are handed over."""
+        self._senders = describe_all(transports)
+        self._sources = {name: sources.source_of(class_) for name, class_ in (transports or {}).items()}
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, transports: Senders | None = None, search: Iterable[str | Path] = ()
+    ) -> Scenario:
         """Read a scenario file (TOML, or JSON of the same structure).
 
         Parameters
@@ -107,10 +158,15 @@ class Scenario:
             The file.
         transports : mapping, optional
             Classes that inherit from `Sender`, by the names that flows have for them.
+        search : iterable of path
+            Where the files of senders that are named ``FILE.py:CLASS`` are looked for as well, after the
+            folder of the scenario and before the current one.
         """
         scenario = cls.__new__(cls)
-        scenario._senders = describe_all(transports)  # noqa: SLF001 - its own class
+        scenario._know(transports)  # noqa: SLF001 - its own class
         scenario._folder = Path(path).parent  # noqa: SLF001 - its own class
+        scenario._search = tuple(map(Path, search))  # noqa: SLF001 - its own class
+        scenario._kind = "toml"  # noqa: SLF001 - its own class
         try:
             scenario._open(Path(path), "", "", {})  # noqa: SLF001 - its own class
         except ScenarioError:
@@ -124,15 +180,27 @@ class Scenario:
 
     def _open(self, path: Path | None, text: str, name: str, overrides: dict[str, str]) -> None:
         self._path, self._text, self._name, self._overrides = path, text, name, overrides
+        self._load_senders()
         classes = list(self._senders.values())
         with native_errors():
             self._plan = (
                 _native.parse_scenario(
-                    text, "json", name, list(overrides.items()), classes, str(self._folder)
+                    text, self._kind, name, list(overrides.items()), classes, str(self._folder)
                 )
                 if path is None
                 else _native.load_scenario(str(path), list(overrides.items()), classes)
             )
+
+    def _load_senders(self) -> None:
+        """Load the senders that are named by their files."""
+        text = self._text if self._path is None else sources.read_text(self._path)
+        json_text = (self._kind == "json") if self._path is None else self._path.suffix.lower() == ".json"
+        named = sources.names_in_text(text, json_text=json_text)
+        for name in sorted((named | sources.names_in_overrides(self._overrides)) - self._senders.keys()):
+            class_, source = sources.load(name, (self._folder, *self._search, Path()))
+            # Another scenario may share the mappings.
+            self._senders = self._senders | {name: describe(name, class_)}
+            self._sources = self._sources | {name: source}
 
     def replace(self, overrides: Mapping[str, Any]) -> Scenario:
         """Return the scenario with some values changed.
@@ -142,13 +210,34 @@ class Scenario:
         overrides : mapping
             Dotted keys and new values, as ``lasthop run --set`` takes them:
             ``{"flows.0.transport": "vegas"}``.
+
+        Examples
+        --------
+        >>> import lasthop as lh
+        >>> lh.Scenario(lh.EXAMPLE).replace({"duration": "5"})
+        Traceback (most recent call last):
+        lasthop.errors.ScenarioError: scenario error: duration: 5 has no unit
+          at replace: duration = 5
+             did you mean "5 s" or "5 ms"?
         """
+        try:
+            return self.overridden(overrides)
+        except ScenarioError as error:
+            # The diagnostic names an option of the command line; here it was a call.
+            text = str(error)
+            for key, value in overrides.items():
+                shown = value if isinstance(value, str) else toml_value(value)
+                text = text.replace(f"at --set {key}={shown}", f"at replace: {key} = {shown}")
+            raise ScenarioError(text) from None
+
+    def overridden(self, overrides: Mapping[str, Any]) -> Scenario:
+        """As `replace`, for the command line: messages say ``--set``."""
         changed = dict(self._overrides)
         for key, value in overrides.items():
             # A later override of the same key goes last, where it wins over what lies between.
             changed.pop(key, None)
             changed[key] = value if isinstance(value, str) else toml_value(value)
-        return self._again(self._senders, changed)
+        return self._again(self._senders, self._sources, changed)
 
     def with_transports(self, transports: Senders) -> Scenario:
         """Return the scenario with senders written in Python that its flows may name.
@@ -159,11 +248,20 @@ class Scenario:
             Classes that inherit from `Sender`, by the names that flows have for them. They are added to
             those that the scenario knows; the same name replaces a class.
         """
-        return self._again(self._senders | describe_all(transports), self._overrides)
+        found = {name: sources.source_of(class_) for name, class_ in transports.items()}
+        return self._again(self._senders | describe_all(transports), self._sources | found, self._overrides)
 
-    def _again(self, senders: dict[str, _native.SenderClass], overrides: dict[str, str]) -> Scenario:
+    def _again(
+        self,
+        senders: dict[str, _native.SenderClass],
+        known: dict[str, sources.Source],
+        overrides: dict[str, str],
+    ) -> Scenario:
         scenario = Scenario.__new__(Scenario)
         scenario._senders = senders  # noqa: SLF001 - its own class
+        scenario._sources = known  # noqa: SLF001 - its own class
+        scenario._search = self._search  # noqa: SLF001 - its own class
+        scenario._kind = self._kind  # noqa: SLF001 - its own class
         scenario._folder = self._folder  # noqa: SLF001 - its own class
         scenario._open(self._path, self._text, self._name, overrides)  # noqa: SLF001 - its own class
         return scenario
@@ -190,6 +288,16 @@ class Scenario:
     def input_files(self) -> list[Path]:
         """Files whose contents decide what a run does, beside the scenario itself: lists of frames."""
         return [Path(file) for file in self._plan.input_files]
+
+    @property
+    def sender_sources(self) -> dict[str, sources.Source]:
+        """The source of each sender written in Python that a flow uses, by its name."""
+        return {name: self._sources[name] for name in sources.used(self.to_dict(), self._sources)}
+
+    @property
+    def advice(self) -> list[str]:
+        """Sentences on what the scenario says and its author may not have meant; often none."""
+        return self._plan.advice
 
     def read_history(self) -> list[Entry]:
         """Return what the history file holds now; nothing if there is none yet."""
@@ -365,23 +473,25 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
     return Runs(finished)
 
 
-def compare(
-    scenario: Scenario,
+def compare(  # noqa: PLR0913 - all but two are keywords
+    scenario: Scenario | str | Path | Mapping[str, Any],
     transports: Iterable[str],
     *,
     seeds: Iterable[int] = range(1, 11),
     baseline: str | None = None,
     jobs: int | None = None,
     observer: Callable[[Snapshot], None] | None = None,
+    metrics: Iterable[str] | None = None,
+    series: bool = False,
 ) -> Comparison:
     """Run a scenario with each transport over the same channels, and compare seed by seed.
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : Scenario, path or mapping
         What to simulate; the transport of every flow that is not UDP is replaced.
     transports : iterable of str
-        At least two names from ``lasthop transports``.
+        At least two names from ``lasthop transports``, or ``FILE.py:CLASS`` for a sender written in Python.
     seeds : iterable of int
         Each transport runs with the same ones, so that it meets the same channel errors.
     baseline : str, optional
@@ -390,6 +500,15 @@ def compare(
         How many runs at once; one per core if not given.
     observer : callable, optional
         Called about ten times a second with how far the runs are.
+    metrics : iterable of str, optional
+        What they are compared by: names from ``lasthop metrics``, whose units may be left out.
+    series : bool
+        Also keep windows, queues and rates over time, for `Comparison.plot`.
+
+    Raises
+    ------
+    Interrupted
+        After Ctrl-C; its ``comparison`` is of the seeds that every transport had finished.
 
     Notes
     -----
@@ -407,7 +526,19 @@ def compare(
     """
     from lasthop.comparison import compare_transports
 
-    return compare_transports(scenario, list(transports), check_seeds(seeds), baseline, jobs, observer)
+    if isinstance(transports, str):
+        names = [name.strip() for name in transports.split(",")]
+        raise ArgumentError(f"transports is the text {transports!r}: give a list of names, {names}")
+    return compare_transports(
+        as_scenario(scenario),
+        list(transports),
+        check_seeds(seeds),
+        baseline,
+        jobs,
+        observer,
+        metrics,
+        series=series,
+    )
 
 
 def traffic(
@@ -462,6 +593,23 @@ def transports() -> list[dict[str, Any]]:
     return listed
 
 
+def metrics() -> list[dict[str, Any]]:
+    """Every figure of a run that a study, a plot or a comparison may name, with its unit and meaning.
+
+    ``from`` says which table it is of, ``by`` how the rows of a run become one figure. ``bottleneck_`` before
+    the name of a column of the links is its value at the bottleneck.
+
+    Examples
+    --------
+    >>> import lasthop as lh
+    >>> next(one["unit"] for one in lh.metrics() if one["name"] == "goodput_bit_s")
+    'bit/s'
+    """
+    from lasthop.columns import listed
+
+    return listed()
+
+
 def schema() -> dict[str, Any]:
     """JSON schema of scenario files, for editors.
 
@@ -509,6 +657,8 @@ def load_runs(folder: str | Path) -> Runs:
 
 def check_seeds(seeds: Iterable[int]) -> list[int]:
     """Return the seeds as a list; each must be a whole number from 0 to 2^64-1 and appear once."""
+    if isinstance(seeds, (str, bytes)) or not hasattr(seeds, "__iter__"):
+        raise ArgumentError(f"bad seeds {seeds!r}: give several, such as range(1, 11) or [1, 5]")
     wanted: list[int] = []
     known: set[int] = set()
     for given in seeds:
@@ -533,7 +683,7 @@ def collect(scenario: Scenario, outcome: Outcome) -> list[Run]:
     """Return the finished runs of a batch."""
     content = scenario.to_dict()
     return [
-        Run(result.record, content, _native.__version__, NativeTables(result.native))
+        Run(result.record, content, _native.__version__, NativeTables(result.native, result.summaries))
         for result in outcome.results
         if result is not None
     ]

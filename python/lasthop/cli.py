@@ -6,9 +6,9 @@ A user's mistake prints one message on stderr and exits with 2, a failed run wit
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,16 +18,31 @@ from typer.core import TyperCommand
 from lasthop import _native, api, output
 from lasthop.arguments import parse_names, parse_numbers, parse_seeds, parse_settings
 from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError
+from lasthop.places import refuse_other, reserved
 from lasthop.progress import shown_progress
 from lasthop.studies.command import study_app
-from lasthop.terminal import EXIT_RUN, JobsOption, SeedsOption, SetOption
+from lasthop.terminal import (
+    EXIT_INTERRUPTED,
+    EXIT_RUN,
+    WIDTH_OF_NO_TERMINAL,
+    JobsOption,
+    SeedsOption,
+    SetOption,
+    drop_output,
+    write_what_can_be_written,
+)
 from lasthop.terminal import note as _note
 from lasthop.terminal import print_content as _print
 from lasthop.terminal import user_errors as _user_errors
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lasthop.comparison import Comparison
-    from lasthop.results import Runs
+    from lasthop.results import Run, Runs
+
+#: Files of a bundle that are named.
+BUNDLE_SHOWN = 20
 
 app = typer.Typer(
     name="lasthop",
@@ -56,15 +71,45 @@ class JsonCommand(TyperCommand):
 
 history_app = typer.Typer(
     name="history",
-    help="Look after a history of paths: the file that [history] names.",
+    help="Look after a history of paths: the file that the table history of a scenario names.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 app.add_typer(history_app)
 app.add_typer(study_app)
 
+
+def complete_transports(incomplete: str) -> list[str]:
+    """Return what a list of transports may go on with, for the shell.
+
+    Examples
+    --------
+    >>> complete_transports("reno,veg")
+    ['reno,vegas']
+    """
+    before, comma, begun = incomplete.rpartition(",")
+    kinds = ("preset", "rate")
+    names = [one["name"] for one in api.transports() if one["kind"] in kinds and one["name"] != "udp"]
+    return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
+
+
+def complete_formats(incomplete: str) -> list[str]:
+    """Return the formats of stored tables that begin so."""
+    return [name for name in output.FORMATS if name.startswith(incomplete)]
+
+
+def complete_tables(incomplete: str) -> list[str]:
+    """Return the formats of tables for papers that begin so."""
+    from lasthop.formats import FORMATS
+
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
 HistoryFile = Annotated[
-    Path, typer.Argument(metavar="HISTORY", help="The file that [history] names.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="HISTORY", help="The file that the table history of a scenario names.", show_default=False
+    ),
 ]
 ScenarioFile = Annotated[
     str, typer.Argument(metavar="FILE", help="Scenario file (TOML or JSON).", show_default=False)
@@ -83,7 +128,16 @@ SeedOption = Annotated[
     int | None, typer.Option("--seed", metavar="N", help="Seed; the scenario's own if not given.")
 ]
 FormatOption = Annotated[
-    str, typer.Option("--format", metavar="NAME", help="Tables as parquet, csv or arrow.")
+    str,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="Tables as parquet, csv or arrow.",
+        autocompletion=complete_formats,
+    ),
+]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Replace the run, comparison or file that is there already.")
 ]
 
 
@@ -116,13 +170,14 @@ def run(
     trace: Annotated[bool, typer.Option("--trace", help="With --out: every packet, also as pcapng.")] = False,
     jobs: JobsOption = None,
     table_format: FormatOption = "parquet",
+    force: ForceOption = False,
 ) -> None:
     """Run a scenario and show flows and links.
 
     Several seeds run on all cores; the table then shows means with 95 % intervals.
     """
     with _user_errors():
-        scenario = api.Scenario.load(file).replace(parse_settings(settings or []))
+        scenario = _open(file, settings)
         if seed is not None and seeds is not None:
             raise ArgumentError("--seed and --seeds exclude each other: give one")
         wanted = [scenario.seed if seed is None else seed] if seeds is None else parse_seeds(seeds)
@@ -130,16 +185,17 @@ def run(
             option = "--series" if series else "--trace"
             raise ArgumentError(f"{option} writes tables: say where with --out DIR")
         api.check_seeds(wanted)
-        _check_targets(file, json_file, out, table_format)
-        try:
-            with shown_progress("seeds") as observer:
-                runs = api.run_seeds(
-                    scenario, wanted, series=series, trace=trace, jobs=jobs, observer=observer
-                )
-        except RunError as error:
-            _deliver_runs(error.finished, json_file, out, table_format, wanted)
-            raise _with_whereabouts(error, out) from None
-        _deliver_runs(runs, json_file, out, table_format, wanted)
+        with _targets(file, json_file, out, table_format, force=force):
+            _advise(scenario)
+            try:
+                with shown_progress("seeds") as observer:
+                    runs = api.run_seeds(
+                        scenario, wanted, series=series, trace=trace, jobs=jobs, observer=observer
+                    )
+            except RunError as error:
+                _deliver_runs(error.finished, json_file, out, table_format, wanted)
+                raise _with_whereabouts(error, out) from None
+            _deliver_runs(runs, json_file, out, table_format, wanted)
         if out is not None:
             _note(f"results in {out}")
 
@@ -150,7 +206,11 @@ def compare(
     transport: Annotated[
         str,
         typer.Option(
-            "--transport", metavar="NAMES", help="Transports: reno,newreno,sack,vegas.", show_default=False
+            "--transport",
+            metavar="NAMES",
+            help="Transports: reno,newreno,sack,vegas, or FILE.py:CLASS.",
+            show_default=False,
+            autocompletion=complete_transports,
         ),
     ],
     seeds: SeedsOption = "1-10",
@@ -162,8 +222,26 @@ def compare(
     json_file: JsonOption = None,
     out: OutOption = None,
     plot_file: PlotOption = None,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option("--metric", metavar="NAME", help="Compare by this one; may be repeated. See 'metrics'."),
+    ] = None,
+    series: Annotated[
+        bool,
+        typer.Option("--series", help="Windows over time as well: into --out, and drawn by --plot."),
+    ] = False,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            "--table",
+            metavar="NAME",
+            help="Print one for a paper: latex, markdown, csv, html.",
+            autocompletion=complete_tables,
+        ),
+    ] = None,
     jobs: JobsOption = None,
     table_format: FormatOption = "parquet",
+    force: ForceOption = False,
 ) -> None:
     """Compare transports over the same channel, seed by seed.
 
@@ -171,38 +249,49 @@ def compare(
     verdict.
     """
     with _user_errors():
-        scenario = api.Scenario.load(file).replace(parse_settings(settings or []))
+        scenario = _open(file, settings)
         names = parse_names("--transport", transport)
-        _check_targets(file, json_file, out, table_format)
+        if table is not None:
+            from lasthop.formats import check_table_format
+
+            check_table_format(table)
         if plot_file is not None:
             from lasthop.plot import check_paths
 
             check_paths([plot_file])
-        with shown_progress("runs") as observer:
-            comparison = api.compare(
+        if series and out is None and plot_file is None:
+            raise ArgumentError("--series draws and keeps windows over time: say where with --plot or --out")
+        with _targets(file, json_file, out, table_format, force=force):
+            _advise(scenario)
+            comparison, interrupted = _compared(
                 scenario,
                 names,
-                seeds=parse_seeds(seeds or "1-10"),
+                parse_seeds(seeds or "1-10"),
                 baseline=baseline,
                 jobs=jobs,
-                observer=observer,
+                metrics=metrics or None,
+                series=series,
             )
-        if out is not None:
-            comparison.save(out, table_format)
-        if plot_file is not None:
-            comparison.plot(plot_file)
-        _deliver_comparison(comparison, json_file)
+            if out is not None:
+                output.save_comparison(comparison, out, table_format, held=True)
+            if plot_file is not None:
+                comparison.plot(plot_file)
+            _deliver_comparison(comparison, json_file, table)
         for place in (out, plot_file):
             if place is not None:
                 _note(f"written: {place}")
+        if interrupted is not None:
+            raise interrupted
 
 
 @app.command()
 def plot(
-    run_or_file: Annotated[
-        Path,
+    places: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="RUN", help="Folder written by --out, or a scenario file.", show_default=False
+            metavar="RUN...",
+            help="Folder written by --out, or a scenario file; several folders are laid over each other.",
+            show_default=False,
         ),
     ],
     out: Annotated[
@@ -215,37 +304,56 @@ def plot(
 ) -> None:
     """Draw window, queue, throughput and RTT over time, or a comparison.
 
-    Without --out, both a PNG and an interactive HTML page are written: into the folder, or for a scenario
-    file into the current folder.
+    Without --out, both a PNG and an interactive HTML page are written: into the first folder, or for a
+    scenario file into the current one. A figure that is there already is drawn anew.
     """
     with _user_errors():
-        from lasthop.plot import check_paths
+        from lasthop.plot import check_paths, plot_overlay, track_of
 
-        is_file = run_or_file.is_file()
-        stem = Path(run_or_file.stem) if is_file else run_or_file / "plot"
+        first = places[0]
+        is_file = first.is_file()
+        if len(places) > 1 and any(place.is_file() for place in places):
+            raise ArgumentError("several runs are laid over each other by their folders, not by files")
+        stem = Path(first.stem) if is_file else first / ("plot" if len(places) == 1 else "overlay")
         paths = (
             check_paths(out or [stem.with_suffix(".png"), stem.with_suffix(".html")])
-            if out or run_or_file.exists()
+            if out or first.exists()
             else []
         )
+        known = {path for path in paths if path.is_file()}
         if not is_file and settings:
             raise ArgumentError("--set changes a scenario: it needs a scenario file, not the folder of a run")
-        if is_file:
-            scenario = api.Scenario.load(run_or_file).replace(parse_settings(settings or []))
+        if len(places) > 1:
+            labels = _labels(places)
+            tracks = [track_of(_seed_of(place, seed), labels[place]) for place in places]
+            plot_overlay(tracks, " and ".join(labels.values()), *paths)
+        elif is_file:
+            scenario = api.Scenario.load(first).overridden(parse_settings(settings or []))
             with shown_progress("runs") as observer:
                 wanted = scenario.seed if seed is None else seed
                 drawn = api.run_seeds(scenario, [wanted], series=True, observer=observer, learn=False)
                 drawn[0].plot(*paths)
-        elif output.is_comparison(run_or_file):
-            output.load_comparison(run_or_file).plot(*paths)
+        elif output.is_comparison(first):
+            output.load_comparison(first).plot(*paths)
         else:
-            runs = output.load_runs(run_or_file)
-            chosen = next((one for one in runs if seed in (None, one.seed)), None)
-            if chosen is None:
-                raise ArgumentError(f"'{run_or_file}' has no seed {seed}: it has {_first_few(runs.seeds)}")
-            chosen.plot(*paths)
+            _seed_of(first, seed).plot(*paths)
         for path in paths:
-            typer.echo(f"written: {path}")
+            typer.echo(f"written: {path}" + (" (in place of the one before)" if path in known else ""))
+
+
+def _seed_of(folder: Path, seed: int | None) -> Run:
+    """Return the run of a seed from a folder; the first if none is asked for."""
+    runs = output.load_runs(folder)
+    chosen = next((one for one in runs if seed in (None, one.seed)), None)
+    if chosen is None:
+        raise ArgumentError(f"'{folder}' has no seed {seed}: it has {_first_few(runs.seeds)}")
+    return chosen
+
+
+def _labels(places: list[Path]) -> dict[Path, str]:
+    """Return what to call each folder: its name, or its path where names are alike."""
+    names = [place.name for place in places]
+    return {place: place.name if names.count(place.name) == 1 else str(place) for place in places}
 
 
 @app.command()
@@ -280,6 +388,7 @@ def traffic(
     settings: SetOption = None,
     json_file: JsonOption = None,
     plot_file: PlotOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Show what a video flow sends: sizes, rate, autocorrelation.
 
@@ -288,11 +397,11 @@ def traffic(
     with _user_errors():
         from lasthop import tables
 
-        scenario = api.Scenario.load(file).replace(parse_settings(settings or []))
+        scenario = _open(file, settings)
         if seed is not None and seeds is not None:
             raise ArgumentError("--seed and --seeds exclude each other: give one")
         wanted = [scenario.seed if seed is None else seed] if seeds is None else parse_seeds(seeds)
-        _check_targets(file, json_file, None, "parquet")
+        _check_json(file, json_file, force=force)
         if plot_file is not None:
             from lasthop.plot import check_paths
 
@@ -312,23 +421,82 @@ def traffic(
 
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the scenario.")] = "scenario",
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the scenario, or of a ready one.")
+    ] = "scenario",
     topology: Annotated[
-        str, typer.Option("--topology", metavar="KIND", help="dumbbell or graph.")
-    ] = "dumbbell",
+        str | None, typer.Option("--topology", metavar="KIND", help="dumbbell or graph; dumbbell.")
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List the ready scenarios and studies.")] = False,
 ) -> None:
-    """Write a commented scenario to start from; never overwrites."""
+    """Write a commented scenario to start from, or a ready scenario or study; never overwrites."""
     with _user_errors():
-        from lasthop.starter import write_starter
+        from lasthop import starter
 
-        path = write_starter(name, topology)
-        typer.echo(f"written: {path}\nnext:    lasthop run {path}")
+        scenarios, studies = starter.ready("scenarios"), starter.ready("studies")
+        if listed:
+            for kind, paths in (("scenarios", scenarios), ("studies", studies)):
+                typer.echo(f"ready {kind}, written by 'lasthop new NAME':")
+                for ready, path in paths.items():
+                    typer.echo(f"  {ready:<20}{starter.summary_of(path)}")
+            return
+        if topology is None and name in (scenarios | studies):
+            written = starter.write_ready(name)
+        else:
+            written = [starter.write_starter(name, topology or "dumbbell")]
+        for path in written:
+            typer.echo(f"written: {path}")
+        verb = "study run" if name in studies and topology is None else "run"
+        typer.echo(f"next:    lasthop {verb} {written[-1]}")
+
+
+@app.command()
+def demo(
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Folder of the comparison and the figures.")
+    ] = Path("out", "demo"),
+    seeds: SeedsOption = "1-10",
+    force: ForceOption = False,
+) -> None:
+    """Race five senders over a lossy last hop, and show one window over time."""
+    with _user_errors():
+        import shutil
+
+        from lasthop import starter
+        from lasthop.demo import ALONE, RACE, SENDERS, window_text
+        from lasthop.plot import check_paths
+
+        scenarios = starter.ready("scenarios")
+        race, alone = (api.Scenario.load(scenarios[name]) for name in (RACE, ALONE))
+        bars, windows = out / "compare.png", out / "window.png"
+        with reserved(out, force=force):
+            # Before anything runs: whether it can be drawn.
+            check_paths([bars, windows])
+            comparison, interrupted = _compared(race, list(SENDERS), parse_seeds(seeds or "1-10"))
+            output.save_comparison(comparison, out, held=True)
+            comparison.plot(bars)
+            _deliver_comparison(comparison, None, None)
+            if interrupted is not None:
+                raise interrupted
+            single = api.run(alone, series=True)
+            single.plot(windows)
+            typer.echo()
+            typer.echo(window_text(single, shutil.get_terminal_size((WIDTH_OF_NO_TERMINAL, 24)).columns))
+        typer.echo(f"\nfigures: {bars} and {windows}")
+        typer.echo(
+            f"try next:\n  lasthop new {RACE}\n  lasthop run {RACE}.toml --seeds 1-4 "
+            f"--set flows.0.transport=vegas\n  lasthop plot {RACE}.toml --out over-time.html\n"
+            "  lasthop new --list\n  lasthop transports"
+        )
 
 
 @app.command()
 def transports(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Show the parameters of this one.")
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="Show the parameters of this one.", autocompletion=complete_transports
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -344,8 +512,32 @@ def transports(
         elif name is None:
             _print(tables.transports_table(listed))
         else:
+            preset = next((one for one in listed if one["kind"] == "preset"), None)
             for one in listed:
+                # A preset that is called like its law shows the law's parameters: once is enough.
+                if one["kind"] == "controller" and preset is not None and preset["controller"] == name:
+                    continue
                 _print(tables.transport_table(one))
+
+
+@app.command("metrics")
+def list_metrics(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Only those with this in their name.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List what is measured: names for studies, --metric and --until."""
+    with _user_errors():
+        from lasthop import tables
+
+        listed = [one for one in api.metrics() if name is None or name in one["name"]]
+        if not listed:
+            raise ArgumentError(f"no metric has {name!r} in its name: 'lasthop metrics' lists all")
+        if as_json:
+            typer.echo(json.dumps(listed, indent=1))
+        else:
+            _print(tables.metrics_table(listed))
 
 
 @history_app.command("show")
@@ -396,6 +588,7 @@ def export_history(
     target: Annotated[
         Path, typer.Argument(metavar="FILE", help="Ends in .csv or .json.", show_default=False)
     ],
+    force: ForceOption = False,
 ) -> None:
     """Write all that is known as CSV or JSON."""
     with _user_errors():
@@ -403,7 +596,7 @@ def export_history(
 
         file_format = history.format_of(target)
         entries = history.read(file)
-        output.check_file(target)
+        output.check_file(target, replace=force)
         output.write_text(target, history.dump(entries, file_format))
         typer.echo(f"written: {target}")
 
@@ -458,7 +651,8 @@ def reproduce(
         planned = plan(found, experiments, quick=quick, seeds=chosen, alternatives=also)
         folder = out or Path("out", "papers", found.number)
         output.check_folder(folder)
-        with shown_progress("runs", lines=True) as observer:
+        refuse_other(folder, "reproduction", "study")
+        with shown_progress("runs") as observer:
             reproduction = carry_out(planned, folder, jobs=jobs, observer=observer, fresh=fresh, note=_note)
         from lasthop.papers import report
 
@@ -474,6 +668,50 @@ def reproduce(
         if reproduction.failed:
             _note(f"{len(reproduction.failed)} runs failed; {folder / report.REPORT} names them")
             raise typer.Exit(EXIT_RUN)
+
+
+@app.command()
+def bundle(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE|DIR...",
+            help="Scenario or study files, with what they read, and folders of results.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The archive; ends in .zip.")] = Path(
+        "bundle.zip"
+    ),
+    force: ForceOption = False,
+) -> None:
+    """Pack scenarios, studies, inputs, results and figures into one archive, with hashes and versions."""
+    with _user_errors():
+        from lasthop.bundle import bundle as pack
+
+        names = pack(sources, out, force=force)
+        for name in names[:BUNDLE_SHOWN]:
+            typer.echo(f"  {name}")
+        if len(names) > BUNDLE_SHOWN:
+            typer.echo(f"  and {len(names) - BUNDLE_SHOWN} more")
+        typer.echo(f"written: {out}, {len(names)} files")
+
+
+@app.command()
+def unbundle(
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="The archive.", show_default=False)],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="A new folder; the archive's name if not given."),
+    ] = None,
+) -> None:
+    """Check every file of an archive by its hash, and unpack it into a new folder."""
+    with _user_errors():
+        from lasthop.bundle import unbundle as unpack
+
+        folder = source.with_suffix("") if out is None else out
+        files = unpack(source, folder)
+        typer.echo(f"checked and written: {len(files)} files in {folder}")
 
 
 @app.command()
@@ -500,28 +738,85 @@ def doctor() -> None:
 
 
 def main() -> None:
-    """Run the command; the entry point of the package."""
+    """Run the command; `lasthop.__main__` calls it."""
+    write_what_can_be_written()
     try:
         app()
     except BrokenPipeError:
         # The reader has gone, as in `lasthop run FILE --json - | head`: nobody is left to say anything to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         sys.exit(EXIT_RUN)
+    except KeyboardInterrupt:
+        # Before any command had begun.
+        _note("interrupted")
+        sys.exit(EXIT_INTERRUPTED)
     finally:
         # On the way out another Ctrl-C has nothing to stop, and Python would show where it was.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _check_targets(file: str, json_file: str | None, out: Path | None, table_format: str) -> None:
-    """Refuse, before anything runs, what could not be written afterwards."""
+def _open(file: str, settings: list[str] | None) -> api.Scenario:
+    """Read a scenario from a file, or with ``-`` from standard input."""
+    overrides = parse_settings(settings or [])
+    if file != "-":
+        return api.Scenario.load(file).overridden(overrides)
+    text = sys.stdin.buffer.read()
+    return api.Scenario.read(text, name="standard input").overridden(overrides)
+
+
+def _advise(scenario: api.Scenario) -> None:
+    """Say what the author of a scenario may not have meant."""
+    for sentence in scenario.advice:
+        _note(f"note: {sentence}")
+
+
+@contextmanager
+def _targets(
+    file: str, json_file: str | None, out: Path | None, table_format: str, *, force: bool
+) -> Iterator[None]:
+    """Refuse, before anything runs, what could not be written or would be lost; hold the folder."""
     output.check_format(table_format)
-    if out is not None:
-        output.check_folder(out)
-    if json_file not in (None, "-"):
-        assert json_file is not None  # noqa: S101 - for the type checker
-        if Path(json_file).resolve() == Path(file).resolve():
-            raise OutputError(f"--json would overwrite the scenario '{file}': choose another file")
-        output.check_file(json_file)
+    _check_json(file, json_file, force=force)
+    with nullcontext() if out is None else reserved(out, force=force):
+        yield
+
+
+def _compared(
+    scenario: api.Scenario,
+    names: list[str],
+    seeds: list[int],
+    *,
+    baseline: str | None = None,
+    jobs: int | None = None,
+    metrics: list[str] | None = None,
+    series: bool = False,
+) -> tuple[Comparison, RunError | None]:
+    """Compare; if that ends early, return what there is with the error, which is to be raised in the end."""
+    try:
+        with shown_progress("runs") as observer:
+            comparison = api.compare(
+                scenario,
+                names,
+                seeds=seeds,
+                baseline=baseline,
+                jobs=jobs,
+                observer=observer,
+                metrics=metrics,
+                series=series,
+            )
+            return comparison, None
+    except RunError as error:
+        if error.comparison is None:
+            raise
+        return error.comparison, error
+
+
+def _check_json(file: str, json_file: str | None, *, force: bool) -> None:
+    if json_file is None or json_file == "-":
+        return
+    if Path(json_file).resolve() == Path(file).resolve():
+        raise OutputError(f"--json would overwrite the scenario '{file}': choose another file")
+    output.check_file(json_file, replace=force)
 
 
 def _deliver_runs(
@@ -534,7 +829,7 @@ def _deliver_runs(
     more = {"missing_seeds": missing} if missing else {}
     try:
         if out is not None:
-            output.save_runs(runs, out, table_format, **more)
+            output.save_runs(runs, out, table_format, held=True, more=more)
     finally:
         # Even if the disk is full, the figures are shown.
         if json_file is not None:
@@ -545,10 +840,14 @@ def _deliver_runs(
             _print(tables.runs_table(runs))
 
 
-def _deliver_comparison(comparison: Comparison, json_file: str | None) -> None:
+def _deliver_comparison(comparison: Comparison, json_file: str | None, table: str | None) -> None:
     if json_file is not None:
         _write_json(json_file, comparison.to_json())
-    if json_file != "-":
+    if table is not None:
+        from lasthop.formats import comparison_text
+
+        typer.echo(comparison_text(comparison, table), nl=False)
+    elif json_file != "-":
         from lasthop import tables
 
         _print(tables.comparison_table(comparison))

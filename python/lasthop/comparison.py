@@ -5,14 +5,15 @@ Called by `lasthop.compare` and `lasthop compare`. Named so because `lasthop.com
 
 from __future__ import annotations
 
-import html
 import json
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lasthop import stats
-from lasthop.errors import ArgumentError, ScenarioError
-from lasthop.runner import Job, Snapshot, run_jobs
+from lasthop.columns import compared, find, known_names, matching, named, nearest, on_demand
+from lasthop.errors import ArgumentError, RunError, ScenarioError
+from lasthop.runner import Finished, Job, Outcome, Snapshot, run_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,117 +22,13 @@ if TYPE_CHECKING:
     import polars as pl
 
     from lasthop.api import Scenario
+    from lasthop.columns import Metric
+    from lasthop.plot import Picture
     from lasthop.stats import Estimate
 
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One figure per run that transports are compared by.
-
-    Attributes
-    ----------
-    key : str
-        Name in JSON and tables, with its unit.
-    label : str
-        Name for people.
-    unit : str
-        Unit of the values; empty for a plain number.
-    higher_is_better : bool
-        Which direction is good.
-    more, less : str
-        How to say that one is above (below) the other by ``{}``.
-    optional : bool
-        Left out where no run has it.
-    """
-
-    key: str
-    label: str
-    unit: str
-    higher_is_better: bool
-    more: str
-    less: str
-    optional: bool = False
-
-
-METRICS = (
-    Metric(
-        key="goodput_bit_s",
-        label="goodput",
-        unit="bit/s",
-        higher_is_better=True,
-        more="carries {} more",
-        less="carries {} less",
-    ),
-    Metric(
-        key="jain_index",
-        label="Jain index",
-        unit="",
-        higher_is_better=True,
-        more="shares {} more evenly",
-        less="shares {} less evenly",
-    ),
-    Metric(
-        key="retransmitted_packets",
-        label="retransmissions",
-        unit="packets",
-        higher_is_better=False,
-        more="retransmits {} more",
-        less="retransmits {} less",
-    ),
-    Metric(
-        key="timeouts",
-        label="timeouts",
-        unit="",
-        higher_is_better=False,
-        more="has {} more timeouts",
-        less="has {} fewer timeouts",
-    ),
-    Metric(
-        key="rtt_mean_s",
-        label="mean RTT",
-        unit="s",
-        higher_is_better=False,
-        more="has a mean RTT {} longer",
-        less="has a mean RTT {} shorter",
-    ),
-    Metric(
-        key="delay_p95_s",
-        label="p95 one-way delay",
-        unit="s",
-        higher_is_better=False,
-        more="has a p95 delay {} longer",
-        less="has a p95 delay {} shorter",
-    ),
-    Metric(
-        key="bottleneck_avg_queue_packets",
-        label="mean bottleneck queue",
-        unit="packets",
-        higher_is_better=False,
-        more="keeps the bottleneck queue {} longer",
-        less="keeps the bottleneck queue {} shorter",
-    ),
-    Metric(
-        key="realtime_index",
-        label="real-time index",
-        unit="",
-        higher_is_better=True,
-        more="delivers {} more packets in time",
-        less="delivers {} fewer packets in time",
-        optional=True,
-    ),
-    Metric(
-        key="stall_share",
-        label="share of time stalled",
-        unit="",
-        higher_is_better=False,
-        more="stands still {} longer",
-        less="stands still {} shorter",
-        optional=True,
-    ),
-)
-
+#: Large tables that a comparison may carry.
+SERIES = tuple(name for name, switch in on_demand().items() if switch == "series")
 DECIMALS_MAX = 4
-METRIC_BY_KEY = {metric.key: metric for metric in METRICS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,19 +48,17 @@ class Difference:
     transport: str
     baseline: str
     estimate: Estimate | None
-    baseline_mean: float | None
-
-    @property
-    def relative(self) -> Estimate | None:
-        """The difference as a fraction of the baseline's mean; `None` where that is zero."""
-        if self.estimate is None or not self.baseline_mean:
-            return None
-        return self.estimate.scaled(1 / self.baseline_mean)
+    #: The same as a fraction of the baseline's mean; `None` where that is not shown to differ from zero.
+    relative: Estimate | None
+    #: All seeds of both gave the same run: the difference is what it is.
+    same: bool = False
 
     @property
     def better(self) -> bool | None:
         """Whether the transport is shown to be better (worse: `False`); `None` if no difference is shown."""
         if self.estimate is None or not self.estimate.excludes_zero():
+            return None
+        if self.metric.higher_is_better is None:
             return None
         return (self.estimate.mean > 0) == self.metric.higher_is_better
 
@@ -174,42 +69,55 @@ class Difference:
         Examples
         --------
         >>> from lasthop.stats import Estimate
-        >>> goodput = METRIC_BY_KEY["goodput_bit_s"]
-        >>> Difference(goodput, "vegas", "reno", Estimate(-12.0, -14.0, -10.0, 10), 100.0).verdict
+        >>> goodput = named("goodput_bit_s")
+        >>> lower, equal = Estimate(-0.12, -0.14, -0.10, 10), Estimate(0.01, -0.02, 0.04, 10)
+        >>> Difference(goodput, "vegas", "reno", lower.scaled(1e6), lower).verdict
         'vegas carries 12 % less than reno (-14..-10 %)'
-        >>> Difference(goodput, "sack", "reno", Estimate(1.0, -2.0, 4.0, 10), 100.0).verdict
+        >>> Difference(goodput, "sack", "reno", equal.scaled(1e6), equal).verdict
         'no difference shown between sack and reno in goodput (-2.0..+4.0 %)'
         """
         about = f"between {self.transport} and {self.baseline} in {self.metric.label}"
         if self.estimate is None:
             return f"no values to compare {about}"
-        if self.estimate.n == 1:
+        if self.estimate.n == 1 and not self.same:
             return f"one seed cannot show a difference {about}: use more seeds"
         amount, interval = self._texts()
-        if self.estimate.low == self.estimate.high == 0:
-            return f"no difference at all {about}"
-        if not self.estimate.excludes_zero():
-            return f"no difference shown {about} ({interval})"
-        words = self.metric.more if self.estimate.mean > 0 else self.metric.less
-        return f"{self.transport} {words.format(amount)} than {self.baseline} ({interval})"
+        how_sure = f": {stats.SAME}" if self.same else f" ({interval})"
+        if self.estimate.mean == 0 and (self.same or self.estimate.low == self.estimate.high):
+            return f"no difference at all {about}" + (how_sure if self.same else "")
+        if not self.same and not self.estimate.excludes_zero():
+            return f"no difference shown {about}{how_sure}"
+        return f"{self.transport} {self._words.format(amount)} than {self.baseline}{how_sure}"
+
+    @property
+    def _words(self) -> str:
+        return self.metric.more if self.estimate is not None and self.estimate.mean > 0 else self.metric.less
 
     @property
     def interval_text(self) -> str:
-        """The interval alone, relative if possible."""
-        if self.estimate is None or self.estimate.low is None:
+        """The interval alone, relative if possible; the difference itself if all seeds gave the same run."""
+        if self.estimate is None or (self.estimate.low is None and not self.same):
             return "-"
         return self._texts()[1]
 
     def _texts(self) -> tuple[str, str]:
         """Return the amount and the interval; per cent of the baseline if that is not zero."""
-        relative = self.relative
-        shown, unit = (self.estimate, self.metric.unit) if relative is None else (relative.scaled(100), "%")
-        assert shown is not None  # noqa: S101 - callers have looked
+        from lasthop.tables import prefix_for
+
+        assert self.estimate is not None  # noqa: S101 - callers have looked
+        if self.relative is not None:
+            shown, unit = self.relative.scaled(100), "%"
+        else:
+            factor, unit = prefix_for(abs(self.estimate.mean), self.metric.unit)
+            shown = self.estimate.scaled(1 / factor)
         low = shown.mean if shown.low is None else shown.low
         high = shown.mean if shown.high is None else shown.high
         decimals = _decimals(low, high)
         tail = f" {unit}" if unit else ""
-        return f"{abs(shown.mean):.{decimals}f}{tail}", f"{low:+.{decimals}f}..{high:+.{decimals}f}{tail}"
+        amount = f"{abs(shown.mean):.{decimals}f}{tail}"
+        if self.same:
+            return amount, f"{shown.mean:+.{decimals}f}{tail}"
+        return amount, f"{low:+.{decimals}f}..{high:+.{decimals}f}{tail}"
 
 
 def _decimals(low: float, high: float) -> int:
@@ -247,22 +155,33 @@ class Comparison:
         engine_version: str,
         runs: Mapping[str, Sequence[Mapping[str, Any]]],
         baseline: str,
+        metrics: Sequence[Metric] | None = None,
+        series: Mapping[str, pl.DataFrame] | None = None,
     ) -> None:
+        self._series = dict(series or {})
         self.scenario = dict(scenario)
         self.engine_version = engine_version
         self.runs = {transport: list(records) for transport, records in runs.items()}
         self.baseline = baseline
         self.bottleneck = bottleneck_name(self.runs[baseline])
+        #: Asked for by name: these are shown even where no run has them.
+        self._asked = metrics is not None
+        self._wanted = list(compared() if metrics is None else metrics)
         self._values = {
-            (transport, metric.key): [metric_value(record, metric.key, self.bottleneck) for record in records]
+            (transport, metric.name): [metric_value(record, metric, self.bottleneck) for record in records]
             for transport, records in self.runs.items()
-            for metric in METRICS
+            for metric in self._wanted
         }
 
     @property
+    def same(self) -> bool:
+        """Whether all seeds of each transport gave the same run: nothing in the scenario is random."""
+        return len(self.seeds) > 1 and all(map(is_same, self.runs.values()))
+
+    @property
     def metrics(self) -> list[Metric]:
-        """The metrics that these runs have."""
-        return [metric for metric in METRICS if not metric.optional or self._has(metric)]
+        """The metrics asked for; if none was, those of the usual ones that these runs have."""
+        return [one for one in self._wanted if self._asked or not one.optional or self._has(one)]
 
     def _has(self, metric: Metric) -> bool:
         values = (self.values(transport, metric.key) for transport in self.transports)
@@ -282,10 +201,15 @@ class Comparison:
         """Return the values of one metric, one per seed."""
         return self._values[transport, metric]
 
+    def estimate(self, transport: str, metric: Metric) -> Estimate | None:
+        """Return the mean of a metric for a transport, without interval if all seeds gave the same run."""
+        found = stats.estimate(self.values(transport, metric.name))
+        return found.exact() if found is not None and self.same else found
+
     def list_means(self) -> list[Mean]:
         """Return the mean of every metric for every transport."""
         return [
-            Mean(metric, transport, stats.estimate(self.values(transport, metric.key)))
+            Mean(metric, transport, self.estimate(transport, metric))
             for metric in self.metrics
             for transport in self.transports
         ]
@@ -293,19 +217,18 @@ class Comparison:
     def list_differences(self) -> list[Difference]:
         """Return the paired difference of every metric for every transport but the baseline."""
         return [
-            Difference(
-                metric,
-                transport,
-                self.baseline,
-                stats.paired_difference(
-                    self.values(transport, metric.key), self.values(self.baseline, metric.key)
-                ),
-                stats.mean(self.values(self.baseline, metric.key)),
-            )
+            self._difference(metric, transport)
             for metric in self.metrics
             for transport in self.transports
             if transport != self.baseline
         ]
+
+    def _difference(self, metric: Metric, transport: str) -> Difference:
+        pair = self.values(transport, metric.name), self.values(self.baseline, metric.name)
+        found, relative = stats.paired_difference(*pair), stats.relative_difference(*pair)
+        if self.same:
+            found, relative = found and found.exact(), relative and relative.exact()
+        return Difference(metric, transport, self.baseline, found, relative, self.same)
 
     @property
     def means(self) -> pl.DataFrame:
@@ -335,6 +258,7 @@ class Comparison:
             "transports": self.transports,
             "seeds": self.seeds,
             "bottleneck": self.bottleneck,
+            **({"metrics": [one.name for one in self._wanted]} if self._asked else {}),
             "means": [_mean_row(mean) for mean in self.list_means()],
             "differences": [_difference_row(difference) for difference in self.list_differences()],
             "runs": [
@@ -348,17 +272,41 @@ class Comparison:
         """Return the same object as JSON text."""
         return json.dumps(self.to_dict())
 
-    def plot(self, *paths: str | Path) -> None:
-        """Draw a panel per metric with a bar per transport; each path's ending chooses the format."""
+    def plot(self, *paths: str | Path) -> Picture:
+        """Draw a panel per metric with a bar per transport; with series, each transport over time.
+
+        Each path's ending chooses the format. Returns what was drawn: a notebook shows it, its ``figure`` is
+        matplotlib's.
+        """
         from lasthop.plot import plot_comparison
 
-        plot_comparison(self, *paths)
+        return plot_comparison(self, *paths)
 
-    def save(self, folder: str | Path, table_format: str = "parquet") -> None:
-        """Write the folder that ``lasthop compare --out`` writes."""
+    @property
+    def series(self) -> pl.DataFrame:
+        """Per transport, seed, flow and interval: window, RTT, throughput. Needs ``series=True``."""
+        return self._table("flow_series")
+
+    @property
+    def link_series(self) -> pl.DataFrame:
+        """Per transport, seed, link and interval: queue, throughput. Needs ``series=True``."""
+        return self._table("link_series")
+
+    @property
+    def has_series(self) -> bool:
+        """Whether it has tables over time."""
+        return bool(self._series)
+
+    def _table(self, name: str) -> pl.DataFrame:
+        if name not in self._series:
+            raise ArgumentError("this comparison has no series: compare with series=True (--series)")
+        return self._series[name]
+
+    def save(self, folder: str | Path, table_format: str = "parquet", *, force: bool = False) -> None:
+        """Write the folder that ``lasthop compare --out`` writes; `force` replaces results that are there."""
         from lasthop.output import save_comparison
 
-        save_comparison(self, folder, table_format)
+        save_comparison(self, folder, table_format, force=force)
 
     def __repr__(self) -> str:
         from lasthop.tables import render_comparison
@@ -366,22 +314,54 @@ class Comparison:
         return render_comparison(self)
 
     def _repr_html_(self) -> str:
-        sentences = "".join(f"<li>{html.escape(verdict)}</li>" for verdict in self.verdicts)
-        return f"{self.means._repr_html_()}<ul>{sentences}</ul>"
+        from lasthop.formats import as_html
+        from lasthop.tables import comparison_table
+
+        return as_html(comparison_table(self))
 
 
-def metric_value(record: Mapping[str, Any], key: str, bottleneck: str) -> float | None:
-    """Value of one metric in one run.
+def metric_value(record: Mapping[str, Any], metric: Metric, bottleneck: str) -> float | None:
+    """Value of one metric in one run; what is averaged counts every flow alike."""
+    column = find(metric.source, metric.field)
+    if column is None:
+        return None
+    rows = [record["totals"]] if metric.source == "totals" else record[metric.source]
+    if metric.by == "bottleneck":
+        rows = [row for row in rows if row["name"] == bottleneck]
+    values = [float(value) for row in rows if (value := column.of(row)) is not None]
+    if not values:
+        return None
+    return math.fsum(values) if metric.by == "sum" else stats.mean(values)
 
-    RTT and delay are means over the flows of each flow's own figure: every flow counts alike.
+
+def is_same(records: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether several seeds gave one and the same run."""
+    known = [record.get("fingerprint") for record in records]
+    return len(known) > 1 and None not in known and len(set(known)) == 1
+
+
+def choose_metrics(texts: Iterable[str]) -> list[Metric]:
+    """Return the metrics that some words mean; a word may leave out the unit.
+
+    Examples
+    --------
+    >>> [metric.name for metric in choose_metrics(["goodput", "rtt_p95_s"])]
+    ['goodput_bit_s', 'rtt_p95_s']
     """
-    if key in ("rtt_mean_s", "delay_p95_s"):
-        return stats.mean(flow[key] for flow in record["flows"])
-    if key == "bottleneck_avg_queue_packets":
-        queues = [link["avg_queue_packets"] for link in record["links"] if link["name"] == bottleneck]
-        return queues[0] if queues else None
-    value = record["totals"].get(key) if METRIC_BY_KEY[key].optional else record["totals"][key]
-    return None if value is None else float(value)
+    chosen: dict[str, Metric] = {}
+    for text in texts:
+        found = named(text)
+        if found is None:
+            names = matching(text, known_names())
+            if len(names) > 1:
+                raise ArgumentError(f"metric {text!r} may be each of {', '.join(names)}: write one of them")
+            near = nearest(text, known_names())
+            hint = f"did you mean {near!r}? " if near else ""
+            found = named(names[0]) if names else None
+            if found is None:
+                raise ArgumentError(f"unknown metric {text!r}: {hint}'lasthop metrics' lists them")
+        chosen[found.name] = found
+    return list(chosen.values())
 
 
 def bottleneck_name(records: Sequence[Mapping[str, Any]]) -> str:
@@ -408,18 +388,22 @@ def transport_overrides(scenario: Mapping[str, Any], transport: str) -> dict[str
     }
 
 
-def compare_transports(
+def compare_transports(  # noqa: PLR0913 - as `lasthop.compare`
     scenario: Scenario,
     transports: list[str],
     seeds: list[int],
     baseline: str | None,
     jobs: int | None,
     observer: Callable[[Snapshot], None] | None,
+    metrics: Iterable[str] | None = None,
+    *,
+    series: bool = False,
 ) -> Comparison:
     """Run every transport with every seed and compare; see `lasthop.compare`."""
     from lasthop.api import collect, raise_if_ended_early
 
     baseline = check_transports(transports, baseline)
+    wanted = None if metrics is None else choose_metrics(metrics)
     overrides = transport_overrides(scenario.to_dict(), baseline)
     if not overrides:
         raise ScenarioError(
@@ -429,21 +413,70 @@ def compare_transports(
     known = scenario.read_history()
     plans = [variant.plan.with_history(known) if known else variant.plan for variant in variants]
     # Seed by seed, so that runs that meet the same channel are made about the same time.
-    outcome = run_jobs([Job(plan, seed) for seed in seeds for plan in plans], workers=jobs, observer=observer)
+    todo = [Job(plan, seed) for seed in seeds for plan in plans]
+    outcome = run_jobs(todo, series=series, workers=jobs, observer=observer)
+    comparison = _of_whole_seeds(scenario, outcome, transports, baseline, wanted)
     if outcome.failure is not None or outcome.interrupted:
         finished = collect(scenario, outcome)
         total = len(seeds) * len(transports)
-        raise_if_ended_early(outcome, finished, f"{len(finished)} of {total} runs finished, nothing compared")
-    records = [result.record for result in outcome.results if result is not None]
-    runs = {name: records[index :: len(transports)] for index, name in enumerate(transports)}
+        whole = 0 if comparison is None else len(comparison.seeds)
+        reached = f"{whole} of {len(seeds)} seeds compared" if whole else "nothing compared"
+        try:
+            raise_if_ended_early(outcome, finished, f"{len(finished)} of {total} runs finished, {reached}")
+        except RunError as error:
+            error.comparison = comparison
+            raise
+    assert comparison is not None  # noqa: S101 - every run has finished
+    return comparison
+
+
+def _of_whole_seeds(
+    scenario: Scenario,
+    outcome: Outcome,
+    transports: list[str],
+    baseline: str,
+    metrics: Sequence[Metric] | None,
+) -> Comparison | None:
+    """Compare the seeds that every transport has finished, if there are any."""
     from lasthop import _native
 
-    return Comparison(scenario.to_dict(), _native.__version__, runs, baseline)
+    count = len(transports)
+    by_seed = [outcome.results[place : place + count] for place in range(0, len(outcome.results), count)]
+    whole = [[one for one in results if one is not None] for results in by_seed if all(results)]
+    if not whole:
+        return None
+    runs = {name: [results[place].record for results in whole] for place, name in enumerate(transports)}
+    series = {
+        table: _over_time(table, transports, [one for results in whole for one in results])
+        for table in SERIES
+        if whole[0][0].native is not None
+    }
+    return Comparison(scenario.to_dict(), _native.__version__, runs, baseline, metrics, series)
+
+
+def _over_time(table: str, transports: list[str], results: Sequence[Finished]) -> pl.DataFrame:
+    """Return one table of all runs, which come transport by transport within each seed."""
+    import polars as pl
+
+    from lasthop.results import NativeTables
+
+    parts = []
+    for place, result in enumerate(results):
+        rows = NativeTables(result.native).table(table)
+        if rows is not None:
+            parts.append(
+                rows.select(
+                    pl.lit(transports[place % len(transports)]).alias("transport"),
+                    pl.lit(result.record["seed"], dtype=pl.UInt64).alias("seed"),
+                    pl.all(),
+                )
+            )
+    return pl.concat(parts)
 
 
 def _with_transport(scenario: Scenario, keys: list[str], transport: str) -> Scenario:
     try:
-        return scenario.replace(dict.fromkeys(keys, transport))
+        return scenario.overridden(dict.fromkeys(keys, transport))
     except ScenarioError as error:
         # The diagnostic names the override; the user wrote an option.
         text = str(error).replace(f"--set {keys[0]}={transport}", f"--transport {transport}")

@@ -13,7 +13,9 @@ from lasthop import _native
 from lasthop.api import EXAMPLE, Scenario, run
 from lasthop.runner import available_cores
 
-DEPENDENCIES = ("matplotlib", "plotly", "polars", "rich", "scipy", "typer")
+DEPENDENCIES = ("polars", "rich", "scipy", "typer")
+#: What figures need; everything else works without.
+OF_FIGURES = ("matplotlib", "plotext", "plotly")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ def examine() -> list[Finding]:
         Finding("native module", f"{_native.__version__}, {_native.__file__}"),
     ]
     findings += [_dependency(name) for name in DEPENDENCIES]
+    findings += [_dependency(name, needed=False) for name in OF_FIGURES]
     findings.append(_self_check())
     return findings
 
@@ -65,10 +68,12 @@ def _terminal() -> str:
     return f"{kind}, {size.columns}x{size.lines}, {sys.stdout.encoding}"
 
 
-def _dependency(name: str) -> Finding:
+def _dependency(name: str, *, needed: bool = True) -> Finding:
     try:
         version = importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
+        if not needed:
+            return Finding(name, "not installed: figures need it, pip install 'lasthop[plot]'")
         return Finding(name, "missing", f"run 'pip install {name}'")
     try:
         __import__(name)

@@ -14,6 +14,7 @@ from lasthop import _native
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lasthop.comparison import Comparison
     from lasthop.results import Runs
 
 
@@ -55,9 +56,12 @@ class RunError(LasthopError, RuntimeError):
     ----------
     finished : Runs or None
         What had finished by then; `None` if nothing had.
+    comparison : Comparison or None
+        For a comparison, that of the seeds which every transport had finished by then.
     """
 
     finished: Runs | None = None
+    comparison: Comparison | None = None
 
 
 class Interrupted(RunError):  # noqa: N818 - an interruption is asked for, it is no mistake

@@ -10,24 +10,24 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lasthop import columns
 from lasthop.errors import ArgumentError, OutputError
-from lasthop.results import TABLE_SWITCH, Run, Runs
+from lasthop.places import COMPARISON, RESULT, TABLE_FORMATS, is_table, reserved
+from lasthop.results import Run, Runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import polars as pl
 
     from lasthop.comparison import Comparison
 
-FORMATS = ("parquet", "csv", "arrow")
-RESULT = "result.json"
-COMPARISON = "comparison.json"
-LARGE_TABLES = tuple(TABLE_SWITCH)
+FORMATS = TABLE_FORMATS
+LARGE_TABLES = tuple(columns.on_demand())
 TEMPORARY_PREFIX = ".lasthop-"
 
 
@@ -51,13 +51,17 @@ def check_folder(folder: str | Path) -> None:
         ) from None
 
 
-def check_file(file: str | Path) -> None:
-    """Refuse a file that cannot be written."""
+def check_file(file: str | Path, *, replace: bool = True) -> None:
+    """Refuse a file that cannot be written, or without `replace` one that is there and not empty."""
     path = Path(file)
     if path.is_dir():
         raise OutputError(f"cannot write '{path}': it is a folder, not a file")
     if path.exists() and not path.is_file():
         return  # A pipe or a device takes what it is given.
+    if not replace and path.exists() and path.stat().st_size > 0:
+        raise OutputError(
+            f"'{path}' is already there and would be lost: choose another name, or say --force to replace it"
+        )
     if not path.parent.is_dir():
         raise OutputError(f"cannot write '{path}': the folder '{path.parent}' does not exist")
     try:
@@ -96,14 +100,24 @@ def replacing(path: Path) -> Iterator[Path]:
                 temporary.unlink()
 
 
-def write_table(table: pl.DataFrame, path: Path, table_format: str) -> None:
-    """Write one table in the format chosen, whole or not at all."""
+def write_table(
+    table: pl.DataFrame,
+    path: Path,
+    table_format: str,
+    meanings: Mapping[str, Mapping[str, str]] | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Write one table in the format chosen, whole or not at all.
+
+    In Parquet each column carries its unit, label and meaning, and the file what else is said of it.
+    """
     from polars.exceptions import PolarsError
 
     with replacing(path) as temporary:
         try:
             if table_format == "parquet":
-                table.write_parquet(temporary)
+                schema = columns.arrow_schema(table, meanings or {})
+                table.write_parquet(temporary, arrow_schema=schema, metadata=dict(metadata or {}))
             elif table_format == "csv":
                 table.write_csv(temporary)
             else:
@@ -113,36 +127,75 @@ def write_table(table: pl.DataFrame, path: Path, table_format: str) -> None:
             raise OSError(str(error)) from None
 
 
-def save_runs(runs: Runs, folder: str | Path, table_format: str = "parquet", **more: object) -> None:
+def about(scenario: Mapping[str, Any], engine_version: str, seeds: Sequence[int]) -> dict[str, str]:
+    """Return what Parquet says a table is of: the scenario and the seeds as JSON, and the engine's version.
+
+    Examples
+    --------
+    >>> about({"name": "lab"}, "0.1.0", [1, 2])
+    {'lasthop.scenario': '{"name": "lab"}', 'lasthop.seeds': '[1, 2]', 'lasthop.engine_version': '0.1.0'}
+    """
+    return {
+        "lasthop.scenario": json.dumps(scenario),
+        "lasthop.seeds": json.dumps(list(seeds)),
+        "lasthop.engine_version": engine_version,
+    }
+
+
+def save_runs(
+    runs: Runs,
+    folder: str | Path,
+    table_format: str = "parquet",
+    *,
+    force: bool = False,
+    held: bool = False,
+    more: Mapping[str, object] | None = None,
+) -> None:
     """Write result.json, the tables in the format chosen, and a capture per seed where there is a trace.
 
-    Anything in `more` becomes a further key of result.json.
+    A folder that holds results is refused but for `force`; with `held` the caller has it reserved. Anything
+    in `more` becomes a further key of result.json.
     """
     check_format(table_format)
-    check_folder(folder)
     path = Path(folder)
-    # Without result.json the folder is not a run: it goes first and comes last.
-    with output_errors(path):
-        stale = {file for file in path.iterdir() if _is_ours(file.name)}
-        (path / RESULT).unlink(missing_ok=True)
-    written = {path / RESULT}
-    tables = {"flows": runs.flows, "links": runs.links}
-    for name in LARGE_TABLES:
-        if runs[0].has_table(name):
-            tables[name] = _over_seeds(runs, name)
-    for name, table in tables.items():
-        target = path / f"{name}.{table_format}"
-        write_table(table, target, table_format)
-        written.add(target)
-    if runs[0].has_table("hops"):
-        for run in runs:
-            target = path / (f"capture-{run.seed}.pcapng" if len(runs) > 1 else "capture.pcapng")
-            run.write_pcapng(target)
+    with nullcontext() if held else reserved(path, force=force):
+        stale = _clear(path)
+        written = set()
+        tables = {"flows": runs.flows, "links": runs.links}
+        for name in LARGE_TABLES:
+            if runs[0].has_table(name):
+                tables[name] = _over_seeds(runs, name)
+        of = about(runs.scenario, runs[0].engine_version, runs.seeds)
+        for name, table in tables.items():
+            target = path / f"{name}.{table_format}"
+            write_table(table, target, table_format, columns.meanings(name, table.columns), of)
             written.add(target)
+        if runs[0].has_table("hops"):
+            for run in runs:
+                target = path / (f"capture-{run.seed}.pcapng" if len(runs) > 1 else "capture.pcapng")
+                run.write_pcapng(target)
+                written.add(target)
+        _remove(stale - written)
+        write_text(path / RESULT, json.dumps(runs.to_dict() | dict(more or {}), indent=1) + "\n")
+
+
+def _clear(path: Path) -> set[Path]:
+    """Make the folder one without results, and return the tables of those that were there.
+
+    Without result.json or comparison.json a folder is neither a run nor a comparison: it goes first and comes
+    last.
+    """
     with output_errors(path):
-        for file in stale - written:
+        stale = {file for file in path.iterdir() if is_table(file.name)}
+        for name in (RESULT, COMPARISON):
+            (path / name).unlink(missing_ok=True)
+    return stale
+
+
+def _remove(files: set[Path]) -> None:
+    for file in files:
+        with output_errors(file):
             file.unlink(missing_ok=True)
-    write_text(path / RESULT, json.dumps(runs.to_dict() | more, indent=1) + "\n")
 
 
 def load_runs(folder: str | Path) -> Runs:
@@ -158,19 +211,39 @@ def load_runs(folder: str | Path) -> Runs:
         raise _damaged(path / RESULT, f"{type(error).__name__}: {error}") from None
 
 
-def save_comparison(comparison: Comparison, folder: str | Path, table_format: str = "parquet") -> None:
-    """Write comparison.json and its two tables."""
+def save_comparison(
+    comparison: Comparison,
+    folder: str | Path,
+    table_format: str = "parquet",
+    *,
+    force: bool = False,
+    held: bool = False,
+) -> None:
+    """Write comparison.json and its two tables; `force` and `held` as for `save_runs`."""
     check_format(table_format)
-    check_folder(folder)
     path = Path(folder)
-    write_table(comparison.means, path / f"means.{table_format}", table_format)
-    write_table(comparison.differences, path / f"differences.{table_format}", table_format)
-    write_text(path / COMPARISON, json.dumps(comparison.to_dict(), indent=1) + "\n")
+    with nullcontext() if held else reserved(path, force=force):
+        stale = _clear(path)
+        of = about(comparison.scenario, comparison.engine_version, comparison.seeds)
+        tables = {"means": comparison.means, "differences": comparison.differences}
+        if comparison.has_series:
+            tables |= {"flow_series": comparison.series, "link_series": comparison.link_series}
+        written = {path / f"{name}.{table_format}" for name in tables}
+        for name, table in tables.items():
+            write_table(
+                table,
+                path / f"{name}.{table_format}",
+                table_format,
+                columns.meanings(name, table.columns),
+                of,
+            )
+        _remove(stale - written)
+        write_text(path / COMPARISON, json.dumps(comparison.to_dict(), indent=1) + "\n")
 
 
 def load_comparison(folder: str | Path) -> Comparison:
     """Read what `save_comparison` wrote."""
-    from lasthop.comparison import Comparison
+    from lasthop.comparison import SERIES, Comparison, choose_metrics
 
     path = Path(folder)
     content = _load(path, COMPARISON)
@@ -178,7 +251,13 @@ def load_comparison(folder: str | Path) -> Comparison:
         runs: dict[str, list[dict[str, Any]]] = {name: [] for name in content["transports"]}
         for record in content["runs"]:
             runs[record["transport"]].append(record)
-        return Comparison(content["scenario"], content["engine_version"], runs, content["baseline"])
+        asked = content.get("metrics")
+        metrics = None if asked is None else choose_metrics(asked)
+        series = {name: _read_table(path, name) for name in SERIES}
+        kept = {name: rows for name, rows in series.items() if rows is not None}
+        return Comparison(
+            content["scenario"], content["engine_version"], runs, content["baseline"], metrics, kept
+        )
     except (KeyError, TypeError) as error:
         raise _damaged(path / COMPARISON, f"{type(error).__name__}: {error}") from None
 
@@ -196,23 +275,13 @@ class SavedTables:
         self._folder = folder
         self._seed = seed
 
+    def summary(self, name: str) -> pl.DataFrame | None:  # noqa: ARG002 - as other sources have it
+        """Return nothing: the JSON has it in full, which not every table format can say."""
+        return None
+
     def table(self, name: str) -> pl.DataFrame | None:
         """Return the table called `name`, or `None` if the folder has none."""
-        import polars as pl
-
-        readers: dict[str, Callable[[Path], pl.LazyFrame]] = {
-            "parquet": pl.scan_parquet,
-            "csv": pl.scan_csv,
-            "arrow": pl.scan_ipc,
-        }
-        for table_format, scan in readers.items():
-            path = self._folder / f"{name}.{table_format}"
-            if path.exists():
-                try:
-                    return scan(path).filter(pl.col("seed") == self._seed).drop("seed").collect()
-                except (pl.exceptions.PolarsError, OSError) as error:
-                    raise _damaged(path, str(error).splitlines()[0]) from None
-        return None
+        return _read_table(self._folder, name, self._seed)
 
     def write_pcapng(self, path: Path) -> None:
         """Copy the capture of this seed."""
@@ -223,6 +292,26 @@ class SavedTables:
         path.write_bytes(saved.read_bytes())
 
 
+def _read_table(folder: Path, name: str, seed: int | None = None) -> pl.DataFrame | None:
+    """Return the table called `name` of a saved folder, or the rows of one seed; `None` if it has none."""
+    import polars as pl
+
+    readers: dict[str, Callable[[Path], pl.LazyFrame]] = {
+        "parquet": pl.scan_parquet,
+        "csv": pl.scan_csv,
+        "arrow": pl.scan_ipc,
+    }
+    for table_format, scan in readers.items():
+        path = folder / f"{name}.{table_format}"
+        if path.exists():
+            try:
+                rows = scan(path)
+                return (rows if seed is None else rows.filter(pl.col("seed") == seed).drop("seed")).collect()
+            except (pl.exceptions.PolarsError, OSError) as error:
+                raise _damaged(path, str(error).splitlines()[0]) from None
+    return None
+
+
 def _over_seeds(runs: Runs, name: str) -> pl.DataFrame:
     import polars as pl
 
@@ -231,13 +320,6 @@ def _over_seeds(runs: Runs, name: str) -> pl.DataFrame:
         table = run._table(name)  # noqa: SLF001 - the same package's own
         parts.append(table.select(pl.lit(run.seed, dtype=pl.UInt64).alias("seed"), pl.all()))
     return pl.concat(parts)
-
-
-def _is_ours(name: str) -> bool:
-    stem, _, ending = name.partition(".")
-    if ending == "pcapng":
-        return stem == "capture" or stem.startswith("capture-")
-    return stem in {"flows", "links", *LARGE_TABLES} and ending in FORMATS
 
 
 def _load(folder: Path, name: str) -> dict[str, Any]:

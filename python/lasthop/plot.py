@@ -6,23 +6,26 @@ worked out here once. Called by `Run.plot`, `Comparison.plot` and `lasthop plot`
 
 from __future__ import annotations
 
+import io
 import math
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lasthop import stats
 from lasthop.errors import ArgumentError
 from lasthop.output import check_file, replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from lasthop.comparison import Comparison, Metric
+    from lasthop.columns import Metric
+    from lasthop.comparison import Comparison
     from lasthop.results import Run
 
 STATIC_FORMATS = (".png", ".svg", ".pdf")
@@ -55,6 +58,13 @@ GREY_MAX = 60
 #: Points per line; more would only be a blur.
 POINTS_MAX = 600
 RATE_POINTS = 120
+#: The link that is always drawn, if there is one of the name.
+BOTTLENECK = "bottleneck"
+#: Senders whose colours are theirs in every figure, before all others.
+WELL_KNOWN = ("reno", "cubic", "vegas", "bbr", "newreno", "sack")
+#: More outages than this would be a pattern, not a mark.
+OUTAGES_MAX = 40
+MARK = "#C8C8C8"
 #: Share of a bin by which times may be off without falling into the next.
 ROUNDING = 1e-6
 
@@ -81,6 +91,8 @@ class Panel:
     links: bool = False
     #: The axis starts at zero; else where the values do, with a logarithmic scale if they span decades.
     from_zero: bool = True
+    #: Room in the queues of this panel, by the names of their lines.
+    limits: dict[str, float] = field(default_factory=dict)
 
     @property
     def logarithmic(self) -> bool:
@@ -89,19 +101,65 @@ class Panel:
         return not self.from_zero and bool(values) and max(values) > LOGARITHMIC_FROM * min(values)
 
 
-def plot_run(run: Run, *paths: str | Path) -> None:
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What a scenario says of the time axis: the end of the warm-up, outages, and the room in queues."""
+
+    warmup_s: float = 0.0
+    outages: tuple[tuple[float, float], ...] = ()
+    limits: dict[str, int] = field(default_factory=dict)
+
+
+class Picture:
+    """A drawn figure: shown by a notebook, and written to files.
+
+    Attributes
+    ----------
+    figure : matplotlib.figure.Figure
+        The figure itself.
+    """
+
+    def __init__(self, figure: Figure) -> None:
+        self.figure = figure
+
+    def save(self, path: str | Path) -> None:
+        """Write it; the path ends in .png, .svg or .pdf."""
+        draw([path], lambda: self.figure, lambda: _refuse_page(path))
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.figure.savefig(buffer, format="png", dpi=100)
+        return buffer.getvalue()
+
+
+def _refuse_page(path: str | Path) -> NoReturn:
+    raise ArgumentError(f"cannot write '{path}': give it to plot() itself, which draws pages as well")
+
+
+def plot_run(run: Run, *paths: str | Path) -> Picture:
     """Draw a run into each path; the ending chooses the format."""
-    draw(paths, lambda: run_figure(run), lambda: run_page(run))
+    check_paths(paths)
+    figure = run_figure(run)
+    draw(paths, lambda: figure, lambda: run_page(run))
+    return Picture(figure)
 
 
-def plot_comparison(comparison: Comparison, *paths: str | Path) -> None:
-    """Draw a comparison into each path; the ending chooses the format."""
-    draw(paths, lambda: comparison_figure(comparison), lambda: comparison_page(comparison))
+def plot_comparison(comparison: Comparison, *paths: str | Path) -> Picture:
+    """Draw a comparison into each path: over time if it has series, else bars."""
+    check_paths(paths)
+    if comparison.has_series:
+        return plot_overlay(tracks_of(comparison), _comparison_title(comparison), *paths)
+    figure = comparison_figure(comparison)
+    draw(paths, lambda: figure, lambda: comparison_page(comparison))
+    return Picture(figure)
 
 
 def check_paths(paths: Sequence[str | Path]) -> list[Path]:
     """Return the paths; each must end in a format that can be drawn and be writable."""
     checked = [Path(path) for path in paths]
+    for package in ("matplotlib", "plotly"):
+        if find_spec(package) is None:
+            raise ArgumentError(f"drawing needs the package {package}: pip install 'lasthop[plot]'")
     for path in checked:
         if path.suffix.lower() not in ALL_FORMATS:
             raise ArgumentError(
@@ -115,17 +173,185 @@ def run_panels(run: Run) -> list[Panel]:
     """Work out what the four panels show."""
     flows, links = run.series, run.link_series
     picked = pick_flows(run.flows)
+    limits = marks_of(run.scenario, run.seed).limits
+    chosen = flow_styles(run.flows, picked)
     interval_s = _interval_s(flows)
     bin_s = whole_intervals(run.duration_s / POINTS_MAX, interval_s)
     # Packets come one at a time: a rate per short interval would be all spikes.
     rate_bin_s = whole_intervals(run.duration_s / RATE_POINTS, interval_s)
     rate = Panel(f"throughput, mean over {rate_bin_s:.2g} s", "Mbit/s")
     return [
-        _with_flows(Panel("cwnd", "segments"), flows, "cwnd_segments", picked, bin_s, 1.0),
-        _queue_panel(run, links, bin_s),
-        _with_flows(rate, flows, "throughput_bit_s", picked, rate_bin_s, 1e-6),
-        _with_flows(Panel("RTT", "ms", from_zero=False), flows, "rtt_s", picked, bin_s, 1e3),
+        _with_flows(Panel("cwnd", "segments"), flows, "cwnd_segments", picked, chosen, bin_s, 1.0),
+        _queue_panel(run, links, bin_s, limits),
+        _with_flows(rate, flows, "throughput_bit_s", picked, chosen, rate_bin_s, 1e-6),
+        _with_flows(Panel("RTT", "ms", from_zero=False), flows, "rtt_s", picked, chosen, bin_s, 1e3),
     ]
+
+
+def marks_of(scenario: Mapping[str, Any], seed: int) -> Marks:
+    """Return what is marked in figures of a run; nothing if this version cannot read its scenario."""
+    from lasthop import api
+    from lasthop.errors import LasthopError
+
+    # Neither outages nor queues depend on who sends; so no sender of the user's own is loaded for a figure.
+    plain = {
+        key: value for key, value in scenario.items() if key in ("duration", "warmup", "topology", "channel")
+    }
+    flows = [
+        {key: value for key, value in flow.items() if key in ("name", "count", "source", "sink", "direction")}
+        for flow in scenario.get("flows", [])
+    ]
+    try:
+        plan = api.Scenario(plain | {"flows": [flow | {"transport": "reno"} for flow in flows]}).plan
+        down = sorted({(start, end) for _, start, end in plan.outages(seed)})
+    except LasthopError:
+        return Marks()
+    limits = {name: room for name, room in plan.queue_limits if room is not None}
+    return Marks(plan.warmup_s, tuple(down) if len(down) <= OUTAGES_MAX else (), limits)
+
+
+def styles(names: Iterable[str]) -> dict[str, int]:
+    """Return the style of each sender: its own in every figure, unless another one there has it already.
+
+    Examples
+    --------
+    >>> styles(["vegas", "reno"]) == {"vegas": 2, "reno": 0}
+    True
+    >>> styles(["tahoe", "reno", "cubic"])["reno"]
+    0
+    """
+    from lasthop import api
+
+    others = [one["name"] for one in api.transports() if one["name"] not in WELL_KNOWN]
+    order = {name: index for index, name in enumerate((*WELL_KNOWN, *dict.fromkeys(others)))}
+    wanted = list(dict.fromkeys(names))
+    chosen: dict[str, int] = {}
+    for name in sorted(wanted, key=lambda one: (order.get(one.partition("/")[0], len(order)), one)):
+        first = order.get(name.partition("/")[0], len(order)) % len(COLOURS)
+        free = [(first + step) % len(COLOURS) for step in range(len(COLOURS))]
+        chosen[name] = next((one for one in free if one not in chosen.values()), first)
+    return chosen
+
+
+def flow_styles(flows: pl.DataFrame, picked: Iterable[str]) -> dict[str, int]:
+    """Return the style of each flow: its sender's where each has its own, else by place."""
+    sender_of = dict(flows.select("name", "transport").iter_rows())
+    names = list(picked)
+    senders = [sender_of[name] for name in names]
+    if len(set(senders)) < len(names):
+        return {name: place for place, name in enumerate(names)}
+    of_sender = styles(senders)
+    return {name: of_sender[sender_of[name]] for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """What one line of an overlay shows: the series of one sender, or of one saved run.
+
+    Attributes
+    ----------
+    label : str
+        In the legend.
+    sender : str
+        Whose colour it has.
+    flows, links : polars.DataFrame
+        Tables over time, with a column ``seed`` if they are of several.
+    bottleneck : str
+        The link whose queue is drawn.
+    duration_s : float
+        Length of the run.
+    marks : Marks
+        Warm-up, outages and room in queues.
+    """
+
+    label: str
+    sender: str
+    flows: pl.DataFrame
+    links: pl.DataFrame
+    bottleneck: str
+    duration_s: float
+    marks: Marks
+
+
+def tracks_of(comparison: Comparison) -> list[Track]:
+    """Return one track per sender of a comparison with series."""
+    import polars as pl
+
+    marks = marks_of(comparison.scenario, comparison.seeds[0])
+    flows, links = comparison.series, comparison.link_series
+    duration_s = float(comparison.runs[comparison.baseline][0]["duration_s"])
+    return [
+        Track(
+            name,
+            name,
+            flows.filter(pl.col("transport") == name),
+            links.filter(pl.col("transport") == name),
+            comparison.bottleneck,
+            duration_s,
+            # Random outages differ from seed to seed: only those of a single one can be marked.
+            marks if len(comparison.seeds) == 1 else Marks(marks.warmup_s, (), marks.limits),
+        )
+        for name in comparison.transports
+    ]
+
+
+def track_of(run: Run, label: str) -> Track:
+    """Return the track of one saved run."""
+    from lasthop.comparison import bottleneck_name
+
+    senders = sorted(set(run.flows["transport"]) - {"udp"})
+    return Track(
+        label,
+        senders[0] if len(senders) == 1 else label,
+        run.series,
+        run.link_series,
+        bottleneck_name([run.record]),
+        run.duration_s,
+        marks_of(run.scenario, run.seed),
+    )
+
+
+def plot_overlay(tracks: Sequence[Track], title: str, *paths: str | Path) -> Picture:
+    """Draw several runs over each other: a line per sender in each panel."""
+    panels = overlay_panels(tracks)
+    duration_s = max(track.duration_s for track in tracks)
+    marks = tracks[0].marks if len({track.marks.outages for track in tracks}) == 1 else Marks()
+    figure = panels_figure(panels, duration_s, title, marks)
+    draw(paths, lambda: figure, lambda: panels_page(panels, duration_s, title, marks))
+    return Picture(figure)
+
+
+def overlay_panels(tracks: Sequence[Track]) -> list[Panel]:
+    """Work out the panels of an overlay: means over flows and seeds, throughput summed over flows."""
+    import polars as pl
+
+    chosen = styles(dict.fromkeys(track.sender for track in tracks))
+    interval_s = _interval_s(tracks[0].flows)
+    duration_s = max(track.duration_s for track in tracks)
+    bin_s = whole_intervals(duration_s / POINTS_MAX, interval_s)
+    rate_bin_s = whole_intervals(duration_s / RATE_POINTS, interval_s)
+    cwnd = Panel("cwnd, mean of the flows", "segments")
+    queue = Panel(f"queue, {tracks[0].bottleneck}", "packets")
+    rate = Panel(f"throughput, all flows, mean over {rate_bin_s:.2g} s", "Mbit/s")
+    rtt = Panel("RTT, mean of the flows", "ms", from_zero=False)
+    for track in tracks:
+        seeded = ["seed"] if "seed" in track.flows.columns else []
+        flows = track.flows.with_columns(pl.lit("").alias("line"))
+        total = flows.group_by("time_s", "line", *seeded).agg(pl.col("throughput_bit_s").sum())
+        link = track.links.filter(pl.col("link") == track.bottleneck).with_columns(pl.lit("").alias("line"))
+        style = chosen[track.sender]
+        for panel, table, column, factor, width_s in (
+            (cwnd, flows, "cwnd_segments", 1.0, bin_s),
+            (queue, link, "queue_packets", 1.0, bin_s),
+            (rate, total, "throughput_bit_s", 1e-6, rate_bin_s),
+            (rtt, flows, "rtt_s", 1e3, bin_s),
+        ):
+            named = table.select("time_s", "line", (pl.col(column) * factor).alias("value"))
+            panel.lines.append(_line(track.label, _thinned(named, "line", width_s), style))
+        limits = track.marks.limits
+        if track.bottleneck in limits:
+            queue.limits[track.bottleneck] = float(limits[track.bottleneck])
+    return [cwnd, queue, rate, rtt]
 
 
 def pick_flows(flows: pl.DataFrame) -> dict[str, str]:
@@ -139,38 +365,101 @@ def pick_flows(flows: pl.DataFrame) -> dict[str, str]:
 
 def run_figure(run: Run) -> Figure:
     """Draw the four panels with matplotlib."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.6, 9.0), layout="constrained")
-    panels = run_panels(run)
-    all_axes = figure.subplots(len(panels), 1, sharex=True)
-    for place, (panel, axes) in enumerate(zip(panels, all_axes, strict=True)):
-        # The flows look alike in every panel: one legend does.
-        _draw_panel(axes, panel, legend=panel.links or place == 0)
-    all_axes[-1].set_xlabel("time (s)")
-    all_axes[-1].set_xlim(0, run.duration_s)
-    figure.suptitle(_run_title(run), fontsize=11)
-    return figure
+    marks = marks_of(run.scenario, run.seed)
+    return panels_figure(run_panels(run), run.duration_s, _run_title(run), marks)
 
 
 def run_page(run: Run) -> Any:  # noqa: ANN401 - untyped
     """Draw the four panels with plotly."""
+    marks = marks_of(run.scenario, run.seed)
+    return panels_page(run_panels(run), run.duration_s, _run_title(run), marks)
+
+
+def panels_figure(panels: Sequence[Panel], duration_s: float, title: str, marks: Marks) -> Figure:
+    """Draw panels below each other with matplotlib."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.6, 9.0), layout="constrained")
+    all_axes = figure.subplots(len(panels), 1, sharex=True)
+    for place, (panel, axes) in enumerate(zip(panels, all_axes, strict=True)):
+        # The flows look alike in every panel: one legend does.
+        _draw_marks(axes, marks)
+        _draw_panel(axes, panel, legend=panel.links or place == 0)
+    all_axes[-1].set_xlabel("time (s)" + _marks_text(marks))
+    all_axes[-1].set_xlim(0, duration_s)
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def panels_page(panels: Sequence[Panel], duration_s: float, title: str, marks: Marks) -> Any:  # noqa: ANN401
+    """Draw panels below each other with plotly."""
     from plotly.subplots import make_subplots
 
-    panels = run_panels(run)
-    titles = [f"{panel.title} ({panel.unit})" for panel in panels]
+    titles = [_panel_title(panel) for panel in panels]
     page = make_subplots(
         rows=len(panels), cols=1, shared_xaxes=True, vertical_spacing=0.05, subplot_titles=titles
     )
     shown: set[str] = set()
     for row, panel in enumerate(panels, start=1):
         _add_panel(page, row, panel, shown)
+        for name, limit in panel.limits.items():
+            page.add_hline(
+                y=limit,
+                row=row,
+                col=1,
+                line={"color": GREY, "dash": "dot", "width": 1},
+                annotation_text=f"room of {name}",
+            )
         if panel.logarithmic:
             page.update_yaxes(type="log", dtick="D2", row=row)
-    page.update_xaxes(range=[0, run.duration_s])
-    page.update_xaxes(title_text="time (s)", row=len(panels))
-    page.update_layout(title=_run_title(run), template="plotly_white", height=1050, hovermode="x")
+    if marks.warmup_s > 0:
+        page.add_vrect(x0=0, x1=marks.warmup_s, fillcolor=MARK, opacity=0.35, line_width=0)
+    for start, end in marks.outages:
+        page.add_vrect(x0=start, x1=end, fillcolor=MARK, opacity=0.7, line_width=0)
+    page.update_xaxes(range=[0, duration_s])
+    page.update_xaxes(title_text="time (s)" + _marks_text(marks), row=len(panels))
+    page.update_layout(title=title, template="plotly_white", height=1050, hovermode="x")
     return page
+
+
+def _panel_title(panel: Panel) -> str:
+    scale = ", logarithmic" if panel.logarithmic else ""
+    return f"{panel.title} ({panel.unit}{scale})"
+
+
+def _marks_text(marks: Marks) -> str:
+    """Say what the shades mean."""
+    meant = [
+        *(["warm-up, which does not count"] if marks.warmup_s > 0 else []),
+        *(["outages of links"] if marks.outages else []),
+    ]
+    return f"; shaded: {', '.join(meant)}" if meant else ""
+
+
+def _draw_marks(axes: Axes, marks: Marks) -> None:
+    if marks.warmup_s > 0:
+        axes.axvspan(0, marks.warmup_s, color=MARK, alpha=0.35, lw=0)
+    for start, end in marks.outages:
+        axes.axvspan(start, end, color=MARK, alpha=0.7, lw=0)
+
+
+def isolated(line: Line) -> tuple[list[float], list[float]]:
+    """Return the points that no line shows, because their neighbours are missing.
+
+    Examples
+    --------
+    >>> isolated(Line("", [1, 2, 3, 4, 5], [1.0, None, 2.0, None, 3.0], 0))
+    ([1, 3, 5], [1.0, 2.0, 3.0])
+    >>> isolated(Line("", [1, 2, 3], [1.0, 2.0, None], 0))
+    ([], [])
+    """
+    padded = [None, *line.y, None]
+    alone = [
+        (x, y)
+        for x, before, y, after in zip(line.x, padded, line.y, padded[2:], strict=False)
+        if y is not None and before is None and after is None
+    ]
+    return [x for x, _ in alone], [y for _, y in alone]
 
 
 def comparison_figure(comparison: Comparison) -> Figure:
@@ -205,7 +494,8 @@ def comparison_page(comparison: Comparison) -> Any:  # noqa: ANN401 - untyped
     for index, metric in enumerate(metrics):
         _, factor = _metric_title(comparison, metric)
         means, errors = _bars(comparison, metric, factor)
-        colours = [COLOURS[place % len(COLOURS)] for place in range(len(means))]
+        chosen = styles(comparison.transports)
+        colours = [COLOURS[chosen[name]] for name in comparison.transports]
         bars = Bar(
             x=comparison.transports,
             y=means,
@@ -246,7 +536,13 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 def _with_flows(
-    panel: Panel, series: pl.DataFrame, column: str, picked: dict[str, str], bin_s: float, factor: float
+    panel: Panel,
+    series: pl.DataFrame,
+    column: str,
+    picked: dict[str, str],
+    chosen: dict[str, int],
+    bin_s: float,
+    factor: float,
 ) -> Panel:
     """Fill a panel with one column of the flow series: some flows in colour, the others in grey."""
     import polars as pl
@@ -268,25 +564,28 @@ def _with_flows(
     else:
         panel.lines += [_line("", per_flow[name], None) for name in rest]
     panel.lines += [
-        _line(label, per_flow[name], style)
-        for style, (name, label) in enumerate(picked.items())
-        if name in per_flow
+        _line(label, per_flow[name], chosen[name]) for name, label in picked.items() if name in per_flow
     ]
     return panel
 
 
-def _queue_panel(run: Run, series: pl.DataFrame, bin_s: float) -> Panel:
-    """Panel of the links that queue most: at most three, and none far below the first."""
+def _queue_panel(run: Run, series: pl.DataFrame, bin_s: float, limits: dict[str, int]) -> Panel:
+    """Panel of the links that queue most, at most three, and the bottleneck; no other far below the first."""
     import polars as pl
 
     panel = Panel("queue", "packets", links=True)
     ranked = run.links.sort("avg_queue_packets", descending=True, nulls_last=True).head(QUEUES_MAX)
     queue = pl.col("avg_queue_packets").fill_null(0)
     fullest = ranked.filter(queue >= queue.max() * QUEUE_SHARE_MIN)["name"].to_list()
+    if BOTTLENECK in run.links["name"] and BOTTLENECK not in fullest:
+        fullest = [BOTTLENECK, *fullest][:QUEUES_MAX]
     named = series.select("time_s", "link", pl.col("queue_packets").cast(pl.Float64).alias("value"))
     thin = _thinned(named.filter(pl.col("link").is_in(fullest)), "link", bin_s)
     for style, name in enumerate(fullest):
         panel.lines.append(_line(name, thin.filter(pl.col("link") == name), style))
+    # One room is enough to read; that of the bottleneck, or of the link that queues most.
+    shown = [BOTTLENECK] if BOTTLENECK in fullest else fullest[:1]
+    panel.limits = {name: float(limits[name]) for name in shown if name in limits}
     return panel
 
 
@@ -335,7 +634,12 @@ def _draw_panel(axes: Axes, panel: Panel, *, legend: bool) -> None:
             drawstyle="steps-pre" if panel.links else "default",
             label=line.name,
         )
-    axes.set_ylabel(f"{panel.title.split(',')[0]} ({panel.unit})")
+        colour = COLOURS[line.style % len(COLOURS)]
+        axes.plot(*isolated(line), linestyle="", marker=".", markersize=3, color=colour)
+    for name, limit in panel.limits.items():
+        axes.axhline(limit, color=GREY, lw=0.9, linestyle=":", label=f"room of {name}")
+    unit = f"{panel.unit}, logarithmic" if panel.logarithmic else panel.unit
+    axes.set_ylabel(f"{panel.title.split(',')[0]} ({unit})")
     if "," in panel.title:
         axes.set_title(panel.title, fontsize=9, loc="left")
     if panel.from_zero:
@@ -404,12 +708,25 @@ def _add_panel(page: Any, row: int, panel: Panel, shown: set[str]) -> None:  # n
         )
         page.add_trace(trace, row=row, col=1)
         shown.add(name)
+        x, y = isolated(line)
+        if x:
+            alone = Scatter(
+                x=x,
+                y=y,
+                mode="markers",
+                marker={"color": look["color"], "size": 4},
+                name=name,
+                legendgroup=name,
+                showlegend=False,
+            )
+            page.add_trace(alone, row=row, col=1)
 
 
 def _draw_bars(axes: Axes, comparison: Comparison, metric: Metric) -> None:
     title, factor = _metric_title(comparison, metric)
     means, errors = _bars(comparison, metric, factor)
-    colours = [COLOURS[index % len(COLOURS)] for index in range(len(means))]
+    chosen = styles(comparison.transports)
+    colours = [COLOURS[chosen[name]] for name in comparison.transports]
     axes.bar(comparison.transports, means, yerr=errors, color=colours, capsize=4, width=0.7)
     axes.set_title(title, fontsize=9, loc="left")
     # Head room, so that no bar runs into the remark above it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,21 +17,18 @@ if TYPE_CHECKING:
 #: Shorter batches show nothing.
 QUIET_S = 1.0
 BAR_WIDTH = 20
-
-
 #: Without a terminal, a plain line comes as often as this.
 LINE_EVERY_S = 10.0
 
 
 @contextmanager
-def shown_progress(what: str, *, lines: bool = False) -> Iterator[Callable[[Snapshot], None] | None]:
+def shown_progress(what: str) -> Iterator[Callable[[Snapshot], None] | None]:
     """Give an observer that draws a progress line after a second.
 
-    If stderr is no terminal there is none, or with `lines` one that prints a plain line every ten seconds,
-    for the logs of long jobs.
+    If stderr is no terminal it prints a plain line every ten seconds, for the logs of long jobs.
     """
     if not sys.stderr.isatty():
-        yield _Lines(what).update if lines else None
+        yield _Lines(what).update
         return
     display = _Display(what)
     try:
@@ -49,7 +46,9 @@ class _Lines:
         if time.monotonic() - self._last < LINE_EVERY_S:
             return
         self._last = time.monotonic()
-        print(progress_line(self._what, snapshot), file=sys.stderr, flush=True)
+        # Whoever has closed the pipe does not want it; the runs go on.
+        with suppress(OSError):
+            print(progress_line(self._what, snapshot), file=sys.stderr, flush=True)
 
 
 class _Display:

@@ -6,11 +6,11 @@ and users.
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
+from lasthop import columns
 from lasthop.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -20,27 +20,14 @@ if TYPE_CHECKING:
     import polars as pl
 
     from lasthop import _native
-
-#: Tables that a run may carry, and the switch that makes it carry them.
-TABLE_SWITCH = {"flow_series": "series", "link_series": "series", "hops": "trace", "windows": "trace"}
-
-#: Causes of loss; each becomes a column.
-LOSS_CAUSES = ("queue-overflow", "channel-error", "outage", "link-gave-up")
-
-#: What a loss was, and what a sender that tells losses apart may have taken it for.
-LOSS_KINDS = ("congestion", "wireless", "nothing")
-LOSS_BELIEFS = ("congestion", "wireless")
-
-#: Names of those columns.
-CAUSE_COLUMNS = {
-    "packets_lost": "lost_{}_packets",
-    "acks_lost": "lost_{}_acks",
-    "drops": "dropped_{}_packets",
-}
+    from lasthop.plot import Picture
 
 
 class TableSource(Protocol):
-    """Where a run's large tables come from: the native module or a saved folder."""
+    """Where a run's tables come from: the native module or a saved folder."""
+
+    def summary(self, name: str) -> pl.DataFrame | None:
+        """Return the table of runs, flows or links as it was made; `None` if only the JSON is left."""
 
     def table(self, name: str) -> pl.DataFrame | None:
         """Return the table called `name`, or `None` if the run does not carry it."""
@@ -50,10 +37,27 @@ class TableSource(Protocol):
 
 
 class NativeTables:
-    """The tables of a run that was made in this process, handed over as Arrow without copying."""
+    """The tables of a run that was made in this process, handed over as Arrow without copying.
 
-    def __init__(self, native: _native.RunResult | None) -> None:
+    Parameters
+    ----------
+    native : RunResult or None
+        The run, if it carries large tables.
+    summaries : mapping
+        What it measured: its tables ``runs``, ``flows`` and ``links``.
+    """
+
+    def __init__(
+        self, native: _native.RunResult | None, summaries: Mapping[str, _native.ArrowTable] | None = None
+    ) -> None:
         self._native = native
+        self._summaries = summaries or {}
+
+    def summary(self, name: str) -> pl.DataFrame | None:
+        """Return the table of runs, flows or links as it was made; `None` if only the JSON is left."""
+        import polars as pl
+
+        return pl.DataFrame(self._summaries[name]) if name in self._summaries else None
 
     def table(self, name: str) -> pl.DataFrame | None:
         """Return the table called `name`, or `None` if the run does not carry it."""
@@ -124,12 +128,12 @@ class Run:
     @property
     def flows(self) -> pl.DataFrame:
         """One row per flow: goodput, losses by cause, RTT, delay and so on."""
-        return flows_frame([self._record])
+        return self.summary("flows")
 
     @property
     def links(self) -> pl.DataFrame:
         """One row per link and direction: queue, utilisation, drops by cause."""
-        return links_frame([self._record])
+        return self.summary("links")
 
     @property
     def series(self) -> pl.DataFrame:
@@ -151,6 +155,13 @@ class Run:
         """Every change of a congestion window. Needs ``trace=True``."""
         return self._table("windows")
 
+    def summary(self, name: str) -> pl.DataFrame:
+        """Return the table ``runs`` (one row, with the totals), ``flows`` or ``links``."""
+        if name not in self._cache:
+            table = self._tables.summary(name)
+            self._cache[name] = summary_of(self._record, name) if table is None else table
+        return self._cache[name]
+
     def has_table(self, name: str) -> bool:
         """Whether the run carries ``flow_series``, ``link_series``, ``hops`` or ``windows``."""
         if name not in self._cache and (table := self._tables.table(name)) is not None:
@@ -168,10 +179,10 @@ class Run:
         with replacing(Path(path)) as temporary:
             self._tables.write_pcapng(temporary)
 
-    def plot(self, *paths: str | Path) -> None:
+    def plot(self, *paths: str | Path) -> Picture:
         """Draw window, queue, throughput and RTT over time; each path's ending chooses PNG, SVG, PDF or HTML.
 
-        Needs ``series=True``.
+        Needs ``series=True``. Returns what was drawn: a notebook shows it, its ``figure`` is matplotlib's.
 
         Examples
         --------
@@ -179,13 +190,13 @@ class Run:
         >>> run = lh.run(lh.Scenario(lh.EXAMPLE), series=True)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     picture = pathlib.Path(folder, "run.svg")
-        ...     run.plot(picture)
-        ...     picture.exists()
-        True
+        ...     drawn = run.plot(picture)
+        ...     picture.exists(), len(drawn.figure.axes)
+        (True, 4)
         """
         from lasthop.plot import plot_run
 
-        plot_run(self, *paths)
+        return plot_run(self, *paths)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the large tables, as ``lasthop run --json`` prints it."""
@@ -202,7 +213,7 @@ class Run:
 
     def _table(self, name: str) -> pl.DataFrame:
         if not self.has_table(name):
-            raise _lacks(name, TABLE_SWITCH[name])
+            raise _lacks(name, columns.on_demand()[name])
         return self._cache[name]
 
     def __repr__(self) -> str:
@@ -261,21 +272,20 @@ class Runs(Sequence[Run]):
     @property
     def flows(self) -> pl.DataFrame:
         """One row per seed and flow."""
-        return flows_frame([run.record for run in self._runs], with_seed=True)
+        return joined([(run.seed, run.flows) for run in self._runs], "flows")
 
     @property
     def links(self) -> pl.DataFrame:
         """One row per seed, link and direction."""
-        return links_frame([run.record for run in self._runs], with_seed=True)
+        return joined([(run.seed, run.links) for run in self._runs], "links")
 
     @property
     def totals(self) -> pl.DataFrame:
         """One row per seed: the sums over all flows."""
-        return frame(
-            {"seed": run.seed, "fingerprint": run.fingerprint, "wall_s": run.wall_s}
-            | flatten_causes(run.totals)
-            for run in self._runs
-        )
+        import polars as pl
+
+        rows = pl.concat([run.summary("runs") for run in self._runs])
+        return rows.select("seed", "fingerprint", "wall_s", *columns.declared("totals"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the large tables, as ``lasthop run --json`` prints it."""
@@ -290,19 +300,21 @@ class Runs(Sequence[Run]):
         """Return the same object as JSON text."""
         return json.dumps(self.to_dict())
 
-    def save(self, folder: str | Path, table_format: str = "parquet") -> None:
+    def save(self, folder: str | Path, table_format: str = "parquet", *, force: bool = False) -> None:
         """Write the folder that ``lasthop run --out`` writes; ``lasthop.load_runs`` reads it back.
 
         Parameters
         ----------
         folder : path
-            Made if need be; a run that was saved there before is replaced.
+            Made if need be; one that holds results is refused.
         table_format : {"parquet", "csv", "arrow"}
             Format of the tables.
+        force : bool
+            Replace the run or the comparison that is there.
         """
         from lasthop.output import save_runs
 
-        save_runs(self, folder, table_format)
+        save_runs(self, folder, table_format, force=force)
 
     def __repr__(self) -> str:
         from lasthop.tables import render_runs
@@ -310,65 +322,39 @@ class Runs(Sequence[Run]):
         return render_runs(self)
 
     def _repr_html_(self) -> str:
-        name = html.escape(str(self.scenario.get("name", "scenario")))
-        count = f"{len(self)} seeds" if len(self) > 1 else f"seed {self[0].seed}"
-        return f"<p><b>{name}</b>, {count}</p>{self.totals._repr_html_()}{self.flows._repr_html_()}"
+        from lasthop.formats import as_html
+        from lasthop.tables import runs_table
+
+        return as_html(runs_table(self))
 
 
-def flows_frame(records: Iterable[Mapping[str, Any]], *, with_seed: bool = False) -> pl.DataFrame:
-    """Table of the flows of several run records; losses by cause become columns."""
-    return frame(_rows(records, "flows", with_seed))
+def summary_of(record: Mapping[str, Any], name: str) -> pl.DataFrame:
+    """Return the table ``runs``, ``flows`` or ``links`` that the JSON object of a run stands for."""
+    if name != "runs":
+        return columns.frame(name, record[name])
+    return columns.frame("runs", [record]).hstack(columns.frame("totals", [record["totals"]]))
 
 
-def links_frame(records: Iterable[Mapping[str, Any]], *, with_seed: bool = False) -> pl.DataFrame:
-    """Table of the links of several run records; drops by cause become columns."""
-    return frame(_rows(records, "links", with_seed))
+def joined(parts: Sequence[tuple[int, pl.DataFrame]], table: str) -> pl.DataFrame:
+    """Put the rows of several runs below each other behind their seed, the columns in their usual order."""
+    import polars as pl
+
+    together = pl.concat(
+        [part.select(pl.lit(seed, dtype=pl.UInt64).alias("seed"), pl.all()) for seed, part in parts],
+        how="diagonal",
+    )
+    order = {name: place for place, name in enumerate(columns.declared(table))}
+
+    def place(name: str) -> int:
+        # Of one that its table has a pattern for, the place is that of the pattern.
+        return order.get(name, order.get(_declared_name(table, name), -1))
+
+    return together.select(pl.col(name) for name in sorted(map(str, together.columns), key=place))
 
 
-def _rows(records: Iterable[Mapping[str, Any]], kind: str, with_seed: bool) -> Iterator[dict[str, Any]]:  # noqa: FBT001
-    for record in records:
-        seed = {"seed": record["seed"]} if with_seed else {}
-        yield from (seed | flatten_causes(row) for row in record[kind])
-
-
-def flatten_causes(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace each mapping from causes to counts by one column per cause, which every file format can hold.
-
-    Examples
-    --------
-    >>> flatten_causes({"name": "a", "drops": {"outage": 2}})
-    {'name': 'a', 'dropped_queue_overflow_packets': 0, 'dropped_channel_error_packets': 0,
-     'dropped_outage_packets': 2, 'dropped_link_gave_up_packets': 0}
-    """
-    flat: dict[str, Any] = {}
-    for name, value in row.items():
-        if name == "loss_verdicts":
-            flat |= _flatten_verdicts(value)
-        elif name == "realtime":
-            flat |= _flatten_realtime(value)
-        elif isinstance(value, dict):
-            counts = dict.fromkeys(LOSS_CAUSES, 0) | value
-            column = CAUSE_COLUMNS.get(name, f"{name}_{{}}")
-            flat |= {column.format(cause.replace("-", "_")): count for cause, count in counts.items()}
-        else:
-            flat[name] = value
-    return flat
-
-
-def _flatten_verdicts(verdicts: Mapping[str, Mapping[str, int]] | None) -> dict[str, int]:
-    """One column per field of the matrix, and none for senders that do not tell losses apart."""
-    if verdicts is None:
-        return {}
-    return {
-        f"{kind}_taken_for_{belief}_losses": verdicts[kind][belief]
-        for kind in LOSS_KINDS
-        for belief in LOSS_BELIEFS
-    }
-
-
-def _flatten_realtime(metrics: Mapping[str, Any] | None) -> dict[str, Any]:
-    """One column per number, none for flows not measured so; the definitions stay in the JSON."""
-    return {} if metrics is None else {name: value for name, value in metrics.items() if name != "options"}
+def _declared_name(table: str, name: str) -> str:
+    column = columns.find(table, name)
+    return "" if column is None else column.pattern
 
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:

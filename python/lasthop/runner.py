@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 POLL_INTERVAL_S = 0.1
+#: Tables of what a run measured.
+SUMMARIES = ("runs", "flows", "links")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,36 @@ class Snapshot:
 
 @dataclass(slots=True)
 class Finished:
-    """A finished run: its record, and the native result if it carries series or a trace."""
+    """A finished run: what it measured, and the native result if it carries series or a trace.
 
-    record: dict[str, Any]
+    Attributes
+    ----------
+    text : str
+        What it measured, as JSON.
+    summaries : dict
+        The same as tables: ``runs``, ``flows`` and ``links``.
+    packet_hops : int
+        The amount of work.
+    native : RunResult or None
+        Where the large tables are.
+    """
+
+    text: str
+    summaries: dict[str, _native.ArrowTable]
+    packet_hops: int
     native: _native.RunResult | None
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What it measured, as the JSON object of a run."""
+        content: dict[str, Any] = json.loads(self.text)
+        return content
+
+
+def finished_of(result: _native.RunResult, *, keep_native: bool) -> Finished:
+    """Return what is kept of a run."""
+    summaries = {name: table for name in SUMMARIES if (table := result.table(name)) is not None}
+    return Finished(result.to_json(), summaries, result.packet_hops, result if keep_native else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +159,6 @@ class _Batch:
                     trace=self.trace or job.trace,
                     progress=progress,
                 )
-                record = json.loads(result.to_json())
             except _native.Interrupted:
                 return
             except _native.RunError as error:
@@ -144,8 +171,8 @@ class _Batch:
                 with self.lock:
                     del self.running[index]
             keep_native = self.series or self.trace or job.series or job.trace
-            finished = Finished(record, result if keep_native else None)
-            self.deliver(job, Delivery(index, finished), record["packet_hops"])
+            finished = finished_of(result, keep_native=keep_native)
+            self.deliver(job, Delivery(index, finished), finished.packet_hops)
 
     def deliver(self, job: Job, delivery: Delivery, packet_hops: int) -> None:
         with self.lock:

@@ -10,22 +10,22 @@ import inspect
 from typing import TYPE_CHECKING
 
 from lasthop import _native
-from lasthop._native import Ack, AnyAck, Loss, Rate, Sender
+from lasthop._native import Ack, AnyAck, Loss, Rate, Sender, Signal
 from lasthop.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Ack", "AnyAck", "Loss", "Rate", "Sender"]
+__all__ = ["Ack", "AnyAck", "Loss", "Rate", "Sender", "Signal"]
 
 #: Methods without which there is no law.
 REQUIRED = ("on_ack", "on_loss")
 
 #: Methods that a class may have.
-OPTIONAL = ("on_any_ack", "on_ecn", "on_idle", "on_rate", "on_start", "on_timeout", "pacing_rate")
-
-#: Loss recovery of a class that does not name one.
-USUAL_RECOVERY = "newreno"
+OPTIONAL = (
+    *("on_any_ack", "on_ecn", "on_idle", "on_rate", "on_signal", "on_start", "on_timeout"),
+    "pacing_rate",
+)
 
 
 def describe_all(classes: Mapping[str, type[Sender]] | None) -> dict[str, _native.SenderClass]:
@@ -73,7 +73,7 @@ def describe(name: str, class_: object) -> _native.SenderClass:
             name,
             class_,
             summary,
-            getattr(class_, "recovery", USUAL_RECOVERY),
+            getattr(class_, "recovery", None),
             methods,
             _parameters(name, class_),
             bool(getattr(class_, "classifies", False)),

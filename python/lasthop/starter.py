@@ -1,8 +1,10 @@
-"""Starter scenarios for `lasthop new`, and starter studies for `lasthop study new`."""
+"""Starter scenarios for `lasthop new`, starter studies for `lasthop study new`, and those that come ready."""
 
 from __future__ import annotations
 
+import itertools
 import re
+import tomllib
 from importlib.resources import files
 from pathlib import Path
 
@@ -23,6 +25,57 @@ def starter_text(kind: str, name: str, file: str) -> str:
         raise ArgumentError(f"unknown topology {kind!r}: use one of {', '.join(KINDS)}")
     text = (files("lasthop") / "starters" / f"{kind}.toml").read_text(encoding="utf-8")
     return text.replace("{name}", name.replace("\\", "\\\\").replace('"', '\\"')).replace("{file}", file)
+
+
+def ready(kind: str) -> dict[str, Path]:
+    """Return the ready ``scenarios`` or ``studies`` that come with lasthop, by their names.
+
+    Examples
+    --------
+    >>> "lossy-last-hop" in ready("scenarios"), list(ready("studies"))
+    (True, ['per-sweep'])
+    """
+    folder = Path(str(files("lasthop"))) / "ready" / kind
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def summary_of(path: Path) -> str:
+    """Return the first sentence of the comment that a ready file opens with.
+
+    Examples
+    --------
+    >>> summary_of(ready("scenarios")["single-flow"])
+    'One TCP flow alone on a clean path of 10 Mbit/s and 40 ms of round-trip time: the textbook picture.'
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    opening = itertools.takewhile(lambda line: line.startswith("# "), lines)
+    text = " ".join(line.removeprefix("# ").strip() for line in opening)
+    return re.split(r"(?<=[.?])\s", text, maxsplit=1)[0]
+
+
+def write_ready(name: str) -> list[Path]:
+    """Write a ready scenario, or a ready study with its scenario, into the current folder.
+
+    Raises
+    ------
+    OutputError
+        If one of the files is there already; then none is written.
+    """
+    scenarios, studies = ready("scenarios"), ready("studies")
+    if name in scenarios:
+        texts = {Path(scenarios[name].name): scenarios[name].read_text(encoding="utf-8")}
+    else:
+        study = studies[name].read_text(encoding="utf-8")
+        named = tomllib.loads(study)["scenario"]
+        scenario = Path(named)
+        texts = {
+            Path(scenario.name): scenarios[scenario.stem].read_text(encoding="utf-8"),
+            Path(f"{name}.toml"): study.replace(f'"{named}"', f'"{scenario.name}"').replace(
+                f"studies/{name}.toml", f"{name}.toml"
+            ),
+        }
+    _write_new(texts)
+    return list(texts)
 
 
 def write_starter(name: str, kind: str) -> Path:

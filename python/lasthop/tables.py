@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich import box
 from rich.console import Console, Group
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from lasthop import stats
-from lasthop.results import LOSS_BELIEFS, LOSS_KINDS
+from lasthop import columns, stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from rich.console import JustifyMethod, RenderableType
+    from rich.console import ConsoleOptions, JustifyMethod, OverflowMethod, RenderableType, RenderResult
 
+    from lasthop.columns import Column
     from lasthop.comparison import Comparison
     from lasthop.frames import Traffic
     from lasthop.history import Entry
@@ -32,39 +33,9 @@ if TYPE_CHECKING:
 
 #: More rows than this are grouped.
 ROWS_MAX = 12
+#: Wider than any screen: what a table would take if it could.
+WIDEST = 10_000
 
-FLOW_METRICS = (
-    ("goodput_bit_s", "goodput", "bit/s"),
-    ("retransmitted_packets", "retransmitted", "packets"),
-    ("timeouts", "timeouts", ""),
-    ("rtt_mean_s", "mean RTT", "s"),
-    ("delay_p95_s", "p95 delay", "s"),
-)
-TOTAL_METRICS = (
-    ("goodput_bit_s", "goodput", "bit/s"),
-    ("throughput_bit_s", "throughput", "bit/s"),
-    ("jain_index", "Jain index", ""),
-    ("retransmitted_packets", "retransmitted", "packets"),
-    ("timeouts", "timeouts", ""),
-    ("packets_lost", "lost", "packets"),
-)
-LINK_METRICS = (
-    ("avg_queue_packets", "mean queue", "packets"),
-    ("max_queue_packets", "max queue", "packets"),
-    ("utilisation", "utilisation", "%"),
-    ("drops", "drops", "packets"),
-)
-#: In the nested object of a flow; the optional ones are shown only where a flow has them.
-REALTIME_METRICS = (
-    ("realtime_index", "timely", "%"),
-    ("delayed_rate", "delayed", "%"),
-    ("loss_over_sent", "lost", "%"),
-    ("startup_s", "start-up", "s"),
-    ("stalls", "stalls", ""),
-    ("stall_share", "stalled", "%"),
-    ("decodable_share", "decodable", "%"),
-)
-REALTIME_OPTIONAL = ("startup_s", "stalls", "stall_share", "decodable_share")
 PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 
 
@@ -78,7 +49,7 @@ def prefix_for(size: float, unit: str) -> tuple[float, str]:
     >>> prefix_for(0.07, "s")
     (0.001, 'ms')
     """
-    if unit == "%":
+    if unit == "share":
         return 0.01, "%"
     if unit not in ("bit/s", "s"):
         return 1.0, unit
@@ -94,7 +65,7 @@ def quantity(value: float | None, unit: str) -> str:
 
     Examples
     --------
-    >>> quantity(4_234_000.0, "bit/s"), quantity(0.0712, "s"), quantity(None, "s"), quantity(0.5, "%")
+    >>> quantity(4_234_000.0, "bit/s"), quantity(0.0712, "s"), quantity(None, "s"), quantity(0.5, "share")
     ('4.23 Mbit/s', '71.2 ms', '-', '50.0 %')
     """
     if value is None:
@@ -133,9 +104,14 @@ def _estimate_text(value: Estimate | None, factor: float) -> str:
 
 def runs_table(runs: Runs) -> RenderableType:
     """Totals, flows and links of runs of one scenario."""
+    from lasthop.comparison import is_same
+
     records = [run.record for run in runs]
     scenario = runs.scenario.get("name", "scenario")
     which = f"seed {runs[0].seed}" if len(runs) == 1 else f"{len(runs)} seeds: mean ± 95 % interval"
+    if is_same(records):
+        # Intervals of zero width would look like certainty that was measured.
+        records, which = records[:1], f"{stats.SAME}: {len(runs)} seeds, nothing random"
     title = Text.assemble((str(scenario), "bold"), f"  {runs[0].duration_s:g} s simulated, {which}")
     parts: list[RenderableType] = [
         title,
@@ -163,24 +139,49 @@ def comparison_table(comparison: Comparison) -> RenderableType:
     title = Text.assemble(
         (str(comparison.scenario.get("name", "scenario")), "bold"),
         f"  {seeds} seed{'s' if seeds > 1 else ''}, the same channel for each transport",
+        *([f"; {stats.SAME}"] if comparison.same else []),
     )
-    means = simple_table("mean" + (" ± 95 % interval" if seeds > 1 else ""))
-    differences = simple_table(f"difference from {comparison.baseline}")
-    for transport in comparison.transports:
-        means.add_column(transport, justify="right")
-        if transport != comparison.baseline:
-            differences.add_column(transport, justify="right")
-    means.add_column("")
-    for metric in comparison.metrics:
-        values = [stats.estimate(comparison.values(name, metric.key)) for name in comparison.transports]
-        texts, prefixed = estimate_texts(values, metric.unit)
-        means.add_row(metric.label, *texts, prefixed)
-        of_metric = [one for one in comparison.list_differences() if one.metric is metric]
-        intervals = (Text(one.interval_text, style=verdict_style(one.better)) for one in of_metric)
-        differences.add_row(metric.label, *intervals)
+    metrics = comparison.metrics
+    others = [name for name in comparison.transports if name != comparison.baseline]
+    rows = [
+        estimate_texts([comparison.estimate(name, metric) for name in comparison.transports], metric.unit)
+        for metric in metrics
+    ]
+    labels = [metric.label for metric in metrics]
+    certain = seeds == 1 or comparison.same
+    means = Wide(
+        [
+            TableColumn("mean" if certain else "mean ± 95 % interval", labels),
+            *(
+                TableColumn(name, [texts[place] for texts, _ in rows], "right")
+                for place, name in enumerate(comparison.transports)
+            ),
+            TableColumn("", [unit for _, unit in rows]),
+        ]
+    )
+    changes = {(one.metric.name, one.transport): one for one in comparison.list_differences()}
+    differences = Wide(
+        [
+            TableColumn(f"difference from {comparison.baseline}", labels),
+            *(
+                TableColumn(
+                    name,
+                    [
+                        Text(one.interval_text, style=verdict_style(one.better))
+                        for metric in metrics
+                        for one in [changes[metric.name, name]]
+                    ],
+                    "right",
+                )
+                for name in others
+            ),
+        ]
+    )
     note = Text(
-        "Differences are taken seed by seed; each interval holds with 95 % on its own, per cent are of the "
-        f"{comparison.baseline} mean.",
+        "The seeds change nothing in this scenario: the differences are exact."
+        if comparison.same
+        else "Differences are taken seed by seed; each interval holds with 95 % on its own, per cent are of "
+        f"the {comparison.baseline} mean.",
         style="dim",
     )
     parts: list[RenderableType] = [title, means]
@@ -257,6 +258,32 @@ def transport_table(one: Mapping[str, Any]) -> RenderableType:
     return Group(head, table)
 
 
+def metrics_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """Every metric with its unit, where it comes from, and its meaning."""
+    sources = {
+        "totals": "of the run",
+        "flows": "of the flows: the sum, or the mean over those that have it",
+        "links": "of the links: the sum, or that of the bottleneck",
+    }
+    parts: list[RenderableType] = []
+    for source, title in sources.items():
+        if not any(one["from"] == source for one in listed):
+            continue
+        table = simple_table(title)
+        table.columns[0].no_wrap = True
+        for heading in ("unit", "by", "meaning"):
+            table.add_column(heading)
+        for one in listed:
+            if one["from"] == source:
+                table.add_row(Text(one["name"]), one["unit"], one["by"], Text(one["help"]))
+        parts.append(table)
+    hint = (
+        "The unit may be left out, as in --metric goodput; bottleneck_ before the name of one of the links "
+        "is its value there."
+    )
+    return Group(*parts, Text(hint, style="dim"))
+
+
 def history_table(entries: Sequence[Entry], file: str) -> RenderableType:
     """Per host and time: how many windows are known, their median and their range."""
     from statistics import median
@@ -306,51 +333,48 @@ def _totals_table(records: Sequence[Mapping[str, Any]]) -> Table:
     table = simple_table("all flows")
     table.add_column("", justify="right")
     table.add_column("")
-    for key, label, unit in TOTAL_METRICS:
-        value = stats.estimate(_count(record["totals"][key]) for record in records)
-        (text,), prefixed = estimate_texts([value], unit)
-        table.add_row(label, text, prefixed)
+    for column in _shown("totals"):
+        value = stats.estimate(column.of(record["totals"]) for record in records)
+        (text,), prefixed = estimate_texts([value], column.shown_unit)
+        table.add_row(column.heading, text, prefixed)
     return table
 
 
-def _flows_table(records: Sequence[Mapping[str, Any]]) -> Table:
+def _shown(table: str, group: str | None = None) -> list[Column]:
+    """Columns of a table that are shown: those that every row has, or those of a group."""
+    return [one for one in columns.declared(table).values() if one.shown and one.group == group]
+
+
+def _flows_table(records: Sequence[Mapping[str, Any]]) -> RenderableType:
     flows = records[0]["flows"]
     if len(flows) > ROWS_MAX:
         return _grouped_flows_table(records)
-    columns = [
-        _Column("flow", [flow["name"] for flow in flows]),
-        _Column("transport", [flow["transport"] for flow in flows]),
+    parts = [
+        TableColumn("flow", [flow["name"] for flow in flows]),
+        TableColumn("transport", [flow["transport"] for flow in flows]),
     ]
-    for key, label, unit in FLOW_METRICS:
+    for column in _shown("flows"):
         values = [
-            stats.estimate(record["flows"][place][key] for record in records) for place in range(len(flows))
+            stats.estimate(column.of(record["flows"][place]) for record in records)
+            for place in range(len(flows))
         ]
-        columns.append(_numbers(label, values, unit))
-    return _table_of(columns)
+        parts.append(_numbers(column, values))
+    return Wide(parts)
 
 
 def _grouped_flows_table(records: Sequence[Mapping[str, Any]]) -> Table:
     """Per transport: smallest, mean and largest flow, each averaged over the seeds."""
-
-    def value(flow: Mapping[str, Any], key: str) -> float | None:
-        number: float | None = flow[key]
-        return number
-
     members = range(len(records[0]["flows"]))
-    return _grouped_table(records, members, FLOW_METRICS, value)
+    return _grouped_table(records, members, _shown("flows"))
 
 
 def _grouped_table(
     records: Sequence[Mapping[str, Any]],
     members: Iterable[int],
-    metrics: Iterable[tuple[str, str, str]],
-    value: Callable[[Mapping[str, Any], str], float | None],
+    shown: Iterable[Column],
     title: str | None = None,
 ) -> Table:
-    """Smallest, mean and largest of these flows per transport; `value` finds a metric in a flow.
-
-    Metrics of `REALTIME_METRICS` are left out where no flow of a transport has them.
-    """
+    """Smallest, mean and largest of these flows per transport, without what none of its flows has."""
     groups: dict[str, list[int]] = defaultdict(list)
     for index in members:
         groups[records[0]["flows"][index]["transport"]].append(index)
@@ -361,46 +385,44 @@ def _grouped_table(
     table.add_column("")
     for transport, of_transport in groups.items():
         name = f"{len(of_transport)} x {transport}"
-        for key, label, unit in metrics:
-            values = [[value(record["flows"][index], key) for index in of_transport] for record in records]
-            if key in REALTIME_OPTIONAL and all(one is None for of_seed in values for one in of_seed):
+        for one in shown:
+            values = [[one.of(record["flows"][index]) for index in of_transport] for record in records]
+            if one.group is not None and all(value is None for of_seed in values for value in of_seed):
                 continue
-            table.add_row(name, label, *_spread(values, unit))
+            table.add_row(name, one.heading, *_spread(values, one.shown_unit))
             name = ""
         table.add_section()
     return table
 
 
-def _realtime_tables(records: Sequence[Mapping[str, Any]]) -> list[Table]:
+def _realtime_tables(records: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
     """Show timely, delayed and lost packets and what viewers saw, of the flows that are measured so."""
     flows = records[0]["flows"]
     measured = [index for index, flow in enumerate(flows) if flow.get("realtime") is not None]
     if not measured:
         return []
 
-    def value(flow: Mapping[str, Any], key: str) -> float | None:
-        number: float | None = flow["realtime"][key]
-        return number
-
-    def values(index: int, key: str) -> list[float | None]:
-        return [value(record["flows"][index], key) for record in records]
+    def values(index: int, column: Column) -> list[float | None]:
+        return [column.of(record["flows"][index]) for record in records]
 
     shown = [
-        (key, label, unit)
-        for key, label, unit in REALTIME_METRICS
-        if key not in REALTIME_OPTIONAL
-        or any(one is not None for index in measured for one in values(index, key))
+        column
+        for column in _shown("flows", "realtime")
+        if any(one is not None for index in measured for one in values(index, column))
     ]
+    table: Table | Wide
     if len(measured) > ROWS_MAX:
-        table = _grouped_table(records, measured, shown, value, "real-time")
+        table = _grouped_table(records, measured, shown, "real-time")
     else:
-        columns = [
-            _Column("flow", [flows[index]["name"] for index in measured]),
-            _Column("transport", [flows[index]["transport"] for index in measured]),
+        parts = [
+            TableColumn("flow", [flows[index]["name"] for index in measured]),
+            TableColumn("transport", [flows[index]["transport"] for index in measured]),
         ]
-        for key, label, unit in shown:
-            columns.append(_numbers(label, [stats.estimate(values(index, key)) for index in measured], unit))
-        table = _table_of(columns, "real-time")
+        parts += [
+            _numbers(column, [stats.estimate(values(index, column)) for index in measured])
+            for column in shown
+        ]
+        table = Wide(parts, title="real-time")
     table.caption = _realtime_caption(flows[measured[0]]["realtime"]["options"])
     return [table]
 
@@ -431,15 +453,18 @@ def _loss_tables(records: Sequence[Mapping[str, Any]]) -> list[Table]:
     table = simple_table("transport", "what losses were taken for")
     for column in ("what it was", "taken for congestion", "taken for wireless"):
         table.add_column(column, justify="left" if column == "what it was" else "right")
+    kinds: dict[str, list[Column]] = defaultdict(list)
+    for belief in columns.declared("flows").values():
+        if belief.group == "loss_verdicts":
+            kinds[belief.path[1]].append(belief)
     for transport, members in groups.items():
         name = f"{len(members)} x {transport}" if len(members) > 1 else transport
-        for kind in LOSS_KINDS:
+        for kind, beliefs in kinds.items():
             values = [
                 stats.estimate(
-                    sum(record["flows"][index]["loss_verdicts"][kind][belief] for index in members)
-                    for record in records
+                    sum(belief.of(record["flows"][index]) for index in members) for record in records
                 )
-                for belief in LOSS_BELIEFS
+                for belief in beliefs
             ]
             table.add_row(name, kind, *(_estimate_text(value, 1.0) for value in values))
             name = ""
@@ -447,7 +472,7 @@ def _loss_tables(records: Sequence[Mapping[str, Any]]) -> list[Table]:
     return [table]
 
 
-def _links_table(records: Sequence[Mapping[str, Any]]) -> Table:
+def _links_table(records: Sequence[Mapping[str, Any]]) -> RenderableType:
     groups: dict[str, list[int]] = defaultdict(list)
     links = records[0]["links"]
     for index, link in enumerate(links):
@@ -455,61 +480,47 @@ def _links_table(records: Sequence[Mapping[str, Any]]) -> Table:
         groups[re.sub(r"-\d+(?= \(reverse\)$|$)", "-*", name) if len(links) > ROWS_MAX else name].append(
             index
         )
-    columns = [
-        _Column(
+    parts = [
+        TableColumn(
             "link",
             [f"{len(members)} x {name}" if len(members) > 1 else name for name, members in groups.items()],
         )
     ]
-    for key, label, unit in LINK_METRICS:
+    shown = [
+        column
+        for column in columns.declared("links").values()
+        if column.shown
+        and (column.group is None or any(link.get(column.group) is not None for link in links))
+    ]
+    for column in shown:
         values = [
             stats.estimate(
-                _combined(key, [_count(record["links"][index][key]) for index in members])
+                _combined(column, [column.of(record["links"][index]) for index in members])
                 for record in records
             )
             for members in groups.values()
         ]
-        columns.append(_numbers(label, values, unit))
-    table = _table_of(columns)
+        parts.append(_numbers(column, values))
+    table = Wide(parts)
     if len(groups) < len(links):
         table.caption = "links in groups: mean of the means, max of the maxima, sum of the drops"
     return table
 
 
-class _Column(NamedTuple):
-    heading: str
-    texts: list[str]
-    justify: JustifyMethod = "left"
-
-
-def _numbers(label: str, values: Sequence[Estimate | None], unit: str) -> _Column:
+def _numbers(column: Column, values: Sequence[Estimate | None]) -> TableColumn:
     """Column of estimates in one common unit, which stands in its heading."""
-    texts, prefixed = estimate_texts(values, unit)
-    return _Column(f"{label}\n{prefixed}" if prefixed else label, texts, "right")
+    texts, prefixed = estimate_texts(values, column.shown_unit)
+    return TableColumn(f"{column.heading}\n{prefixed}" if prefixed else column.heading, texts, "right")
 
 
-def _table_of(columns: Sequence[_Column], title: str | None = None) -> Table:
-    table = simple_table("", title)
-    for column in columns:
-        table.add_column(column.heading, justify=column.justify)
-    for row in zip(*(column.texts for column in columns), strict=True):
-        table.add_row(*row)
-    return table
-
-
-def _combined(key: str, values: list[float | None]) -> float | None:
+def _combined(column: Column, values: list[float | None]) -> float | None:
     """One figure for a group of links."""
     known = [value for value in values if value is not None]
     if not known:
         return None
-    if key == "max_queue_packets":
+    if column.name.startswith("max_"):
         return max(known)
-    return sum(known) if key == "drops" else stats.mean(known)
-
-
-def _count(value: Mapping[str, int] | float | None) -> float | None:
-    """Return a figure as it is, and the sum of counts by cause."""
-    return value if value is None or isinstance(value, (int, float)) else float(sum(value.values()))
+    return sum(known) if column.over == "sum" else stats.mean(known)
 
 
 def _spread(values: Sequence[Sequence[float | None]], unit: str) -> tuple[str, str, str, str]:
@@ -561,6 +572,66 @@ def traffic_table(traffic: Traffic) -> RenderableType:
             style="dim",
         ),
     )
+
+
+class TableColumn(NamedTuple):
+    """A column of a `Wide` table; numbers stand at the right and are never cut."""
+
+    heading: str | Text
+    texts: Sequence[str | Text]
+    justify: JustifyMethod = "left"
+
+
+class Wide:
+    """A table that goes on below itself where it is too wide: names may be broken, numbers are whole.
+
+    Parameters
+    ----------
+    parts : sequence of TableColumn
+        Those at the left, which say what a row is, stand in each part of the table; so does a last one of
+        units, which has no heading.
+    title : str, optional
+        Above the table.
+    """
+
+    def __init__(self, parts: Sequence[TableColumn], title: str | None = None) -> None:
+        self._title = title
+        numbers = [place for place, part in enumerate(parts) if part.justify == "right"]
+        first, behind = (numbers[0], numbers[-1] + 1) if numbers else (len(parts), len(parts))
+        self._head, self._middle, self._tail = parts[:first], parts[first:behind], parts[behind:]
+        #: Below the last part.
+        self.caption: str | None = None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Give as many tables as the width asks for."""
+        wide = options.update(max_width=WIDEST)
+        names = Measurement.get(console, wide, self._table([]))
+        # Names that leave room for numbers are whole as well; others are broken.
+        broken = names.maximum > options.max_width / 2
+        saved = names.maximum - names.minimum if broken else 0
+        groups: list[list[TableColumn]] = [[]]
+        for part in self._middle:
+            wanted = self._table([*groups[-1], part], broken=broken)
+            least = Measurement.get(console, wide, wanted).maximum - saved
+            if groups[-1] and least > options.max_width:
+                groups.append([])
+            groups[-1].append(part)
+        for place, group in enumerate(groups):
+            table = self._table(group, broken=broken)
+            table.title = self._title if place == 0 else None
+            table.caption = self.caption if place == len(groups) - 1 else None
+            yield table
+
+    def _table(self, middle: Sequence[TableColumn], *, broken: bool = False) -> Table:
+        table = simple_table("")
+        shown = [*self._head, *middle, *self._tail]
+        for part in shown:
+            whole = part.justify == "right" or not broken
+            overflow: OverflowMethod = "ellipsis" if part.justify == "right" else "fold"
+            table.add_column(part.heading, justify=part.justify, no_wrap=whole, overflow=overflow)
+        for row in zip(*(part.texts for part in shown), strict=True):
+            table.add_row(*row)
+        return table
 
 
 def simple_table(first_column: str, title: str | None = None) -> Table:

@@ -5,9 +5,10 @@ Used by `lasthop.cli` and the modules of its sub-commands. Heavy libraries are i
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 EXIT_RUN, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
 WIDTH_OF_NO_TERMINAL = 110
+#: Packages of the extra ``plot``.
+OF_FIGURES = ("matplotlib", "plotext", "plotly")
 
 SeedsOption = Annotated[
     str | None, typer.Option("--seeds", metavar="LIST", help="Several seeds: 1-10 or 1,3,5-7.")
@@ -44,11 +47,59 @@ def user_errors() -> Iterator[None]:
         # The native diagnostics open with what they are, and an interruption is no error.
         opening = text.split("\n", maxsplit=1)[0]
         named = isinstance(error, Interrupted) or "error:" in opening
-        typer.echo(text if named else f"error: {text}", err=True)
+        note(text if named else f"error: {text}")
         raise typer.Exit(_exit_code(error)) from None
     except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
+        note("interrupted")
         raise typer.Exit(EXIT_INTERRUPTED) from None
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in OF_FIGURES:
+            raise
+        note(f"error: drawing needs the package {package}: pip install 'lasthop[plot]'")
+        raise typer.Exit(EXIT_USER) from None
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # Files are named where they are written; what is left is a full disk behind standard output.
+        what = "standard output" if error.filename is None else f"'{error.filename}'"
+        note(f"error: cannot use {what}: {(error.strerror or str(error)).lower()}")
+        drop_output()
+        raise typer.Exit(EXIT_USER) from None
+
+
+#: What stands in for letters that a terminal does not have.
+PLAIN = {"±": "+-", "µ": "u", "…": "...", "–": "-", "—": "-", "−": "-", "✓": "+", "✗": "x", "→": "->"}
+
+
+def write_what_can_be_written() -> None:
+    """Let standard output and error take every text, whatever their encoding lacks."""
+    codecs.register_error("lasthop", _plain)
+    for stream in (sys.stdout, sys.stderr):
+        # Somebody's own object may stand there instead.
+        with suppress(AttributeError, OSError, ValueError):
+            stream.reconfigure(errors="lasthop")  # type: ignore[union-attr]
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """Return what to write in place of letters that cannot be encoded.
+
+    Examples
+    --------
+    >>> codecs.register_error("lasthop", _plain)
+    >>> "7.63 ± 0.02 µs".encode("ascii", errors="lasthop")
+    b'7.63 +- 0.02 us'
+    """
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    letters = error.object[error.start : error.end]
+    return "".join(PLAIN.get(letter, "?") for letter in letters), error.end
+
+
+def drop_output() -> None:
+    """Send what is still to be printed nowhere, so that Python does not complain on the way out."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _exit_code(error: LasthopError) -> int:
@@ -67,5 +118,6 @@ def print_content(content: RenderableType) -> None:
 
 
 def note(text: str) -> None:
-    """Print a line on standard error."""
-    typer.echo(text, err=True)
+    """Print a line on standard error; if nobody can read it, that is no reason to stop."""
+    with suppress(OSError):
+        typer.echo(text, err=True)

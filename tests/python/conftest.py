@@ -65,10 +65,9 @@ def start() -> Callable[..., subprocess.Popen[str]]:
     """Return a function that starts the command as a process of its own."""
 
     def popen(*arguments: object, **options: Any) -> subprocess.Popen[str]:
-        words = [sys.executable, "-c", "from lasthop.cli import main; main()", *map(str, arguments)]
-        environment = os.environ | {"COLUMNS": "120", "NO_COLOR": "1"}
-        return subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options
-        )
+        words = [sys.executable, "-m", "lasthop", *map(str, arguments)]
+        environment = os.environ | {"COLUMNS": "120", "NO_COLOR": "1"} | options.pop("env", {})
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(words, text=True, env=environment, **(pipes | options))
 
     return popen

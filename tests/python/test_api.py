@@ -9,11 +9,13 @@ import sys
 from typing import TYPE_CHECKING
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
+from polars.testing import assert_frame_equal
 
 import lasthop as lh
+from lasthop.columns import causes, frame
 from lasthop.progress import progress_line
-from lasthop.results import flatten_causes
 from lasthop.runner import Snapshot
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ def full_run(scenario: lh.Scenario) -> lh.Run:
 
 
 def test_public_names_are_few() -> None:
-    assert len(lh.__all__) <= 20
+    assert len(lh.__all__) <= 21
     assert all(hasattr(lh, name) for name in lh.__all__)
 
 
@@ -119,11 +121,11 @@ def test_what_losses_were_taken_for() -> None:
 
 
 def test_the_trace_agrees_with_the_summary(full_run: lh.Run) -> None:
-    lost = full_run.hops.filter(
-        pl.col("outcome").is_in(["queue-overflow", "channel-error", "outage", "link-gave-up"])
-    )
-    dropped = full_run.links.select(pl.col("^dropped_.*$")).sum().sum_horizontal().item()
-    assert lost.height == dropped > 0
+    lost = full_run.hops.filter(pl.col("outcome").is_in(list(causes())))
+    by_cause = full_run.links.select(pl.col("^dropped_.*_packets$")).sum()
+    assert lost.height == by_cause.sum_horizontal().item() == full_run.links["dropped_packets"].sum() > 0
+    for cause, count in lost["outcome"].value_counts().iter_rows():
+        assert by_cause[f"dropped_{cause.replace('-', '_')}_packets"].item() == count
 
 
 def test_tables_that_were_not_asked_for_say_how_to_get_them(scenario: lh.Scenario) -> None:
@@ -162,7 +164,7 @@ def test_saved_runs_come_back(full_run: lh.Run, tmp_path: Path) -> None:
 def test_a_failed_write_leaves_nothing_behind(
     scenario: lh.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full_disk(*_arguments: object) -> None:
+    def full_disk(*_arguments: object, **_options: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pl.DataFrame, "write_parquet", full_disk)
@@ -178,13 +180,78 @@ def test_representations(scenario: lh.Scenario, full_run: lh.Run) -> None:
     assert repr(scenario) == "<Scenario 'example': 10 s, 2 flows (reno, vegas), 5 links>"
     assert "Scenario" in scenario._repr_html_()
     assert "fingerprint" in repr(full_run)
-    assert "<table" in full_run._repr_html_()
+    assert full_run._repr_html_().startswith("<pre")
+    assert "fingerprint" in full_run._repr_html_()
 
 
-def test_causes_become_columns_even_unknown_ones() -> None:
-    flat = flatten_causes({"drops": {"retry-limit": 2}})
-    assert flat["dropped_retry_limit_packets"] == 2
-    assert flat["dropped_outage_packets"] == 0
+def test_a_link_with_retransmission_has_its_own_columns() -> None:
+    scenario = lh.Scenario(lh.EXAMPLE).replace({"channel.arq": {}})
+    run = lh.run(scenario, seed=3)
+    own = [name for name in run.links.columns if name.startswith("arq_")]
+    assert own == ["arq_retransmissions", "arq_given_up", "arq_acks_lost"]
+    arq = [(link.get("arq") or {}).get("retransmissions") for link in run.record["links"]]
+    assert run.links["arq_retransmissions"].to_list() == arq
+    assert max(filter(None, arq)) > 0
+    assert "ARQ resent" in repr(run)
+    plain = lh.run(scenario.replace({"channel.arq": "none"}), seed=3)
+    assert not [name for name in plain.links.columns if "arq" in name]
+
+
+def test_tables_of_the_engine_and_of_its_json_are_the_same(tmp_path: Path) -> None:
+    scenario = lh.Scenario(lh.EXAMPLE).replace({"channel.arq": {}, "flows.0.transport": "veno"})
+    for changes in ({}, {"measure.realtime": {}}, {"flows.0.traffic": {"kind": "mpeg4"}}):
+        runs = lh.run_seeds(scenario.replace(changes), [1, 2])
+        runs.save(tmp_path / "out", "csv", force=True)
+        again = lh.load_runs(tmp_path / "out")
+        assert_frame_equal(runs.flows, again.flows)
+        assert_frame_equal(runs.links, again.links)
+        assert_frame_equal(runs.totals, again.totals)
+        assert runs.links.schema["packets_sent"] == pl.Int64
+
+
+def test_a_column_without_any_value_has_its_type() -> None:
+    table = frame(
+        "flows", [{"name": "a", "rtt_mean_s": None, "packets_lost": {"outage": 2, "channel-error": 1}}]
+    )
+    assert table.schema["rtt_mean_s"] == pl.Float64
+    assert table["lost_packets"].to_list() == [3]
+    assert table["lost_outage_packets"].to_list() == [2]
+    assert "realtime_index" not in table.columns
+
+
+def test_parquet_says_what_its_columns_are(tmp_path: Path) -> None:
+    lh.Runs([lh.run(lh.Scenario(lh.EXAMPLE), series=True)]).save(tmp_path / "out")
+    flows = pq.read_schema(tmp_path / "out" / "flows.parquet")
+    assert flows.field("goodput_bit_s").metadata[b"unit"] == b"bit/s"
+    assert flows.field("rtt_p95_s").metadata == {
+        b"unit": b"s",
+        b"label": b"p95 RTT",
+        b"help": b"RTT of segments that were sent once, 95th percentile",
+    }
+    series = pq.read_schema(tmp_path / "out" / "flow_series.parquet")
+    assert series.field("cwnd_segments").metadata[b"label"] == b"cwnd"
+
+
+def test_every_metric_has_a_name_a_unit_and_a_meaning() -> None:
+    listed = lh.metrics()
+    names = [one["name"] for one in listed]
+    assert len(names) == len(set(names))
+    assert {"goodput_bit_s", "arq_retransmissions", "lost_outage_packets", "success_<x>_percent"} <= set(
+        names
+    )
+    assert {"utilisation", "bottleneck_bytes_sent"} <= set(names)
+    assert all(one["help"] and one["label"] for one in listed)
+    fields = ["name", "unit", "label", "help", "from", "by", "higher_is_better"]
+    assert listed[0] == {
+        "name": "goodput_bit_s",
+        "unit": "bit/s",
+        "label": "goodput",
+        "help": "sum of the flows' goodput",
+        "from": "totals",
+        "by": "",
+        "higher_is_better": True,
+    }
+    assert all(list(one) == fields for one in listed)
 
 
 def test_progress_before_anything_moved() -> None:
@@ -225,3 +292,18 @@ def test_the_series_of_a_link_averages_its_queue(scenario: lh.Scenario) -> None:
     link = run.links.row(by_predicate=pl.col("name") == "bottleneck", named=True)
     assert queue.mean() == pytest.approx(link["avg_queue_packets"])
     assert 0 < queue.max() <= link["max_queue_packets"]
+
+
+def test_calls_that_cannot_be_meant_are_refused(scenario: lh.Scenario) -> None:
+    with pytest.raises(lh.ArgumentError) as caught:
+        lh.compare(scenario, "reno,vegas")
+    assert str(caught.value) == "transports is the text 'reno,vegas': give a list of names, ['reno', 'vegas']"
+    with pytest.raises(lh.ArgumentError) as caught:
+        lh.run_seeds(scenario, 4)  # type: ignore[arg-type]
+    assert str(caught.value) == "bad seeds 4: give several, such as range(1, 11) or [1, 5]"
+    with pytest.raises(lh.ScenarioError) as refused:
+        scenario.replace({"duration": "60"})
+    assert str(refused.value) == (
+        "scenario error: duration: 60 has no unit\n  at replace: duration = 60\n"
+        '     did you mean "60 s" or "60 ms"?'
+    )

@@ -127,14 +127,14 @@ def test_out_writes_every_table(
     assert saved[1].series.height == again.series.height
 
 
-def test_a_second_run_replaces_the_first(
+def test_with_force_a_second_run_replaces_the_first(
     command: Callable[..., Result], scenario_file: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     (tmp_path / "out").mkdir()
     (out / "notes.txt").write_text("mine")
     command("run", scenario_file, "--out", out, "--trace", "--set", "duration=1 s")
-    command("run", scenario_file, "--out", out, "--format", "csv", "--set", "duration=1 s")
+    command("run", scenario_file, "--out", out, "--format", "csv", "--set", "duration=1 s", "--force")
     names = sorted(path.name for path in out.iterdir())
     assert names == ["flows.csv", "links.csv", "notes.txt", "result.json"]
 
@@ -250,3 +250,59 @@ def test_doctor_checks_the_engine(command: Callable[..., Result]) -> None:
 
 def test_version(command: Callable[..., Result]) -> None:
     assert command("--version").stdout == f"lasthop {lh.__version__}\n"
+
+
+def test_ready_scenarios_and_studies_are_listed_and_written(
+    command: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    listed = command("new", "--list").stdout
+    assert "ready scenarios, written by 'lasthop new NAME':\n" in listed
+    assert "  single-flow         One TCP flow alone on a clean path of 10 Mbit/s" in listed
+    assert "  per-sweep           How do three senders bear packet errors on the last hop?\n" in listed
+    written = command("new", "per-sweep").stdout
+    assert written == (
+        "written: lossy-last-hop.toml\nwritten: per-sweep.toml\nnext:    lasthop study run per-sweep.toml\n"
+    )
+    planned = command("study", "run", "per-sweep.toml", "--dry-run")
+    assert planned.exit_code == 0, planned.stderr
+    again = command("new", "lossy-last-hop")
+    assert (again.exit_code, again.stderr) == (
+        2,
+        "error: 'lossy-last-hop.toml' is already there and is not overwritten: choose another name\n",
+    )
+    assert command("new", "video").stdout == "written: video.toml\nnext:    lasthop run video.toml\n"
+
+
+def test_the_demo_ends_in_a_picture(command: Callable[..., Result], tmp_path: Path) -> None:
+    out = tmp_path / "demo"
+    shown = command("demo", "--out", out, "--seeds", "1-2")
+    assert shown.exit_code == 0, shown.stderr
+    assert "cwnd of sack in segments over 30 s" in shown.stdout
+    assert any(0x2800 < ord(letter) <= 0x28FF for letter in shown.stdout)
+    assert "\x1b" not in shown.stdout
+    names = ["compare.png", "comparison.json", "differences.parquet", "means.parquet", "window.png"]
+    assert sorted(path.name for path in out.iterdir()) == names
+    assert command("demo", "--out", out, "--seeds", "1-2").exit_code == 2
+
+
+def test_a_transport_is_shown_once(command: Callable[..., Result]) -> None:
+    shown = command("transports", "vegas").stdout
+    assert len([line for line in shown.splitlines() if line.strip().startswith("alpha ")]) == 1
+    assert "loss recovery vegas" in shown
+    assert "Scoreboard" not in command("transports", "bbr").stdout.splitlines()[0]
+
+
+def test_a_throttling_arq_is_said(command: Callable[..., Result], tmp_path: Path) -> None:
+    path = tmp_path / "radio.toml"
+    path.write_text(
+        'duration = "1 s"\n[topology]\nkind = "graph"\nnodes = ["a", "b"]\n'
+        '[[topology.links]]\nname = "radio"\nfrom = "a"\nto = "b"\n'
+        'rate = "20 Mbit/s"\ndelay = "10 ms"\narq = {}\n'
+        '[[flows]]\nsource = "a"\nsink = "b"\ntransport = "reno"\n'
+    )
+    said = command("run", path).stderr
+    assert said.startswith(
+        'note: link "radio": its ARQ window of 16 frames is less than the 35 frames of 1500 B'
+    )
+    assert command("run", path, "--set", "topology.links.0.arq.window=64").stderr == ""

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from lasthop.comparison import METRIC_BY_KEY, Comparison, Difference, bottleneck_name, transport_overrides
+import lasthop as lh
+from lasthop.columns import Metric, named
+from lasthop.comparison import (
+    Comparison,
+    Difference,
+    bottleneck_name,
+    choose_metrics,
+    transport_overrides,
+)
 from lasthop.stats import Estimate
 
 
@@ -42,7 +50,14 @@ def comparison() -> Comparison:
 def difference(
     low: float, middle: float, high: float, metric: str = "goodput_bit_s", of: float = 100.0
 ) -> Difference:
-    return Difference(METRIC_BY_KEY[metric], "vegas", "reno", Estimate(middle, low, high, 10), of)
+    found = Estimate(middle, low, high, 10)
+    return Difference(the(metric), "vegas", "reno", found, found.scaled(1 / of) if of else None)
+
+
+def the(name: str) -> Metric:
+    found = named(name)
+    assert found is not None
+    return found
 
 
 def test_pairs_are_compared_seed_by_seed(comparison: Comparison) -> None:
@@ -52,7 +67,8 @@ def test_pairs_are_compared_seed_by_seed(comparison: Comparison) -> None:
     assert goodput.relative is not None
     assert goodput.relative.mean == pytest.approx(-0.1)
     assert goodput.better is False
-    assert goodput.verdict == "vegas carries 10 % less than reno (-17..-3 %)"
+    # Nine tenths for every seed: of the ratio nothing is uncertain, though the difference varies.
+    assert goodput.verdict == "vegas carries 10 % less than reno (-10..-10 %)"
 
 
 def test_no_difference_is_said_so(comparison: Comparison) -> None:
@@ -93,7 +109,7 @@ def test_words_follow_the_sign_and_the_metric(case: Difference, better: bool | N
 
 
 def test_one_seed_shows_nothing() -> None:
-    case = Difference(METRIC_BY_KEY["goodput_bit_s"], "vegas", "reno", Estimate(1.0, None, None, 1), 10.0)
+    case = Difference(the("goodput_bit_s"), "vegas", "reno", Estimate(1.0, None, None, 1), None)
     assert (
         case.verdict == "one seed cannot show a difference between vegas and reno in goodput: use more seeds"
     )
@@ -102,8 +118,8 @@ def test_one_seed_shows_nothing() -> None:
 
 
 def test_a_metric_without_values_says_so() -> None:
-    case = Difference(METRIC_BY_KEY["delay_p95_s"], "vegas", "reno", None, None)
-    assert case.verdict == "no values to compare between vegas and reno in p95 one-way delay"
+    case = Difference(the("delay_p95_s"), "vegas", "reno", None, None)
+    assert case.verdict == "no values to compare between vegas and reno in p95 one-way delay, mean of flows"
 
 
 def test_the_bottleneck_is_the_link_of_that_name_or_the_busiest() -> None:
@@ -148,8 +164,72 @@ def test_the_frames_have_one_row_per_metric_and_transport(comparison: Comparison
     assert comparison.means.filter(metric="rtt_mean_s", transport="reno")["mean"].item() == pytest.approx(0.1)
 
 
+def test_a_ratio_keeps_to_its_bounds_and_agrees_with_the_difference() -> None:
+    reno = [record(seed, 1e6, timeouts=count) for seed, count in enumerate([1, 9, 2, 14, 30])]
+    none = [record(seed, 1e6, timeouts=0) for seed in range(5)]
+    found = Comparison({}, "0.1.0", {"reno": reno, "none": none}, "reno").list_differences()[3]
+    assert found.verdict == "no difference shown between none and reno in timeouts (-26..+3)"
+    assert found.relative is None, "a mean that may be zero is nothing to be a share of"
+    steady = [record(seed, 1e6, timeouts=count) for seed, count in enumerate([9, 11, 10, 12, 8])]
+    rare = [record(seed, 1e6, timeouts=count) for seed, count in enumerate([0, 0, 1, 0, 0])]
+    for other, low, high in ((none, -1.0, -1.0), (rare, -1.0, -0.92)):
+        found = Comparison({}, "0.1.0", {"reno": steady, "none": other}, "reno").list_differences()[3]
+        assert found.relative is not None
+        assert found.relative.low == low
+        assert found.relative.high == pytest.approx(high, abs=0.01)
+        assert found.better is True
+
+
+def test_without_randomness_nothing_is_uncertain() -> None:
+    reno = [record(seed, 1e6) | {"fingerprint": "a"} for seed in range(5)]
+    vegas = [record(seed, 1.1e6) | {"fingerprint": "b"} for seed in range(5)]
+    found = Comparison({"name": "lab"}, "0.1.0", {"reno": reno, "vegas": vegas}, "reno")
+    goodput = found.list_differences()[0]
+    assert found.same
+    assert goodput.verdict == "vegas carries 10 % more than reno: all seeds gave the same run"
+    assert (goodput.better, goodput.interval_text) == (None, "+10 %")
+    assert found.verdicts[1] == (
+        "no difference at all between vegas and reno in Jain index: all seeds gave the same run"
+    )
+    assert "±" not in repr(found)
+    assert "better" not in repr(found)
+    vegas[2]["fingerprint"] = "c"
+    assert not Comparison({}, "0.1.0", {"reno": reno, "vegas": vegas}, "reno").same
+
+
+def test_any_metric_may_be_compared_and_units_left_out() -> None:
+    scenario = lh.Scenario(lh.EXAMPLE)
+    found = lh.compare(
+        scenario, ["reno", "vegas"], seeds=[1, 2], metrics=["goodput", "rtt_p99_s", "bottleneck_utilisation"]
+    )
+    assert [one.name for one in found.metrics] == ["goodput_bit_s", "rtt_p99_s", "bottleneck_utilisation"]
+    runs = lh.run_seeds(scenario.replace({"flows.0.transport": "reno", "flows.1.transport": "reno"}), [1, 2])
+    assert found.values("reno", "rtt_p99_s") == [run.flows["rtt_p99_s"].mean() for run in runs]
+    busy = [run.links.filter(name="bottleneck")["utilisation"].item() for run in runs]
+    assert found.values("reno", "bottleneck_utilisation") == busy
+    assert "p99 RTT" in found.verdicts[1]
+    assert "p99 RTT, mean of flows" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("godput", "unknown metric 'godput': did you mean 'goodput_bit_s'? 'lasthop metrics' lists them"),
+        ("wind", "unknown metric 'wind': 'lasthop metrics' lists them"),
+        (
+            "delay_p",
+            "metric 'delay_p' may be each of delay_p50_s, delay_p95_s, delay_p99_s: write one of them",
+        ),
+    ],
+)
+def test_metrics_that_are_unknown_or_several(text: str, message: str) -> None:
+    with pytest.raises(lh.ArgumentError) as caught:
+        choose_metrics([text])
+    assert str(caught.value) == message
+
+
 def test_it_shows_itself(comparison: Comparison) -> None:
     text = repr(comparison)
-    assert "vegas carries 10 % less than reno (-17..-3 %)" in text
+    assert "vegas carries 10 % less than reno (-10..-10 %)" in text
     assert "lab  5 seeds, the same channel for each transport" in text
-    assert "<li>vegas carries 10 % less than reno (-17..-3 %)</li>" in comparison._repr_html_()
+    assert "vegas carries 10 % less than reno (-10..-10 %)" in comparison._repr_html_()

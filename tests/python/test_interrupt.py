@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import lasthop as lh
-from lasthop import _native, runner
+from lasthop import _native, output, progress, runner
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable
     from pathlib import Path
 
@@ -69,6 +70,57 @@ def test_compare_is_interrupted_too(start: Callable[..., subprocess.Popen[str]],
     assert (printed, message) == ("", "interrupted: 0 of 8 runs finished, nothing compared\n")
 
 
+def test_an_interrupted_comparison_keeps_the_seeds_that_are_whole(
+    start: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    arguments = (
+        "--transport",
+        "reno,vegas",
+        "--seeds",
+        f"1-{SEEDS}",
+        "--set",
+        "duration=300 s",
+        "--out",
+        out,
+    )
+    process = start("compare", scenario_file, *arguments)
+    printed, message = interrupt(process, after_s=4.0)
+    assert process.returncode == 130
+    counted = rf"interrupted: (\d+) of {2 * SEEDS} runs finished, (\d+) of {SEEDS} seeds compared"
+    match = re.fullmatch(rf"written: {out}\n{counted}\n", message)
+    assert match is not None, message
+    kept = output.load_comparison(out)
+    assert 0 < len(kept.seeds) == int(match[2]) <= int(match[1]) / 2
+    assert f"small  {len(kept.seeds)} seed" in printed
+
+
+def test_ctrl_c_while_importing_leaves_no_stack_trace() -> None:
+    """The import of the command is where Ctrl-C comes: the same moment each time."""
+    script = (
+        "import builtins\n"
+        "import lasthop.__main__ as start\n"
+        "real = builtins.__import__\n"
+        "def interrupted(name, *arguments, **options):\n"
+        "    if name == 'typer':\n"
+        "        raise KeyboardInterrupt\n"
+        "    return real(name, *arguments, **options)\n"
+        "builtins.__import__ = interrupted\n"
+        "start.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_a_long_run_says_how_far_it_is_without_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
+    with progress.shown_progress("seeds") as observer:
+        lh.run_seeds(lh.Scenario(lh.EXAMPLE), [1], observer=observer)
+    assert re.search(r"^1/1 seeds  100 %  0:00 left", capsys.readouterr().err, re.MULTILINE)
+
+
 def test_the_exception_carries_what_has_finished() -> None:
     seen: list[runner.Snapshot] = []
 
@@ -91,17 +143,19 @@ def test_the_exception_carries_what_has_finished() -> None:
 def test_a_seed_that_passes_a_limit_is_named(
     start: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
 ) -> None:
-    process = start(
-        "run", scenario_file, "--seed", "5", "--set", "limits.events=1000", "--out", tmp_path / "out"
+    arguments = ("--seed", "5", "--set", "limits.events=1000", "--out", tmp_path / "out")
+    # A short run is over by the time that its events are counted: it is not said to have stopped at its end.
+    short, long = (
+        "took [0-9]+ events, and its limit is 1000",
+        "passed its limit of 1000 events at .* of 900 s simulated",
     )
-    printed, message = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert printed == ""
-    assert re.fullmatch(
-        r"error: seed 5: the run passed its limit of 1000 events at \S+ s of 10 s simulated: "
-        r"raise limits.events, or shorten duration or the number of flows\n",
-        message,
-    )
+    for duration, what in (("10 s", short), ("900 s", long)):
+        process = start("run", scenario_file, *arguments, "--set", f"duration={duration}")
+        printed, message = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert printed == ""
+        remedy = "raise limits.events, or shorten duration or the number of flows"
+        assert re.fullmatch(f"error: seed 5: the run {what}: {remedy}\n", message), message
 
 
 def test_jobs_limits_how_many_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,17 @@ def test_a_new_sender_compiles_and_fails_its_first_vector_alone(tree: Path) -> N
     assert "warning" not in tested.stderr
 
 
+def test_what_it_prints_is_true_of_any_controller(tree: Path) -> None:
+    """The command that it prints works: a name alone is a transport, with or without a row of presets."""
+    printed = generate(tree, "gentle-reno").stdout
+    assert "compare scenarios/lossy-last-hop.toml --transport reno,gentle-reno --seeds 1-10\n" in printed
+    assert "PRESETS" not in printed
+    page = (ROOT / "docs" / "how-to" / "add-a-controller.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| (?:new|edit) \| `([^`]+)`", page, re.MULTILINE)
+    assert len(listed) == 4
+    assert "You touch four files" in page
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

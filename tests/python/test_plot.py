@@ -8,11 +8,15 @@ import polars as pl
 import pytest
 
 import lasthop as lh
+from lasthop import output as lh_output
 from lasthop import plot
 from lasthop.results import Run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from typer.testing import Result
 
 
 class Tables:
@@ -20,6 +24,10 @@ class Tables:
 
     def __init__(self, flows: int) -> None:
         self.flows = flows
+
+    def summary(self, name: str) -> pl.DataFrame | None:  # noqa: ARG002 - as other sources have it
+        """Leave it to the record."""
+        return None
 
     def table(self, name: str) -> pl.DataFrame | None:
         """Return one of the two series."""
@@ -57,7 +65,10 @@ def a_run(flows: int) -> Run:
         "packet_hops": 1,
         "duration_s": 10.0,
         "totals": {"goodput_bit_s": 1e6},
-        "flows": [{"name": f"flow-{flow}", "goodput_bit_s": flow * 1e5} for flow in range(1, flows + 1)],
+        "flows": [
+            {"name": f"flow-{flow}", "transport": "reno", "goodput_bit_s": flow * 1e5}
+            for flow in range(1, flows + 1)
+        ],
         "links": [
             {"name": "bottleneck", "avg_queue_packets": 20.0},
             {"name": "access", "avg_queue_packets": 0.1},
@@ -132,3 +143,128 @@ def test_a_wrong_ending_is_refused_before_anything_is_drawn(tmp_path: Path) -> N
         a_run(2).plot(good, bad)
     assert str(caught.value) == f"cannot draw '{bad}': its name must end in .png, .svg, .pdf or .html"
     assert not good.exists()
+
+
+def handoffs(**more: object) -> lh.Run:
+    """Return a run with a warm-up of 1 s, a buffer of 30 packets, and two outages."""
+    content = lh.EXAMPLE | {
+        "warmup": "1 s",
+        "channel": {"handoff": {"count": 2, "outage": "500 ms"}},
+        "flows": [{"name": "one", "transport": "vegas"}, {"name": "two", "transport": "bbr"}],
+    }
+    return lh.run(content | more, series=True)
+
+
+def test_warm_up_outages_and_room_are_marked() -> None:
+    run = handoffs()
+    marks = plot.marks_of(run.scenario, run.seed)
+    assert marks.warmup_s == 1.0
+    assert [round(end - start, 9) for start, end in marks.outages] == [0.5, 0.5]
+    # While the last hops are down, nothing arrives.
+    start, end = marks.outages[0]
+    down = run.series.filter((pl.col("time_s") > start + 0.2) & (pl.col("time_s") <= end))
+    assert down["throughput_bit_s"].sum() == 0
+    queue = plot.run_panels(run)[1]
+    assert queue.limits["bottleneck"] == 30
+    figure = plot.run_figure(run)
+    assert figure.axes[-1].get_xlabel() == (
+        "time (s); shaded: warm-up, which does not count, outages of links"
+    )
+    page = plot.run_page(run)
+    assert len(page.layout.shapes) >= 3 * 4
+
+
+def test_marks_need_no_sender_of_the_users_own() -> None:
+    """A figure loads no file: the scenario of a saved run may name one that is gone."""
+    run = handoffs()
+    flows = [flow | {"transport": "gone.py:Mine"} for flow in run.scenario["flows"]]
+    assert plot.marks_of(run.scenario | {"flows": flows}, 1) == plot.marks_of(run.scenario, 1)
+    assert plot.marks_of({"name": "of another version"}, 1) == plot.Marks()
+
+
+def test_a_logarithmic_axis_says_so() -> None:
+    axes = plot.run_figure(a_run(1)).axes
+    assert axes[3].get_ylabel() == "RTT (ms, logarithmic)"
+    assert axes[0].get_ylabel() == "cwnd (segments)"
+    titles = [note.text for note in plot.run_page(a_run(1)).layout.annotations]
+    assert "RTT (ms, logarithmic)" in titles
+
+
+def test_points_without_neighbours_are_drawn() -> None:
+    line = plot.Line("x", [1.0, 2.0, 3.0], [None, 7.0, None], 0)
+    panel = plot.Panel("RTT", "ms", [line])
+    (axes,) = plot.panels_figure([panel, panel], 4.0, "", plot.Marks()).axes[:1]
+    drawn = [one for one in axes.lines if one.get_marker() == "."]
+    assert [list(one.get_xdata()) for one in drawn] == [[2.0]]
+
+
+def test_the_bottleneck_is_always_drawn() -> None:
+    """Even if other links queue more: it is what the scenario calls so."""
+    run = a_run(2)
+    run.record["links"][0]["avg_queue_packets"] = 0.1
+    run.record["links"][1]["avg_queue_packets"] = 20.0
+    assert [line.name for line in plot.run_panels(run)[1].lines] == ["bottleneck", "access"]
+
+
+def test_a_sender_has_its_colour_in_every_figure() -> None:
+    one, other = plot.styles(["vegas", "reno", "cubic"]), plot.styles(["cubic", "tahoe", "reno", "vegas"])
+    assert {name: other[name] for name in one} == one
+    assert len(set(other.values())) == 4
+    run = handoffs()
+    cwnd = plot.run_panels(run)[0]
+    assert [line.style for line in cwnd.lines] == [
+        plot.WELL_KNOWN.index("vegas"),
+        plot.WELL_KNOWN.index("bbr"),
+    ]
+
+
+def test_senders_are_laid_over_each_other(tmp_path: Path) -> None:
+    compared = lh.compare(
+        lh.EXAMPLE, ["reno", "vegas"], seeds=[1, 2], series=True, metrics=["goodput", "rtt_p99"]
+    )
+    panels = plot.overlay_panels(plot.tracks_of(compared))
+    assert [[line.name for line in panel.lines] for panel in panels] == [["reno", "vegas"]] * 4
+    total = compared.series.filter((pl.col("transport") == "vegas") & (pl.col("seed") == 1))
+    per_run = total.group_by("time_s").agg(pl.col("throughput_bit_s").sum())["throughput_bit_s"].mean()
+    assert per_run is not None
+    shown = [value for value in panels[2].lines[1].y if value is not None]
+    assert sum(shown) / len(shown) == pytest.approx(float(str(per_run)) / 1e6, rel=0.1)
+    compared.save(tmp_path / "out")
+    kept = lh_output.load_comparison(tmp_path / "out")
+    assert kept.series.equals(compared.series)
+    assert [one.name for one in kept.metrics] == ["goodput_bit_s", "rtt_p99_s"]
+    picture = kept.plot(tmp_path / "a.png", tmp_path / "a.html")
+    assert len(picture.figure.axes) == 4
+    assert picture._repr_png_()[:4] == b"\x89PNG"
+
+
+def test_saved_runs_are_laid_over_each_other(command: Callable[..., Result], tmp_path: Path) -> None:
+    for sender in ("reno", "vegas", "cubic"):
+        lh.run_seeds(lh.Scenario(lh.EXAMPLE).replace({"flows.1.transport": sender}), [1], series=True).save(
+            tmp_path / sender
+        )
+    folders = [tmp_path / sender for sender in ("reno", "vegas", "cubic")]
+    drawn = command("plot", *folders, "--out", tmp_path / "three.html")
+    assert (drawn.exit_code, drawn.stdout) == (0, f"written: {tmp_path / 'three.html'}\n")
+    assert all(f'"name":"{sender}"' in (tmp_path / "three.html").read_text() for sender in ("reno", "vegas"))
+    again = command("plot", *folders, "--out", tmp_path / "three.html")
+    assert again.stdout == f"written: {tmp_path / 'three.html'} (in place of the one before)\n"
+
+
+def test_notebooks_show_tables_and_figures() -> None:
+    runs = lh.run_seeds(lh.EXAMPLE, [1, 2])
+    compared = lh.compare(lh.EXAMPLE, ["reno", "vegas"], seeds=[1, 2])
+    assert "mean ± 95 % interval" in runs._repr_html_()
+    assert "bottleneck" in runs[0]._repr_html_()
+    page = compared._repr_html_()
+    assert all(metric.label in page for metric in compared.metrics)
+
+
+def test_without_the_packages_the_extra_is_named(
+    command: Callable[..., Result], scenario_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(plot, "find_spec", lambda name: None if name == "matplotlib" else name)
+    target = tmp_path / "x.png"
+    refused = command("compare", scenario_file, "--transport", "reno,vegas", "--plot", target)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr == "error: drawing needs the package matplotlib: pip install 'lasthop[plot]'\n"

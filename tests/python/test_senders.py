@@ -317,14 +317,15 @@ def test_a_verdict_is_one_of_two() -> None:
             "mine",
             Misspelt,
             "transport 'mine': nothing calls Misspelt.on_acks; the methods are on_ack, on_loss, on_any_ack, "
-            "on_ecn, on_idle, on_rate, on_start, on_timeout, pacing_rate",
+            "on_ecn, on_idle, on_rate, on_signal, on_start, on_timeout, pacing_rate",
         ),
         ("mine", Needy, "transport 'mine': parameter 'gain' of Needy has no default: give it one"),
         ("reno", Reno, 'transport "reno" is built in: choose another name'),
         (
             "My Sender",
             Reno,
-            'bad name "My Sender" of a transport: use lower-case letters, digits and hyphens, a letter first',
+            'bad name "My Sender" of a transport: use lower-case letters, digits and hyphens, a letter '
+            "first, or FILE.py:CLASS",
         ),
         (
             "mine",

@@ -18,14 +18,18 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pandas as pd
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from polars.testing import assert_frame_equal
 
 import lasthop as lh
-from lasthop import _native, stats
+from lasthop import _native, columns, stats
 from lasthop.studies import metrics
 from lasthop.studies import store as stores
+from lasthop.studies.digest import make_digest
+from lasthop.studies.show import digest_tables
 from lasthop.studies.store import Store
+from lasthop.tables import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,8 +74,6 @@ def study_file(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that gets the seed of every run that is made in this process."""
-    metrics.known_columns("flows")
-    metrics.known_columns("flow_series")
     seeds: list[int] = []
     native_run = _native.run
 
@@ -156,7 +158,18 @@ def test_a_changed_metric_runs_nothing(
         lh.Scenario.load("small.toml").replace({"duration": "2 s", "channel.error.packet_error_rate": 0}),
         seed=1,
     )
-    assert row["left"] == pytest.approx(alone.flows["goodput_bit_s"][0] * 1e-6)
+    assert row["left"] == alone.flows["goodput_bit_s"][0], "tables hold bit/s, whatever is shown"
+    schema = pq.read_schema("out/grid/results.parquet")
+    assert schema.field("left").metadata[b"unit"] == b"bit/s"
+    assert schema.field("queue").metadata == {
+        b"unit": b"packets",
+        b"label": b"queue",
+        b"help": b"at the bottleneck: time average of the packets waiting, without the one in transmission",
+    }
+    assert b"unit" not in schema.field("fair").metadata, "Jain's index has no unit"
+    shown = render(digest_tables(make_digest(lh.studies.load("out/grid").study, table, metrics=["left"])))
+    mean = table.filter(loss=row["loss"], proto=row["proto"])["left"].mean()
+    assert f"{mean / 1e6:.2f} ± " in shown
     links = alone.links.filter(pl.col("name") == "bottleneck")
     assert row["queue"] == links["avg_queue_packets"][0]
 
@@ -250,14 +263,16 @@ def test_a_failed_run_is_kept_by_name_while_the_others_go_on(
     result = command("study", "run", study_file)
     assert result.exit_code == 1
     assert "error: 4 of 8 runs failed; --resume tries them again\n" in result.stderr
-    assert "  loss=0, proto=vegas, seed 1: the run passed its limit of 100 events" in result.stderr
+    assert "  loss=0, proto=vegas, seed 1: the run took " in result.stderr
     table = lh.studies.load("out/grid").table
     assert table["state"].to_list() == ["done", "done", "failed", "failed"] * 2
     assert table.filter(pl.col("state") == "failed")["goodput_bit_s"].null_count() == 4
     assert [failure.settings["proto"] for failure in lh.studies.load("out/grid").failed] == ["vegas"] * 4
     assert command("study", "run", study_file, "--resume").exit_code == 1
     assert len(made) == 12
-    with pytest.raises(lh.RunError, match=r"proto=vegas, seed \d: the run passed its limit"):
+    with pytest.raises(
+        lh.RunError, match=r"proto=vegas, seed \d: the run took \d+ events, and its limit is 100"
+    ):
         lh.studies.run(lh.studies.Study.load(study_file), "out/other", keep_going=False)
 
 
@@ -395,14 +410,14 @@ def test_a_damaged_description_is_named(command: Callable[..., Result], study_fi
 
 
 def longer(study_file: Path) -> None:
-    """Make the study long enough to be stopped in the middle: some seconds of work."""
-    changed(study_file, '"duration" = "2 s"', '"duration" = "100 s"')
+    """Make the study long enough to be stopped in the middle: over three seconds of work, some thirty parts."""
+    changed(study_file, '"duration" = "2 s"', '"duration" = "400 s"')
     changed(study_file, '"1-2"', '"1-15"')
 
 
-def wait_for_parts(process: subprocess.Popen[str], count: int = 2) -> None:
+def wait_for_parts(process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 30
-    while len(list(Path("out/grid/runs").glob("*.parquet"))) < count:
+    while len(list(Path("out/grid/runs").glob("*.parquet"))) < 2:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -416,7 +431,7 @@ def test_after_a_kill_only_what_was_in_flight_is_made_again(
 ) -> None:
     longer(study_file)
     process = start("study", "run", study_file, "--jobs", 1)
-    wait_for_parts(process, 3)
+    wait_for_parts(process)
     process.kill()
     process.communicate()
     stored = Store(Path("out/grid")).runs().height
@@ -852,13 +867,31 @@ def test_a_study_to_start_from_runs(
     assert "'lab-scenario.toml' is already there and is not overwritten" in again.stderr
 
 
+def test_after_a_kill_show_counts_what_the_folder_holds(
+    command: Callable[..., Result], study_file: Path
+) -> None:
+    """Runs that were stored after the table was last written are there, and not missing."""
+    ok(command("study", "run", study_file, "--seeds", "1"))
+    table = Path("out/grid/results.parquet")
+    described = Path("out/grid/study.json")
+    before, said = table.read_bytes(), described.read_bytes()
+    ok(command("study", "run", study_file, "--resume"))
+    table.write_bytes(before)
+    described.write_bytes(said.replace(b'"wanted": 4', b'"wanted": 8').replace(b"[\n   1\n  ]", b"[1, 2]"))
+    shown = ok(command("study", "show", "out/grid"))
+    assert shown.stderr == (
+        "4 of 8 runs are not in the table, of which the folder holds 4: 'lasthop study merge' puts these in, "
+        "'lasthop study run --resume' makes the others\n"
+    )
+
+
 def test_progress_has_lines_where_there_is_no_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, study_file: Path
 ) -> None:
     from lasthop import progress
 
     monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
-    with progress.shown_progress("runs", lines=True) as observer:
+    with progress.shown_progress("runs") as observer:
         lh.studies.run(lh.studies.Study.load(study_file), "out", observer=observer)
     assert re.search(r"^8/8 runs  100 %  0:00 left", capsys.readouterr().err, re.MULTILINE)
 
@@ -880,7 +913,13 @@ def test_nothing_is_left_of_the_environment() -> None:
 
 def test_the_reference_lists_every_known_metric() -> None:
     page = (ROOT / "docs" / "reference" / "studies.md").read_text(encoding="utf-8")
-    assert [name for name in (*metrics.KNOWN, *metrics.REDUCTIONS) if f"`{name}`" not in page] == []
+    names = [
+        column.pattern or name
+        for source in ("totals", "flows", "links")
+        for name, column in columns.declared(source).items()
+        if column.is_number
+    ]
+    assert [name for name in (*names, *metrics.REDUCTIONS) if f"`{name}`" not in page] == []
 
 
 def test_the_array_job_of_the_documentation_works(study_file: Path) -> None:

@@ -1,11 +1,30 @@
 //! The jitter ratio of a path, by which JTCP and XJTCP tell losses apart (Wu & Chen, JSAC 22(4), 2004).
 //!
-//! Both controllers feed it the send and receive times that ACKs echo and ask it at a loss. It keeps a bounded ring of
-//! them and never allocates after it was made.
+//! Both controllers feed it the send and receive times that ACKs echo and ask it at a loss. It keeps a bounded ring
+//! of them and never allocates after it was made.
+//!
+//! Which pair of segments judges a drop is no detail. A segment that a full queue drops takes no time at the
+//! bottleneck, so what was received behind the hole is one service time early: over a pair that ends there, the
+//! growth of the queue by one segment, which is what a single overflow shows, cancels. And the queue grows in steps,
+//! one whenever the window has grown by one: the last of them lies one window before the drop, just outside a pair
+//! that spans no more than that. Where every second segment is acknowledged it lies two windows before, and every
+//! step moves the ACKs from one segment of each pair to the other, whose time differs by just as much: only over two
+//! steps, four windows, it evens out.
 
 use lasthop_core::time::{Span, Time};
 
-use crate::{LossKind, ReceiveTime};
+use crate::params::choice;
+use crate::{Arrival, LossKind, ReceiveTime};
+
+choice! {
+    /// Where the pair ends whose times are compared at a loss.
+    Pair {
+        /// With the last segment that was acknowledged before the duplicate ACKs began.
+        BeforeLoss = "before-loss",
+        /// With the newest segment whose times are known, though it was received behind the hole.
+        Latest = "latest",
+    }
+}
 
 /// Times that are kept.
 const SAMPLES: usize = 256;
@@ -15,10 +34,12 @@ const PER_SPAN: u64 = 100;
 /// How the ratio is taken and judged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JitterConfig {
-    /// The threshold is this over the window.
+    /// The threshold is this over the segments that the pair spans.
     pub(crate) k: f64,
     /// Smoothed RTTs between the two segments of a pair.
     pub(crate) span: f64,
+    /// Where the pair ends.
+    pub(crate) pair: Pair,
     /// Tick to which both clocks are read, in seconds.
     pub(crate) clock: f64,
 }
@@ -32,6 +53,8 @@ pub(crate) struct JitterRatio {
     newest: usize,
     stored: usize,
     latest: Option<ReceiveTime>,
+    /// The newest whose ACK moved `una`.
+    in_order: Option<ReceiveTime>,
     srtt: Span,
 }
 
@@ -44,6 +67,7 @@ impl JitterRatio {
             newest: 0,
             stored: 0,
             latest: None,
+            in_order: None,
             srtt: Span::ZERO,
         }
     }
@@ -54,15 +78,19 @@ impl JitterRatio {
         time.0.checked_div(tick).map_or(time, |ticks| Time(ticks * tick))
     }
 
-    /// An ACK echoed these times.
-    pub(crate) fn note(&mut self, times: ReceiveTime, srtt: Span) {
+    /// An ACK has arrived, and may echo times.
+    pub(crate) fn note(&mut self, arrival: &Arrival) {
+        let Some(times) = arrival.times else { return };
         let times = ReceiveTime { sent: self.read(times.sent), received: self.read(times.received) };
         // What is not newer has been echoed before, or was overtaken on the way.
         if self.latest.is_some_and(|last| times.sent <= last.sent || times.received < last.received) {
             return;
         }
         self.latest = Some(times);
-        self.srtt = srtt;
+        if arrival.ack > arrival.una {
+            self.in_order = Some(times);
+        }
+        self.srtt = arrival.srtt;
         let spacing = self.span().0 / PER_SPAN;
         if self.stored == 0 || times.sent.since(self.ring[self.newest].sent).0 >= spacing {
             self.newest = (self.newest + 1) % SAMPLES;
@@ -71,15 +99,19 @@ impl JitterRatio {
         }
     }
 
-    /// Time between the sending of the two segments of a pair: about one window.
+    /// Time between the sending of the two segments of a pair.
     fn span(&self) -> Span {
         Span::from_seconds(self.srtt.seconds() * self.config.span)
     }
 
-    /// `Jr` of the newest segment j and the newest i that was sent at least one span before it; infinite, which means
-    /// congestion, when there is no such pair within two spans.
+    /// `Jr` of the segment j that ends the pair and the newest i that was sent at least one span before it; infinite,
+    /// which means congestion, when there is no such pair within two spans.
     pub(crate) fn ratio(&self) -> f64 {
-        let Some(last) = self.latest else { return f64::INFINITY };
+        let last = match self.config.pair {
+            Pair::BeforeLoss => self.in_order,
+            Pair::Latest => self.latest,
+        };
+        let Some(last) = last else { return f64::INFINITY };
         let span = self.span();
         if span == Span::ZERO {
             return f64::INFINITY;
@@ -99,38 +131,69 @@ impl JitterRatio {
         f64::INFINITY
     }
 
-    /// What a loss at a window of `cwnd` segments is taken for: equality is no congestion (equation 3).
+    /// What a loss at a window of `cwnd` segments is taken for: equality is no congestion. The threshold of equation
+    /// 3, 1 / cwnd, is one segment in the queue of those that a pair of one window spans.
     pub(crate) fn judge(&self, cwnd: f64) -> LossKind {
-        if self.ratio() <= self.config.k / cwnd { LossKind::Wireless } else { LossKind::Congestion }
+        let segments = cwnd * self.config.span;
+        if self.ratio() <= self.config.k / segments { LossKind::Wireless } else { LossKind::Congestion }
     }
 }
 
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
+    use crate::testing::plain_arrival;
 
-    /// Eleven segments sent over 100 ms, one RTT, and received over `received_ms`.
-    pub(crate) fn echoes(received_ms: f64) -> impl Iterator<Item = ReceiveTime> {
+    /// An ACK of new data that echoes these times, on a path of 100 ms.
+    pub(crate) fn echo(times: ReceiveTime) -> Arrival {
+        Arrival { times: Some(times), srtt: Span::from_millis(100), ack: 1001, una: 1, ..plain_arrival() }
+    }
+
+    /// ACKs of eleven segments sent over 100 ms, one RTT, and received over `received_ms`.
+    pub(crate) fn echoes(received_ms: f64) -> impl Iterator<Item = Arrival> {
         (0..=10).map(move |number| {
             let at = |milliseconds: f64| Time::ZERO + Span::from_seconds(milliseconds / 1000.0);
             let number = f64::from(number);
-            ReceiveTime { sent: at(10.0 * number), received: at(50.0 + received_ms / 10.0 * number) }
+            echo(ReceiveTime { sent: at(10.0 * number), received: at(50.0 + received_ms / 10.0 * number) })
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::testing::echoes;
+    use super::testing::{echo, echoes};
     use super::*;
 
     const RTT: Span = Span::from_millis(100);
-    const CONFIG: JitterConfig = JitterConfig { k: 1.0, span: 1.0, clock: 0.0 };
+    const CONFIG: JitterConfig = JitterConfig { k: 1.0, span: 1.0, clock: 0.0, pair: Pair::BeforeLoss };
 
-    fn after(echoes: impl Iterator<Item = ReceiveTime>, config: JitterConfig) -> JitterRatio {
+    fn after(echoes: impl Iterator<Item = Arrival>, config: JitterConfig) -> JitterRatio {
         let mut jitter = JitterRatio::new(config);
-        echoes.for_each(|times| jitter.note(times, RTT));
+        echoes.for_each(|arrival| jitter.note(&arrival));
         jitter
+    }
+
+    /// A bottleneck of 10 ms a segment and a window of ten that has grown to eleven: from the fifth segment on they
+    /// wait one service time longer. The twelfth overflows the queue; what follows, three duplicates, is received as
+    /// if the queue had not grown.
+    fn overflow() -> impl Iterator<Item = Arrival> {
+        (0..15u64).filter(|&number| number != 11).map(|number| {
+            let waits = if (5..12).contains(&number) { 10 } else { 0 };
+            let sent = Time::ZERO + Span::from_millis(10 * number);
+            let arrival = echo(ReceiveTime { sent, received: sent + Span::from_millis(50 + waits) });
+            if number > 11 { Arrival { ack: arrival.una, ..arrival } } else { arrival }
+        })
+    }
+
+    /// The segments behind the hole hide the overflow.
+    #[test]
+    fn a_pair_that_ends_before_the_drop_sees_the_queue_grow() {
+        let verdict =
+            |pair, span| after(overflow(), JitterConfig { pair, k: 0.9, span, ..CONFIG }).judge(10.0);
+        assert_eq!(verdict(Pair::BeforeLoss, 1.0), LossKind::Congestion);
+        assert_eq!(verdict(Pair::Latest, 1.0), LossKind::Wireless);
+        // Fifty milliseconds reach back to the sixth segment: the step lies outside.
+        assert_eq!(verdict(Pair::BeforeLoss, 0.5), LossKind::Wireless);
     }
 
     /// TV-6.1: W = 20, the segments of a pair sent 100 ms apart.
@@ -158,7 +221,7 @@ mod tests {
             sent: Time::ZERO + Span::from_millis(301),
             received: Time::ZERO + Span::from_millis(400),
         };
-        let jitter = after(echoes(100.0).chain([far]), CONFIG);
+        let jitter = after(echoes(100.0).chain([echo(far)]), CONFIG);
         assert_eq!(jitter.ratio(), f64::INFINITY, "201 ms are more than two");
         let once = after(echoes(0.0), CONFIG);
         assert_eq!(once.ratio(), f64::INFINITY, "received all at once");
@@ -168,7 +231,7 @@ mod tests {
     fn repeated_and_overtaken_echoes_are_passed_over() {
         let mut jitter = after(echoes(104.0), CONFIG);
         let ratio = jitter.ratio();
-        echoes(300.0).for_each(|times| jitter.note(times, RTT));
+        echoes(300.0).for_each(|arrival| jitter.note(&arrival));
         assert_eq!(jitter.ratio(), ratio);
     }
 
@@ -177,7 +240,7 @@ mod tests {
         let mut jitter = JitterRatio::new(CONFIG);
         for number in 0..100_000u64 {
             let sent = Time(number * 20_000);
-            jitter.note(ReceiveTime { sent, received: Time(50_000_000 + sent.0 / 100 * 125) }, RTT);
+            jitter.note(&echo(ReceiveTime { sent, received: Time(50_000_000 + sent.0 / 100 * 125) }));
         }
         assert!((jitter.ratio() - 0.2).abs() < 1e-3, "{}", jitter.ratio());
         let oldest = jitter.ring[(jitter.newest + 1) % SAMPLES];

@@ -1,31 +1,41 @@
 //! JTCP: tells losses apart by the jitter ratio of the last window (Wu & Chen, JSAC 22(4), 2004).
 //!
-//! *What it does.* Two segments about one window apart are sent S apart and received R apart. `Jr = 1 - S / R` is the
-//! share of the segments that joined a queue between them; with more than one segment of the window queued, `Jr > k /
-//! cwnd`, a loss is taken for congestion and answered as Reno does. Otherwise a third duplicate ACK is repaired
-//! without touching the window (immediate recovery, `imm_factor`), and a timeout only halves it. Growth is Reno's.
+//! *What it does.* Two segments about `span` windows apart are sent S apart and received R apart. `Jr = 1 - S / R` is
+//! the share of the segments that joined a queue between them; with more than `k` of them queued, which for a pair of
+//! one window is `Jr > k / cwnd`, a loss is taken for congestion and answered as Reno does. Otherwise a third
+//! duplicate ACK is repaired without touching the window (immediate recovery, `imm_factor`), and a timeout only
+//! halves it. Growth is Reno's.
 //!
 //! *Reacts to* loss, judged by jitter; to ECN by halving, whatever the jitter says.
 //!
 //! *Differs from the paper:* the rules follow the description by Andreadis et al. (EURASIP JWCN 2016:191, equations 1
 //! to 3 and Fig. 2). Their text says that JTCP reduces the window "slightly" at a wireless loss, their figure leaves
-//! it: `imm_factor`. How far apart the two segments are is not told: `span` smoothed RTTs here, and without such a
-//! pair the loss counts as congestion. The half is that of the flight, as everywhere in this program.
-//! `echo = "precise"` takes both times from an option of 12 bytes on every ACK, duplicates included; `"timestamps"`
-//! takes them from RFC 7323's option, on ACKs of new data only, and under delayed ACKs it pairs the time at which the
-//! older segment was sent with that of the ACK.
+//! it: `imm_factor = 0.95` is the text. Which two segments are meant is not told. Here the pair ends with the last
+//! segment that was acknowledged before the duplicate ACKs began (`pair = "before-loss"`), as what arrived behind the
+//! hole lacks the service time of the segment that was dropped, which hides the very growth of the queue that dropped
+//! it (`pair = "latest"`). It spans 4.25 smoothed RTTs, two steps of a window that delayed ACKs let grow by one in
+//! two RTTs, and a margin: a single step also moves the ACKs from the second segment of each pair to the first, which
+//! seems to empty the queue by the segment that the step puts there, and the next step moves them back. Without such
+//! a pair the loss counts as congestion. The printed threshold, k = 1, asks for more than one segment in the queue
+//! where a growing window puts exactly one there: `k = 0.9` is the smallest step off that edge. `span = 1` and `k =
+//! 1` are the letter. The half is that of the flight, as everywhere in this program. `echo = "precise"` takes both
+//! times from an option of 12 bytes on every ACK, duplicates included; `"timestamps"` takes them from RFC 7323's
+//! option, on ACKs of new data only, and under delayed ACKs it pairs the time at which the older segment was sent
+//! with that of the ACK.
 //!
-//! *Validation:* TV-6.1 and TV-6.2, worked by hand from the equations; no other implementation is public.
+//! *Validation:* TV-6.1 and TV-6.2, worked by hand from the equations; no other implementation is public. Recall and
+//! precision over loss rates, buffers and loads in `docs/reference/classifiers.md`.
 //!
-//! *Limitations:* behind a full queue of constant length the ratio is near zero, and JTCP takes losses of congestion
-//! for wireless ones (its authors' "ineffective jitter ratio"). Without losses of the other kind it is then unfair to
-//! Reno. A clock of 1 ms makes the ratio useless below an RTT of about 20 ms.
+//! *Limitations:* behind a full queue of constant length, of many flows, the ratio is near zero, and JTCP takes
+//! losses of congestion for wireless ones (its authors' "ineffective jitter ratio"). Without losses of the other kind
+//! it is then unfair to Reno. Delays that the link adds by repeating frames are jitter, too, and make it take random
+//! losses for congestion. A clock of 1 ms makes the ratio useless below an RTT of about 20 ms.
 //!
 //! *Kernel counterpart:* none. With timestamps in microseconds a module could do what `echo = "timestamps"` does.
 //!
 //! *References:* Wu & Chen, JSAC 22(4), 2004; Andreadis, Rizzuto & Zambon, EURASIP JWCN 2016:191; RFC 7323.
 
-use crate::jitter::{JitterConfig, JitterRatio};
+use crate::jitter::{JitterConfig, JitterRatio, Pair};
 use crate::params::{choice, params};
 use crate::reno::{self, Reno};
 use crate::{AckSample, Arrival, CongestionControl, LossKind, LossSample, Needs, Reduction, Window};
@@ -43,12 +53,14 @@ choice! {
 }
 
 params! {
-    /// A jitter ratio above k over the window means congestion
-    k: f64 = 1.0, 0.0..=1000.0;
+    /// More than so many segments of a pair in the queue mean congestion: a jitter ratio above k / (span * cwnd)
+    k: f64 = 0.9, 0.0..=1000.0;
+    /// The two segments whose times are compared end before the loss, or with the latest that is known
+    pair: Pair = Pair::BeforeLoss, 0.0..=1.0;
     /// Share of the window kept after a loss that is no congestion and was found by duplicate ACKs
     imm_factor: f64 = 1.0, 0.01..=1.0;
     /// Smoothed RTTs between the two segments whose times are compared
-    span: f64 = 1.0, 0.1..=10.0;
+    span: f64 = 4.25, 0.1..=10.0;
     /// Where send and receive times come from: an option of 12 bytes on every ACK, or timestamps
     echo: Echo = Echo::Precise, 0.0..=1.0;
     /// Tick of the clock that these times are read from, in seconds; 0 is exact
@@ -56,7 +68,7 @@ params! {
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;
     /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
-    slow_start_limit: f64 = 1.0, 1.0..=1e9;
+    slow_start_limit: f64 = crate::SLOW_START_LIMIT, 1.0..=1e9;
 }
 
 /// State of JTCP.
@@ -69,11 +81,11 @@ pub struct Jtcp {
 
 impl Jtcp {
     pub(crate) fn new(params: &Params) -> Self {
-        let Params { k, span, clock, byte_counting, slow_start_limit, .. } = *params;
+        let Params { k, span, clock, pair, byte_counting, slow_start_limit, .. } = *params;
         Jtcp {
             params: params.clone(),
             reno: Reno::new(&reno::Params { byte_counting, slow_start_limit, ..reno::Params::default() }),
-            jitter: JitterRatio::new(JitterConfig { k, span, clock }),
+            jitter: JitterRatio::new(JitterConfig { k, span, pair, clock }),
         }
     }
 }
@@ -110,9 +122,7 @@ impl CongestionControl for Jtcp {
 
     #[inline]
     fn on_arrival(&mut self, arrival: &Arrival, _window: &mut Window) {
-        if let Some(times) = arrival.times {
-            self.jitter.note(times, arrival.srtt);
-        }
+        self.jitter.note(arrival);
     }
 
     #[inline]
@@ -135,20 +145,22 @@ impl CongestionControl for Jtcp {
 
 #[cfg(test)]
 mod tests {
-    use lasthop_core::time::Span;
-
     use super::*;
     use crate::jitter::testing::echoes;
-    use crate::testing::{loss, plain_arrival};
+    use crate::testing::loss;
 
     const WINDOW: Window = Window { cwnd: 20.0, ssthresh: 64.0 };
+
+    /// A pair of one window and the printed threshold, as the vectors have them.
+    fn letter() -> Params {
+        Params { k: 1.0, span: 1.0, ..Params::default() }
+    }
 
     /// A sender whose last window was received over `received_ms` instead of 100.
     fn jtcp(received_ms: f64, params: &Params) -> Jtcp {
         let mut jtcp = Jtcp::new(params);
         let mut window = WINDOW;
-        for times in echoes(received_ms) {
-            let arrival = Arrival { times: Some(times), srtt: Span::from_millis(100), ..plain_arrival() };
+        for arrival in echoes(received_ms) {
             jtcp.on_arrival(&arrival, &mut window);
         }
         jtcp
@@ -158,7 +170,7 @@ mod tests {
     #[test]
     fn reactions_to_losses() {
         let lost = loss(20.0);
-        let (mut calm, mut queued) = (jtcp(104.0, &Params::default()), jtcp(106.0, &Params::default()));
+        let (mut calm, mut queued) = (jtcp(104.0, &letter()), jtcp(106.0, &letter()));
         let (wireless, congestion) = (LossKind::Wireless, LossKind::Congestion);
         assert_eq!(calm.on_loss(&lost, &WINDOW), Reduction::to(20.0, 20.0).taken_for(wireless));
         assert_eq!(queued.on_loss(&lost, &WINDOW), Reduction::to(10.0, 10.0).taken_for(congestion));
@@ -168,13 +180,13 @@ mod tests {
 
     #[test]
     fn a_mark_is_congestion() {
-        let mut calm = jtcp(104.0, &Params::default());
+        let mut calm = jtcp(104.0, &letter());
         assert_eq!(calm.on_ecn(&loss(20.0), &WINDOW), Reduction::to(10.0, 10.0));
     }
 
     #[test]
     fn immediate_recovery_may_cost_a_little() {
-        let mut calm = jtcp(104.0, &Params { imm_factor: 0.95, ..Params::default() });
+        let mut calm = jtcp(104.0, &Params { imm_factor: 0.95, ..letter() });
         assert_eq!(calm.on_loss(&loss(20.0), &WINDOW).cwnd, 19.0);
     }
 

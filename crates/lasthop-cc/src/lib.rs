@@ -15,8 +15,10 @@ mod bandwidth;
 mod bbr;
 mod cubic;
 mod dctcp;
+pub mod delivery;
 mod external;
 mod gaimd;
+pub mod host;
 mod hystart;
 mod jitter;
 mod jtcp;
@@ -103,6 +105,9 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 }
+
+/// Most segments that one ACK adds in slow start, unless a law says otherwise (RFC 5681 §3.1).
+const SLOW_START_LIMIT: f64 = 1.0;
 
 /// How ACKs are counted when the window grows; every law that grows like Reno has these two parameters.
 #[derive(Clone, Copy, Debug)]
@@ -198,9 +203,19 @@ impl Reduction {
         Reduction { ssthresh, cwnd, taken_for: None, backs_off: true }
     }
 
-    /// To what there is: immediate recovery. As a recovery ends no higher than at ssthresh, that is no lower than cwnd.
-    pub fn none(window: &Window) -> Reduction {
-        Reduction::to(window.ssthresh.max(window.cwnd), window.cwnd)
+    /// To what there is: immediate recovery. As a recovery ends no higher than at ssthresh, that is no lower than
+    /// cwnd; and a threshold that is still `unknown_ssthresh`, as it was when the connection opened, becomes cwnd, so
+    /// that slow start does not go on beyond a loss without a bound.
+    pub fn none(window: &Window, unknown_ssthresh: f64) -> Reduction {
+        let known = if window.ssthresh < unknown_ssthresh { window.ssthresh } else { 0.0 };
+        Reduction::to(known.max(window.cwnd), window.cwnd)
+    }
+
+    /// The same without a burst when the ACKs have ceased: two segments, as a receiver may delay the ACK of a lone
+    /// one, and slow start up to ssthresh.
+    #[must_use]
+    pub fn clocked_by_acks(self) -> Reduction {
+        Reduction { cwnd: 2.0, ..self }
     }
 
     /// The same by a controller that took the loss for `kind`.
@@ -264,8 +279,8 @@ pub struct Arrival {
     pub srtt: Span,
     /// Whether the ACK echoes a congestion mark.
     pub ece: bool,
-    /// Times of the segment that triggered the ACK, if [`Needs::receive_times`] was asked for; the two timestamps of an
-    /// ACK of new data, if [`Needs::timestamp_times`] was.
+    /// Times of the segment that triggered the ACK, if [`Needs::receive_times`] was asked for; the two timestamps of
+    /// an ACK of new data, if [`Needs::timestamp_times`] was.
     pub times: Option<ReceiveTime>,
     /// Frames that the receiver's MAC has discarded so far (modulo 2^32), if [`Needs::discards`] was asked for.
     pub discards: Option<u32>,
@@ -336,19 +351,61 @@ pub struct Needs {
     /// Call [`CongestionControl::on_signal`].
     pub signals: bool,
     /// Ask [`CongestionControl::filter_rtt`], [`CongestionControl::timer_extension`],
-    /// [`CongestionControl::dup_threshold`] and [`CongestionControl::retransmit_delay`].
+    /// [`CongestionControl::dup_threshold`], [`CongestionControl::resends_given_up`] and
+    /// [`CongestionControl::retransmit_delay`].
     pub timing: bool,
     /// Before a reaction to a loss the sender probes the path (TCP Probing).
     pub probing: bool,
     /// The receiver echoes every mark exactly (RFC 8257) and the sender is ECN-capable.
     pub exact_marks: bool,
-    /// The window may start from the history of the path.
-    pub history: bool,
+    /// The window may start from the history of the path, if that holds at least so many windows.
+    pub history: Option<u32>,
     /// Losses are told apart: the run keeps the confusion matrix.
     pub classifies: bool,
 }
 
 impl Needs {
+    /// The names of what is asked for here and not among `provides`, which cannot be served: a law whose list is not
+    /// empty must be refused. A world that does not count beliefs loses a law nothing, so `classifies` is none of them.
+    pub fn unmet(self, provides: Needs) -> Vec<&'static str> {
+        let (asked, given) = (self.named(), provides.named());
+        let unmet = asked.iter().zip(given).filter(|((_, asked), (_, given))| *asked && !given);
+        unmet.map(|((name, _), _)| *name).collect()
+    }
+
+    /// Every need under its name.
+    fn named(self) -> [(&'static str, bool); 12] {
+        let Needs {
+            arrivals,
+            rate,
+            pacing,
+            receive_times,
+            timestamp_times,
+            discards,
+            waves,
+            signals,
+            timing,
+            probing,
+            exact_marks,
+            history,
+            classifies: _,
+        } = self;
+        [
+            ("arrivals", arrivals),
+            ("rate", rate),
+            ("pacing", pacing),
+            ("receive_times", receive_times),
+            ("timestamp_times", timestamp_times),
+            ("discards", discards),
+            ("waves", waves),
+            ("signals", signals),
+            ("timing", timing),
+            ("probing", probing),
+            ("exact_marks", exact_marks),
+            ("history", history.is_some()),
+        ]
+    }
+
     /// Whether nothing is asked for.
     pub fn is_plain(self) -> bool {
         self == Needs { classifies: self.classifies, history: self.history, ..Needs::default() }
@@ -403,8 +460,8 @@ pub trait CongestionControl {
         let _ = probes;
     }
 
-    /// The last reduction is being undone: it answered a loss that there was not. `before` is this controller as it was
-    /// before it. A law whose measurements went on meanwhile may keep them.
+    /// The last reduction is being undone: it answered a loss that there was not. `before` is this controller as it
+    /// was before it. A law whose measurements went on meanwhile may keep them.
     fn on_undo(&mut self, before: Self)
     where
         Self: Sized,
@@ -434,7 +491,8 @@ pub trait CongestionControl {
         Span::ZERO
     }
 
-    /// Time by which the running timer is put off when the link reports one more failed attempt at the oldest segment.
+    /// Time by which the running timer is put off when the link reports one more failed attempt at the oldest
+    /// segment.
     fn retry_extension(&self) -> Span {
         Span::ZERO
     }
@@ -443,6 +501,12 @@ pub trait CongestionControl {
     fn dup_threshold(&self, una: u64, usual: u32) -> u32 {
         let _ = una;
         usual
+    }
+
+    /// Whether a segment that the link has given up is sent again at once; [`CongestionControl::on_loss`] is asked
+    /// first about its loss.
+    fn resends_given_up(&self) -> bool {
+        false
     }
 
     /// How long a fast retransmission is held back; it is cancelled if `una` advances meanwhile.

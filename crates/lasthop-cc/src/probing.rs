@@ -1,22 +1,29 @@
 //! TCP Probing: a loss is answered only after two probes have measured the path (Tsaoussidis & Badr, ICNP 2000).
 //!
 //! *What it does.* At a third duplicate ACK or a timeout the sender stops sending data and exchanges two probes with
-//! the receiver (`probing.rs` of the sender in `lasthop-net`). If both RTTs are no longer than the greater of `factor`
-//! times the best RTT and the smoothed RTT before the loss, nothing is congested: the window stays as it was (immediate
-//! recovery). Otherwise the answer is Reno's: half the window, or one segment after a timeout. Growth is Reno's.
+//! the receiver (`probing.rs` of the sender in `lasthop-net`). If both RTTs are no longer than the greater of
+//! `factor` times the best RTT and the smoothed RTT before the loss, nothing is congested: the window stays as it was
+//! (immediate recovery). Otherwise the answer is Reno's: half the window, or one segment after a timeout. Growth is
+//! Reno's.
 //!
 //! *Reacts to* loss, judged by the RTT of probes; to ECN by halving, without a cycle.
 //!
 //! *Differs from the paper:* the published rule and its threshold are known from descriptions only; `factor` is a
 //! choice. A probe that is not answered within the retransmission timeout starts the cycle again with twice the time.
+//! What immediate recovery sends is not told either. During a cycle the path drains, so a window that is there again
+//! at once would leave as a burst; what follows a third duplicate ACK is therefore spread over a round trip, and
+//! after a timeout two segments from `una` on go first and the rest as ACKs return, up to the window that there was. A
+//! loss in the first slow start ends it there, however calm the path: otherwise it would run to the receiver's
+//! window.
 //!
-//! *Validation:* TV-8.3, worked by hand, here and on a running sender.
+//! *Validation:* TV-8.3, worked by hand, here and on a running sender; recall and precision in
+//! `docs/reference/classifiers.md`; goodput and retransmissions over handoffs against Reno's
+//! (`crates/lasthop-sim/tests/classifiers.rs`).
 //!
-//! *Limitations:* each cycle costs at least two RTTs of silence, so short connections and isolated losses pay more than
-//! they gain. Before a timeout, and within a cycle, the path drains: the probes find it calm whatever filled it, and
-//! the whole window is sent again at once. A window that path and queue cannot hold is then lost time and again, a
-//! timeout and a cycle for every queueful: after an overshooting slow start a lone flow with a timeout as short as
-//! ns-2's uses a quarter of its link.
+//! *Limitations:* each cycle costs at least two RTTs of silence, so short connections and isolated losses pay more
+//! than they gain. Before a timeout, and within a cycle, the path drains: the probes find it calm whatever filled it.
+//! Losses by a queue that overflows are therefore mostly taken for errors, and only the growth that is lost in the
+//! cycle keeps such a sender from taking the whole of a queue that it shares.
 //!
 //! *Kernel counterpart:* none.
 //!
@@ -26,7 +33,9 @@ use lasthop_core::time::Span;
 
 use crate::params::params;
 use crate::reno::{self, Reno};
-use crate::{AckSample, CongestionControl, LossKind, LossSample, Needs, ProbeSample, Reduction, Window};
+use crate::{
+    AckSample, CongestionControl, LossKind, LossSample, Needs, ProbeSample, Reduction, Start, Window,
+};
 
 pub(crate) const SUMMARY: &str = "Probes the path before it answers a loss (Tsaoussidis & Badr 2000)";
 
@@ -36,7 +45,7 @@ params! {
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;
     /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
-    slow_start_limit: f64 = 1.0, 1.0..=1e9;
+    slow_start_limit: f64 = crate::SLOW_START_LIMIT, 1.0..=1e9;
 }
 
 /// State of TCP Probing's window.
@@ -45,6 +54,8 @@ pub struct Probing {
     factor: f64,
     reno: Reno,
     best: Option<Span>,
+    /// The threshold before any loss, which says nothing about the path.
+    unknown_ssthresh: f64,
     /// What the probes said about the loss that is answered next.
     verdict: Option<LossKind>,
 }
@@ -56,6 +67,7 @@ impl Probing {
             factor,
             reno: Reno::new(&reno::Params { byte_counting, slow_start_limit, ..reno::Params::default() }),
             best: None,
+            unknown_ssthresh: f64::INFINITY,
             verdict: None,
         }
     }
@@ -63,7 +75,11 @@ impl Probing {
 
 impl CongestionControl for Probing {
     fn needs(&self) -> Needs {
-        Needs { probing: true, classifies: true, ..Needs::default() }
+        Needs { probing: true, pacing: true, classifies: true, ..Needs::default() }
+    }
+
+    fn on_start(&mut self, _start: &Start<'_>, window: &mut Window) {
+        self.unknown_ssthresh = window.ssthresh;
     }
 
     #[inline]
@@ -83,14 +99,19 @@ impl CongestionControl for Probing {
 
     fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         match self.verdict.take().unwrap_or(LossKind::Congestion) {
-            LossKind::Wireless => Reduction::none(window).taken_for(LossKind::Wireless),
+            LossKind::Wireless => {
+                Reduction::none(window, self.unknown_ssthresh).taken_for(LossKind::Wireless)
+            }
             LossKind::Congestion => self.reno.on_loss(loss, window).taken_for(LossKind::Congestion),
         }
     }
 
     fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         match self.verdict.take().unwrap_or(LossKind::Congestion) {
-            LossKind::Wireless => Reduction::none(window).taken_for(LossKind::Wireless).without_backoff(),
+            LossKind::Wireless => Reduction::none(window, self.unknown_ssthresh)
+                .clocked_by_acks()
+                .taken_for(LossKind::Wireless)
+                .without_backoff(),
             LossKind::Congestion => self.reno.on_timeout(loss, window).taken_for(LossKind::Congestion),
         }
     }
@@ -128,8 +149,21 @@ mod tests {
         assert_eq!(probed(120, 140).on_loss(&lost, &WINDOW), wireless);
         assert_eq!(probed(120, 180).on_loss(&lost, &WINDOW), congestion);
         assert_eq!(probed(151, 100).on_loss(&lost, &WINDOW), congestion);
-        assert_eq!(probed(120, 140).on_timeout(&lost, &WINDOW), wireless.without_backoff());
+        let repaired = Reduction { cwnd: 2.0, ..wireless.without_backoff() };
+        assert_eq!(probed(120, 140).on_timeout(&lost, &WINDOW), repaired, "una first, then as ACKs return");
         assert_eq!(probed(120, 180).on_timeout(&lost, &WINDOW).cwnd, 1.0);
+    }
+
+    /// A threshold that no loss has set yet is none: slow start ends at the first, however calm the path.
+    #[test]
+    fn the_first_loss_ends_slow_start() {
+        for unknown in [f64::INFINITY, 64.0] {
+            let mut probing = probed(120, 140);
+            probing.unknown_ssthresh = unknown;
+            let window = Window { cwnd: 20.0, ssthresh: unknown };
+            assert_eq!(probing.clone().on_loss(&loss(20.0), &window).ssthresh, 20.0);
+            assert_eq!(probing.on_timeout(&loss(20.0), &window).ssthresh, 20.0);
+        }
     }
 
     #[test]

@@ -196,6 +196,12 @@ macro_rules! controllers {
                     Controller::External(controller) => controller.dup_threshold(una, usual),
                 }
             }
+            fn resends_given_up(&self) -> bool {
+                match self {
+                    $(Controller::$type(controller) => controller.resends_given_up(),)*
+                    Controller::External(controller) => controller.resends_given_up(),
+                }
+            }
             fn retransmit_delay(&self) -> Option<Span> {
                 match self {
                     $(Controller::$type(controller) => controller.retransmit_delay(),)*

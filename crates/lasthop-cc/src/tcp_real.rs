@@ -9,21 +9,28 @@
 //!
 //! *Reacts to* the receiving rate; to loss, judged by that rate; to ECN by keeping `beta`.
 //!
-//! *Differs from the paper:* the paper and its successors give alpha, beta and gamma and say "small"; `e0`, `e1`, what
-//! a wave looks like on the wire and the rule at a loss are a reconstruction. The receiver reports the rate and the
-//! sender applies the rule, where in the paper the receiver decides the window; the effect is the same. A wave is what
-//! one round trip sends, measured over as many segments as the window held when it began, so that it never spans the
-//! pause between two bursts: its rate is that of segments sent side by side. Waves below
-//! `min_wave` segments are too noisy to compare; the window then grows as Reno's, for it would never leave such waves
-//! otherwise. Without a report for `silence` seconds and two RTTs it behaves as Reno.
+//! *Differs from the paper:* the paper and its successors give alpha, beta and gamma and say "small"; `e0`, `e1`,
+//! what a wave looks like on the wire and the rule at a loss are a reconstruction. The receiver reports the rate and
+//! the sender applies the rule, where in the paper the receiver decides the window; the effect is the same. A wave is
+//! what one round trip sends, measured over as many segments as the window held when it began, so that it never spans
+//! the pause between two bursts: its rate is that of segments sent side by side. Waves below `min_wave` segments are
+//! too noisy to compare; the window then grows as Reno's, for it would never leave such waves otherwise. Rates may be
+//! averaged over `smooth` waves before they are compared. Without a report for `silence` seconds and two RTTs it
+//! behaves as Reno. `adaptive_gamma` takes away as much of the window as the rate has fallen, within 1/16 and 1/2:
+//! the successors say that gamma "can be adaptive" and not how. Beta and the half after a timeout are shares of the
+//! window, not of the flight, which with an application that sends less is far smaller. After a timeout at a healthy
+//! rate the segment at `una` goes first and the rest as ACKs return, up to the window that there was: the burst of a
+//! whole window would be lost again. A loss in the first slow start ends it there.
 //!
-//! *Validation:* TV-8.2, worked by hand.
+//! *Validation:* TV-8.2, worked by hand; recall and precision in `docs/reference/classifiers.md`; goodput and
+//! retransmissions over handoffs against Reno's (`crates/lasthop-sim/tests/classifiers.rs`).
 //!
 //! *Limitations:* a wave that is clocked by ACKs measures the rate of the bottleneck, which stays the same while a
 //! queue grows; behind drop-tail queues gamma then hardly comes into play, and a loss by overflow passes for an error
 //! of the channel. The window stays, what follows the repair meets the full queue again, and as the first segment
-//! behind the recovery point NewReno leaves it to the timer (RFC 6582 section 3.2, step 2): a lone flow in a buffer of
-//! one bandwidth-delay product uses two thirds of the link.
+//! behind the recovery point NewReno leaves it to the timer (RFC 6582 section 3.2, step 2): a lone flow in a buffer
+//! of one bandwidth-delay product uses two thirds of the link. A link that repeats frames makes the rates of single
+//! waves vary by more than `e1`, so that gamma comes into play without congestion: `smooth = 3` halves the loss.
 //!
 //! *Kernel counterpart:* none.
 //!
@@ -32,7 +39,7 @@
 use lasthop_core::time::{Span, Time};
 
 use crate::params::params;
-use crate::{AckSample, Arrival, CongestionControl, LossKind, LossSample, Needs, Reduction, Window};
+use crate::{AckSample, Arrival, CongestionControl, LossKind, LossSample, Needs, Reduction, Start, Window};
 
 pub(crate) const SUMMARY: &str = "Follows the rate that the receiver measures (Zhang & Tsaoussidis 2001)";
 
@@ -43,6 +50,10 @@ params! {
     beta: f64 = 0.5, 0.01..=0.99;
     /// Share of the window taken away when the receiving rate falls
     gamma: f64 = 0.125, 0.0..=0.99;
+    /// Take away the share by which the rate has fallen instead of gamma, from 1/16 to 1/2
+    adaptive_gamma: bool = false, 0.0..=1.0;
+    /// Waves over which the rate is averaged before it is compared
+    smooth: f64 = 1.0, 1.0..=100.0;
     /// The rate holds if it falls by no more than this share
     e0: f64 = 0.01, 0.0..=1.0;
     /// It has fallen if it falls by more than this share
@@ -52,8 +63,12 @@ params! {
     /// Without a report for so many seconds, and two RTTs: behave as Reno
     silence: f64 = 1.0, 0.0..=1000.0;
     /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
-    slow_start_limit: f64 = 1.0, 1.0..=1e9;
+    slow_start_limit: f64 = crate::SLOW_START_LIMIT, 1.0..=1e9;
 }
+
+/// Bounds of an adaptive gamma.
+const LEAST_GAMMA: f64 = 1.0 / 16.0;
+const MOST_GAMMA: f64 = 0.5;
 
 /// What a comparison of two waves says about the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +84,7 @@ pub struct TcpReal {
     params: Params,
     /// The newest report that was taken.
     wave: Option<u16>,
-    /// Rate of the last wave that was compared.
+    /// Rate of the last wave that was compared, averaged.
     rate: Option<f64>,
     trend: Trend,
     reported: Option<Time>,
@@ -81,6 +96,8 @@ pub struct TcpReal {
     /// Reports leave the window alone until this is acknowledged: a loss of this window has been answered.
     answered_to: u64,
     next: u64,
+    /// The threshold before any loss, which says nothing about the path.
+    unknown_ssthresh: f64,
 }
 
 impl TcpReal {
@@ -96,6 +113,7 @@ impl TcpReal {
             due: false,
             answered_to: 0,
             next: 0,
+            unknown_ssthresh: f64::INFINITY,
         }
     }
 
@@ -111,7 +129,10 @@ impl TcpReal {
 
     /// A wave has been measured: compares it with the one before.
     fn compare(&mut self, rate: f64, window: &mut Window, may_reduce: bool) {
-        let quotient = self.rate.replace(rate).map_or(1.0, |before| rate / before);
+        let before = self.rate.unwrap_or(rate);
+        let averaged = before + (rate - before) / self.params.smooth;
+        self.rate = Some(averaged);
+        let quotient = averaged / before;
         self.trend = if quotient >= 1.0 - self.params.e0 {
             Trend::Holds
         } else if quotient >= 1.0 - self.params.e1 {
@@ -121,7 +142,12 @@ impl TcpReal {
         };
         self.due = self.trend == Trend::Holds;
         if self.trend == Trend::Falls && may_reduce {
-            let reduced = ((1.0 - self.params.gamma) * window.cwnd).max(2.0);
+            let share = if self.params.adaptive_gamma {
+                (1.0 - quotient).clamp(LEAST_GAMMA, MOST_GAMMA)
+            } else {
+                self.params.gamma
+            };
+            let reduced = ((1.0 - share) * window.cwnd).max(2.0);
             window.cwnd = window.cwnd.min(reduced);
             window.ssthresh = reduced;
         }
@@ -132,8 +158,8 @@ impl TcpReal {
         self.due = false;
     }
 
-    fn cut(&self, loss: &LossSample) -> Reduction {
-        let kept = (self.params.beta * loss.flight).max(2.0);
+    fn cut(&self, window: &Window) -> Reduction {
+        let kept = (self.params.beta * window.cwnd).max(2.0);
         Reduction::to(kept, kept)
     }
 }
@@ -141,6 +167,10 @@ impl TcpReal {
 impl CongestionControl for TcpReal {
     fn needs(&self) -> Needs {
         Needs { arrivals: true, waves: true, classifies: true, ..Needs::default() }
+    }
+
+    fn on_start(&mut self, _start: &Start<'_>, window: &mut Window) {
+        self.unknown_ssthresh = window.ssthresh;
     }
 
     fn on_arrival(&mut self, arrival: &Arrival, window: &mut Window) {
@@ -175,22 +205,25 @@ impl CongestionControl for TcpReal {
     fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         self.note_answer();
         if self.is_followed(loss.now) && self.trend != Trend::Falls {
-            return Reduction::none(window).taken_for(LossKind::Wireless);
+            return Reduction::none(window, self.unknown_ssthresh).taken_for(LossKind::Wireless);
         }
-        self.cut(loss).taken_for(LossKind::Congestion)
+        self.cut(window).taken_for(LossKind::Congestion)
     }
 
     fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         self.note_answer();
         if self.is_fresh(self.srtt * 2, loss.now) && self.trend != Trend::Falls {
-            return Reduction::none(window).taken_for(LossKind::Wireless).without_backoff();
+            return Reduction::none(window, self.unknown_ssthresh)
+                .clocked_by_acks()
+                .taken_for(LossKind::Wireless)
+                .without_backoff();
         }
-        Reduction::to((loss.flight / 2.0).max(2.0), 1.0).taken_for(LossKind::Congestion)
+        Reduction::to((window.cwnd / 2.0).max(2.0), 1.0).taken_for(LossKind::Congestion)
     }
 
-    fn on_ecn(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
+    fn on_ecn(&mut self, _loss: &LossSample, window: &Window) -> Reduction {
         self.note_answer();
-        self.cut(loss)
+        self.cut(window)
     }
 }
 
@@ -244,8 +277,57 @@ mod tests {
         let (mut healthy, _) = after([100.0, 98.0]);
         let wireless = Reduction::to(16.0, 16.0).taken_for(LossKind::Wireless);
         assert_eq!(healthy.on_loss(&lost(), &window), wireless);
-        assert_eq!(healthy.on_timeout(&lost(), &window), wireless.without_backoff());
+        let repaired = Reduction { cwnd: 2.0, ..wireless.without_backoff() };
+        assert_eq!(healthy.on_timeout(&lost(), &window), repaired, "una first, then as ACKs return");
         assert_eq!(healthy.on_ecn(&lost(), &window), Reduction::to(8.0, 8.0));
+    }
+
+    /// An application that sends less than the window allows: half of the window goes, not half of the four in
+    /// flight.
+    #[test]
+    fn shares_are_those_of_the_window() {
+        let window = Window { cwnd: 16.0, ssthresh: 10.0 };
+        let few = LossSample { flight: 4.0, ..lost() };
+        let (mut fallen, _) = after([100.0, 80.0]);
+        assert_eq!(fallen.clone().on_ecn(&few, &window), Reduction::to(8.0, 8.0));
+        assert_eq!(fallen.clone().on_loss(&few, &window).cwnd, 8.0);
+        assert_eq!(fallen.on_timeout(&few, &window).ssthresh, 8.0);
+    }
+
+    /// W = 16: a rate that falls by 30 % takes 30 %, one that falls by 90 % half.
+    #[test]
+    fn gamma_may_adapt() {
+        for (rate, cwnd) in [(70.0, 11.2), (10.0, 8.0)] {
+            let mut real = TcpReal::new(&Params { adaptive_gamma: true, ..Params::default() });
+            let mut window = Window { cwnd: 16.0, ssthresh: 10.0 };
+            report(&mut real, &mut window, 1, 100.0, 16);
+            window.cwnd = 16.0;
+            report(&mut real, &mut window, 2, rate, 16);
+            assert!((window.cwnd - cwnd).abs() < 1e-12, "{}", window.cwnd);
+        }
+    }
+
+    /// Averaged over three waves a single one that is a quarter slower takes a twelfth off the rate: a hold.
+    #[test]
+    fn averaged_rates_pass_over_single_waves() {
+        for (smooth, trend) in [(1.0, Trend::Falls), (3.0, Trend::Declines)] {
+            let mut real = TcpReal::new(&Params { smooth, ..Params::default() });
+            let mut window = Window { cwnd: 16.0, ssthresh: 10.0 };
+            report(&mut real, &mut window, 1, 100.0, 16);
+            report(&mut real, &mut window, 2, 75.0, 16);
+            assert_eq!(real.trend, trend);
+        }
+    }
+
+    #[test]
+    fn the_first_loss_ends_slow_start() {
+        for unknown in [f64::INFINITY, 64.0] {
+            let (mut healthy, _) = after([100.0, 98.0]);
+            healthy.unknown_ssthresh = unknown;
+            let window = Window { cwnd: 16.0, ssthresh: unknown };
+            assert_eq!(healthy.clone().on_loss(&lost(), &window).ssthresh, 16.0);
+            assert_eq!(healthy.on_timeout(&lost(), &window).ssthresh, 16.0);
+        }
     }
 
     #[test]

@@ -7,11 +7,13 @@
 //! *Reacts to* loss and ECN, both with the bandwidth; a loss in the air on a path without a queue costs little.
 //! *Differs from the paper:* `counting = "paper"` restores its count of partial ACKs, which is one too high. ACKs
 //! within `defer` are one sample, because a simulator's ACKs can arrive at one instant. tau is not confirmed from the
-//! paper; 0.5 s is the usual reading, the authors' ns-2 script has 1 s. ssthresh is not divided after several timeouts
-//! in a row, which the authors' module does and its comments call unused.
+//! paper; 0.5 s is the usual reading, the authors' ns-2 script has 1 s. ssthresh is not divided after several
+//! timeouts in a row, which the authors' module does and its comments call unused.
 //! *Validation:* TV-4.1 to TV-4.4, worked by hand from the filter's equation.
-//! *Limitations:* compressed ACKs make it overestimate, as it does in reality; Westwood+ is the authors' answer. The
-//! first ACK only starts the clock.
+//! *Limitations:* where a queue marks every packet the window stands still: an echo leaves it at bandwidth times
+//! least RTT, to which a mark cuts nothing more, and RFC 3168 lets no ACK that echoes a mark raise it; flows that
+//! share such a queue keep whatever shares they had (Jain 0.78 with two of them). Compressed ACKs make it
+//! overestimate, as it does in reality; Westwood+ is the authors' answer. The first ACK only starts the clock.
 //! *Kernel counterpart:* none; `tcp_westwood` is Westwood+.
 //! *References:* Mascolo et al., MobiCom 2001; the authors' ns-2 module of 2002.
 
@@ -37,7 +39,7 @@ params! {
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;
     /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
-    slow_start_limit: f64 = 1.0, 1.0..=1e9;
+    slow_start_limit: f64 = crate::SLOW_START_LIMIT, 1.0..=1e9;
 }
 
 /// So many samples of zero leave nothing of any bandwidth.
@@ -152,7 +154,8 @@ mod tests {
         close(westwood.bandwidth, 233_483.6, 1);
     }
 
-    /// A rest that is too short to divide by waits for the next ACK; the authors' module takes it for a whole interval.
+    /// A rest that is too short to divide by waits for the next ACK; the authors' module takes it for a whole
+    /// interval.
     #[test]
     fn a_short_rest_is_no_burst() {
         for (rest_floor, expected) in [(0.0, 0.0), (0.01, 6400.0)] {

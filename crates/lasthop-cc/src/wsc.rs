@@ -13,18 +13,25 @@
 //! timeout longer than the inflated RTT; here the estimator learns from corrected samples and the armed timer is
 //! extended by `LL_RTO * max(n_pending, n_recent)` (never by less than what was taken from recent samples). An exact
 //! delay from the link, if it tells one, replaces `n * LL_RTO`; no corrected sample falls below the least RTT seen.
-//! The threshold is the closed form `3 + number of link-acknowledged segments above the first pending one`;
-//! `wsc_listing` gives the printed listing, with the updates of `L_ack_cum` that it forgets. A segment keeps the
-//! threshold that it had when the link delivered it (`remember_overtaking`): the duplicates that its overtakers
-//! provoke come a round trip later, when the threshold of the paper has long fallen back to 3. A segment that the
-//! link has dropped is sent again at the first duplicate. Best start takes `best_factor` of the median, paced over
-//! the round trip of the handshake, and falls back to the initial window at a loss in that first window. The
-//! clustering is a deterministic one-dimensional k-means.
-//! *Validation:* TV-7.1 to TV-7.5, worked by hand from the thesis's listings; runs over links that repeat frames out of
-//! order against NewReno on the same channel (`crates/lasthop-sim/tests/wsc.rs`).
-//! *Limitations:* A link whose timeout exceeds the sender's reports a failed attempt when the timer has expired
-//! already; only `n_recent` can then help. Signals come from the sender's own first link; on a wired sender the first
-//! two mechanisms rest. Thresholds and holding back act in the engines that count duplicates and in `sack`, not in
+//! The threshold is the listing of the thesis with the updates of `L_ack_cum` that it forgets (`threshold =
+//! "listing"`). `"pending"` is the closed form that it seems to mean, 3 + number of link-acknowledged segments above
+//! the first pending one; `"overtakers"` is an addition of this program: a segment keeps the threshold that it had
+//! when the link delivered it, because the duplicates that its overtakers provoke come a round trip later, when the
+//! printed threshold has long fallen back to 3. The "proactive transmissions due to wireless-link-layer failures" of
+//! §4.2 are not described. Here a segment that the link gave up is sent again at once, the window stays as it is, for
+//! the loss is known to be none of congestion, and the duplicates of what was sent behind it are not taken for
+//! another loss (`on_link_drop`; `"first-duplicate"` waits for the first duplicate ACK). Best start begins with the
+//! median of the stored windows (`best_factor = 0.5` is more careful), paced over the round trip of the handshake,
+//! and falls back to the initial window at a loss in that first window. The clustering is a deterministic
+//! one-dimensional k-means.
+//! *Validation:* TV-7.1 to TV-7.5, worked by hand from the thesis's listings; runs over links that repeat frames out
+//! of order against NewReno on the same channel (`crates/lasthop-sim/tests/wsc.rs`); what it takes losses for in
+//! `docs/reference/classifiers.md`.
+//! *Limitations:* By its own listing the threshold gains little on a link that is quicker than the path, as it falls
+//! back before the duplicates arrive; what is gained there with `threshold = "overtakers"` is no gain of the thesis.
+//! A link whose timeout exceeds the sender's reports a failed attempt when the timer has expired already; only
+//! `n_recent` can then help. Signals come from the sender's own first link; on a wired sender the first two
+//! mechanisms rest. Thresholds and holding back act in the engines that count duplicates and in `sack`, not in
 //! `sack1` and `vegas`.
 //! *Kernel counterpart:* none.
 //! *References:* R. Srinivasan, MS thesis, University of California, Santa Cruz, §3.1-3.4 and §4; RFC 9040 (what a
@@ -34,13 +41,38 @@ use std::collections::VecDeque;
 
 use lasthop_core::time::{Span, Time};
 
-use crate::params::params;
+use crate::params::{choice, params};
 use crate::{
-    AckSample, Arrival, CongestionControl, GrowthStyle, LossSample, Needs, Reduction, Signal, Start, Window,
+    AckSample, Arrival, CongestionControl, GrowthStyle, LossKind, LossSample, Needs, Reduction, Signal,
+    Start, Window,
 };
 
 pub(crate) const SUMMARY: &str =
     "Reno that listens to its link layer and to the past of the path (Srinivasan)";
+
+choice! {
+    /// How many duplicate ACKs mean a loss while the link repeats segments.
+    Threshold {
+        /// As the listing of the thesis computes it.
+        Listing = "listing",
+        /// Three, and the delivered segments above the first pending one.
+        Pending = "pending",
+        /// The same, and a segment keeps it after the link has delivered it.
+        Overtakers = "overtakers",
+    }
+}
+
+choice! {
+    /// What happens to a segment that the link gave up.
+    OnLinkDrop {
+        /// It is sent again at once.
+        Resend = "resend",
+        /// It is sent again at the first duplicate ACK.
+        FirstDuplicate = "first-duplicate",
+        /// What happens to any other.
+        Nothing = "nothing",
+    }
+}
 
 params! {
     /// Mechanism 1: take link retransmissions out of RTT samples, and extend the timer by them
@@ -51,14 +83,14 @@ params! {
     exact_delay: bool = true, 0.0..=1.0;
     /// Mechanism 2: raise the duplicate ACK threshold while the link repeats a segment
     link_threshold: bool = true, 0.0..=1.0;
-    /// Compute the threshold by the listing of the thesis instead of the closed form
-    wsc_listing: bool = false, 0.0..=1.0;
-    /// A segment keeps the threshold that it had when the link delivered it (closed form only)
-    remember_overtaking: bool = true, 0.0..=1.0;
+    /// That threshold: by the listing of the thesis, by what is pending, or by what has overtaken the segment
+    threshold: Threshold = Threshold::Listing, 0.0..=2.0;
+    /// A segment that the link gave up is sent again at once, at the first duplicate ACK, or like any other
+    on_link_drop: OnLinkDrop = OnLinkDrop::Resend, 0.0..=2.0;
     /// Mechanism 3: start from the windows of earlier connections, if a history of the path is kept
     best_start: bool = true, 0.0..=1.0;
     /// Share of the median of those windows to start with
-    best_factor: f64 = 0.5, 0.01..=1.0;
+    best_factor: f64 = 1.0, 0.01..=1.0;
     /// Fewest samples to start from
     best_samples: f64 = 3.0, 1.0..=1000.0;
     /// Mechanism 4: cluster RTT samples, and take multiples of link_delay out of them
@@ -70,7 +102,7 @@ params! {
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;
     /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
-    slow_start_limit: f64 = 1.0, 1.0..=1e9;
+    slow_start_limit: f64 = crate::SLOW_START_LIMIT, 1.0..=1e9;
 }
 
 /// Largest first window in bytes.
@@ -97,6 +129,9 @@ struct Report {
     delay: Span,
     /// Segments above that the link had delivered when it delivered this one.
     overtakers: u32,
+    /// It was given up and sent again when so many segments behind it were on their way: so many duplicates are no
+    /// further loss.
+    behind: Option<u32>,
 }
 
 /// The link's reports on what is in flight.
@@ -143,6 +178,7 @@ impl Link {
                     retransmissions: 0,
                     delay: Span::ZERO,
                     overtakers: 0,
+                    behind: None,
                 };
                 self.reports.insert(index, report);
                 self.longest = self.longest.max(end - seq);
@@ -210,14 +246,17 @@ impl Link {
         }
     }
 
-    fn dropped(&mut self, seq: u64, end: u64, attempts: u32) {
+    /// The link gave up. `resent_before`: TCP sends the segment again, behind everything below this.
+    fn dropped(&mut self, seq: u64, end: u64, attempts: u32, resent_before: Option<u64>) {
         let Some(index) = self.entry(seq, end) else { return };
+        let longest = self.longest.max(1);
         let report = &mut self.reports[index];
         if report.state == State::Delivered {
             return;
         }
         report.state = State::Dropped;
         report.retransmissions = attempts.saturating_sub(1);
+        report.behind = resent_before.map(|next| next.saturating_sub(end).div_ceil(longest) as u32);
         self.listing = 0;
         self.settle(0);
     }
@@ -402,6 +441,9 @@ pub struct Wsc {
     taken: Recent<Span>,
     round_end: u64,
     una: u64,
+    next: u64,
+    /// The loss that is answered next is of a segment that the link gave up and that is sent again at once.
+    resends: bool,
     initial_window: f64,
     /// Where the first window ends if the connection began with a best start, and the rate at which it is sent.
     first_window: Option<(u64, Option<f64>)>,
@@ -419,6 +461,8 @@ impl Wsc {
             taken: Recent::default(),
             round_end: 0,
             una: 0,
+            next: 0,
+            resends: false,
             initial_window: 1.0,
             first_window: None,
         }
@@ -428,15 +472,32 @@ impl Wsc {
         self.params.link_rtt || self.params.link_threshold
     }
 
-    /// What the link's retransmissions added to the RTT of what lies below `end`: of the worst segment, since the
-    /// ACK waited for all of them.
-    fn delay_below(&self, end: u64) -> Span {
-        let reports = self.link.reports.iter().take_while(|report| report.end <= end);
-        let delays = reports.filter(|report| report.retransmissions > 0).map(|report| {
-            let exact = self.params.exact_delay && report.delay > Span::ZERO;
-            if exact { report.delay } else { self.link_timeout * u64::from(report.retransmissions) }
-        });
-        delays.max().unwrap_or_default()
+    /// What the link's retransmissions added to the RTT of the segment that ends at `end`.
+    fn delay_of(&self, end: u64) -> Span {
+        let Some(report) = end.checked_sub(1).and_then(|last| self.link.at(last)) else { return Span::ZERO };
+        if self.params.exact_delay && report.delay > Span::ZERO {
+            report.delay
+        } else {
+            self.link_timeout * u64::from(report.retransmissions)
+        }
+    }
+
+    /// What a loss of the segment at `una`, or of one that is just being sent again, must be.
+    fn judge(&mut self) -> LossKind {
+        let resends = std::mem::take(&mut self.resends);
+        let dropped = self.link.at(self.una).is_some_and(|report| report.state == State::Dropped);
+        let heeds = self.params.on_link_drop != OnLinkDrop::Nothing && self.params.link_threshold;
+        if heeds && (resends || dropped) { LossKind::Wireless } else { LossKind::Congestion }
+    }
+
+    /// The answer to congestion.
+    fn reduction(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        let half = loss.flight / 2.0;
+        if self.first_window.take().is_some() {
+            // The past was no guide: slow start from the initial window up to half of what did not fit.
+            return Reduction::to(half.max(2.0), self.initial_window.min(window.cwnd).min(half.max(1.0)));
+        }
+        Reduction::to(half, half)
     }
 }
 
@@ -455,8 +516,9 @@ impl CongestionControl for Wsc {
             arrivals: self.hears_the_link(),
             signals: self.hears_the_link(),
             timing: self.hears_the_link() || params.clusters || params.wsc_delay,
-            history: params.best_start,
+            history: params.best_start.then_some(params.best_samples.ceil() as u32),
             pacing: params.best_start,
+            classifies: true,
             ..Needs::default()
         }
     }
@@ -484,11 +546,14 @@ impl CongestionControl for Wsc {
         // What earlier ACKs covered has served its RTT sample.
         self.link.forget(arrival.una);
         self.una = self.una.max(arrival.ack);
+        self.next = self.next.max(arrival.next);
         self.link.settle(self.una);
     }
 
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
         self.una = ack.una;
+        self.next = ack.next;
+        self.resends = false;
         if ack.una > self.round_end {
             self.round_end = ack.next;
             self.retransmissions.end_round();
@@ -510,17 +575,21 @@ impl CongestionControl for Wsc {
     }
 
     fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
-        let half = loss.flight / 2.0;
-        if self.first_window.take().is_some() {
-            // The past was no guide: slow start from the initial window up to half of what did not fit.
-            return Reduction::to(half.max(2.0), self.initial_window.min(window.cwnd).min(half.max(1.0)));
+        if self.judge() == LossKind::Wireless {
+            return Reduction::none(window, f64::INFINITY).taken_for(LossKind::Wireless);
         }
-        Reduction::to(half, half)
+        self.reduction(loss, window).taken_for(LossKind::Congestion)
     }
 
+    fn on_ecn(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        self.reduction(loss, window)
+    }
+
+    /// The window falls as Reno's whatever was lost.
     fn on_timeout(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
         self.first_window = None;
-        Reduction::to(loss.flight / 2.0, 1.0)
+        let kind = self.judge();
+        Reduction::to(loss.flight / 2.0, 1.0).taken_for(kind)
     }
 
     fn on_signal(&mut self, signal: &Signal, _now: Time) {
@@ -533,7 +602,9 @@ impl CongestionControl for Wsc {
                 self.link.retried(seq, end, attempts);
             }
             Signal::LinkDrop { seq, end, attempts } if end > self.una && end > seq => {
-                self.link.dropped(seq, end, attempts);
+                self.resends = self.resends_given_up();
+                let resent_before = self.resends.then_some(self.next);
+                self.link.dropped(seq, end, attempts, resent_before);
             }
             Signal::LinkTimeout { timeout } if self.params.link_timeout == 0.0 => {
                 self.link_timeout = timeout;
@@ -551,7 +622,7 @@ impl CongestionControl for Wsc {
         self.least_rtt = self.least_rtt.min(rtt);
         let mut corrected = rtt;
         if self.params.link_rtt {
-            let delay = self.delay_below(end);
+            let delay = self.delay_of(end);
             corrected = Span(rtt.0.saturating_sub(delay.0)).max(self.least_rtt);
         }
         if let Some(clusters) = &mut self.clusters {
@@ -581,23 +652,28 @@ impl CongestionControl for Wsc {
         if self.params.link_rtt { self.link_timeout } else { Span::ZERO }
     }
 
+    fn resends_given_up(&self) -> bool {
+        self.params.link_threshold && self.params.on_link_drop == OnLinkDrop::Resend
+    }
+
     fn dup_threshold(&self, una: u64, usual: u32) -> u32 {
         if !self.params.link_threshold {
             return usual;
         }
         let report = self.link.at(una);
-        if report.is_some_and(|report| report.state == State::Dropped) {
+        if let Some(behind) = report.and_then(|report| report.behind) {
+            return usual.saturating_add(behind);
+        }
+        let waits_for_one = self.params.on_link_drop == OnLinkDrop::FirstDuplicate;
+        if waits_for_one && report.is_some_and(|report| report.state == State::Dropped) {
             return 1;
         }
-        if self.params.wsc_listing {
-            return usual.saturating_add(self.link.listing);
-        }
-        match report {
-            Some(report) if self.params.remember_overtaking && report.state == State::Delivered => {
-                usual.saturating_add(report.overtakers)
-            }
-            _ => usual.saturating_add(self.link.above),
-        }
+        let more = match (self.params.threshold, report) {
+            (Threshold::Listing, _) => self.link.listing,
+            (Threshold::Overtakers, Some(report)) if report.state == State::Delivered => report.overtakers,
+            (Threshold::Pending | Threshold::Overtakers, _) => self.link.above,
+        };
+        usual.saturating_add(more)
     }
 
     fn retransmit_delay(&self) -> Option<Span> {
@@ -677,14 +753,14 @@ mod tests {
         (list, wsc.link.settled / MSS)
     }
 
-    fn listing() -> Params {
-        Params { wsc_listing: true, ..Params::default() }
+    fn with(threshold: Threshold) -> Params {
+        Params { threshold, ..Params::default() }
     }
 
     /// TV-7.1 and TV-7.2.
     #[test]
     fn the_threshold_counts_what_overtook_the_first_pending_segment() {
-        for params in [Params::default(), listing()] {
+        for params in [Threshold::Listing, Threshold::Pending, Threshold::Overtakers].map(with) {
             let one_hole = thresholds(&params, &[1, 2, 3, 5, 6, 7, 4]);
             assert_eq!(one_hole, (vec![3, 3, 3, 4, 5, 6, 3], 7));
             let two_holes = thresholds(&params, &[1, 2, 3, 5, 7, 4]);
@@ -698,16 +774,17 @@ mod tests {
     #[test]
     fn the_listing_counts_other_holes_too() {
         let numbers = [1, 2, 3, 5, 9, 4];
-        assert_eq!(thresholds(&listing(), &numbers).0[3..], [4, 5, 6]);
-        assert_eq!(thresholds(&Params::default(), &numbers).0[3..], [4, 5, 4]);
+        assert_eq!(thresholds(&Params::default(), &numbers).0[3..], [4, 5, 6], "the default is the thesis'");
+        assert_eq!(thresholds(&with(Threshold::Pending), &numbers).0[3..], [4, 5, 4]);
     }
 
     /// 4 is repeated while 5 to 8 pass: their duplicates come a round trip later.
     #[test]
     fn a_delivered_segment_keeps_its_threshold() {
-        let strict = Params { remember_overtaking: false, ..Params::default() };
-        for (params, expected) in [(Params::default(), 7), (strict, 3)] {
-            let (mut wsc, _) = open(&params, &[]);
+        for (threshold, expected) in
+            [(Threshold::Overtakers, 7), (Threshold::Pending, 3), (Threshold::Listing, 3)]
+        {
+            let (mut wsc, _) = open(&with(threshold), &[]);
             for number in [1, 2, 3, 5, 6, 7, 8] {
                 link_ack(&mut wsc, number, 0, 0);
             }
@@ -720,16 +797,42 @@ mod tests {
 
     #[test]
     fn a_dropped_segment_is_lost_at_the_first_duplicate() {
-        let (mut wsc, _) = open(&Params::default(), &[]);
+        let params = Params { on_link_drop: OnLinkDrop::FirstDuplicate, ..with(Threshold::Overtakers) };
+        let (mut wsc, window) = open(&params, &[]);
         for number in [1, 2, 3, 5, 6, 7] {
             link_ack(&mut wsc, number, 0, 0);
         }
         link_drop(&mut wsc, 4);
         assert_eq!(wsc.dup_threshold(start_of(4), 3), 1);
         assert_eq!(wsc.dup_threshold(start_of(8), 3), 3);
+        arrive(&mut wsc, 1, 4);
+        let kept = Reduction::none(&window, f64::INFINITY).taken_for(LossKind::Wireless);
+        assert_eq!(wsc.on_loss(&loss(10.0), &window), kept, "the link said what it was");
         // TCP sends it again and the link delivers it.
         link_ack(&mut wsc, 4, 0, 0);
         assert_eq!(wsc.dup_threshold(start_of(4), 3), 6, "three had overtaken it");
+        assert_eq!(wsc.on_loss(&loss(10.0), &window).taken_for, Some(LossKind::Congestion));
+    }
+
+    /// By default it is sent again at once, and the duplicates of the 96 segments behind it say nothing new.
+    #[test]
+    fn a_dropped_segment_is_sent_again_at_once() {
+        let (mut wsc, window) = open(&Params::default(), &[]);
+        arrive(&mut wsc, 1, 3);
+        link_drop(&mut wsc, 3);
+        assert!(wsc.resends_given_up());
+        let kept = Reduction::none(&window, f64::INFINITY).taken_for(LossKind::Wireless);
+        assert_eq!(wsc.on_loss(&loss(10.0), &window), kept);
+        for number in [4, 5, 6, 7, 3] {
+            link_ack(&mut wsc, number, 0, 0);
+        }
+        assert_eq!(wsc.dup_threshold(start_of(3), 3), 3 + 96);
+        assert_eq!(wsc.on_loss(&loss(10.0), &window).taken_for, Some(LossKind::Congestion), "another loss");
+        let off = Params { on_link_drop: OnLinkDrop::Nothing, ..Params::default() };
+        let (mut wsc, window) = open(&off, &[]);
+        link_drop(&mut wsc, 1);
+        assert_eq!(wsc.dup_threshold(start_of(1), 3), 3);
+        assert_eq!(wsc.on_loss(&loss(10.0), &window).taken_for, Some(LossKind::Congestion));
     }
 
     #[test]
@@ -775,16 +878,24 @@ mod tests {
         wsc.una = una;
     }
 
-    /// One ACK for 1 to 3, of which the link repeated 2: all of them waited for it.
+    /// One ACK for 1 to 3, of which the link repeated 2: the sample is that of one of them, and only what its own
+    /// repetitions took is taken from it.
     #[test]
-    fn a_cumulative_ack_takes_the_worst_segment() {
+    fn the_delay_is_that_of_the_segment_that_was_timed() {
         let (mut wsc, _) = open(&Params { link_timeout: 0.01, ..first_mechanism() }, &[]);
         assert_eq!(ms(wsc.filter_rtt(Span::from_millis(30), 1, Time::ZERO)), Some(30));
         for (number, n) in [(1, 0), (2, 2), (3, 0), (4, 5)] {
             link_ack(&mut wsc, number, n, 0);
         }
         arrive(&mut wsc, 1, 4);
-        assert_eq!(ms(wsc.filter_rtt(Span::from_millis(60), start_of(4), Time::ZERO)), Some(40));
+        for (number, expected) in [(1, 60), (2, 40), (3, 60)] {
+            let end = start_of(number + 1);
+            assert_eq!(
+                ms(wsc.filter_rtt(Span::from_millis(60), end, Time::ZERO)),
+                Some(expected),
+                "{number}"
+            );
+        }
     }
 
     /// The armed timer is longer by 10 ms for each retransmission: of the oldest segment while it is pending, of any
@@ -811,20 +922,20 @@ mod tests {
         }
     }
 
-    /// TV-7.4.
+    /// TV-7.4, and the default: all of the median.
     #[test]
-    fn a_best_start_takes_half_the_median() {
+    fn a_best_start_takes_the_median_or_half_of_it() {
         let history = [18.0, 22.0, 20.0, 40.0];
-        let (wsc, window) = open(&Params::default(), &history);
+        let (wsc, window) = open(&Params { best_factor: 0.5, ..Params::default() }, &history);
         assert_eq!(window, Window { cwnd: 10.0, ssthresh: 21.0 });
         assert_eq!(wsc.pacing_rate(), Some(200.0), "ten segments in 50 ms");
         let (wsc, window) = open(&Params::default(), &[]);
         assert_eq!((window.cwnd, window.ssthresh, wsc.pacing_rate()), (10.0, f64::INFINITY, None));
         let (_, window) = open(&Params::default(), &history[..2]);
         assert_eq!(window.ssthresh, f64::INFINITY, "two are too few");
-        let (_, window) = open(&Params { best_factor: 1.0, ..Params::default() }, &history);
+        let (_, window) = open(&Params::default(), &history);
         assert_eq!(window, Window { cwnd: 21.0, ssthresh: 21.0 });
-        let (_, window) = open(&Params { best_factor: 1.0, ..Params::default() }, &[500.0; 3]);
+        let (_, window) = open(&Params::default(), &[500.0; 3]);
         assert_eq!(window, Window { cwnd: 65.0, ssthresh: 500.0 }, "64 KB");
         let (_, window) = open(&Params { best_start: false, ..Params::default() }, &history);
         assert_eq!(window.ssthresh, f64::INFINITY);
@@ -833,10 +944,10 @@ mod tests {
     /// W0 = 40 of which 36 are out: T = 18, W = 10. After the first window a loss halves as ever.
     #[test]
     fn a_loss_in_the_first_window_retreats() {
-        let params = Params { best_factor: 1.0, ..Params::default() };
-        let (mut wsc, window) = open(&params, &[40.0; 3]);
+        let (mut wsc, window) = open(&Params::default(), &[40.0; 3]);
         let mut later = wsc.clone();
-        assert_eq!(wsc.on_loss(&loss(36.0), &window), Reduction::to(18.0, 10.0));
+        let congestion = LossKind::Congestion;
+        assert_eq!(wsc.on_loss(&loss(36.0), &window), Reduction::to(18.0, 10.0).taken_for(congestion));
         assert_eq!(wsc.pacing_rate(), None);
         let mut grown = window;
         let sample = |una, next| AckSample { una: start_of(una), next: start_of(next), ..ack(1) };
@@ -846,7 +957,7 @@ mod tests {
         assert_eq!(later.pacing_rate(), None);
         assert!(later.first_window.is_some(), "segment 40 is still out");
         later.on_ack(&sample(41, 80), &mut grown);
-        assert_eq!(later.on_loss(&loss(36.0), &grown), Reduction::to(18.0, 18.0));
+        assert_eq!(later.on_loss(&loss(36.0), &grown), Reduction::to(18.0, 18.0).taken_for(congestion));
     }
 
     const VECTOR: [u64; 15] = [100, 102, 98, 101, 99, 100, 600, 605, 598, 603, 350, 101, 99, 1102, 1098];
@@ -910,7 +1021,8 @@ mod tests {
         fn the_count_agrees_with_a_plain_one(
             steps in prop::collection::vec((0u8..5, 1u64..40, 0u32..5), 1..200), listing in any::<bool>(),
         ) {
-            let (mut wsc, _) = open(&Params { wsc_listing: listing, ..Params::default() }, &[]);
+            let threshold = if listing { Threshold::Listing } else { Threshold::Pending };
+            let (mut wsc, _) = open(&with(threshold), &[]);
             // The link's last word on each segment: delivered, dropped or neither.
             let mut last = [State::Pending; 60];
             let mut una = 1;

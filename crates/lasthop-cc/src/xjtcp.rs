@@ -10,21 +10,24 @@
 //! *Reacts to* loss, judged by jitter and by discarded frames; to ECN by halving, which counts as a sign of
 //! congestion.
 //!
-//! *Differs from the paper:* the length of the monitoring window is not given there. Equations 4 and 5 as printed weigh
-//! the raw counts of two windows; `ewma = "recursive"` smooths as the word EWMA says. Theta is taken at the loss,
-//! which itself has been counted (`theta = "live"`), or from the windows that are complete (`"latched"`), with which
-//! theta is 1 throughout the first. In the paper's uplink the discarding MAC is not the host at the other end of the
-//! connection; `discard_source` says whose count is used: failed attempts of the sender's own MAC (`attempts`),
-//! packets that it gave up (`given-up`), what that MAC itself calls a discard (`mac`; the link's key `discards`), the
-//! receiver's count echoed in an option of 8 bytes (`receiver`), or `none`.
-//! The echoed count is cumulative, so that lost ACKs lose nothing. For `echo`, `span`, `clock` and `imm_factor` see
-//! `jtcp`.
+//! *Differs from the paper:* the length of the monitoring window is not given there. Equations 4 and 5 as printed
+//! weigh the raw counts of two windows; `ewma = "recursive"` smooths as the word EWMA says. Theta is taken at the
+//! loss, which itself has been counted (`theta = "live"`), or from the windows that are complete (`"latched"`), with
+//! which theta is 1 throughout the first. Where frames are discarded follows from the direction of the data
+//! (`discard_source = "direction"`): a wireless receiver's MAC counts corrupt frames, and TCP echoes the count in an
+//! option of 8 bytes; on the uplink, where the paper speaks of lost packets, the sender's own MAC knows what it gave
+//! up. Alone they are `receiver` and `given-up`; `attempts` takes every failed attempt of the sender's MAC, `mac`
+//! what that MAC itself calls a discard (the link's key `discards`), `none` nothing. The echoed count is cumulative,
+//! so that lost ACKs lose nothing. For `echo`, `pair`, `span`, `k`, `clock` and `imm_factor` see `jtcp`.
 //!
-//! *Validation:* TV-6.3 to TV-6.5, worked by hand from the equations; no other implementation is public.
+//! *Validation:* TV-6.3 to TV-6.5, worked by hand from the equations; no other implementation is public. Recall and
+//! precision over loss rates, buffers and loads in `docs/reference/classifiers.md`.
 //!
-//! *Limitations:* N counts attempts and C losses, so theta depends on the rate of frames; behind a MAC that repeats
-//! frames theta exceeds 1 nearly always, collisions with one's own competitors included, and XJTCP hardly ever halves
-//! its window. The estimate from QoS counters that the paper sketches for the uplink is left out.
+//! *Limitations:* N counts frames and C losses, so theta is not free of scale; where a MAC discards frames that it
+//! then repeats (`attempts`, or a receiver behind such a link), theta exceeds 1 nearly always, collisions with one's
+//! own competitors included, and XJTCP hardly ever halves its window. A corrupt frame is counted for the flow that it
+//! belonged to; a real MAC cannot read whose it was, so that every host in its range would count it.
+//! The estimate from QoS counters that the paper sketches for the uplink is replaced by what it estimates.
 //!
 //! *Kernel counterpart:* none.
 //!
@@ -32,7 +35,7 @@
 
 use lasthop_core::time::{Span, Time};
 
-use crate::jitter::{JitterConfig, JitterRatio};
+use crate::jitter::{JitterConfig, JitterRatio, Pair};
 use crate::jtcp::{Echo, fast_answer, timeout_answer};
 use crate::params::{choice, params};
 use crate::reno::{self, Reno};
@@ -63,6 +66,8 @@ choice! {
 choice! {
     /// Which discarded frames are counted.
     DiscardSource {
+        /// What the receiver's MAC discarded and what the sender's gave up: whichever end is wireless.
+        Direction = "direction",
         /// Every failed attempt of the sender's MAC.
         Attempts = "attempts",
         /// Every packet that the sender's MAC gave up.
@@ -85,14 +90,17 @@ params! {
     ewma: Ewma = Ewma::Printed, 0.0..=1.0;
     /// Theta from the present window (live) or from the last complete one (latched)
     theta: Theta = Theta::Live, 0.0..=1.0;
-    /// Which discarded frames count: failed attempts, packets given up or discards of the own MAC, the receiver's, none
-    discard_source: DiscardSource = DiscardSource::Attempts, 0.0..=4.0;
-    /// A jitter ratio above k over the window means congestion
-    k: f64 = 1.0, 0.0..=1000.0;
+    /// Which discarded frames count: by direction; failed attempts, packets given up or discards of the own MAC; the
+    /// receiver's; none
+    discard_source: DiscardSource = DiscardSource::Direction, 0.0..=5.0;
+    /// More than so many segments of a pair in the queue mean congestion: a jitter ratio above k / (span * cwnd)
+    k: f64 = 0.9, 0.0..=1000.0;
+    /// The two segments whose times are compared end before the loss, or with the latest that is known
+    pair: Pair = Pair::BeforeLoss, 0.0..=1.0;
     /// Share of the window kept after a loss that is no congestion and was found by duplicate ACKs
     imm_factor: f64 = 1.0, 0.01..=1.0;
     /// Smoothed RTTs between the two segments whose times are compared
-    span: f64 = 1.0, 0.1..=10.0;
+    span: f64 = 4.25, 0.1..=10.0;
     /// Where send and receive times come from: an option of 12 bytes on every ACK, or timestamps
     echo: Echo = Echo::Precise, 0.0..=1.0;
     /// Tick of the clock that these times are read from, in seconds; 0 is exact
@@ -100,7 +108,7 @@ params! {
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;
     /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
-    slow_start_limit: f64 = 1.0, 1.0..=1e9;
+    slow_start_limit: f64 = crate::SLOW_START_LIMIT, 1.0..=1e9;
 }
 
 /// Signs of congestion and of a bad channel.
@@ -189,11 +197,11 @@ pub struct Xjtcp {
 
 impl Xjtcp {
     pub(crate) fn new(params: &Params) -> Self {
-        let Params { k, span, clock, byte_counting, slow_start_limit, .. } = *params;
+        let Params { k, span, clock, pair, byte_counting, slow_start_limit, .. } = *params;
         Xjtcp {
             params: params.clone(),
             reno: Reno::new(&reno::Params { byte_counting, slow_start_limit, ..reno::Params::default() }),
-            jitter: JitterRatio::new(JitterConfig { k, span, clock }),
+            jitter: JitterRatio::new(JitterConfig { k, span, pair, clock }),
             monitor: Monitor {
                 alpha: params.alpha,
                 length: Span::from_seconds(params.monitor),
@@ -240,7 +248,7 @@ impl CongestionControl for Xjtcp {
             arrivals: true,
             receive_times: self.params.echo == Echo::Precise,
             timestamp_times: self.params.echo == Echo::Timestamps,
-            discards: source == DiscardSource::Receiver,
+            discards: matches!(source, DiscardSource::Direction | DiscardSource::Receiver),
             signals: !matches!(source, DiscardSource::Receiver | DiscardSource::None),
             classifies: true,
             ..Needs::default()
@@ -250,9 +258,7 @@ impl CongestionControl for Xjtcp {
     #[inline]
     fn on_arrival(&mut self, arrival: &Arrival, _window: &mut Window) {
         self.monitor.roll(arrival.now);
-        if let Some(times) = arrival.times {
-            self.jitter.note(times, arrival.srtt);
-        }
+        self.jitter.note(arrival);
         if let Some(discards) = arrival.discards {
             let news = discards.wrapping_sub(self.discards);
             // An older count comes from an ACK that was overtaken.
@@ -288,7 +294,10 @@ impl CongestionControl for Xjtcp {
             (DiscardSource::Mac, Signal::MacDiscard { count }) => *count,
             // The attempt at which the link gives up has failed like those before it.
             (DiscardSource::Attempts, Signal::LinkRetry { .. })
-            | (DiscardSource::Attempts | DiscardSource::GivenUp, Signal::LinkDrop { .. }) => 1,
+            | (
+                DiscardSource::Attempts | DiscardSource::GivenUp | DiscardSource::Direction,
+                Signal::LinkDrop { .. },
+            ) => 1,
             _ => return,
         };
         self.count_discards(count, now);
@@ -311,12 +320,16 @@ mod tests {
         Counts { congestion, channel }
     }
 
+    /// A pair of one window and the printed threshold, as the vectors have them.
+    fn letter() -> Params {
+        Params { k: 1.0, span: 1.0, ..Params::default() }
+    }
+
     /// A sender whose last window was received over `received_ms` instead of 100.
     fn xjtcp(received_ms: f64, params: &Params) -> Xjtcp {
         let mut xjtcp = Xjtcp::new(params);
         let mut window = WINDOW;
-        for times in echoes(received_ms) {
-            let arrival = Arrival { times: Some(times), srtt: Span::from_millis(100), ..plain_arrival() };
+        for arrival in echoes(received_ms) {
             xjtcp.on_arrival(&arrival, &mut window);
         }
         xjtcp
@@ -335,10 +348,10 @@ mod tests {
             assert!((monitor.theta(false) - theta).abs() < 5e-7, "{}", monitor.theta(false));
         }
         // The loss itself is counted first: it raises one of the two counts from one less.
-        let mut calm = xjtcp(104.0, &Params::default());
+        let mut calm = xjtcp(104.0, &letter());
         (calm.monitor.present, calm.monitor.last) = (counts(1.0, 3.0), counts(2.0, 0.0));
         assert_eq!(calm.on_loss(&loss(20.0), &WINDOW).cwnd, 20.0);
-        let mut queued = xjtcp(106.0, &Params::default());
+        let mut queued = xjtcp(106.0, &letter());
         (queued.monitor.present, queued.monitor.last) = (counts(1.0, 1.0), counts(0.0, 1.0));
         assert_eq!(queued.on_loss(&loss(20.0), &WINDOW).cwnd, 10.0);
         assert_eq!(queued.monitor.present, counts(2.0, 1.0));
@@ -347,15 +360,15 @@ mod tests {
     /// TV-6.4: the first loss of all agrees with the jitter.
     #[test]
     fn a_lone_loss() {
-        let mut calm = xjtcp(104.0, &Params::default());
+        let mut calm = xjtcp(104.0, &letter());
         let wireless = Reduction::to(20.0, 20.0).taken_for(LossKind::Wireless);
         assert_eq!(calm.on_loss(&loss(20.0), &WINDOW), wireless);
         assert!((calm.monitor.theta(false) - 1.8).abs() < 1e-12);
-        let mut queued = xjtcp(106.0, &Params::default());
+        let mut queued = xjtcp(106.0, &letter());
         let congestion = Reduction::to(10.0, 10.0).taken_for(LossKind::Congestion);
         assert_eq!(queued.on_loss(&loss(20.0), &WINDOW), congestion);
         assert!((queued.monitor.theta(false) - 0.555_556).abs() < 5e-7);
-        let mut queued = xjtcp(106.0, &Params::default());
+        let mut queued = xjtcp(106.0, &letter());
         assert_eq!(queued.on_timeout(&loss(20.0), &WINDOW).cwnd, 1.0);
     }
 
@@ -398,7 +411,7 @@ mod tests {
 
     #[test]
     fn latched_theta_leaves_the_first_window_to_the_jitter() {
-        let params = Params { theta: Theta::Latched, ..Params::default() };
+        let params = Params { theta: Theta::Latched, ..letter() };
         let mut queued = xjtcp(106.0, &params);
         queued.count_discards(100, at(0.0));
         assert_eq!(queued.on_loss(&loss(20.0), &WINDOW).taken_for, Some(LossKind::Congestion));
@@ -415,6 +428,7 @@ mod tests {
             Signal::Eln,
         ];
         for (discard_source, expected) in [
+            (DiscardSource::Direction, 1.0),
             (DiscardSource::Attempts, 2.0),
             (DiscardSource::GivenUp, 1.0),
             (DiscardSource::Mac, 3.0),
@@ -431,18 +445,21 @@ mod tests {
 
     #[test]
     fn the_receivers_count_is_cumulative_and_wraps() {
-        let mut xjtcp = Xjtcp::new(&Params { discard_source: DiscardSource::Receiver, ..Params::default() });
-        xjtcp.discards = u32::MAX;
-        for (echoed, sum) in [(u32::MAX, 0.0), (2, 3.0), (1, 3.0), (5, 6.0)] {
-            let arrival = Arrival { discards: Some(echoed), ..plain_arrival() };
-            xjtcp.on_arrival(&arrival, &mut WINDOW.clone());
-            assert_eq!(xjtcp.monitor.present.channel, sum, "{echoed}");
+        for discard_source in [DiscardSource::Receiver, DiscardSource::Direction] {
+            let mut xjtcp = Xjtcp::new(&Params { discard_source, ..Params::default() });
+            assert!(xjtcp.needs().discards);
+            xjtcp.discards = u32::MAX;
+            for (echoed, sum) in [(u32::MAX, 0.0), (2, 3.0), (1, 3.0), (5, 6.0)] {
+                let arrival = Arrival { discards: Some(echoed), ..plain_arrival() };
+                xjtcp.on_arrival(&arrival, &mut WINDOW.clone());
+                assert_eq!(xjtcp.monitor.present.channel, sum, "{discard_source:?}: {echoed}");
+            }
         }
     }
 
     #[test]
     fn a_mark_is_congestion_whatever_theta_says() {
-        let mut calm = xjtcp(104.0, &Params::default());
+        let mut calm = xjtcp(104.0, &letter());
         calm.count_discards(100, at(0.0));
         assert_eq!(calm.on_ecn(&loss(20.0), &WINDOW), Reduction::to(10.0, 10.0));
         assert_eq!(calm.monitor.present, counts(1.0, 100.0));

@@ -163,7 +163,7 @@ impl Rig {
         let needs = config.needs();
         let handshake = Span::from_millis(50);
         let now = Time::ZERO + handshake;
-        let history = if needs.history { history } else { &[][..] };
+        let history = if needs.history.is_some() { history } else { &[][..] };
         controller.on_start(&Start { now, history, handshake, mss: MSS as u32 }, &mut window);
         Rig {
             controller,

@@ -1,17 +1,21 @@
 //! When waiting packets arrive: a calendar of narrow days whose entries are the packets themselves.
 //!
 //! Scheduling a packet links it into the list of its day; no comparison is made. Only when a day begins are its few
-//! packets sorted by (time, insertion). Packets beyond the horizon wait in a heap. The cost per packet does not grow
+//! packets sorted by (time, order). Packets beyond the horizon wait in a heap. The cost per packet does not grow
 //! with the number that wait.
 
-use crate::event::{Event, EventQueue, Target};
+use crate::event::{Event, EventQueue};
 use crate::packet::{NONE, PacketArena};
+use crate::prefetch::prefetch;
 use crate::time::Time;
 
 /// A day is 2^14 ns = 16 us long: at the rates of interest it sees a handful of arrivals at most.
 const DAY_BITS: u32 = 14;
 /// Days in the calendar: a horizon of 134 ms, beyond most one-way delays.
 const DAYS: usize = 8192;
+/// On days with fewer arrivals everything is in the caches anyway, and preparing for the next day costs more than it
+/// saves.
+const MANY_ARRIVALS: usize = 4;
 
 /// The calendar of one run.
 #[derive(Clone, Debug)]
@@ -30,9 +34,8 @@ pub struct Calendar {
     next_day: u64,
     /// Packets in `days`.
     waiting: usize,
-    /// What was last read of a packet ahead of its time. Nobody needs the value: reading it brings the packet
-    /// into the cache while the current one is still being worked on.
-    touched: u64,
+    /// The next packet of that day that [`Calendar::upcoming`] names; [`NONE`] if there is none left.
+    ahead: u32,
 }
 
 /// No day.
@@ -49,7 +52,7 @@ impl Default for Calendar {
             day: 0,
             next_day: NEVER,
             waiting: 0,
-            touched: 0,
+            ahead: NONE,
         }
     }
 }
@@ -64,7 +67,7 @@ fn day_of(time: Time) -> u64 {
 #[inline]
 fn event_of(packets: &PacketArena, index: u32) -> Event {
     let packet = packets.get(index);
-    Event::new(packet.at, packet.order, Target::new(0, index))
+    Event::arrival(packet.at, packet.order, index)
 }
 
 impl Calendar {
@@ -110,7 +113,7 @@ impl Calendar {
     /// Removes the next arrival and returns the index of its packet. Call after [`Calendar::peek`].
     #[inline]
     pub fn pop(&mut self) -> Option<u32> {
-        self.today.pop().map(|event| event.target().index() as u32)
+        self.today.pop().map(Event::packet)
     }
 
     /// Goes to the next day with arrivals.
@@ -130,6 +133,7 @@ impl Calendar {
                 index = packets.get(index).next;
             }
             self.waiting -= self.today.len();
+            self.ahead = NONE;
             if self.today.len() > 1 {
                 self.today.sort_unstable_by(|left, right| right.cmp(left));
             }
@@ -139,11 +143,11 @@ impl Calendar {
             && day_of(event.time()) < self.day + DAYS as u64
         {
             self.later.pop();
-            self.schedule(packets, event.target().index() as u32);
+            self.schedule(packets, event.packet());
         }
     }
 
-    /// Finds the next busy day and touches its first packet.
+    /// Finds the next busy day and asks for its first packet.
     #[inline]
     fn look_ahead(&mut self, packets: &PacketArena) {
         if self.waiting == 0 {
@@ -159,18 +163,31 @@ impl Calendar {
         }
         let slot = word * 64 + bits.trailing_zeros() as usize;
         self.next_day = self.day + 1 + ((slot + DAYS - start) % DAYS) as u64;
-        self.touched = packets.get(self.days[slot]).order;
+        prefetch(packets.get(self.days[slot]));
+        if self.today.len() >= MANY_ARRIVALS {
+            self.ahead = self.days[slot];
+        }
+    }
+
+    /// A packet that arrives on the next day, for whoever wants to prepare for it; each is named once, and those that
+    /// were scheduled late are left out. `None` if all were named, and where preparing does not pay.
+    #[inline]
+    pub fn upcoming(&mut self, packets: &PacketArena) -> Option<u32> {
+        if self.ahead == NONE {
+            return None;
+        }
+        // Asked for when the packet before it was named.
+        let next = packets.get(self.ahead).next;
+        if next != NONE {
+            prefetch(packets.get(next));
+        }
+        Some(std::mem::replace(&mut self.ahead, next))
     }
 
     /// Indices of all packets that still wait, in no particular order.
     pub fn remaining(&self, packets: &PacketArena) -> Vec<u32> {
-        let mut indices: Vec<u32> = self
-            .today
-            .iter()
-            .copied()
-            .chain(self.later.iter())
-            .map(|event| event.target().index() as u32)
-            .collect();
+        let mut indices: Vec<u32> =
+            self.today.iter().copied().chain(self.later.iter()).map(Event::packet).collect();
         for &first in self.days.iter() {
             let mut index = first;
             while index != NONE {

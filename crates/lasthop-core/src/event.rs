@@ -1,29 +1,38 @@
-//! The event queue: what happens next, ordered by (time, insertion), so that a run is a pure function of its input.
+//! The event queue: what happens next, ordered by time and, within an instant, by rules that make a run a pure function
+//! of its input: timers by insertion, arrivals by [`arrival_order`].
 //!
 //! A four-ary heap of 16-byte keys: a node's children share one cache line. Timers and applications live in one such
 //! heap; packets, of which there are many more, in a [`crate::calendar::Calendar`] that uses two small ones.
 
+use crate::fingerprint::fold;
 use crate::time::Time;
 
 /// Bits of the key that hold the target.
 const TARGET_BITS: u32 = 26;
 /// Bits of the target that hold the index; the rest hold the kind.
 const INDEX_BITS: u32 = 23;
+/// Bits of the key that order the events of one instant.
+const ORDER_BITS: u32 = 46;
+/// Bits of the key that hold the time: two years in nanoseconds.
+const TIME_BITS: u32 = 128 - ORDER_BITS - TARGET_BITS;
 
 /// Most events that one run can order; beyond this the insertion number would overflow.
-pub const MAX_EVENTS: u64 = 1 << (64 - TARGET_BITS);
+pub const MAX_EVENTS: u64 = 1 << ORDER_BITS;
 /// Most entities of one kind that can be addressed.
 pub const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
+/// Most packets that can wait.
+pub const MAX_PACKETS: u32 = (1 << TARGET_BITS) - 1;
 
 /// Who an event is for: a kind that the caller defines (0..8) and an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target(u32);
 
 impl Target {
-    /// The entity `index` of the kind `kind`.
+    /// The entity `index` of the kind `kind`. Panics beyond [`MAX_INDEX`] and seven kinds: an event for somebody else
+    /// would be worse. Whoever builds a world refuses plans that need more.
     #[inline]
     pub fn new(kind: u32, index: u32) -> Target {
-        debug_assert!(kind < 1 << (TARGET_BITS - INDEX_BITS) && index <= MAX_INDEX);
+        assert!(kind < 1 << (TARGET_BITS - INDEX_BITS) && index <= MAX_INDEX, "target out of range");
         Target(kind << INDEX_BITS | index)
     }
 
@@ -40,21 +49,39 @@ impl Target {
     }
 }
 
-/// An event: 64 bits of time, 38 of insertion number, 26 of target; comparing the integer compares (time, insertion).
+/// An event: 56 bits of time, 46 that order the events of one instant, 26 of target; comparing the integer compares
+/// (time, order).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Event(u128);
 
 impl Event {
+    #[inline]
+    fn pack(time: Time, order: u64, target: u32) -> Event {
+        // What lies beyond two years never happens: runs are shorter.
+        let time = time.0.min((1 << TIME_BITS) - 1);
+        Event(
+            u128::from(time) << (ORDER_BITS + TARGET_BITS)
+                | u128::from(order) << TARGET_BITS
+                | u128::from(target),
+        )
+    }
+
     /// The event for `target` at `time` with its insertion number.
     #[inline]
     pub fn new(time: Time, order: u64, target: Target) -> Event {
-        Event(u128::from(time.0) << 64 | u128::from(order) << TARGET_BITS | u128::from(target.0))
+        Event::pack(time, order, target.0)
+    }
+
+    /// The arrival of the packet in slot `packet`; see [`arrival_order`].
+    #[inline]
+    pub fn arrival(time: Time, order: u64, packet: u32) -> Event {
+        Event::pack(time, order, packet)
     }
 
     /// When it happens.
     #[inline]
     pub fn time(self) -> Time {
-        Time((self.0 >> 64) as u64)
+        Time((self.0 >> (ORDER_BITS + TARGET_BITS)) as u64)
     }
 
     /// Whom it is for.
@@ -62,6 +89,30 @@ impl Event {
     pub fn target(self) -> Target {
         Target(self.0 as u32 & ((1 << TARGET_BITS) - 1))
     }
+
+    /// The packet that arrives.
+    #[inline]
+    pub fn packet(self) -> u32 {
+        self.0 as u32 & ((1 << TARGET_BITS) - 1)
+    }
+}
+
+/// Bits of an arrival's order that count insertions.
+const COUNTER_BITS: u32 = 22;
+/// Bits of it that are drawn.
+const LOT_BITS: u32 = ORDER_BITS - 1 - COUNTER_BITS;
+
+/// What orders the arrivals of one instant (decision 0013).
+///
+/// Those at an endpoint come `first`, because it may answer within the instant. Arrivals from different `feeder`s
+/// follow a lot that is drawn from the instant and the feeder: it favours nobody, and does not depend on when the
+/// arrivals were computed. A feeder is known by a number made of its name, so that it draws the same lot in a larger
+/// network. Those of one feeder keep the order of their `insertion`.
+#[inline]
+pub fn arrival_order(time: Time, feeder: u32, first: bool, insertion: u64) -> u64 {
+    let mixed = (time.0 ^ u64::from(feeder).rotate_left(32)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let lot = fold(mixed ^ (mixed >> 32), 0xd1b5_4a32_d192_ed03) >> (64 - LOT_BITS);
+    u64::from(!first) << (ORDER_BITS - 1) | lot << COUNTER_BITS | insertion & ((1 << COUNTER_BITS) - 1)
 }
 
 /// Pending events.
@@ -174,6 +225,27 @@ mod tests {
         let event = Event::new(Time(123_456_789_012), MAX_EVENTS - 1, Target::new(7, MAX_INDEX));
         assert_eq!(event.time(), Time(123_456_789_012));
         assert_eq!((event.target().kind(), event.target().index()), (7, MAX_INDEX as usize));
+    }
+
+    #[test]
+    fn a_packet_survives_packing() {
+        let event = Event::arrival(Time(5), MAX_EVENTS - 1, MAX_PACKETS);
+        assert_eq!((event.time(), event.packet()), (Time(5), MAX_PACKETS));
+        assert_eq!(Event::new(Time::MAX, 1, Target::new(1, 1)).time(), Time((1 << TIME_BITS) - 1));
+    }
+
+    /// Whichever two feeders meet, each goes first about as often, and those of one keep their order.
+    #[test]
+    fn lots_favour_nobody() {
+        for (one, other) in [(0, 1), (1, 2), (3, 4_000_000), (1 << 29, 7)] {
+            let first = |time: u64| {
+                arrival_order(Time(time), one, false, 1) < arrival_order(Time(time), other, false, 2)
+            };
+            let won = (0..10_000).filter(|&step| first(step * 800_000)).count();
+            assert!((4_800..=5_200).contains(&won), "{one} against {other}: {won} of 10,000");
+        }
+        assert!(arrival_order(Time(9), 3, false, 7) < arrival_order(Time(9), 3, false, 8));
+        assert!(arrival_order(Time(9), 3, true, 9) < arrival_order(Time(9), 4, false, 8));
     }
 
     proptest! {

@@ -7,6 +7,7 @@ pub mod calendar;
 pub mod event;
 pub mod fingerprint;
 pub mod packet;
+pub mod prefetch;
 pub mod random;
 pub mod time;
 pub mod units;

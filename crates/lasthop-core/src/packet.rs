@@ -3,6 +3,7 @@
 //! Anything rare (SACK blocks, measurements that a receiver echoes) hangs off an index. Sequence numbers count bytes; a
 //! SYN and a FIN take one each.
 
+use crate::event::MAX_PACKETS;
 use crate::time::Time;
 
 /// No packet, no blocks.
@@ -84,7 +85,7 @@ pub mod flag {
 pub struct Packet {
     /// Arrival at the place where it waits (a deferred link or an endpoint).
     pub at: Time,
-    /// Insertion number of that arrival.
+    /// What orders it among the arrivals of that instant.
     pub order: u64,
     /// First byte of the payload; for ACKs the cumulative acknowledgement.
     pub seq: u64,
@@ -135,14 +136,37 @@ pub enum Cause {
     Outage,
     /// A link with retransmission made its last attempt in vain.
     LinkGaveUp,
+    /// A queue dropped it to keep itself short.
+    EarlyDrop,
+    /// A policer found it beyond what it allows.
+    Policed,
+    /// Its way was taken away while it was on it.
+    RouteChanged,
 }
 
 impl Cause {
     /// Number of causes.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 7;
     /// Names as they appear in results, in the order of the variants.
-    pub const NAMES: [&'static str; Self::COUNT] =
-        ["queue-overflow", "channel-error", "outage", "link-gave-up"];
+    pub const NAMES: [&'static str; Self::COUNT] = [
+        "queue-overflow",
+        "channel-error",
+        "outage",
+        "link-gave-up",
+        "early-drop",
+        "policed",
+        "route-changed",
+    ];
+    /// What each means, for people.
+    pub const HELP: [&'static str; Self::COUNT] = [
+        "the queue was full",
+        "the error model",
+        "the link was down",
+        "a link with retransmission made its last attempt in vain",
+        "the queue kept itself short (CoDel)",
+        "a policer found it beyond what it allows",
+        "its way was taken away while it was on it",
+    ];
 
     /// The name in results.
     pub fn name(self) -> &'static str {
@@ -204,11 +228,22 @@ impl PacketArena {
         index
     }
 
-    /// Adds a free slot.
+    /// Adds a free slot. Beyond the number that can be addressed the last slot is used again: what happens then is
+    /// wrong, and whoever runs a world ends it with an error when [`PacketArena::is_exhausted`].
     #[cold]
     fn grow(&mut self) {
+        if self.is_exhausted() {
+            self.free = MAX_PACKETS - 1;
+            self.get_mut(MAX_PACKETS - 1).next = NONE;
+            return;
+        }
         self.free = self.packets.len() as u32;
         self.packets.push(Packet { next: NONE, ..Packet::default() });
+    }
+
+    /// Whether as many packets are waiting as can be addressed.
+    pub fn is_exhausted(&self) -> bool {
+        self.packets.len() as u64 >= u64::from(MAX_PACKETS)
     }
 
     /// Frees the slot at `index`.
@@ -253,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_ledger_that_lost_a_packet_does_not_balance() {
-        let mut ledger = Ledger { created: 3, delivered: 1, dropped: [0, 1, 0, 0], in_flight: 1 };
+        let mut ledger = Ledger { created: 3, delivered: 1, dropped: [0, 1, 0, 0, 0, 0, 0], in_flight: 1 };
         assert!(ledger.balances());
         ledger.in_flight = 0;
         assert!(!ledger.balances());

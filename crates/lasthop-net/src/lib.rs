@@ -3,14 +3,16 @@
 //! [`world::World`] is built from a checked [`plan::Plan`] and runs it. Nothing here reads a file, the wall clock or
 //! a random number that does not belong to a named stream.
 
+pub mod channel;
+pub mod device;
 pub mod frames;
 pub mod handoff;
 pub mod history;
 pub mod link;
-pub mod link_arq;
 pub mod measure;
 pub mod network;
 pub mod plan;
+pub mod queue;
 pub mod realtime;
 pub mod routing;
 pub mod trace;

@@ -2,7 +2,7 @@
 //!
 //! The world asks once per flow when it is built; the way back is the same path reversed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::plan::LinkPlan;
 
@@ -22,6 +22,8 @@ pub struct Routes {
     reached_from: Vec<(u32, DirectionId)>,
     search: Vec<u32>,
     searches: u32,
+    /// Paths between nodes that leaves hang on.
+    trunks: BTreeMap<(usize, usize), Option<Vec<DirectionId>>>,
 }
 
 impl Routes {
@@ -45,18 +47,50 @@ impl Routes {
                 next[from] += 1;
             }
         }
-        Routes { first, edges, reached_from: vec![(0, 0); nodes], search: vec![0; nodes], searches: 0 }
+        let (reached_from, search) = (vec![(0, 0); nodes], vec![0; nodes]);
+        Routes { first, edges, reached_from, search, searches: 0, trunks: BTreeMap::new() }
     }
 
     /// The directions from `source` to `sink`, or `None` if there is no path.
     pub fn path(&mut self, source: usize, sink: usize) -> Option<Vec<DirectionId>> {
+        let ((from, out), (to, back)) = (self.trunk_end(source), self.trunk_end(sink));
+        if from == sink {
+            return Some(out.into_iter().collect());
+        }
+        if to == source {
+            return Some(back.into_iter().map(opposite).collect());
+        }
+        let trunk = if let Some(known) = self.trunks.get(&(from, to)) {
+            known.clone()
+        } else {
+            let found = self.path_avoiding(from, to, &[]);
+            self.trunks.insert((from, to), found.clone());
+            found
+        };
+        Some(out.into_iter().chain(trunk?).chain(back.map(opposite)).collect())
+    }
+
+    /// The only neighbour of a leaf and the direction to it; any other node itself. Many leaves on one node would
+    /// otherwise each search through all of them.
+    fn trunk_end(&self, node: usize) -> (usize, Option<DirectionId>) {
+        match self.edges[self.first[node] as usize..self.first[node + 1] as usize] {
+            [(neighbour, direction)] => (neighbour as usize, Some(direction)),
+            _ => (node, None),
+        }
+    }
+
+    /// The same without these links, given by their numbers.
+    pub fn path_avoiding(&mut self, source: usize, sink: usize, avoided: &[u32]) -> Option<Vec<DirectionId>> {
+        if source == sink {
+            return Some(Vec::new());
+        }
         self.searches += 1;
         self.search[source] = self.searches;
         let mut frontier = VecDeque::from([source as u32]);
         while let Some(node) = frontier.pop_front() {
             let range = self.first[node as usize] as usize..self.first[node as usize + 1] as usize;
             for &(neighbour, direction) in &self.edges[range] {
-                if self.search[neighbour as usize] == self.searches {
+                if self.search[neighbour as usize] == self.searches || avoided.contains(&(direction / 2)) {
                     continue;
                 }
                 self.search[neighbour as usize] = self.searches;
@@ -71,6 +105,17 @@ impl Routes {
             }
         }
         None
+    }
+
+    /// The directions along these nodes, or the first pair of neighbours that no link joins. Of parallel links the one
+    /// that comes first in the plan is taken.
+    pub fn along(&self, nodes: &[usize]) -> Result<Vec<DirectionId>, (usize, usize)> {
+        let step = |pair: &[usize]| {
+            let range = self.first[pair[0]] as usize..self.first[pair[0] + 1] as usize;
+            let edges = self.edges[range].iter().filter(|&&(neighbour, _)| neighbour as usize == pair[1]);
+            edges.map(|&(_, direction)| direction).min().ok_or((pair[0], pair[1]))
+        };
+        nodes.windows(2).map(step).collect()
     }
 
     fn walk_back(&self, source: usize, sink: usize) -> Vec<DirectionId> {
@@ -92,19 +137,10 @@ mod tests {
     use lasthop_core::units::Rate;
 
     use super::*;
-    use crate::plan::{Direction, ErrorModel, OutagePolicy, OutageSchedule, Outages, QueueLimit};
+    use crate::plan::Direction;
 
     fn graph(pairs: &[(usize, usize)]) -> Vec<LinkPlan> {
-        let direction = Direction {
-            rate: Rate(1_000_000),
-            delay: Span::ZERO,
-            mtu: 1500,
-            queue: QueueLimit::Unlimited,
-            mark: None,
-            error: ErrorModel::None,
-            outages: Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir, warning: None },
-            arq: None,
-        };
+        let direction = Direction::plain(Rate(1_000_000), Span::ZERO);
         let link = |&(from, to): &(usize, usize)| LinkPlan {
             name: format!("{from}-{to}"),
             from,
@@ -123,5 +159,19 @@ mod tests {
         assert_eq!(routes.path(4, 0), Some(vec![8, 6]));
         assert_eq!(routes.path(0, 2), Some(vec![0, 2]), "of two paths of equal length the first links win");
         assert_eq!(routes.path(0, 5), None);
+        assert_eq!((routes.path(3, 4), routes.path(4, 3)), (Some(vec![9]), Some(vec![8])));
+        assert_eq!(routes.path_avoiding(0, 4, &[3]), Some(vec![0, 2, 4, 9]));
+        assert_eq!(routes.along(&[0, 1, 2, 3]), Ok(vec![0, 2, 4]));
+        assert_eq!(routes.along(&[3, 0, 2]), Err((0, 2)));
+    }
+
+    /// Leaves on the same node and on different ones, and two leaves alone: what a search from end to end finds.
+    #[test]
+    fn leaves_take_the_way_of_the_node_that_they_hang_on() {
+        let mut routes = Routes::new(8, &graph(&[(0, 2), (1, 2), (2, 3), (3, 4), (3, 5), (6, 7)]));
+        for (source, sink) in [(0, 4), (5, 1), (0, 1), (4, 5), (2, 4), (0, 3), (0, 2), (6, 7), (7, 6), (0, 6)]
+        {
+            assert_eq!(routes.path(source, sink), routes.path_avoiding(source, sink, &[]), "{source} {sink}");
+        }
     }
 }

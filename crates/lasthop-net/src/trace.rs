@@ -5,7 +5,8 @@
 use lasthop_core::packet::{Cause, Kind};
 use lasthop_core::time::{Span, Time};
 
-use crate::transport::tcp::receiver::SackBlocks;
+use crate::transport::codec::Measured;
+use crate::transport::sack::SackBlocks;
 
 /// What to record beside the summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct HopRecord {
     pub echo: Time,
     /// SACK blocks of ACKs.
     pub sack: SackBlocks,
+    /// What experimental options of the TCP header carry.
+    pub measured: Measured,
     /// Arrival at the queue.
     pub enqueued: Time,
     /// Start of transmission.

@@ -6,18 +6,22 @@
 mod senders;
 mod tables;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use lasthop_cc::{ControllerConfig, Param};
+use lasthop_core::packet::Cause;
 use lasthop_net::history::HistoryEntry;
-use lasthop_net::plan::{FlowPlan, Traffic, Transport};
+use lasthop_net::plan::{FlowPlan, QueueLimit, Traffic, Transport};
 use lasthop_net::trace::Recording;
 use lasthop_net::transport::rate::config::Protocol;
 use lasthop_net::transport::tcp::config::{Recovery, TcpConfig};
-use lasthop_sim::pcapng;
+use lasthop_net::world::World;
+use lasthop_sim::columns;
+use lasthop_sim::pcapng::{self, Vantage};
 use lasthop_sim::run::{Run, RunError as EngineError};
 use lasthop_sim::scenario::{Format, OwnTransport, Scenario};
 use pyo3::create_exception;
@@ -154,6 +158,42 @@ impl Plan {
         }
     }
 
+    /// When which direction of a link is down in a run with this seed: name, start and end in seconds.
+    fn outages(&self, py: Python<'_>, seed: u64) -> Vec<(String, f64, f64)> {
+        let plan = self.scenario.plan();
+        let world = py.detach(|| World::new(plan, seed, Recording::default()));
+        let names =
+            plan.links.iter().flat_map(|link| [link.name.clone(), format!("{} (reverse)", link.name)]);
+        let down = names.zip(&world.network.links);
+        down.flat_map(|(name, link)| {
+            let spans = link.outages().iter();
+            spans.map(move |(start, end)| (name.clone(), start.seconds(), end.seconds())).collect::<Vec<_>>()
+        })
+        .collect()
+    }
+
+    /// Room at the head of each direction of a link, in packets; `None` for a limit in bytes, or none.
+    #[getter]
+    fn queue_limits(&self) -> Vec<(String, Option<u32>)> {
+        let room =
+            |limit: &QueueLimit| if let QueueLimit::Packets(packets) = limit { Some(*packets) } else { None };
+        let links = self.scenario.plan().links.iter();
+        links
+            .flat_map(|link| {
+                [
+                    (link.name.clone(), room(&link.forward.queue.limit)),
+                    (format!("{} (reverse)", link.name), room(&link.reverse.queue.limit)),
+                ]
+            })
+            .collect()
+    }
+
+    /// Sentences on what its author may not have meant.
+    #[getter]
+    fn advice(&self) -> Vec<String> {
+        lasthop_sim::advice::advice(self.scenario.plan())
+    }
+
     fn to_json(&self) -> String {
         self.scenario.to_json()
     }
@@ -203,6 +243,12 @@ struct RunResult {
 
 #[pymethods]
 impl RunResult {
+    /// Packets times links: the amount of work.
+    #[getter]
+    fn packet_hops(&self) -> u64 {
+        self.run.summary.packet_hops
+    }
+
     /// The summary as JSON text.
     fn to_json(&self) -> PyResult<String> {
         serde_json::to_string(&self.run.summary).map_err(|error| PyRuntimeError::new_err(error.to_string()))
@@ -214,16 +260,19 @@ impl RunResult {
         tables::table(name, plan, &self.run)
     }
 
-    /// Writes the trace as a pcapng file.
-    fn write_pcapng(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+    /// Writes the trace as a pcapng file: what passes at the node or link called `at`, or on every link.
+    #[pyo3(signature = (path, at=None))]
+    fn write_pcapng(&self, py: Python<'_>, path: &str, at: Option<&str>) -> PyResult<()> {
         let plan = self.plan.get().scenario.plan();
+        let vantage = at.map_or(Ok(Vantage::Links), |name| Vantage::named(plan, name));
+        let vantage = vantage.map_err(|error| PyValueError::new_err(error.to_string()))?;
         let Some(trace) = &self.run.world.network.trace else {
             return Err(PyValueError::new_err("the run recorded no trace; run it with trace=True"));
         };
         py.detach(|| -> Result<(), String> {
             let file = File::create(path).map_err(|error| error.to_string())?;
             let mut writer = BufWriter::new(file);
-            pcapng::write_trace(&mut writer, plan, trace).map_err(|error| error.to_string())?;
+            pcapng::write_trace(&mut writer, plan, trace, vantage).map_err(|error| error.to_string())?;
             writer.flush().map_err(|error| error.to_string())
         })
         .map_err(|error| PyOSError::new_err(format!("{path}: {error}")))
@@ -279,6 +328,18 @@ fn schema() -> String {
     lasthop_sim::scenario::schema()
 }
 
+/// Every column of every table of results, causes of loss, and which tables are recorded on demand, as JSON text.
+#[pyfunction(name = "columns")]
+fn declared_columns() -> String {
+    let causes = Cause::NAMES.iter().zip(Cause::HELP);
+    json!({
+        "columns": columns::all(),
+        "causes": causes.map(|(name, help)| json!({ "name": name, "help": help })).collect::<Vec<_>>(),
+        "on_demand": columns::tables::ON_DEMAND.iter().copied().collect::<BTreeMap<_, _>>(),
+    })
+    .to_string()
+}
+
 /// Presets, controllers and recovery engines with their parameters, as JSON text.
 #[pyfunction]
 fn transports() -> String {
@@ -295,8 +356,11 @@ fn transports() -> String {
     let parameters = |config: &ControllerConfig| listed(&config.params());
     let presets = TcpConfig::PRESETS.iter().map(|preset| {
         let config = ControllerConfig::by_name(preset.controller);
+        // A preset named like its law is described by the law; others by what sets them apart.
+        let law = config.as_ref().filter(|law| preset.name != "reno" && law.name() == preset.name);
+        let summary = law.map_or(preset.summary, ControllerConfig::summary);
         json!({
-            "name": preset.name, "kind": "preset", "summary": preset.summary, "controller": preset.controller,
+            "name": preset.name, "kind": "preset", "summary": summary, "controller": preset.controller,
             "recovery": preset.recovery.name(), "recovery_ns2": preset.ns2_recovery.name(),
             "parameters": config.as_ref().map(parameters).unwrap_or_default(),
         })
@@ -367,14 +431,18 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Progress>()?;
     module.add_class::<RunResult>()?;
     module.add_class::<tables::ArrowTable>()?;
+    module.add_class::<tables::ArrowSchema>()?;
     module.add_class::<senders::Sender>()?;
     module.add_class::<senders::SenderClass>()?;
     module.add_class::<senders::Ack>()?;
     module.add_class::<senders::AnyAck>()?;
     module.add_class::<senders::Loss>()?;
     module.add_class::<senders::Rate>()?;
+    module.add_class::<senders::Signal>()?;
     module.add_function(wrap_pyfunction!(load_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(parse_scenario, module)?)?;
+    module.add_function(wrap_pyfunction!(declared_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(tables::schema_of, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(transports, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;

@@ -12,6 +12,7 @@ use lasthop_cc::{
     LossSample, Needs, Param, RateSample, RecoveryKind, Reduction, Start, Window, intern,
 };
 use lasthop_core::time::{Span, Time};
+use lasthop_net::plan::Recovery;
 use lasthop_net::plan::{Plan, Transport};
 use lasthop_sim::run::Progress;
 use lasthop_sim::scenario::OwnTransport;
@@ -176,6 +177,75 @@ pub(crate) struct Rate {
     recovery: Option<&'static str>,
 }
 
+/// What another layer says: the link, the radio, the mobile host, the base station.
+///
+/// `kind` tells which of the other fields there are; those that there are not are `None`.
+#[pyclass(frozen, get_all, module = "lasthop.senders")]
+#[derive(Default)]
+pub(crate) struct Signal {
+    /// When it was said.
+    now_s: f64,
+    /// `link-ack`, `link-retry`, `link-drop`, `link-timeout`, `mac-discard`, `rx-rssi`, `link-fading`, `link-up`,
+    /// `handoff-done`, `ebsn` or `eln`.
+    kind: &'static str,
+    /// First byte of the segment that it is about.
+    seq: Option<u64>,
+    /// One past its last byte.
+    end: Option<u64>,
+    /// Attempts that the link has made at it.
+    attempts: Option<u32>,
+    /// Retransmissions that the link needed.
+    retransmissions: Option<u32>,
+    /// Time that those added.
+    delay_s: Option<f64>,
+    /// The retransmission timeout of the link.
+    timeout_s: Option<f64>,
+    /// Time until the link goes down.
+    warning_s: Option<f64>,
+    /// Frames that a MAC discarded.
+    frames: Option<u32>,
+    /// Strength with which a frame was received.
+    rssi_dbm: Option<f64>,
+    /// Length of that frame.
+    frame_bytes: Option<u32>,
+}
+
+impl Signal {
+    fn new(signal: &lasthop_cc::Signal, now: Time) -> Signal {
+        use lasthop_cc::Signal as Said;
+        let said = |kind| Signal { now_s: now.seconds(), kind, ..Signal::default() };
+        match *signal {
+            Said::LinkAck { seq, end, retransmissions, delay } => Signal {
+                seq: Some(seq),
+                end: Some(end),
+                retransmissions: Some(retransmissions),
+                delay_s: Some(delay.seconds()),
+                ..said("link-ack")
+            },
+            Said::LinkRetry { seq, end, attempts } => {
+                Signal { seq: Some(seq), end: Some(end), attempts: Some(attempts), ..said("link-retry") }
+            }
+            Said::LinkDrop { seq, end, attempts } => {
+                Signal { seq: Some(seq), end: Some(end), attempts: Some(attempts), ..said("link-drop") }
+            }
+            Said::LinkTimeout { timeout } => {
+                Signal { timeout_s: Some(timeout.seconds()), ..said("link-timeout") }
+            }
+            Said::MacDiscard { count } => Signal { frames: Some(count), ..said("mac-discard") },
+            Said::RxRssi { dbm, bytes } => {
+                Signal { rssi_dbm: Some(dbm), frame_bytes: Some(bytes), ..said("rx-rssi") }
+            }
+            Said::LinkFading { warning } => {
+                Signal { warning_s: Some(warning.seconds()), ..said("link-fading") }
+            }
+            Said::LinkUp => said("link-up"),
+            Said::HandoffDone => said("handoff-done"),
+            Said::Ebsn { seq } => Signal { seq: Some(seq), ..said("ebsn") },
+            Said::Eln => said("eln"),
+        }
+    }
+}
+
 /// The methods that a class may have beside `on_ack` and `on_loss`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hooks {
@@ -186,6 +256,7 @@ struct Hooks {
     ecn: bool,
     idle: bool,
     pacing: bool,
+    signal: bool,
 }
 
 /// How the value of a parameter comes to the constructor.
@@ -225,7 +296,7 @@ impl SenderClass {
         name: &str,
         class_: &Bound<'_, PyType>,
         summary: &str,
-        recovery: &str,
+        recovery: Option<&str>,
         methods: Vec<String>,
         parameters: Vec<(String, Bound<'_, PyAny>)>,
         classifies: bool,
@@ -239,6 +310,7 @@ impl SenderClass {
             ecn: has("on_ecn"),
             idle: has("on_idle"),
             pacing: has("pacing_rate"),
+            signal: has("on_signal"),
         };
         let mut params = Vec::with_capacity(parameters.len());
         let mut shapes = Vec::with_capacity(parameters.len());
@@ -273,13 +345,14 @@ impl SenderClass {
             arrivals: hooks.any_ack,
             rate: hooks.rate,
             pacing: hooks.pacing,
+            signals: hooks.signal,
             classifies,
             ..Needs::default()
         };
         let factory = Arc::new(Senders { class: Arc::clone(&class), watch: Arc::default() });
         let config = ExternalConfig::new(name, summary, needs, params, factory);
-        let own =
-            OwnTransport::new(config, recovery).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let own = OwnTransport::new(config, recovery.unwrap_or(Recovery::USUAL.name()))
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(SenderClass { class, own })
     }
 }
@@ -329,7 +402,8 @@ pub(crate) fn watched(
         let class = classes.iter().map(Py::get).find(|class| class.class.transport == controller.name);
         if let Some(class) = class {
             let factory = Senders { class: Arc::clone(&class.class), watch: Arc::clone(&watch) };
-            config.controller = ControllerConfig::External(controller.made_by(Arc::new(factory)));
+            let made = ControllerConfig::External(controller.made_by(Arc::new(factory)));
+            Arc::make_mut(config).controller = made;
         }
     }
     (plan, watch)
@@ -555,6 +629,17 @@ impl CongestionControl for PythonSender {
             self.call(&mut window, "on_idle", |object| {
                 object.call_method1("on_idle", (idle.seconds(),)).map(drop)
             });
+        }
+    }
+
+    /// The window is not part of this hook: what the method sets is ignored.
+    fn on_signal(&mut self, signal: &lasthop_cc::Signal, now: Time) {
+        self.now = now;
+        if let Some(object) = self.object.as_ref().filter(|_| self.class.hooks.signal) {
+            let shared = object.get();
+            let mut window = Window { cwnd: shared.cwnd.load(), ssthresh: shared.ssthresh.load() };
+            let said = Signal::new(signal, now);
+            self.call(&mut window, "on_signal", |object| object.call_method1("on_signal", (said,)).map(drop));
         }
     }
 

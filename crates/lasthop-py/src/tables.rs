@@ -1,19 +1,22 @@
 //! Tables of a run as Arrow, handed to Python through the Arrow C stream interface without copying.
 
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock};
 
+use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, RecordBatch, RecordBatchIterator, StringArray, UInt32Array,
-    UInt64Array,
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+    UInt32Array, UInt64Array,
 };
-use arrow_schema::{ArrowError, Schema};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema};
 use lasthop_core::packet::{Cause, flag};
 use lasthop_core::time::{Span, Time};
 use lasthop_net::frames::FrameKind;
 use lasthop_net::plan::{FlowPlan, Plan};
 use lasthop_net::trace::{flow_column, link_column};
 use lasthop_net::traffic::video::{FrameSizes, Packing};
+use lasthop_sim::columns::{self, Column, Kind, Value};
 use lasthop_sim::run::Run;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -42,13 +45,197 @@ impl ArrowTable {
     }
 }
 
-fn build(columns: Vec<(&str, ArrayRef)>) -> PyResult<ArrowTable> {
-    let batch = RecordBatch::try_from_iter(columns).or_else(|error| match error {
-        // A run without a single row still has its columns.
-        ArrowError::InvalidArgumentError(_) => Ok(RecordBatch::new_empty(Arc::new(Schema::empty()))),
-        other => Err(other),
+/// An Arrow schema, for writers that take the metadata of columns in this form.
+#[pyclass(frozen)]
+pub(crate) struct ArrowSchema {
+    schema: Schema,
+}
+
+#[pymethods]
+impl ArrowSchema {
+    /// The schema as a capsule named `arrow_schema`.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(&self.schema).map_err(|error| arrow_error(&error))?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+}
+
+/// Makes a schema of names, types as Polars calls them, and metadata.
+#[pyfunction(name = "arrow_schema")]
+pub(crate) fn schema_of(columns: Vec<(String, String, HashMap<String, String>)>) -> PyResult<ArrowSchema> {
+    let fields = columns.into_iter().map(|(name, kind, metadata)| {
+        let kind = match kind.as_str() {
+            "Boolean" => DataType::Boolean,
+            "Int64" => DataType::Int64,
+            "UInt32" => DataType::UInt32,
+            "UInt64" => DataType::UInt64,
+            "Float64" => DataType::Float64,
+            "String" => DataType::LargeUtf8,
+            "List(String)" => DataType::LargeList(Arc::new(Field::new("element", DataType::LargeUtf8, true))),
+            other => {
+                return Err(PyValueError::new_err(format!("column {name:?} has the unknown type {other}")));
+            }
+        };
+        Ok(Field::new(name, kind, true).with_metadata(metadata))
     });
-    batch.map(|batch| ArrowTable { batch }).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    let fields = fields.collect::<PyResult<Vec<Field>>>()?;
+    Ok(ArrowSchema { schema: Schema::new(fields) })
+}
+
+fn arrow_error(error: &ArrowError) -> PyErr {
+    PyRuntimeError::new_err(error.to_string())
+}
+
+/// The fields of declared columns, in Arrow's terms; unit, label and meaning go along.
+fn fields(columns: &[Column]) -> Vec<FieldRef> {
+    let field = |column: &Column| {
+        let kind = match column.kind {
+            Kind::Count => DataType::Int64,
+            Kind::Unsigned => DataType::UInt64,
+            Kind::Short => DataType::UInt32,
+            Kind::Number => DataType::Float64,
+            Kind::Text => DataType::Utf8,
+            Kind::Flag => DataType::Boolean,
+        };
+        let metadata = [("unit", column.unit), ("label", &column.label), ("help", &column.help)];
+        let metadata = metadata.into_iter().filter(|(_, text)| !text.is_empty());
+        let metadata: HashMap<_, _> = metadata.map(|(key, text)| (key.to_owned(), text.to_owned())).collect();
+        Arc::new(Field::new(&column.name, kind, true).with_metadata(metadata))
+    };
+    columns.iter().map(field).collect()
+}
+
+static RUN_FIELDS: LazyLock<Vec<FieldRef>> = LazyLock::new(|| fields(&columns::RUNS));
+static FLOW_FIELDS: LazyLock<Vec<FieldRef>> = LazyLock::new(|| fields(&columns::FLOWS));
+static LINK_FIELDS: LazyLock<Vec<FieldRef>> = LazyLock::new(|| fields(&columns::LINKS));
+
+/// Makes a table of rows whose structure is declared.
+fn rows<T: columns::Field>(declared: &[Column], fields: &[FieldRef], rows: &[T]) -> PyResult<ArrowTable> {
+    let values: Vec<Vec<Value>> = rows.iter().map(columns::values_of).collect();
+    // A group that no row has is left out as a whole.
+    let has_any = |place: usize| values.iter().any(|row| row[place] != Value::Nothing);
+    let present: HashSet<&String> = declared
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| has_any(*place))
+        .filter_map(|(_, column)| column.group.as_ref())
+        .collect();
+    let mut made: Vec<(FieldRef, ArrayRef)> = Vec::with_capacity(declared.len());
+    for (place, (column, field)) in declared.iter().zip(fields).enumerate() {
+        let of_column = || values.iter().map(|row| &row[place]);
+        if column.group.as_ref().is_some_and(|group| !present.contains(group)) {
+            continue;
+        }
+        match column.kind {
+            Kind::Number if column.name.contains(X) => {
+                for (name, array) in several(&column.name, &values, place) {
+                    made.push((Arc::new(field.as_ref().clone().with_name(name)), array));
+                }
+            }
+            _ => made.push((Arc::clone(field), array(column.kind, of_column()))),
+        }
+    }
+    let (fields, arrays): (Vec<FieldRef>, Vec<ArrayRef>) = made.into_iter().unzip();
+    finish(fields, arrays)
+}
+
+/// What stands for the number in the name of a column that stands for several.
+const X: &str = "<x>";
+
+/// The columns that one of these stands for, in the order in which they come.
+fn several(name: &str, values: &[Vec<Value>], place: usize) -> Vec<(String, ArrayRef)> {
+    let of = |row: &Vec<Value>| match &row[place] {
+        Value::Several(known) => known.clone(),
+        _ => Vec::new(),
+    };
+    let mut keys: Vec<String> = Vec::new();
+    for (key, _) in values.iter().flat_map(of) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let column = |key: &String| {
+        let found = |row: &Vec<Value>| {
+            of(row).into_iter().find(|(known, _)| known == key).and_then(|(_, value)| value)
+        };
+        (name.replace(X, key), optional_floats(values.iter().map(found)))
+    };
+    keys.iter().map(column).collect()
+}
+
+fn array<'a>(kind: Kind, values: impl Iterator<Item = &'a Value>) -> ArrayRef {
+    let whole = |value: &Value| match value {
+        Value::Whole(whole) => Some(*whole),
+        _ => None,
+    };
+    match kind {
+        Kind::Count => {
+            let signed = |value| whole(value).map(|value| i64::try_from(value).unwrap_or(i64::MAX));
+            Arc::new(values.map(signed).collect::<Int64Array>())
+        }
+        Kind::Unsigned => Arc::new(values.map(whole).collect::<UInt64Array>()),
+        Kind::Short => {
+            let short = |value| whole(value).map(|value| u32::try_from(value).unwrap_or(u32::MAX));
+            Arc::new(values.map(short).collect::<UInt32Array>())
+        }
+        Kind::Number => optional_floats(values.map(|value| match value {
+            Value::Number(number) => Some(*number),
+            _ => None,
+        })),
+        Kind::Text => Arc::new(
+            values
+                .map(|value| match value {
+                    Value::Text(text) => Some(text.as_str()),
+                    _ => None,
+                })
+                .collect::<StringArray>(),
+        ),
+        Kind::Flag => Arc::new(
+            values
+                .map(|value| match value {
+                    Value::Flag(flag) => Some(*flag),
+                    _ => None,
+                })
+                .collect::<BooleanArray>(),
+        ),
+    }
+}
+
+/// Makes one of the tables whose columns are declared by name: these must be those, and all of one length.
+fn declared(table: &str, made: Vec<(&str, ArrayRef)>) -> PyResult<ArrowTable> {
+    let declared = columns::tables::of(table);
+    let names = |names: &mut dyn Iterator<Item = &str>| names.collect::<Vec<_>>().join(", ");
+    if !declared.iter().map(|column| column.name.as_str()).eq(made.iter().map(|(name, _)| *name)) {
+        return Err(PyRuntimeError::new_err(format!(
+            "{table} declares the columns {}, but {} were made",
+            names(&mut declared.iter().map(|column| column.name.as_str())),
+            names(&mut made.iter().map(|(name, _)| *name)),
+        )));
+    }
+    finish(fields(&declared), made.into_iter().map(|(_, array)| array).collect())
+}
+
+fn build(made: Vec<(&str, ArrayRef)>) -> PyResult<ArrowTable> {
+    let field =
+        |(name, array): &(&str, ArrayRef)| Arc::new(Field::new(*name, array.data_type().clone(), true));
+    finish(made.iter().map(field).collect(), made.into_iter().map(|(_, array)| array).collect())
+}
+
+/// Puts columns together; those of unequal length, or of another type than said, are named.
+fn finish(fields: Vec<FieldRef>, arrays: Vec<ArrayRef>) -> PyResult<ArrowTable> {
+    let height = arrays.first().map_or(0, arrow_array::Array::len);
+    for (field, array) in fields.iter().zip(&arrays) {
+        if array.len() != height {
+            return Err(PyRuntimeError::new_err(format!(
+                "column {} has {} rows, {} has {height}",
+                field.name(),
+                array.len(),
+                fields[0].name(),
+            )));
+        }
+    }
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
+    batch.map(|batch| ArrowTable { batch }).map_err(|error| arrow_error(&error))
 }
 
 fn floats(values: impl Iterator<Item = f64>) -> ArrayRef {
@@ -73,13 +260,17 @@ fn optional_times(values: impl Iterator<Item = Option<Time>>) -> ArrayRef {
 
 /// The table called `name`, or `None` if it was not recorded.
 pub(crate) fn table(name: &str, plan: &Plan, run: &Run) -> PyResult<Option<ArrowTable>> {
+    let summary = &run.summary;
     match name {
+        "runs" => rows(&columns::RUNS, &RUN_FIELDS, std::slice::from_ref(summary)).map(Some),
+        "flows" => rows(&columns::FLOWS, &FLOW_FIELDS, &summary.flows).map(Some),
+        "links" => rows(&columns::LINKS, &LINK_FIELDS, &summary.links).map(Some),
         "flow_series" => flow_series(plan, run),
         "link_series" => link_series(plan, run),
         "hops" => hops(plan, run),
         "windows" => windows(plan, run),
         _ => Err(PyValueError::new_err(format!(
-            "unknown table {name:?}: use flow_series, link_series, hops or windows"
+            "unknown table {name:?}: use runs, flows, links, flow_series, link_series, hops or windows"
         ))),
     }
 }
@@ -121,32 +312,38 @@ fn flow_series(plan: &Plan, run: &Run) -> PyResult<Option<ArrowTable>> {
         bytes as f64 * 8.0 / interval.seconds()
     };
     let samples = || run.world.samples.iter();
-    build(vec![
-        ("time_s", floats(samples().map(|sample| sample.time.seconds()))),
-        ("flow", strings(samples().map(|sample| plan.flows[sample.flow as usize].name.as_str()))),
-        ("cwnd_segments", optional_floats(samples().map(|sample| present(sample.cwnd)))),
-        (
-            "ssthresh_segments",
-            optional_floats(
-                samples().map(|sample| present(sample.ssthresh).filter(|value| value.is_finite())),
+    declared(
+        "flow_series",
+        vec![
+            ("time_s", floats(samples().map(|sample| sample.time.seconds()))),
+            ("flow", strings(samples().map(|sample| plan.flows[sample.flow as usize].name.as_str()))),
+            ("cwnd_segments", optional_floats(samples().map(|sample| present(sample.cwnd)))),
+            (
+                "ssthresh_segments",
+                optional_floats(
+                    samples().map(|sample| present(sample.ssthresh).filter(|value| value.is_finite())),
+                ),
             ),
-        ),
-        (
-            "srtt_s",
-            optional_floats(samples().map(|sample| (sample.srtt.0 > 0).then(|| sample.srtt.seconds()))),
-        ),
-        ("rtt_s", optional_floats(samples().map(|sample| sample.rtt.map(Span::seconds)))),
-        ("flight_segments", Arc::new(UInt32Array::from_iter_values(samples().map(|sample| sample.flight)))),
-        ("allowed_rate_bit_s", optional_floats(samples().map(|sample| present(8.0 * sample.rate)))),
-        (
-            "throughput_bit_s",
-            floats(samples().map(|sample| bit_s(sample.flow, sample.time, flow_column::RECEIVED))),
-        ),
-        (
-            "goodput_bit_s",
-            floats(samples().map(|sample| bit_s(sample.flow, sample.time, flow_column::DELIVERED))),
-        ),
-    ])
+            (
+                "srtt_s",
+                optional_floats(samples().map(|sample| (sample.srtt.0 > 0).then(|| sample.srtt.seconds()))),
+            ),
+            ("rtt_s", optional_floats(samples().map(|sample| sample.rtt.map(Span::seconds)))),
+            (
+                "flight_segments",
+                Arc::new(UInt32Array::from_iter_values(samples().map(|sample| sample.flight))),
+            ),
+            ("allowed_rate_bit_s", optional_floats(samples().map(|sample| present(8.0 * sample.rate)))),
+            (
+                "throughput_bit_s",
+                floats(samples().map(|sample| bit_s(sample.flow, sample.time, flow_column::RECEIVED))),
+            ),
+            (
+                "goodput_bit_s",
+                floats(samples().map(|sample| bit_s(sample.flow, sample.time, flow_column::DELIVERED))),
+            ),
+        ],
+    )
     .map(Some)
 }
 
@@ -165,16 +362,19 @@ fn link_series(plan: &Plan, run: &Run) -> PyResult<Option<ArrowTable>> {
         })
     };
     let length = interval.0 as f64;
-    build(vec![
-        ("time_s", floats(rows().map(|(_, end, _)| end.seconds()))),
-        ("link", strings(rows().map(|(name, _, _)| name))),
-        ("queue_packets", floats(rows().map(|(_, _, row)| row[link_column::WAITING] as f64 / length))),
-        (
-            "throughput_bit_s",
-            floats(rows().map(|(_, _, row)| row[link_column::BYTES] as f64 * 8.0 / interval.seconds())),
-        ),
-        ("utilisation", floats(rows().map(|(_, _, row)| row[link_column::BUSY] as f64 / length))),
-    ])
+    declared(
+        "link_series",
+        vec![
+            ("time_s", floats(rows().map(|(_, end, _)| end.seconds()))),
+            ("link", strings(rows().map(|(name, _, _)| name))),
+            ("queue_packets", floats(rows().map(|(_, _, row)| row[link_column::WAITING] as f64 / length))),
+            (
+                "throughput_bit_s",
+                floats(rows().map(|(_, _, row)| row[link_column::BYTES] as f64 * 8.0 / interval.seconds())),
+            ),
+            ("utilisation", floats(rows().map(|(_, _, row)| row[link_column::BUSY] as f64 / length))),
+        ],
+    )
     .map(Some)
 }
 
@@ -186,42 +386,53 @@ fn hops(plan: &Plan, run: &Run) -> PyResult<Option<ArrowTable>> {
     let names: Vec<String> =
         plan.links.iter().flat_map(|link| [link.name.clone(), format!("{} (reverse)", link.name)]).collect();
     let rows = || order.iter().map(|&index| &trace[index]);
-    build(vec![
-        ("packet", integers(rows().map(|row| u64::from(row.packet)))),
-        ("flow", strings(rows().map(|row| plan.flows[row.flow as usize].name.as_str()))),
-        ("link", strings(rows().map(|row| names[row.direction as usize].as_str()))),
-        ("kind", strings(rows().map(|row| row.kind.name()))),
-        ("seq", integers(rows().map(|row| row.seq))),
-        ("ack", integers(rows().map(|row| row.ack))),
-        ("payload_bytes", Arc::new(UInt32Array::from_iter_values(rows().map(|row| u32::from(row.payload))))),
-        ("wire_bytes", Arc::new(UInt32Array::from_iter_values(rows().map(|row| u32::from(row.bytes))))),
-        (
-            "retransmission",
-            Arc::new(rows().map(|row| Some(row.flags & flag::RETRANSMISSION != 0)).collect::<BooleanArray>()),
-        ),
-        ("enqueue_ns", integers(rows().map(|row| row.enqueued.0))),
-        ("transmit_ns", optional_times(rows().map(|row| row.transmitted))),
-        ("arrive_ns", optional_times(rows().map(|row| row.arrived))),
-        (
-            "outcome",
-            strings(rows().map(|row| match (row.lost, row.arrived) {
-                (Some(cause), _) => Cause::name(cause),
-                (None, Some(_)) => "delivered",
-                (None, None) => "in-flight",
-            })),
-        ),
-    ])
+    declared(
+        "hops",
+        vec![
+            ("packet", integers(rows().map(|row| u64::from(row.packet)))),
+            ("flow", strings(rows().map(|row| plan.flows[row.flow as usize].name.as_str()))),
+            ("link", strings(rows().map(|row| names[row.direction as usize].as_str()))),
+            ("kind", strings(rows().map(|row| row.kind.name()))),
+            ("seq", integers(rows().map(|row| row.seq))),
+            ("ack", integers(rows().map(|row| row.ack))),
+            (
+                "payload_bytes",
+                Arc::new(UInt32Array::from_iter_values(rows().map(|row| u32::from(row.payload)))),
+            ),
+            ("wire_bytes", Arc::new(UInt32Array::from_iter_values(rows().map(|row| u32::from(row.bytes))))),
+            (
+                "retransmission",
+                Arc::new(
+                    rows().map(|row| Some(row.flags & flag::RETRANSMISSION != 0)).collect::<BooleanArray>(),
+                ),
+            ),
+            ("enqueue_ns", integers(rows().map(|row| row.enqueued.0))),
+            ("transmit_ns", optional_times(rows().map(|row| row.transmitted))),
+            ("arrive_ns", optional_times(rows().map(|row| row.arrived))),
+            (
+                "outcome",
+                strings(rows().map(|row| match (row.lost, row.arrived) {
+                    (Some(cause), _) => Cause::name(cause),
+                    (None, Some(_)) => "delivered",
+                    (None, None) => "in-flight",
+                })),
+            ),
+        ],
+    )
     .map(Some)
 }
 
 fn windows(plan: &Plan, run: &Run) -> PyResult<Option<ArrowTable>> {
     let Some(windows) = &run.world.windows else { return Ok(None) };
     let rows = || windows.iter();
-    build(vec![
-        ("time_ns", integers(rows().map(|row| row.time.0))),
-        ("flow", strings(rows().map(|row| plan.flows[row.flow as usize].name.as_str()))),
-        ("cwnd_segments", floats(rows().map(|row| row.cwnd))),
-        ("ssthresh_segments", floats(rows().map(|row| row.ssthresh))),
-    ])
+    declared(
+        "windows",
+        vec![
+            ("time_ns", integers(rows().map(|row| row.time.0))),
+            ("flow", strings(rows().map(|row| plan.flows[row.flow as usize].name.as_str()))),
+            ("cwnd_segments", floats(rows().map(|row| row.cwnd))),
+            ("ssthresh_segments", floats(rows().map(|row| row.ssthresh))),
+        ],
+    )
     .map(Some)
 }

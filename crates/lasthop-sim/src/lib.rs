@@ -3,6 +3,8 @@
 //! [`scenario`] reads and checks, [`run`] runs, [`summary`] reports. Terminals and plots are the Python front's
 //! business.
 
+pub mod advice;
+pub mod columns;
 pub mod pcapng;
 pub mod run;
 pub mod scenario;

@@ -1,22 +1,27 @@
-//! Packet captures that Wireshark and tshark open: one interface per direction of a link, real IPv4, TCP and
-//! UDP headers.
+//! Packet captures that Wireshark and tshark open: what a node sends and receives, or what links carry, with real
+//! IPv4, TCP and UDP headers.
 //!
-//! `RunResult.write_pcapng` calls [`write_trace`] with the trace of a run; [`write`] takes records from
-//! anywhere. Addresses are those of the nodes (node 0 is 10.0.0.1), ports tell the flows apart, time 0 of the
-//! run is the epoch, and payload is zeros of which only the first bytes are stored.
+//! `RunResult.write_pcapng` calls [`write_trace`] with the trace of a run and the place to look from; [`write`] takes
+//! records from anywhere. Addresses are those of the nodes (node 0 is 10.0.0.1), ports tell the flows apart, time 0 of
+//! the run is the epoch, and payload is zeros of which only the first bytes are stored.
 //!
-//! Headers are as a real stack would send them, so a packet may differ by some bytes from its size in the
-//! run: ns-2 counts options differently.
+//! Headers come from `lasthop_net::transport::codec`. A packet is as long as the run counted it, except in the `ns2`
+//! profile: ns-2 counts options differently, and its packets are shown as a real stack would send them.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
-use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
-use lasthop_core::packet::{Kind, flag};
+use lasthop_core::packet::{Cause, Kind, flag};
+use lasthop_core::time::Time;
 use lasthop_core::units::Rate;
-use lasthop_net::plan::{Plan, TcpConfig, Transport};
+use lasthop_net::plan::{Plan, Profile, TcpConfig, Transport};
 use lasthop_net::trace::HopRecord;
+use lasthop_net::transport::codec::{
+    self, Ecn, Flags, Header, MAX_HEADERS, Measured, Options, Tcp, WriteError,
+};
+use lasthop_net::transport::tcp::config::BASE_HEADER;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -25,23 +30,121 @@ use pcap_file::pcapng::blocks::interface_description::{
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
 use pcap_file::{DataLink, PcapError};
 
+use crate::scenario::suggest;
+
 /// Bytes stored of each packet: the longest headers (20 and 60) and a little payload.
 pub const SNAP_LENGTH: u32 = 96;
 
 /// IP and UDP headers.
 const DATAGRAM_HEADER: u16 = 28;
-/// Largest IPv4 packet.
-const LARGEST: usize = 65_535;
 /// Timestamps in units of 10^-9 s.
 const NANOSECONDS: u8 = 9;
-/// Payload to compute checksums over.
-static ZEROS: [u8; LARGEST] = [0; LARGEST];
+/// Time to live of what is sent.
+const TIME_TO_LIVE: u8 = 64;
 
-/// A direction of a link, shown as a capture interface.
+/// Where packets are captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vantage {
+    /// On every link: an interface for each direction, where packets are transmitted. A packet appears on each link of
+    /// its path, so look at one interface at a time.
+    Links,
+    /// On one link, likewise.
+    Link(usize),
+    /// At a node: an interface for each of its links. What it sends or forwards appears when it is transmitted, and
+    /// what is meant for it when it arrives; so every packet appears once.
+    Node(usize),
+}
+
+impl Vantage {
+    /// The node or link called `name`.
+    pub fn named(plan: &Plan, name: &str) -> Result<Vantage, PcapngError> {
+        let node = plan.nodes.iter().position(|node| node == name).map(Vantage::Node);
+        let link = plan.links.iter().position(|link| link.name == name).map(Vantage::Link);
+        match (node, link) {
+            (Some(_), Some(_)) => Err(PcapngError::AmbiguousPlace(name.to_owned())),
+            (Some(place), None) | (None, Some(place)) => Ok(place),
+            (None, None) => {
+                let links = plan.links.iter().map(|link| &link.name);
+                let known: Vec<&str> = plan.nodes.iter().chain(links).map(String::as_str).collect();
+                Err(PcapngError::NoPlace { name: name.to_owned(), remedy: suggest(name, &known) })
+            }
+        }
+    }
+
+    fn interfaces(self, plan: &Plan) -> Vec<Interface> {
+        let of_direction = |direction: u32| {
+            let link = &plan.links[direction as usize / 2];
+            let (name, rate) = if is_forward(direction) {
+                (link.name.clone(), link.forward.rate)
+            } else {
+                (format!("{} (reverse)", link.name), link.reverse.rate)
+            };
+            let (near, far) = ends_of(plan, direction);
+            let description = format!("transmitted by {} to {}", plan.nodes[near], plan.nodes[far]);
+            Interface { name, description, rate }
+        };
+        let at_node = |node: usize| {
+            let name = &plan.nodes[node];
+            let attached = plan.links.iter().filter(move |link| link.from == node || link.to == node);
+            attached.map(move |link| Interface {
+                name: format!("{name} ({})", link.name),
+                description: format!("sent and received by {name} on {}", link.name),
+                rate: if link.from == node { link.forward.rate } else { link.reverse.rate },
+            })
+        };
+        match self {
+            Vantage::Links => (0..2 * plan.links.len() as u32).map(of_direction).collect(),
+            Vantage::Link(link) => [2 * link as u32, 2 * link as u32 + 1].map(of_direction).into(),
+            Vantage::Node(node) => at_node(node).collect(),
+        }
+    }
+
+    /// When, on which interface and which way a packet passes, if it does.
+    fn sees(self, plan: &Plan, hop: &HopRecord) -> Option<(Time, u32, Direction)> {
+        let link = hop.direction as usize / 2;
+        match self {
+            Vantage::Links => Some((hop.transmitted?, hop.direction, Direction::Outbound)),
+            Vantage::Link(only) => {
+                (link == only).then_some((hop.transmitted?, hop.direction % 2, Direction::Outbound))
+            }
+            Vantage::Node(node) => {
+                let (near, far) = ends_of(plan, hop.direction);
+                let interface = (plan.links[..link].iter())
+                    .filter(|link| link.from == node || link.to == node)
+                    .count() as u32;
+                if near == node {
+                    return Some((hop.transmitted?, interface, Direction::Outbound));
+                }
+                let arrives = far == node && peers(plan, hop).1 == node;
+                arrives.then_some((hop.arrived?, interface, Direction::Inbound))
+            }
+        }
+    }
+}
+
+fn is_forward(direction: u32) -> bool {
+    direction.is_multiple_of(2)
+}
+
+/// The nodes at the near and at the far end of a direction of a link.
+fn ends_of(plan: &Plan, direction: u32) -> (usize, usize) {
+    let link = &plan.links[direction as usize / 2];
+    if is_forward(direction) { (link.from, link.to) } else { (link.to, link.from) }
+}
+
+/// The nodes that a packet comes from and goes to.
+fn peers(plan: &Plan, hop: &HopRecord) -> (usize, usize) {
+    let flow = &plan.flows[hop.flow as usize];
+    if hop.flags & flag::BACK != 0 { (flow.sink, flow.source) } else { (flow.source, flow.sink) }
+}
+
+/// A capture interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Shown as the interface's name.
     pub name: String,
+    /// Says what is captured there.
+    pub description: String,
     /// Transmission rate.
     pub rate: Rate,
 }
@@ -94,8 +197,12 @@ pub struct Record {
     pub mss: u16,
     /// Timestamps option: value and echo.
     pub timestamps: Option<(u32, u32)>,
-    /// SACK blocks; three fit beside timestamps, four without. In a SYN any value permits SACK.
+    /// SACK blocks, of which as many are shown as fit. In a SYN any value permits SACK.
     pub sack: Option<Vec<Block>>,
+    /// Contents of experimental options.
+    pub measured: Measured,
+    /// Bytes that the options of TCP take at least; see [`Options::length`].
+    pub options_length: u8,
     /// Comment on the packet, such as the reason of its loss.
     pub comment: Option<&'static str>,
 }
@@ -110,6 +217,20 @@ pub enum PcapngError {
     /// A record names an interface that does not exist.
     #[error("the capture has no interface {0}")]
     NoInterface(u32),
+    /// A header cannot be as a record asks for it.
+    #[error("a packet cannot be written: {0}")]
+    Header(#[from] WriteError),
+    /// There is no such place to capture at.
+    #[error("there is no node or link {name:?} to capture at; {remedy}")]
+    NoPlace {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        remedy: String,
+    },
+    /// A node and a link have the same name.
+    #[error("{0:?} is the name of a node and of a link; give one of them another name to capture there")]
+    AmbiguousPlace(String),
 }
 
 impl From<PcapError> for PcapngError {
@@ -144,6 +265,7 @@ pub fn write<W: Write>(
             snaplen: SNAP_LENGTH,
             options: vec![
                 InterfaceDescriptionOption::IfName(Cow::Borrowed(&interface.name)),
+                InterfaceDescriptionOption::IfDescription(Cow::Borrowed(&interface.description)),
                 InterfaceDescriptionOption::IfSpeed(interface.rate.0),
                 InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
             ],
@@ -153,7 +275,7 @@ pub fn write<W: Write>(
     let mut bytes = Vec::with_capacity(SNAP_LENGTH as usize);
     for record in records {
         bytes.clear();
-        let original_len = packet(&record, &mut bytes);
+        let original_len = packet(&record, &mut bytes)?;
         let direction = match record.direction {
             Direction::Inbound => 1,
             Direction::Outbound => 2,
@@ -173,49 +295,83 @@ pub fn write<W: Write>(
     Ok(written)
 }
 
-/// Writes what was transmitted on every link of a run, in the order of time. Packets that were lost in the
-/// air carry a comment with the cause; those that never left a queue were not on the air and are not in the
-/// capture.
-///
-/// A packet appears once on each link of its path. To judge a connection (retransmissions, order), look at
-/// one link at a time, with a filter such as `frame.interface_name contains "bottleneck"`. Data segments echo
-/// no timestamp: the trace does not keep it.
-pub fn write_trace<W: Write>(writer: W, plan: &Plan, trace: &[HopRecord]) -> Result<u64, PcapngError> {
-    let interfaces: Vec<Interface> = (plan.links.iter())
-        .flat_map(|link| {
-            let reverse = format!("{} (reverse)", link.name);
-            [
-                Interface { name: link.name.clone(), rate: link.forward.rate },
-                Interface { name: reverse, rate: link.reverse.rate },
-            ]
+/// Writes what `vantage` sees of a run, in the order of time. Packets that were lost in the air after they passed carry
+/// a comment with the cause; those that never left a queue were not on the air and are not in the capture.
+pub fn write_trace<W: Write>(
+    writer: W,
+    plan: &Plan,
+    trace: &[HopRecord],
+    vantage: Vantage,
+) -> Result<u64, PcapngError> {
+    let mut seen: Vec<(u64, usize, u32, Direction)> = (trace.iter().enumerate())
+        .filter_map(|(index, hop)| {
+            let (time, interface, direction) = vantage.sees(plan, hop)?;
+            Some((time.0, index, interface, direction))
         })
         .collect();
-    let mut order: Vec<(u64, usize)> =
-        (trace.iter().enumerate()).filter_map(|(index, hop)| Some((hop.transmitted?.0, index))).collect();
-    order.sort_unstable();
-    // The last ACK of a connection acknowledges the receiver's FIN.
-    let mut closed = vec![false; plan.flows.len()];
-    let records = order.into_iter().map(|(time_ns, index)| {
+    seen.sort_unstable_by_key(|&(time, index, ..)| (time, index));
+    let heard = Heard::of(plan, trace);
+    let records = seen.into_iter().map(|(time_ns, index, interface, direction)| {
         let hop = &trace[index];
-        let closed = &mut closed[hop.flow as usize];
-        *closed |= hop.kind == Kind::FinAck;
-        of_hop(plan, hop, time_ns, *closed)
+        Record { time_ns, interface, direction, ..of_hop(plan, hop, &heard[hop.flow as usize]) }
     });
-    write(writer, &interfaces, records)
+    write(writer, &vantage.interfaces(plan), records)
 }
 
-/// The packet of `hop`. The trace keeps only the numbers of the direction that carries data: in the other a
-/// connection has a SYN and a FIN.
-fn of_hop(plan: &Plan, hop: &HopRecord, time_ns: u64, closed: bool) -> Record {
+/// What the trace does not keep of the headers of a flow, because the engine does not need it.
+#[derive(Clone, Debug, Default)]
+struct Heard {
+    /// When packets reached the sender, and their timestamps, which it echoes from then on. In the order of time.
+    stamps: Vec<(Time, Time)>,
+    /// When the receiver's FIN was first sent, and when it first reached the sender.
+    closing: Option<Time>,
+    closed: Option<Time>,
+}
+
+impl Heard {
+    /// Of each flow.
+    fn of(plan: &Plan, trace: &[HopRecord]) -> Vec<Heard> {
+        let earliest = |known: Option<Time>, time: Time| Some(known.map_or(time, |known| known.min(time)));
+        let mut all = vec![Heard::default(); plan.flows.len()];
+        for hop in trace.iter().filter(|hop| hop.flags & flag::BACK != 0) {
+            let heard = &mut all[hop.flow as usize];
+            let closes = hop.kind == Kind::FinAck;
+            if closes {
+                heard.closing = earliest(heard.closing, hop.stamp);
+            }
+            let is_there = ends_of(plan, hop.direction).1 == plan.flows[hop.flow as usize].source;
+            let Some(arrived) = hop.arrived.filter(|_| is_there) else { continue };
+            heard.stamps.push((arrived, hop.stamp));
+            if closes {
+                heard.closed = earliest(heard.closed, arrived);
+            }
+        }
+        for heard in &mut all {
+            heard.stamps.sort_unstable();
+        }
+        all
+    }
+
+    /// The timestamp that the sender echoes at `time`.
+    fn echo(&self, time: Time) -> Time {
+        let heard = self.stamps.partition_point(|&(arrived, _)| arrived <= time);
+        heard.checked_sub(1).map_or(Time::ZERO, |last| self.stamps[last].1)
+    }
+}
+
+/// The packet of `hop`, without when and where it was seen. The trace keeps only the numbers of the direction that
+/// carries data: in the other a connection has a SYN and a FIN.
+fn of_hop(plan: &Plan, hop: &HopRecord, heard: &Heard) -> Record {
     let flow = &plan.flows[hop.flow as usize];
     let back = hop.flags & flag::BACK != 0;
-    let (source, destination) = if back { (flow.sink, flow.source) } else { (flow.source, flow.sink) };
-    let answered = 1 + u64::from(closed);
+    let (source, destination) = peers(plan, hop);
+    // Each end acknowledges the other's FIN, and counts its own, from when it knows of it.
+    let since = |event: Option<Time>| 1 + u64::from(event.is_some_and(|event| event <= hop.stamp));
     let (seq, ack) = match hop.kind {
         Kind::Syn | Kind::SynAck => (0, hop.ack),
         Kind::FinAck => (1, hop.ack),
-        _ if back => (answered, hop.ack),
-        _ => (hop.seq, answered),
+        _ if back => (since(heard.closing), hop.ack),
+        _ => (hop.seq, since(heard.closed)),
     };
     let tcp: Option<&TcpConfig> = match &flow.transport {
         Transport::Tcp(config) => Some(config),
@@ -229,10 +385,14 @@ fn of_hop(plan: &Plan, hop: &HopRecord, time_ns: u64, closed: bool) -> Record {
     let window = tcp.map_or(0, |tcp| u64::from(tcp.receiver_window) * u64::from(tcp.mss()));
     let opens = matches!(hop.kind, Kind::Syn | Kind::SynAck);
     let blocks = hop.sack.as_slice();
-    let millis = |nanos: u64| (nanos / 1_000_000) as u32;
+    let millis = |time: Time| (time.0 / 1_000_000) as u32;
+    let echo = if back { hop.echo } else { heard.echo(hop.stamp) };
+    // Room that the connection keeps for options, also where there is nothing to say yet.
+    let counted = u32::from(hop.bytes).saturating_sub(u32::from(hop.payload) + BASE_HEADER);
+    let counted = tcp.filter(|tcp| tcp.profile != Profile::Ns2).map_or(0, |_| counted);
     Record {
-        time_ns,
-        interface: hop.direction,
+        time_ns: 0,
+        interface: 0,
         direction: Direction::Outbound,
         source: source as u32,
         destination: destination as u32,
@@ -246,53 +406,49 @@ fn of_hop(plan: &Plan, hop: &HopRecord, time_ns: u64, closed: bool) -> Record {
         window,
         window_scale: window_scale(window),
         mss: tcp.map_or(0, |tcp| u16::try_from(tcp.mss()).unwrap_or(u16::MAX)),
-        timestamps: tcp.filter(|tcp| tcp.timestamps).map(|_| (millis(hop.stamp.0), millis(hop.echo.0))),
+        timestamps: tcp.filter(|tcp| tcp.timestamps).map(|_| (millis(hop.stamp), millis(echo))),
         sack: (!blocks.is_empty() || opens && tcp.is_some_and(|tcp| tcp.recovery.uses_sack()))
             .then(|| blocks.to_vec()),
-        comment: hop.lost.map(lasthop_core::packet::Cause::name),
+        measured: if opens { Measured::default() } else { hop.measured },
+        options_length: counted as u8,
+        comment: hop.lost.map(Cause::name),
     }
 }
 
 /// Writes the packet's stored bytes to `bytes` and returns its whole length.
-fn packet(record: &Record, bytes: &mut Vec<u8>) -> u32 {
-    let addresses = [address(record.source), address(record.destination)];
-    let mut ip = Ipv4Header {
-        identification: record.packet as u16,
-        dont_fragment: true,
-        time_to_live: 64,
-        source: addresses[0],
-        destination: addresses[1],
-        ecn: match record.flags {
-            flags if flags & flag::CE != 0 => IpEcn::CongestionExperienced,
-            flags if flags & flag::ECT != 0 => IpEcn::Ect0,
-            _ => IpEcn::NotEct,
-        },
-        protocol: match record.kind {
-            Kind::Udp => IpNumber::UDP,
-            Kind::BadState => IpNumber::ICMP,
-            _ => IpNumber::TCP,
-        },
-        ..Ipv4Header::default()
-    };
+fn packet(record: &Record, bytes: &mut Vec<u8>) -> Result<u32, PcapngError> {
     let ports = ports(record.flow, record.flags & flag::BACK != 0);
-    let (transport, payload) = match record.kind {
-        Kind::Udp => udp(record, ports, addresses),
-        Kind::BadState => (bad_state(record, ports, addresses), 0),
-        _ => tcp(record, ports, addresses),
+    let header = Header {
+        source: SocketAddrV4::new(address(record.source), ports.0),
+        destination: SocketAddrV4::new(address(record.destination), ports.1),
+        identification: record.packet as u16,
+        time_to_live: TIME_TO_LIVE,
+        ecn: match record.flags {
+            flags if flags & flag::CE != 0 => Ecn::Congestion,
+            flags if flags & flag::ECT != 0 => Ecn::Capable,
+            _ => Ecn::NotCapable,
+        },
+        transport: match record.kind {
+            Kind::Udp => codec::Transport::Udp,
+            _ => codec::Transport::Tcp(tcp(record)),
+        },
     };
-    let length = ip.header_len() + transport.len() + payload;
-    ip.total_len = length as u16;
-    ip.header_checksum = ip.calc_header_checksum();
-    bytes.extend_from_slice(&ip.to_bytes());
-    bytes.extend_from_slice(&transport);
-    bytes.resize(length.min(SNAP_LENGTH as usize), 0);
-    length as u32
+    if record.kind == Kind::BadState {
+        bytes.extend_from_slice(&bad_state(&header, record.ack as u32));
+        return Ok(bytes.len() as u32);
+    }
+    let mut headers = [0; MAX_HEADERS];
+    let payload = (record.payload as usize).min(header.room()?);
+    let length = header.write_before_zeros(payload, &mut headers)?;
+    bytes.extend_from_slice(&headers[..length]);
+    bytes.resize((length + payload).min(SNAP_LENGTH as usize), 0);
+    Ok((length + payload) as u32)
 }
 
 /// The address of a node: 10.0.0.1 for node 0.
-fn address(node: u32) -> [u8; 4] {
+fn address(node: u32) -> Ipv4Addr {
     let [_, high, middle, low] = (node + 1).to_be_bytes();
-    [10, high, middle, low]
+    Ipv4Addr::new(10, high, middle, low)
 }
 
 /// Ports of a flow, unique for a pair of nodes. They are taken from the dynamic range, so that no dissector
@@ -305,100 +461,62 @@ fn ports(flow: u32, back: bool) -> (u16, u16) {
     if back { (receiver, sender) } else { (sender, receiver) }
 }
 
-/// The UDP header, and how much payload follows it.
-fn udp(record: &Record, (from, to): (u16, u16), addresses: [[u8; 4]; 2]) -> (Vec<u8>, usize) {
-    let payload = (record.payload as usize).min(LARGEST - Ipv4Header::MIN_LEN - UdpHeader::LEN);
-    let mut header = UdpHeader {
-        source_port: from,
-        destination_port: to,
-        length: (UdpHeader::LEN + payload) as u16,
-        checksum: 0,
-    };
-    let checksum = header.calc_checksum_ipv4_raw(addresses[0], addresses[1], &ZEROS[..payload]);
-    header.checksum = checksum.unwrap_or_default();
-    (header.to_bytes().to_vec(), payload)
-}
-
 /// A notice of a bad state as an ICMP message of an experimental type (RFC 4727) that quotes the headers of the packet
-/// which could not be delivered.
-fn bad_state(record: &Record, (from, to): (u16, u16), [sink, source]: [[u8; 4]; 2]) -> Vec<u8> {
+/// which could not be delivered. `header` is that of a segment to the same place.
+fn bad_state(header: &Header, seq: u32) -> Vec<u8> {
+    const ICMP: u8 = 1;
+    const TCP: u8 = 6;
     const EXPERIMENTAL: u8 = 253;
-    let mut quoted = Ipv4Header {
-        dont_fragment: true,
-        time_to_live: 64,
-        source,
-        destination: sink,
-        protocol: IpNumber::TCP,
-        total_len: Ipv4Header::MIN_LEN as u16 + 20,
-        ..Ipv4Header::default()
-    };
-    quoted.header_checksum = quoted.calc_header_checksum();
+    let addresses = [*header.source.ip(), *header.destination.ip()];
+    let [sink, source] = addresses;
+    let plain = (0, TIME_TO_LIVE, Ecn::NotCapable);
     let mut message = vec![EXPERIMENTAL, 0, 0, 0, 0, 0, 0, 0];
-    message.extend_from_slice(&quoted.to_bytes());
-    message.extend_from_slice(&to.to_be_bytes());
-    message.extend_from_slice(&from.to_be_bytes());
-    message.extend_from_slice(&(record.ack as u32).to_be_bytes());
-    // RFC 1071: the complement of the sum of all 16-bit words with end-around carry.
-    let mut sum: u32 = message
-        .chunks(2)
-        .map(|word| u32::from(word[0]) << 8 | word.get(1).map_or(0, |&low| low.into()))
-        .sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    message[2..4].copy_from_slice(&(!(sum as u16)).to_be_bytes());
-    message
+    message.extend_from_slice(&codec::ip_header([source, sink], TCP, BASE_HEADER as u16, plain));
+    message.extend_from_slice(&header.destination.port().to_be_bytes());
+    message.extend_from_slice(&header.source.port().to_be_bytes());
+    message.extend_from_slice(&seq.to_be_bytes());
+    let sum = codec::checksum(&message);
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    let rest = (header.identification, header.time_to_live, header.ecn);
+    let ip = codec::ip_header(addresses, ICMP, (codec::IP_HEADER + message.len()) as u16, rest);
+    [&ip[..], &message].concat()
 }
 
-/// The TCP header with its options, and how much payload follows it.
-fn tcp(record: &Record, (from, to): (u16, u16), addresses: [[u8; 4]; 2]) -> (Vec<u8>, usize) {
+/// The TCP header of a record.
+fn tcp(record: &Record) -> Tcp {
     let opens = matches!(record.kind, Kind::Syn | Kind::SynAck);
     // The window of a SYN is never scaled (RFC 7323 section 2.2).
     let shift = if opens { 0 } else { record.window_scale };
     let closed = record.flags & flag::ZERO_WINDOW != 0;
-    let window = if closed { 0 } else { (record.window >> shift).min(u16::MAX.into()) as u16 };
-    // Sequence numbers count on from 0 and wrap at 2^32.
-    let mut header = TcpHeader::new(from, to, record.seq as u32, window);
-    header.syn = opens;
-    header.fin = matches!(record.kind, Kind::Fin | Kind::FinAck);
-    header.ack = record.kind != Kind::Syn;
-    header.acknowledgment_number = if header.ack { record.ack as u32 } else { 0 };
-    header.psh = record.payload > 0;
-    header.ece = record.flags & flag::ECE != 0;
-    header.cwr = record.flags & flag::CWR != 0;
-    let options = tcp_options(record, opens);
-    // 40 bytes of options are never exceeded; a header without them would still be right.
-    let _ = header.set_options(&options);
-
-    let payload = (record.payload as usize).min(LARGEST - Ipv4Header::MIN_LEN - header.header_len());
-    let checksum = header.calc_checksum_ipv4_raw(addresses[0], addresses[1], &ZEROS[..payload]);
-    header.checksum = checksum.unwrap_or_default();
-    (header.to_bytes().to_vec(), payload)
-}
-
-fn tcp_options(record: &Record, opens: bool) -> Vec<TcpOptionElement> {
-    use TcpOptionElement::{
-        MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted, Timestamp,
-        WindowScale,
+    let answers = record.kind != Kind::Syn;
+    let mut options = Options {
+        mss: opens.then_some(record.mss),
+        window_scale: opens.then_some(record.window_scale),
+        sack_permitted: opens && record.sack.is_some(),
+        timestamps: record.timestamps,
+        measured: record.measured,
+        length: record.options_length,
+        ..Options::default()
     };
-    let mut options = Vec::new();
-    if opens {
-        options.extend([MaximumSegmentSize(record.mss), Noop, WindowScale(record.window_scale)]);
-        if record.sack.is_some() {
-            options.extend([Noop, Noop, SelectiveAcknowledgementPermitted]);
-        }
-    }
-    if let Some((value, echo)) = record.timestamps {
-        options.extend([Noop, Noop, Timestamp(value, echo)]);
-    }
-    let room = if record.timestamps.is_some() { 3 } else { 4 };
     let blocks = record.sack.as_deref().filter(|_| !opens).unwrap_or_default();
-    let mut blocks = blocks.iter().take(room).map(|&(start, end)| (start as u32, end as u32));
-    if let Some(first) = blocks.next() {
-        let others = [blocks.next(), blocks.next(), blocks.next()];
-        options.extend([Noop, Noop, SelectiveAcknowledgement(first, others)]);
+    options.sack = blocks.iter().copied().take(options.block_room()).collect();
+    Tcp {
+        // Sequence numbers count on from 0 and wrap at 2^32.
+        seq: record.seq as u32,
+        ack: if answers { record.ack as u32 } else { 0 },
+        window: if closed { 0 } else { (record.window >> shift).min(u16::MAX.into()) as u16 },
+        flags: Flags {
+            syn: opens,
+            fin: matches!(record.kind, Kind::Fin | Kind::FinAck),
+            rst: false,
+            psh: record.payload > 0,
+            ack: answers,
+            ece: record.flags & flag::ECE != 0,
+            cwr: record.flags & flag::CWR != 0,
+            eln: record.flags & flag::ELN != 0,
+        },
+        options,
     }
-    options
 }
 
 #[cfg(test)]
@@ -415,8 +533,8 @@ mod tests {
 
     #[test]
     fn nodes_and_flows_are_told_apart() {
-        assert_eq!(address(0), [10, 0, 0, 1]);
-        assert_eq!(address(65_535), [10, 1, 0, 0]);
+        assert_eq!(address(0), Ipv4Addr::new(10, 0, 0, 1));
+        assert_eq!(address(65_535), Ipv4Addr::new(10, 1, 0, 0));
         assert_eq!(ports(0, false), (50_000, 60_000));
         assert_eq!(ports(0, true), (60_000, 50_000));
         let mut all: Vec<(u16, u16)> = (0..100_000).map(|flow| ports(flow, false)).collect();

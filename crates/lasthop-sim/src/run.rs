@@ -5,11 +5,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lasthop_core::event::MAX_EVENTS;
+use lasthop_core::event::{MAX_EVENTS, MAX_PACKETS};
 use lasthop_core::time::Span;
+use lasthop_net::network::Overflow;
 use lasthop_net::plan::Plan;
 use lasthop_net::trace::Recording;
-use lasthop_net::world::{Standing, World};
+use lasthop_net::world::{Evaluation, Standing, World};
 
 use crate::summary::Summary;
 
@@ -17,14 +18,20 @@ use crate::summary::Summary;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// `limits.events` was reached.
+    /// `limits.events` was reached. Events are counted in batches, so a short run may have come to its end by then.
     #[error(
-        "the run passed its limit of {limit} events at {reached} of {duration} simulated: raise limits.events, or \
-         shorten duration or the number of flows"
+        "the run {}: raise limits.events, or shorten duration or the number of flows",
+        if reached < duration {
+            format!("passed its limit of {limit} events at {reached} of {duration} simulated")
+        } else {
+            format!("took {events} events, and its limit is {limit}")
+        }
     )]
     EventLimit {
         /// The limit.
         limit: u64,
+        /// Events so far.
+        events: u64,
         /// Simulated time reached.
         reached: Span,
         /// Simulated time asked for.
@@ -43,6 +50,22 @@ pub enum RunError {
         /// Simulated time asked for.
         duration: Span,
     },
+    /// More packets waited at once than can be told apart.
+    #[error(
+        "more than {MAX_PACKETS} packets waited at once at {reached} of {duration} simulated: give queues a limit, or \
+         lower rates, delays or the number of flows"
+    )]
+    TooManyPackets {
+        /// Simulated time reached.
+        reached: Span,
+        /// Simulated time asked for.
+        duration: Span,
+    },
+    /// More links, devices or places on paths than can be told apart.
+    #[error(
+        "the network has more links, devices or places on paths than a run can tell apart: use fewer flows or links"
+    )]
+    TooManyPlaces,
     /// [`Progress::cancel`] was called.
     #[error("interrupted at {reached} of {duration} simulated")]
     Interrupted {
@@ -101,8 +124,18 @@ pub struct Run {
 
 /// Runs `plan` with `seed`.
 pub fn run(plan: &Plan, seed: u64, recording: Recording, progress: &Progress) -> Result<Run, RunError> {
+    run_evaluated(plan, seed, (recording, Evaluation::Eager), progress)
+}
+
+/// The same with a choice of how links and receivers are evaluated.
+pub fn run_evaluated(
+    plan: &Plan,
+    seed: u64,
+    (recording, evaluation): (Recording, Evaluation),
+    progress: &Progress,
+) -> Result<Run, RunError> {
     let started = Instant::now();
-    let mut world = World::new(plan, seed, recording);
+    let mut world = World::evaluated(plan, seed, recording, evaluation);
     let set_up = started.elapsed();
     let limit = plan.limits.events.min(MAX_EVENTS / 2);
     let wall_limit = Duration::from_nanos(plan.limits.wall_time.0);
@@ -110,8 +143,13 @@ pub fn run(plan: &Plan, seed: u64, recording: Recording, progress: &Progress) ->
     world.run(|standing| {
         progress.note(standing);
         let reached = Span(standing.now.0);
+        match standing.overflow {
+            Some(Overflow::Packets) => return Err(RunError::TooManyPackets { reached, duration }),
+            Some(Overflow::Places) => return Err(RunError::TooManyPlaces),
+            None => {}
+        }
         if standing.events > limit {
-            return Err(RunError::EventLimit { limit, reached, duration });
+            return Err(RunError::EventLimit { limit, events: standing.events, reached, duration });
         }
         if started.elapsed() > wall_limit {
             return Err(RunError::WallTimeLimit { limit: plan.limits.wall_time, reached, duration });

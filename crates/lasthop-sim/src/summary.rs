@@ -1,8 +1,10 @@
 //! The summary of a run: per flow, per link and in total. Every number has its unit in its name.
 //!
-//! These are the objects of `lasthop run --json`; the field names are a promise to users.
+//! These are the objects of `lasthop run --json`, whose field names are a promise to users, and the columns of the
+//! tables of a run: what is declared here with `columns!` is all that is known of them anywhere. To measure something
+//! more is a field here and the line below that fills it in; what a kind of device counts is a structure of its own
+//! and an optional field of [`LinkSummary`], as [`ArqSummary`] is.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lasthop_core::packet::{Cause, Drops};
@@ -10,179 +12,203 @@ use lasthop_core::time::Span;
 use lasthop_net::history::HistoryEntry;
 use lasthop_net::link::Link;
 use lasthop_net::measure::FlowStats;
+use lasthop_net::network::truth::Verdicts;
 use lasthop_net::plan::{FlowPlan, Plan, Transport};
 use lasthop_net::realtime::plan::DelayedOver;
 use lasthop_net::realtime::{Realtime, RealtimeReport};
-use lasthop_net::transport::tcp::sender::Verdicts;
-use lasthop_net::world::{Sender, Sent, World};
+use lasthop_net::transport::endpoint::Endpoint;
+use lasthop_net::world::{Sent, World};
 use serde::{Serialize, Serializer};
 
-/// Counts by cause.
-pub type Causes = BTreeMap<&'static str, u64>;
+use crate::columns;
+pub use crate::columns::Causes;
+use crate::columns::{About, Column, Context, Field, Kind, Value};
 
-/// One run.
-#[derive(Clone, Debug, Serialize)]
-pub struct Summary {
-    /// Seed of the run.
-    pub seed: u64,
-    /// Hash of everything that happened on links, as 16 hexadecimal digits.
-    pub fingerprint: String,
-    /// Wall-clock time of the run, set-up included.
-    pub wall_s: f64,
-    /// The part of it that set-up took.
-    pub set_up_s: f64,
-    /// Packets times links.
-    pub packet_hops: u64,
-    /// Events of the queue.
-    pub events: u64,
-    /// Simulated time.
-    pub duration_s: f64,
-    /// Simulated time that was measured.
-    pub measured_s: f64,
-    /// Sums over flows.
-    pub totals: Totals,
-    /// One entry per flow.
-    pub flows: Vec<FlowSummary>,
-    /// Two entries per link: forward and reverse.
-    pub links: Vec<LinkSummary>,
-    /// What the run has added to the history of paths, if it keeps one; of the whole run, oldest first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub history: Option<Vec<HistorySummary>>,
+columns! {
+    /// One run.
+    #[derive(Clone, Debug)]
+    pub struct Summary {
+        /// seed of the run
+        seed: u64 = About::new("", "seed").unsigned();
+        /// hash over everything that happened on links, in order, as 16 hexadecimal digits; equal fingerprints mean
+        /// equal runs
+        fingerprint: String = About::new("", "fingerprint");
+        /// wall-clock time that the run took
+        wall_s: f64 = About::new("s", "wall-clock time");
+        /// the part of it before the first event
+        set_up_s: f64 = About::new("s", "set-up time");
+        /// packets times links that they entered: the amount of work
+        packet_hops: u64 = About::new("", "packet-hops");
+        /// events that were processed
+        events: u64 = About::new("", "events");
+        /// simulated time
+        duration_s: f64 = About::new("s", "simulated time");
+        /// simulated time that counts: the duration less the warm-up
+        measured_s: f64 = About::new("s", "measured time");
+        /// Sums over flows.
+        totals: Totals = About::group("{}", "{}");
+        /// One entry per flow.
+        flows: Vec<FlowSummary> = About::new("", "");
+        /// Two entries per link: forward and reverse.
+        links: Vec<LinkSummary> = About::new("", "");
+        /// What the run has added to the history of paths, if it keeps one; of the whole run, oldest first.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        history: Option<Vec<HistorySummary>> = About::new("", "");
+    }
 }
 
-/// A connection that has ended, for the history of paths.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct HistorySummary {
-    /// The node at the other end.
-    pub endpoint: String,
-    /// Hour of the day at which the connection opened, 0 to 23.
-    pub hour: u8,
-    /// Day of the week, 0 for Monday to 6.
-    pub weekday: u8,
-    /// Month, 1 to 12.
-    pub month: u8,
-    /// Time average of the congestion window over the second half of the connection.
-    pub window_segments: f64,
+columns! {
+    /// A connection that has ended, for the history of paths.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct HistorySummary {
+        /// the node at the other end
+        endpoint: String = About::new("", "endpoint");
+        /// hour of the day at which the connection opened, 0 to 23
+        hour: u8 = About::new("", "hour");
+        /// day of the week, 0 for Monday to 6
+        weekday: u8 = About::new("", "day of the week");
+        /// month, 1 to 12
+        month: u8 = About::new("", "month");
+        /// time average of the congestion window over the second half of the connection
+        window_segments: f64 = About::new("segments", "window");
+    }
 }
 
-/// Sums over flows. The ledger (`packets_*`) covers the whole run, the rest the measured time.
-#[derive(Clone, Debug, Serialize)]
-pub struct Totals {
-    /// Payload delivered in order, once.
-    pub goodput_bit_s: f64,
-    /// Wire bits that arrived at receivers.
-    pub throughput_bit_s: f64,
-    /// Jain's index over the goodput of all flows; 1 if nothing was delivered.
-    pub jain_index: f64,
-    /// Segments sent again.
-    pub retransmitted_packets: u64,
-    /// Expiries of retransmission timers.
-    pub timeouts: u64,
-    /// Packets handed to the network, in both directions.
-    pub packets_sent: u64,
-    /// Packets that reached an endpoint.
-    pub packets_delivered: u64,
-    /// Packets lost, by cause.
-    pub packets_lost: Causes,
-    /// Packets under way at the end.
-    pub packets_in_flight: u64,
-    /// Mean of the flows' Real-Time Performance Indices, over those that have one.
-    pub realtime_index: Option<f64>,
-    /// Mean of their rates of delayed packets.
-    pub delayed_rate: Option<f64>,
-    /// Mean of their losses over packets sent.
-    pub loss_over_sent: Option<f64>,
-    /// Mean of the shares of time in which playing stood still.
-    pub stall_share: Option<f64>,
+columns! {
+    /// Sums over flows. The ledger (`packets_*`) covers the whole run, the rest the measured time.
+    #[derive(Clone, Debug)]
+    pub struct Totals {
+        /// sum of the flows' goodput
+        goodput_bit_s: f64 = About::new("bit/s", "goodput")
+            .higher().shown("goodput").compared().says("carries {} more", "carries {} less");
+        /// sum of the flows' throughput
+        throughput_bit_s: f64 = About::new("bit/s", "throughput").shown("throughput");
+        /// Jain's fairness index of the flows' goodput, `(sum x)^2 / (n * sum x^2)`; 1 when all are equal, or if
+        /// nothing was delivered
+        jain_index: f64 = About::new("", "Jain index")
+            .higher().shown("Jain index").compared().says("shares {} more evenly", "shares {} less evenly");
+        /// data packets sent again
+        retransmitted_packets: u64 = About::new("packets", "retransmissions")
+            .lower().shown("retransmitted").compared().says("retransmits {} more", "retransmits {} less");
+        /// expiries of retransmission timers
+        timeouts: u64 = About::new("", "timeouts")
+            .lower().shown("timeouts").compared().says("has {} more timeouts", "has {} fewer timeouts");
+        /// packets of all kinds handed to the network, ACKs included, over the whole run
+        packets_sent: u64 = About::new("packets", "packets sent");
+        /// packets of all kinds that reached an endpoint, over the whole run
+        packets_delivered: u64 = About::new("packets", "packets delivered");
+        /// packets of all kinds that were lost, over the whole run
+        packets_lost: Causes = About::new("packets", "packets lost").called("lost_{}_packets").lower().shown("lost");
+        /// packets still on their way when the run ended
+        packets_in_flight: u64 = About::new("packets", "packets in flight");
+        /// mean of the flows' Real-Time Performance Indices, over those that have one
+        realtime_index: Option<f64> = About::share("real-time index").higher();
+        /// mean of their rates of delayed packets
+        delayed_rate: Option<f64> = About::share("delayed packets rate").lower();
+        /// mean of their losses over packets sent
+        loss_over_sent: Option<f64> = About::share("packet loss rate, share of sent").lower();
+        /// mean of the shares of time in which playing stood still
+        stall_share: Option<f64> = About::share("share of time stalled").lower();
+    }
 }
 
-/// One flow, within the measured time.
-#[derive(Clone, Debug, Serialize)]
-pub struct FlowSummary {
-    /// Name of the flow.
-    pub name: String,
-    /// Preset or combination.
-    pub transport: String,
-    /// Payload delivered in order, once.
-    pub goodput_bit_s: f64,
-    /// Wire bits that arrived at the receiver.
-    pub throughput_bit_s: f64,
-    /// Payload delivered in order.
-    pub bytes_delivered: u64,
-    /// Packets sent from sender to receiver.
-    pub packets_sent: u64,
-    /// Packets sent from receiver to sender.
-    pub acks_sent: u64,
-    /// Packets from sender to receiver that were lost.
-    pub packets_lost: Causes,
-    /// Packets from receiver to sender that were lost.
-    pub acks_lost: Causes,
-    /// Segments sent again.
-    pub retransmitted_packets: u64,
-    /// Expiries of the retransmission timer; for rate-based senders, silences of the receiver that lowered the rate or
-    /// began a blackout.
-    pub timeouts: u64,
-    /// Recovery episodes begun by duplicate ACKs or SACK.
-    pub fast_recoveries: u64,
-    /// What losses were taken for, if the sender tells them apart.
-    pub loss_verdicts: Option<LossVerdicts>,
-    /// Reductions of the window that were undone, because nothing had been lost.
-    pub undone_reductions: u64,
-    /// RTT of segments sent once.
-    pub rtt_mean_s: Option<f64>,
-    /// Median.
-    pub rtt_p50_s: Option<f64>,
-    /// 95th percentile.
-    pub rtt_p95_s: Option<f64>,
-    /// 99th percentile.
-    pub rtt_p99_s: Option<f64>,
-    /// First transmission to first arrival of each packet.
-    pub delay_mean_s: Option<f64>,
-    /// Median.
-    pub delay_p50_s: Option<f64>,
-    /// 95th percentile.
-    pub delay_p95_s: Option<f64>,
-    /// 99th percentile.
-    pub delay_p99_s: Option<f64>,
-    /// Mean difference of the transit times of consecutive arrivals.
-    pub jitter_s: Option<f64>,
-    /// Running value of RFC 3550 at the end.
-    pub jitter_rfc3550_s: Option<f64>,
-    /// First transmission.
-    pub start_s: Option<f64>,
-    /// First transmission to the last acknowledgement of a bounded transfer.
-    pub completion_s: Option<f64>,
-    /// Time average of the rate that a rate-based sender allowed itself, in bits of payload.
-    pub allowed_rate_bit_s: Option<f64>,
-    /// Mean of the loss event rates that were reported to a TFRC sender.
-    pub loss_event_rate: Option<f64>,
-    /// Packets that a rate-based sender dropped itself: past their deadline, or its queue was full.
-    pub expired_packets: u64,
-    /// Real-time metrics, if the flow is measured so.
-    pub realtime: Option<RealtimeSummary>,
-    /// Windows of earlier connections that the flow could start from, if the run keeps a history of paths.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub history_samples: Option<usize>,
+columns! {
+    /// One flow, within the measured time.
+    #[derive(Clone, Debug)]
+    pub struct FlowSummary {
+        /// name of the flow
+        name: String = About::new("", "flow");
+        /// preset, or `controller/recovery`
+        transport: String = About::new("", "transport");
+        /// bytes handed in order to the receiving application, once, over the measured time; what had arrived out of
+        /// order during the warm-up counts when the gap before it is filled, so a short measurement may show more
+        /// goodput than throughput
+        goodput_bit_s: f64 = About::new("bit/s", "goodput").higher().sum().shown("goodput");
+        /// bytes on the wire that reached the receiver, headers and repetitions included, over the measured time
+        throughput_bit_s: f64 = About::new("bit/s", "throughput").sum();
+        /// bytes handed to the application
+        bytes_delivered: u64 = About::new("bytes", "bytes delivered").higher().sum();
+        /// packets from sender to receiver, repetitions included
+        packets_sent: u64 = About::new("packets", "packets sent").sum();
+        /// packets from receiver to sender
+        acks_sent: u64 = About::new("packets", "ACKs sent").sum();
+        /// packets from sender to receiver that were lost
+        packets_lost: Causes = About::new("packets", "packets lost").called("lost_{}_packets").lower().sum();
+        /// packets from receiver to sender that were lost
+        acks_lost: Causes = About::new("packets", "ACKs lost").called("lost_{}_acks").lower().sum();
+        /// data packets sent again
+        retransmitted_packets: u64 = About::new("packets", "retransmissions").lower().sum().shown("retransmitted");
+        /// expiries of the retransmission timer; for rate-based senders, silences of the receiver that lowered the
+        /// rate or began a blackout
+        timeouts: u64 = About::new("", "timeouts").lower().sum().shown("timeouts");
+        /// recovery episodes that duplicate ACKs or SACK began
+        fast_recoveries: u64 = About::new("", "fast recoveries").sum();
+        /// What losses were taken for, if the sender tells them apart.
+        loss_verdicts: Option<LossVerdicts> = About::group("{}", "{}");
+        /// reductions of the window that were undone, because nothing had been lost (F-RTO, Eifel, DSACK)
+        undone_reductions: u64 = About::new("", "undone reductions").sum();
+        /// RTT of segments that were sent once, mean
+        rtt_mean_s: Option<f64> = About::new("s", "mean RTT").lower().mean().shown("mean RTT")
+            .compared().says("has a mean RTT {} longer", "has a mean RTT {} shorter");
+        /// RTT of segments that were sent once, median
+        rtt_p50_s: Option<f64> = About::new("s", "median RTT").lower().mean();
+        /// RTT of segments that were sent once, 95th percentile
+        rtt_p95_s: Option<f64> = About::new("s", "p95 RTT").lower().mean();
+        /// RTT of segments that were sent once, 99th percentile
+        rtt_p99_s: Option<f64> = About::new("s", "p99 RTT").lower().mean();
+        /// one-way delay, from the first transmission of a range of data to its first arrival, mean
+        delay_mean_s: Option<f64> = About::new("s", "mean one-way delay").lower().mean();
+        /// one-way delay, median
+        delay_p50_s: Option<f64> = About::new("s", "median one-way delay").lower().mean();
+        /// one-way delay, 95th percentile
+        delay_p95_s: Option<f64> = About::new("s", "p95 one-way delay").lower().mean().shown("p95 delay")
+            .compared().says("has a p95 delay {} longer", "has a p95 delay {} shorter");
+        /// one-way delay, 99th percentile
+        delay_p99_s: Option<f64> = About::new("s", "p99 one-way delay").lower().mean();
+        /// mean absolute difference of the one-way delays of consecutive arrivals
+        jitter_s: Option<f64> = About::new("s", "jitter").lower().mean();
+        /// running jitter of RFC 3550, at the end
+        jitter_rfc3550_s: Option<f64> = About::new("s", "jitter (RFC 3550)").lower().mean();
+        /// first transmission
+        start_s: Option<f64> = About::new("s", "first transmission").mean();
+        /// from the first transmission to the last ACK of a transfer of given length; null if it did not finish
+        completion_s: Option<f64> = About::new("s", "completion time").lower().mean();
+        /// time average of the payload rate that a rate-based sender allowed itself; null for others
+        allowed_rate_bit_s: Option<f64> = About::new("bit/s", "allowed rate").mean();
+        /// mean of the loss event rates reported to a sender of the TFRC family; null for others
+        loss_event_rate: Option<f64> = About::share("loss event rate").mean();
+        /// packets that a rate-based sender dropped itself: past their deadline, or its queue was full
+        expired_packets: u64 = About::new("packets", "expired packets").lower().sum();
+        /// Real-time metrics, if the flow is measured so.
+        realtime: Option<RealtimeSummary> = About::group("{}", "{}");
+        /// only with a table `[history]`: windows of earlier connections that the flow could start from
+        #[serde(skip_serializing_if = "Option::is_none")]
+        history_samples: Option<usize> = About::new("", "windows known").sum().rare();
+    }
 }
 
-/// The confusion matrix of a sender that tells losses apart: what its reactions answered, by what that really was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct LossVerdicts {
-    /// A queue had overflowed.
-    pub congestion: Beliefs,
-    /// The packet had been lost in the air: an error, an outage, a link that gave up.
-    pub wireless: Beliefs,
-    /// Nothing had been lost: a spurious timeout, or packets out of order.
-    pub nothing: Beliefs,
+columns! {
+    /// The confusion matrix of a sender that tells losses apart: what its reactions answered, by what that really was.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct LossVerdicts {
+        /// A queue had overflowed.
+        congestion: Beliefs = About::group("congestion_taken_for_{}_losses", "losses by congestion taken for {}");
+        /// The packet had been lost in the air: an error, an outage, a link that gave up.
+        wireless: Beliefs = About::group("wireless_taken_for_{}_losses", "losses in the air taken for {}");
+        /// Nothing had been lost: a spurious timeout, or packets out of order.
+        nothing: Beliefs = About::group("nothing_taken_for_{}_losses", "spurious signs of loss taken for {}");
+    }
 }
 
-/// What the sender took it for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Beliefs {
-    /// For congestion.
-    pub congestion: u64,
-    /// For a loss in the air.
-    pub wireless: u64,
+columns! {
+    /// What the sender took it for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Beliefs {
+        /// answers of the sender as to congestion
+        congestion: u64 = About::new("", "congestion").sum();
+        /// answers of the sender as to a loss in the air
+        wireless: u64 = About::new("", "wireless").sum();
+    }
 }
 
 impl LossVerdicts {
@@ -193,51 +219,59 @@ impl LossVerdicts {
     }
 }
 
-/// How useful a flow is to a viewer or listener, within the measured time, and by which definitions. A packet counts if
-/// it was first transmitted in that time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RealtimeSummary {
-    /// Packets that arrived, without the delayed ones.
-    pub timely_packets: u64,
-    /// Packets that arrived more than the threshold after their neighbour.
-    pub delayed_packets: u64,
-    /// Packets that arrived.
-    pub received_packets: u64,
-    /// Packets that the application's data fill; `None` for a file without end.
-    pub generated_packets: Option<u64>,
-    /// Packets that were transmitted at least once.
-    pub transmitted_packets: u64,
-    /// Transmissions of packets with data, repetitions included.
-    pub transmissions: u64,
-    /// Transmissions that the network lost.
-    pub lost_transmissions: u64,
-    /// Real-Time Performance Index: timely packets over packets sent.
-    pub realtime_index: Option<f64>,
-    /// Delayed packets, over what `delayed_over` says.
-    pub delayed_rate: Option<f64>,
-    /// Delayed packets over packets sent.
-    pub delayed_over_sent: Option<f64>,
-    /// Delayed packets over packets received.
-    pub delayed_over_received: Option<f64>,
-    /// Lost transmissions over packets generated.
-    pub loss_over_generated: Option<f64>,
-    /// Lost transmissions over all transmissions.
-    pub loss_over_sent: Option<f64>,
-    /// `success_<x>_percent`: percentage of slots in which at least x % of the target arrived.
-    #[serde(flatten)]
-    pub success: Success,
-    /// Video: from the first frame's generation to the start of playing.
-    pub startup_s: Option<f64>,
-    /// Video over a reliable transport: how often playing stopped for want of a frame.
-    pub stalls: Option<u64>,
-    /// For how long it stood still.
-    pub stall_s: Option<f64>,
-    /// That time over itself and the time of playing.
-    pub stall_share: Option<f64>,
-    /// Video over an unreliable transport: frames that could be decoded in time over all that were due.
-    pub decodable_share: Option<f64>,
-    /// The definitions in force.
-    pub options: RealtimeOptions,
+columns! {
+    /// How useful a flow is to a viewer or listener, within the measured time, and by which definitions. A packet
+    /// counts if it was first transmitted in that time.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct RealtimeSummary {
+        /// packets with data that arrived, without the delayed ones
+        timely_packets: u64 = About::new("packets", "timely packets").higher().sum();
+        /// packets with data that arrived more than `threshold` after their neighbour
+        delayed_packets: u64 = About::new("packets", "delayed packets").lower().sum();
+        /// packets with data that arrived
+        received_packets: u64 = About::new("packets", "packets received").sum();
+        /// packets that were transmitted, and what the data still waiting at the sender at the end would fill, or what
+        /// a rate-based sender dropped, but not what is withdrawn when the application stops; null for a file without
+        /// end
+        generated_packets: Option<u64> = About::new("packets", "packets generated").sum();
+        /// packets with data that left the sender at least once
+        transmitted_packets: u64 = About::new("packets", "packets transmitted").sum();
+        /// transmissions of packets with data, repetitions included
+        transmissions: u64 = About::new("packets", "transmissions").sum();
+        /// how many of these the network lost; what a link repairs by itself is not lost
+        lost_transmissions: u64 = About::new("packets", "transmissions lost").lower().sum();
+        /// Real-Time Performance Index: timely packets over packets sent (`sent`)
+        realtime_index: Option<f64> = About::share("real-time index").higher().mean().shown("timely")
+            .compared().says("delivers {} more packets in time", "delivers {} fewer packets in time");
+        /// Delayed Packets Rate, over what `delayed_over` says
+        delayed_rate: Option<f64> = About::share("delayed packets rate").lower().mean().shown("delayed");
+        /// Delayed Packets Rate: delayed packets over packets sent
+        delayed_over_sent: Option<f64> = About::share("delayed packets, share of sent").lower().mean();
+        /// Delayed Packets Rate: delayed packets over packets received
+        delayed_over_received: Option<f64> = About::share("delayed packets, share of received").lower().mean();
+        /// Packet Loss Rate by what the application sent: lost transmissions over packets generated; may exceed 1
+        loss_over_generated: Option<f64> = About::share("packet loss rate, share of generated").lower().mean();
+        /// Packet Loss Rate by what the protocol sent: lost transmissions over transmissions
+        loss_over_sent: Option<f64> = About::share("packet loss rate, share of sent").lower().mean().shown("lost");
+        /// x % Application Success Percentage: full slots in which goodput was at least x % of `target`; null without
+        /// a target or a full slot
+        #[serde(flatten)]
+        success: Success = About::new("%", "<x> % application success").called("success_<x>_percent").higher().mean();
+        /// video: from the generation of the first frame to the start of playing; null if playing never started, and
+        /// so are the next four
+        startup_s: Option<f64> = About::new("s", "time to start of play").lower().mean().shown("start-up");
+        /// video over a reliable transport: how often playing stopped for want of a frame
+        stalls: Option<u64> = About::new("", "stalls").lower().mean().shown("stalls");
+        /// how long it stood still
+        stall_s: Option<f64> = About::new("s", "stall time").lower().mean();
+        /// `stall_s` over itself and the time of playing
+        stall_share: Option<f64> = About::share("share of time stalled").lower().mean().shown("stalled")
+            .compared().says("stands still {} longer", "stands still {} shorter");
+        /// video over an unreliable transport: frames that could be decoded in time over frames that were due
+        decodable_share: Option<f64> = About::share("share of frames decodable").higher().mean().shown("decodable");
+        /// the definitions in force, as a JSON object
+        options: RealtimeOptions = About::new("", "definitions").called("realtime_options");
+    }
 }
 
 /// Application Success Percentages by x, in the order of x.
@@ -248,6 +282,20 @@ impl Serialize for Success {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let entries = self.0.iter();
         serializer.collect_map(entries.map(|(percent, share)| (format!("success_{percent}_percent"), share)))
+    }
+}
+
+/// One column that stands for one per x.
+impl Field for Success {
+    const WIDTH: usize = 1;
+
+    fn declare(context: &Context, _: &str, about: &About, help: &str, out: &mut Vec<Column>) {
+        out.push(context.column("success_<x>_percent", about, Kind::Number, help));
+    }
+
+    fn values(&self, out: &mut Vec<Value>) {
+        let known = self.0.iter().map(|(percent, share)| (percent.to_string(), *share));
+        out.push(Value::Several(known.collect()));
     }
 }
 
@@ -274,6 +322,19 @@ pub struct RealtimeOptions {
     pub playout_s: Option<f64>,
     /// Video that it buffers before it goes on after a stall.
     pub rebuffer_s: Option<f64>,
+}
+
+/// A table has no place for definitions but as text.
+impl Field for RealtimeOptions {
+    const WIDTH: usize = 1;
+
+    fn declare(context: &Context, field: &str, about: &About, help: &str, out: &mut Vec<Column>) {
+        out.push(context.column(field, about, Kind::Text, help));
+    }
+
+    fn values(&self, out: &mut Vec<Value>) {
+        out.push(serde_json::to_string(self).map_or(Value::Nothing, Value::Text));
+    }
 }
 
 impl RealtimeSummary {
@@ -334,43 +395,78 @@ impl RealtimeSummary {
     }
 }
 
-/// One direction of a link, within the measured time.
-#[derive(Clone, Debug, Serialize)]
-pub struct LinkSummary {
-    /// Name of the direction.
-    pub name: String,
-    /// Time average of waiting packets, without the one in service.
-    pub avg_queue_packets: f64,
-    /// Time average of waiting packets and the one in service.
-    pub avg_system_packets: f64,
-    /// Mean number of waiting packets that arriving packets found; `None` if none arrived.
-    pub avg_queue_found_packets: Option<f64>,
-    /// Most waiting packets.
-    pub max_queue_packets: u32,
-    /// Share of the time spent transmitting.
-    pub utilisation: f64,
-    /// Transmissions.
-    pub packets_sent: u64,
-    /// Bytes of those.
-    pub bytes_sent: u64,
-    /// Packets lost, by cause.
-    pub drops: Causes,
-    /// Packets marked (ECN).
-    pub marks: u64,
-    /// What link-layer retransmission did, on a link that has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub arq: Option<ArqSummary>,
+columns! {
+    /// One direction of a link, within the measured time.
+    #[derive(Clone, Debug)]
+    pub struct LinkSummary {
+        /// name of the link; `(reverse)` behind it stands for the direction from its second node to its first
+        name: String = About::new("", "link");
+        /// time average of the packets waiting, without the one in transmission
+        avg_queue_packets: f64 = About::new("packets", "mean queue").lower().bottleneck().shown("mean queue")
+            .compared().says("keeps the bottleneck queue {} longer", "keeps the bottleneck queue {} shorter");
+        /// the same with the one in transmission
+        avg_system_packets: f64 = About::new("packets", "mean number in queue and transmission").lower().bottleneck();
+        /// mean number of waiting packets that arriving packets found, those without room included
+        avg_queue_found_packets: Option<f64> = About::new("packets", "mean queue found").lower().bottleneck();
+        /// most packets waiting at once
+        max_queue_packets: u32 = About::new("packets", "greatest queue").lower().bottleneck().shown("max queue");
+        /// share of the measured time in which the link transmitted
+        utilisation: f64 = About::share("utilisation").higher().bottleneck().shown("utilisation");
+        /// packets transmitted; with retransmission on the link, transmissions
+        packets_sent: u64 = About::new("packets", "packets transmitted").sum();
+        /// bytes of those
+        bytes_sent: u64 = About::new("bytes", "bytes transmitted").sum();
+        /// packets lost here
+        drops: Causes = About::new("packets", "packets dropped").called("dropped_{}_packets").lower().sum()
+            .shown("drops");
+        /// ECN-capable packets that were marked, on a link with `mark`
+        marks: u64 = About::new("packets", "packets marked").sum();
+        /// What link-layer retransmission did, on a link that has it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        arq: Option<ArqSummary> = About::group("arq_{}", "ARQ {}");
+        /// What a policer at the head of the link did, where one stands.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        policer: Option<PolicerSummary> = About::group("policer_{}", "policer: {}");
+        /// What impairments at the head of the link did, where they stand.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        impair: Option<ImpairSummary> = About::group("impair_{}", "impairments: {}");
+    }
 }
 
-/// Link-layer retransmission on one direction of a link, within the measured time.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct ArqSummary {
-    /// Transmissions beyond the first of each frame; `packets_sent` of the link counts all.
-    pub retransmissions: u64,
-    /// Frames given up by the sending side, lost or not.
-    pub given_up: u64,
-    /// Link acknowledgements lost.
-    pub acks_lost: u64,
+columns! {
+    /// A policer at the head of a link, within the measured time; several count together.
+    #[derive(Clone, Copy, Debug)]
+    pub struct PolicerSummary {
+        /// packets that a policer let pass
+        passed: u64 = About::new("packets", "packets passed").sum();
+        /// packets that a policer dropped
+        dropped: u64 = About::new("packets", "packets dropped").lower().sum();
+    }
+}
+
+columns! {
+    /// Impairments at the head of a link, within the measured time; several count together.
+    #[derive(Clone, Copy, Debug)]
+    pub struct ImpairSummary {
+        /// packets that were sent twice
+        duplicated: u64 = About::new("packets", "packets duplicated").sum();
+        /// packets that overtook another
+        reordered: u64 = About::new("packets", "packets reordered").sum();
+    }
+}
+
+columns! {
+    /// Link-layer retransmission on one direction of a link, within the measured time.
+    #[derive(Clone, Copy, Debug)]
+    pub struct ArqSummary {
+        /// transmissions on a link with retransmission beyond the first of each frame; `packets_sent` of the link
+        /// counts all
+        retransmissions: u64 = About::new("packets", "retransmissions").sum().shown("ARQ resent");
+        /// frames that the sending side gave up, lost or not
+        given_up: u64 = About::new("packets", "frames given up").lower().sum();
+        /// link acknowledgements lost
+        acks_lost: u64 = About::new("packets", "acknowledgements lost").lower().sum();
+    }
 }
 
 impl Summary {
@@ -383,11 +479,11 @@ impl Summary {
             .iter()
             .zip(&network.flows)
             .zip(world.senders.iter().zip(&world.sent))
-            .map(|((flow, stats), (sender, sent))| {
+            .enumerate()
+            .map(|(index, ((flow, stats), (sender, sent)))| {
                 let mut summary = FlowSummary::new(flow, stats, sender, sent, measured);
-                if let (Some(_), Sender::Tcp(sender)) = (&plan.history, sender) {
-                    summary.history_samples = Some(sender.history_samples());
-                }
+                summary.history_samples = plan.history.as_ref().and(sender.report().history_samples);
+                summary.loss_verdicts = network.verdicts(index).as_ref().map(LossVerdicts::new);
                 summary
             })
             .collect();
@@ -396,12 +492,17 @@ impl Summary {
                 RealtimeSummary::new(realtime, world.unsent_packets(index), world.numbers_are_whole(index))
             });
         }
+        let counters = network.device_counters();
         let links = plan
             .links
             .iter()
             .flat_map(|link| [link.name.clone(), format!("{} (reverse)", link.name)])
-            .zip(&network.links)
-            .map(|(name, link)| LinkSummary::new(name, link, measured))
+            .zip(network.links.iter().zip(0u32..))
+            .map(|(name, (link, direction))| {
+                let counters = counters.iter().filter(|counter| counter.0 == direction);
+                let counters = counters.map(|&(_, name, count)| (name, count)).collect();
+                LinkSummary::new(name, link, &Counters(counters), measured)
+            })
             .collect();
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bit_s).collect();
         let totals = Totals {
@@ -444,25 +545,19 @@ impl HistorySummary {
 }
 
 impl FlowSummary {
-    fn new(flow: &FlowPlan, stats: &FlowStats, sender: &Sender, sent: &Sent, measured: Span) -> FlowSummary {
+    fn new(
+        flow: &FlowPlan,
+        stats: &FlowStats,
+        sender: &Endpoint,
+        sent: &Sent,
+        measured: Span,
+    ) -> FlowSummary {
         let per_second = |bytes: u64| bytes as f64 * 8.0 / measured.seconds();
         let percents = [50.0, 95.0, 99.0];
         let delay = stats.delay.percentiles_seconds(&percents);
-        let tcp = match sender {
-            Sender::Tcp(sender) => Some(&sender.stats),
-            Sender::Udp(_) | Sender::Rate(_) => None,
-        };
-        let paced = match sender {
-            Sender::Rate(sender) => Some(sender),
-            Sender::Tcp(_) | Sender::Udp(_) => None,
-        };
-        let samples = tcp.map(|tcp| &tcp.rtt).or(paced.map(|paced| &paced.stats.rtt));
-        let rtt = samples.map_or_else(|| vec![None; 3], |samples| samples.percentiles_seconds(&percents));
-        let completed = tcp
-            .map(|tcp| (tcp.completed, tcp.withdrawn))
-            .or(paced.map(|paced| (paced.stats.completed, paced.stats.withdrawn)))
-            .and_then(|(completed, withdrawn)| completed.filter(|_| !withdrawn))
-            .filter(|_| World::is_bounded(&flow.traffic));
+        let report = sender.report();
+        let rtt = report.rtt.map_or_else(|| vec![None; 3], |samples| samples.percentiles_seconds(&percents));
+        let completed = report.completed.filter(|_| World::is_bounded(&flow.traffic));
         FlowSummary {
             name: flow.name.clone(),
             transport: match &flow.transport {
@@ -477,20 +572,12 @@ impl FlowSummary {
             acks_sent: stats.acks_sent,
             packets_lost: causes(&stats.lost),
             acks_lost: causes(&stats.acks_lost),
-            retransmitted_packets: tcp
-                .map(|tcp| tcp.retransmitted)
-                .or(paced.map(|paced| paced.stats.retransmitted))
-                .unwrap_or(0),
-            timeouts: tcp.map(|tcp| tcp.timeouts).or(paced.map(|paced| paced.stats.timeouts)).unwrap_or(0),
-            fast_recoveries: tcp.map_or(0, |tcp| tcp.fast_recoveries),
-            loss_verdicts: match &flow.transport {
-                Transport::Tcp(config) if config.needs().classifies => {
-                    tcp.map(|tcp| LossVerdicts::new(&tcp.verdicts))
-                }
-                _ => None,
-            },
-            undone_reductions: tcp.map_or(0, |tcp| tcp.undone_reductions),
-            rtt_mean_s: samples.and_then(lasthop_net::measure::Durations::mean_seconds),
+            retransmitted_packets: report.retransmitted,
+            timeouts: report.timeouts,
+            fast_recoveries: report.fast_recoveries,
+            loss_verdicts: None,
+            undone_reductions: report.undone_reductions,
+            rtt_mean_s: report.rtt.and_then(lasthop_net::measure::Durations::mean_seconds),
             rtt_p50_s: rtt[0],
             rtt_p95_s: rtt[1],
             rtt_p99_s: rtt[2],
@@ -504,15 +591,30 @@ impl FlowSummary {
             realtime: None,
             history_samples: None,
             completion_s: completed.zip(sent.first).map(|(end, start)| end.since(start).seconds()),
-            allowed_rate_bit_s: paced.map(|paced| paced.mean_rate() * 8.0),
-            loss_event_rate: paced.and_then(|paced| paced.mean_loss_rate()),
-            expired_packets: paced.map_or(0, |paced| paced.stats.expired),
+            allowed_rate_bit_s: report.allowed_rate.map(|rate| rate * 8.0),
+            loss_event_rate: report.loss_event_rate,
+            expired_packets: report.expired,
         }
     }
 }
 
+/// What the devices at the near end of a direction counted.
+struct Counters(Vec<(&'static str, u64)>);
+
+impl Counters {
+    /// Whether a device whose counters begin so stands there.
+    fn has(&self, prefix: &str) -> bool {
+        self.0.iter().any(|(name, _)| name.starts_with(prefix))
+    }
+
+    /// The sum over devices of one kind.
+    fn sum(&self, name: &str) -> u64 {
+        self.0.iter().filter(|counter| counter.0 == name).map(|counter| counter.1).sum()
+    }
+}
+
 impl LinkSummary {
-    fn new(name: String, link: &Link, measured: Span) -> LinkSummary {
+    fn new(name: String, link: &Link, counters: &Counters, measured: Span) -> LinkSummary {
         let stats = &link.stats;
         let length = measured.0 as f64;
         LinkSummary {
@@ -520,16 +622,24 @@ impl LinkSummary {
             avg_queue_packets: stats.waiting as f64 / length,
             avg_system_packets: (stats.waiting + stats.busy) as f64 / length,
             avg_queue_found_packets: link.mean_found_waiting(),
-            max_queue_packets: link.max_waiting,
+            max_queue_packets: link.max_waiting(),
             utilisation: stats.busy as f64 / length,
             packets_sent: stats.packets,
             bytes_sent: stats.bytes,
             drops: causes(&link.drops),
-            marks: link.marks,
-            arq: link.arq.as_ref().map(|arq| ArqSummary {
-                retransmissions: arq.stats.retransmissions,
-                given_up: arq.stats.given_up,
-                acks_lost: arq.stats.acks_lost,
+            marks: link.marks(),
+            arq: counters.has("arq_").then(|| ArqSummary {
+                retransmissions: counters.sum("arq_retransmissions"),
+                given_up: counters.sum("arq_given_up"),
+                acks_lost: counters.sum("arq_acks_lost"),
+            }),
+            policer: counters.has("policer_").then(|| PolicerSummary {
+                passed: counters.sum("policer_passed"),
+                dropped: counters.sum("policer_dropped"),
+            }),
+            impair: counters.has("impair_").then(|| ImpairSummary {
+                duplicated: counters.sum("impair_duplicated"),
+                reordered: counters.sum("impair_reordered"),
             }),
         }
     }

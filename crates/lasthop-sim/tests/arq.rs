@@ -4,27 +4,20 @@ use std::fmt::Write as _;
 
 use lasthop_core::packet::Kind;
 use lasthop_core::time::{Span, Time};
-use lasthop_net::trace::{HopRecord, Recording};
-use lasthop_sim::run::{Progress, Run, run};
-use lasthop_sim::scenario::{Format, Scenario};
+use lasthop_net::trace::HopRecord;
+use lasthop_sim::run::Run;
 use proptest::prelude::*;
 
-/// Runs a scenario.
-fn run_text(text: &str, seed: u64) -> Run {
-    let plan = Scenario::parse(text, Format::Toml, "arq", &[])
-        .unwrap_or_else(|error| panic!("{error}\n{text}"))
-        .into_plan();
-    run(&plan, seed, Recording { series: true, trace: true }, &Progress::default()).unwrap()
-}
+mod testkit;
+
+use testkit::{EVERYTHING, Scene};
 
 /// A server, a base station and a mobile host; the second link has these keys.
-fn last_hop(duration_s: u32, link: &str, flows: &str) -> String {
-    format!(
-        "duration = \"{duration_s} s\"\n[topology]\nkind = \"graph\"\nnodes = [\"server\", \"station\", \"mobile\"]\n\
-         [[topology.links]]\nfrom = \"server\"\nto = \"station\"\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\n\
-         [[topology.links]]\nname = \"radio\"\nfrom = \"station\"\nto = \"mobile\"\nrate = \"2 Mbit/s\"\n\
-         delay = \"2 ms\"\n{link}\n{flows}"
-    )
+fn last_hop(duration_s: u32, link: &str, flows: &str) -> Scene {
+    let radio = format!("name = \"radio\"\nrate = \"2 Mbit/s\"\ndelay = \"2 ms\"\n{link}");
+    Scene::lasting(&format!("{duration_s} s"))
+        .chain(["server", "station", "mobile"], &["rate = \"10 Mbit/s\"\ndelay = \"20 ms\"", &radio])
+        .with(flows)
 }
 
 fn flow(transport: &str) -> String {
@@ -34,8 +27,7 @@ fn flow(transport: &str) -> String {
 const BERNOULLI: &str = "error = { kind = \"bernoulli\", packet_error_rate = 0.1 }\n";
 
 fn hops(run: &Run, link: u32) -> Vec<&HopRecord> {
-    let mut hops: Vec<&HopRecord> =
-        run.world.network.trace.as_deref().unwrap().iter().filter(|hop| hop.direction == link).collect();
+    let mut hops: Vec<&HopRecord> = testkit::hops(run).iter().filter(|hop| hop.direction == link).collect();
     hops.sort_by_key(|hop| hop.enqueued);
     hops
 }
@@ -49,9 +41,9 @@ fn overtaken(run: &Run, link: u32) -> usize {
 /// The link hides its losses from TCP; in order it hides them altogether.
 #[test]
 fn retransmission_hides_losses() {
-    let plain = run_text(&last_hop(20, BERNOULLI, &flow("\"newreno\"")), 1);
+    let plain = last_hop(20, BERNOULLI, &flow("\"newreno\"")).run(1, EVERYTHING);
     let link = format!("{BERNOULLI}arq = {{ attempts = 10 }}");
-    let repaired = run_text(&last_hop(20, &link, &flow("\"newreno\"")), 1);
+    let repaired = last_hop(20, &link, &flow("\"newreno\"")).run(1, EVERYTHING);
     let [plain, repaired] = [&plain, &repaired].map(|run| &run.summary.flows[0]);
     assert!(
         repaired.goodput_bit_s > 4.0 * plain.goodput_bit_s,
@@ -67,7 +59,7 @@ fn retransmission_hides_losses() {
 fn out_of_order_delivery_looks_like_loss() {
     let runs = ["in-order", "out-of-order"].map(|order| {
         let link = format!("{BERNOULLI}arq = {{ attempts = 20, order = \"{order}\" }}");
-        run_text(&last_hop(20, &link, &flow("\"newreno\"")), 1)
+        last_hop(20, &link, &flow("\"newreno\"")).run(1, EVERYTHING)
     });
     let [ordered, unordered] =
         runs.each_ref().map(|run| (overtaken(run, 2), run.summary.flows[0].retransmitted_packets));
@@ -79,7 +71,7 @@ fn out_of_order_delivery_looks_like_loss() {
 #[test]
 fn the_summary_counts_attempts() {
     let link = format!("{BERNOULLI}arq = {{ attempts = 3, ack_error_rate = 0.05 }}");
-    let run = run_text(&last_hop(20, &link, &flow("\"newreno\"")), 1);
+    let run = last_hop(20, &link, &flow("\"newreno\"")).run(1, EVERYTHING);
     let radio = &run.summary.links[2];
     let arq = radio.arq.unwrap();
     let carried = hops(&run, 2).iter().filter(|hop| hop.transmitted.is_some()).count() as u64;
@@ -90,7 +82,7 @@ fn the_summary_counts_attempts() {
 }
 
 /// A run of any ARQ under any traffic.
-fn any_arq() -> impl Strategy<Value = (String, bool)> {
+fn any_arq() -> impl Strategy<Value = (Scene, bool)> {
     let arq = (1u32..20, 1u32..8, any::<bool>(), 0u32..40, prop::option::of(1u32..60));
     let rest = (0u32..40, 1u32..30, prop::option::of((1u32..9, 1u32..8)), any::<bool>());
     (arq, rest).prop_map(
@@ -125,12 +117,12 @@ proptest! {
 
     /// Nothing is lost from the books, the same seed gives the same run, and a link that promises order keeps it.
     #[test]
-    fn what_holds_on_every_link_with_retransmission((text, in_order) in any_arq(), seed in 0u64..1000) {
-        let run = run_text(&text, seed);
+    fn what_holds_on_every_link_with_retransmission((scene, in_order) in any_arq(), seed in 0u64..1000) {
+        let run = scene.run(seed, EVERYTHING);
         let network = &run.world.network;
         prop_assert!(network.ledger.balances(), "{:?}", network.ledger);
         prop_assert_eq!(network.trace.as_ref().unwrap().len() as u64, network.packet_hops);
-        let again = run_text(&text, seed);
+        let again = scene.run(seed, EVERYTHING);
         prop_assert_eq!(&run.summary.fingerprint, &again.summary.fingerprint);
         for link in [2, 3] {
             if in_order {
@@ -165,7 +157,7 @@ fn persistent(transport: &str, ebsn: &str) -> Run {
     let flow = flow(&format!(
         "{{ preset = \"{transport}\", receiver_window = \"30 packets\", rto = {{ min = \"200 ms\" }} }}"
     ));
-    run_text(&last_hop(20, &link, &flow), 1)
+    last_hop(20, &link, &flow).run(1, EVERYTHING)
 }
 
 /// Through bad states the base station keeps the sender's timer from expiring; without notices it does not.

@@ -1,23 +1,28 @@
 //! BBR over one bottleneck of 10 Mbit/s with an RTT of 40 ms: rate, window, visits to the empty path, losses.
 
-use lasthop_net::trace::Recording;
-use lasthop_sim::run::{Progress, Run, run};
-use lasthop_sim::scenario::{Format, Scenario};
+use lasthop_sim::run::Run;
+use lasthop_sim::summary::Summary;
+
+mod testkit;
+
+use testkit::{SUMMARY, Scene, TRACE, drop_tail, hops};
 
 fn path(transport: &str, flows: u32, queue: u32, error: &str, traffic: &str) -> Run {
-    let text = format!(
-        "duration = \"40 s\"\nwarmup = \"2 s\"\n[topology]\nkind = \"dumbbell\"\n[topology.bottleneck]\n\
-         rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\nerror = {error}\n\
-         queue = {{ kind = \"drop-tail\", limit = \"{queue} packets\" }}\n\
-         [topology.access]\nrate = \"100 Mbit/s\"\ndelay = \"5 ms\"\n\
-         queue = {{ kind = \"drop-tail\", limit = \"500 packets\" }}\n\
-         [[flows]]\ncount = {flows}\ntransport = {transport}\ntraffic = {traffic}\n\
-         start = {{ uniform = [\"0 s\", \"100 ms\"] }}\n"
-    );
-    let plan = Scenario::parse(&text, Format::Toml, "bbr", &[])
-        .unwrap_or_else(|error| panic!("{error}"))
-        .into_plan();
-    run(&plan, 1, Recording { series: false, trace: true }, &Progress::default()).unwrap()
+    path_of(transport, flows, queue, error, traffic).run(1, TRACE)
+}
+
+fn path_of(transport: &str, flows: u32, queue: u32, error: &str, traffic: &str) -> Scene {
+    let limit = drop_tail(&format!("{queue} packets"));
+    Scene::lasting("40 s")
+        .with("warmup = \"2 s\"")
+        .dumbbell(
+            &format!("rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\nerror = {error}\n{limit}"),
+            &format!("rate = \"100 Mbit/s\"\ndelay = \"5 ms\"\n{}", drop_tail("500 packets")),
+        )
+        .flow(&format!(
+            "count = {flows}\ntransport = {transport}\ntraffic = {traffic}\n\
+             start = {{ uniform = [\"0 s\", \"100 ms\"] }}"
+        ))
 }
 
 /// Starts of visits to the empty path: the window falls to four segments.
@@ -57,12 +62,18 @@ fn random_losses_cost_little() {
     assert!(bbr.flows[0].goodput_bit_s > 2.0 * reno.flows[0].goodput_bit_s);
 }
 
-/// Several flows share the link, and a shallow buffer does not bring them down.
+/// Several flows share the link, and a shallow buffer does not bring them down. The gain cycle lets a flow push for a
+/// quarter more and makes it give a quarter back; shares that stay within a quarter of the fair one have a Jain index
+/// of 1 / (1 + 1/16) or more. The mean of five runs keeps that bound (single runs come down to 0.9).
 #[test]
 fn flows_share_the_link() {
-    let run = path("\"bbr\"", 4, 50, "\"none\"", "\"ftp\"");
-    assert!(run.summary.links[0].utilisation > 0.9, "{}", run.summary.links[0].utilisation);
-    assert!(run.summary.totals.jain_index > 0.5, "{}", run.summary.totals.jain_index);
+    let scene = path_of("\"bbr\"", 4, 50, "\"none\"", "\"ftp\"");
+    let runs: Vec<Summary> = (1..=5).map(|seed| scene.run(seed, SUMMARY).summary).collect();
+    for run in &runs {
+        assert!(run.links[0].utilisation > 0.9, "{}", run.links[0].utilisation);
+    }
+    let indices: Vec<f64> = runs.iter().map(|run| run.totals.jain_index).collect();
+    assert!(indices.iter().sum::<f64>() / 5.0 >= 1.0 / (1.0 + 1.0 / 16.0), "{indices:?}");
 }
 
 /// An application that offers 1 Mbit/s is not taken for the path: what it offers arrives without queueing.
@@ -79,12 +90,7 @@ fn an_application_limits_without_harm() {
 #[test]
 fn segments_leave_one_at_a_time() {
     let run = path("\"bbr\"", 1, 100, "\"none\"", "\"ftp\"");
-    let sent: Vec<u64> = run
-        .world
-        .network
-        .trace
-        .as_deref()
-        .unwrap()
+    let sent: Vec<u64> = hops(&run)
         .iter()
         .filter(|hop| hop.direction == 2 && hop.payload > 0 && hop.enqueued.seconds() > 2.0)
         .map(|hop| hop.enqueued.0)

@@ -3,30 +3,28 @@
 //! One bottleneck of 10 Mbit/s with an RTT of 40 ms; the marks come from the real queue.
 
 use lasthop_core::packet::{Kind, flag};
-use lasthop_net::trace::{HopRecord, Recording};
-use lasthop_sim::run::{Progress, Run, run};
-use lasthop_sim::scenario::{Format, Scenario};
+use lasthop_net::trace::HopRecord;
+use lasthop_sim::run::Run;
+
+mod testkit;
+
+use testkit::{SUMMARY, Scene, TRACE, drop_tail, hops};
 
 /// `flows` flows of `transport` (TOML) through a bottleneck with this queue and threshold.
 fn bottleneck(transport: &str, flows: u32, queue: &str, mark: &str, trace: bool) -> Run {
-    let text = format!(
-        "duration = \"30 s\"\nwarmup = \"5 s\"\n[topology]\nkind = \"dumbbell\"\n[topology.bottleneck]\n\
-         rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\nqueue = {{ kind = \"drop-tail\", limit = \"{queue}\" }}\n{mark}\n\
-         [topology.access]\nrate = \"100 Mbit/s\"\ndelay = \"5 ms\"\n\
-         queue = {{ kind = \"drop-tail\", limit = \"500 packets\" }}\n\
-         [[flows]]\ncount = {flows}\ntransport = {transport}\nstart = {{ uniform = [\"0 s\", \"100 ms\"] }}\n"
-    );
-    let plan = Scenario::parse(&text, Format::Toml, "ecn", &[])
-        .unwrap_or_else(|error| panic!("{error}"))
-        .into_plan();
-    run(&plan, 1, Recording { series: false, trace }, &Progress::default()).unwrap()
+    Scene::lasting("30 s")
+        .with("warmup = \"5 s\"")
+        .dumbbell(
+            &format!("rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n{}\n{mark}", drop_tail(queue)),
+            &format!("rate = \"100 Mbit/s\"\ndelay = \"5 ms\"\n{}", drop_tail("500 packets")),
+        )
+        .flow(&format!(
+            "count = {flows}\ntransport = {transport}\nstart = {{ uniform = [\"0 s\", \"100 ms\"] }}"
+        ))
+        .run(1, if trace { TRACE } else { SUMMARY })
 }
 
 const MARK: &str = "mark = \"20 packets\"";
-
-fn hops(run: &Run) -> &[HopRecord] {
-    run.world.network.trace.as_deref().unwrap()
-}
 
 /// Every ECN-capable sender is marked where it would have been dropped, and fills the link.
 #[test]

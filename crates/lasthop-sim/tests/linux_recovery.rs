@@ -2,25 +2,21 @@
 //! probes, lost retransmissions sent again, and reductions spread over a round trip.
 
 use lasthop_core::packet::Kind;
-use lasthop_net::trace::Recording;
-use lasthop_sim::run::{Progress, Run, run};
-use lasthop_sim::scenario::{Format, Scenario};
+use lasthop_sim::run::Run;
 use lasthop_sim::summary::FlowSummary;
+
+mod testkit;
+
+use testkit::{Scene, TRACE, drop_tail, hops};
 
 /// A server, a base station and a mobile host; `radio` are keys of the second link, `traffic` what the flow offers.
 fn transfer(transport: &str, radio: &str, traffic: &str) -> Run {
-    let text = format!(
-        "duration = \"60 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"server\", \"station\", \"mobile\"]\n\
-         [[topology.links]]\nfrom = \"server\"\nto = \"station\"\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\n\
-         [[topology.links]]\nname = \"radio\"\nfrom = \"station\"\nto = \"mobile\"\nrate = \"2 Mbit/s\"\n\
-         delay = \"5 ms\"\nqueue = {{ kind = \"drop-tail\", limit = \"200 packets\" }}\n{radio}\n\
-         [[flows]]\nsource = \"server\"\nsink = \"mobile\"\nstart = \"0 s\"\ntransport = {transport}\n\
-         traffic = {traffic}\n"
-    );
-    let plan = Scenario::parse(&text, Format::Toml, "recovery", &[])
-        .unwrap_or_else(|error| panic!("{error}\n{text}"))
-        .into_plan();
-    run(&plan, 1, Recording { series: false, trace: true }, &Progress::default()).unwrap()
+    let queue = drop_tail("200 packets");
+    let radio = format!("name = \"radio\"\nrate = \"2 Mbit/s\"\ndelay = \"5 ms\"\n{queue}\n{radio}");
+    Scene::lasting("60 s")
+        .chain(["server", "station", "mobile"], &["rate = \"10 Mbit/s\"\ndelay = \"20 ms\"", &radio])
+        .between("server", "mobile", &format!("transport = {transport}\ntraffic = {traffic}"))
+        .run(1, TRACE)
 }
 
 fn flow(run: &Run) -> &FlowSummary {
@@ -29,8 +25,7 @@ fn flow(run: &Run) -> &FlowSummary {
 
 /// How often a segment with payload crossed the first link.
 fn sent(run: &Run) -> usize {
-    let trace = run.world.network.trace.as_deref().unwrap_or_default();
-    trace.iter().filter(|hop| hop.direction == 0 && matches!(hop.kind, Kind::Data | Kind::Fin)).count()
+    hops(run).iter().filter(|hop| hop.direction == 0 && matches!(hop.kind, Kind::Data | Kind::Fin)).count()
 }
 
 const ENDLESS: &str = "\"ftp\"";

@@ -2,28 +2,23 @@
 
 use lasthop_core::packet::{Kind, flag};
 use lasthop_core::time::{Span, Time};
-use lasthop_net::trace::{HopRecord, Recording};
-use lasthop_sim::run::{Progress, Run, run};
-use lasthop_sim::scenario::{Format, Scenario};
+use lasthop_net::trace::HopRecord;
+use lasthop_sim::run::Run;
 
-fn run_text(text: &str) -> Run {
-    let plan = Scenario::parse(text, Format::Toml, "mobility", &[])
-        .unwrap_or_else(|error| panic!("{error}\n{text}"))
-        .into_plan();
-    run(&plan, 1, Recording { series: false, trace: true }, &Progress::default()).unwrap()
-}
+mod testkit;
+
+use testkit::{Scene, TRACE, hops};
 
 /// A server and a mobile host, 50 ms apart, over a base station; the last hop is down at these times.
 fn scenario(transport: &str, handoff: &str, upstream: bool) -> Run {
     let (source, sink) = if upstream { ("mobile", "server") } else { ("server", "mobile") };
-    run_text(&format!(
-        "duration = \"60 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"server\", \"station\", \"mobile\"]\n\
-         [[topology.links]]\nfrom = \"server\"\nto = \"station\"\nrate = \"100 Mbit/s\"\ndelay = \"40 ms\"\n\
-         [[topology.links]]\nname = \"radio\"\nfrom = \"station\"\nto = \"mobile\"\nrate = \"5 Mbit/s\"\n\
-         delay = \"10 ms\"\nhandoff = {{ {handoff} }}\n\
-         [tcp]\nreceiver_window = \"40 packets\"\ndelayed_ack = false\n\
-         [[flows]]\nsource = \"{source}\"\nsink = \"{sink}\"\nstart = \"0 s\"\ntransport = {transport}\n"
-    ))
+    let radio =
+        format!("name = \"radio\"\nrate = \"5 Mbit/s\"\ndelay = \"10 ms\"\nhandoff = {{ {handoff} }}");
+    Scene::lasting("60 s")
+        .chain(["server", "station", "mobile"], &["rate = \"100 Mbit/s\"\ndelay = \"40 ms\"", &radio])
+        .with("[tcp]\nreceiver_window = \"40 packets\"\ndelayed_ack = false")
+        .between(source, sink, &format!("transport = {transport}"))
+        .run(1, TRACE)
 }
 
 const ANNOUNCED: &str = "count = 5, outage = \"1 s\", warning = \"150 ms\"";
@@ -31,10 +26,6 @@ const SILENT: &str = "count = 5, outage = \"1 s\"";
 
 fn goodput(run: &Run) -> f64 {
     run.summary.flows[0].goodput_bit_s
-}
-
-fn hops(run: &Run) -> &[HopRecord] {
-    run.world.network.trace.as_deref().unwrap()
 }
 
 fn millis(value: u64) -> Time {

@@ -1,5 +1,6 @@
 //! Captures are read back with the library, and with tshark where it is installed.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,14 +8,21 @@ use std::process::Command;
 use etherparse::{Ipv4Header, NetSlice, SlicedPacket, TcpHeader, TcpOptionElement, TransportSlice};
 use lasthop_core::packet::{Kind, flag};
 use lasthop_core::units::Rate;
-use lasthop_net::trace::Recording;
-use lasthop_sim::pcapng::{self, Direction, Interface, PcapngError, Record, SNAP_LENGTH};
-use lasthop_sim::run::{Progress, run};
-use lasthop_sim::scenario::{Format, Scenario};
+use lasthop_net::plan::{Plan, Profile, TcpConfig};
+use lasthop_net::trace::HopRecord;
+use lasthop_net::transport::codec::{self, Measured, Options};
+use lasthop_sim::pcapng::{self, Direction, Interface, PcapngError, Record, SNAP_LENGTH, Vantage};
+use lasthop_sim::run::Run;
 use pcap_file::pcapng::{Block, PcapNgReader};
 
+mod testkit;
+
+use testkit::{Scene, TRACE, hops, run_plan};
+
 fn interfaces() -> Vec<Interface> {
-    ["wire", "radio"].map(|name| Interface { name: name.to_owned(), rate: Rate(10_000_000) }).into()
+    let interface =
+        |name: &str| Interface { name: name.to_owned(), description: String::new(), rate: Rate(10_000_000) };
+    ["wire", "radio"].map(interface).into()
 }
 
 fn record(time_ns: u64, kind: Kind, seq: u64, ack: u64, payload: u32) -> Record {
@@ -37,6 +45,8 @@ fn record(time_ns: u64, kind: Kind, seq: u64, ack: u64, payload: u32) -> Record 
         mss: 1448,
         timestamps: Some((time_ns as u32, 7)),
         sack: matches!(kind, Kind::Syn | Kind::SynAck).then(Vec::new),
+        measured: Measured::default(),
+        options_length: 0,
         comment: None,
     }
 }
@@ -190,21 +200,24 @@ fn place(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Nothing in the capture is malformed or of an unknown protocol, and every checksum holds.
-fn assert_clean(file: &Path) {
-    let Some(expert) = tshark(file, &["-q", "-z", "expert"]) else { return };
-    assert!(
-        !expert.iter().any(|line| line.contains("Malformed") || line.contains("Errors")),
-        "{}",
-        expert.join("\n")
-    );
-    let protocols = tshark(file, &["-T", "fields", "-e", "frame.protocols"]).unwrap_or_default();
+/// Nothing in the capture is malformed or of an unknown protocol, and every checksum holds. Returns the interface of
+/// each packet.
+fn assert_clean(file: &Path) -> Option<Vec<String>> {
+    const ERROR: &str = "8388608";
+    let arguments = ["-o", "ip.check_checksum:TRUE", "-T", "fields"];
+    let columns = ["frame.interface_name", "frame.protocols", "ip.checksum.status", "_ws.expert.severity"];
+    let arguments = arguments.into_iter().chain(columns.iter().flat_map(|column| ["-e", column]));
     let known = ["raw:ip:tcp", "raw:ip:tcp:data", "raw:ip:udp:data", "raw:ip:udp"];
-    for line in protocols {
-        assert!(known.contains(&line.as_str()), "{line}");
-    }
-    let checks = ["-o", "ip.check_checksum:TRUE", "-Y", "ip.checksum.status == 0"];
-    assert_eq!(tshark(file, &checks), Some(Vec::new()));
+    let lines = tshark(file, &arguments.collect::<Vec<_>>())?;
+    let interfaces = lines.iter().map(|line| {
+        let cells: Vec<&str> = line.split('\t').collect();
+        assert!(known.contains(&cells[1]), "{line}");
+        assert_eq!(cells[2], "1", "{line}");
+        // A malformed packet is an error.
+        assert!(!cells[3].split(',').any(|severity| severity == ERROR), "{line}");
+        cells[0].to_owned()
+    });
+    Some(interfaces.collect())
 }
 
 #[test]
@@ -236,40 +249,33 @@ fn tshark_understands_the_capture() {
     assert_eq!(names, Some(vec!["wire".to_owned(), "radio".to_owned()]));
 }
 
+/// A bulk transfer each way and a stream of datagrams, over a bottleneck with a small queue and last hops with losses.
+fn mixture(profile: &str) -> Scene {
+    Scene::lasting("5 s")
+        .dumbbell(
+            "rate = \"2 Mbit/s\"\ndelay = \"25 ms\"\nqueue = { kind = \"drop-tail\", limit = \"10 packets\" }",
+            "rate = \"1 Mbit/s\"\ndelay = \"10 ms\"",
+        )
+        .with("[channel]\nerror = { kind = \"bernoulli\", packet_error_rate = 0.02 }")
+        .with(&format!("[tcp]\nprofile = \"{profile}\""))
+        .flow("count = 2\ntransport = \"sack\"\ntraffic = { kind = \"ftp\", bytes = \"100 kB\" }")
+        .flow("transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"200 kbit/s\", packet = \"512 B\" }")
+}
+
 /// The trace of a run with losses: on each interface tshark counts the packets that the run transmitted
 /// there.
 #[test]
 fn the_trace_of_a_run() {
-    let text = r#"
-duration = "5 s"
-[topology]
-kind       = "dumbbell"
-bottleneck = { rate = "2 Mbit/s", delay = "25 ms", queue = { kind = "drop-tail", limit = "10 packets" } }
-access     = { rate = "1 Mbit/s", delay = "10 ms" }
-[channel]
-error = { kind = "bernoulli", packet_error_rate = 0.02 }
-[[flows]]
-count     = 2
-transport = "sack"
-traffic   = { kind = "ftp", bytes = "100 kB" }
-[[flows]]
-transport = "udp"
-traffic   = { kind = "cbr", rate = "200 kbit/s", packet = "512 B" }
-"#;
     for profile in ["rfc", "ns2", "linux"] {
-        let overrides = [("tcp.profile".to_owned(), profile.to_owned())];
-        let plan = Scenario::parse(text, Format::Toml, "trace", &overrides).unwrap().into_plan();
-        let recording = Recording { series: false, trace: true };
-        let run = run(&plan, 1, recording, &Progress::default()).unwrap();
-        let trace = run.world.network.trace.unwrap();
+        let plan = mixture(profile).plan();
+        let run = run_plan(&plan, 1, TRACE);
+        let trace = hops(&run);
         let file = place(&format!("run-{profile}.pcapng"));
         let transmitted = trace.iter().filter(|hop| hop.transmitted.is_some()).count();
-        let count = pcapng::write_trace(File::create(&file).unwrap(), &plan, &trace).unwrap();
-        assert_eq!(count, transmitted as u64);
-        assert!(count > 500);
+        assert_eq!(capture(&file, &plan, &run, Vantage::Links), transmitted as u64);
+        assert!(transmitted > 500);
 
-        assert_clean(&file);
-        let Some(frames) = tshark(&file, &["-T", "fields", "-e", "frame.interface_name"]) else { continue };
+        let Some(frames) = assert_clean(&file) else { continue };
         for (number, link) in plan.links.iter().enumerate() {
             for (direction, name) in [(0, link.name.clone()), (1, format!("{} (reverse)", link.name))] {
                 let expected = (trace.iter())
@@ -281,4 +287,244 @@ traffic   = { kind = "cbr", rate = "200 kbit/s", packet = "512 B" }
             }
         }
     }
+}
+
+/// Writes what `vantage` sees of a run to `file`; the number of packets.
+fn capture(file: &Path, plan: &Plan, run: &Run, vantage: Vantage) -> u64 {
+    pcapng::write_trace(File::create(file).unwrap(), plan, hops(run), vantage).unwrap()
+}
+
+/// All packets on all links, beside the records that they were made from.
+fn packets_of<'a>(plan: &Plan, run: &'a Run) -> Vec<(&'a HopRecord, Read)> {
+    let mut written = Vec::new();
+    pcapng::write_trace(&mut written, plan, hops(run), Vantage::Links).unwrap();
+    let mut records: Vec<(u64, usize)> =
+        (hops(run).iter().enumerate()).filter_map(|(index, hop)| Some((hop.transmitted?.0, index))).collect();
+    records.sort_unstable();
+    let records = records.into_iter().map(|(_, index)| &hops(run)[index]);
+    records.zip(read_back(&written)).collect()
+}
+
+/// The options of a segment that was stored without its payload.
+fn options_of(packet: &Read) -> Options {
+    let mut bytes = packet.3.clone();
+    bytes.resize(packet.2 as usize, 0);
+    match codec::parse(&bytes).unwrap().0.transport {
+        codec::Transport::Tcp(tcp) => tcp.options,
+        codec::Transport::Udp => panic!("a segment"),
+    }
+}
+
+/// What a run counts in bytes is what stands in the capture, with every option that is in use.
+#[test]
+fn packets_are_as_long_as_the_run_counts_them() {
+    let cases: [(Profile, &[&str]); 2] =
+        [(Profile::Rfc, &["", ", timestamps = false, ecn = true"]), (Profile::Linux, &[""])];
+    for (profile, knobs) in cases {
+        for preset in TcpConfig::PRESETS {
+            for knobs in knobs {
+                let transport =
+                    format!("{{ preset = \"{}\", profile = \"{}\"{knobs} }}", preset.name, profile.name());
+                let plan = Scene::lasting("2 s")
+                    .chain(
+                        ["a", "b", "c"],
+                        &[
+                            "rate = \"10 Mbit/s\"\ndelay = \"5 ms\"",
+                            "rate = \"2 Mbit/s\"\ndelay = \"5 ms\"\n\
+                             handoff = { at = [\"1 s\"], outage = \"100 ms\", warning = \"50 ms\" }\n\
+                             error = { kind = \"bernoulli\", packet_error_rate = 0.03 }",
+                        ],
+                    )
+                    .between("a", "c", &format!("transport = {transport}"))
+                    .between(
+                        "a",
+                        "c",
+                        &format!(
+                            "transport = {transport}\ntraffic = {{ kind = \"ftp\", bytes = \"20 kB\" }}"
+                        ),
+                    )
+                    .plan();
+                let run = run_plan(&plan, 1, TRACE);
+                let packets = packets_of(&plan, &run);
+                assert!(packets.len() > 100, "{transport}");
+                for (hop, packet) in &packets {
+                    assert_eq!(
+                        packet.2,
+                        u32::from(hop.bytes),
+                        "{transport}: {hop:?}\n{:?}",
+                        options_of(packet)
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// What receivers and senders tell each other beyond the standard is in the capture.
+#[test]
+fn experimental_options_are_shown() {
+    type Says = fn(&Measured) -> bool;
+    let cases: [(&str, Kind, Says); 6] = [
+        ("tcp-real", Kind::Data, |measured| measured.wave.is_some()),
+        ("tcp-real", Kind::Ack, |measured| measured.report.is_some()),
+        ("jtcp", Kind::Ack, |measured| measured.times.is_some()),
+        ("xjtcp", Kind::Ack, |measured| measured.times.is_some() || measured.discards.is_some()),
+        ("probing", Kind::Probe, |measured| measured.probe == Some(codec::Probe::Request)),
+        ("probing", Kind::ProbeAnswer, |measured| measured.probe == Some(codec::Probe::Answer)),
+    ];
+    for (transport, kind, expected) in cases {
+        let plan = Scene::lasting("10 s")
+            .chain(
+                ["a", "b"],
+                &["rate = \"2 Mbit/s\"\ndelay = \"20 ms\"\nerror = { kind = \"bernoulli\", packet_error_rate = 0.02 }"],
+            )
+            .between("a", "b", &format!("transport = \"{transport}\""))
+            .plan();
+        let run = run_plan(&plan, 1, TRACE);
+        let packets = packets_of(&plan, &run);
+        let mut seen = packets.iter().filter(|(hop, _)| hop.kind == kind).peekable();
+        assert!(seen.peek().is_some(), "{transport} sends {kind:?}");
+        let bare = seen.filter(|(_, packet)| !expected(&options_of(packet).measured)).count();
+        // The first wave has not been measured when the first ACKs leave.
+        assert!(bare < 30, "{transport}: {bare} {kind:?} without");
+    }
+}
+
+/// Places to look from at a run over server, station and mobile host.
+const PLACES: [&str; 4] = ["server", "station", "mobile", "radio"];
+
+/// A transfer from a server to a mobile host; `radio` are keys of the last hop.
+fn last_hop(transport: &str, radio: &str) -> Plan {
+    let wire = "rate = \"10 Mbit/s\"\ndelay = \"20 ms\"";
+    let radio = format!("name = \"radio\"\nrate = \"2 Mbit/s\"\ndelay = \"5 ms\"\n{radio}");
+    Scene::lasting("20 s")
+        .chain(["server", "station", "mobile"], &[wire, &radio])
+        .between(
+            "server",
+            "mobile",
+            &format!("transport = {transport}\ntraffic = {{ kind = \"ftp\", bytes = \"500 kB\" }}"),
+        )
+        .plan()
+}
+
+/// What tshark notes about a packet: a repair or a segment out of order (it takes a repair within a round trip for
+/// one), an ACK that repeats another, a gap before it, or anything else but a window that is full, which is true.
+const NOTES: [&str; 4] = [
+    "tcp.analysis.retransmission || tcp.analysis.out_of_order",
+    "tcp.analysis.duplicate_ack",
+    "tcp.analysis.lost_segment",
+    "tcp.analysis.flags && !tcp.analysis.window_full",
+];
+
+/// The packets of a run of `plan`, seen from `at`, by their identification: those that each of [`NOTES`] is about, and
+/// of the last those that are in none of the others.
+fn noted(plan: &Plan, run: &Run, at: &str, name: &str) -> Option<[BTreeSet<u32>; 4]> {
+    let file = place(&format!("{name}-at-{at}.pcapng"));
+    assert!(capture(&file, plan, run, Vantage::named(plan, at).unwrap()) > 500);
+    let fields = ["retransmission", "out_of_order", "duplicate_ack", "lost_segment"];
+    let mut arguments = vec!["-Y", NOTES[3], "-T", "fields", "-e", "ip.id"];
+    let fields = fields.map(|field| format!("tcp.analysis.{field}"));
+    arguments.extend(fields.iter().flat_map(|field| ["-e", field]));
+    let mut notes: [BTreeSet<u32>; 4] = Default::default();
+    for line in tshark(&file, &arguments)? {
+        let cells: Vec<&str> = line.split('\t').collect();
+        let packet = u32::from_str_radix(cells[0].trim_start_matches("0x"), 16).unwrap();
+        let marks =
+            [!cells[1].is_empty() || !cells[2].is_empty(), !cells[3].is_empty(), !cells[4].is_empty()];
+        for (mark, note) in marks.into_iter().zip(&mut notes) {
+            mark.then(|| note.insert(packet));
+        }
+        if marks == [false; 3] {
+            notes[3].insert(packet);
+        }
+    }
+    Some(notes)
+}
+
+/// Senders, and where to look from.
+const SENDERS: [(&str, &str, &[&str]); 2] = [
+    ("newreno", "\"newreno\"", &PLACES),
+    ("cubic", "{ preset = \"cubic\", profile = \"linux\" }", &["server", "mobile"]),
+];
+
+/// Where nothing is lost, tshark has nothing to say: no packet twice, none out of order, none missing.
+#[test]
+fn a_clean_run_looks_clean_from_every_place() {
+    for (name, transport, places) in SENDERS {
+        let plan = last_hop(transport, "queue = \"unlimited\"");
+        let run = run_plan(&plan, 1, TRACE);
+        for at in places {
+            let Some(notes) = noted(&plan, &run, at, &format!("clean-{name}")) else { return };
+            assert_eq!(notes, <[BTreeSet<u32>; 4]>::default(), "{transport} at {at}");
+        }
+    }
+}
+
+/// Where packets are lost, tshark points at the repairs, at the ACKs that repeat themselves and at the gaps, and at
+/// nothing else.
+#[test]
+fn a_run_with_losses_shows_them_from_every_place() {
+    for (name, transport, places) in SENDERS {
+        let plan = last_hop(transport, "error = { kind = \"bernoulli\", packet_error_rate = 0.02 }");
+        let run = run_plan(&plan, 1, TRACE);
+        let of = |wanted: &dyn Fn(&HopRecord) -> bool| -> BTreeSet<u32> {
+            hops(&run).iter().filter(|hop| wanted(hop)).map(|hop| hop.packet).collect()
+        };
+        let repairs = of(&|hop| hop.flags & flag::RETRANSMISSION != 0);
+        let lost = of(&|hop| hop.lost.is_some());
+        let acks = of(&|hop| hop.kind == Kind::Ack && hop.flags & flag::BACK != 0);
+        assert!(repairs.len() > 3 && lost.len() > 5, "{transport}");
+        for at in places {
+            let context = format!("{transport} at {at}");
+            let Some(notes) = noted(&plan, &run, at, &format!("lossy-{name}")) else { return };
+            let [again, repeated, gaps, others] = notes;
+            // The mobile host does not see what was lost before it.
+            let seen =
+                if *at == "mobile" { repairs.difference(&lost).copied().collect() } else { repairs.clone() };
+            assert_eq!(again, seen, "{context}");
+            assert!(!repeated.is_empty() && repeated.is_subset(&acks), "{context}");
+            assert_eq!(gaps.is_empty(), *at != "mobile", "{context}: {gaps:?}");
+            assert!(gaps.len() <= lost.len(), "{context}: {gaps:?}");
+            assert!(others.is_empty(), "{context}: {others:?}");
+        }
+    }
+}
+
+/// Every packet stands once in the capture of a node, and the file says where it was made.
+#[test]
+fn places_are_named() {
+    let plan = mixture("rfc").plan();
+    let run = run_plan(&plan, 1, TRACE);
+    let Vantage::Node(left) = Vantage::named(&plan, "left").unwrap() else { panic!("a node") };
+    assert_eq!(Vantage::named(&plan, "bottleneck").unwrap(), Vantage::Link(0));
+    let mut written = Vec::new();
+    pcapng::write_trace(&mut written, &plan, hops(&run), Vantage::Node(left)).unwrap();
+    let mut seen: Vec<u32> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
+    let mut reader = PcapNgReader::new(&written[..]).unwrap();
+    while let Some(block) = reader.next_block() {
+        match block.unwrap().into_owned() {
+            Block::EnhancedPacket(packet) => {
+                seen.push(u32::from(u16::from_be_bytes([packet.data[4], packet.data[5]])));
+            }
+            Block::InterfaceDescription(interface) => names.push(format!("{:?}", interface.options)),
+            _ => {}
+        }
+    }
+    assert!(
+        names[0].contains("left (bottleneck)")
+            && names[0].contains("sent and received by left on bottleneck")
+    );
+    assert_eq!(names.len(), 4, "the bottleneck and three access links: {names:?}");
+    let count = seen.len();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), count, "each once");
+    let error = Vantage::named(&plan, "bottlenek").unwrap_err().to_string();
+    assert!(
+        error.starts_with(
+            "there is no node or link \"bottlenek\" to capture at; did you mean \"bottleneck\"? known: source-1, "
+        ),
+        "{error}"
+    );
 }

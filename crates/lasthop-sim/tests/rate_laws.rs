@@ -1,31 +1,28 @@
 //! Laws that rate-based transports must keep: how fast TFRC grows and shrinks, what it and SSVP take beside TCP, what
 //! happens to every packet, and that WTCP delivers everything in order.
 
-use lasthop_net::trace::Recording;
+use lasthop_net::transport::endpoint::Endpoint;
 use lasthop_net::transport::rate::config::Protocol;
-use lasthop_net::world::Sender;
-use lasthop_sim::run::{Progress, Run, run};
-use lasthop_sim::scenario::{Format, Scenario};
+use lasthop_sim::pcapng::{self, Vantage};
+use lasthop_sim::run::Run;
 
-fn run_text(text: &str, seed: u64) -> Run {
-    let plan = Scenario::parse(text, Format::Toml, "rate", &[])
-        .unwrap_or_else(|error| panic!("{error}\n{text}"))
-        .into_plan();
-    run(&plan, seed, Recording { series: true, trace: false }, &Progress::default()).unwrap()
-}
+mod testkit;
+
+use testkit::{SERIES, Scene, TRACE, drop_tail, hops, plan_of, run_plan, run_text};
 
 /// Round-trip time of [`alone`], in milliseconds: propagation, for the link is fast.
 const RTT_MS: usize = 100;
 
 /// One flow over a fast link that loses the listed packets, or as many in a hundred.
 fn alone(transport: &str, error: &str, duration_s: u32, more: &str) -> String {
-    format!(
-        "duration = \"{duration_s} s\"\nmeasure = {{ series_interval = \"{RTT_MS} ms\" }}\n\
-         [topology]\nkind = \"graph\"\nnodes = [\"source\", \"sink\"]\n\
-         [[topology.links]]\nfrom = \"source\"\nto = \"sink\"\nrate = \"1 Gbit/s\"\ndelay = \"50 ms\"\n\
-         queue = \"unlimited\"\nerror = {error}\nreverse = {{ error = \"none\" }}\n\
-         [[flows]]\nsource = \"source\"\nsink = \"sink\"\nstart = \"0 s\"\ntransport = {transport}\n{more}"
-    )
+    let link =
+        "rate = \"1 Gbit/s\"\ndelay = \"50 ms\"\nqueue = \"unlimited\"\nreverse = { error = \"none\" }";
+    Scene::lasting(&format!("{duration_s} s"))
+        .with(&format!("measure = {{ series_interval = \"{RTT_MS} ms\" }}"))
+        .chain(["source", "sink"], &[&format!("{link}\nerror = {error}")])
+        .between("source", "sink", &format!("transport = {transport}\n{more}"))
+        .text()
+        .to_owned()
 }
 
 fn listed(packets: impl Iterator<Item = u64>) -> String {
@@ -46,7 +43,7 @@ fn one_in_a_hundred(last: u64) -> impl Iterator<Item = u64> {
 /// Largest growth per RTT, in packets per RTT, after 40 loss intervals of 100 packets and then no loss.
 fn largest_growth(discount_floor: f64) -> f64 {
     let transport = format!("{{ rate = \"tfrc\", discount_floor = {discount_floor} }}");
-    let run = run_text(&alone(&transport, &listed(one_in_a_hundred(4000)), 80, ""), 1);
+    let run = run_text(&alone(&transport, &listed(one_in_a_hundred(4000)), 80, ""), 1, SERIES);
     let rates = rates(&run);
     // The losses end after some 36 s; the initial slow start does not count.
     rates[300..].windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max)
@@ -70,7 +67,8 @@ fn tfrc_grows_slowly() {
 #[test]
 fn tfrc_halves_in_about_five_rtts() {
     let congestion = (4000..5000).step_by(5);
-    let run = run_text(&alone("\"tfrc\"", &listed(one_in_a_hundred(3999).chain(congestion)), 60, ""), 1);
+    let run =
+        run_text(&alone("\"tfrc\"", &listed(one_in_a_hundred(3999).chain(congestion)), 60, ""), 1, SERIES);
     let rates = rates(&run);
     let steady = rates[330];
     let begins = rates[300..].iter().position(|rate| *rate < 0.97 * steady).unwrap() + 300;
@@ -80,16 +78,22 @@ fn tfrc_halves_in_about_five_rtts() {
 
 /// Each beside a SACK TCP on one bottleneck: goodput over goodput, mean of five seeds.
 fn share_beside_tcp(transport: &str, rate_mbit_s: u32, queue: u32) -> f64 {
-    let text = format!(
-        "duration = \"120 s\"\nwarmup = \"20 s\"\n[topology]\nkind = \"dumbbell\"\n\
-         bottleneck = {{ rate = \"{rate_mbit_s} Mbit/s\", delay = \"20 ms\", queue = {{ kind = \"drop-tail\", limit = \
-         \"{queue} packets\" }} }}\naccess = {{ rate = \"100 Mbit/s\", delay = \"5 ms\" }}\n\
-         [tcp]\nreceiver_window = \"1000 packets\"\ntimestamps = false\n\
-         [[flows]]\nname = \"rate\"\ntransport = {transport}\nstart = {{ uniform = [\"0 s\", \"1 s\"] }}\n\
-         [[flows]]\nname = \"tcp\"\ntransport = \"sack\"\nstart = {{ uniform = [\"0 s\", \"1 s\"] }}\n"
-    );
+    let flow = |name: &str, transport: &str| {
+        format!("name = \"{name}\"\ntransport = {transport}\nstart = {{ uniform = [\"0 s\", \"1 s\"] }}")
+    };
+    let queue = drop_tail(&format!("{queue} packets"));
+    let plan = Scene::lasting("120 s")
+        .with("warmup = \"20 s\"")
+        .dumbbell(
+            &format!("rate = \"{rate_mbit_s} Mbit/s\"\ndelay = \"20 ms\"\n{queue}"),
+            "rate = \"100 Mbit/s\"\ndelay = \"5 ms\"",
+        )
+        .with("[tcp]\nreceiver_window = \"1000 packets\"\ntimestamps = false")
+        .flow(&flow("rate", transport))
+        .flow(&flow("tcp", "\"sack\""))
+        .plan();
     let shares = (1..=5).map(|seed| {
-        let flows = run_text(&text, seed).summary.flows;
+        let flows = run_plan(&plan, seed, SERIES).summary.flows;
         flows[0].goodput_bit_s / flows[1].goodput_bit_s
     });
     shares.sum::<f64>() / 5.0
@@ -119,7 +123,7 @@ fn ssvp_shares_with_tcp() {
 fn tfrc_gets_what_its_equation_says() {
     for (loss, expected) in [(0.001, 383.84), (0.01, 112.33), (0.03, 54.5)] {
         let error = format!("{{ kind = \"bernoulli\", packet_error_rate = {loss} }}");
-        let run = run_text(&alone("\"tfrc\"", &error, 300, ""), 1);
+        let run = run_text(&alone("\"tfrc\"", &error, 300, ""), 1, SERIES);
         let packets_s = run.summary.flows[0].goodput_bit_s / 8.0 / 1460.0;
         assert!((0.7..=1.3).contains(&(packets_s / expected)), "{loss}: {packets_s}");
     }
@@ -142,7 +146,7 @@ fn packets_are_conserved() {
                 let transport = format!("{{ rate = \"{name}\", profile = \"{profile}\" }}");
                 let text = alone(&transport, LOSSY, 20, &format!("stop = \"18 s\"\ntraffic = {traffic}\n"))
                     .replace("reverse = { error = \"none\" }\n", "");
-                let run = run_text(&text, 3);
+                let run = run_text(&text, 3, SERIES);
                 assert!(run.world.network.ledger.balances(), "{name}, {profile}, {traffic}");
                 let flow = &run.summary.flows[0];
                 let lost: u64 = flow.packets_lost.values().sum();
@@ -150,7 +154,7 @@ fn packets_are_conserved() {
                 let payload = 8.0 * flow.bytes_delivered as f64;
                 assert!(payload <= flow.throughput_bit_s * run.summary.measured_s, "{name}, {traffic}");
                 assert!(lost > 0 && lost < flow.packets_sent, "{name}, {profile}, {traffic}: {flow:?}");
-                assert_eq!(run_text(&text, 3).summary.fingerprint, run.summary.fingerprint, "{name}");
+                assert_eq!(run_text(&text, 3, SERIES).summary.fingerprint, run.summary.fingerprint, "{name}");
             }
         }
     }
@@ -163,7 +167,7 @@ fn wtcp_delivers_everything() {
         let error = format!("{{ kind = \"bernoulli\", packet_error_rate = {loss} }}");
         let text = alone("\"wtcp-rate\"", &error, 300, "traffic = { kind = \"ftp\", bytes = \"1 MB\" }\n")
             .replace("reverse = { error = \"none\" }\n", "");
-        let run = run_text(&text, 1);
+        let run = run_text(&text, 1, SERIES);
         let flow = &run.summary.flows[0];
         assert_eq!(flow.bytes_delivered, 1_000_000, "{loss}");
         assert!(flow.completion_s.is_some(), "{loss}");
@@ -176,10 +180,10 @@ fn wtcp_delivers_everything() {
 fn wtcp_survives_an_outage() {
     let outage = "\"none\"\nhandoff = { outage = \"3 s\", at = [\"10 s\"] }";
     let text = alone("\"wtcp-rate\"", outage, 30, "");
-    let run = run_text(&text, 1);
+    let run = run_text(&text, 1, SERIES);
     let flow = &run.summary.flows[0];
     assert!(flow.timeouts >= 1, "{flow:?}");
-    let Sender::Rate(sender) = &run.world.senders[0] else { panic!("a rate-based sender") };
+    let Endpoint::RateSender(sender) = &run.world.senders[0] else { panic!("a rate-based sender") };
     assert!(sender.rate() > 0.0);
     let bins = run.world.network.flows[0].bins().unwrap().rows();
     let delivered = |from: usize, to: usize| bins[from..to].iter().map(|bin| bin[1]).sum::<u64>();
@@ -194,7 +198,7 @@ fn applications_that_send_less_are_not_held_back() {
         let cbr = "traffic = { kind = \"cbr\", rate = \"64 kbit/s\", packet = \"160 B\" }\n";
         let text = alone(&format!("\"{name}\""), "\"none\"", 60, &format!("{cbr}\n"))
             .replace("duration = \"60 s\"", "duration = \"60 s\"\nwarmup = \"30 s\"");
-        let run = run_text(&text, 1);
+        let run = run_text(&text, 1, SERIES);
         let goodput = run.summary.flows[0].goodput_bit_s;
         assert!((goodput / 64_000.0 - 1.0).abs() < 0.01, "{name}: {goodput}");
     }
@@ -209,7 +213,7 @@ fn deadlines_bound_the_queue() {
         60,
         "traffic = { kind = \"cbr\", rate = \"1 Mbit/s\", packet = \"1000 B\" }\n",
     );
-    let run = run_text(&text, 1);
+    let run = run_text(&text, 1, SERIES);
     let flow = &run.summary.flows[0];
     let written = 60 * 125;
     let waiting = written - flow.packets_sent - flow.expired_packets;
@@ -224,7 +228,7 @@ fn marks_take_the_place_of_losses() {
         let text = alone(&format!("{{ rate = \"{name}\", ecn = true }}"), "\"none\"", 60, "")
             .replace("queue = \"unlimited\"", &format!("queue = {queue}"))
             .replace("1 Gbit/s", "1 Mbit/s");
-        let flow = run_text(&text, 1).summary.flows.remove(0);
+        let flow = run_text(&text, 1, SERIES).summary.flows.remove(0);
         assert!(flow.goodput_bit_s > 5e5, "{name}: {flow:?}");
         let lost = flow.packets_lost["queue-overflow"] as f64 / flow.packets_sent as f64;
         assert!(lost < 0.01, "{name}: {flow:?}");
@@ -235,12 +239,10 @@ fn marks_take_the_place_of_losses() {
 #[test]
 fn captures_show_datagrams() {
     let text = alone("\"wtcp-rate\"", LOSSY, 2, "");
-    let scenario = Scenario::parse(&text, Format::Toml, "rate", &[]).unwrap();
-    let recording = Recording { series: false, trace: true };
-    let run = run(scenario.plan(), 1, recording, &Progress::default()).unwrap();
-    let trace = run.world.network.trace.as_ref().unwrap();
+    let plan = plan_of(&text);
+    let run = run_plan(&plan, 1, TRACE);
     let mut capture = Vec::new();
-    lasthop_sim::pcapng::write_trace(&mut capture, scenario.plan(), trace).unwrap();
+    pcapng::write_trace(&mut capture, &plan, hops(&run), Vantage::Links).unwrap();
     // Version 4, header of 20 bytes; the length of the packet; protocol 17.
     let headers = capture.windows(20).filter(|bytes| bytes[0] == 0x45 && bytes[8] == 64 && bytes[12] == 10);
     let mut lengths: Vec<u16> = headers
@@ -250,7 +252,7 @@ fn captures_show_datagrams() {
         })
         .collect();
     let mut sent: Vec<u16> =
-        trace.iter().filter(|hop| hop.transmitted.is_some()).map(|hop| hop.bytes).collect();
+        hops(&run).iter().filter(|hop| hop.transmitted.is_some()).map(|hop| hop.bytes).collect();
     lengths.sort_unstable();
     sent.sort_unstable();
     assert_eq!(lengths, sent);

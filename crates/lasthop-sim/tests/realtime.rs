@@ -4,10 +4,12 @@
 //! 10.8 ms later.
 
 use lasthop_net::plan::Plan;
-use lasthop_net::trace::Recording;
-use lasthop_sim::run::{Progress, Run, run};
-use lasthop_sim::scenario::{Format, Scenario};
+use lasthop_sim::run::Run;
 use lasthop_sim::summary::RealtimeSummary;
+
+mod testkit;
+
+use testkit::{SUMMARY, Scene, run_plan};
 
 /// What differs from run to run, as in a scenario.
 struct Case<'a> {
@@ -36,19 +38,15 @@ const OUTAGE: &str = "handoff = { at = [\"3 s\"], outage = \"1 s\" }\n";
 
 fn plan_of(case: &Case<'_>) -> Plan {
     let Case { duration, warmup, link, transport, traffic, measure } = case;
-    let text = format!(
-        "duration = \"{duration}\"\nwarmup = \"{warmup}\"\n[measure]\n{measure}\n[topology]\nkind = \"graph\"\n\
-         nodes = [\"a\", \"b\"]\n[[topology.links]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\n\
-         delay = \"10 ms\"\n{link}[[flows]]\nsource = \"a\"\nsink = \"b\"\nstart = \"0 s\"\n\
-         transport = \"{transport}\"\ntraffic = {traffic}\n"
-    );
-    Scenario::parse(&text, Format::Toml, "realtime", &[])
-        .unwrap_or_else(|error| panic!("{error}"))
-        .into_plan()
+    Scene::lasting(duration)
+        .with(&format!("warmup = \"{warmup}\"\n[measure]\n{measure}"))
+        .chain(["a", "b"], &[&format!("rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n{link}")])
+        .between("a", "b", &format!("transport = \"{transport}\"\ntraffic = {traffic}"))
+        .plan()
 }
 
 fn run_of(case: &Case<'_>) -> Run {
-    run(&plan_of(case), 1, Recording::default(), &Progress::default()).unwrap()
+    run_plan(&plan_of(case), 1, SUMMARY)
 }
 
 fn realtime(case: &Case<'_>) -> RealtimeSummary {

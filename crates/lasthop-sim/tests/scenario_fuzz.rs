@@ -21,7 +21,26 @@ kind = "dumbbell"
 pairs = 30
 bottleneck = { rate = "10 Mbit/s", delay = "25 ms", queue = { kind = "drop-tail", limit = "30 packets" } }
 access = { rate = "1 Mbit/s", delay = "10 ms", reverse = { rate = "2 Mbit/s", error = "none" } }
-sink_access = { queue = { kind = "drop-tail", limit = "40 kB" } }
+sink_access = { queue = { kind = "drop-tail", limit = "40 kB" }, mark = "10 kB", mtu = "1500 B" }
+[topology.source_access]
+queue = { kind = "codel", limit = "100 packets", target = "5 ms", interval = "100 ms", ecn = true }
+middleboxes = [
+    { kind = "policer", rate = "2 Mbit/s", burst = "15 kB" },
+    { kind = "impair", jitter = "3 ms", reorder = true, duplicate = 0.01 },
+]
+rate_changes = [{ at = "5 s", rate = "2 Mbit/s" }]
+error = { kind = "list", packets = [3, 1, 4], position = "after-arq" }
+handoff = { count = 2, outage = "1 s", policy = "drop-air" }
+[topology.source_access.arq]
+window = 8
+attempts = 5
+timeout = "50 ms"
+order = "out-of-order"
+ack_size = "14 B"
+ack_error_rate = 0.01
+report = "proxy"
+discards = "frames"
+ebsn = { gap = "40 ms" }
 [channel]
 error = { kind = "bernoulli", packet_error_rate = 0.01, position = "before-queue" }
 handoff = { at = ["10 s", "20 s"], outage = "1 s", policy = "hold" }
@@ -52,6 +71,10 @@ source = "source-30"
 sink = "sink-30"
 transport = "udp"
 traffic = { kind = "cbr", rate = "64 kbit/s", packet = "160 B", random = true }
+[[flows]]
+name = "rate"
+transport = { rate = "tfrc", ecn = true, discount_floor = 0.5 }
+traffic = { kind = "cbr", rate = "64 kbit/s", packet = "160 B" }
 [[flows]]
 name = "film"
 transport = "reno"

@@ -7,40 +7,29 @@ use std::sync::Arc;
 use lasthop_core::packet::Kind;
 use lasthop_core::random::Stream;
 use lasthop_net::frames::FrameKind;
-use lasthop_net::plan::{FramePlan, Plan, Traffic};
-use lasthop_net::trace::Recording;
+use lasthop_net::plan::{FramePlan, Traffic};
 use lasthop_net::traffic::video::FrameSizes;
-use lasthop_sim::run::{Progress, Run, run};
+use lasthop_sim::run::Run;
 use lasthop_sim::scenario::{Format, Scenario};
 
-fn plan_of(text: &str) -> Plan {
-    Scenario::parse(text, Format::Toml, "video", &[])
-        .unwrap_or_else(|error| panic!("{error}\n{text}"))
-        .into_plan()
-}
+mod testkit;
 
-fn run_text(text: &str) -> Run {
-    let plan = plan_of(text);
-    run(&plan, plan.seed, Recording { series: false, trace: true }, &Progress::default()).unwrap()
-}
+use testkit::{SUMMARY, Scene, TRACE, drop_tail, hops, plan_of, run_plan, run_text};
 
 /// One flow over a fast link without losses.
 fn alone(transport: &str, traffic: &str, duration: &str, more: &str) -> String {
-    format!(
-        "duration = \"{duration}\"\n{more}\n\
-         [topology]\nkind = \"graph\"\nnodes = [\"source\", \"sink\"]\n\
-         links = [{{ from = \"source\", to = \"sink\", rate = \"1 Gbit/s\", delay = \"10 ms\", \
-         queue = \"unlimited\" }}]\n\
-         [udp]\npayload = \"1000 B\"\n\
-         [[flows]]\nsource = \"source\"\nsink = \"sink\"\nstart = \"0 s\"\ntransport = {transport}\n\
-         traffic = {traffic}\n"
-    )
+    Scene::lasting(duration)
+        .with(more)
+        .chain(["source", "sink"], &["rate = \"1 Gbit/s\"\ndelay = \"10 ms\"\nqueue = \"unlimited\""])
+        .with("[udp]\npayload = \"1000 B\"")
+        .between("source", "sink", &format!("transport = {transport}\ntraffic = {traffic}"))
+        .text()
+        .to_owned()
 }
 
 /// Kind, time in ms and payload of everything that carried data.
 fn sent(run: &Run) -> Vec<(f64, u32)> {
-    let trace = run.world.network.trace.as_ref().unwrap();
-    let data = trace.iter().filter(|hop| matches!(hop.kind, Kind::Data | Kind::Fin | Kind::Udp));
+    let data = hops(run).iter().filter(|hop| matches!(hop.kind, Kind::Data | Kind::Fin | Kind::Udp));
     data.map(|hop| (hop.enqueued.seconds() * 1e3, u32::from(hop.payload))).filter(|sent| sent.1 > 0).collect()
 }
 
@@ -164,7 +153,7 @@ fn the_long_run_rate_is_as_asked() {
         access = { rate = \"1 Gbit/s\", delay = \"1 ms\", queue = \"unlimited\" }\n\
         [[flows]]\ncount = 40\ntransport = \"udp\"\ntraffic = { kind = \"mpeg4\", rate = \"650 kbit/s\" }\n";
     let plan = plan_of(text);
-    let run = run(&plan, 1, Recording { series: false, trace: false }, &Progress::default()).unwrap();
+    let run = run_plan(&plan, 1, SUMMARY);
     let rate = run.summary.totals.goodput_bit_s / 40.0;
     assert!((rate / 650_000.0 - 1.0).abs() < 0.05, "{rate}");
 }
@@ -179,7 +168,7 @@ const ONCE: &str =
 /// NV-7.4: UDP sends 2300 B as 1000, 1000, 300 at the instant of the frame.
 #[test]
 fn udp_cuts_frames_into_datagrams() {
-    let run = run_text(&alone("\"udp\"", FILM, "170 ms", ""));
+    let run = run_text(&alone("\"udp\"", FILM, "170 ms", ""), 1, TRACE);
     let expected = [
         (0.0, 1000),
         (0.0, 1000),
@@ -198,14 +187,14 @@ fn udp_cuts_frames_into_datagrams() {
 #[test]
 fn spread_frames_leave_evenly() {
     let spread = FILM.replace(" }", ", spread = true }");
-    let run = run_text(&alone("\"udp\"", &spread, "119 ms", ""));
+    let run = run_text(&alone("\"udp\"", &spread, "119 ms", ""), 1, TRACE);
     assert_eq!(sent(&run), [(0.0, 1000), (13.333_333, 1000), (26.666_666, 300), (40.0, 1000)]);
 }
 
 /// NV-7.4: ns-2's TCP sends 2300 B as three full segments; the log counts what is carried.
 #[test]
 fn tcp_of_ns2_rounds_frames_up_to_segments() {
-    let run = run_text(&alone(NS2_RENO, ONCE, "5 s", ""));
+    let run = run_text(&alone(NS2_RENO, ONCE, "5 s", ""), 1, TRACE);
     assert_eq!(frames(&run), [(3000, 0), (4000, 40), (4000, 80), (5000, 120)]);
     assert_eq!(run.summary.flows[0].bytes_delivered, 5000);
     assert!(sent(&run).iter().all(|&(_, payload)| payload == 1000));
@@ -218,7 +207,7 @@ const NS2_RENO: &str = "{ preset = \"reno\", profile = \"ns2\", packet_size = \"
 fn frames_over_tcp_of_ns2_may_carry_their_rest() {
     let film = "{ kind = \"frames\", sizes = [\"2300 B\", \"600 B\", \"0 B\", \"700 B\"], repeat = false, \
                 rounding = \"carry\" }";
-    let run = run_text(&alone(NS2_RENO, film, "5 s", ""));
+    let run = run_text(&alone(NS2_RENO, film, "5 s", ""), 1, TRACE);
     assert_eq!(frames(&run), [(2300, 0), (2900, 40), (2900, 80), (3600, 120)]);
     assert!(sent(&run).iter().all(|&(_, payload)| payload == 1000));
     let flow = &run.summary.flows[0];
@@ -228,7 +217,7 @@ fn frames_over_tcp_of_ns2_may_carry_their_rest() {
     // The last frame leaves at 10 s.
     let bytes = |rounding: &str| {
         let traffic = format!("{{ kind = \"mpeg4\", rate = \"650 kbit/s\", rounding = \"{rounding}\" }}");
-        let run = run_text(&alone(NS2_RENO, &traffic, "10.039 s", ""));
+        let run = run_text(&alone(NS2_RENO, &traffic, "10.039 s", ""), 1, TRACE);
         (run.summary.flows[0].bytes_delivered, frames(&run).last().unwrap().0)
     };
     let (delivered, written) = bytes("carry");
@@ -247,7 +236,7 @@ fn frames_over_tcp_of_ns2_may_carry_their_rest() {
 fn viewers_see_frames_that_carry_their_rest() {
     let of = |rounding: &str, more: &str| {
         let traffic = format!("{{ kind = \"mpeg4\", rate = \"650 kbit/s\", rounding = \"{rounding}\" }}");
-        let run = run_text(&alone(NS2_RENO, &traffic, "20 s", more));
+        let run = run_text(&alone(NS2_RENO, &traffic, "20 s", more), 1, TRACE);
         run.summary.flows[0].realtime.clone().unwrap()
     };
     let carried = of("carry", "");
@@ -267,7 +256,7 @@ fn viewers_see_frames_that_carry_their_rest() {
 fn tcp_carries_frames_as_a_stream() {
     for profile in ["rfc", "linux"] {
         let transport = format!("{{ preset = \"newreno\", profile = \"{profile}\" }}");
-        let run = run_text(&alone(&transport, ONCE, "5 s", ""));
+        let run = run_text(&alone(&transport, ONCE, "5 s", ""), 1, TRACE);
         assert_eq!(frames(&run), [(2300, 0), (3300, 40), (3300, 80), (4000, 120)]);
         let flow = &run.summary.flows[0];
         assert_eq!(flow.bytes_delivered, 4000);
@@ -278,7 +267,7 @@ fn tcp_carries_frames_as_a_stream() {
 /// A frame is a write of its own to a rate-based transport: no packet holds parts of two.
 #[test]
 fn rate_based_transports_keep_frames_apart() {
-    let run = run_text(&alone("\"tfrc\"", ONCE, "20 s", ""));
+    let run = run_text(&alone("\"tfrc\"", ONCE, "20 s", ""), 1, TRACE);
     let payloads: Vec<u32> = sent(&run).iter().map(|sent| sent.1).collect();
     assert_eq!(payloads, [1460, 840, 1000, 700]);
     assert_eq!(frames(&run)[3], (4000, 120));
@@ -288,7 +277,7 @@ fn rate_based_transports_keep_frames_apart() {
 #[test]
 fn dropped_writes_leave_a_gap() {
     let transport = "{ rate = \"tfrc\", deadline = \"10 ms\" }";
-    let run = run_text(&alone(transport, FILM, "3 s", ""));
+    let run = run_text(&alone(transport, FILM, "3 s", ""), 1, TRACE);
     let trace = run.world.network.trace.as_ref().unwrap();
     let ends: Vec<u64> = run.world.frames(0).iter().map(|frame| frame.end).collect();
     assert!(run.summary.flows[0].expired_packets > 0);
@@ -303,7 +292,7 @@ fn dropped_writes_leave_a_gap() {
 #[test]
 fn a_stop_ends_the_frames() {
     let text = alone("\"reno\"", ONCE, "5 s", "") + "stop = \"50 ms\"\n";
-    let run = run_text(&text);
+    let run = run_text(&text, 1, TRACE);
     assert_eq!(frames(&run).len(), 2);
     assert_eq!(run.summary.flows[0].completion_s, None, "it was cut short");
 }
@@ -317,8 +306,8 @@ fn frames_belong_to_their_flow() {
          transport = \"reno\"\n\
          traffic = {{ kind = \"mpeg4\", background = \"shared\" }}\n"
     );
-    let one = run_text(&one.replace("[[flows]]", "[[flows]]\nname = \"flow\""));
-    let two = run_text(&two);
+    let one = run_text(&one.replace("[[flows]]", "[[flows]]\nname = \"flow\""), 1, TRACE);
+    let two = run_text(&two, 1, TRACE);
     assert_eq!(one.world.frames(0), two.world.frames(0));
     assert_eq!(one.world.frames(0).len(), 251);
     assert_ne!(one.world.frames(0)[0].end, two.world.frames(1)[0].end);
@@ -331,20 +320,19 @@ fn frames_belong_to_their_flow() {
 fn queues_of_video_are_as_published() {
     for (flows, queues) in [(20, [16.9, 27.2, 46.6, 75.7]), (40, [18.5, 28.3, 48.1, 77.8])] {
         for (limit, expected) in [20, 30, 50, 80].into_iter().zip(queues) {
-            let text = format!(
-                "duration = \"60 s\"\n[topology]\nkind = \"dumbbell\"\n\
-                 bottleneck = {{ rate = \"10 Mbit/s\", delay = \"50 ms\", \
-                 queue = {{ kind = \"drop-tail\", limit = \"{limit} packets\" }} }}\n\
-                 access = {{ rate = \"1 Mbit/s\", delay = \"10 ms\" }}\n[udp]\npayload = \"1000 B\"\n\
-                 [[flows]]\ncount = {flows}\ntransport = \"udp\"\nstart = {{ uniform = [\"0 s\", \"1 s\"] }}\n\
-                 traffic = {{ kind = \"mpeg4\", rate = \"650 kbit/s\" }}\n"
-            );
-            let plan = plan_of(&text);
-            let recording = Recording { series: false, trace: false };
-            let queue = |seed| {
-                let run = run(&plan, seed, recording, &Progress::default()).unwrap();
-                run.summary.links[0].avg_queue_packets
-            };
+            let queue = drop_tail(&format!("{limit} packets"));
+            let plan = Scene::lasting("60 s")
+                .dumbbell(
+                    &format!("rate = \"10 Mbit/s\"\ndelay = \"50 ms\"\n{queue}"),
+                    "rate = \"1 Mbit/s\"\ndelay = \"10 ms\"",
+                )
+                .with("[udp]\npayload = \"1000 B\"")
+                .flow(&format!(
+                    "count = {flows}\ntransport = \"udp\"\nstart = {{ uniform = [\"0 s\", \"1 s\"] }}\n\
+                     traffic = {{ kind = \"mpeg4\", rate = \"650 kbit/s\" }}"
+                ))
+                .plan();
+            let queue = |seed| run_plan(&plan, seed, SUMMARY).summary.links[0].avg_queue_packets;
             let found = (1..=3).map(queue).sum::<f64>() / 3.0;
             assert!((found - expected).abs() < 1.0, "{flows} flows, limit {limit}: {found}, not {expected}");
         }
@@ -374,7 +362,7 @@ fn a_trace_is_replayed() {
     let scenario = Scenario::load(folder.join("lab.toml"), &[]).unwrap();
     assert_eq!(scenario.input_files(), [folder.join("film.txt")]);
     let plan = scenario.into_plan();
-    let run = run(&plan, 1, Recording { series: false, trace: true }, &Progress::default()).unwrap();
+    let run = run_plan(&plan, 1, TRACE);
     assert_eq!(frames(&run), [(2300, 0), (2800, 40), (2800, 80), (4000, 120), (6300, 160)]);
     let kinds: Vec<&str> = run.world.frames(0).iter().map(|frame| frame.kind.name()).collect();
     assert_eq!(kinds, ["I", "B", "B", "P", "I"]);
@@ -385,7 +373,7 @@ fn a_trace_is_replayed() {
 fn a_byte_order_mark_takes_no_frame() {
     let folder = folder("marked", &[("film.txt", b"\xef\xbb\xbf700\n100\n")], "");
     let plan = Scenario::load(folder.join("lab.toml"), &[]).unwrap().into_plan();
-    let run = run(&plan, 1, Recording::default(), &Progress::default()).unwrap();
+    let run = run_plan(&plan, 1, SUMMARY);
     assert_eq!(frames(&run)[..3], [(700, 0), (800, 40), (1500, 80)]);
 }
 
@@ -394,7 +382,7 @@ fn a_trace_may_get_types_and_another_beginning() {
     let film = b"100\n200\n300\n";
     let folder = folder("typed", &[("film.txt", film)], ", gop = \"IPP\", offset = 1, frame_rate = 50");
     let plan = Scenario::load(folder.join("lab.toml"), &[]).unwrap().into_plan();
-    let run = run(&plan, 1, Recording { series: false, trace: true }, &Progress::default()).unwrap();
+    let run = run_plan(&plan, 1, TRACE);
     let kinds: Vec<&str> = run.world.frames(0).iter().map(|frame| frame.kind.name()).collect();
     assert_eq!(kinds, ["P", "P", "I", "P", "P", "I", "P", "P", "I"]);
     assert_eq!(frames(&run)[..3], [(200, 0), (500, 20), (600, 40)]);

@@ -6,20 +6,18 @@
 use std::fmt::Write as _;
 
 use lasthop_net::history::HistoryEntry;
-use lasthop_net::trace::Recording;
-use lasthop_sim::run::{Progress, Run, run};
+use lasthop_sim::run::Run;
 use lasthop_sim::scenario::{Format, Scenario};
+
+mod testkit;
+
+use testkit::{SUMMARY, parse, run_plan};
 
 /// Parameters of WSC-TCP with all four mechanisms off.
 const OFF: &str = "link_rtt = false, link_threshold = false, best_start = false, clusters = false";
 
 fn execute(scenario: &Scenario, seed: u64) -> Run {
-    let recording = Recording { series: false, trace: false };
-    run(scenario.plan(), seed, recording, &Progress::default()).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn parse(text: &str) -> Scenario {
-    Scenario::parse(text, Format::Toml, "wsc", &[]).unwrap_or_else(|error| panic!("{error}"))
+    run_plan(scenario.plan(), seed, SUMMARY)
 }
 
 /// An upload over a wireless first hop of 5 Mbit/s that repeats lost frames after `timeout` and lets others pass
@@ -37,9 +35,17 @@ fn upload(transport: &str, timeout: &str, attempts: u32) -> Scenario {
     ))
 }
 
+/// The threshold that this program adds to the thesis': what has overtaken a segment is remembered.
+const OVERTAKERS: &str = "threshold = \"overtakers\"";
+
 fn only(mechanism: &str) -> String {
     let rest: Vec<&str> = OFF.split(", ").filter(|pair| !pair.starts_with(mechanism)).collect();
     format!("{{ preset = \"wsc\", {} }}", rest.join(", "))
+}
+
+/// The second mechanism alone, with this threshold.
+fn threshold(name: &str) -> String {
+    only("link_threshold").replace(" }", &format!(", threshold = \"{name}\" }}"))
 }
 
 /// What six seeds give together.
@@ -64,12 +70,13 @@ fn six_seeds(scenario: &Scenario) -> Sums {
 }
 
 /// Mechanism 2: frames overtake those that the link repeats, no packet is lost, and every fast retransmission is
-/// spurious. The link's reports keep them away, whether the link takes less time than the path or more.
+/// spurious. The link's reports keep them away, whether the link takes less time than the path or more, if what has
+/// overtaken a segment is remembered.
 #[test]
 fn overtaking_is_no_loss() {
     for timeout in ["8 ms", "15 ms", "100 ms"] {
         let newreno = six_seeds(&upload("\"newreno\"", timeout, 20));
-        let wsc = six_seeds(&upload(&only("link_threshold"), timeout, 20));
+        let wsc = six_seeds(&upload(&threshold("overtakers"), timeout, 20));
         assert!(newreno.recoveries >= 150, "{timeout}: only {} to avoid", newreno.recoveries);
         assert_eq!(wsc.recoveries, 0, "{timeout}");
         assert!(wsc.goodput > 1.5 * newreno.goodput, "{timeout}: {wsc:?} {newreno:?}");
@@ -82,7 +89,8 @@ fn overtaking_is_no_loss_under_sack() {
     let transport = |cc: &str| format!("{{ cc = \"{cc}\", recovery = \"sack\" }}");
     let off = format!("{{ cc = \"wsc\", recovery = \"sack\", {OFF} }}");
     let sack = six_seeds(&upload(&transport("reno"), "15 ms", 20));
-    let wsc = six_seeds(&upload(&transport("wsc"), "15 ms", 20));
+    let wsc = format!("{{ cc = \"wsc\", recovery = \"sack\", {OVERTAKERS} }}");
+    let wsc = six_seeds(&upload(&wsc, "15 ms", 20));
     let without = six_seeds(&upload(&off, "15 ms", 20));
     assert!(sack.recoveries >= 150 && without.recoveries == sack.recoveries, "{sack:?} {without:?}");
     assert!(wsc.recoveries * 20 <= sack.recoveries, "{wsc:?} {sack:?}");
@@ -92,23 +100,41 @@ fn overtaking_is_no_loss_under_sack() {
 /// on a link that is quicker than the path it avoids little.
 #[test]
 fn the_printed_threshold_falls_too_early() {
-    let strict = only("link_threshold").replace(" }", ", remember_overtaking = false }");
-    let listing = only("link_threshold").replace(" }", ", wsc_listing = true }");
     let newreno = six_seeds(&upload("\"newreno\"", "8 ms", 20));
-    for transport in [strict, listing] {
+    for transport in [only("link_threshold"), threshold("listing"), threshold("pending")] {
         let wsc = six_seeds(&upload(&transport, "8 ms", 20));
         assert!(wsc.recoveries * 2 > newreno.recoveries, "{transport}: {wsc:?} {newreno:?}");
     }
 }
 
-/// A link that gives up after two attempts loses one frame in four hundred for good: these are found, and few others.
+/// A link that gives up after two attempts loses one frame in four hundred for good. Sent again at once they cost
+/// neither a recovery nor a share of the window; the verdicts tell them from the others.
 #[test]
 fn what_the_link_gives_up_is_repaired() {
     let newreno = six_seeds(&upload("\"newreno\"", "15 ms", 2));
-    let wsc = six_seeds(&upload(&only("link_threshold"), "15 ms", 2));
-    assert!(wsc.retransmitted < newreno.retransmitted && wsc.retransmitted > 0, "{wsc:?} {newreno:?}");
-    assert!(wsc.timeouts <= newreno.timeouts + 6, "{wsc:?} {newreno:?}");
-    assert!(wsc.goodput > newreno.goodput, "{wsc:?} {newreno:?}");
+    let resent = six_seeds(&upload(&threshold("overtakers"), "15 ms", 2));
+    let waits = threshold("overtakers").replace(" }", ", on_link_drop = \"first-duplicate\" }");
+    let waits = six_seeds(&upload(&waits, "15 ms", 2));
+    for wsc in [&resent, &waits] {
+        assert!(wsc.retransmitted < newreno.retransmitted && wsc.retransmitted > 0, "{wsc:?} {newreno:?}");
+        assert!(wsc.timeouts <= newreno.timeouts + 6, "{wsc:?} {newreno:?}");
+        assert!(wsc.goodput > newreno.goodput, "{wsc:?} {newreno:?}");
+    }
+    assert!(resent.recoveries * 5 < waits.recoveries, "{resent:?} {waits:?}");
+    assert!(resent.goodput > waits.goodput, "{resent:?} {waits:?}");
+}
+
+/// Most of what the link gave up is known for what it is (not a repair that it gives up again within a recovery), and
+/// nothing else: overflows of the queue are congestion.
+#[test]
+fn losses_that_the_link_reports_are_told_from_others() {
+    let lossy = execute(&upload("\"wsc\"", "15 ms", 2), 1);
+    let verdicts = lossy.summary.flows[0].loss_verdicts.unwrap();
+    assert!(verdicts.wireless.wireless > 10, "{verdicts:?}");
+    assert!(verdicts.wireless.congestion * 3 <= verdicts.wireless.wireless, "{verdicts:?}");
+    let scenario = transfers("", &[0], "\"wsc\"");
+    let congested = execute(&scenario, 1).summary.flows[0].loss_verdicts.unwrap();
+    assert!(congested.congestion.congestion > 0 && congested.congestion.wireless == 0, "{congested:?}");
 }
 
 /// Mechanism 1: a link that repeats a frame after 200 ms against a least timeout of 200 ms. Once duplicates are no
@@ -121,11 +147,11 @@ fn the_timer_waits_with_the_link() {
         let scenario = Scenario::parse(&json, Format::Json, "slow", &overrides);
         six_seeds(&scenario.unwrap_or_else(|error| panic!("{error}")))
     };
-    let threshold = with(&only("link_threshold"));
-    let both = with("{ preset = \"wsc\", clusters = false, best_start = false }");
-    assert!(threshold.timeouts >= 50, "{threshold:?}");
+    let alone = with(&threshold("overtakers"));
+    let both = with(&format!("{{ preset = \"wsc\", clusters = false, best_start = false, {OVERTAKERS} }}"));
+    assert!(alone.timeouts >= 50, "{alone:?}");
     assert_eq!(both.timeouts, 0, "{both:?}");
-    assert!(both.goodput > 1.2 * threshold.goodput, "{both:?} {threshold:?}");
+    assert!(both.goodput > 1.2 * alone.goodput, "{both:?} {alone:?}");
 }
 
 /// With everything off WSC-TCP is NewReno, packet for packet.

@@ -318,6 +318,7 @@ def _draw_series(
 ) -> Figure | None:
     import polars as pl
 
+    from lasthop.columns import scaled
     from lasthop.studies.charts import Look
     from lasthop.studies.plot import draw_metric, draw_series
 
@@ -330,7 +331,7 @@ def _draw_series(
             return None
         table = result.series(str(source.table))
     else:
-        table = result.table.filter(pl.col("state") == "done")
+        table = scaled(result.table, result.study.metrics).filter(pl.col("state") == "done")
     column = str(source.column if is_table else source.metric)
     if column not in table.columns:
         return None

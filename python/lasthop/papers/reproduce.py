@@ -299,13 +299,16 @@ def _settings(paper: Paper, axes: Mapping[str, str], row: Mapping[str, Any]) -> 
 def _gather_metrics(data: Dataset, paper: Paper, fixed: Mapping[str, Value], result: StudyResult) -> None:
     axes = claim_axes(paper, result.study)
     done = [row for row in result.table.iter_rows(named=True) if row["state"] == "done"]
+    # Claims speak of figures as they are shown.
+    scales = {metric.name: metric.scale for metric in result.study.metrics}
     for name, source in paper.sources.items():
         if source.metric is None or source.metric not in result.table.columns:
             continue
+        scale = scales.get(source.metric, 1.0)
         for row in done:
             if row[source.metric] is not None:
                 settings = {**fixed, **_settings(paper, axes, row)}
-                data.add(name, settings, row["seed"], row[source.metric])
+                data.add(name, settings, row["seed"], row[source.metric] * scale)
 
 
 def _gather_samples(data: Dataset, paper: Paper, fixed: Mapping[str, Value], result: StudyResult) -> None:

@@ -10,11 +10,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lasthop.columns import Metric
     from lasthop.errors import ClusterError, StudyError
     from lasthop.studies.execute import Until, run, run_many
     from lasthop.studies.folder import Failure, StudyResult, load, names_in
     from lasthop.studies.locks import Shard
-    from lasthop.studies.metrics import Metric
     from lasthop.studies.study import Axis, Keep, Point, Study
 
 __all__ = [
@@ -41,7 +41,7 @@ PLACES = {
     "ClusterError": "lasthop.errors",
     "Failure": "lasthop.studies.folder",
     "Keep": "lasthop.studies.study",
-    "Metric": "lasthop.studies.metrics",
+    "Metric": "lasthop.columns",
     "Point": "lasthop.studies.study",
     "Shard": "lasthop.studies.locks",
     "Study": "lasthop.studies.study",

@@ -6,25 +6,30 @@ worker is `run_there`: it needs lasthop of the same version and nothing else, no
 
 from __future__ import annotations
 
+import atexit
 import io
-import json
 import logging
 import secrets
+import shutil
 import tempfile
 import time
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import _native
 from lasthop.errors import ClusterError
-from lasthop.runner import POLL_INTERVAL_S, Snapshot
+from lasthop.runner import POLL_INTERVAL_S, SUMMARIES, Snapshot, finished_of
 from lasthop.studies.execute import Workers
 from lasthop.studies.plan import kept_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    import polars as pl
+
+    from lasthop.sources import Source
     from lasthop.studies.plan import Task
     from lasthop.studies.store import Entry
     from lasthop.studies.study import Keep
@@ -118,8 +123,9 @@ def run_there(
     seed: int,
     keep: Sequence[Keep],
     engine_version: str,
-) -> tuple[dict[str, Any] | None, dict[str, bytes], str | None]:
-    """Make one run on a worker; return its record, what is kept of it, and the error if it failed."""
+    senders: Mapping[str, Source] | None = None,
+) -> tuple[dict[str, bytes] | None, dict[str, bytes], str | None]:
+    """Make one run on a worker; return what it measured, what is kept of it, and the error if it failed."""
     from lasthop.results import NativeTables
 
     if engine_version != _native.__version__:
@@ -130,7 +136,8 @@ def run_there(
     with tempfile.TemporaryDirectory() as folder:
         for name, content in inputs.items():
             (Path(folder) / name).write_bytes(content)
-        plan = _native.parse_scenario(text, "json", "scenario", [], [], folder)
+        classes = [_sender_there(name, source) for name, source in (senders or {}).items()]
+        plan = _native.parse_scenario(text, "json", "scenario", [], classes, folder)
     if history:
         plan = plan.with_history([tuple(row) for row in history])
     wanted = {one.table for one in keep}
@@ -143,12 +150,44 @@ def run_there(
         )
     except _native.RunError as error:
         return None, {}, str(error)
-    kept = {}
-    for name, table in kept_tables(keep, NativeTables(result).table).items():
-        buffer = io.BytesIO()
-        table.write_ipc(buffer, compression="zstd")
-        kept[name] = buffer.getvalue()
-    return json.loads(result.to_json()), kept, None
+    tables = NativeTables(result, finished_of(result, keep_native=True).summaries)
+    measured = {name: _packed(table) for name in SUMMARIES if (table := tables.summary(name)) is not None}
+    kept = {name: _packed(table) for name, table in kept_tables(keep, tables.table).items()}
+    return measured, kept, None
+
+
+def _packed(table: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    table.write_ipc(buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def _unpacked(tables: Mapping[str, bytes]) -> dict[str, pl.DataFrame]:
+    import polars as pl
+
+    return {name: pl.read_ipc(io.BytesIO(content)) for name, content in tables.items()}
+
+
+def _sender_there(name: str, source: Source) -> _native.SenderClass:
+    """Load a sender on a worker from its source."""
+    return _described(name, source.class_name, source.file, tuple(sorted(source.files.items())))
+
+
+@lru_cache(maxsize=64)
+def _described(
+    name: str, class_name: str, file: str, files: tuple[tuple[str, bytes], ...]
+) -> _native.SenderClass:
+    from lasthop.senders import describe
+    from lasthop.sources import load_class
+
+    # Kept until the worker ends: a traceback into the file shows its lines.
+    folder = Path(tempfile.mkdtemp(prefix="lasthop-sender-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for path, content in files:
+        place = folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+    return describe(name, load_class(name, folder / file, class_name)[0])
 
 
 class ClusterWorkers(Workers):
@@ -167,6 +206,7 @@ class ClusterWorkers(Workers):
 
     def work(self, tasks: Sequence[Task], deliver: Callable[[list[tuple[Task, Entry]]], None]) -> bool:
         """Make every run, handing on what has finished; return whether Ctrl-C came."""
+        check_sources(tasks)
         waiting = list(reversed(tasks))
         sent: dict[Any, Task] = {}
         progress = _Progress(tasks, self._observer)
@@ -216,9 +256,21 @@ class ClusterWorkers(Workers):
             task.seed,
             task.keep,
             _native.__version__,
+            task.setup.senders,
             key=f"lasthop-{task.run}-{secrets.token_hex(4)}",
             pure=False,
         )
+
+
+def check_sources(tasks: Sequence[Task]) -> None:
+    """Refuse senders that no worker could load."""
+    for task in tasks:
+        for name, source in task.setup.senders.items():
+            if not source.file:
+                raise ClusterError(
+                    f"transport {name!r} is a class of this process alone: put it into a file and name it "
+                    "FILE.py:CLASS, which is sent to the workers"
+                )
 
 
 def _entry(task: Task, future: Any) -> Entry | None:  # noqa: ANN401 - a future of an untyped library
@@ -226,16 +278,13 @@ def _entry(task: Task, future: Any) -> Entry | None:  # noqa: ANN401 - a future 
 
     `None` if the worker that held the result has died meanwhile: the scheduler has the run made again.
     """
-    import polars as pl
-
     try:
-        record, kept, error = future.result(timeout=FETCH_S)
+        measured, kept, error = future.result(timeout=FETCH_S)
     except TimeoutError:
         return None
     except Exception as failure:  # noqa: BLE001 - whatever came up on a worker, by any library
         return task.entry(None, {}, f"on the cluster: {_reason(failure)}")
-    tables = {name: pl.read_ipc(io.BytesIO(content)) for name, content in kept.items()}
-    return task.entry(record, tables, error)
+    return task.entry(None if measured is None else _unpacked(measured), _unpacked(kept), error)
 
 
 class _Progress:
@@ -254,7 +303,7 @@ class _Progress:
         for task, entry in entries:
             self._runs += 1
             self._simulated_s += task.setup.plan.duration_s
-            self._packet_hops += entry.record["packet_hops"] if entry.record else 0
+            self._packet_hops += entry.packet_hops
 
     def show(self) -> None:
         if self._observer is not None:

@@ -97,7 +97,7 @@ def run_study(
             campaign = execute.prepare([study], folder, single=True, until=goal, seeds_max=most)
             _describe_plan(campaign, part)
             return
-        with shown_progress("runs", lines=True) as observer:
+        with shown_progress("runs") as observer:
             result = execute.run(
                 study,
                 folder,

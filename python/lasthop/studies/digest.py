@@ -11,10 +11,10 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from lasthop.columns import find_anywhere, matching, scaled
 from lasthop.comparison import Difference
-from lasthop.comparison import Metric as Compared
 from lasthop.errors import ArgumentError
-from lasthop.stats import Estimate
+from lasthop.stats import SAME, Estimate
 from lasthop.studies.charts import Chart, Look, make_chart, make_series_chart
 from lasthop.studies.statistics import check_name, differences, seeds_text, summarise
 from lasthop.tables import estimate_texts
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from lasthop.studies.metrics import Metric
+    from lasthop.columns import Metric
     from lasthop.studies.study import Axis, Study, Value
 
 #: With more values than this, an axis goes down a table rather than across.
@@ -38,8 +38,6 @@ KEYS_OF_SERIES = {"seed", "time_s", *ROWS_OF_SERIES}
 ROWS_MAX = 6
 #: Axis of a study that has none.
 ONLY = "study"
-#: Endings of columns and what they mean, the longest first.
-UNITS = {"bit_s": "bit/s", "packets": "packets", "segments": "segments", "bytes": "bytes", "s": "s"}
 WITH_UNIT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([A-Za-z%µ/]\S*)\s*")
 
 
@@ -159,7 +157,7 @@ class Digest:
     def chart(self, metric: Metric) -> Chart:
         """Return the figure of one metric."""
         title = metric.label if not self.chosen else f"{metric.label} ({self.chosen_text})"
-        table, x, look = self._along_x(self.table, replace(self.look, title=title))
+        table, x, look = self._along_x(scaled(self.table, [metric]), replace(self.look, title=title))
         return make_chart(table, metric.name, x, self.lines, self.panels, look)
 
     def series_chart(self, series: pl.DataFrame, column: str, seed: int | None = None) -> Chart:
@@ -169,7 +167,8 @@ class Digest:
         for axis, value in self.chosen.items():
             series = series.filter(pl.col(axis) == value)
         axes = [axis for axis in (self.lines, self.x, *self.panels) if axis is not None and axis in self.axes]
-        label = column_label(column)
+        declared = find_anywhere(column)
+        label, unit = (column, "") if declared is None else (declared.label, declared.unit)
         title = f"{label} ({self.chosen_text})" if self.chosen else label
         rows = next((name for name in ROWS_OF_SERIES if name in series.columns), None)
         count = 1 if rows is None else series[rows].n_unique()
@@ -181,7 +180,7 @@ class Digest:
             self.look,
             title=title,
             labels={**self.look.labels, "time_s": "time", column: label},
-            units={**self.look.units, "time_s": "s", column: column_unit(column)},
+            units={**self.look.units, "time_s": "s", column: unit},
         )
         lines, panels = (axes[0], axes[1:]) if axes else (None, [])
         return make_series_chart(series, column, lines, panels, look, seed)
@@ -189,7 +188,7 @@ class Digest:
     def means(self, metric: Metric) -> Grid:
         """Return the table of means of one metric."""
         rows = [row for row in self.summary.iter_rows(named=True) if row["metric"] == metric.name]
-        estimates = [_estimate(row, "mean") for row in rows]
+        estimates = [_estimate(row, "mean", metric.scale) for row in rows]
         texts, unit = estimate_texts(estimates, metric.unit)
         most = max((row["seeds"] for row in rows), default=0)
         cells = {}
@@ -210,21 +209,13 @@ class Digest:
         rows = [row for row in self.differences.iter_rows(named=True) if row["metric"] == metric.name]
         if not rows:
             return None
-        compared = Compared(
-            key=metric.name,
-            label=metric.label,
-            unit=metric.unit,
-            higher_is_better=bool(metric.higher_is_better),
-            more="",
-            less="",
-        )
         cells = {}
         for row in rows:
-            found = _estimate(row, "difference")
-            text = Difference(compared, "", "", found, row["baseline_mean"]).interval_text
+            found, relative = _estimate(row, "difference", metric.scale), _relative(row)
+            text = Difference(metric, "", "", found, relative, same=row["same"]).interval_text
             p = row["p_signed_rank"]
             cells[self._place(row)] = Cell(
-                text if found is None or found.n > 1 else "one seed",
+                text if found is None or found.n > 1 or row["same"] else "one seed",
                 better=row["better"],
                 doubtful=row["agrees"] is False,
                 more=f"{row['verdict']}; {row['seeds']} pairs"
@@ -246,7 +237,8 @@ class Digest:
                 {
                     "name": one.name,
                     "label": one.label,
-                    "unit": one.unit,
+                    "unit": one.table_unit,
+                    "shown": {"unit": one.unit, "scale": one.scale},
                     "higher_is_better": one.higher_is_better,
                 }
                 for one in self.metrics
@@ -341,9 +333,13 @@ class Digest:
         if row["mean"] is None:
             return "no run has a value"
         parts = [f"{row['seeds']} seed{'s' if row['seeds'] > 1 else ''}"]
+        if row["same"]:
+            return f"{parts[0]}, {SAME}"
         for name, label in (("sd", "sd"), ("median", "median"), ("trimmed_mean", "trimmed mean")):
             if row[name] is not None:
-                (text,), unit = estimate_texts([Estimate(row[name], None, None, 2)], metric.unit)
+                (text,), unit = estimate_texts(
+                    [Estimate(row[name] * metric.scale, None, None, 2)], metric.unit
+                )
                 parts.append(f"{label} {text} {unit}".rstrip())
         return "; ".join(parts)
 
@@ -382,8 +378,7 @@ def make_digest(
     """
     names = [axis.name for axis in study.axes]
     known = {metric.name: metric for metric in study.metrics}
-    for metric in metrics:
-        check_name("metric", metric, known)
+    asked = [_metric_name(text, known) for text in metrics]
     for wish in (x, lines):
         if wish is not None:
             check_name("axis", wish, names)
@@ -400,7 +395,7 @@ def make_digest(
     # What the file says; `study.x` says something even if the file does not, and knows no units.
     own = study.content.get("x") if study.content.get("x") != lines else None
     x, lines = choose_axes(free, x or own, lines, compared)
-    wanted = [known[name] for name in dict.fromkeys(metrics)] or list(study.metrics)
+    wanted = [known[name] for name in dict.fromkeys(asked)] or list(study.metrics)
     better = {metric.name: metric.higher_is_better for metric in wanted}
     return Digest(
         study=study,
@@ -414,6 +409,16 @@ def make_digest(
         summary=summarise(table, names, [*better]),
         differences=differences(table, names, better, compared) if compared else None,
     )
+
+
+def _metric_name(text: str, known: Mapping[str, Metric]) -> str:
+    """Return the metric of a study that is meant: its name may lack the unit, or its end."""
+    found = matching(text, known)
+    if len(found) > 1:
+        raise ArgumentError(f"metric {text!r} may be each of {', '.join(found)}: write one of them")
+    if not found:
+        check_name("metric", text, known)
+    return found[0]
 
 
 def choose_axes(
@@ -473,31 +478,6 @@ def series_columns(series: pl.DataFrame, axes: Iterable[str]) -> list[str]:
     return [name for name in numeric if name not in keys]
 
 
-def column_label(column: str) -> str:
-    """Return a column's name for people: without its unit.
-
-    Examples
-    --------
-    >>> column_label("queue_packets"), column_label("throughput_bit_s"), column_label("rtt_s")
-    ('queue', 'throughput', 'RTT')
-    """
-    stem = column
-    for ending in UNITS:
-        stem = stem.removesuffix(f"_{ending}")
-    return stem.replace("_", " ").replace("rtt", "RTT")
-
-
-def column_unit(column: str) -> str:
-    """Return the unit that a column's name ends with.
-
-    Examples
-    --------
-    >>> column_unit("queue_packets"), column_unit("throughput_bit_s"), column_unit("utilisation")
-    ('packets', 'bit/s', '')
-    """
-    return next((unit for ending, unit in UNITS.items() if column.endswith(f"_{ending}")), "")
-
-
 def failed_rows(table: pl.DataFrame, axes: Sequence[str]) -> list[dict[str, Any]]:
     """Point, seed and error of every run that failed."""
     import polars as pl
@@ -545,10 +525,16 @@ def _find(study: Study, axis: str, text: str, option: str) -> Value:
     raise ArgumentError(f"{option} {axis}={text}: {hint}{axis} is one of {', '.join(known)}")
 
 
-def _estimate(row: Mapping[str, Any], name: str) -> Estimate | None:
+def _estimate(row: Mapping[str, Any], name: str, scale: float) -> Estimate | None:
     if row[name] is None:
         return None
-    return Estimate(row[name], row["low"], row["high"], row["seeds"])
+    return Estimate(row[name], row["low"], row["high"], row["seeds"]).scaled(scale)
+
+
+def _relative(row: Mapping[str, Any]) -> Estimate | None:
+    if row["relative"] is None:
+        return None
+    return Estimate(row["relative"], row["relative_low"], row["relative_high"], row["seeds"])
 
 
 def _with_unit(label: str, unit: str) -> str:

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lasthop import _native
+from lasthop.columns import matching
 from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError
+from lasthop.places import refuse_other
 from lasthop.results import NativeTables
-from lasthop.runner import Delivery, Job, Snapshot, stream_jobs
+from lasthop.runner import SUMMARIES, Delivery, Job, Snapshot, stream_jobs
 from lasthop.studies import folder as folders
 from lasthop.studies.locks import forget
 from lasthop.studies.plan import Cell, Task, cells_of, kept_tables, tasks_of
@@ -28,9 +30,9 @@ from lasthop.studies.table import Row, evaluate, explain_absent, tidy
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from lasthop.columns import Metric
     from lasthop.studies.folder import StudyResult
     from lasthop.studies.locks import Shard
-    from lasthop.studies.metrics import Metric
     from lasthop.studies.study import Study
 
 #: Seeds that a point may reach with `Until`.
@@ -44,7 +46,7 @@ class Until:
     Attributes
     ----------
     metric : str
-        Name of a metric, or how it begins.
+        Name of a metric, with or without its unit, or how it begins.
     share : float
         Half the width of the 95 % interval over the mean.
     """
@@ -72,12 +74,11 @@ class Until:
     def metric_of(self, study: Study) -> Metric:
         """Return the metric of the study that is meant."""
         names = [metric.name for metric in study.metrics]
-        found = [metric for metric in study.metrics if metric.name == self.metric]
-        found = found or [metric for metric in study.metrics if metric.name.startswith(self.metric)]
+        found = matching(self.metric, names)
         if len(found) != 1:
             what = "begins several metrics" if found else "is no metric of the study"
             raise ArgumentError(f"--until: {self.metric!r} {what}; its metrics are {', '.join(names)}")
-        return found[0]
+        return study.metrics[names.index(found[0])]
 
 
 @dataclass(slots=True)
@@ -342,6 +343,7 @@ def _carry_out(  # noqa: PLR0913 - keywords
         stack.enter_context(_ctrl_c_explained(campaign.folder))
         # First: where no cluster answers, no folder is made or moved.
         workers = stack.enter_context(_workers(cluster, jobs, observer))
+        refuse_other(campaign.folder, "study", "reproduction")
         if fresh:
             _begin_anew(campaign.folder, note)
         store = stack.enter_context(opened(campaign.folder, shard))
@@ -456,8 +458,9 @@ class Workers:
 def _entry(task: Task, delivery: Delivery) -> Entry:
     if delivery.finished is None:
         return task.entry(None, {}, delivery.error)
-    tables = NativeTables(delivery.finished.native)
-    return task.entry(delivery.finished.record, kept_tables(task.keep, tables.table))
+    tables = NativeTables(delivery.finished.native, delivery.finished.summaries)
+    measured = {name: table for name in SUMMARIES if (table := tables.summary(name)) is not None}
+    return task.entry(measured, kept_tables(task.keep, tables.table))
 
 
 def _workers(

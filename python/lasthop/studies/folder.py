@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import _native
 from lasthop.errors import OutputError
 from lasthop.output import reason_of, write_table, write_text
-from lasthop.studies.store import FORMAT, RUNS, SERIES, Store, damage_named, room_wanted, versions
+from lasthop.studies.store import FORMAT, METADATA, RUNS, SERIES, Store, damage_named, room_wanted, versions
 from lasthop.studies.study import Study
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from lasthop.studies.study import Value
 
 STUDY, RESULTS, STUDIES = "study.json", "results.parquet", "studies"
+#: Of the tidy table: 2 says that its values are in units of the SI, whatever the study scales.
+TABLE_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class StudyResult:
         The study.
     table : polars.DataFrame
         One row per point and seed: a column per axis, ``seed``, a column per metric, ``state``, ``error``,
-        ``run``, ``fingerprint``, ``packet_hops``, ``wall_s``, ``engine_version``.
+        ``run``, ``fingerprint``, ``packet_hops``, ``wall_s``, ``engine_version``. Metrics are in their
+        `Metric.table_unit`, not scaled.
     folder : Path
         Where it lies.
     versions : dict
@@ -93,6 +96,14 @@ class StudyResult:
         ]
 
     @property
+    def unfolded(self) -> int:
+        """How many runs the folder holds that the table does not have yet, as after a kill."""
+        runs = Store(self.folder).runs(["run", "seed"])
+        known = set(self.table["run"].to_list())
+        mine = set(self.study.seeds)
+        return sum(run not in known and seed in mine for run, seed in runs.select("run", "seed").iter_rows())
+
+    @property
     def is_complete(self) -> bool:
         """Whether every run is there and none failed."""
         return self.table.filter(self.table["state"] == "done").height == self.wanted
@@ -116,6 +127,13 @@ class StudyResult:
         clash = {column: f"{column}_of_row" for column in rows.columns if column in places.columns[:-1]}
         joined = places.join(rows.rename(clash), on="run", how="inner", maintain_order="left_right")
         return joined.drop("run")
+
+    def _repr_html_(self) -> str:
+        from lasthop.formats import as_html
+        from lasthop.studies.digest import make_digest
+        from lasthop.studies.show import digest_tables
+
+        return as_html(digest_tables(make_digest(self.study, self.table)))
 
     def __repr__(self) -> str:
         done = self.table.filter(self.table["state"] == "done").height
@@ -199,7 +217,12 @@ def write_table_of(campaign: Campaign, study: Study, table: pl.DataFrame) -> Non
     place = place_of(campaign, study)
     place.mkdir(parents=True, exist_ok=True)
     with room_wanted():
-        write_table(table, place / RESULTS, "parquet")
+        said = {metric.name: metric.meaning for metric in study.metrics} | {
+            axis.name: {"label": axis.label, **({"unit": axis.unit} if axis.unit else {})}
+            for axis in study.axes
+        }
+        metadata = {METADATA: json.dumps({"format": TABLE_FORMAT, "study": study.name, "units": "SI"})}
+        write_table(table, place / RESULTS, "parquet", said, metadata)
 
 
 def result_of(campaign: Campaign, study: Study, table: pl.DataFrame) -> StudyResult:
@@ -232,6 +255,12 @@ def load(folder: str | Path, name: str | None = None) -> StudyResult:
         raise OutputError(f"'{place}' has no {RESULTS} yet: 'lasthop study run FILE --resume' writes it")
     with damage_named(path):
         table = pl.read_parquet(path)
+        words = pl.read_parquet_metadata(path).get(METADATA)
+    if words is None:
+        raise OutputError(
+            f"'{path}' was written by an older lasthop, in units of the study: 'lasthop study run FILE "
+            "--resume' writes it anew, in those of the SI, and runs nothing again"
+        )
     study = Study.parse(
         content["study"], file=str(place / STUDY), arguments=content["arguments"], check=False
     )

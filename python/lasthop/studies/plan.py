@@ -1,7 +1,8 @@
 """What runs a study consists of, and the identity of each.
 
-The identity is a hash of the resolved scenario, the contents of the files that it reads, the seed and the
-engine's version: equal identity, equal result. Called by `execute`.
+The identity is a hash of the resolved scenario, the contents of the files that it reads, the source of the
+senders written in Python, the seed and the engine's version: equal identity, equal result. Called by
+`execute`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import _native
+from lasthop.columns import on_demand
 from lasthop.errors import ScenarioError
-from lasthop.results import TABLE_SWITCH
 from lasthop.studies.store import Entry
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from lasthop.api import Scenario
     from lasthop.history import Entry as HistoryEntry
+    from lasthop.sources import Source
     from lasthop.studies.study import Keep, Point, Study
 
 #: Keys of a scenario that change nothing in a run: its title, and the seed that it would have by itself.
@@ -50,6 +52,8 @@ class Setup:
         What the file of ``[history]`` held when the study began.
     digest : str
         Hash of all that.
+    senders : dict
+        Source of each sender written in Python, by its name; part of `digest`.
     """
 
     plan: _native.Plan
@@ -58,6 +62,7 @@ class Setup:
     folder: Path
     history: tuple[HistoryEntry, ...]
     digest: str
+    senders: dict[str, Source]
 
     def identity(self, seed: int) -> str:
         """Return the identity of the run with this seed."""
@@ -92,19 +97,23 @@ class Task:
     @property
     def series(self) -> bool:
         """Whether a kept table needs ``series=True``."""
-        return any(TABLE_SWITCH[keep.table] == "series" for keep in self.keep)
+        return any(on_demand()[keep.table] == "series" for keep in self.keep)
 
     @property
     def trace(self) -> bool:
         """Whether a kept table needs ``trace=True``."""
-        return any(TABLE_SWITCH[keep.table] == "trace" for keep in self.keep)
+        return any(on_demand()[keep.table] == "trace" for keep in self.keep)
 
     def entry(
-        self, record: Mapping[str, Any] | None, kept: dict[str, pl.DataFrame], error: str | None = None
+        self,
+        measured: Mapping[str, pl.DataFrame] | None,
+        kept: dict[str, pl.DataFrame],
+        error: str | None = None,
     ) -> Entry:
         """Return what the store keeps of it."""
         inputs = {Path(path).name: digest for path, digest in self.setup.inputs.items()}
-        return Entry(self.run, self.seed, self.setup.text, inputs, record, error, kept)
+        inputs |= {name: source.digest for name, source in self.setup.senders.items()}
+        return Entry(self.run, self.seed, self.setup.text, inputs, measured, error, kept)
 
 
 def cells_of(studies: Sequence[Study]) -> dict[str, list[Cell]]:
@@ -132,9 +141,12 @@ def setup_of(scenario: Scenario) -> Setup:
         "history": history,
         "engine": _native.__version__,
     }
+    senders = scenario.sender_sources
+    if senders:
+        hashed["senders"] = {name: source.digest for name, source in senders.items()}
     digest = hashlib.sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()
     plan = scenario.plan.with_history(history) if history else scenario.plan
-    return Setup(plan, text, inputs, scenario.folder, history, digest)
+    return Setup(plan, text, inputs, scenario.folder, history, digest, senders)
 
 
 def _renamed(value: Any, names: Mapping[Path, str], folder: Path) -> Any:  # noqa: ANN401 - any JSON

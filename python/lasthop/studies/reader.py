@@ -5,7 +5,6 @@ Called by `Study.load` and `Study.parse` alone.
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import re
@@ -15,9 +14,20 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from lasthop.api import Scenario, check_seeds, toml_value
 from lasthop.arguments import parse_seeds
+from lasthop.columns import find
+from lasthop.columns import nearest as nearest_name
 from lasthop.errors import ArgumentError, ScenarioError, StudyError
-from lasthop.studies import metrics as metric_names
-from lasthop.studies.metrics import KNOWN, REDUCTIONS, SOURCES, TABLES, Metric, is_column, known_columns
+from lasthop.studies.metrics import (
+    REDUCTIONS,
+    SOURCES,
+    Metric,
+    is_column,
+    known_columns,
+    known_names,
+    named,
+    on_demand,
+    unit_of,
+)
 from lasthop.studies.study import (
     DERIVED_COLUMNS,
     LINK_TABLES,
@@ -33,6 +43,8 @@ from lasthop.studies.study import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from lasthop.api import Senders
 
     Table = Mapping[str, Any]
     #: What a file says; the kind asked for names its type.
@@ -81,9 +93,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     'did you mean "values"? known: name, values'
     """
     names = list(dict.fromkeys(known))
-    near = difflib.get_close_matches(name, names, n=1)
+    near = nearest_name(name, names)
     shown = ", ".join(names[:24]) + (f" and {len(names) - 24} more" if len(names) > 24 else "")  # noqa: PLR2004
-    return (f'did you mean "{near[0]}"? ' if near else "") + f"known: {shown}"
+    return (f'did you mean "{near}"? ' if near else "") + f"known: {shown}"
 
 
 KINDS: dict[str, tuple[type, ...]] = {
@@ -98,8 +110,9 @@ KINDS: dict[str, tuple[type, ...]] = {
 class Reader:
     """Reads one file; every message names it and the key."""
 
-    def __init__(self, file: str, *, check: bool) -> None:
+    def __init__(self, file: str, *, check: bool, transports: Senders | None = None) -> None:
         self._file = file
+        self._transports = transports
         #: Without it the engine is not asked: a stored study is read by any version, without its input files.
         self._check = check
 
@@ -211,7 +224,7 @@ class Reader:
             return None
         if isinstance(given, dict):
             try:
-                return Scenario({"name": name} | given, folder=folder)
+                return Scenario({"name": name} | given, folder=folder, transports=self._transports)
             except ScenarioError as error:
                 raise ScenarioError(f"{error}\n  in {self._file}: scenario") from None
         if given is None:
@@ -222,7 +235,7 @@ class Reader:
             )
         path = Path(self.kind(given, "scenario", "a text"))
         try:
-            return Scenario.load(folder / path)
+            return Scenario.load(folder / path, transports=self._transports, search=[folder])
         except ScenarioError as error:
             raise ScenarioError(f"{error}\n  named by {self._file}: scenario") from None
 
@@ -434,8 +447,8 @@ class Reader:
             self.kind(table, place, "a table")
             self.keys(table, place, ("name", "table", "links", "flows", "columns"))
             source = self.take(table, place, "table", "a text")
-            if source not in TABLES:
-                self.refuse(f'unknown table "{source}"', f"{place}.table", nearest(source, TABLES))
+            if source not in on_demand():
+                self.refuse(f'unknown table "{source}"', f"{place}.table", nearest(source, on_demand()))
             name = self.take(table, place, "name", "a text", source)
             if COLUMN.fullmatch(name) is None or name in SOURCES or name in [one.name for one in kept]:
                 self.refuse(f'name "{name}" is taken or unfit', f"{place}.name", "give it a name of its own")
@@ -469,12 +482,13 @@ class Reader:
         for index, table in enumerate(tables):
             place = f"metrics[{index}]"
             if isinstance(table, str):
-                known = metric_names.known_metric(table)
+                known = named(table)
                 if known is None:
                     self.refuse(
                         f'unknown metric "{table}"',
                         place,
-                        f"{nearest(table, KNOWN)}; or write [[metrics]] with name, from, field and by",
+                        f"{nearest(table, known_names())}; 'lasthop metrics' lists all; "
+                        "or write [[metrics]] with name, from, field and by",
                     )
                 metric = known
                 if metric.name in taken:
@@ -492,7 +506,7 @@ class Reader:
         self.keys(table, place, options)
         name = self.column(table, place, taken)
         # A known name fills in whatever the table leaves out.
-        known = metric_names.known_metric(name) if "from" not in table and "field" not in table else None
+        known = named(name) if "from" not in table and "field" not in table else None
         source = known.source if known else self.take(table, place, "from", "a text", "flows")
         kept = {one.name: one for one in keep}
         if source not in (*SOURCES, *kept):
@@ -508,21 +522,29 @@ class Reader:
         if where is not None and source == "totals":
             self.refuse("totals have one row", f"{place}.where", 'leave where out, or choose from = "flows"')
         scale = self.take(table, place, "scale", "a number", 1.0)
-        if not math.isfinite(scale) or scale == 0:
-            self.refuse(f"scale cannot be {scale}", f"{place}.scale", "write a finite number, not zero")
+        if not math.isfinite(scale) or scale <= 0:
+            self.refuse(f"scale cannot be {scale}", f"{place}.scale", "write a finite number above zero")
         better = self.take(
             table, place, "higher_is_better", "true or false", known.higher_is_better if known else None
+        )
+        kept_of = kept[source].table if source in kept else source
+        table_unit, declared = unit_of(kept_of, column, by), find(kept_of, column)
+
+        over = {"totals": "", "bottleneck": "at the bottleneck: "}.get(
+            source if source == "totals" else by, f"{by} over the {source}: "
         )
         return Metric(
             name=name,
             label=self.take(table, place, "label", "a text", known.label if known else name),
-            unit=self.take(table, place, "unit", "a text", known.unit if known and scale == 1 else ""),
+            unit=self.take(table, place, "unit", "a text", table_unit if scale == 1 else ""),
             source=source,
             field=column,
             where=where,
             by=by,
             scale=float(scale),
             higher_is_better=better,
+            table_unit=table_unit,
+            help="" if declared is None else f"{over}{declared.help}",
         )
 
     def metric_column(self, source: str, column: str, kept: Keep | None, place: str) -> None:

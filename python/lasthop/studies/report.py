@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from lasthop.columns import Metric
     from lasthop.studies.charts import Chart
     from lasthop.studies.digest import Digest
-    from lasthop.studies.metrics import Metric
     from lasthop.studies.study import Axis
 
 #: Columns of the list of runs, if the table has them.

@@ -14,7 +14,7 @@ from rich.text import Text
 from lasthop import output
 from lasthop.errors import ArgumentError
 from lasthop.studies.digest import Digest, failed_rows, series_columns
-from lasthop.tables import simple_table, verdict_style
+from lasthop.tables import TableColumn, Wide, verdict_style
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
     import polars as pl
     from rich.console import RenderableType
-    from rich.table import Table
 
     from lasthop.studies.charts import Chart
-    from lasthop.studies.digest import Grid
+    from lasthop.studies.digest import Cell, Grid
 
 FORMATS = ("png", "svg", "pdf", "html")
 #: So many errors of failed runs are told one by one.
@@ -171,22 +170,24 @@ def parse_places(option: str, words: Iterable[str]) -> dict[str, str]:
     return places
 
 
-def _table(grid: Grid, sign: str) -> Table:
-    table = simple_table("")
-    for name in grid.down:
-        table.add_column(Text(name), justify="left")
-    for name in grid.across:
-        table.add_column(Text(name), justify="right")
-    for places, cells in grid.rows:
-        texts = []
-        for cell in cells:
-            mark = {True: "✓ ", False: "✗ ", None: ""}[cell.better]
-            text = Text(mark + cell.text, style="" if cell.better is None else verdict_style(cell.better))
-            if cell.doubtful:
-                text.append(f" {sign}", style="yellow")
-            texts.append(text)
-        table.add_row(*map(Text, places), *texts)
-    return table
+def _table(grid: Grid, sign: str) -> Wide:
+    down = [
+        TableColumn(Text(name), [Text(places[at]) for places, _ in grid.rows])
+        for at, name in enumerate(grid.down)
+    ]
+    across = [
+        TableColumn(Text(name), [_cell(cells[at], sign) for _, cells in grid.rows], "right")
+        for at, name in enumerate(grid.across)
+    ]
+    return Wide([*down, *across])
+
+
+def _cell(cell: Cell, sign: str) -> Text:
+    mark = {True: "✓ ", False: "✗ ", None: ""}[cell.better]
+    text = Text(mark + cell.text, style="" if cell.better is None else verdict_style(cell.better))
+    if cell.doubtful:
+        text.append(f" {sign}", style="yellow")
+    return text
 
 
 def _place(row: Mapping[str, object]) -> str:

@@ -51,6 +51,7 @@ SUMMARY = {
     "trimmed_low": "Float64",
     "trimmed_high": "Float64",
     "outliers": "Boolean",
+    "same": "Boolean",
 }
 DIFFERENCES = {
     "metric": "String",
@@ -67,6 +68,7 @@ DIFFERENCES = {
     "p_signed_rank": "Float64",
     "agrees": "Boolean",
     "better": "Boolean",
+    "same": "Boolean",
     "verdict": "String",
 }
 Result = TypeVar("Result")
@@ -103,8 +105,8 @@ def summarise(
         ``low`` and ``high``, ``sd``, ``median``, ``trimmed_mean`` with its ends, and ``outliers``: whether
         the mean lies outside the interval of the trimmed mean or the trimmed mean outside that of the mean,
         so that a few seeds make the mean. Of normally distributed values one point in five hundred is flagged
-        by chance (ten seeds). What does not exist is null: intervals of one seed, trimmed means of less than
-        five.
+        by chance (ten seeds). ``same`` says whether all seeds gave the same run. What does not exist is null:
+        intervals of one seed or of the same run, trimmed means of less than five.
 
     Raises
     ------
@@ -124,8 +126,9 @@ def summarise(
     for metric in metrics:
         samples = [finite(part[metric]) for part in points.values()]
         trimmed = _trimmed_means(samples) if robust else [None] * len(samples)
-        for key, values, safe in zip(points, samples, trimmed, strict=True):
-            rows.append(dict(zip(axes, key, strict=True)) | {"metric": metric} | _row(values, safe))
+        for (key, part), values, safe in zip(points.items(), samples, trimmed, strict=True):
+            row = _row(values, safe, same=_is_same(part))
+            rows.append(dict(zip(axes, key, strict=True)) | {"metric": metric} | row)
     return _frame(rows, table, axes, SUMMARY)
 
 
@@ -157,9 +160,10 @@ def differences(
     polars.DataFrame
         One row per metric and point that is not a baseline: the axes, ``metric``, ``baseline``, ``seeds``
         (pairs), ``baseline_mean``, ``difference`` with ``low`` and ``high``, the same three ``relative`` to
-        the baseline's mean, ``median_difference``, ``p_signed_rank``, ``agrees`` (whether the test and the
-        interval say the same; null with fewer than six pairs, of which the test can say nothing), ``better``
-        (null if no difference is shown or neither direction is good) and ``verdict`` in words.
+        the baseline's mean (`lasthop.stats.relative_difference`), ``median_difference``, ``p_signed_rank``,
+        ``agrees`` (whether the test and the interval say the same; null with fewer than six pairs, of which
+        the test can say nothing), ``better`` (null if no difference is shown or neither direction is good),
+        ``same`` (whether all seeds of both gave the same run) and ``verdict`` in words.
 
     Raises
     ------
@@ -193,12 +197,23 @@ def differences(
         ]
         changes = [(pair[metric] - pair["_baseline"]).to_list() for pair in pairs]
         probabilities = _signed_rank(changes)
-        for (key, _), pair, change, probability in zip(compared, pairs, changes, probabilities, strict=True):
-            base = stats.mean(pair["_baseline"])
+        for (key, against), pair, change, probability in zip(
+            compared, pairs, changes, probabilities, strict=True
+        ):
+            same = _is_same(points[key]) and _is_same(points[against])
+            relative = stats.relative_difference(pair[metric].to_list(), pair["_baseline"].to_list())
+            found = stats.estimate(change)
             rows.append(
                 dict(zip(axes, key, strict=True))
-                | {"metric": metric, "baseline": named}
-                | _difference_row(change, base, probability, higher_is_better=higher_is_better)
+                | {"metric": metric, "baseline": named, "baseline_mean": stats.mean(pair["_baseline"])}
+                | _difference_row(
+                    change,
+                    found if found is None or not same else found.exact(),
+                    relative if relative is None or not same else relative.exact(),
+                    probability,
+                    higher_is_better=higher_is_better,
+                    same=same,
+                )
             )
     return _frame(rows, table, axes, DIFFERENCES)
 
@@ -270,10 +285,20 @@ def _points(table: pl.DataFrame, axes: Sequence[str]) -> dict[Key, pl.DataFrame]
     return table.partition_by(list(axes), as_dict=True, maintain_order=True)
 
 
-def _row(values: list[float], trimmed: stats.Estimate | None) -> dict[str, Any]:
+def _is_same(rows: pl.DataFrame) -> bool:
+    """Whether the seeds of a point gave one and the same run: nothing in it is random."""
+    if "fingerprint" not in rows.columns:
+        return False
+    known = rows["fingerprint"].drop_nulls()
+    return len(known) > 1 and known.n_unique() == 1
+
+
+def _row(values: list[float], trimmed: stats.Estimate | None, *, same: bool) -> dict[str, Any]:
     from statistics import median, stdev
 
     mean = stats.estimate(values)
+    if mean is not None and same:
+        mean, trimmed = mean.exact(), None
     return {
         "seeds": len(values),
         "mean": None if mean is None else mean.mean,
@@ -285,6 +310,7 @@ def _row(values: list[float], trimmed: stats.Estimate | None) -> dict[str, Any]:
         "trimmed_low": None if trimmed is None else trimmed.low,
         "trimmed_high": None if trimmed is None else trimmed.high,
         "outliers": None if mean is None or trimmed is None else _disagree(mean, trimmed, stdev(values)),
+        "same": same,
     }
 
 
@@ -370,22 +396,25 @@ def _in_groups(
 
 
 def _difference_row(
-    change: list[float], base: float | None, probability: float | None, *, higher_is_better: bool | None
+    change: list[float],
+    found: stats.Estimate | None,
+    relative: stats.Estimate | None,
+    probability: float | None,
+    *,
+    higher_is_better: bool | None,
+    same: bool,
 ) -> dict[str, Any]:
     from statistics import median
 
-    found = stats.estimate(change)
-    relative = None if found is None or not base else found.scaled(1 / abs(base))
     shown = found is not None and found.excludes_zero()
     better = None
     if found is not None and shown and higher_is_better is not None:
         better = (found.mean > 0) == higher_is_better
     agrees = None
-    if probability is not None and len(change) >= SIGNED_RANK_FROM:
+    if probability is not None and len(change) >= SIGNED_RANK_FROM and not same:
         agrees = (probability < SIGNIFICANCE) == shown
     return {
         "seeds": len(change),
-        "baseline_mean": base,
         "difference": None if found is None else found.mean,
         "low": None if found is None else found.low,
         "high": None if found is None else found.high,
@@ -393,10 +422,11 @@ def _difference_row(
         "relative_low": None if relative is None else relative.low,
         "relative_high": None if relative is None else relative.high,
         "median_difference": median(change) if change else None,
-        "p_signed_rank": probability,
+        "p_signed_rank": None if same else probability,
         "agrees": agrees,
         "better": better,
-        "verdict": _verdict(found, better=better),
+        "same": same,
+        "verdict": stats.SAME if same else _verdict(found, better=better),
     }
 
 

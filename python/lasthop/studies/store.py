@@ -24,10 +24,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import _native
+from lasthop import _native, columns
 from lasthop.errors import OutputError
 from lasthop.output import TEMPORARY_PREFIX, check_folder, output_errors
-from lasthop.results import flatten_causes, frame
 from lasthop.studies.locks import Shard, locked
 
 if TYPE_CHECKING:
@@ -65,8 +64,8 @@ class Entry:
         Its scenario as JSON, without the seed.
     inputs : dict
         SHA-256 of each input file.
-    record : mapping or None
-        What the engine says of it; `None` if it failed.
+    measured : mapping or None
+        What it measured: the tables ``runs``, ``flows`` and ``links``; `None` if it failed.
     error : str or None
         Why it failed.
     kept : dict
@@ -77,9 +76,14 @@ class Entry:
     seed: int
     scenario: str
     inputs: dict[str, str]
-    record: Mapping[str, Any] | None
+    measured: Mapping[str, pl.DataFrame] | None
     error: str | None = None
     kept: dict[str, pl.DataFrame] = field(default_factory=dict)
+
+    @property
+    def packet_hops(self) -> int:
+        """How often a packet crossed a link; 0 if it failed."""
+        return 0 if self.measured is None else int(self.measured[RUNS]["packet_hops"][0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,8 +271,8 @@ class Store:
         """Store runs: all of them, or none if the disk is full or the process dies."""
         name = self._new_name()
         tables = {
-            FLOWS: frame(_rows(entries, FLOWS)),
-            LINKS: frame(_rows(entries, LINKS)),
+            FLOWS: _rows(entries, FLOWS),
+            LINKS: _rows(entries, LINKS),
             **_series(entries),
         }
         tables = {table: content for table, content in tables.items() if content.height}
@@ -360,8 +364,9 @@ class Store:
         try:
             for table, content in tables.items():
                 written.append(self._path(table, name))
-                self._write(content, written[-1], {})
-            self._write(runs, self._path(RUNS, name), {METADATA: json.dumps(words)})
+                self._write(content, written[-1], columns.meanings(_declared(table), content.columns), {})
+            said = columns.meanings(RUNS, runs.columns)
+            self._write(runs, self._path(RUNS, name), said, {METADATA: json.dumps(words)})
         except BaseException:
             # Without its runs a part does not count: nobody should read half of it.
             if not self._path(RUNS, name).exists():
@@ -373,7 +378,13 @@ class Store:
         for table in (*tables, RUNS) if replaces else (RUNS,):
             _sync_folder(self.folder / table)
 
-    def _write(self, content: pl.DataFrame, path: Path, metadata: dict[str, str]) -> None:
+    def _write(
+        self,
+        content: pl.DataFrame,
+        path: Path,
+        said: Mapping[str, Mapping[str, str]],
+        metadata: dict[str, str],
+    ) -> None:
         with room_wanted(), output_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             # Beside the tables, not among them: whoever reads all files of a folder meets whole ones only.
@@ -382,7 +393,8 @@ class Store:
             try:
                 # Through memory: a full disk then comes with the system's own words.
                 buffer = io.BytesIO()
-                content.write_parquet(buffer, metadata=metadata)
+                schema = columns.arrow_schema(content, said)
+                content.write_parquet(buffer, arrow_schema=schema, metadata=metadata)
                 with unfinished.open("wb") as file:
                     file.write(buffer.getbuffer())
                     file.flush()
@@ -521,15 +533,20 @@ def versions() -> dict[str, str]:
     }
 
 
-def _rows(entries: Iterable[Entry], kind: str) -> Iterator[dict[str, Any]]:
-    for entry in entries:
-        if entry.record is None:
-            continue
-        for row in entry.record[kind]:
-            # A table has no place for the definitions in force but as text.
-            options = (row.get("realtime") or {}).get("options")
-            said = {} if options is None else {"realtime_options": json.dumps(options)}
-            yield {"run": entry.run} | flatten_causes(row) | said
+def _rows(entries: Iterable[Entry], kind: str) -> pl.DataFrame:
+    import polars as pl
+
+    tables = [
+        entry.measured[kind].select(pl.lit(entry.run).alias("run"), pl.all())
+        for entry in entries
+        if entry.measured is not None
+    ]
+    return pl.concat(tables, how="diagonal") if tables else pl.DataFrame()
+
+
+def _declared(table: str) -> str:
+    """Return what the engine calls a table of the store; a kept one begins with it."""
+    return table.removeprefix(f"{SERIES}/").rpartition("-")[0] if table.startswith(SERIES) else table
 
 
 def _series(entries: Iterable[Entry]) -> dict[str, pl.DataFrame]:
@@ -551,9 +568,8 @@ def _runs_frame(entries: Sequence[Entry]) -> pl.DataFrame:
         {
             "run": entry.run,
             "seed": entry.seed,
-            "state": "failed" if entry.record is None else "done",
+            "state": "failed" if entry.measured is None else "done",
             "error": entry.error,
-            **_figures(entry.record),
             "scenario": entry.scenario,
             "inputs": json.dumps(entry.inputs, sort_keys=True),
             "kept": sorted(entry.kept),
@@ -562,22 +578,12 @@ def _runs_frame(entries: Sequence[Entry]) -> pl.DataFrame:
         }
         for entry in entries
     ]
-    types: dict[str, Any] = {
-        "seed": pl.UInt64,
-        "error": pl.String,
-        "fingerprint": pl.String,
-        "packet_hops": pl.Int64,
-        "events": pl.Int64,
-        "wall_s": pl.Float64,
-        "kept": pl.List(pl.String),
-    }
+    types: dict[str, Any] = {"seed": pl.UInt64, "error": pl.String, "kept": pl.List(pl.String)}
     table = pl.DataFrame(rows, infer_schema_length=None, schema_overrides=types)
-    return table.with_columns(pl.col(pl.Null).cast(pl.Float64))
-
-
-def _figures(record: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what the table of runs says of one beside its identity; a failed run has nulls."""
-    named = ("fingerprint", "packet_hops", "events", "wall_s", "duration_s", "measured_s")
-    if record is None:
-        return dict.fromkeys(named)
-    return {key: record[key] for key in named} | flatten_causes(record["totals"])
+    figures = _rows(entries, RUNS)
+    if figures.is_empty():
+        figures = columns.frame(RUNS, []).select(pl.lit("").alias("run"), pl.all()).clear()
+    figures = figures.drop("seed", "set_up_s")
+    first = ("run", "seed", "state", "error")
+    joined = table.join(figures, on="run", how="left", maintain_order="left")
+    return joined.select(*first, *figures.columns[1:], *(name for name in table.columns if name not in first))

@@ -18,7 +18,8 @@ from lasthop.errors import ScenarioError, StudyError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from lasthop.studies.metrics import Metric
+    from lasthop.api import Senders
+    from lasthop.columns import Metric
 
 #: Where an axis stands.
 Value = str | int | float | bool
@@ -43,7 +44,7 @@ DERIVED_COLUMNS = (
     *("metric", "seeds", "baseline", "baseline_mean", "study"),
     *("mean", "low", "high", "sd", "median", "trimmed_mean", "trimmed_low", "trimmed_high", "outliers"),
     *("difference", "relative", "relative_low", "relative_high", "median_difference"),
-    *("p_signed_rank", "agrees", "better", "verdict"),
+    *("p_signed_rank", "agrees", "better", "same", "verdict"),
     *("time_s", "link", "flow"),
 )
 
@@ -214,7 +215,13 @@ class Study:
     arguments: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, path: str | Path, *, arguments: Mapping[str, str] | None = None) -> Study:
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        arguments: Mapping[str, str] | None = None,
+        transports: Senders | None = None,
+    ) -> Study:
         """Read and check a study file (TOML, or JSON of the same structure).
 
         Parameters
@@ -223,6 +230,9 @@ class Study:
             The file; ``scenario`` in it is relative to it.
         arguments : mapping, optional
             Overrides as ``lasthop study run --set`` takes them; they apply before the axes.
+        transports : mapping, optional
+            Senders written in Python: classes that inherit from `lasthop.Sender`, by the names that the
+            scenario or the axes have for them. One named ``FILE.py:CLASS`` there need not be here.
 
         Raises
         ------
@@ -234,7 +244,13 @@ class Study:
         from lasthop.studies.reader import read_content
 
         path = Path(path)
-        return cls.parse(read_content(path), file=str(path), folder=path.parent, arguments=arguments)
+        return cls.parse(
+            read_content(path),
+            file=str(path),
+            folder=path.parent,
+            arguments=arguments,
+            transports=transports,
+        )
 
     @classmethod
     def parse(
@@ -245,6 +261,7 @@ class Study:
         folder: str | Path = ".",
         arguments: Mapping[str, str] | None = None,
         check: bool = True,
+        transports: Senders | None = None,
     ) -> Study:
         """Check a study that is a mapping with the structure of a study file.
 
@@ -260,10 +277,14 @@ class Study:
             As for `load`.
         check : bool
             Whether the engine parses the scenario of every point; not for a stored study, which ran once.
+        transports : mapping, optional
+            As for `load`.
         """
         from lasthop.studies.reader import Reader
 
-        study = Reader(file, check=check).study(dict(content), Path(folder), dict(arguments or {}))
+        study = Reader(file, check=check, transports=transports).study(
+            dict(content), Path(folder), dict(arguments or {})
+        )
         if check:
             study.check_points()
         return study
@@ -298,7 +319,7 @@ class Study:
             for key, value in point.overrides.items()
         }
         try:
-            return self.scenario.replace(overrides)
+            return self.scenario.overridden(overrides)
         except ScenarioError as error:
             raise ScenarioError(self._placed(str(error), point, overrides)) from None
 

@@ -1,7 +1,8 @@
 """The tidy table of a study: one row per point and seed, with a column for each axis and metric.
 
-Evaluated from what the store holds, whenever asked. Called by `execute` at the end of every command and by
-`--until` between its rounds.
+Its values are as the engine measured them, in units of the SI: what a study scales is scaled where it is
+shown. Evaluated from what the store holds, whenever asked. Called by `execute` at the end of every command
+and by `--until` between its rounds.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from lasthop.studies.metrics import Metric
+    from lasthop.columns import Metric
     from lasthop.studies.store import Store
     from lasthop.studies.study import Axis, Study, Value
 
@@ -134,7 +135,7 @@ def _reduce(metric: Metric, read: pl.DataFrame) -> pl.DataFrame:
         # All flows are there: the deviation is that of a population, not of a sample.
         "cv": pl.when(x.mean() != 0).then(x.std(ddof=0) / x.mean()),
     }
-    value = (reductions[metric.by] * metric.scale).fill_nan(None).alias(metric.name)
+    value = reductions[metric.by].fill_nan(None).alias(metric.name)
     return read.group_by("run", maintain_order=True).agg(value)
 
 

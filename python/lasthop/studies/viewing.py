@@ -53,15 +53,24 @@ def show_study(
     where: WhereOption = None,
     baseline: BaselineOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: every estimate in full.")] = False,
+    table: Annotated[
+        str | None,
+        typer.Option("--table", metavar="NAME", help="Print one for a paper: latex, markdown, csv, html."),
+    ] = None,
 ) -> None:
     """Show means with 95 % intervals, and paired differences from the baseline."""
     with user_errors():
+        from lasthop.formats import check_table_format, digest_text
         from lasthop.studies.show import digest_tables
 
+        if table is not None:
+            check_table_format(table)
         found = _load(place, name)
         made = _digest(found, metrics, x, lines, where, baseline)
         if as_json:
             typer.echo(json.dumps(made.to_dict() | {"versions": found.versions}))
+        elif table is not None:
+            typer.echo(digest_text(made, table), nl=False)
         else:
             print_content(digest_tables(made))
 
@@ -174,7 +183,13 @@ def _digest(
     )
     missing = found.wanted - found.table.height
     if missing > 0:
-        note(f"{missing} of {found.wanted} runs are missing: 'lasthop study run --resume' makes them")
+        held = found.unfolded
+        note(
+            f"{missing} of {found.wanted} runs are missing: 'lasthop study run --resume' makes them"
+            if not held
+            else f"{missing} of {found.wanted} runs are not in the table, of which the folder holds {held}: "
+            "'lasthop study merge' puts these in, 'lasthop study run --resume' makes the others"
+        )
     return made
 
 

@@ -111,7 +111,7 @@ impl Source {
                 if self.burst == 0 {
                     // ns-2 draws the burst as a number of packets, at least one, and the pause after it.
                     let mean = on.seconds() / interval.seconds();
-                    self.burst = ((self.stream.exponential(mean) + 0.5) as u64).max(1);
+                    self.burst = whole_burst(self.stream.exponential(mean));
                     gap = gap + Span::from_seconds(self.stream.exponential(off.seconds()));
                 }
                 self.burst -= 1;
@@ -120,6 +120,11 @@ impl Source {
             Traffic::Ftp { .. } | Traffic::PacedFtp { .. } | Traffic::Frames(_) => Span::ZERO,
         }
     }
+}
+
+/// The packets of a burst whose exponential length was drawn: rounded as in ns-2, and at least one.
+fn whole_burst(drawn: f64) -> u64 {
+    ((drawn + 0.5) as u64).max(1)
 }
 
 #[cfg(test)]
@@ -169,6 +174,25 @@ mod tests {
         assert!((mean_burst / 732.42 - 1.0).abs() < 0.06, "{mean_burst}");
         let on = times.len() as f64 * gap.seconds() / 10_000.0;
         assert!((on - 0.4).abs() < 0.01, "{on}");
+    }
+
+    /// TV-12.1 and TV-12.2: the video of Andreadis et al. has 732.42 packets of 1.6384 ms in a mean burst and 1.000
+    /// Mbit/s in the mean; half of its bursts are longer than 508 packets and half of its pauses than 1.247665 s.
+    #[test]
+    fn bursts_and_pauses_as_worked_by_hand() {
+        let interval = Rate(2_500_000).serialisation(512);
+        assert_eq!(interval, Span(1_638_400));
+        let mean = 1.2 / interval.seconds();
+        assert!((mean - 732.42).abs() <= 0.005, "{mean}");
+        assert!((2.5 * 1.2 / (1.2 + 1.8) - 1.0_f64).abs() <= 0.0005);
+        // The inverse of the distribution at u = 0.5.
+        let median = std::f64::consts::LN_2;
+        assert_eq!(whole_burst(mean * median), 508);
+        assert!((1.8 * median - 1.247_665).abs() <= 5e-7);
+        assert_eq!(whole_burst(0.3), 1, "never none");
+        let mut stream = Stream::new(1, "traffic");
+        let longer = (0..10_000).filter(|_| whole_burst(stream.exponential(mean)) > 508).count();
+        assert!((4_800..5_200).contains(&longer), "{longer}");
     }
 
     #[test]

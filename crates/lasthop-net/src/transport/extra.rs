@@ -6,7 +6,7 @@ use lasthop_cc::{ReceiveTime, WaveReport};
 use lasthop_core::time::Span;
 
 use super::rate::receiver::RateHeader;
-use super::tcp::receiver::SackBlocks;
+use super::sack::SackBlocks;
 
 /// A wave of segments, as the header of each of them names it (TCP-Real).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 use lasthop_core::packet::{Kind, NONE, Packet};
 use lasthop_core::time::Time;
 
-use super::tcp::sender::Wire;
+use super::wire::Wire;
 use crate::measure::{FlowStats, Window};
 use crate::plan::UdpConfig;
 

@@ -183,7 +183,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// The remedy for an unknown name: the nearest valid one, and what there is.
-pub(super) fn suggest(found: &str, known: &[&str]) -> String {
+pub(crate) fn suggest(found: &str, known: &[&str]) -> String {
     match nearest(found, known) {
         Some(name) => format!("did you mean \"{name}\"? known: {}", listed(known)),
         None => format!("known: {}", listed(known)),

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
-use lasthop_net::plan::{Direction, FlowPlan, FramePlan, LinkPlan, Start, Traffic, Transport};
+use lasthop_net::plan::{
+    Direction, FlowPlan, FramePlan, LinkPlan, Reroute, Start, Traffic, Transport, UnderWay,
+};
 use lasthop_net::traffic::video::Packing;
 
-use super::diagnostic::{ScenarioError, listed, quoted};
+use super::diagnostic::{ScenarioError, listed, quoted, suggest};
 use super::frame_file::FrameFiles;
 use super::keys::{MOST_FLOWS, MOST_FRAMES};
 use super::reader::{Checked, Item, Reader};
@@ -98,10 +100,14 @@ pub(super) fn read<'n>(
             if copy == 0 {
                 check_path(table, &transport, &traffic, (source, sink), &paths)?;
             }
+            let reroutes = reroutes(table, (source, sink), run.network, &numbers)?;
+            if copy == 0 {
+                check_reroutes(table, &transport, &traffic, &reroutes, run.network)?;
+            }
             let realtime = run.realtime.of_flow(&traffic);
             let transport = transport.clone();
             let traffic = traffic.clone();
-            flows.push(FlowPlan { name, source, sink, transport, traffic, start, stop, realtime });
+            flows.push(FlowPlan { name, source, sink, transport, traffic, start, stop, realtime, reroutes });
         }
     }
     run.realtime.check(&flows)?;
@@ -148,6 +154,101 @@ fn ends(table: &Reader<'_>, network: &Network, numbers: &BTreeMap<&str, usize>) 
         return Err(table.error("sink", message, "write another node"));
     }
     Ok(Ends::Nodes(source, sink))
+}
+
+/// Most changes of the path of a flow.
+const MOST_REROUTES: usize = 1_000;
+
+/// The later paths of a flow.
+fn reroutes(
+    table: &Reader<'_>,
+    (source, sink): (usize, usize),
+    network: &Network,
+    numbers: &BTreeMap<&str, usize>,
+) -> Result<Vec<Reroute>> {
+    let Some(listed) = table.list_if("reroute")? else { return Ok(Vec::new()) };
+    if listed.len() > MOST_REROUTES {
+        let message = format!("{} changes of the path, more than {MOST_REROUTES}", listed.len());
+        return Err(table.error("reroute", message, "list fewer"));
+    }
+    let mut reroutes: Vec<Reroute> = Vec::with_capacity(listed.len());
+    for item in listed {
+        let Checked::Table(reroute) = item.value else { continue };
+        let at = Time(reroute.span("at")?.0);
+        if let Some(before) = reroutes.last().map(|before| before.at)
+            && at <= before
+        {
+            let message = format!("the path of {at} does not come after the one of {before}");
+            return Err(reroute.error("at", message, "write the paths in the order of time"));
+        }
+        let nodes = path_nodes(&reroute, (source, sink), network, numbers)?;
+        let under_way = if reroute.name("under_way")? == "lose" { UnderWay::Lose } else { UnderWay::Divert };
+        reroutes.push(Reroute { at, nodes, under_way });
+    }
+    Ok(reroutes)
+}
+
+/// The nodes of a path: known, each once, joined by links, from the source to the sink.
+fn path_nodes(
+    reroute: &Reader<'_>,
+    (source, sink): (usize, usize),
+    network: &Network,
+    numbers: &BTreeMap<&str, usize>,
+) -> Result<Vec<usize>> {
+    let quoted_node = |node: usize| quoted(&network.nodes[node]);
+    let mut nodes = Vec::new();
+    for item in reroute.list("nodes")? {
+        let Checked::Text(name) = item.value else { continue };
+        let Some(&node) = numbers.get(name) else {
+            let known: Vec<&str> = numbers.keys().copied().collect();
+            let message = format!("unknown node {}", quoted(name));
+            return Err(reroute.source.error(item.place, message, &suggest(name, &known)));
+        };
+        if nodes.contains(&node) {
+            let message = format!("the path passes {} twice", quoted(name));
+            return Err(reroute.source.error(item.place, message, "name each node once"));
+        }
+        nodes.push(node);
+    }
+    if nodes.first() != Some(&source) || nodes.last() != Some(&sink) {
+        let (source, sink) = (quoted_node(source), quoted_node(sink));
+        let message = format!("the path does not lead from {source} to {sink}");
+        return Err(reroute.error("nodes", message, "begin with the flow's source and end with its sink"));
+    }
+    let joined = |pair: &[usize]| {
+        network.links.iter().any(|link| pair == [link.from, link.to] || pair == [link.to, link.from])
+    };
+    if let Some(pair) = nodes.windows(2).find(|&pair| !joined(pair)) {
+        let message = format!("no link joins {} and {}", quoted_node(pair[0]), quoted_node(pair[1]));
+        return Err(reroute.error("nodes", message, "add a link, or name the nodes between them"));
+    }
+    Ok(nodes)
+}
+
+/// Refuses later paths whose links do not take the largest packet.
+fn check_reroutes(
+    table: &Reader<'_>,
+    transport: &Transport,
+    traffic: &Traffic,
+    reroutes: &[Reroute],
+    network: &Network,
+) -> Result<()> {
+    let largest = largest_packet(transport, traffic);
+    for pair in reroutes.iter().flat_map(|reroute| reroute.nodes.windows(2)) {
+        let narrow = network.links.iter().find(|link| {
+            (pair == [link.from, link.to] || pair == [link.to, link.from]) && narrowest(link).1.mtu < largest
+        });
+        if let Some(link) = narrow {
+            let (direction_name, direction) = narrowest(link);
+            let name = quoted(&format!("{}{direction_name}", link.name));
+            let message = format!(
+                "packets of {largest} B do not fit link {name} of a later path, mtu {} B",
+                direction.mtu
+            );
+            return Err(table.error("reroute", message, "raise its mtu, or send smaller packets"));
+        }
+    }
+    Ok(())
 }
 
 /// The pairs of a dumbbell that no flow names, in order.

@@ -409,6 +409,11 @@ static GRAPH: Table = Table {
 /// What each direction of a link has.
 const DIRECTION: &[Key] = &[
     Key::new("rate", Kind::Rate, "Transmission rate.").required(),
+    Key::new(
+        "rate_changes",
+        Kind::List(&A_RATE_CHANGE),
+        "Later rates, in the order of time; what is being transmitted goes on at the new one. Default: none.",
+    ),
     Key::new("delay", ANY_TIME, "Propagation delay.").required_or("add delay = \"10 ms\""),
     Key::new("queue", Kind::Tagged(&QUEUE), "Room for packets at the head of the link.")
         .default("{ kind = \"drop-tail\", limit = \"50 packets\" }"),
@@ -422,7 +427,57 @@ const DIRECTION: &[Key] = &[
     Key::new("error", Kind::Tagged(&ERROR), "What loses packets on the link.").default("\"none\""),
     Key::new("handoff", Kind::OrTable(&NONE, &HANDOFF), "When the link is down.").default("\"none\""),
     Key::new("arq", Kind::OrTable(&NONE, &ARQ), "Retransmission by the link itself.").default("\"none\""),
+    Key::new(
+        "middleboxes",
+        Kind::List(&A_MIDDLEBOX),
+        "What stands at the head of the link, in the order in which departing packets meet it. Default: nothing.",
+    ),
 ];
+
+static A_RATE_CHANGE: Kind = Kind::Table(&RATE_CHANGE);
+static A_MIDDLEBOX: Kind = Kind::Tagged(&MIDDLEBOX);
+
+static RATE_CHANGE: Table = Table {
+    title: "rate change",
+    doc: "From when on the link has another rate.",
+    groups: &[&[
+        Key::new("at", SOME_TIME, "From when on.").required(),
+        Key::new("rate", Kind::Rate, "The new rate.").required(),
+    ]],
+    partial: false,
+};
+
+static MIDDLEBOX: Tagged = Tagged {
+    title: "middlebox",
+    doc: "A device at the head of a link.",
+    variants: &[
+        Variant { name: "policer", table: &POLICER, bare: false },
+        Variant { name: "impair", table: &IMPAIR, bare: false },
+    ],
+};
+
+static IMPAIR: Table = Table {
+    title: "impairments",
+    doc: "Delays packets by chance, lets them overtake one another, or lets them come twice.",
+    groups: &[&[
+        Key::new("jitter", ANY_TIME, "Each packet is delayed by a time drawn uniformly from 0 up to this.")
+            .default("\"0 s\""),
+        Key::new("reorder", Kind::Switch, "Whether packets may overtake those that were delayed for longer.")
+            .default("false"),
+        Key::new("duplicate", Kind::Probability, "Probability that a packet comes twice.").default("0"),
+    ]],
+    partial: false,
+};
+
+static POLICER: Table = Table {
+    title: "policer",
+    doc: "Drops what exceeds a rate and a burst, and delays nothing (a token bucket, RFC 2697).",
+    groups: &[&[
+        Key::new("rate", Kind::Rate, "What passes in the long run, in bits on the wire.").required(),
+        Key::new("burst", TRANSFER, "What passes at once after a rest.").default("\"15000 B\""),
+    ]],
+    partial: false,
+};
 
 const NONE: Kind = Kind::Choice(|| vec!["none"]);
 
@@ -465,6 +520,7 @@ static QUEUE: Tagged = Tagged {
     doc: "Room for packets at the head of the link.",
     variants: &[
         Variant { name: "drop-tail", table: &DROP_TAIL, bare: false },
+        Variant { name: "codel", table: &CODEL, bare: true },
         Variant { name: "unlimited", table: &UNLIMITED, bare: true },
     ],
 };
@@ -478,6 +534,24 @@ static DROP_TAIL: Table = Table {
         "Most packets or bytes in the queue, counting the packet in service.",
     )
     .required()]],
+    partial: false,
+};
+
+static CODEL: Table = Table {
+    title: "CoDel queue",
+    doc: "Keeps the delay of the queue low by dropping or marking at its head (RFC 8289).",
+    groups: &[&[
+        Key::new("limit", Kind::Room, "Most packets or bytes in the queue, counting the packet in service.")
+            .default("\"1000 packets\""),
+        Key::new("target", SOME_TIME, "Standing delay that is good enough.").default("\"5 ms\""),
+        Key::new(
+            "interval",
+            SOME_TIME,
+            "A delay that lasts so long is a standing one: about the largest usual RTT.",
+        )
+        .default("\"100 ms\""),
+        Key::new("ecn", Kind::Switch, "Mark ECN-capable packets instead of dropping them.").default("true"),
+    ]],
     partial: false,
 };
 
@@ -499,8 +573,9 @@ static NO_ERROR: Table =
 
 const POSITION: Key = Key::new(
     "position",
-    Kind::Choice(|| vec!["after-transmission", "before-queue"]),
-    "Where packets are judged: after they used their air time, or before they enter the queue.",
+    Kind::Choice(|| vec!["after-transmission", "before-queue", "after-arq"]),
+    "Where packets are judged: after they used their air time (each attempt, on a link with arq), before they enter \
+     the queue, or behind the link's retransmissions.",
 )
 .default("\"after-transmission\"");
 
@@ -679,6 +754,29 @@ static FLOW: Table = Table {
         Key::new("start", Kind::OrTable(&ANY_TIME, &START), "When the application starts.")
             .default("{ uniform = [\"0 s\", \"1 s\"] }"),
         Key::new("stop", SOME_TIME, "When the application stops. Default: with the run."),
+        Key::new(
+            "reroute",
+            Kind::List(&Kind::Table(&REROUTE)),
+            "Paths that replace the shortest one while the run goes on, in the order of time. Default: none.",
+        ),
+    ]],
+    partial: false,
+};
+
+static REROUTE: Table = Table {
+    title: "reroute",
+    doc: "From when on the flow takes another path, in both directions.",
+    groups: &[&[
+        Key::new("at", SOME_TIME, "From when on.").required(),
+        Key::new("nodes", Kind::List(&Kind::Text), "All nodes of the path, from the source to the sink.")
+            .required_or("add nodes = [\"server\", \"router\", \"phone\"]"),
+        Key::new(
+            "under_way",
+            Kind::Choice(|| vec!["divert", "lose"]),
+            "What becomes of packets on the old path: from the next node on they take the new one, or they are lost \
+             there.",
+        )
+        .default("\"divert\""),
     ]],
     partial: false,
 };

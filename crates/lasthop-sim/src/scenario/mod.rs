@@ -13,6 +13,7 @@ mod diagnostic;
 mod flows;
 mod frame_file;
 mod keys;
+mod link;
 mod overrides;
 mod rate;
 mod reader;
@@ -37,6 +38,7 @@ use lasthop_net::history::HistoryEntry;
 use lasthop_net::plan::{HistoryPlan, Limits, Percentiles, Plan};
 
 pub use diagnostic::ScenarioError;
+pub(crate) use diagnostic::suggest;
 use diagnostic::{Place, Source, nearest};
 use frame_file::FrameFiles;
 use reader::Reader;

@@ -3,8 +3,8 @@
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
-    ErrorModel, ErrorPosition, OutagePolicy, OutageSchedule, Plan, Profile, QueueLimit, Recovery, Start,
-    TcpConfig, Traffic, Transport,
+    Bernoulli, ErrorModel, ErrorPosition, List, OutagePolicy, OutageSchedule, Plan, Profile, QueueLimit,
+    Recovery, Start, TcpConfig, Traffic, Transport,
 };
 
 use super::{Format, Scenario, schema};
@@ -92,9 +92,9 @@ fn nodes_and_links_of_a_dumbbell() {
             ("sink-access-2", "right", "sink-2"),
         ]
     );
-    assert_eq!(plan.links[0].forward.queue, QueueLimit::Packets(30));
+    assert_eq!(plan.links[0].forward.queue.limit, QueueLimit::Packets(30));
     assert_eq!(plan.links[0].forward, plan.links[0].reverse);
-    assert_eq!(plan.links[4].forward.queue, QueueLimit::Packets(50));
+    assert_eq!(plan.links[4].forward.queue.limit, QueueLimit::Packets(50));
     assert_eq!(plan.links[4].forward.rate, Rate(1_000_000));
     let ends: Vec<(usize, usize)> = plan.flows.iter().map(|flow| (flow.source, flow.sink)).collect();
     assert_eq!(ends, [(0, 4), (1, 5)]);
@@ -106,10 +106,10 @@ fn the_channel_is_on_the_sink_access_links_both_ways() {
         "[channel]\nerror = { kind = \"bernoulli\", packet_error_rate = \"1 %\" }\n\
          handoff = { count = 5, outage = \"1 s\" }\n[[flows]]\ntransport = \"reno\"",
     );
-    let wireless =
-        ErrorModel::Bernoulli { packet_error_rate: 0.01, position: ErrorPosition::AfterTransmission };
+    let wireless = ErrorModel::Bernoulli(Bernoulli { packet_error_rate: 0.01 });
     let (bottleneck, source, sink) = (&plan.links[0], &plan.links[1], &plan.links[2]);
     assert_eq!((&sink.forward.error, &sink.reverse.error), (&wireless, &wireless));
+    assert_eq!(sink.forward.error_position, ErrorPosition::AfterTransmission);
     assert_eq!((&source.forward.error, &bottleneck.forward.error), (&ErrorModel::None, &ErrorModel::None));
     let at = |second: u64| (Time(second * 1_000_000_000), Span::from_secs(1));
     assert_eq!(
@@ -141,7 +141,7 @@ transport = "reno"
     assert_eq!((source.forward.rate, source.reverse.rate), (Rate(100_000_000), Rate(100_000_000)));
     assert_eq!((source.forward.delay, source.reverse.delay), (Span::from_millis(10), Span::from_millis(11)));
     assert_eq!(sink.forward.error, ErrorModel::None);
-    assert!(matches!(sink.reverse.error, ErrorModel::Bernoulli { packet_error_rate: 0.5, .. }));
+    assert!(sink.reverse.error == ErrorModel::Bernoulli(Bernoulli { packet_error_rate: 0.5 }));
 }
 
 #[test]
@@ -153,8 +153,12 @@ fn a_graph() {
     );
     let (radio, wire) = (&plan.links[0], &plan.links[1]);
     assert_eq!((radio.name.as_str(), wire.name.as_str()), ("a-r", "wire"));
-    assert_eq!((radio.forward.queue, wire.forward.queue), (QueueLimit::Unlimited, QueueLimit::Bytes(65_536)));
-    let lost = ErrorModel::List { packets: vec![20, 22], position: ErrorPosition::BeforeQueue };
+    assert_eq!(
+        (radio.forward.queue.limit, wire.forward.queue.limit),
+        (QueueLimit::Unlimited, QueueLimit::Bytes(65_536))
+    );
+    let lost = ErrorModel::List(List { packets: vec![20, 22] });
+    assert_eq!(radio.forward.error_position, ErrorPosition::BeforeQueue);
     assert_eq!((&radio.forward.error, &radio.reverse.error), (&lost, &ErrorModel::None));
     assert_eq!((radio.forward.rate, radio.reverse.rate), (Rate(5_000_000), Rate(1_000_000)));
     let flow = &plan.flows[0];
@@ -243,10 +247,10 @@ fn overrides_change_the_scenario() {
     assert_eq!(tcp(&plan, 2).controller.value("alpha"), Some(2.0));
     assert_eq!(tcp(&plan, 2).profile, Profile::Linux);
     assert_eq!(
-        (plan.links[0].forward.rate, plan.links[0].forward.queue),
+        (plan.links[0].forward.rate, plan.links[0].forward.queue.limit),
         (Rate(5_000_000), QueueLimit::Unlimited)
     );
-    assert!(matches!(plan.links[6].reverse.error, ErrorModel::Bernoulli { packet_error_rate: 0.2, .. }));
+    assert!(plan.links[6].reverse.error == ErrorModel::Bernoulli(Bernoulli { packet_error_rate: 0.2 }));
 }
 
 #[test]

@@ -5,6 +5,8 @@
 //! the flow's own table. The rows below say what each key sets and how its default reads, so the schema can
 //! show them.
 
+use std::sync::Arc;
+
 use lasthop_cc::{ControllerConfig, ExternalConfig, Param, ParamError};
 use lasthop_core::time::Span;
 use lasthop_net::plan::{Profile, RateConfig, Recovery, TcpConfig, Transport, UdpConfig};
@@ -18,9 +20,6 @@ use super::reader::{Checked, Reader, check, number, out_of_range, unknown_name};
 use super::value::{Map, Node, Value};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
-
-/// The recovery engine of a controller that comes without one.
-const USUAL_RECOVERY: &str = "newreno";
 
 /// The name of UDP among the transports.
 pub(super) const UDP_NAME: &str = "udp";
@@ -39,6 +38,7 @@ pub(super) static TRANSPORT: Table = Table {
             ),
             Key::new("recovery", Kind::Choice(recoveries), "Loss recovery, with cc. Default: newreno."),
         ],
+        SIZE_KEYS,
         TCP_KEYS,
     ],
     partial: true,
@@ -46,7 +46,7 @@ pub(super) static TRANSPORT: Table = Table {
 
 /// The `[tcp]` table.
 pub(super) static TCP: Table =
-    Table { title: "tcp", doc: "Defaults of all TCP flows.", groups: &[TCP_KEYS], partial: true };
+    Table { title: "tcp", doc: "Defaults of all TCP flows.", groups: &[SIZE_KEYS, TCP_KEYS], partial: true };
 
 static RTO: Table =
     Table { title: "rto", doc: "The retransmission timer.", groups: &[RTO_KEYS], partial: true };
@@ -74,9 +74,22 @@ pub(super) fn profiles() -> Vec<&'static str> {
     Profile::NAMES.to_vec()
 }
 
-/// The names that `transport = "..."` takes.
+/// The names that `transport = "..."` takes: a controller needs no row among the presets to have one.
 pub(super) fn names() -> Vec<&'static str> {
-    presets().into_iter().chain([UDP_NAME]).chain(rate::names()).collect()
+    let mut names: Vec<_> = presets().into_iter().chain([UDP_NAME]).chain(rate::names()).collect();
+    names.extend(controllers().into_iter().filter(|&name| TcpConfig::preset(name, Profile::Rfc).is_none()));
+    names
+}
+
+/// The TCP that a name alone stands for: a preset, or else a controller with the usual recovery.
+fn by_name_alone(name: &str, profile: Profile) -> Option<TcpConfig> {
+    TcpConfig::preset(name, profile).or_else(|| law_alone(name, profile))
+}
+
+/// A controller with the usual recovery, under its own name.
+fn law_alone(name: &str, profile: Profile) -> Option<TcpConfig> {
+    let controller = ControllerConfig::by_name(name)?;
+    Some(TcpConfig { name: name.to_owned(), ..TcpConfig::new(profile, controller, Recovery::USUAL) })
 }
 
 /// Takes the value out of its wrapper; the kind of the row in which it stands decides the wrapper.
@@ -92,9 +105,9 @@ macro_rules! set {
 
 const SHORT: Kind = Kind::Duration { min: Span::from_nanos(1), max: LONGEST };
 
-/// Keys of `[tcp]` and of a transport table. Sizes come before windows: a window in bytes is counted in full
-/// packets.
-const TCP_KEYS: &[Key] = &[
+/// Keys of `[tcp]` and of a transport table that decide how much payload a full packet has. They are read before
+/// [`TCP_KEYS`]: a window in bytes is counted in full packets.
+const SIZE_KEYS: &[Key] = &[
     Key::new(
         "profile",
         Kind::Choice(profiles),
@@ -113,6 +126,10 @@ const TCP_KEYS: &[Key] = &[
         .tcp(set!(Switch, |config, switch| config.timestamps = *switch), |config| {
             config.timestamps.to_string()
         }),
+];
+
+/// The other keys of `[tcp]` and of a transport table.
+const TCP_KEYS: &[Key] = &[
     Key::new(
         "receiver_window",
         Kind::Window { min: 1.0, max: 1e6, endless: false },
@@ -433,7 +450,9 @@ pub struct OwnTransport {
 #[non_exhaustive]
 pub enum OwnTransportError {
     /// The name is no name.
-    #[error("bad name {0:?} of a transport: use lower-case letters, digits and hyphens, a letter first")]
+    #[error(
+        "bad name {0:?} of a transport: use lower-case letters, digits and hyphens, a letter first, or FILE.py:CLASS"
+    )]
     BadName(String),
     /// The name means something else already.
     #[error("transport {0:?} is built in: choose another name")]
@@ -453,7 +472,7 @@ impl OwnTransport {
         let is_name = name.starts_with(|first: char| first.is_ascii_lowercase())
             && name.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-')
             && name.len() <= 100;
-        if !is_name {
+        if !is_name && !names_a_class(name) {
             return Err(OwnTransportError::BadName(name.to_owned()));
         }
         if names().contains(&name) || controllers().contains(&name) {
@@ -481,6 +500,15 @@ impl OwnTransport {
         let name = self.name().to_owned();
         TcpConfig { name, ..TcpConfig::new(profile, self.controller(), self.recovery) }
     }
+}
+
+/// Whether `name` is that of a class in a file: `FILE.py:CLASS`.
+fn names_a_class(name: &str) -> bool {
+    let is_class = |class: &str| {
+        class.starts_with(|first: char| first.is_alphabetic() || first == '_')
+            && class.chars().all(|one| one.is_alphanumeric() || one == '_')
+    };
+    name.rsplit_once(".py:").is_some_and(|(file, class)| !file.is_empty() && is_class(class))
 }
 
 /// What all flows share: the `[tcp]` and `[udp]` tables, and the transports that are not compiled in.
@@ -523,22 +551,22 @@ impl<'n> Shared<'n> {
             Value::Text(name) if name == UDP_NAME => return Ok(Transport::Udp(self.udp)),
             Value::Text(name) => {
                 if let Some(config) = RateConfig::new(name, self.profile) {
-                    return Ok(Transport::Rate(Box::new(config)));
+                    return Ok(Transport::Rate(Arc::new(config)));
                 }
                 let own = self.own(name).map(|own| own.config(self.profile));
                 let config = own
-                    .or_else(|| TcpConfig::preset(name, self.profile))
+                    .or_else(|| by_name_alone(name, self.profile))
                     .ok_or_else(|| unknown_name(source, "transport", node, name, &self.with_own(names())))?;
                 configure(config, &[self.tcp], &node.place)?
             }
             Value::Map(map) if map.find(rate::KEY).is_some() => {
                 let config = rate::read(source, node, map, self.profile)?;
-                return Ok(Transport::Rate(Box::new(config)));
+                return Ok(Transport::Rate(Arc::new(config)));
             }
             Value::Map(map) => self.custom(source, node, map)?,
             _ => panic!("the reader lets through only names and tables"),
         };
-        Ok(Transport::Tcp(Box::new(tcp)))
+        Ok(Transport::Tcp(Arc::new(tcp)))
     }
 
     /// The transport called `name`, if it is not compiled in.
@@ -566,8 +594,8 @@ impl<'n> Shared<'n> {
             }
             TcpConfig::preset(preset, profile)
         } else {
-            let usual = self.own(controller.name()).map_or(USUAL_RECOVERY, |own| own.recovery.name());
-            let recovery = Recovery::by_name(recovery.unwrap_or(usual));
+            let usual = self.own(controller.name()).map_or(Recovery::USUAL, |own| own.recovery);
+            let recovery = recovery.map_or(Some(usual), Recovery::by_name);
             recovery.map(|recovery| TcpConfig::new(profile, controller, recovery))
         };
         let mut config = config.unwrap_or_else(|| panic!("the reader lets through only registered names"));
@@ -686,6 +714,8 @@ pub(super) fn param_value(source: &Source<'_>, param: &Param, node: &Node) -> Re
 
 /// Applies the keys of `layers`, the most specific last, to `config`, and checks what they make together.
 fn configure(mut config: TcpConfig, layers: &[Reader<'_>], place: &Place) -> Result<TcpConfig> {
+    apply(&mut config, SIZE_KEYS, layers)?;
+    check_packet_size(&config, layers)?;
     apply(&mut config, TCP_KEYS, layers)?;
     check_timer(&config, layers, place)?;
     if config.recovery.uses_sack() && config.sack_blocks == 0 {
@@ -779,9 +809,6 @@ fn apply(config: &mut TcpConfig, keys: &'static [Key], layers: &[Reader<'_>]) ->
     // Key by key, not table by table: a flow's packet size counts for a window in bytes from [tcp].
     for key in keys {
         let Some(tcp) = key.tcp else { continue };
-        if key.name == "receiver_window" {
-            check_packet_size(config, layers)?;
-        }
         let mut tables = Vec::new();
         for layer in layers {
             let Some(entry) = layer.entry(key.name) else { continue };
@@ -848,6 +875,35 @@ fn refused(layers: &[Reader<'_>], key: &str, place: &Place, message: String, rem
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_usual_recovery_is_what_its_help_says() {
+        let help = TRANSPORT.keys().find(|key| key.name == "recovery").map(|key| key.doc);
+        let usual = format!("Default: {}.", Recovery::USUAL.name());
+        assert!(help.is_some_and(|help| help.contains(&usual)), "{help:?}");
+    }
+
+    /// The template of `make new-sender` adds no row to the presets, and its name works all the same.
+    #[test]
+    fn a_controller_needs_no_preset_to_have_a_name() {
+        for &name in ControllerConfig::NAMES {
+            assert!(names().contains(&name), "{name}");
+            let config = law_alone(name, Profile::Linux).unwrap();
+            assert_eq!((config.name.as_str(), config.controller.name()), (name, name));
+            assert_eq!(config.recovery, Recovery::USUAL);
+        }
+        assert!(by_name_alone("turtle", Profile::Rfc).is_none());
+    }
+
+    #[test]
+    fn a_class_in_a_file_is_a_name() {
+        for name in ["my.py:Mine", "a/b c.py:_Mine2", "/x.py:Größe"] {
+            assert!(names_a_class(name), "{name}");
+        }
+        for name in ["my.py", "my.py:", "my.py:2", ".py:Mine", "my.txt:Mine", "my.py:a.b", "my.py:a:b"] {
+            assert!(!names_a_class(name), "{name}");
+        }
+    }
 
     /// A parameter that is called like a key of TCP could not be set.
     #[test]

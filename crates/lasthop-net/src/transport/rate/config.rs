@@ -6,7 +6,7 @@ use lasthop_cc::{Param, ParamError};
 use lasthop_core::time::Span;
 
 use super::{ssvp, tfrc, tfrc_ps, tfrc_sp, wtcp_rate};
-use crate::transport::tcp::config::Profile;
+use crate::transport::profile::Profile;
 
 /// IP and UDP headers.
 const DATAGRAM_HEADER: u32 = 28;

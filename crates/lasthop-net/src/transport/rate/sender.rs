@@ -17,7 +17,7 @@ use super::wtcp_rate::WtcpSender;
 use crate::measure::{Durations, Window};
 use crate::plan::Percentiles;
 use crate::transport::extra::Extra;
-use crate::transport::tcp::sender::Wire;
+use crate::transport::wire::Wire;
 
 /// What the sender counted within the measurement window.
 #[derive(Clone, Debug)]
@@ -336,7 +336,8 @@ impl RateSender {
 
     /// A timer of the sender, or several.
     pub fn on_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        if self.armed != now {
+        if now < self.armed {
+            // A wake-up that an earlier one made superfluous. One that comes late still counts.
             return;
         }
         self.armed = Time::MAX;
@@ -694,6 +695,20 @@ mod tests {
         run(&mut sender, &mut tape, at(210));
         assert_eq!(departures(&tape), [0, 100, 133, 167, 200]);
         assert_eq!((tape.packets[1].bytes, tape.packets[1].payload), (1500, 1460));
+    }
+
+    /// A clock that wakes the sender late loses no timer, and one that wakes it early fires none.
+    #[test]
+    fn a_late_wake_up_still_counts() {
+        let (mut sender, mut tape) = (sender("tfrc", |_| {}), Tape::default());
+        sender.on_data(None, at(0), &mut tape);
+        feedback(&mut sender, &mut tape, at(100), at(0), FeedbackHeader::default());
+        tape.wake = None;
+        sender.on_timer(at(132), &mut tape);
+        assert_eq!((departures(&tape), tape.wake), (vec![0, 100], None), "early");
+        sender.on_timer(at(140), &mut tape);
+        run(&mut sender, &mut tape, at(180));
+        assert_eq!(departures(&tape), [0, 100, 140, 173], "late by 7 ms");
     }
 
     #[test]

@@ -11,7 +11,10 @@
 //! *Differs from the paper:* a reconstruction from its abstract and its citations; the paper was not at hand. The
 //! structure follows it, every constant is ours and is a parameter. ECN marks count as losses.
 //! *Validation:* the decisions against sequences worked by hand; conservation and reliability as laws.
-//! *Limitations:* no flow control beyond `window`; the application is assumed to read at once.
+//! Averages between 1 + `low` and 1 + `high` hold the rate, and a rate that is held above that of the link fills the
+//! buffer: the band is narrower than a step of the rate on paths that hold fewer than fifty packets.
+//! *Limitations:* no flow control beyond `window`; the application is assumed to read at once. A queue that others
+//! build stretches its packets as its own does, so that beside senders that fill the queue it gives way, as Vegas does.
 //! *Kernel counterpart:* none.
 //! *References:* Sinha et al., MobiCom 1999 and Wireless Networks 8, 2002.
 
@@ -31,9 +34,9 @@ params! {
     /// Gain of the long-term average of the spacing
     long_gain: f64 = 0.0625, 0.001..=1.0;
     /// Both averages above 1 + this: shrink
-    high: f64 = 0.05, 0.0..=10.0;
+    high: f64 = 0.02, 0.0..=10.0;
     /// Both averages below 1 + this: grow
-    low: f64 = 0.02, 0.0..=10.0;
+    low: f64 = 0.01, 0.0..=10.0;
     /// Packets per RTT that a report adds
     increase: f64 = 1.0, 0.0..=100.0;
     /// The rate grows up to so many times the rate of arrivals

@@ -3,39 +3,14 @@
 //! One engine reads this record; there are no three engines. `TcpConfig::new` gives the defaults of a profile; the
 //! scenario then overrides single fields.
 
-use lasthop_cc::{ControllerConfig, Needs};
+use lasthop_cc::{ControllerConfig, Needs, ParamError};
 use lasthop_core::time::Span;
 
 use super::mobility::{FastHandoff, Freeze, Mobility};
+use crate::transport::profile::Profile;
 
 /// Bytes of the IP and TCP headers without options.
 pub const BASE_HEADER: u32 = 40;
-
-/// Whose habits a TCP follows where the sources disagree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Profile {
-    /// The RFCs; the default.
-    Rfc,
-    /// ns-2.35, packet for packet; to reproduce the figures of papers that used it.
-    Ns2,
-    /// Linux.
-    Linux,
-}
-
-impl Profile {
-    /// Scenario names, in the order of the variants.
-    pub const NAMES: &'static [&'static str] = &["rfc", "ns2", "linux"];
-
-    /// The profile called `name`.
-    pub fn by_name(name: &str) -> Option<Profile> {
-        [Profile::Rfc, Profile::Ns2, Profile::Linux].into_iter().find(|profile| profile.name() == name)
-    }
-
-    /// The scenario name.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-}
 
 /// How losses are found and repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +45,9 @@ impl Recovery {
         Recovery::Vegas,
         Recovery::Rack,
     ];
+
+    /// The engine of a controller that comes without one.
+    pub const USUAL: Recovery = Recovery::NewReno;
 
     /// The engine called `name`.
     pub fn by_name(name: &str) -> Option<Recovery> {
@@ -266,16 +244,57 @@ pub struct TcpConfig {
     pub spurious: SpuriousConfig,
 }
 
-/// What Linux does differently in the controllers that have a counterpart there: controller, parameter, value.
-const LINUX_HABITS: &[(&str, &str, f64)] = &[
+/// A parameter that a profile sets in controllers.
+#[derive(Clone, Copy, Debug)]
+struct Habit {
+    profile: Profile,
+    /// The only controller that it concerns; `None`: all that have the parameter.
+    controller: Option<&'static str>,
+    param: &'static str,
+    value: f64,
+}
+
+/// What the profiles do differently within controllers.
+const HABITS: &[Habit] = &[
+    Habit::of_all(Profile::Ns2, "round_diff", 1.0),
+    // Its CUBIC is the one of Linux 2.6.22, before `HyStart`.
+    Habit::of_all(Profile::Ns2, "hystart", 0.0),
+    Habit::of_all(Profile::Ns2, "slow_start_limit", 1.0),
+    Habit::of_all(Profile::Linux, "byte_counting", 1.0),
+    Habit::of_all(Profile::Linux, "slow_start_limit", 1e9),
+    Habit::of_all(Profile::Linux, "hystart", 1.0),
     // The integer filters, at least 50 ms per sample, and the window set when recovery is over.
-    ("westwood+", "filter", 1.0),
-    ("westwood+", "round_floor", 0.05),
-    ("westwood+", "decrease", 1.0),
-    ("westwood+", "forget_rtt", 1.0),
+    Habit::of_linux("westwood+", "filter", 1.0),
+    Habit::of_linux("westwood+", "round_floor", 0.05),
+    Habit::of_linux("westwood+", "decrease", 1.0),
+    Habit::of_linux("westwood+", "forget_rtt", 1.0),
     // A segment every second round trip.
-    ("veno", "growth", 1.0),
+    Habit::of_linux("veno", "growth", 1.0),
 ];
+
+impl Habit {
+    const fn of_all(profile: Profile, param: &'static str, value: f64) -> Habit {
+        Habit { profile, controller: None, param, value }
+    }
+
+    const fn of_linux(controller: &'static str, param: &'static str, value: f64) -> Habit {
+        Habit { profile: Profile::Linux, controller: Some(controller), param, value }
+    }
+
+    /// Sets the parameter where it belongs. A controller without it keeps its only behaviour, and so does one from
+    /// outside that has another use for the name and refuses the value.
+    fn adopt(self, controller: &mut ControllerConfig) {
+        if self.controller.is_some_and(|name| name != controller.name()) {
+            return;
+        }
+        match controller.set(self.param, self.value) {
+            Ok(()) | Err(ParamError::Unknown) => {}
+            Err(ParamError::OutOfRange { .. }) => {
+                debug_assert!(matches!(controller, ControllerConfig::External(_)), "{self:?}");
+            }
+        }
+    }
+}
 
 /// A usual combination under its usual name.
 #[derive(Clone, Copy, Debug)]
@@ -409,25 +428,27 @@ impl TcpConfig {
         if self.recovery.has_scoreboard() && !self.needs().rate { self.prr } else { PrrVariant::Off }
     }
 
+    /// Engines whose reductions can be undone.
+    pub fn can_undo(&self) -> bool {
+        matches!(self.recovery, Recovery::Reno | Recovery::NewReno | Recovery::Sack | Recovery::Rack)
+    }
+
+    /// What of `spurious` takes effect with this engine and these options.
+    pub fn spurious_in_effect(&self) -> SpuriousConfig {
+        let can = self.can_undo();
+        SpuriousConfig {
+            frto: self.spurious.frto && can,
+            eifel: self.spurious.eifel && can && self.timestamps,
+            dsack_undo: self.spurious.dsack_undo && self.dsack && self.recovery.has_scoreboard(),
+            response: self.spurious.response,
+        }
+    }
+
     /// A controller and a recovery engine with the defaults of `profile`.
     pub fn new(profile: Profile, mut controller: ControllerConfig, recovery: Recovery) -> TcpConfig {
         let name = format!("{}/{}", controller.name(), recovery.name());
-        if profile == Profile::Ns2 {
-            // A controller without the knob keeps its only behaviour.
-            let _ = controller.set("round_diff", 1.0);
-            // Its CUBIC is the one of Linux 2.6.22, before `HyStart`.
-            let _ = controller.set("hystart", 0.0);
-            let _ = controller.set("slow_start_limit", 1.0);
-        }
-        if profile == Profile::Linux {
-            let _ = controller.set("byte_counting", 1.0);
-            let _ = controller.set("slow_start_limit", 1e9);
-            for &(name, param, value) in LINUX_HABITS {
-                if controller.name() == name {
-                    let _ = controller.set(param, value);
-                }
-            }
-            let _ = controller.set("hystart", 1.0);
+        for habit in HABITS.iter().filter(|habit| habit.profile == profile) {
+            habit.adopt(&mut controller);
         }
         let base = TcpConfig {
             name,
@@ -586,5 +607,26 @@ impl TcpConfig {
     /// The largest packet of the connection on the wire.
     pub fn largest_packet(&self) -> u32 {
         (self.mss() + self.data_header()).max(self.syn_size())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A habit that names a parameter which no controller has any more would change nothing, silently.
+    #[test]
+    fn every_habit_takes_effect() {
+        for habit in HABITS {
+            let concerned = |name: &&&str| habit.controller.is_none_or(|only| only == **name);
+            let controllers = ControllerConfig::NAMES.iter().filter(concerned);
+            let configs = controllers.filter_map(|name| ControllerConfig::by_name(name));
+            let with: Vec<_> = configs.filter(|config| config.value(habit.param).is_some()).collect();
+            assert!(!with.is_empty(), "{habit:?}");
+            for config in with {
+                let config = TcpConfig::new(habit.profile, config, Recovery::USUAL);
+                assert_eq!(config.controller.value(habit.param), Some(habit.value), "{habit:?}");
+            }
+        }
     }
 }

@@ -3,9 +3,10 @@
 //! `network.rs` calls it with each arriving packet, in the order of arrival and possibly ahead of the clock.
 
 use lasthop_core::packet::{Kind, NONE, Packet, flag};
+use lasthop_core::prefetch::prefetch;
 use lasthop_core::time::{Span, Time};
 
-use super::config::{DelayedAck, Profile, TcpConfig};
+use super::config::{DelayedAck, TcpConfig};
 use super::mobile_receiver::MobileReceiver;
 use super::mobility::Mobility;
 use super::receiver_options::ReceiverOptions;
@@ -13,52 +14,8 @@ use super::segments::Ranges;
 use crate::handoff::HostEvent;
 use crate::measure::{FlowStats, Window};
 use crate::transport::extra::Extra;
-
-/// Most blocks that fit into an ACK (without timestamps).
-pub const MAX_SACK_BLOCKS: usize = 4;
-
-/// SACK blocks of one ACK: `[start, end)` pairs, the first reports what triggered the ACK.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SackBlocks {
-    blocks: [(u64, u64); MAX_SACK_BLOCKS],
-    count: u8,
-}
-
-impl SackBlocks {
-    /// Adds a block if there is room.
-    pub fn push(&mut self, start: u64, end: u64) {
-        if let Some(slot) = self.blocks.get_mut(usize::from(self.count)) {
-            *slot = (start, end);
-            self.count += 1;
-        }
-    }
-
-    /// Whether there is none.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// The duplicate that the first block reports, if it is a DSACK block (RFC 2883 §4): it lies below the cumulative
-    /// acknowledgement `ack` or within the second block.
-    pub fn duplicate(&self, ack: u64) -> Option<(u64, u64)> {
-        let &(start, end) = self.as_slice().first()?;
-        let within = self.as_slice().get(1).is_some_and(|&(from, to)| from <= start && end <= to);
-        (start < ack || within).then_some((start, end))
-    }
-
-    /// The same blocks in ascending order.
-    #[must_use]
-    pub fn ascending(mut self) -> SackBlocks {
-        self.blocks[..usize::from(self.count)].sort_unstable();
-        self
-    }
-
-    /// The blocks.
-    pub fn as_slice(&self) -> &[(u64, u64)] {
-        &self.blocks[..usize::from(self.count)]
-    }
-}
+use crate::transport::profile::Profile;
+use crate::transport::sack::{MAX_SACK_BLOCKS, SackBlocks};
 
 /// How long a receiver that has closed waits for the last ACK before it sends its FIN again.
 const FIN_TIMEOUT: Span = Span::from_secs(1);
@@ -161,6 +118,12 @@ impl TcpReceiver {
         }
     }
 
+    /// Asks for what every packet touches.
+    pub(crate) fn prepare(&self) {
+        prefetch(&self.next);
+        prefetch(&self.rare_due);
+    }
+
     /// Takes a packet that arrives at `now` and returns the kind of ACK it calls for, if any; make it with
     /// [`TcpReceiver::acknowledge`].
     #[inline]
@@ -251,7 +214,7 @@ impl TcpReceiver {
         if packet.kind == Kind::Probe {
             // Answered at once; an ACK that waits goes on waiting.
             self.probed = packet.stamp;
-            self.blocks.count = 0;
+            self.blocks.clear();
             return Some(Kind::ProbeAnswer);
         }
         // The last ACK of the connection.
@@ -306,7 +269,10 @@ impl TcpReceiver {
     #[inline]
     pub fn owes(&mut self, packet: &Packet, now: Time) -> bool {
         let Some(due) = self.due() else { return false };
-        if self.exact_marks && self.ack_due.is_some() && packet.has(flag::CE) != self.echo_congestion {
+        if self.exact_marks
+            && self.ack_due.is_some_and(|due| due > now)
+            && packet.has(flag::CE) != self.echo_congestion
+        {
             self.ack_due = Some(now);
             return true;
         }
@@ -331,11 +297,11 @@ impl TcpReceiver {
     /// The kind of ACK that is due at or before `now`, and when it was due.
     pub fn overdue(&mut self, now: Time) -> Option<(Kind, Time)> {
         if let Some(due) = self.overdue_for_link(now) {
-            self.blocks.count = 0;
+            self.blocks.clear();
             return Some((Kind::Ack, due));
         }
         if let Some(due) = self.ack_due.filter(|&due| due <= now) {
-            self.blocks.count = 0;
+            self.blocks.clear();
             return Some((Kind::Ack, due));
         }
         let due = self.close_due.filter(|&due| due <= now)?;
@@ -343,7 +309,7 @@ impl TcpReceiver {
         self.close_due =
             (self.fin_tries <= FIN_TRIES).then(|| due + FIN_TIMEOUT * (1 << self.fin_tries.min(6)));
         self.note_rare_due();
-        self.blocks.count = 0;
+        self.blocks.clear();
         Some((Kind::FinAck, due))
     }
 
@@ -365,11 +331,7 @@ impl TcpReceiver {
             seq: self.next,
             stamp: now,
             echo: self.echo,
-            bytes: if self.sack_blocks == 0 {
-                size
-            } else {
-                size + self.sack_sizes[usize::from(self.blocks.count)]
-            },
+            bytes: if self.sack_blocks == 0 { size } else { size + self.sack_sizes[self.blocks.len()] },
             extra: NONE,
             kind,
             flags: if echo { self.ack_flags | flag::ECE } else { self.ack_flags },
@@ -392,22 +354,22 @@ impl TcpReceiver {
         }
     }
 
-    /// The MAC of this host has thrown `count` corrupt frames away.
-    pub(crate) fn on_discard(&mut self, count: u32) {
+    /// The MAC of this host throws a corrupt frame away at `at`; calls come in the order of `at`.
+    pub(crate) fn on_discard(&mut self, at: Time) {
         if let Some(options) = &mut self.options {
-            options.on_discard(count);
+            options.on_discard(at);
         }
     }
 
-    /// What the ACK to be sent next carries beyond its header.
+    /// What the ACK to be sent at `now` carries beyond its header.
     #[inline]
-    pub fn extra(&self) -> Option<Extra> {
+    pub fn extra(&mut self, now: Time) -> Option<Extra> {
         if self.options.is_none() && (self.sack_blocks == 0 || self.blocks.is_empty()) {
             return None;
         }
         let mut extra = Extra { sack: self.blocks, ..Extra::default() };
-        if let Some(options) = &self.options {
-            options.fill(&mut extra);
+        if let Some(options) = &mut self.options {
+            options.fill(&mut extra, now);
         }
         Some(extra)
     }
@@ -418,10 +380,10 @@ impl TcpReceiver {
         if self.sack_blocks == 0 {
             return;
         }
-        self.blocks.count = 0;
+        self.blocks.clear();
         let dsack = duplicate && self.dsack && packet.payload > 0;
         if self.pending.is_empty() && !dsack {
-            self.recent.count = 0;
+            self.recent.clear();
             return;
         }
         if dsack {
@@ -430,7 +392,7 @@ impl TcpReceiver {
         }
         let mut recent = SackBlocks::default();
         if let Some((start, end)) = self.pending.containing(packet.seq) {
-            if usize::from(self.blocks.count) < self.sack_blocks {
+            if self.blocks.len() < self.sack_blocks {
                 self.blocks.push(start, end);
             }
             recent.push(start, end);
@@ -441,10 +403,10 @@ impl TcpReceiver {
             if recent.as_slice().contains(&(start, end)) {
                 continue;
             }
-            if usize::from(self.blocks.count) < self.sack_blocks {
+            if self.blocks.len() < self.sack_blocks {
                 self.blocks.push(start, end);
             }
-            if usize::from(recent.count) < self.sack_blocks {
+            if recent.len() < self.sack_blocks {
                 recent.push(start, end);
             }
         }
@@ -492,7 +454,8 @@ mod tests {
         fn take(&mut self, packet: Packet, millis: u64) -> Option<(Packet, Vec<(u64, u64)>)> {
             let now = Time::ZERO + Span::from_millis(millis);
             let kind = self.receiver.receive(&packet, None, now, &mut self.stats, &ALWAYS)?;
-            let blocks = self.receiver.extra().map_or(Vec::new(), |extra| extra.sack.as_slice().to_vec());
+            let blocks =
+                self.receiver.extra(Time::ZERO).map_or(Vec::new(), |extra| extra.sack.as_slice().to_vec());
             Some((self.receiver.acknowledge(kind, now), blocks))
         }
 

@@ -1,6 +1,8 @@
 //! What a receiver measures and echoes for a sender that asked for it (`Needs` in `lasthop-cc`): receive times,
 //! discarded frames, wave rates. `receiver.rs` feeds it every segment and attaches the result to every ACK.
 
+use std::collections::VecDeque;
+
 use lasthop_cc::{Needs, ReceiveTime, WaveReport};
 use lasthop_core::packet::Packet;
 use lasthop_core::time::{Span, Time};
@@ -15,6 +17,8 @@ pub(crate) struct ReceiverOptions {
     times: Option<ReceiveTime>,
     /// Frames discarded by the MAC of this host, modulo 2^32.
     discards: u32,
+    /// When the next ones will be: links tell ahead of the clock.
+    noise: VecDeque<Time>,
     /// The wave that is arriving.
     arriving: Option<Arriving>,
     /// The newest wave that is complete.
@@ -48,7 +52,14 @@ impl ReceiverOptions {
         let needs = config.needs();
         let any = needs.receive_times || needs.discards || needs.waves;
         any.then(|| {
-            Box::new(ReceiverOptions { needs, times: None, discards: 0, arriving: None, report: None })
+            Box::new(ReceiverOptions {
+                needs,
+                times: None,
+                discards: 0,
+                noise: VecDeque::new(),
+                arriving: None,
+                report: None,
+            })
         })
     }
 
@@ -92,13 +103,19 @@ impl ReceiverOptions {
         self.arriving = Some(present);
     }
 
-    /// The MAC of this host has discarded `count` frames.
-    pub(crate) fn on_discard(&mut self, count: u32) {
-        self.discards = self.discards.wrapping_add(count);
+    /// The MAC of this host discards a corrupt frame at `at`, which may lie ahead; calls come in the order of `at`.
+    pub(crate) fn on_discard(&mut self, at: Time) {
+        if self.needs.discards {
+            self.noise.push_back(at);
+        }
     }
 
-    /// Puts the measurements onto an ACK.
-    pub(crate) fn fill(&self, extra: &mut Extra) {
+    /// Puts the measurements up to `now` onto an ACK.
+    pub(crate) fn fill(&mut self, extra: &mut Extra, now: Time) {
+        while self.noise.front().is_some_and(|&at| at <= now) {
+            self.noise.pop_front();
+            self.discards = self.discards.wrapping_add(1);
+        }
         extra.times = self.times;
         extra.discards = self.needs.discards.then_some(self.discards);
         extra.report = self.report;
@@ -109,8 +126,8 @@ impl ReceiverOptions {
 mod tests {
     use lasthop_core::packet::Kind;
 
-    use super::super::config::Profile;
     use super::*;
+    use crate::transport::profile::Profile;
 
     fn options(preset: &str) -> ReceiverOptions {
         *ReceiverOptions::new(&TcpConfig::preset(preset, Profile::Rfc).unwrap()).unwrap()
@@ -124,9 +141,9 @@ mod tests {
         Packet { payload: 1000, stamp: at(sent_ms), kind: Kind::Data, ..Packet::default() }
     }
 
-    fn filled(options: &ReceiverOptions) -> Extra {
+    fn filled(options: &mut ReceiverOptions) -> Extra {
         let mut extra = Extra::default();
-        options.fill(&mut extra);
+        options.fill(&mut extra, Time::ZERO);
         extra
     }
 
@@ -137,7 +154,7 @@ mod tests {
         for &(id, millis) in arrivals {
             let wave = Some(Wave { id, size: 4, rtt: Span::from_millis(100) });
             options.on_segment(&data(0), Some(&Extra { wave, ..Extra::default() }), at(millis));
-            let report = filled(&options).report;
+            let report = filled(&mut options).report;
             seen.push(report.map(|report| (report.id, report.segments, report.rate)));
         }
         seen
@@ -175,10 +192,10 @@ mod tests {
     fn times_are_those_of_the_segment_that_called_for_the_ack() {
         let mut options = options("jtcp");
         options.on_segment(&Packet { kind: Kind::Syn, ..Packet::default() }, None, at(5));
-        assert_eq!(filled(&options).times, None, "a SYN is no data");
+        assert_eq!(filled(&mut options).times, None, "a SYN is no data");
         options.on_segment(&data(10), None, at(60));
         options.on_segment(&data(20), None, at(75));
-        assert_eq!(filled(&options).times, Some(ReceiveTime { sent: at(20), received: at(75) }));
-        assert_eq!(filled(&options).discards, None, "nobody asked");
+        assert_eq!(filled(&mut options).times, Some(ReceiveTime { sent: at(20), received: at(75) }));
+        assert_eq!(filled(&mut options).discards, None, "nobody asked");
     }
 }

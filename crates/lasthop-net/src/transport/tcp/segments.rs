@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use lasthop_core::prefetch::prefetch;
 use lasthop_core::time::Time;
 
 /// One segment between `una` and `max_sent`.
@@ -69,6 +70,11 @@ impl Segments {
     #[inline]
     pub(crate) fn first(&self) -> Option<&Segment> {
         self.ring.front()
+    }
+
+    /// Asks for the first and the last segment.
+    pub(crate) fn prepare(&self) {
+        self.ring.front().into_iter().chain(self.ring.back()).for_each(prefetch);
     }
 
     /// Forgets the first segment.

@@ -1,0 +1,248 @@
+//! Devices: everything in a path that needs more than a plain link, or sees more than one packet at a time.
+//!
+//! A device has ports. Packets reach it in the order of the clock, whatever path they are on; it may hold, forward,
+//! divert, drop and mark them, emit packets of its own, tell senders something, and set one timer. It does so through
+//! its [`Cx`], which collects what it wants done as [`Effect`]s; `network/` applies them when the device has returned,
+//! so that no device ever calls another. Plain links are not devices and pay nothing for them.
+//!
+//! There are two ways to stand in a path:
+//!
+//! - in place of the head of a link: retransmission ([`arq`]) and queues that decide at departure ([`queued`]). They
+//!   use the link's transmitter and air;
+//! - as a [`Middlebox`] at an end of a link: departing packets come in at [`OUTBOUND`], those that arrive from the
+//!   other direction at [`INBOUND`].
+//!
+//! To add a middlebox: write `device/<name>.rs` (what a plan says of it, its state, `impl Element`, tests), add its
+//! line to `middleboxes!` below, and its keys to the scenario (`lasthop-sim/src/scenario/keys.rs` and `link.rs`).
+//! `make new-device NAME=x` does all of it once, and `docs/how-to/add-a-device.md` explains it.
+
+pub mod arq;
+pub mod impair;
+pub mod policer;
+pub(crate) mod queued;
+pub(crate) mod router;
+#[cfg(test)]
+mod testing;
+
+use lasthop_cc::Signal;
+use lasthop_core::packet::{Cause, Packet, PacketArena};
+use lasthop_core::time::{Span, Time};
+
+use crate::link::Link;
+use crate::measure::Window;
+use crate::network::extras::ExtraArena;
+pub(crate) use crate::queue::Parcel;
+use crate::routing::DirectionId;
+use crate::transport::extra::Extra;
+
+/// Index of a device.
+pub(crate) type DeviceId = u32;
+
+/// Port of a middlebox at which packets arrive that are about to enter its link.
+pub(crate) const OUTBOUND: u32 = 0;
+/// Port of a middlebox at which packets arrive that have come over the other direction of its link.
+pub(crate) const INBOUND: u32 = 1;
+
+/// What every device does.
+pub(crate) trait Element {
+    /// A packet has arrived at `port`.
+    fn receive(&mut self, parcel: Parcel, port: u32, cx: &mut Cx<'_>);
+
+    /// A time has come that the device asked for with [`Cx::wake`], or a later one.
+    fn on_timer(&mut self, cx: &mut Cx<'_>) {
+        let _ = cx;
+    }
+
+    /// The run is over: hands what it still holds to [`Cx::keep`], so that the ledger balances.
+    fn close(&mut self, cx: &mut Cx<'_>) {
+        let _ = cx;
+    }
+
+    /// What it counted within the measurement window, by the names of its declared columns.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
+    /// Whether it sends packets of its own against the direction of those that it receives.
+    fn emits_back(&self) -> bool {
+        false
+    }
+}
+
+/// A packet's crossing of a link, for the trace and the fingerprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Crossing {
+    /// The direction of the link.
+    pub(crate) direction: DirectionId,
+    /// Start of its first transmission, if there was one.
+    pub(crate) started: Option<Time>,
+}
+
+/// What a device wants done.
+#[derive(Clone, Debug)]
+pub(crate) enum Effect {
+    /// The packet reaches the next place of its path at `at`.
+    Forward { parcel: Parcel, at: Time, crossing: Option<Crossing> },
+    /// The packet goes on from another place.
+    Divert { parcel: Parcel, hop: u32, at: Time },
+    /// The packet is lost at `at`.
+    Drop { parcel: Parcel, cause: Cause, at: Time, crossing: Option<Crossing> },
+    /// A packet of the device's own reaches the place `hop` at `at`.
+    Emit { packet: Packet, extra: Option<Box<Extra>>, hop: u32, at: Time },
+    /// The sender of `flow` learns something at `at`.
+    Signal { flow: u32, signal: Signal, at: Time },
+    /// The host at the far end of the link at place `hop` hears a corrupt frame at `at`.
+    Noise { hop: u32, at: Time },
+    /// The packet is still in the device when the run ends.
+    Keep { parcel: Parcel, crossing: Option<Crossing> },
+}
+
+/// What a device may look at and change while it acts, and where it says what it wants.
+pub(crate) struct Cx<'a> {
+    /// The present.
+    pub(crate) now: Time,
+    /// The measurement window.
+    pub(crate) window: Window,
+    /// Packets by their slots.
+    pub(crate) packets: &'a mut PacketArena,
+    pub(crate) extras: &'a ExtraArena,
+    /// Directions of links.
+    pub(crate) links: &'a mut [Link],
+    pub(crate) effects: &'a mut Vec<Effect>,
+    pub(crate) wake: Time,
+}
+
+impl Cx<'_> {
+    /// A direction of a link.
+    pub(crate) fn link(&mut self, direction: DirectionId) -> &mut Link {
+        &mut self.links[direction as usize]
+    }
+
+    /// A copy of what a packet carries beyond its header.
+    pub(crate) fn extra(&self, packet: u32) -> Option<Box<Extra>> {
+        self.extras.get(self.packets.get(packet).extra).map(|extra| Box::new(*extra))
+    }
+
+    /// Asks for a call of [`Element::on_timer`] at `at`. The earliest time asked for counts; after it, ask again.
+    pub(crate) fn wake(&mut self, at: Time) {
+        self.wake = self.wake.min(at);
+    }
+
+    /// Lets a packet go on at once.
+    pub(crate) fn forward(&mut self, parcel: Parcel) {
+        self.effects.push(Effect::Forward { parcel, at: self.now, crossing: None });
+    }
+
+    /// Drops a packet.
+    pub(crate) fn drop(&mut self, parcel: Parcel, cause: Cause) {
+        self.effects.push(Effect::Drop { parcel, cause, at: self.now, crossing: None });
+    }
+
+    /// Hands over a packet that the device still holds when the run ends.
+    pub(crate) fn keep(&mut self, parcel: Parcel) {
+        self.effects.push(Effect::Keep { parcel, crossing: None });
+    }
+
+    /// Tells a sender something after `delay`.
+    pub(crate) fn signal(&mut self, flow: u32, signal: Signal, delay: Span) {
+        self.effects.push(Effect::Signal { flow, signal, at: self.now + delay });
+    }
+}
+
+/// Makes the enum of all devices and its dispatch.
+macro_rules! devices {
+    ($($name:ident($state:ty)),* $(,)?) => {
+        /// A device with its state.
+        #[derive(Clone, Debug)]
+        pub(crate) enum Device {
+            $($name(Box<$state>),)*
+        }
+
+        impl Element for Device {
+            fn receive(&mut self, parcel: Parcel, port: u32, cx: &mut Cx<'_>) {
+                match self {
+                    $(Device::$name(device) => device.receive(parcel, port, cx),)*
+                }
+            }
+
+            fn on_timer(&mut self, cx: &mut Cx<'_>) {
+                match self {
+                    $(Device::$name(device) => device.on_timer(cx),)*
+                }
+            }
+
+            fn close(&mut self, cx: &mut Cx<'_>) {
+                match self {
+                    $(Device::$name(device) => device.close(cx),)*
+                }
+            }
+
+            fn counters(&self) -> Vec<(&'static str, u64)> {
+                match self {
+                    $(Device::$name(device) => device.counters(),)*
+                }
+            }
+
+            fn emits_back(&self) -> bool {
+                match self {
+                    $(Device::$name(device) => device.emits_back(),)*
+                }
+            }
+        }
+    };
+}
+
+/// Makes the enums of middleboxes, `Name(plan) => state`, and of all devices.
+macro_rules! middleboxes {
+    ($($name:ident($plan:ty) => $state:ty),* $(,)?) => {
+        /// What a plan puts at an end of a link.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Middlebox {
+            $(
+                #[doc = concat!("See [`", stringify!($plan), "`].")]
+                $name($plan),
+            )*
+        }
+
+        impl Middlebox {
+            /// The device; `name` and `seed` key its random streams.
+            pub(crate) fn build(&self, name: &str, seed: u64) -> Device {
+                match self {
+                    $(Middlebox::$name(plan) => Device::$name(Box::new(<$state>::new(plan, name, seed))),)*
+                }
+            }
+        }
+
+        devices! {
+            Arq(arq::ArqMachine),
+            Queued(queued::Queued),
+            Router(router::Router),
+            $($name($state),)*
+        }
+    };
+}
+
+middleboxes! {
+    Policer(policer::Policer) => policer::Bucket,
+    Impair(impair::Impair) => impair::Impairing,
+}
+
+/// A device of a network and its timer.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    pub(crate) device: Device,
+    /// Earliest wake-up that is pending.
+    pub(crate) armed: Time,
+    /// The direction at whose near end it stands; [`NOWHERE`] if it stands at no link.
+    pub(crate) direction: DirectionId,
+}
+
+/// No direction.
+pub(crate) const NOWHERE: DirectionId = u32::MAX;
+
+impl Device {
+    /// Whether it stands in place of the head of its link.
+    pub(crate) fn is_head(&self) -> bool {
+        matches!(self, Device::Arq(_) | Device::Queued(_))
+    }
+}

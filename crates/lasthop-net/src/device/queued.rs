@@ -1,0 +1,129 @@
+//! A link whose queue decides when a packet leaves: it holds the packets and follows the clock.
+//!
+//! The device stands in place of the head of its link, asks the [`Waiting`] of its plan who is next whenever the
+//! transmitter is free, and uses the link's transmitter and air.
+
+use lasthop_core::packet::Cause;
+use lasthop_core::time::Time;
+
+use super::arq::{admit, mark};
+use super::{Crossing, Cx, Effect, Element, Parcel};
+use crate::plan::Direction;
+use crate::queue::{Served, Service, Shed, Waiting};
+use crate::routing::DirectionId;
+
+/// The queue of one direction and its transmitter.
+#[derive(Clone, Debug)]
+pub(crate) struct Queued {
+    direction: DirectionId,
+    waiting: Waiting,
+    /// The transmitter is free from here on, and what it transmits until then.
+    free_at: Time,
+    in_service: u16,
+    shed: Vec<Shed>,
+}
+
+impl Queued {
+    pub(crate) fn new(plan: &Direction, direction: DirectionId) -> Queued {
+        Queued {
+            direction,
+            waiting: Waiting::new(&plan.queue.discipline),
+            free_at: Time::ZERO,
+            in_service: 0,
+            shed: Vec::new(),
+        }
+    }
+
+    /// Starts transmitting, if the transmitter is free and somebody waits.
+    fn run(&mut self, cx: &mut Cx<'_>) {
+        while self.free_at <= cx.now && self.waiting.packets() > 0 {
+            // A link that is down and holds its packets keeps them in the queue.
+            let now = cx.now;
+            let ready = cx.link(self.direction).may_start(now);
+            if ready > now {
+                return cx.wake(ready);
+            }
+            let served = self.waiting.pop(cx.now, &mut self.shed);
+            for Shed { parcel, cause } in self.shed.drain(..) {
+                lose(parcel, (None, cx.now), cause, self.direction, cx);
+            }
+            if let Some(Served { parcel, marked }) = served {
+                if marked {
+                    mark(parcel, self.direction, cx);
+                }
+                self.transmit(parcel, cx);
+            }
+        }
+        if self.waiting.packets() > 0 {
+            cx.wake(self.free_at);
+        }
+    }
+
+    fn transmit(&mut self, parcel: Parcel, cx: &mut Cx<'_>) {
+        let (now, window, direction) = (cx.now, cx.window, self.direction);
+        let bytes = u32::from(parcel.bytes);
+        let link = cx.link(direction);
+        let departs = link.occupy(parcel.since, now, bytes, &window);
+        self.free_at = departs;
+        self.in_service = parcel.bytes;
+        let at = departs + link.delay;
+        let Some(cause) = link.judge_attempt(departs, bytes) else {
+            let crossing = Some(Crossing { direction, started: Some(now) });
+            return cx.effects.push(Effect::Forward { parcel, at, crossing });
+        };
+        if cause == Cause::ChannelError && cx.packets.get(parcel.packet).is_forward() {
+            cx.effects.push(Effect::Noise { hop: parcel.hop, at });
+        }
+        lose(parcel, (Some(now), departs), cause, direction, cx);
+    }
+}
+
+/// A packet ends at the head of a link or in its air.
+fn lose(
+    parcel: Parcel,
+    (started, at): (Option<Time>, Time),
+    cause: Cause,
+    direction: DirectionId,
+    cx: &mut Cx<'_>,
+) {
+    let window = cx.window;
+    cx.link(direction).count_drop(cause, at, &window);
+    cx.effects.push(Effect::Drop { parcel, cause, at, crossing: Some(Crossing { direction, started }) });
+}
+
+/// The run is over: counts the time that packets have waited and keeps them for the ledger.
+pub(super) fn keep_waiting(waiting: &mut Waiting, direction: DirectionId, cx: &mut Cx<'_>) {
+    let window = cx.window;
+    let mut shed = Vec::new();
+    // The order of service does not matter any more, and neither does what would have been thrown away.
+    while let Some(Served { parcel, .. }) = waiting.pop(Time::ZERO, &mut shed) {
+        shed.push(Shed { parcel, cause: Cause::QueueOverflow });
+    }
+    for Shed { parcel, .. } in shed {
+        cx.link(direction).count_unserved(parcel.since, &window);
+        let crossing = Some(Crossing { direction, started: None });
+        cx.effects.push(Effect::Keep { parcel, crossing });
+    }
+}
+
+impl Element for Queued {
+    fn receive(&mut self, parcel: Parcel, _port: u32, cx: &mut Cx<'_>) {
+        // A departure at this very instant frees its place first.
+        self.run(cx);
+        let found = self.waiting.found((self.free_at > cx.now).then_some(self.in_service.into()));
+        if admit(parcel, &found, self.direction, cx) {
+            self.waiting.push(parcel);
+            self.run(cx);
+            let (now, window, waiting) = (cx.now, cx.window, self.waiting.packets());
+            cx.link(self.direction).gate.note_waiting(waiting, now, &window);
+        }
+    }
+
+    fn on_timer(&mut self, cx: &mut Cx<'_>) {
+        self.run(cx);
+    }
+
+    fn close(&mut self, cx: &mut Cx<'_>) {
+        keep_waiting(&mut self.waiting, self.direction, cx);
+    }
+}

@@ -1,0 +1,90 @@
+//! A bench for the unit tests of devices: hands packets and timers to one device that stands alone, in the order of the
+//! clock, and keeps what it wants done.
+
+use lasthop_core::packet::{Cause, Packet, PacketArena};
+use lasthop_core::time::Time;
+
+use super::{Cx, Effect, Element, Parcel};
+use crate::measure::Window;
+use crate::network::extras::ExtraArena;
+
+/// The bench with a device on it.
+pub(super) struct Bench<D> {
+    pub(super) device: D,
+    /// What the device wanted done so far, in order.
+    pub(super) effects: Vec<Effect>,
+    packets: PacketArena,
+    extras: ExtraArena,
+    /// When the device wants to be called.
+    wake: Time,
+}
+
+impl<D: Element> Bench<D> {
+    pub(super) fn new(device: D) -> Bench<D> {
+        let (packets, extras) = (PacketArena::default(), ExtraArena::default());
+        Bench { device, effects: Vec::new(), packets, extras, wake: Time::MAX }
+    }
+
+    fn act(&mut self, now: Time, act: impl FnOnce(&mut D, &mut Cx<'_>)) {
+        let mut cx = Cx {
+            now,
+            window: Window { from: Time::ZERO, to: Time::MAX },
+            packets: &mut self.packets,
+            extras: &self.extras,
+            links: &mut [],
+            effects: &mut self.effects,
+            wake: self.wake,
+        };
+        act(&mut self.device, &mut cx);
+        self.wake = cx.wake;
+    }
+
+    /// Calls the device whenever it asked to be called before `end`.
+    pub(super) fn run_until(&mut self, end: Time) {
+        while self.wake < end {
+            let now = std::mem::replace(&mut self.wake, Time::MAX);
+            self.act(now, D::on_timer);
+        }
+    }
+
+    /// A packet of `bytes` arrives at `port`, before the timers of that instant. Packets number themselves from 0.
+    pub(super) fn offer(&mut self, port: u32, bytes: u16, now: Time) {
+        self.run_until(now);
+        let packet = self.packets.insert(Packet { bytes, ..Packet::default() });
+        let parcel = Parcel { packet, hop: 0, flow: 0, bytes, ect: false, since: now };
+        self.act(now, |device, cx| device.receive(parcel, port, cx));
+    }
+
+    /// The run is over.
+    pub(super) fn close(&mut self, end: Time) {
+        self.run_until(end);
+        self.act(end, D::close);
+    }
+
+    /// The packets that went on, and when.
+    pub(super) fn forwarded(&self) -> Vec<(u32, Time)> {
+        let forwarded = |effect: &Effect| match *effect {
+            Effect::Forward { parcel, at, .. } => Some((parcel.packet, at)),
+            _ => None,
+        };
+        self.effects.iter().filter_map(forwarded).collect()
+    }
+
+    /// The packets that were dropped, and why.
+    pub(super) fn dropped(&self) -> Vec<(u32, Cause)> {
+        let dropped = |effect: &Effect| match *effect {
+            Effect::Drop { parcel, cause, .. } => Some((parcel.packet, cause)),
+            _ => None,
+        };
+        self.effects.iter().filter_map(dropped).collect()
+    }
+
+    /// The packets that the device still held when the run was over.
+    pub(super) fn kept(&self) -> Vec<u32> {
+        let kept = |effect: &Effect| match *effect {
+            Effect::Keep { parcel, .. } => Some(parcel.packet),
+            _ => None,
+        };
+        self.effects.iter().filter_map(kept).collect()
+    }
+}

@@ -1,0 +1,102 @@
+//! The rate of a link as a function of time: when a transmission that starts then is over.
+//!
+//! Most links have one rate, and one multiplication answers. Scripted changes are a list of times and rates; what is
+//! being transmitted when the rate changes goes on at the new one, so that no bit is sent twice and none for free.
+
+use lasthop_core::time::{Span, Time};
+use lasthop_core::units::Rate;
+
+/// The rate of one direction.
+#[derive(Clone, Debug)]
+pub(super) struct Pace {
+    /// The rate from the start on.
+    first: Rate,
+    /// Later rates, ascending in time.
+    changes: Box<[(Time, Rate)]>,
+}
+
+/// Nanobits: bits times 10^9, so that a rate of 1 bit/s sends one of them per nanosecond.
+fn work_of(bytes: u32) -> u128 {
+    u128::from(bytes) * 8 * 1_000_000_000
+}
+
+impl Pace {
+    pub(super) fn new(first: Rate, changes: &[(Time, Rate)]) -> Pace {
+        Pace { first, changes: changes.into() }
+    }
+
+    /// Nanoseconds per byte, if that is a whole number which never changes, else 0.
+    pub(super) fn whole_nanos_per_byte(&self) -> u32 {
+        let per_byte = 8_000_000_000;
+        if !self.changes.is_empty() || per_byte % self.first.0 != 0 {
+            return 0;
+        }
+        u32::try_from(per_byte / self.first.0).unwrap_or(0)
+    }
+
+    /// The rate at `at`.
+    pub(super) fn rate_at(&self, at: Time) -> Rate {
+        let begun = self.changes.partition_point(|&(from, _)| from <= at);
+        begun.checked_sub(1).map_or(self.first, |index| self.changes[index].1)
+    }
+
+    /// When the last bit of `bytes` leaves, if the first leaves at `start`; rounded up to the nanosecond.
+    pub(super) fn finish(&self, start: Time, bytes: u32) -> Time {
+        let mut index = self.changes.partition_point(|&(from, _)| from <= start);
+        if index == self.changes.len() {
+            return start + self.rate_at(start).serialisation(bytes.into());
+        }
+        let (mut at, mut rate, mut work) = (start, self.rate_at(start), work_of(bytes));
+        while let Some(&(until, next)) = self.changes.get(index) {
+            let possible = u128::from(until.since(at).0) * u128::from(rate.0);
+            if work <= possible {
+                break;
+            }
+            work -= possible;
+            (at, rate) = (until, next);
+            index += 1;
+        }
+        at + Span(u64::try_from(work.div_ceil(u128::from(rate.0))).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(value: u64) -> Time {
+        Time::ZERO + Span::from_millis(value)
+    }
+
+    /// 1000 bytes are 8 ms at 1 Mbit/s and 4 ms at 2 Mbit/s.
+    #[test]
+    fn a_transmission_goes_on_at_the_new_rate() {
+        let changes = [(millis(10), Rate(2_000_000)), (millis(20), Rate(500_000))];
+        let pace = Pace::new(Rate(1_000_000), &changes);
+        assert_eq!(pace.finish(millis(0), 1000), millis(8));
+        assert_eq!(pace.finish(millis(2), 1000), millis(10), "done just in time");
+        assert_eq!(pace.finish(millis(6), 1000), millis(12), "half at either rate");
+        assert_eq!(pace.finish(millis(10), 1000), millis(14));
+        // 8,000 bits from 19 ms on: 2,000 until 20 ms, the other 6,000 in 12 ms.
+        assert_eq!(pace.finish(millis(19), 1000), millis(32));
+        assert_eq!(pace.finish(millis(50), 1000), millis(66));
+        assert_eq!((pace.rate_at(millis(9)), pace.rate_at(millis(10))), (Rate(1_000_000), Rate(2_000_000)));
+        assert_eq!(pace.whole_nanos_per_byte(), 0);
+    }
+
+    /// Three changes within one transmission: 1 ms at 1, 1 ms at 2 and the rest at 4 Mbit/s.
+    #[test]
+    fn several_changes_within_one_transmission() {
+        let changes = [(millis(1), Rate(2_000_000)), (millis(2), Rate(4_000_000))];
+        let pace = Pace::new(Rate(1_000_000), &changes);
+        // 8,000 bits: 1,000 and 2,000 by 2 ms; 5,000 more at 4 Mbit/s take 1.25 ms.
+        assert_eq!(pace.finish(Time::ZERO, 1000), Time(3_250_000));
+    }
+
+    #[test]
+    fn one_rate_is_the_rate() {
+        let pace = Pace::new(Rate(3), &[]);
+        assert_eq!(pace.finish(Time(5), 1), Time(5 + 2_666_666_667));
+        assert_eq!(Pace::new(Rate(8_000_000), &[]).whole_nanos_per_byte(), 1_000);
+    }
+}

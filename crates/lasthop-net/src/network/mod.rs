@@ -1,0 +1,869 @@
+//! Packets on their way: the walk of a packet from one place to the next, and what devices want done.
+//!
+//! A link that is fed by a single upstream sees its packets in order whenever they are computed, so it is
+//! evaluated as soon as the upstream has decided when a packet arrives. Receivers are fed by one path, so
+//! they too are evaluated ahead of the clock, and their ACKs start on the way back at once. Only three things
+//! must wait for the clock, in the calendar: a packet that arrives at a link which others feed as well, one that
+//! arrives at a device, and one that arrives at a sender. A data packet and its ACK over a dumbbell cross six links
+//! with three waits.
+
+pub(crate) mod extras;
+mod path;
+mod prepare;
+mod record;
+mod reroute;
+pub mod truth;
+
+use lasthop_cc::{LossKind, Signal};
+use lasthop_core::calendar::Calendar;
+use lasthop_core::event::{Event, EventQueue, MAX_INDEX, Target, arrival_order};
+use lasthop_core::fingerprint::Fingerprint;
+use lasthop_core::packet::{Cause, Kind, Ledger, NONE, Packet, PacketArena, flag};
+use lasthop_core::time::{Span, Time};
+
+use self::truth::{Truths, Verdicts};
+use crate::device::arq::{ArqMachine, Listener, NOTICE_BYTES};
+use crate::device::{Crossing, Cx, Device, DeviceId, Effect, Element, Parcel, Slot};
+use crate::handoff::HostEvent;
+use crate::link::{Link, Transit};
+use crate::measure::{FlowStats, Window};
+use crate::plan::{Plan, Report};
+use crate::routing::{DirectionId, Routes, opposite};
+use crate::trace::HopRecord;
+use crate::transport::endpoint::Endpoint;
+use crate::transport::extra::Extra;
+use crate::transport::tcp::mobility::Mobility;
+use extras::ExtraArena;
+use path::name_number;
+pub(crate) use path::{Hop, Place, Ways};
+pub(crate) use reroute::Paths;
+
+/// Kinds of events beside the arrivals of packets.
+pub(crate) mod event_kind {
+    /// A sender's timer.
+    pub(crate) const SENDER: u32 = 1;
+    /// A receiver's timer.
+    pub(crate) const RECEIVER: u32 = 2;
+    /// An application's next write.
+    pub(crate) const TRAFFIC: u32 = 3;
+    /// An application stops.
+    pub(crate) const STOP: u32 = 4;
+    /// A sample of the time series.
+    pub(crate) const SAMPLE: u32 = 5;
+    /// A cross-layer signal reaches a sender.
+    pub(crate) const SIGNAL: u32 = 6;
+    /// A device has something to do.
+    pub(crate) const DEVICE: u32 = 7;
+}
+
+/// What happens next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Next {
+    /// A packet reaches the place that it waited for.
+    Arrival(Event),
+    /// Anything else.
+    Timer(Event),
+}
+
+/// What a run has more of than can be told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overflow {
+    /// Packets that wait at the same time: [`lasthop_core::event::MAX_PACKETS`] are the most.
+    Packets,
+    /// Links, devices or places on paths.
+    Places,
+}
+
+/// Everything that packets meet between two senders' decisions.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// Directions of links: forward of link 0, reverse of link 0, forward of link 1, ...
+    pub links: Vec<Link>,
+    pub(crate) hops: Vec<Hop>,
+    packets: PacketArena,
+    extras: ExtraArena,
+    /// Signals on their way to senders, by the index of their event.
+    signals: Vec<(u32, Signal)>,
+    free_signals: Vec<u32>,
+    /// What the last loss of each data segment was, for the flows whose senders judge losses.
+    truths: Vec<Option<Truths>>,
+    /// Arrivals of packets.
+    calendar: Calendar,
+    /// Everything else that is to happen.
+    timers: EventQueue,
+    /// Insertion number of the last event, of either kind.
+    order: u64,
+    pub(crate) receivers: Vec<Endpoint>,
+    /// Where the ways of each flow begin.
+    ways: Vec<Ways>,
+    devices: Vec<Slot>,
+    /// What stands in place of the head of each direction; [`NONE`] where nothing does.
+    heads: Vec<DeviceId>,
+    /// Numbers made of the names of directions, devices and flows: by these they draw lots.
+    link_names: Vec<u32>,
+    device_names: Vec<u32>,
+    flow_names: Vec<u32>,
+    /// Ports of devices: whose, and which of them.
+    ports: Vec<(DeviceId, u32)>,
+    /// What the device that acts wants done; its room is used again.
+    effects: Vec<Effect>,
+    /// What receivers and links counted per flow.
+    pub flows: Vec<FlowStats>,
+    /// Where every packet went.
+    pub ledger: Ledger,
+    /// Hash of everything that happened on links.
+    pub fingerprint: Fingerprint,
+    /// Packets times links.
+    pub packet_hops: u64,
+    pub(crate) window: Window,
+    end: Time,
+    /// One record per packet and link, if a trace is recorded.
+    pub trace: Option<Vec<HopRecord>>,
+}
+
+impl Network {
+    /// The network of a plan; `paths[flow]` lists the directions from the sender to the receiver, now and later; the
+    /// way back is the same reversed. If `clocked`, every packet waits for the clock before every place; what happens
+    /// is the same.
+    pub(crate) fn new(
+        (plan, seed): (&Plan, u64),
+        links: Vec<Link>,
+        (paths, routes): (&[Paths], &mut Routes),
+        (receivers, flows): (Vec<Endpoint>, Vec<FlowStats>),
+        window: Window,
+        clocked: bool,
+    ) -> Network {
+        let mut network = Network {
+            links,
+            hops: Vec::new(),
+            packets: PacketArena::default(),
+            extras: ExtraArena::default(),
+            signals: Vec::new(),
+            free_signals: Vec::new(),
+            truths: vec![None; paths.len()],
+            calendar: Calendar::default(),
+            timers: EventQueue::default(),
+            order: 0,
+            receivers,
+            ways: Vec::with_capacity(paths.len()),
+            devices: Vec::new(),
+            heads: Vec::new(),
+            link_names: Vec::new(),
+            device_names: Vec::new(),
+            flow_names: plan.flows.iter().map(|flow| name_number(&flow.name)).collect(),
+            ports: Vec::new(),
+            effects: Vec::new(),
+            flows,
+            ledger: Ledger::default(),
+            fingerprint: Fingerprint::default(),
+            packet_hops: 0,
+            window,
+            end: window.to,
+            trace: None,
+        };
+        let mut wiring = network.place_devices(plan, seed);
+        for ((paths, flow), index) in paths.iter().zip(&plan.flows).zip(0u32..) {
+            if paths.later.is_empty() {
+                network.add_ways(&wiring, index, &paths.first);
+            } else {
+                let wiring = (&mut wiring, &mut *routes);
+                network.add_changing_ways(wiring, &plan.links, index, paths, (flow.source, flow.sink));
+            }
+        }
+        network.settle_waits(clocked);
+        network
+    }
+
+    /// What the network has more of than its indices can name, if anything.
+    pub(crate) fn overflow(&self) -> Option<Overflow> {
+        if self.packets.is_exhausted() {
+            return Some(Overflow::Packets);
+        }
+        let devices = self.devices.len() > MAX_INDEX as usize;
+        let ports = self.ports.len() > Hop::MOST as usize || self.links.len() > Hop::MOST as usize;
+        (devices || ports || self.hops.len() > u32::MAX as usize).then_some(Overflow::Places)
+    }
+
+    /// The first place of the way of `flow` from its sender.
+    pub(crate) fn first_place(&self, flow: usize) -> u32 {
+        self.ways[flow].forward
+    }
+
+    /// Schedules something other than an arrival, after everything that is already scheduled for `time`.
+    pub(crate) fn schedule(&mut self, time: Time, target: Target) {
+        self.order += 1;
+        self.timers.push(Event::new(time, self.order, target));
+    }
+
+    /// What happens next.
+    #[inline]
+    pub(crate) fn next_event(&mut self) -> Option<Next> {
+        let timer = self.timers.peek();
+        match (self.calendar.peek(&mut self.packets), timer) {
+            // Of one instant arrivals come first (decision 0013).
+            (Some(arrival), Some(timer)) if timer.time() < arrival.time() => Some(Next::Timer(timer)),
+            (Some(arrival), _) => Some(Next::Arrival(arrival)),
+            (None, timer) => timer.map(Next::Timer),
+        }
+    }
+
+    /// Takes the timer that happens next off the list.
+    pub(crate) fn take_timer(&mut self) {
+        self.timers.pop();
+    }
+
+    /// Takes the arrival that happens next off the calendar and returns the packet and the place it has reached.
+    #[inline]
+    pub(crate) fn take_arrival(&mut self) -> Option<(u32, Hop)> {
+        let index = self.calendar.pop()?;
+        Some((index, self.hops[self.packets.get(index).hop as usize]))
+    }
+
+    /// A sender hands a packet to the first place of its path.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
+    pub(crate) fn launch(&mut self, packet: Packet, first: u32, now: Time) {
+        let id = self.ledger.created as u32;
+        self.ledger.created += 1;
+        let index = self.packets.insert(Packet { id, hop: first, ..packet });
+        self.walk(index, now);
+    }
+
+    /// A packet from outside enters the path of `flow` at the end from which it comes.
+    pub(crate) fn inject(&mut self, flow: usize, packet: Packet, extra: Option<Extra>, now: Time) {
+        let Ways { forward, back } = self.ways[flow];
+        let first = if packet.is_forward() { forward } else { back };
+        let extra = extra.map_or(NONE, |extra| self.extras.insert(extra));
+        let packet = Packet { extra, ..packet };
+        if self.hops[first as usize].waits() {
+            let id = self.ledger.created as u32;
+            self.ledger.created += 1;
+            let index = self.packets.insert(Packet { id, ..packet });
+            self.wait(index, first, now, self.feeder(self.hops[first as usize - 1]));
+        } else {
+            self.launch(packet, first, now);
+        }
+    }
+
+    /// Moves the packet at `index` on from its next place, where it arrives at `at`, as far as it gets
+    /// without waiting for the clock, and the receiver's answer likewise. A packet stays in its slot all the
+    /// way.
+    #[inline]
+    pub(crate) fn walk(&mut self, mut index: u32, mut at: Time) {
+        let mut next = self.packets.get(index).hop;
+        let mut bytes = u32::from(self.packets.get(index).bytes);
+        loop {
+            let hop = self.hops[next as usize];
+            match hop.place() {
+                Place::Link(direction) => {
+                    self.packet_hops += 1;
+                    if let Some(arrival) = self.links[direction as usize].pass(at, bytes, &self.window) {
+                        self.fingerprint.add(arrival.0, u64::from(direction) << 2);
+                        at = arrival;
+                    } else {
+                        let Some(arrival) = self.cross(direction, next, index, bytes, at) else { return };
+                        at = arrival;
+                    }
+                }
+                Place::Port(port) => {
+                    self.enter_device(port, index, next, at);
+                    return;
+                }
+                Place::Receiver => {
+                    let Some(answer) = self.deliver(hop.flow, index, at) else { return };
+                    index = answer;
+                    bytes = u32::from(self.packets.get(index).bytes);
+                }
+                Place::Sender => unreachable!("a packet waits before it meets a sender"),
+            }
+            if at > self.end {
+                self.ledger.in_flight += 1;
+                self.discard(index);
+                return;
+            }
+            next += 1;
+            if self.hops[next as usize].waits() {
+                self.wait(index, next, at, self.feeder(hop));
+                return;
+            }
+        }
+    }
+
+    /// Sends a packet over a link that may be busy or worse; returns its arrival at the far end, or `None` if
+    /// it is lost. `hop`: the link's place on the packet's path.
+    fn cross(&mut self, direction: DirectionId, hop: u32, index: u32, bytes: u32, at: Time) -> Option<Time> {
+        let flow = self.hops[hop as usize].flow;
+        let link = &mut self.links[direction as usize];
+        let ect = link.has_rule() && self.packets.get(index).has(flag::ECT);
+        let transit = link.transit(at, bytes, ect, &self.window);
+        if ect && let Transit::Arrives { marked: true, .. } = transit {
+            self.packets.get_mut(index).flags |= flag::CE;
+        }
+        if self.trace.is_some() {
+            self.record_transit(direction, flow, index, at, transit);
+        }
+        match transit {
+            Transit::Arrives { at, .. } => {
+                self.fingerprint.add(at.0, u64::from(direction) << 2);
+                Some(at)
+            }
+            Transit::Lost { cause, at: lost_at, start } => {
+                self.fingerprint.add(at.0, u64::from(direction) << 2 | (cause as u64 + 1));
+                if cause == Cause::ChannelError
+                    && start.is_some()
+                    && lost_at <= self.end
+                    && self.packets.get(index).is_forward()
+                {
+                    let arrives = lost_at + self.links[direction as usize].delay;
+                    self.hear_noise(hop, arrives);
+                }
+                self.lose(flow, index, lost_at, cause);
+                None
+            }
+        }
+    }
+
+    /// A packet is lost at `at`; if that lies beyond the run, so does its fate.
+    #[cold]
+    fn lose(&mut self, flow: u32, index: u32, at: Time, cause: Cause) {
+        if at > self.end {
+            self.ledger.in_flight += 1;
+            self.discard(index);
+            return;
+        }
+        self.ledger.dropped[cause as usize] += 1;
+        let packet = self.packets.get(index);
+        let forward = packet.is_forward();
+        if forward && let Some(realtime) = self.flows[flow as usize].realtime_mut() {
+            realtime.lose(packet);
+        }
+        let is_notice = packet.kind == Kind::BadState;
+        // Probes carry no data that could be lost.
+        if forward
+            && packet.kind != Kind::Probe
+            && let Some(truths) = &mut self.truths[flow as usize]
+        {
+            truths.lose(packet.seq, cause, at);
+        }
+        self.discard(index);
+        if self.window.contains(at) && !is_notice {
+            let stats = &mut self.flows[flow as usize];
+            let lost = if forward { &mut stats.lost } else { &mut stats.acks_lost };
+            lost[cause as usize] += 1;
+        }
+    }
+
+    // -----------------------------------------------------------------------------------------------------------------
+    // Devices
+
+    /// A packet has reached a port of a device.
+    #[cold]
+    fn enter_device(&mut self, port: u32, index: u32, hop: u32, now: Time) {
+        let (device, port) = self.ports[port as usize];
+        let flow = self.hops[hop as usize].flow;
+        let packet = self.packets.get(index);
+        let parcel =
+            Parcel { packet: index, hop, flow, bytes: packet.bytes, ect: packet.has(flag::ECT), since: now };
+        if self.devices[device as usize].device.is_head() {
+            self.packet_hops += 1;
+        }
+        self.with_device(device, now, |device, cx| device.receive(parcel, port, cx));
+    }
+
+    /// The timer of a device. Timers are lazy: one that was superseded by an earlier one finds nothing to do.
+    pub(crate) fn on_device_timer(&mut self, device: DeviceId, now: Time) {
+        let slot = &mut self.devices[device as usize];
+        if now < slot.armed {
+            return;
+        }
+        slot.armed = Time::MAX;
+        self.with_device(device, now, Element::on_timer);
+    }
+
+    /// Lets a device act, then does what it wants done.
+    fn with_device(&mut self, device: DeviceId, now: Time, act: impl FnOnce(&mut Device, &mut Cx<'_>)) {
+        let mut effects = std::mem::take(&mut self.effects);
+        let slot = &mut self.devices[device as usize];
+        let mut cx = Cx {
+            now,
+            window: self.window,
+            packets: &mut self.packets,
+            extras: &self.extras,
+            links: &mut self.links,
+            effects: &mut effects,
+            wake: Time::MAX,
+        };
+        act(&mut slot.device, &mut cx);
+        let wake = cx.wake;
+        if wake < slot.armed {
+            slot.armed = wake;
+            self.schedule(wake, Target::new(event_kind::DEVICE, device));
+        }
+        for effect in effects.drain(..) {
+            self.apply(device, effect);
+        }
+        self.effects = effects;
+    }
+
+    /// Does what a device wants done.
+    fn apply(&mut self, device: DeviceId, effect: Effect) {
+        match effect {
+            Effect::Forward { parcel, at, crossing } => {
+                if let Some(Crossing { direction, started }) = crossing {
+                    let arrived = (at <= self.end).then_some(at);
+                    self.record(direction, parcel, (started, arrived, None));
+                    self.fingerprint.add(at.0, u64::from(direction) << 2);
+                }
+                let feeder = self.feeder(self.hops[parcel.hop as usize]);
+                self.send_on(parcel.packet, parcel.hop + 1, at, feeder);
+            }
+            Effect::Divert { parcel, hop, at } => {
+                let feeder = self.feeder(self.hops[parcel.hop as usize]);
+                self.send_on(parcel.packet, hop, at, feeder);
+            }
+            Effect::Drop { parcel, cause, at, crossing } => {
+                if let Some(Crossing { direction, started }) = crossing {
+                    let lost = (at <= self.end).then_some(cause);
+                    self.record(direction, parcel, (started, None, lost));
+                    self.fingerprint.add(at.0, u64::from(direction) << 3 | (cause as u64 + 1));
+                }
+                self.lose(parcel.flow, parcel.packet, at, cause);
+            }
+            Effect::Emit { packet, extra, hop, at } => {
+                let id = self.ledger.created as u32;
+                self.ledger.created += 1;
+                let extra = extra.map_or(NONE, |extra| self.extras.insert(*extra));
+                let index = self.packets.insert(Packet { id, extra, ..packet });
+                // Right behind itself it is the feeder that forwards; elsewhere it is one of its own, unlike any place.
+                let before = self.hops[hop as usize - 1];
+                let forwards =
+                    matches!(before.place(), Place::Port(port) if self.ports[port as usize].0 == device);
+                let feeder = if forwards { self.feeder(before) } else { !self.device_names[device as usize] };
+                self.send_on(index, hop, at, feeder);
+            }
+            Effect::Signal { flow, signal, at } => self.signal(flow, signal, at),
+            Effect::Noise { hop, at } => self.hear_noise(hop, at),
+            Effect::Keep { parcel, crossing } => {
+                self.ledger.in_flight += 1;
+                if let Some(Crossing { direction, started }) = crossing {
+                    self.record(direction, parcel, (started, None, None));
+                }
+            }
+        }
+    }
+
+    /// Lets a packet reach the place `hop` at `at`, perhaps ahead of the clock.
+    fn send_on(&mut self, index: u32, hop: u32, at: Time, feeder: u32) {
+        if at > self.end {
+            self.ledger.in_flight += 1;
+            self.discard(index);
+        } else if self.hops[hop as usize].waits() {
+            self.wait(index, hop, at, feeder);
+        } else {
+            self.packets.get_mut(index).hop = hop;
+            self.walk(index, at);
+        }
+    }
+
+    /// The MAC at the far end of the link at place `hop` throws a corrupt frame away at `at`. A real one cannot know
+    /// whose it was; the receiver of the flow that the frame belonged to hears of it, if it is there.
+    #[cold]
+    fn hear_noise(&mut self, hop: u32, at: Time) {
+        let flow = self.hops[hop as usize].flow;
+        if self.ends_at_receiver(hop) {
+            self.receivers[flow as usize].hear_noise(at);
+        }
+    }
+
+    /// The retransmission of a direction, if it has any.
+    pub fn arq(&self, direction: DirectionId) -> Option<&ArqMachine> {
+        match &self.devices.get(self.heads[direction as usize] as usize)?.device {
+            Device::Arq(arq) => Some(arq),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    fn arq_mut(&mut self, direction: DirectionId) -> Option<&mut ArqMachine> {
+        match &mut self.devices.get_mut(self.heads[direction as usize] as usize)?.device {
+            Device::Arq(arq) => Some(arq),
+            _ => None,
+        }
+    }
+
+    /// What the devices at the near end of each direction counted, by the names of their columns.
+    pub fn device_counters(&self) -> Vec<(DirectionId, &'static str, u64)> {
+        let counters = |slot: &Slot| {
+            let direction = slot.direction;
+            slot.device.counters().into_iter().map(move |(name, count)| (direction, name, count))
+        };
+        self.devices.iter().flat_map(counters).collect()
+    }
+
+    /// Makes the sender of `flow` listen to the links with retransmission on its path. Flows come in ascending order.
+    /// `signals`: its controller asked for them; `notices`: it understands EBSN.
+    pub(crate) fn listen(&mut self, flow: u32, path: &[DirectionId], signals: bool, notices: bool) {
+        // The delay of the way from the near end of each link to the sender, for a message of the size of a notice.
+        let mut back = Span::ZERO;
+        for (&direction, passed) in path.iter().zip(0u32..) {
+            let hop = self.way_back_from(flow, direction);
+            if let Some(arq) = self.arq_mut(direction) {
+                let told = match arq.plan().report {
+                    Report::Off => false,
+                    Report::Local => passed == 0,
+                    Report::Proxy => true,
+                };
+                let signals = (signals && told).then_some(back);
+                let notices = hop.filter(|_| notices && arq.plan().ebsn.is_some());
+                if signals.is_some() || notices.is_some() {
+                    arq.add_listener(Listener { flow, signals, notices, last_notice: None });
+                }
+            }
+            let link = &self.links[opposite(direction) as usize];
+            back = back + link.delay + link.rate_at(Time::ZERO).serialisation(NOTICE_BYTES.into());
+        }
+    }
+
+    /// Tells the receiver of `flow` what will happen to the link of its host.
+    pub(crate) fn watch_link(&mut self, flow: u32, mobility: Mobility, events: Vec<(Time, HostEvent)>) {
+        self.receivers[flow as usize].watch_link(mobility, events);
+        self.arm_receiver(flow);
+    }
+
+    /// The retransmission timeout of the first link of `path` that reports to the sender, for a frame of `bytes`, and
+    /// how long the sender waits for the news.
+    pub(crate) fn link_timeout(
+        &mut self,
+        flow: u32,
+        path: &[DirectionId],
+        bytes: u32,
+    ) -> Option<(Span, Span)> {
+        path.iter().find_map(|&direction| {
+            let link = &self.links[direction as usize];
+            let (rate, one_way) = (link.rate_at(Time::ZERO), link.delay);
+            let arq = self.arq_mut(direction)?;
+            let told = arq.listener(flow)?.signals?;
+            Some((arq.plan().timeout_for(rate, one_way, bytes.into()), told))
+        })
+    }
+
+    // -----------------------------------------------------------------------------------------------------------------
+
+    /// Frees the slot of a packet and of what hangs off it.
+    #[inline]
+    fn discard(&mut self, index: u32) {
+        let extra = self.packets.get(index).extra;
+        if extra != NONE {
+            self.extras.remove(extra);
+        }
+        self.packets.remove(index);
+    }
+
+    /// Gives a packet to the receiver of its flow; returns the answer, for the place behind the receiver.
+    #[inline]
+    fn deliver(&mut self, flow: u32, index: u32, at: Time) -> Option<u32> {
+        self.ledger.delivered += 1;
+        if self.receivers[flow as usize].owes(self.packets.get(index), at) {
+            self.answer_overdue(flow, at);
+        }
+        let packet = self.packets.get(index);
+        let stats = &mut self.flows[flow as usize];
+        let extra = self.extras.get(packet.extra);
+        let answer = self.receivers[flow as usize].receive(packet, extra, at, stats, &self.window);
+        self.discard(index);
+        let answer = answer.map(|kind| self.answer(flow, kind, at));
+        // Only now: an answer moves the time of the next one.
+        self.arm_receiver(flow);
+        answer
+    }
+
+    /// Asks for a call when the next answer of a receiver is due without another packet, unless an earlier one is
+    /// pending.
+    #[inline]
+    fn arm_receiver(&mut self, flow: u32) {
+        if let Some((Some(due), armed)) = self.receivers[flow as usize].timer()
+            && due < *armed
+        {
+            *armed = due;
+            self.schedule(due, Target::new(event_kind::RECEIVER, flow));
+        }
+    }
+
+    /// Makes the receiver's answer; it stands before the first place of the way back.
+    #[inline]
+    fn answer(&mut self, flow: u32, kind: Kind, at: Time) -> u32 {
+        self.flows[flow as usize].acks_sent += u64::from(self.window.contains(at));
+        let id = self.ledger.created as u32;
+        self.ledger.created += 1;
+        let receiver = &mut self.receivers[flow as usize];
+        let extra = receiver.extra(at).map_or(NONE, |extra| self.extras.insert(extra));
+        let index = self.packets.insert(Packet { id, extra, ..receiver.acknowledge(kind, at) });
+        if let Some(statement) = receiver.statement() {
+            self.packets.get_mut(index).extra = self.extras.insert(statement);
+        }
+        index
+    }
+
+    /// Sends what a receiver has delayed beyond `now`.
+    #[cold]
+    fn answer_overdue(&mut self, flow: u32, now: Time) {
+        while let Some((kind, due)) = self.receivers[flow as usize].overdue(now) {
+            let index = self.answer(flow, kind, due);
+            let first = self.ways[flow as usize].back;
+            let feeder = self.feeder(self.hops[first as usize - 1]);
+            self.send_on(index, first, due, feeder);
+        }
+    }
+
+    /// A receiver's timer. It is lazy like a sender's.
+    pub(crate) fn on_receiver_timer(&mut self, flow: u32, now: Time) {
+        match self.receivers[flow as usize].timer() {
+            // One that a real clock brings late is still due; one that an earlier one made superfluous is not.
+            Some((_, armed)) if *armed <= now => *armed = Time::MAX,
+            _ => return,
+        }
+        self.answer_overdue(flow, now);
+        self.arm_receiver(flow);
+    }
+
+    /// Who hands on what leaves a place, as a number: a link, a device, or the receiver of a flow.
+    #[inline]
+    fn feeder(&self, hop: Hop) -> u32 {
+        match hop.place() {
+            Place::Link(direction) => self.link_names[direction as usize],
+            Place::Port(port) => {
+                let (device, port) = self.ports[port as usize];
+                self.device_names[device as usize].wrapping_add(port)
+            }
+            Place::Receiver | Place::Sender => self.flow_names[hop.flow as usize],
+        }
+    }
+
+    /// Lets a packet wait until `at` for the place `hop`, to which `feeder` hands it.
+    #[inline]
+    fn wait(&mut self, index: u32, hop: u32, at: Time, feeder: u32) {
+        self.order += 1;
+        let first = self.hops[hop as usize].place() == Place::Receiver;
+        let order = arrival_order(at, feeder, first, self.order);
+        let packet = self.packets.get_mut(index);
+        packet.hop = hop;
+        packet.at = at;
+        packet.order = order;
+        self.calendar.schedule(&mut self.packets, index);
+    }
+
+    /// A packet has reached its sender: takes it and what it carries out of the network.
+    #[inline]
+    pub(crate) fn receive_at_sender(&mut self, index: u32) -> (Packet, Option<Extra>) {
+        self.ledger.delivered += 1;
+        let packet = *self.packets.get(index);
+        self.packets.remove(index);
+        let extra = self.extras.get(packet.extra).copied();
+        self.extras.remove(packet.extra);
+        (packet, extra)
+    }
+
+    /// A sender whose flow has real-time metrics sends a packet.
+    pub(crate) fn note_sent(&mut self, flow: u32, packet: &Packet, now: Time) {
+        if let Some(realtime) = self.flows[flow as usize].realtime_mut() {
+            realtime.send(packet, now);
+        }
+    }
+
+    /// Stores what a packet carries beyond its header; the index goes into `Packet::extra`.
+    pub(crate) fn attach(&mut self, extra: Extra) -> u32 {
+        self.extras.insert(extra)
+    }
+
+    /// A signal that reaches the sender of `flow` at `at`, not before the present.
+    pub(crate) fn signal(&mut self, flow: u32, signal: Signal, at: Time) {
+        let index = if let Some(index) = self.free_signals.pop() {
+            self.signals[index as usize] = (flow, signal);
+            index
+        } else {
+            self.signals.push((flow, signal));
+            (self.signals.len() - 1) as u32
+        };
+        self.schedule(at, Target::new(event_kind::SIGNAL, index));
+    }
+
+    /// The signal of an event and the flow that it is meant for.
+    pub(crate) fn take_signal(&mut self, index: usize) -> (u32, Signal) {
+        self.free_signals.push(index as u32);
+        self.signals[index]
+    }
+
+    /// Remembers from now on what the losses of `flow` are.
+    pub(crate) fn keep_truths(&mut self, flow: usize) {
+        self.truths[flow] = Some(Truths::default());
+    }
+
+    /// The sender of `flow` takes the loss of the segment at `seq` for `belief`.
+    pub(crate) fn judge(&mut self, flow: u32, seq: u64, belief: LossKind, now: Time) {
+        if let Some(truths) = &mut self.truths[flow as usize] {
+            truths.judge(seq, belief, now);
+        }
+    }
+
+    /// How often the sender of `flow` was right about losses, if it tells kinds of them apart.
+    pub fn verdicts(&self, flow: usize) -> Option<Verdicts> {
+        self.truths[flow].as_ref().map(Truths::verdicts)
+    }
+
+    /// Counts what is still waiting when the run ends.
+    pub(crate) fn close_ledger(&mut self) {
+        self.ledger.in_flight += self.calendar.remaining(&self.packets).len() as u64;
+        for device in 0..self.devices.len() as DeviceId {
+            self.with_device(device, self.end, Element::close);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::{ErrorModel, List};
+    use crate::plan::testing::{datagrams, link, plan, transfer};
+    use crate::plan::{Arq, DiscardUnit};
+    use crate::trace::Recording;
+    use crate::world::{Evaluation, World};
+
+    /// The places that the packets of a flow meet there and back, and whether they wait before them.
+    fn places(network: &Network, flow: usize) -> Vec<(Place, bool)> {
+        let first = network.ways[flow].forward as usize;
+        let hops = network.hops[first..].iter().map(|hop| (hop.place(), hop.waits()));
+        let mut all: Vec<(Place, bool)> = Vec::new();
+        for place in hops {
+            all.push(place);
+            if place.0 == Place::Sender {
+                break;
+            }
+        }
+        all
+    }
+
+    fn network(plan: &Plan, evaluation: Evaluation) -> Network {
+        World::evaluated(plan, 1, Recording::default(), evaluation).network
+    }
+
+    /// Packets of one flow come to each link in order, and only the sender acts by the clock.
+    #[test]
+    fn a_flow_alone_waits_for_its_sender_only() {
+        let plan = plan(3, vec![link(0, 1), link(1, 2)], vec![transfer(0, 2)]);
+        let expected =
+            [Place::Link(0), Place::Link(2), Place::Receiver, Place::Link(3), Place::Link(1), Place::Sender];
+        let eager = places(&network(&plan, Evaluation::Eager), 0);
+        assert_eq!(eager.iter().map(|place| place.0).collect::<Vec<_>>(), expected);
+        assert_eq!(
+            eager.iter().map(|place| place.1).collect::<Vec<_>>(),
+            [false, false, false, false, false, true]
+        );
+        let clocked = places(&network(&plan, Evaluation::Clocked), 0);
+        assert_eq!(
+            clocked.iter().map(|place| place.1).collect::<Vec<_>>(),
+            [false, true, true, true, true, true]
+        );
+    }
+
+    /// The link from node 1 to node 2 takes packets from a link and from a sender, and its other direction from two
+    /// receivers: whoever comes first must be first.
+    #[test]
+    fn who_shares_a_link_waits_before_it() {
+        let plan = plan(3, vec![link(0, 1), link(1, 2)], vec![transfer(0, 2), transfer(1, 2)]);
+        let network = network(&plan, Evaluation::Eager);
+        let waiting = |flow| {
+            places(&network, flow)
+                .into_iter()
+                .filter(|place| place.1)
+                .map(|place| place.0)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(waiting(0), [Place::Link(2), Place::Link(3), Place::Sender]);
+        assert_eq!(waiting(1), [Place::Link(3), Place::Sender], "a sender acts at the present time anyway");
+    }
+
+    /// A device sees both directions in the order of the clock.
+    #[test]
+    fn packets_wait_before_devices() {
+        let mut radio = link(1, 2);
+        radio.forward.arq = Some(Arq {
+            window: 4,
+            attempts: 3,
+            timeout: None,
+            in_order: true,
+            ack_size: 14,
+            ack_error_rate: 0.0,
+            report: Report::Off,
+            discards: DiscardUnit::Attempt,
+            ebsn: None,
+        });
+        let plan = plan(3, vec![link(0, 1), radio], vec![transfer(0, 2)]);
+        let places = places(&network(&plan, Evaluation::Eager), 0);
+        assert!(matches!(places[1], (Place::Port(_), true)), "{places:?}");
+        assert_eq!(places[0], (Place::Link(0), false));
+        assert_eq!(places[3], (Place::Link(3), false));
+    }
+
+    fn datagram() -> Packet {
+        Packet { bytes: 1000, payload: 972, kind: Kind::Udp, extra: NONE, ..Packet::default() }
+    }
+
+    /// 1 ms of transmission and 10 ms of propagation on each of two links; the second datagram waits for the first.
+    #[test]
+    fn a_walk_takes_the_time_that_it_takes() {
+        for evaluation in [Evaluation::Eager, Evaluation::Clocked] {
+            let plan = plan(3, vec![link(0, 1), link(1, 2)], vec![datagrams(0, 2)]);
+            let mut world =
+                World::evaluated(&plan, 1, Recording { trace: true, ..Recording::default() }, evaluation);
+            world.inject(0, datagram(), None);
+            world.inject(0, datagram(), None);
+            world.step_until(Time::MAX);
+            let mut arrivals: Vec<(u32, u32, u64)> = (world.network.trace.iter().flatten())
+                .map(|hop| (hop.packet, hop.direction, hop.arrived.unwrap().0 / 1_000_000))
+                .collect();
+            arrivals.sort_unstable();
+            assert_eq!(arrivals, [(0, 0, 11), (0, 2, 22), (1, 0, 12), (1, 2, 23)], "{evaluation:?}");
+            assert_eq!(world.network.flows[0].bytes_delivered, 2 * 972);
+            assert_eq!(world.network.packet_hops, 4);
+            let ledger = Ledger { created: 2, delivered: 2, ..Ledger::default() };
+            assert_eq!(world.network.ledger, ledger, "{evaluation:?}");
+        }
+    }
+
+    /// A packet that the channel loses stops there and is booked there.
+    #[test]
+    fn a_walk_may_end_on_a_link() {
+        for evaluation in [Evaluation::Eager, Evaluation::Clocked] {
+            let mut second = link(1, 2);
+            second.forward.error = ErrorModel::List(List { packets: vec![1] });
+            let plan = plan(3, vec![link(0, 1), second], vec![datagrams(0, 2)]);
+            let mut world = World::evaluated(&plan, 1, Recording::default(), evaluation);
+            (0..3).for_each(|_| world.inject(0, datagram(), None));
+            world.step_until(Time::MAX);
+            let ledger = world.network.ledger;
+            assert_eq!((ledger.created, ledger.delivered), (3, 2), "{evaluation:?}");
+            assert_eq!(ledger.dropped[Cause::ChannelError as usize], 1);
+            assert_eq!(world.network.flows[0].lost[Cause::ChannelError as usize], 1);
+            assert!(ledger.balances());
+        }
+    }
+
+    /// What has not arrived when the run ends is on its way, whether the walk has been computed or not.
+    #[test]
+    fn a_walk_ends_with_the_run() {
+        for (evaluation, duration_ms, expected) in [
+            (Evaluation::Eager, 21, (0, 1)),
+            (Evaluation::Clocked, 21, (0, 1)),
+            (Evaluation::Eager, 22, (1, 0)),
+            (Evaluation::Clocked, 22, (1, 0)),
+        ] {
+            let mut plan = plan(3, vec![link(0, 1), link(1, 2)], vec![datagrams(0, 2)]);
+            plan.duration = Span::from_millis(duration_ms);
+            let mut world = World::evaluated(&plan, 1, Recording::default(), evaluation);
+            world.inject(0, datagram(), None);
+            world.run(|_| Ok::<(), ()>(())).unwrap();
+            let ledger = world.network.ledger;
+            assert_eq!((ledger.delivered, ledger.in_flight), expected, "{evaluation:?} {duration_ms}");
+        }
+    }
+}

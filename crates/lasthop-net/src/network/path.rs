@@ -1,0 +1,277 @@
+//! Paths: the places that the packets of a flow meet, in one table for all flows.
+//!
+//! A place is one direction of a link, a port of a device, or an end of the flow. The next place is the next entry of
+//! the table, so that a packet carries one index and knows all of its way. Whether a packet waits for the clock before
+//! it meets a place is part of the entry: decision 0002 says when it must.
+
+use lasthop_core::packet::NONE;
+use lasthop_core::time::Time;
+
+use super::Network;
+use crate::device::arq::ArqMachine;
+use crate::device::queued::Queued;
+use crate::device::{Device, DeviceId, Element, INBOUND, OUTBOUND, Slot};
+use crate::plan::Plan;
+use crate::routing::{DirectionId, opposite};
+
+/// What stands at a place of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// One direction of a link.
+    Link(DirectionId),
+    /// A port of a device, as an index into the table of ports.
+    Port(u32),
+    /// The receiver of the flow.
+    Receiver,
+    /// The sender of the flow.
+    Sender,
+}
+
+/// A place on the path of a flow, in 8 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hop {
+    pub(crate) flow: u32,
+    /// The top bit says whether packets wait, two more what stands here, and the rest which.
+    place: u32,
+}
+
+impl Hop {
+    const WAITS: u32 = 1 << 31;
+    const KIND: u32 = 3 << 29;
+    const PORT: u32 = 1 << 29;
+    const RECEIVER: u32 = 2 << 29;
+    const SENDER: u32 = 3 << 29;
+    /// Most links and ports that a place can name.
+    pub(super) const MOST: u32 = Self::PORT - 1;
+
+    /// A place; `waits` if a packet waits for the clock before it meets it.
+    pub(crate) fn new(flow: u32, place: Place, waits: bool) -> Hop {
+        let place = match place {
+            Place::Link(direction) => direction,
+            Place::Port(port) => Self::PORT | port,
+            Place::Receiver => Self::RECEIVER,
+            Place::Sender => Self::SENDER,
+        };
+        Hop { flow, place: if waits { place | Self::WAITS } else { place } }
+    }
+
+    #[inline]
+    pub(crate) fn place(self) -> Place {
+        let index = self.place & !(Self::WAITS | Self::KIND);
+        match self.place & Self::KIND {
+            0 => Place::Link(index),
+            Self::PORT => Place::Port(index),
+            Self::RECEIVER => Place::Receiver,
+            _ => Place::Sender,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn waits(self) -> bool {
+        self.place & Self::WAITS != 0
+    }
+}
+
+/// A number for a name (FNV-1a): what draws lots by it draws the same ones whatever else there is.
+pub(super) fn name_number(name: &str) -> u32 {
+    name.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// Who hands packets to a place: an upstream link, a device, or the sender or receiver of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Feeder {
+    Link(DirectionId),
+    Device(DeviceId),
+    Sender(u32),
+    Receiver(u32),
+}
+
+/// The two ways of a flow, as indices of their first places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ways {
+    /// From the sender to the receiver.
+    pub(crate) forward: u32,
+    /// From the receiver to the sender.
+    pub(crate) back: u32,
+}
+
+/// What stands where, while a network is being built.
+#[derive(Debug)]
+pub(super) struct Wiring {
+    /// Middleboxes at the near end of each direction, in the order in which departing packets meet them.
+    near: Vec<Vec<DeviceId>>,
+    /// First port of each device.
+    first_ports: Vec<u32>,
+}
+
+impl Wiring {
+    /// The place of a port.
+    fn port(&self, device: DeviceId, port: u32) -> Place {
+        Place::Port(self.first_ports[device as usize] + port)
+    }
+
+    /// The places of a way over one direction: middleboxes, the link or the device `head` that stands for it,
+    /// middleboxes.
+    fn places(&self, direction: DirectionId, head: DeviceId) -> impl Iterator<Item = Place> {
+        let near = self.near[direction as usize].iter().map(|&device| self.port(device, OUTBOUND));
+        let link = if head == NONE { Place::Link(direction) } else { self.port(head, OUTBOUND) };
+        let far = self.near[opposite(direction) as usize].iter().rev();
+        near.chain([link]).chain(far.map(|&device| self.port(device, INBOUND)))
+    }
+}
+
+impl Network {
+    /// Adds a device with so many ports that stands at the near end of `direction`, if it stands at a link.
+    pub(super) fn add_device(
+        &mut self,
+        wiring: &mut Wiring,
+        (device, name): (Device, &str),
+        ports: u32,
+        direction: DirectionId,
+    ) -> DeviceId {
+        let id = self.devices.len() as DeviceId;
+        wiring.first_ports.push(self.ports.len() as u32);
+        self.ports.extend((0..ports).map(|port| (id, port)));
+        self.device_names.push(name_number(name));
+        self.devices.push(Slot { device, armed: Time::MAX, direction });
+        id
+    }
+
+    /// Puts the devices of a plan to their places.
+    pub(super) fn place_devices(&mut self, plan: &Plan, seed: u64) -> Wiring {
+        let directions = self.links.len();
+        let mut wiring = Wiring { near: vec![Vec::new(); directions], first_ports: Vec::new() };
+        for (link, index) in plan.links.iter().zip(0u32..) {
+            for (side, direction) in [(&link.forward, 2 * index), (&link.reverse, 2 * index + 1)] {
+                let name = link.direction_name(direction);
+                self.link_names.push(name_number(&name));
+                let head = match &side.arq {
+                    Some(arq) => {
+                        Some(Device::Arq(Box::new(ArqMachine::new(arq, side, direction, &name, seed))))
+                    }
+                    None if side.queue.decides_at_arrival() => None,
+                    None => Some(Device::Queued(Box::new(Queued::new(side, direction)))),
+                };
+                let head =
+                    head.map_or(NONE, |head| self.add_device(&mut wiring, (head, &name), 1, direction));
+                self.heads.push(head);
+                for (middlebox, number) in side.middleboxes.iter().zip(1..) {
+                    let name = format!("middlebox {number} of {name}");
+                    let device = (middlebox.build(&name, seed), name.as_str());
+                    let device = self.add_device(&mut wiring, device, 2, direction);
+                    wiring.near[direction as usize].push(device);
+                }
+            }
+        }
+        wiring
+    }
+
+    /// Adds the two ways of the next flow. None of its places waits yet; [`Network::settle_waits`] decides that.
+    pub(super) fn add_ways(&mut self, wiring: &Wiring, flow: u32, path: &[DirectionId]) {
+        let forward = self.hops.len() as u32;
+        for &direction in path {
+            self.add_places(wiring, flow, direction);
+        }
+        self.hops.push(Hop::new(flow, Place::Receiver, false));
+        let back = self.hops.len() as u32;
+        for &direction in path.iter().rev() {
+            self.add_places(wiring, flow, opposite(direction));
+        }
+        self.hops.push(Hop::new(flow, Place::Sender, true));
+        self.ways.push(Ways { forward, back });
+    }
+
+    /// Adds the places of a way over one direction.
+    pub(super) fn add_places(&mut self, wiring: &Wiring, flow: u32, direction: DirectionId) {
+        let places = wiring.places(direction, self.heads[direction as usize]);
+        self.hops.extend(places.map(|place| Hop::new(flow, place, false)));
+    }
+
+    /// Decides where packets wait for the clock: before devices, before a link or receiver that more than one feeds,
+    /// and before senders; before everything if `clocked`. A sender acts at the current time, so its own first place
+    /// has nothing to wait for.
+    pub(super) fn settle_waits(&mut self, clocked: bool) {
+        let shared = self.links_with_several_feeders();
+        let moving = self.receivers_with_several_places();
+        let mut first_places = self.ways.iter().map(|ways| ways.forward).peekable();
+        for (hop, index) in self.hops.iter_mut().zip(0u32..) {
+            let first = first_places.next_if_eq(&index).is_some();
+            let waits = match hop.place() {
+                Place::Link(direction) => clocked || shared[direction as usize],
+                Place::Receiver => clocked || moving[hop.flow as usize],
+                Place::Port(_) | Place::Sender => true,
+            };
+            if waits && !first {
+                hop.place |= Hop::WAITS;
+            }
+        }
+    }
+
+    /// For each flow whether its receiver stands at the end of more than one way.
+    fn receivers_with_several_places(&self) -> Vec<bool> {
+        let mut seen = vec![false; self.ways.len()];
+        let mut several = vec![false; self.ways.len()];
+        for hop in self.hops.iter().filter(|hop| hop.place() == Place::Receiver) {
+            several[hop.flow as usize] |= std::mem::replace(&mut seen[hop.flow as usize], true);
+        }
+        several
+    }
+
+    /// For each direction whether packets reach it from more than one side.
+    fn links_with_several_feeders(&self) -> Vec<bool> {
+        let mut feeders: Vec<Option<Feeder>> = vec![None; self.links.len()];
+        let mut shared = vec![false; self.links.len()];
+        let mut note = |direction: DirectionId, feeder: Feeder| {
+            let known = feeders[direction as usize].get_or_insert(feeder);
+            shared[direction as usize] |= *known != feeder;
+        };
+        let mut before: Option<Feeder> = None;
+        for hop in &self.hops {
+            let feeder = before.unwrap_or(Feeder::Sender(hop.flow));
+            before = match hop.place() {
+                Place::Link(direction) => {
+                    note(direction, feeder);
+                    Some(Feeder::Link(direction))
+                }
+                Place::Port(port) => {
+                    let device = self.ports[port as usize].0;
+                    // What a device sends against the stream starts where the way back passes it.
+                    let slot = &self.devices[device as usize];
+                    if slot.device.emits_back()
+                        && let Some(back) = self.way_back_from(hop.flow, slot.direction)
+                        && let Place::Link(direction) = self.hops[back as usize].place()
+                    {
+                        note(direction, Feeder::Device(device));
+                    }
+                    Some(Feeder::Device(device))
+                }
+                Place::Receiver => Some(Feeder::Receiver(hop.flow)),
+                Place::Sender => None,
+            };
+        }
+        shared
+    }
+
+    /// The first place of the way to the sender of `flow` from the near end of `direction`: behind the other direction
+    /// of that link. `None` if the flow does not pass there.
+    pub(super) fn way_back_from(&self, flow: u32, direction: DirectionId) -> Option<u32> {
+        let reverse = opposite(direction);
+        let head = *self.heads.get(reverse as usize)?;
+        let is_reverse = |place: Place| match place {
+            Place::Link(direction) => direction == reverse,
+            Place::Port(port) => self.ports[port as usize].0 == head,
+            Place::Receiver | Place::Sender => false,
+        };
+        let back = self.ways.get(flow as usize)?.back;
+        let way = self.hops[back as usize..].iter().take_while(|hop| hop.place() != Place::Sender);
+        let passed = way.map(|hop| hop.place()).position(is_reverse)?;
+        Some(back + passed as u32 + 1)
+    }
+
+    /// Whether the receiver is the next that packets meet behind the place `hop`, middleboxes at its host apart.
+    pub(super) fn ends_at_receiver(&self, hop: u32) -> bool {
+        let rest = &self.hops[hop as usize + 1..];
+        let beyond = rest.iter().map(|hop| hop.place()).find(|place| !matches!(place, Place::Port(_)));
+        beyond == Some(Place::Receiver)
+    }
+}

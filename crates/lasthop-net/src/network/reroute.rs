@@ -1,0 +1,152 @@
+//! The places of a flow whose path changes while the run goes on.
+//!
+//! The ways of all its paths lie in the table of places, cut at every node by a port of the flow's router (see
+//! `device/router.rs`), which sends each packet on by the path in force. From nodes that only an old path touches,
+//! detours are laid to the new one by the fewest links, without those that only paths out of force use: after a handoff
+//! they are gone.
+
+use std::collections::HashMap;
+
+use lasthop_core::time::Time;
+
+use super::Network;
+use super::path::{Hop, Place, Ways, Wiring};
+use crate::device::router::{Router, Stop};
+use crate::device::{Device, NOWHERE};
+use crate::plan::{LinkPlan, UnderWay};
+use crate::routing::{DirectionId, Routes, opposite};
+
+/// Which way a packet runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Toward {
+    Sink,
+    Source,
+}
+
+/// The paths of a flow, as directions of links: the first, and what follows it when.
+pub(crate) struct Paths {
+    pub(crate) first: Vec<DirectionId>,
+    pub(crate) later: Vec<(Time, Vec<DirectionId>, UnderWay)>,
+}
+
+/// A node on a path, with the way that leads on from it.
+type Stand = (usize, usize, Toward);
+
+/// Lays the ways of one flow.
+struct Layout<'a> {
+    network: &'a mut Network,
+    wiring: &'a Wiring,
+    links: &'a [LinkPlan],
+    flow: u32,
+    /// First port of the router.
+    first_port: u32,
+    stops: Vec<(Stop, Stand)>,
+    /// The place behind the port at which a path leads on.
+    onward: HashMap<Stand, u32>,
+}
+
+impl Layout<'_> {
+    /// The node at which a direction starts.
+    fn start_of(&self, direction: DirectionId) -> usize {
+        let link = &self.links[direction as usize / 2];
+        if direction.is_multiple_of(2) { link.from } else { link.to }
+    }
+
+    /// Adds a port of the router, without saying yet where it leads.
+    fn add_stop(&mut self, stand: Stand, at_source: bool) {
+        let port = self.first_port + self.stops.len() as u32;
+        self.network.hops.push(Hop::new(self.flow, Place::Port(port), false));
+        self.stops.push((Stop { epoch: stand.0, at_source, onward: Vec::new() }, stand));
+    }
+
+    /// Lays the way over these directions up to its end, or up to a node from which the path leads on already.
+    fn lay(&mut self, epoch: usize, toward: Toward, path: &[DirectionId], end: usize, is_detour: bool) {
+        for (index, &direction) in path.iter().enumerate() {
+            let stand = (epoch, self.start_of(direction), toward);
+            self.add_stop(stand, index == 0 && !is_detour);
+            if is_detour && self.onward.contains_key(&stand) {
+                return;
+            }
+            self.onward.insert(stand, self.network.hops.len() as u32);
+            self.network.add_places(self.wiring, self.flow, direction);
+        }
+        match toward {
+            Toward::Sink => {
+                self.network.hops.push(Hop::new(self.flow, Place::Receiver, false));
+                // Its answers start here.
+                if is_detour {
+                    self.add_stop((epoch, end, Toward::Source), true);
+                }
+            }
+            Toward::Source => self.network.hops.push(Hop::new(self.flow, Place::Sender, true)),
+        }
+    }
+}
+
+impl Network {
+    /// Adds the ways of the next flow, whose path changes.
+    pub(super) fn add_changing_ways(
+        &mut self,
+        (wiring, routes): (&mut Wiring, &mut Routes),
+        links: &[LinkPlan],
+        flow: u32,
+        paths: &Paths,
+        (source, sink): (usize, usize),
+    ) {
+        let changes = paths.later.iter().map(|&(at, _, under_way)| (at, under_way)).collect();
+        let name = format!("router of flow {}", self.flow_names[flow as usize]);
+        let router =
+            self.add_device(wiring, (Device::Router(Box::new(Router::new(changes))), &name), 0, NOWHERE);
+        let mut layout = Layout {
+            first_port: self.ports.len() as u32,
+            network: self,
+            wiring,
+            links,
+            flow,
+            stops: Vec::new(),
+            onward: HashMap::new(),
+        };
+        let all = || std::iter::once(&paths.first).chain(paths.later.iter().map(|(_, path, _)| path));
+        for (path, epoch) in all().zip(0..) {
+            let forward = layout.network.hops.len() as u32;
+            layout.lay(epoch, Toward::Sink, path, sink, false);
+            let back = layout.network.hops.len() as u32;
+            let reversed: Vec<DirectionId> =
+                path.iter().rev().map(|&direction| opposite(direction)).collect();
+            layout.lay(epoch, Toward::Source, &reversed, source, false);
+            if epoch == 0 {
+                layout.network.ways.push(Ways { forward, back });
+            }
+        }
+        // Where each stop leads under each path; detours add stops of their own.
+        let epochs = paths.later.len() + 1;
+        let links_of =
+            |path: &Vec<DirectionId>| path.iter().map(|direction| direction / 2).collect::<Vec<u32>>();
+        let used: Vec<Vec<u32>> = all().map(links_of).collect();
+        let abandoned = |epoch: usize| -> Vec<u32> {
+            used.iter().flatten().copied().filter(|link| !used[epoch].contains(link)).collect()
+        };
+        let mut next = 0;
+        while next < layout.stops.len() {
+            let (_, (_, node, toward)) = layout.stops[next];
+            let end = if toward == Toward::Sink { sink } else { source };
+            let mut onward = Vec::with_capacity(epochs);
+            for epoch in 0..epochs {
+                let stand = (epoch, node, toward);
+                if !layout.onward.contains_key(&stand)
+                    && let Some(detour) = routes.path_avoiding(node, end, &abandoned(epoch))
+                {
+                    layout.lay(epoch, toward, &detour, end, true);
+                }
+                onward.push(layout.onward.get(&stand).copied());
+            }
+            layout.stops[next].0.onward = onward;
+            next += 1;
+        }
+        let stops: Vec<Stop> = layout.stops.into_iter().map(|(stop, _)| stop).collect();
+        self.ports.extend((0..stops.len() as u32).map(|port| (router, port)));
+        if let Device::Router(device) = &mut self.devices[router as usize].device {
+            device.set_stops(stops);
+        }
+    }
+}

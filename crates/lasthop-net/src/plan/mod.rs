@@ -1,0 +1,237 @@
+//! A checked description of one run: what `lasthop-sim` makes of a scenario file and `World::new` builds from.
+//!
+//! Everything here is resolved: no defaults left open, every name replaced by an index, every value in range. The
+//! constructor of the world may rely on that; user mistakes end before this point.
+
+mod link;
+#[cfg(test)]
+pub(crate) mod testing;
+
+use std::sync::Arc;
+
+use lasthop_core::time::{Span, Time};
+use lasthop_core::units::Rate;
+
+pub use link::{
+    Arq, Direction, DiscardUnit, ErrorPosition, LinkPlan, OutagePolicy, OutageSchedule, Outages, Report,
+    Warning,
+};
+
+pub use crate::channel::{Bernoulli, ErrorModel, List};
+pub use crate::device::Middlebox;
+pub use crate::device::impair::Impair;
+pub use crate::device::policer::Policer;
+pub use crate::history::HistoryPlan;
+pub use crate::queue::{CoDel, Discipline, MarkThreshold, QueueLimit, QueuePlan, RulePlan};
+pub use crate::realtime::plan::RealtimePlan;
+pub use crate::traffic::video::FramePlan;
+pub use crate::transport::profile::Profile;
+pub use crate::transport::rate::config::RateConfig;
+pub use crate::transport::tcp::config::{Recovery, TcpConfig};
+
+/// One run, ready to be built. Node and link references are indices into `nodes` and `links`.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Name shown in results; the file's stem unless the scenario says otherwise.
+    pub name: String,
+    /// Simulated length of the run.
+    pub duration: Span,
+    /// Measurements start here; everything before runs but does not count.
+    pub warmup: Span,
+    /// Seed of the run when the caller gives none.
+    pub seed: u64,
+    /// Limits after which the run ends with a named error instead of going on.
+    pub limits: Limits,
+    /// Interval of the optional time series.
+    pub series_interval: Span,
+    /// How delay and RTT percentiles are kept.
+    pub percentiles: Percentiles,
+    /// Node names, each once.
+    pub nodes: Vec<String>,
+    /// Full-duplex links.
+    pub links: Vec<LinkPlan>,
+    /// Flows, each with its own transport.
+    pub flows: Vec<FlowPlan>,
+    /// The history of paths, if the run keeps one.
+    pub history: Option<HistoryPlan>,
+}
+
+/// A limit on everything: a run that passes one stops with an error that names it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Most events of one run.
+    pub events: u64,
+    /// Most wall-clock time of one run.
+    pub wall_time: Span,
+}
+
+/// How percentiles of delay and RTT are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Percentiles {
+    /// Every sample is kept: exact, 4 bytes a sample (8 once one of them reaches 4.3 s).
+    Exact,
+    /// Exact below 256 samples a flow, then a histogram with a relative error below 0.4 %.
+    Sketch,
+}
+
+/// One flow: a sender at `source`, a receiver at `sink`.
+#[derive(Clone, Debug)]
+pub struct FlowPlan {
+    /// Unique name.
+    pub name: String,
+    /// Index of the sending node.
+    pub source: usize,
+    /// Index of the receiving node.
+    pub sink: usize,
+    /// The transport, with all its parameters.
+    pub transport: Transport,
+    /// What the application offers.
+    pub traffic: Traffic,
+    /// When the application starts.
+    pub start: Start,
+    /// When the application stops offering data, if ever.
+    pub stop: Option<Time>,
+    /// How real-time metrics are measured, if they are.
+    pub realtime: Option<Box<RealtimePlan>>,
+    /// Paths that replace the shortest one while the run goes on, in the order of time.
+    pub reroutes: Vec<Reroute>,
+}
+
+/// A path that a flow takes from some time on, in both directions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reroute {
+    /// From when on.
+    pub at: Time,
+    /// Its nodes, from the source to the sink, each joined to the next by a link.
+    pub nodes: Vec<usize>,
+    /// What becomes of packets that the change finds on a path that is no longer in force.
+    pub under_way: UnderWay,
+}
+
+/// What becomes of packets under way when their path is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnderWay {
+    /// From the next node on they take the new path, or the shortest way to it over links that no path out of force
+    /// uses; lost if there is none.
+    Divert,
+    /// They are lost at the next node that is theirs alone.
+    Lose,
+}
+
+/// When a flow starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// At this time.
+    At(Time),
+    /// Uniformly in `[from, to)`, drawn from the flow's own stream.
+    Uniform(Time, Time),
+}
+
+/// The transport of a flow.
+#[derive(Clone, Debug)]
+pub enum Transport {
+    /// TCP, all variants. Equal flows share it.
+    Tcp(Arc<TcpConfig>),
+    /// UDP: no congestion control.
+    Udp(UdpConfig),
+    /// A rate-based transport over UDP.
+    Rate(Arc<RateConfig>),
+}
+
+impl Transport {
+    /// Whether the application gets everything, in order.
+    pub fn is_reliable(&self) -> bool {
+        match self {
+            Transport::Tcp(_) => true,
+            Transport::Udp(_) => false,
+            Transport::Rate(config) => config.is_reliable(),
+        }
+    }
+
+    /// Number of the first byte of data: a SYN takes one before it.
+    pub fn first_byte(&self) -> u64 {
+        u64::from(matches!(self, Transport::Tcp(_)))
+    }
+
+    /// Most payload of a packet.
+    pub fn payload(&self) -> u32 {
+        match self {
+            Transport::Tcp(config) => config.mss(),
+            Transport::Udp(config) => config.payload,
+            Transport::Rate(config) => config.payload(),
+        }
+    }
+}
+
+/// UDP parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpConfig {
+    /// Bytes added to each datagram on the wire: 28 (IP and UDP), 0 in the `ns2` profile.
+    pub header: u32,
+    /// Largest payload of one datagram in bytes; larger application writes are split.
+    pub payload: u32,
+}
+
+/// What the application offers. Sizes are payload bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Traffic {
+    /// A file of `bytes` (or without end) handed to the transport at the start.
+    Ftp {
+        /// Length of the transfer; `None` never ends.
+        bytes: Option<u64>,
+    },
+    /// `write` bytes every `interval`; TCP queues without bound what it cannot send.
+    PacedFtp {
+        /// Bytes of one write.
+        write: u32,
+        /// Time between writes.
+        interval: Span,
+        /// Total length; `None` never ends.
+        bytes: Option<u64>,
+    },
+    /// Constant bit rate: one packet of `packet` bytes every `8 * packet / rate`.
+    Cbr {
+        /// Payload rate.
+        rate: Rate,
+        /// Bytes of one packet.
+        packet: u32,
+        /// Multiply every gap by U(0.5, 1.5).
+        random: bool,
+    },
+    /// Exponential on/off as ns-2's `Application/Traffic/Exponential`.
+    OnOff {
+        /// Payload rate while on.
+        rate: Rate,
+        /// Bytes of one packet.
+        packet: u32,
+        /// Mean length of a burst.
+        on: Span,
+        /// Mean length of a pause.
+        off: Span,
+    },
+    /// Frames at equal intervals, such as video.
+    Frames(Arc<FramePlan>),
+}
+
+impl Traffic {
+    /// Whether the bytes are pictures, so that real-time metrics are measured unasked.
+    pub fn is_video(&self) -> bool {
+        matches!(self, Traffic::Frames(_))
+    }
+
+    /// The payload rate that the source is set to, averaged over its pauses; a file has none.
+    pub fn nominal_rate(&self) -> Option<Rate> {
+        match *self {
+            Traffic::Ftp { .. } => None,
+            Traffic::PacedFtp { write, interval, .. } => {
+                Some(Rate((f64::from(write) * 8.0 / interval.seconds()).round() as u64))
+            }
+            Traffic::Cbr { rate, .. } => Some(rate),
+            Traffic::OnOff { rate, on, off, .. } => {
+                let active = on.seconds() / (on.seconds() + off.seconds());
+                Some(Rate((rate.0 as f64 * active).round() as u64))
+            }
+            Traffic::Frames(ref frames) => Some(Rate(frames.mean_rate().round() as u64)),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The queue of a plain link: not packets, but the departures that lie ahead.
+//!
+//! On a first-in first-out link of known rate the departure of a packet is known when it arrives, so the packet itself
+//! goes on at once and only the time at which it frees its place stays here.
+
+use std::collections::VecDeque;
+
+use lasthop_core::time::Time;
+
+/// One packet that has been accepted and has not left yet.
+#[derive(Clone, Copy, Debug)]
+struct Occupant {
+    departs: Time,
+    bytes: u32,
+}
+
+/// All accepted packets that have not left, but the last: that one leaves when the link is free.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Departures {
+    occupants: VecDeque<Occupant>,
+    bytes: u64,
+}
+
+impl Departures {
+    /// Forgets those that have left by `now`. A departure at the very instant of an arrival frees its place first.
+    #[inline]
+    pub(crate) fn expire(&mut self, now: Time) {
+        while let Some(&Occupant { departs, bytes }) = self.occupants.front()
+            && departs <= now
+        {
+            self.occupants.pop_front();
+            self.bytes -= u64::from(bytes);
+        }
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.occupants.clear();
+        self.bytes = 0;
+    }
+
+    /// One more, behind the others.
+    #[inline]
+    pub(crate) fn push(&mut self, departs: Time, bytes: u32) {
+        self.occupants.push_back(Occupant { departs, bytes });
+        self.bytes += u64::from(bytes);
+    }
+
+    /// How many.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.occupants.len()
+    }
+
+    /// Their bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

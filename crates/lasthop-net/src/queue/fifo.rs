@@ -1,0 +1,42 @@
+//! First in, first out.
+
+use std::collections::VecDeque;
+
+use lasthop_core::time::Time;
+
+use super::{Parcel, Served, Service, Shed};
+
+/// Packets in the order of their arrival.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fifo {
+    parcels: VecDeque<Parcel>,
+    bytes: u64,
+}
+
+impl Fifo {
+    /// The packet that leaves next.
+    pub(super) fn take_first(&mut self) -> Option<Parcel> {
+        let parcel = self.parcels.pop_front()?;
+        self.bytes -= u64::from(parcel.bytes);
+        Some(parcel)
+    }
+}
+
+impl Service for Fifo {
+    fn push(&mut self, parcel: Parcel) {
+        self.bytes += u64::from(parcel.bytes);
+        self.parcels.push_back(parcel);
+    }
+
+    fn pop(&mut self, _now: Time, _shed: &mut Vec<Shed>) -> Option<Served> {
+        self.take_first().map(|parcel| Served { parcel, marked: false })
+    }
+
+    fn packets(&self) -> u64 {
+        self.parcels.len() as u64
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

@@ -1,0 +1,350 @@
+//! Queues, as one concept: who is admitted, who is marked, who is served next, and what is counted of it.
+//!
+//! Two decisions are kept apart, because they cost different things:
+//!
+//! - **At arrival** a [`Gate`] admits, marks or refuses a packet by what it finds: the limit of the queue (drop-tail)
+//!   and one [`Rule`]. It needs no event, so a plain link decides with it ahead of the clock ([`Departures`] is its
+//!   queue), and links with retransmission and stored queues ask it too.
+//! - **At departure** a [`Discipline`] chooses the next packet and may throw others away or mark them. It holds the
+//!   packets itself and follows the clock: `device/queued.rs` runs it on a link, `device/arq.rs` under retransmission.
+//!
+//! To add a queue: write `queue/<name>.rs` with one of the two traits, add its line to `rules!` or `disciplines!`, and
+//! its keys to the scenario (`lasthop-sim/src/scenario/keys.rs` and `link.rs`).
+
+mod codel;
+mod departures;
+mod fifo;
+mod threshold;
+
+use lasthop_core::packet::Cause;
+use lasthop_core::time::Time;
+
+use crate::measure::Window;
+pub use codel::CoDel;
+pub(crate) use departures::Departures;
+pub use threshold::MarkThreshold;
+
+/// The queue of one direction of a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueuePlan {
+    /// Most that it holds.
+    pub limit: QueueLimit,
+    /// What else happens to arriving packets.
+    pub rule: RulePlan,
+    /// Who is served next.
+    pub discipline: Discipline,
+}
+
+impl Default for QueuePlan {
+    /// First in, first out, without a limit.
+    fn default() -> Self {
+        QueuePlan { limit: QueueLimit::Unlimited, rule: RulePlan::None, discipline: Discipline::Fifo }
+    }
+}
+
+impl QueuePlan {
+    /// Drop-tail with room for so many packets.
+    pub fn packets(limit: u32) -> QueuePlan {
+        QueuePlan { limit: QueueLimit::Packets(limit), ..QueuePlan::default() }
+    }
+
+    /// Whether everything is decided when a packet arrives.
+    pub fn decides_at_arrival(&self) -> bool {
+        self.discipline == Discipline::Fifo
+    }
+}
+
+/// The limit of a queue. It counts the waiting packets **and** the one in service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// At most so many packets, at least 1.
+    Packets(u32),
+    /// At most so many bytes.
+    Bytes(u64),
+    /// No limit.
+    Unlimited,
+}
+
+/// A packet that waits in a queue or in a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Parcel {
+    /// Its slot in the arena.
+    pub(crate) packet: u32,
+    /// Its place on its path.
+    pub(crate) hop: u32,
+    /// Its flow.
+    pub(crate) flow: u32,
+    /// Its size.
+    pub(crate) bytes: u16,
+    /// Whether it may be marked instead of dropped.
+    pub(crate) ect: bool,
+    /// When it arrived here.
+    pub(crate) since: Time,
+}
+
+/// An arriving packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) at: Time,
+    pub(crate) bytes: u32,
+    /// Whether it may be marked instead of dropped.
+    pub(crate) ect: bool,
+}
+
+/// What an arriving packet finds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found {
+    /// Packets, the one in service included.
+    pub(crate) packets: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// Packets that wait, without the one in service.
+    pub(crate) waiting: u64,
+}
+
+/// What becomes of an arriving packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Admit,
+    Mark,
+    Refuse(Cause),
+}
+
+/// Decides about a packet when it arrives.
+pub(crate) trait Rule {
+    /// What becomes of a packet that there is room for. Calls come in the order of arrival.
+    fn judge(&mut self, arrival: &Arrival, found: &Found) -> Verdict;
+}
+
+/// Makes the enums of rules: `Name { plan type } => state`.
+macro_rules! rules {
+    ($($name:ident($plan:ty) => $state:ty),* $(,)?) => {
+        /// What else than its limit decides about packets that arrive at a queue.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum RulePlan {
+            /// Nothing.
+            None,
+            $(
+                #[doc = concat!("See [`", stringify!($plan), "`].")]
+                $name($plan),
+            )*
+        }
+
+        #[derive(Clone, Debug)]
+        enum AnyRule {
+            None,
+            $($name($state),)*
+        }
+
+        impl AnyRule {
+            fn new(plan: &RulePlan) -> AnyRule {
+                match plan {
+                    RulePlan::None => AnyRule::None,
+                    $(RulePlan::$name(plan) => AnyRule::$name(<$state>::new(plan)),)*
+                }
+            }
+
+            fn judge(&mut self, arrival: &Arrival, found: &Found) -> Verdict {
+                match self {
+                    AnyRule::None => Verdict::Admit,
+                    $(AnyRule::$name(rule) => rule.judge(arrival, found),)*
+                }
+            }
+        }
+    };
+}
+
+rules! {
+    Threshold(MarkThreshold) => threshold::Threshold,
+}
+
+/// Holds packets and decides who leaves next.
+pub(crate) trait Service {
+    /// Takes a packet that was admitted.
+    fn push(&mut self, parcel: Parcel);
+
+    /// The packet to be transmitted at `now`. What the discipline throws away on the way goes to `shed`.
+    fn pop(&mut self, now: Time, shed: &mut Vec<Shed>) -> Option<Served>;
+
+    /// Packets that wait.
+    fn packets(&self) -> u64;
+
+    /// Their bytes.
+    fn bytes(&self) -> u64;
+}
+
+/// A packet that leaves its queue for the transmitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Served {
+    pub(crate) parcel: Parcel,
+    /// It is marked now.
+    pub(crate) marked: bool,
+}
+
+/// A packet that its queue throws away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shed {
+    pub(crate) parcel: Parcel,
+    pub(crate) cause: Cause,
+}
+
+/// Makes the enums of disciplines: `Name { plan type } => state`.
+macro_rules! disciplines {
+    ($($name:ident($plan:ty) => $state:ty),* $(,)?) => {
+        /// Who is served next, and what happens to the others meanwhile.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Discipline {
+            /// Whoever came first.
+            Fifo,
+            $(
+                #[doc = concat!("See [`", stringify!($plan), "`].")]
+                $name($plan),
+            )*
+        }
+
+        /// Packets that wait, in the order of some discipline.
+        #[derive(Clone, Debug)]
+        pub(crate) enum Waiting {
+            Fifo(fifo::Fifo),
+            $($name(Box<$state>),)*
+        }
+
+        impl Waiting {
+            pub(crate) fn new(plan: &Discipline) -> Waiting {
+                match plan {
+                    Discipline::Fifo => Waiting::Fifo(fifo::Fifo::default()),
+                    $(Discipline::$name(plan) => Waiting::$name(Box::new(<$state>::new(plan))),)*
+                }
+            }
+        }
+
+        impl Service for Waiting {
+            fn push(&mut self, parcel: Parcel) {
+                match self {
+                    Waiting::Fifo(service) => service.push(parcel),
+                    $(Waiting::$name(service) => service.push(parcel),)*
+                }
+            }
+
+            fn pop(&mut self, now: Time, shed: &mut Vec<Shed>) -> Option<Served> {
+                match self {
+                    Waiting::Fifo(service) => service.pop(now, shed),
+                    $(Waiting::$name(service) => service.pop(now, shed),)*
+                }
+            }
+
+            fn packets(&self) -> u64 {
+                match self {
+                    Waiting::Fifo(service) => service.packets(),
+                    $(Waiting::$name(service) => service.packets(),)*
+                }
+            }
+
+            fn bytes(&self) -> u64 {
+                match self {
+                    Waiting::Fifo(service) => service.bytes(),
+                    $(Waiting::$name(service) => service.bytes(),)*
+                }
+            }
+        }
+    };
+}
+
+disciplines! {
+    CoDel(CoDel) => codel::Controlled,
+}
+
+impl Waiting {
+    /// What an arriving packet finds: those that wait, and the one of so many bytes that is being transmitted, if any.
+    pub(crate) fn found(&self, in_service: Option<u32>) -> Found {
+        let waiting = self.packets();
+        Found {
+            packets: waiting + u64::from(in_service.is_some()),
+            bytes: self.bytes() + u64::from(in_service.unwrap_or(0)),
+            waiting,
+        }
+    }
+}
+
+/// Admits, marks or refuses packets when they arrive, and counts. What a plain limit needs comes first.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub(crate) struct Gate {
+    pub(crate) packet_limit: u32,
+    /// Most waiting packets that an arriving packet left behind it, itself included.
+    pub(crate) max_waiting: u32,
+    /// Waiting packets that each arriving packet found, summed within the measurement window.
+    pub(crate) found_waiting: u64,
+    /// What decides beside a number of packets, if anything does.
+    more: Option<Box<More>>,
+}
+
+/// What decides beside a number of packets.
+#[derive(Clone, Debug)]
+struct More {
+    byte_limit: u64,
+    rule: AnyRule,
+    /// Packets marked within the measurement window.
+    marks: u64,
+}
+
+impl Gate {
+    pub(crate) fn new(plan: &QueuePlan) -> Gate {
+        let (packet_limit, byte_limit) = match plan.limit {
+            QueueLimit::Packets(limit) => (limit, u64::MAX),
+            QueueLimit::Bytes(limit) => (u32::MAX, limit),
+            QueueLimit::Unlimited => (u32::MAX, u64::MAX),
+        };
+        let more = byte_limit != u64::MAX || !plan.decides_at_arrival() || plan.rule != RulePlan::None;
+        let more = more.then(|| Box::new(More { byte_limit, rule: AnyRule::new(&plan.rule), marks: 0 }));
+        Gate { packet_limit, max_waiting: 0, found_waiting: 0, more }
+    }
+
+    /// Whether anything but a number of packets decides.
+    pub(crate) fn is_special(&self) -> bool {
+        self.more.is_some()
+    }
+
+    /// Whether packets are told apart by more than their size.
+    pub(crate) fn has_rule(&self) -> bool {
+        self.more.as_ref().is_some_and(|more| !matches!(more.rule, AnyRule::None))
+    }
+
+    /// Packets marked within the measurement window.
+    pub(crate) fn marks(&self) -> u64 {
+        self.more.as_ref().map_or(0, |more| more.marks)
+    }
+
+    /// Judges an arriving packet and counts what it found. Calls come in the order of arrival.
+    pub(crate) fn judge(&mut self, arrival: &Arrival, found: &Found, window: &Window) -> Verdict {
+        if window.contains(arrival.at) {
+            self.found_waiting += found.waiting;
+        }
+        if found.packets >= u64::from(self.packet_limit) {
+            return Verdict::Refuse(Cause::QueueOverflow);
+        }
+        let Some(more) = &mut self.more else { return Verdict::Admit };
+        if found.bytes + u64::from(arrival.bytes) > more.byte_limit {
+            return Verdict::Refuse(Cause::QueueOverflow);
+        }
+        let verdict = more.rule.judge(arrival, found);
+        if verdict == Verdict::Mark {
+            self.count_mark(arrival.at, window);
+        }
+        verdict
+    }
+
+    /// Counts a packet that was marked at `now`.
+    pub(crate) fn count_mark(&mut self, now: Time, window: &Window) {
+        if let Some(more) = &mut self.more {
+            more.marks += u64::from(window.contains(now));
+        }
+    }
+
+    /// Remembers the longest queue: `waiting` packets wait after the arrival at `now`.
+    pub(crate) fn note_waiting(&mut self, waiting: u64, now: Time, window: &Window) {
+        if waiting > u64::from(self.max_waiting) && window.contains(now) {
+            self.max_waiting = waiting as u32;
+        }
+    }
+}

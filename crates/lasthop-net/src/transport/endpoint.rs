@@ -1,0 +1,374 @@
+//! An end of a flow: the one place where the engine tells transports apart.
+//!
+//! The world calls the sending ends (`on_data`, `on_close`, `on_packet`, `on_timer`, `on_signal`), the network the
+//! receiving ones (`receive`, `acknowledge`, `overdue`). Both answer `sample` and `report`. A new transport is two
+//! variants here and its folder.
+
+use lasthop_cc::Signal;
+use lasthop_core::packet::{Kind, Packet};
+use lasthop_core::random::Stream;
+use lasthop_core::time::{Span, Time};
+
+use super::extra::Extra;
+use super::rate::receiver::RateReceiver;
+use super::rate::sender::RateSender;
+use super::tcp::receiver::TcpReceiver;
+use super::tcp::sender::TcpSender;
+use super::udp::{self, UdpSender};
+use super::wire::Wire;
+use crate::handoff::HostEvent;
+use crate::measure::{Durations, FlowStats, Window};
+use crate::plan::{FlowPlan, Percentiles, Transport};
+use crate::transport::tcp::mobility::Mobility;
+
+/// An end of a flow.
+#[derive(Clone, Debug)]
+pub enum Endpoint {
+    /// The sender of a TCP connection.
+    TcpSender(Box<TcpSender>),
+    /// Its receiver.
+    TcpReceiver(Box<TcpReceiver>),
+    /// The sender of datagrams.
+    UdpSender(UdpSender),
+    /// Their receiver; it only counts.
+    UdpReceiver,
+    /// The sender of a rate-based transport.
+    RateSender(Box<RateSender>),
+    /// Its receiver.
+    RateReceiver(Box<RateReceiver>),
+}
+
+/// What a sender looks like at some instant, for the time series.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Congestion window in segments; NaN if it has none.
+    pub cwnd: f64,
+    /// Slow start threshold in segments; NaN if it has none.
+    pub ssthresh: f64,
+    /// Smoothed RTT; zero before the first sample.
+    pub srtt: Span,
+    /// Count and sum of its RTT samples so far, in nanoseconds.
+    pub rtt: (u64, u64),
+    /// Outstanding segments.
+    pub flight: u32,
+    /// Allowed rate in payload bytes per second; NaN if it has none.
+    pub rate: f64,
+}
+
+/// What a sender counted within the measurement window. What it does not have is 0 or `None`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Report<'a> {
+    /// Segments sent again.
+    pub retransmitted: u64,
+    /// Expiries of the retransmission timer, or silences of the receiver that a rate-based sender reacted to.
+    pub timeouts: u64,
+    /// Recovery episodes begun by duplicate ACKs or SACK.
+    pub fast_recoveries: u64,
+    /// Reductions that were undone.
+    pub undone_reductions: u64,
+    /// Packets that the sender dropped itself.
+    pub expired: u64,
+    /// RTT of segments sent once.
+    pub rtt: Option<&'a Durations>,
+    /// When everything was acknowledged, of what the application did not withdraw.
+    pub completed: Option<Time>,
+    /// Time average of the allowed rate, in payload bytes per second.
+    pub allowed_rate: Option<f64>,
+    /// Mean of the loss event rates that were reported.
+    pub loss_event_rate: Option<f64>,
+    /// Windows of earlier connections that this one could start from.
+    pub history_samples: Option<usize>,
+}
+
+impl Endpoint {
+    /// Both ends of a flow: sender and receiver. Every random stream is keyed by `seed` and the flow's name.
+    pub(crate) fn pair(
+        flow: &FlowPlan,
+        seed: u64,
+        window: Window,
+        percentiles: Percentiles,
+    ) -> (Endpoint, Endpoint) {
+        match &flow.transport {
+            Transport::Tcp(config) => {
+                let mut clock = Stream::new(seed, &format!("clock of {}", flow.name));
+                let sender = TcpSender::new(config, &mut clock, window, percentiles);
+                let receiver = TcpReceiver::new(config);
+                (Endpoint::TcpSender(Box::new(sender)), Endpoint::TcpReceiver(Box::new(receiver)))
+            }
+            Transport::Udp(config) => (Endpoint::UdpSender(UdpSender::new(*config)), Endpoint::UdpReceiver),
+            Transport::Rate(config) => {
+                let sampling = Stream::new(seed, &format!("sampling of {}", flow.name));
+                let receiver = RateReceiver::new(config, sampling);
+                let sender = RateSender::new(config, window, percentiles);
+                (Endpoint::RateSender(Box::new(sender)), Endpoint::RateReceiver(Box::new(receiver)))
+            }
+        }
+    }
+
+    /// The sender of a TCP connection, if this is one.
+    pub fn tcp_sender(&self) -> Option<&TcpSender> {
+        match self {
+            Endpoint::TcpSender(sender) => Some(sender),
+            _ => None,
+        }
+    }
+
+    /// Asks for the state of a TCP receiver.
+    pub(crate) fn prepare_receiver(&self) {
+        if let Endpoint::TcpReceiver(receiver) = self {
+            receiver.prepare();
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn tcp_sender_mut(&mut self) -> Option<&mut TcpSender> {
+        match self {
+            Endpoint::TcpSender(sender) => Some(sender),
+            _ => None,
+        }
+    }
+
+    // -----------------------------------------------------------------------------------------------------------------
+    // The sending end
+
+    /// The application writes `bytes` (`None`: without end), and nothing more if it has `finished`.
+    pub(crate) fn on_data<W: Wire>(&mut self, bytes: Option<u64>, finished: bool, now: Time, wire: &mut W) {
+        match self {
+            Endpoint::TcpSender(sender) => sender.on_data(bytes, now, wire),
+            Endpoint::RateSender(sender) => sender.on_data(bytes, now, wire),
+            Endpoint::UdpSender(sender) => sender.on_data(bytes.unwrap_or(0), now, wire),
+            _ => {}
+        }
+        if finished {
+            self.on_close(false, now, wire);
+        }
+    }
+
+    /// The application writes no more; `at_once`: what has not been sent is withdrawn.
+    pub(crate) fn on_close<W: Wire>(&mut self, at_once: bool, now: Time, wire: &mut W) {
+        match self {
+            Endpoint::TcpSender(sender) => sender.on_close(at_once, now, wire),
+            Endpoint::RateSender(sender) => sender.on_close(at_once, now, wire),
+            _ => {}
+        }
+    }
+
+    /// The application stops in the midst of what it had to write.
+    pub(crate) fn withdraw(&mut self) {
+        match self {
+            Endpoint::TcpSender(sender) => sender.stats.withdrawn = true,
+            Endpoint::RateSender(sender) => sender.stats.withdrawn = true,
+            _ => {}
+        }
+    }
+
+    /// A packet of the other end has arrived.
+    #[inline]
+    pub(crate) fn on_packet<W: Wire>(
+        &mut self,
+        packet: &Packet,
+        extra: Option<&Extra>,
+        now: Time,
+        wire: &mut W,
+    ) {
+        match self {
+            Endpoint::TcpSender(sender) => sender.on_ack(packet, extra, now, wire),
+            Endpoint::RateSender(sender) => sender.on_feedback(packet, extra, now, wire),
+            _ => {}
+        }
+    }
+
+    /// A time has come that the sender asked for.
+    pub(crate) fn on_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        match self {
+            Endpoint::TcpSender(sender) => sender.on_timer(now, wire),
+            Endpoint::RateSender(sender) => sender.on_timer(now, wire),
+            _ => {}
+        }
+    }
+
+    /// Another layer says something.
+    pub(crate) fn on_signal<W: Wire>(&mut self, signal: &Signal, now: Time, wire: &mut W) {
+        if let Endpoint::TcpSender(sender) = self {
+            sender.on_signal(signal, now, wire);
+        }
+    }
+
+    /// What the sender looks like now.
+    pub(crate) fn sample(&self) -> Sample {
+        let bare = Sample {
+            cwnd: f64::NAN,
+            ssthresh: f64::NAN,
+            srtt: Span::ZERO,
+            rtt: (0, 0),
+            flight: 0,
+            rate: f64::NAN,
+        };
+        let counted = |rtt: &Durations| (rtt.count(), rtt.sum());
+        match self {
+            Endpoint::TcpSender(sender) => Sample {
+                cwnd: sender.window().cwnd,
+                ssthresh: sender.window().ssthresh,
+                srtt: sender.srtt(),
+                rtt: counted(&sender.stats.rtt),
+                flight: sender.flight(),
+                ..bare
+            },
+            Endpoint::RateSender(sender) => Sample {
+                srtt: sender.srtt(),
+                rtt: counted(&sender.stats.rtt),
+                flight: sender.flight(),
+                rate: sender.rate(),
+                ..bare
+            },
+            _ => bare,
+        }
+    }
+
+    /// What the sender counted.
+    pub fn report(&self) -> Report<'_> {
+        match self {
+            Endpoint::TcpSender(sender) => {
+                let stats = &sender.stats;
+                Report {
+                    retransmitted: stats.retransmitted,
+                    timeouts: stats.timeouts,
+                    fast_recoveries: stats.fast_recoveries,
+                    undone_reductions: stats.undone_reductions,
+                    rtt: Some(&stats.rtt),
+                    completed: stats.completed.filter(|_| !stats.withdrawn),
+                    history_samples: Some(sender.history_samples()),
+                    ..Report::default()
+                }
+            }
+            Endpoint::RateSender(sender) => {
+                let stats = &sender.stats;
+                Report {
+                    retransmitted: stats.retransmitted,
+                    timeouts: stats.timeouts,
+                    expired: stats.expired,
+                    rtt: Some(&stats.rtt),
+                    completed: stats.completed.filter(|_| !stats.withdrawn),
+                    allowed_rate: Some(sender.mean_rate()),
+                    loss_event_rate: sender.mean_loss_rate(),
+                    ..Report::default()
+                }
+            }
+            _ => Report::default(),
+        }
+    }
+
+    /// Packets that the data still waiting at the sender would fill; `None` for a file without end.
+    pub(crate) fn unsent_packets(&self) -> Option<u64> {
+        match self {
+            Endpoint::TcpSender(sender) => sender.unsent_packets(),
+            Endpoint::RateSender(sender) => sender.unsent_packets(),
+            _ => Some(0),
+        }
+    }
+
+    /// Whether the sender numbers its bytes as the application wrote them: one that delivers in order leaves out what
+    /// it drops.
+    pub(crate) fn numbers_are_whole(&self) -> bool {
+        match self {
+            Endpoint::RateSender(sender) => sender.numbers_are_whole(),
+            _ => true,
+        }
+    }
+
+    // -----------------------------------------------------------------------------------------------------------------
+    // The receiving end
+
+    /// Whether an answer must go out before `packet` is received at `at`: see [`Endpoint::overdue`].
+    #[inline]
+    pub(crate) fn owes(&mut self, packet: &Packet, at: Time) -> bool {
+        match self {
+            Endpoint::TcpReceiver(receiver) => receiver.owes(packet, at),
+            Endpoint::RateReceiver(receiver) => receiver.due().is_some_and(|due| due <= at),
+            _ => false,
+        }
+    }
+
+    /// Takes a packet that arrives at `at`, perhaps ahead of the clock, and returns the kind of answer that it calls
+    /// for, if any; [`Endpoint::acknowledge`] makes it.
+    #[inline]
+    pub(crate) fn receive(
+        &mut self,
+        packet: &Packet,
+        extra: Option<&Extra>,
+        at: Time,
+        stats: &mut FlowStats,
+        window: &Window,
+    ) -> Option<Kind> {
+        match self {
+            Endpoint::TcpReceiver(receiver) => receiver.receive(packet, extra, at, stats, window),
+            Endpoint::RateReceiver(receiver) => receiver.receive(packet, extra, at, stats, window),
+            _ => {
+                udp::receive(packet, at, stats, window);
+                None
+            }
+        }
+    }
+
+    /// What the answer to be made next, at `at`, carries beyond its header.
+    #[inline]
+    pub(crate) fn extra(&mut self, at: Time) -> Option<Extra> {
+        match self {
+            Endpoint::TcpReceiver(receiver) => receiver.extra(at),
+            _ => None,
+        }
+    }
+
+    /// The answer; it forgets what it has answered. What a rate-based receiver says beside its header follows from
+    /// that.
+    #[inline]
+    pub(crate) fn acknowledge(&mut self, kind: Kind, at: Time) -> Packet {
+        match self {
+            Endpoint::TcpReceiver(receiver) => receiver.acknowledge(kind, at),
+            Endpoint::RateReceiver(receiver) => receiver.acknowledge(kind, at),
+            _ => unreachable!("a transport that never answers has no answer to make"),
+        }
+    }
+
+    /// What a rate-based receiver says in the answer that it has just made.
+    #[inline]
+    pub(crate) fn statement(&self) -> Option<Extra> {
+        match self {
+            Endpoint::RateReceiver(receiver) => Some(receiver.extra()),
+            _ => None,
+        }
+    }
+
+    /// The answer that is due at or before `now`, and when it was due.
+    pub(crate) fn overdue(&mut self, now: Time) -> Option<(Kind, Time)> {
+        match self {
+            Endpoint::TcpReceiver(receiver) => receiver.overdue(now),
+            Endpoint::RateReceiver(receiver) => receiver.overdue(now),
+            _ => None,
+        }
+    }
+
+    /// When the next answer is due without another packet, and the earliest timer event that is pending.
+    #[inline]
+    pub(crate) fn timer(&mut self) -> Option<(Option<Time>, &mut Time)> {
+        match self {
+            Endpoint::TcpReceiver(receiver) => Some((receiver.due(), &mut receiver.armed)),
+            Endpoint::RateReceiver(receiver) => Some((receiver.due(), &mut receiver.armed)),
+            _ => None,
+        }
+    }
+
+    /// The MAC of the receiver's host throws a corrupt frame away at `at`.
+    pub(crate) fn hear_noise(&mut self, at: Time) {
+        if let Endpoint::TcpReceiver(receiver) = self {
+            receiver.on_discard(at);
+        }
+    }
+
+    /// Tells the receiver what will happen to the link of its host.
+    pub(crate) fn watch_link(&mut self, mobility: Mobility, events: Vec<(Time, HostEvent)>) {
+        if let Endpoint::TcpReceiver(receiver) = self {
+            receiver.watch_link(mobility, events);
+        }
+    }
+}

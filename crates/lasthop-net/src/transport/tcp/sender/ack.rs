@@ -1,0 +1,316 @@
+//! What an ACK does: the order in which everybody looks at it, and what it says about data, RTT and window.
+
+use lasthop_cc::{AckSample, Arrival, CongestionControl, ReceiveTime, Signal};
+use lasthop_core::packet::{Kind, Packet, flag};
+use lasthop_core::time::{Span, Time};
+
+use super::Connection;
+use super::alarms::Alarm;
+use super::recovery::RecoveryEngine;
+use crate::transport::extra::Extra;
+use crate::transport::wire::Wire;
+
+impl Connection {
+    /// An ACK arrived.
+    #[inline]
+    pub(super) fn on_ack<E: RecoveryEngine, W: Wire>(
+        &mut self,
+        engine: &mut E,
+        packet: &Packet,
+        extra: Option<&Extra>,
+        now: Time,
+        wire: &mut W,
+    ) {
+        if packet.seq > self.max_sent || self.opened.is_none() {
+            return;
+        }
+        if self.stats.completed.is_some() && !self.ns2 {
+            if packet.kind == Kind::FinAck {
+                self.send_ack(now, wire);
+            }
+            return;
+        }
+        if self.extended && self.before_ack(engine, packet, extra, now, wire) {
+            if self.closed {
+                self.check_completion(now);
+            }
+            return;
+        }
+        if self.ecn {
+            // On a SYN-ACK the bit agrees to the use of ECN.
+            let marked = packet.has(flag::ECE) && packet.kind != Kind::SynAck;
+            self.waits_for_timer = marked && self.waits_for_timer;
+            if marked {
+                self.on_ecn_echo(engine, packet.seq, now);
+            }
+        }
+        let sack = extra.map(|extra| &extra.sack);
+        let mut taken = false;
+        if self.extended {
+            taken = self.probing_on_ack(engine, packet, sack, now, wire);
+            self.begin_rate_sample(engine, now);
+        }
+        if !taken {
+            engine.on_ack(self, packet, sack, now, wire);
+        }
+        if self.extended {
+            self.finish_rate_sample(engine, now, wire);
+            if self.waits_for_timer {
+                // Also when nothing is outstanding any more.
+                self.set_timer(now, wire);
+            }
+        }
+        if packet.kind == Kind::SynAck && !self.ns2 && self.next == self.una {
+            // Nothing to send yet: the handshake still needs its third segment.
+            self.send_ack(now, wire);
+        }
+        if self.closed {
+            self.check_completion(now);
+            if packet.kind == Kind::FinAck && self.stats.completed.is_some() {
+                self.send_ack(now, wire);
+            }
+        }
+    }
+
+    /// An ACK has arrived and nothing has been done about it yet; `true` if nothing more is to be done.
+    pub(super) fn before_ack<E: RecoveryEngine, W: Wire>(
+        &mut self,
+        engine: &mut E,
+        packet: &Packet,
+        extra: Option<&Extra>,
+        now: Time,
+        wire: &mut W,
+    ) -> bool {
+        if packet.kind == Kind::BadState {
+            if self.mobility.ebsn {
+                self.on_bad_state(now, wire);
+            }
+            if self.needs.signals {
+                self.host.signal(&Signal::Ebsn { seq: packet.seq }, now);
+            }
+            return true;
+        }
+        if self.undo.is_some() {
+            self.look_for_spurious(engine, packet, extra.map(|extra| &extra.sack), now, wire);
+        }
+        if self.needs.arrivals && self.una > 0 {
+            let arrival = Arrival {
+                now,
+                una: self.una,
+                ack: packet.seq,
+                next: self.next,
+                mss: self.mss,
+                srtt: self.rtt.srtt(),
+                ece: packet.has(flag::ECE) && packet.kind != Kind::SynAck,
+                times: self.echoed_times(packet, extra),
+                discards: extra.and_then(|extra| extra.discards),
+                report: extra.and_then(|extra| extra.report),
+            };
+            self.host.arrive(&arrival);
+        }
+        if self.needs.signals && packet.has(flag::ELN) {
+            self.host.signal(&Signal::Eln, now);
+        }
+        if self.persist.is_some() && self.take_window(engine, packet, now, wire) {
+            return true;
+        }
+        match self.mobility.eln {
+            Some(threshold) => self.take_eln(engine, packet, threshold, now, wire),
+            None => false,
+        }
+    }
+
+    /// When the segment that an ACK answers was sent and received, as well as it can be told.
+    pub(super) fn echoed_times(&self, packet: &Packet, extra: Option<&Extra>) -> Option<ReceiveTime> {
+        if !self.needs.timestamp_times {
+            return extra.and_then(|extra| extra.times);
+        }
+        // RFC 7323 §4.3: a duplicate ACK echoes an older segment than the one that it answers.
+        let tells = self.timestamps && packet.seq > self.una;
+        tells.then_some(ReceiveTime { sent: packet.echo, received: packet.stamp })
+    }
+
+    /// Looks at an ACK; `true` if it was a duplicate with explicit loss notification, and nothing else is to be done
+    /// about it.
+    pub(super) fn take_eln<E: RecoveryEngine, W: Wire>(
+        &mut self,
+        engine: &mut E,
+        packet: &Packet,
+        threshold: u32,
+        now: Time,
+        wire: &mut W,
+    ) -> bool {
+        if !packet.has(flag::ELN) || packet.seq != self.una || self.una == self.max_sent || self.una == 0 {
+            return false;
+        }
+        if self.eln.asks_for(self.una, threshold) {
+            self.retransmit_una(engine, now, wire);
+        } else {
+            engine.fill(self, now, wire);
+        }
+        true
+    }
+
+    /// Takes an ACK that advances `una`: forgets what it covers, measures, restarts the timer. Returns the number of
+    /// segments acknowledged and the RTT of the newest if it was sent once.
+    #[inline]
+    pub(super) fn advance<E: RecoveryEngine>(
+        &mut self,
+        engine: &mut E,
+        packet: &Packet,
+        now: Time,
+        update_rtt: bool,
+    ) -> (u32, Option<Span>) {
+        let ack = packet.seq;
+        if self.extended {
+            self.sample_cumulative(ack);
+        }
+        let after_timeout = self.una < self.timeout_recover;
+        let echo = self.timestamps.then_some(packet.echo);
+        let mut acked = 0;
+        // When the newest segment covered was last sent, and the most often that one of them was.
+        let (mut sent, mut transmissions) = (now, 0);
+        // Where the segment ends whose time the ACK echoes.
+        let mut timed_end = None;
+        while let Some(first) = self.segments.first()
+            && first.end() <= ack
+        {
+            // What had been SACKed was delivered before.
+            acked += u32::from(!first.sacked);
+            sent = first.last_sent;
+            transmissions = first.transmissions.max(transmissions);
+            if self.needs.timing && timed_end.is_none() && first.last_sent == packet.echo {
+                timed_end = Some(first.end());
+            }
+            acked += u32::from(engine.on_covered(first, after_timeout, echo, now));
+            self.segments.pop_first();
+        }
+        // Karn's rule, and Linux's: an ACK that a repair released has waited for the repair, whatever it
+        // covers besides.
+        let rtt = (transmissions == 1).then(|| now.since(sent));
+        // The handshake's RTT is measured by the estimator, but it is not a data sample.
+        let rtt = rtt.filter(|_| self.una > 0);
+        if let Some(rtt) = rtt
+            && self.measured.contains(now)
+        {
+            self.stats.rtt.add(rtt);
+        }
+        self.una = ack;
+        self.next = self.next.max(ack);
+        self.limited = 0;
+        if self.needs.timing {
+            self.alarms.cancel(Alarm::Hold);
+        }
+        if update_rtt {
+            self.update_rtt(packet, timed_end.unwrap_or(ack), now);
+        }
+        (acked, rtt)
+    }
+
+    /// One RTT sample at most (Karn, or timestamps, whose segment ends at `timed_end`).
+    #[inline]
+    pub(super) fn update_rtt(&mut self, packet: &Packet, timed_end: u64, now: Time) {
+        if self.timestamps {
+            let filtered = if self.needs.timing {
+                self.host.law_mut().filter_rtt(now.since(packet.echo), timed_end, now)
+            } else {
+                Some(now.since(packet.echo))
+            };
+            if let Some(rtt) = filtered {
+                self.rtt.sample(now - rtt, now, self.una, self.next, true);
+            }
+            if !self.ns2 {
+                self.rtt.end_backoff();
+            }
+        }
+        if let Some((end, sent)) = self.timed
+            && packet.seq >= end
+        {
+            self.timed = None;
+            self.rtt.end_backoff();
+            if !self.timestamps {
+                let filtered = if self.needs.timing {
+                    self.host.law_mut().filter_rtt(now.since(sent), end, now)
+                } else {
+                    Some(now.since(sent))
+                };
+                if let Some(rtt) = filtered {
+                    self.rtt.sample(now - rtt, now, self.una, self.next, false);
+                }
+            }
+        }
+    }
+
+    /// Everything that a plain new ACK does outside recovery: advance, measure, grow.
+    #[inline]
+    pub(super) fn accept_new_ack<E: RecoveryEngine, W: Wire>(
+        &mut self,
+        engine: &mut E,
+        packet: &Packet,
+        now: Time,
+        may_grow: bool,
+        wire: &mut W,
+    ) {
+        self.dup_acks = 0;
+        let after_timeout = self.una < self.timeout_recover;
+        let (mut acked, rtt) = self.advance(engine, packet, now, true);
+        self.restart_timer(now, wire);
+        if after_timeout && !E::SCOREBOARD {
+            // RFC 3465 §2.3: while go-back-N repeats what is partly there, an ACK that jumps is no sign of so
+            // many departures.
+            acked = acked.min(1);
+        }
+        let may_grow = may_grow && self.may_grow(packet);
+        self.measure_and_grow(engine, acked, rtt, may_grow, now);
+        if self.una == 1 {
+            self.begin(now);
+        }
+    }
+
+    /// What a new ACK does within recovery: the same without growth.
+    pub(super) fn accept_ack_in_recovery<E: RecoveryEngine, W: Wire>(
+        &mut self,
+        engine: &mut E,
+        packet: &Packet,
+        now: Time,
+        wire: &mut W,
+    ) {
+        let (acked, rtt) = self.advance(engine, packet, now, true);
+        self.restart_timer(now, wire);
+        self.measure_and_grow(engine, acked, rtt, false, now);
+    }
+
+    /// Whether this ACK may raise the window: no mark, and the window was what held the sender back (RFC 7661).
+    #[inline]
+    pub(super) fn may_grow(&self, packet: &Packet) -> bool {
+        !packet.has(flag::ECE) && (self.window_limited || self.grow_when_limited_elsewhere)
+    }
+
+    /// Tells the controller about an ACK.
+    #[inline]
+    pub(super) fn measure_and_grow<E: RecoveryEngine>(
+        &mut self,
+        _engine: &E,
+        acked: u32,
+        rtt: Option<Span>,
+        may_grow: bool,
+        now: Time,
+    ) {
+        if self.una == 1 && !(self.ns2 && E::FULL_SYN) {
+            // The handshake tells nothing about data, as long as its segments are short.
+            return;
+        }
+        let sample = AckSample {
+            now,
+            elapsed: self.elapsed(now),
+            rtt,
+            srtt: self.rtt.srtt(),
+            acked,
+            una: self.una,
+            next: self.next,
+            mss: self.mss,
+            may_grow,
+        };
+        self.host.grow(&sample);
+    }
+}

@@ -1,0 +1,38 @@
+//! The reaction to ECN echoes (RFC 3168 §6.1.2): one reduction per window of data.
+
+use lasthop_core::time::Time;
+
+use super::recovery::RecoveryEngine;
+use super::{Action, Connection};
+
+impl Connection {
+    /// ECN echo on an ACK of `ack`, judged before `una` moves (RFC 3168 §6.1.2).
+    pub(super) fn on_ecn_echo<E: RecoveryEngine>(&mut self, engine: &mut E, ack: u64, now: Time) {
+        // Once per window of data, timeouts included; ns-2 lets a mark cut again after a timeout.
+        if !(self.host.is_new_window(ack) || self.ns2 && self.action == Action::Timeout) {
+            return;
+        }
+        if let Some(undo) = &mut self.undo {
+            undo.forget();
+        }
+        let before = self.host.window.cwnd;
+        self.action = Action::Ecn;
+        if before < 2.0 {
+            if !self.ns2 {
+                self.waits_for_timer = true;
+            } else if std::mem::replace(&mut self.marked_at_one, true) {
+                // ns-2 goes on sending, but backs its timer off.
+                self.rtt.back_off();
+            }
+        } else {
+            self.marked_at_one = false;
+        }
+        let sample = self.loss_sample(engine, now);
+        self.host.answer_mark(&sample, self.max_sent);
+        if self.extended {
+            self.begin_prr(engine, before);
+        }
+        self.reduced = true;
+        engine.on_mark(self, now);
+    }
+}

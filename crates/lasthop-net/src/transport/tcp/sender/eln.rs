@@ -1,0 +1,98 @@
+//! ELN: the sender's reaction to explicit loss notification (Balakrishnan, Katz, Globecom 1998).
+//!
+//! *What it does.* A duplicate ACK that carries the notification says that the loss happened on the wireless link: the
+//! sender repeats the segment once, when `eln` such duplicates have come, and neither reduces its window nor counts
+//! them towards a fast retransmission.
+//!
+//! *Reacts to* `flag::ELN` on ACKs.
+//!
+//! *Differs from the paper:* nothing known. As in ns-2, a segment is repeated once, and a second loss of it is left to
+//! the timer.
+//!
+//! *Validation:* hand-made ACKs below; what an agent in the network marks is another matter.
+//!
+//! *Limitations:* SACK blocks on ACKs with the notification are not looked at.
+//!
+//! *Kernel counterpart:* none.
+//!
+//! *References:* Balakrishnan and Katz (1998).
+
+/// Duplicates with the notification so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Eln {
+    /// What they ask for, and how many have.
+    asked: (u64, u32),
+    /// Everything below has been repeated for them.
+    repeated: u64,
+}
+
+impl Eln {
+    /// A duplicate with the notification asks for the segment at `una`; whether it is to be repeated now.
+    pub(super) fn asks_for(&mut self, una: u64, threshold: u32) -> bool {
+        let count = if self.asked.0 == una { self.asked.1 + 1 } else { 1 };
+        self.asked = (una, count);
+        let repeat = count >= threshold && self.repeated <= una;
+        if repeat {
+            self.repeated = una + 1;
+        }
+        repeat
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Rig;
+    use crate::transport::profile::Profile;
+    use crate::transport::tcp::config::{Recovery, TcpConfig};
+    use crate::transport::tcp::mobility::Mobility;
+    use lasthop_cc::ControllerConfig;
+    use lasthop_core::packet::{Kind, Packet, flag};
+
+    fn rig(threshold: u32) -> Rig {
+        Rig::new(&TcpConfig {
+            limited_transmit: false,
+            timestamps: false,
+            delayed_ack: None,
+            packet_size: 1040,
+            mobility: Mobility { eln: Some(threshold), ..Mobility::default() },
+            ..TcpConfig::new(Profile::Rfc, ControllerConfig::by_name("reno").unwrap(), Recovery::NewReno)
+        })
+        .ten_outstanding()
+    }
+
+    fn duplicate(rig: &mut Rig, number: u64) -> Vec<u64> {
+        let seq = (number - 1) * 1000 + 1;
+        let packet = Packet { seq, kind: Kind::Ack, flags: flag::BACK | flag::ELN, ..Packet::default() };
+        rig.sender.on_ack(&packet, None, rig.now, &mut rig.tape);
+        std::mem::take(&mut rig.tape.sent)
+    }
+
+    /// One repetition, no cut, and the window is as it was after the repair.
+    #[test]
+    fn a_wireless_loss_costs_no_window() {
+        let mut rig = rig(1);
+        assert_eq!(duplicate(&mut rig, 11), [11]);
+        for _ in 0..8 {
+            assert!(duplicate(&mut rig, 11).is_empty());
+        }
+        assert_eq!(rig.window(), (10.0, 5.0));
+        assert_eq!(rig.ack(21).len(), 10);
+        assert_eq!(rig.sender.stats.fast_recoveries, 0);
+    }
+
+    #[test]
+    fn the_threshold_counts_marked_duplicates() {
+        let mut rig = rig(3);
+        let sent: Vec<Vec<u64>> = (0..4).map(|_| duplicate(&mut rig, 11)).collect();
+        assert_eq!(sent, [vec![], vec![], vec![11], vec![]]);
+    }
+
+    /// A congestion loss is answered as ever.
+    #[test]
+    fn unmarked_duplicates_mean_congestion() {
+        let mut rig = rig(1);
+        let sent: Vec<Vec<u64>> = (0..3).map(|_| rig.ack(11)).collect();
+        assert_eq!(sent[2], [11]);
+        assert_eq!(rig.window(), (8.0, 5.0));
+    }
+}

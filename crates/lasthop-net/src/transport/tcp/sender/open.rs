@@ -1,0 +1,105 @@
+//! How a connection begins, gets its data, pauses and ends.
+
+use lasthop_cc::Start;
+use lasthop_core::packet::{Kind, NONE, Packet};
+use lasthop_core::time::{Span, Time};
+
+use super::recovery::RecoveryEngine;
+use super::{Connection, ENDLESS};
+use crate::transport::wire::Wire;
+
+impl Connection {
+    /// The application wrote `bytes` more (`None`: without end). The first call opens the connection.
+    pub(super) fn on_data<E: RecoveryEngine, W: Wire>(
+        &mut self,
+        engine: &mut E,
+        bytes: Option<u64>,
+        now: Time,
+        wire: &mut W,
+    ) {
+        if self.extended && self.una > 0 {
+            self.note_app_limited(engine, now);
+        }
+        // An endless file ends beyond anything a run can send, with room to add to it.
+        self.data_end = bytes.map_or(ENDLESS, |bytes| self.data_end.saturating_add(bytes).min(ENDLESS));
+        if self.opened.is_none() {
+            self.opened = Some(now);
+            self.transmit_next(engine, now, wire);
+            return;
+        }
+        if !self.ns2 && self.una == self.max_sent && self.una > 0 {
+            self.restart_after_idle(now);
+        }
+        engine.fill(self, now, wire);
+    }
+
+    /// The handshake is done.
+    pub(super) fn begin(&mut self, now: Time) {
+        let start = Start { now, history: &self.history, handshake: self.elapsed(now), mss: self.mss };
+        self.host.start(&start);
+        if !self.ns2 {
+            self.rtt.end_handshake();
+        }
+    }
+
+    /// RFC 5681 §4.1: after an idle RTO the ACK clock is gone, start from the initial window.
+    pub(super) fn restart_after_idle(&mut self, now: Time) {
+        let idle = now.since(self.last_sent);
+        self.host.idle(idle, self.rtt.timeout());
+    }
+
+    /// The application writes no more. `discard`: what has not been sent yet is withdrawn.
+    pub(super) fn on_close<E: RecoveryEngine, W: Wire>(
+        &mut self,
+        engine: &mut E,
+        discard: bool,
+        now: Time,
+        wire: &mut W,
+    ) {
+        if self.closed && !discard {
+            return;
+        }
+        self.closed = true;
+        let sent = self.max_sent.max(1);
+        if discard && sent < self.data_end {
+            self.data_end = sent;
+            self.stats.withdrawn = true;
+        }
+        if self.opened.is_some() {
+            engine.fill(self, now, wire);
+            self.check_completion(now);
+        }
+    }
+
+    /// Records completion once everything, the FIN included, is acknowledged.
+    pub(super) fn check_completion(&mut self, now: Time) {
+        let end = self.data_end + u64::from(!self.ns2);
+        if self.closed && self.una >= end && self.stats.completed.is_none() {
+            self.stats.completed = Some(now);
+            self.timer = None;
+        }
+    }
+
+    /// A segment without data: the third of the handshake, or the answer to the receiver's FIN.
+    pub(super) fn send_ack<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        let bytes = self.ack_size;
+        wire.send(
+            Packet {
+                seq: self.next,
+                stamp: now,
+                echo: now,
+                bytes,
+                extra: NONE,
+                kind: Kind::Ack,
+                ..Packet::default()
+            },
+            now,
+        );
+    }
+
+    /// Time since the connection was opened.
+    #[inline]
+    pub(super) fn elapsed(&self, now: Time) -> Span {
+        now.since(self.opened.unwrap_or(now))
+    }
+}

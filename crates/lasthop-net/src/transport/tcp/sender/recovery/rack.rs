@@ -1,0 +1,863 @@
+//! RACK-TLP: losses found by time (Cheng, Cardwell, Dukkipati and Jha, RFC 8985).
+//!
+//! *What it does.* A segment is lost if one that was sent later has been delivered and a reordering window has passed
+//! since. Retransmissions are judged by the same rule, so that one that is lost is sent again without a timeout. If the
+//! tail of a transfer goes unanswered for two round trips, a probe (TLP) provokes an ACK that tells what is missing.
+//!
+//! *Reacts to* SACK blocks, cumulative ACKs, DSACK blocks (which widen the reordering window), a reordering timer and
+//! a probe timer.
+//!
+//! *Differs from the paper:* segments that arrive by cumulative ACK are told from their retransmissions by timestamps,
+//! SACKed ones by the least RTT only, because the echo of an ACK with SACK blocks belongs to another segment (as
+//! Linux does). After a timeout the window is one segment more than what is still believed to be in the network (as
+//! Linux does). The least RTT is that of the connection's life. New data is sent for SACKed data before a loss is
+//! found, which is limited transmit. How far the window falls and how fast is the controller's and `prr.rs`'s part.
+//!
+//! *Validation:* TV-2.12 and hand-worked cases below; simulations in `crates/lasthop-sim/tests/linux_recovery.rs`.
+//!
+//! *Limitations:* no reneging receivers. A reduction for a loss that a probe repaired is applied at once, without PRR.
+//!
+//! *Kernel counterpart:* `tcp_recovery.c` (RACK), `tcp_send_loss_probe` and `tcp_process_tlp_ack` (TLP).
+//!
+//! *References:* RFC 8985 §6 (RACK), §7 (TLP), §6.3 (after a timeout).
+
+use std::collections::VecDeque;
+
+use lasthop_cc::LossSample;
+use lasthop_core::packet::Packet;
+use lasthop_core::time::{Span, Time};
+
+use super::super::alarms::Alarm;
+use super::super::probing::Trigger;
+use super::super::{Action, Connection};
+use super::RecoveryEngine;
+use super::scoreboard::Scoreboard;
+use crate::transport::sack::SackBlocks;
+use crate::transport::tcp::segments::{Segment, Segments};
+use crate::transport::wire::Wire;
+
+/// How many recoveries without DSACK forget the wider reordering window (RFC 8985 §6.2.4).
+const PERSISTENCE: u32 = 16;
+/// What a receiver may delay an ACK of a single segment (`TLP.max_ack_delay`, RFC 8985 §7.2).
+const MOST_ACK_DELAY: Span = Span::from_millis(200);
+/// Probe timeout before the first RTT sample (RFC 8985 §7.2).
+const FIRST_PROBE: Span = Span::from_secs(1);
+
+/// One transmission of a segment.
+#[derive(Clone, Copy, Debug)]
+struct Transmission {
+    at: Time,
+    seq: u64,
+    end: u64,
+}
+
+/// A tail loss probe on its way.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    /// What the probe repeats starts here.
+    seq: u64,
+    /// End of all that was sent then (`TLP.end_seq`).
+    end: u64,
+    retransmits: bool,
+}
+
+/// What deliveries say about time.
+#[derive(Clone, Debug)]
+struct Clock {
+    /// The transmission that was made last among those that have been delivered, and its RTT (`RACK.xmit_ts`,
+    /// `RACK.end_seq`, `RACK.rtt`).
+    newest: Option<(Time, u64)>,
+    rtt: Span,
+    least_rtt: Span,
+    /// End of the highest segment delivered (`RACK.fack`).
+    highest: u64,
+    reordering_seen: bool,
+    /// An RTT has been measured since the last probe (RFC 8985 §7.3).
+    sampled: bool,
+}
+
+impl Clock {
+    /// RFC 8985 §6.2, steps 1 to 3, for one segment newly delivered. `echo` is the timestamp that its own ACK echoes.
+    #[inline]
+    fn deliver(&mut self, segment: &Segment, echo: Option<Time>, now: Time) {
+        let rtt = now.since(segment.last_sent);
+        let (end, reached) = (segment.end(), self.highest);
+        self.highest = reached.max(end);
+        if segment.transmissions > 1 {
+            // It may be the original that has arrived.
+            if echo.is_some_and(|echo| echo < segment.last_sent) || rtt < self.least_rtt {
+                return;
+            }
+        } else {
+            self.sampled = true;
+            self.least_rtt = self.least_rtt.min(rtt);
+            self.reordering_seen |= end < reached;
+        }
+        let sent = (segment.last_sent, end);
+        if self.newest.is_none_or(|newest| sent > newest) {
+            self.newest = Some(sent);
+            self.rtt = rtt;
+        }
+    }
+}
+
+/// State of the engine.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Rack {
+    board: Scoreboard,
+    clock: Clock,
+    /// Transmissions in the order in which they were made. Those that no longer matter are dropped at the front.
+    order: VecDeque<Transmission>,
+    /// The reordering window in quarters of the least RTT, and for how many recoveries that is remembered.
+    quarters: u32,
+    persistence: u32,
+    /// A DSACK has widened the window in the round that ends here.
+    dsack_round: Option<u64>,
+    /// No segment below this waits for its repair.
+    repair_from: u64,
+    probing: bool,
+    probe: Option<Probe>,
+}
+
+impl Rack {
+    /// `probing`: send tail loss probes.
+    pub(super) fn new(probing: bool) -> Rack {
+        Rack {
+            board: Scoreboard::default(),
+            clock: Clock {
+                newest: None,
+                rtt: Span::ZERO,
+                least_rtt: Span(u64::MAX),
+                highest: 0,
+                reordering_seen: false,
+                sampled: true,
+            },
+            order: VecDeque::new(),
+            quarters: 1,
+            persistence: 0,
+            dsack_round: None,
+            repair_from: 0,
+            probing,
+            probe: None,
+        }
+    }
+
+    /// A segment was acknowledged cumulatively by an ACK that echoes the timestamp `echo`.
+    #[inline]
+    fn acknowledge(&mut self, segment: &Segment, echo: Option<Time>, now: Time) {
+        self.board.forget(segment);
+        if !segment.sacked {
+            self.clock.deliver(segment, echo, now);
+        }
+    }
+
+    /// RFC 8985 §6.2.4: a DSACK says that a retransmission was needless.
+    fn on_dsack(&mut self, next: u64) {
+        if self.dsack_round.is_none() {
+            self.dsack_round = Some(next);
+            self.quarters = (self.quarters + 1).min(255);
+            self.persistence = PERSISTENCE;
+        }
+    }
+
+    /// A recovery has ended.
+    fn on_exit(&mut self) {
+        self.persistence = self.persistence.saturating_sub(1);
+        if self.persistence == 0 {
+            self.quarters = 1;
+        }
+    }
+
+    /// How much later than a segment that was sent after it one may arrive without being lost.
+    fn reordering_window(&self, srtt: Span, repairing: bool, dup_threshold: usize) -> Span {
+        let sure = repairing || self.board.sacked_count >= dup_threshold;
+        if self.clock.least_rtt == Span(u64::MAX) || (!self.clock.reordering_seen && sure) {
+            return Span::ZERO;
+        }
+        Span((self.clock.least_rtt.0 / 4).saturating_mul(u64::from(self.quarters))).min(srtt)
+    }
+
+    /// Whether a transmission has neither been answered nor been given up.
+    fn is_open(sent: &Transmission, segments: &Segments) -> bool {
+        let segment = segments.find(sent.seq).and_then(|index| segments.get(index));
+        segment.is_some_and(|segment| {
+            let waits = !segment.sacked && (!segment.lost || segment.repaired);
+            waits && segment.last_sent == sent.at
+        })
+    }
+
+    /// RFC 8985 §6.2, step 5: marks what is lost by now. Returns how many were, and when to look again.
+    fn detect(&mut self, window: Span, segments: &mut Segments, now: Time) -> (u32, Option<Time>) {
+        let Some(newest) = self.clock.newest else { return (0, None) };
+        let patience = self.clock.rtt + window;
+        let mut found = 0;
+        while let Some(&sent) = self.order.front() {
+            if Self::is_open(&sent, segments) {
+                if (sent.at, sent.end) >= newest {
+                    return (found, None);
+                }
+                if sent.at + patience > now {
+                    break;
+                }
+                self.mark(sent.seq, segments);
+                found += 1;
+            }
+            self.order.pop_front();
+        }
+        // All that are still in doubt are judged together.
+        let earlier = self.order.partition_point(|sent| sent.at <= newest.0);
+        let last = self.order.range(..earlier).rev().find(|sent| {
+            (sent.at, sent.end) < newest && sent.at + patience > now && Self::is_open(sent, segments)
+        });
+        (found, last.map(|sent| sent.at + patience))
+    }
+
+    /// The segment at `seq` is lost, or its repair is.
+    fn mark(&mut self, seq: u64, segments: &mut Segments) {
+        let Some(segment) = segments.find(seq).and_then(|index| segments.get_mut(index)) else { return };
+        if segment.repaired {
+            segment.repaired = false;
+            self.board.repaired_count -= 1;
+        }
+        if !segment.lost {
+            segment.lost = true;
+            self.board.lost_count += 1;
+        }
+        self.repair_from = self.repair_from.min(segment.seq);
+    }
+
+    /// The lowest lost segment that has not been sent again.
+    fn next_lost(&mut self, una: u64, segments: &Segments) -> Option<usize> {
+        if self.board.lost_count == self.board.repaired_count {
+            return None;
+        }
+        let mut index = segments.find(self.repair_from.max(una))?;
+        while let Some(segment) = segments.get(index) {
+            if segment.lost && !segment.repaired && !segment.sacked {
+                self.repair_from = segment.seq;
+                return Some(index);
+            }
+            index += 1;
+        }
+        None
+    }
+
+    /// RFC 8985 §6.3: a timeout takes the first segment for lost, and others only if their time has passed too.
+    fn mark_after_timeout(&mut self, una: u64, window: Span, segments: &mut Segments, now: Time) {
+        let patience = self.clock.newest.map(|_| self.clock.rtt + window);
+        let (mut lost, mut repaired) = (0, 0);
+        for segment in segments.iter_mut().filter(|segment| !segment.sacked) {
+            let expired = patience.is_none_or(|patience| segment.last_sent + patience <= now);
+            if expired || segment.seq <= una {
+                segment.lost = true;
+                segment.repaired = false;
+            }
+            lost += usize::from(segment.lost);
+            repaired += usize::from(segment.repaired);
+        }
+        self.board.lost_count = lost;
+        self.board.repaired_count = repaired;
+        self.board.in_recovery = false;
+        self.repair_from = una;
+        self.probe = None;
+    }
+}
+
+impl RecoveryEngine for Rack {
+    const SCOREBOARD: bool = true;
+
+    /// Takes an ACK under RACK.
+    fn on_ack<W: Wire>(
+        &mut self,
+        tcp: &mut Connection,
+        packet: &Packet,
+        sack: Option<&SackBlocks>,
+        now: Time,
+        wire: &mut W,
+    ) {
+        let ack = packet.seq;
+        if ack < tcp.una {
+            return;
+        }
+        let advances = ack > tcp.una;
+        let undelivered = self.undelivered(tcp);
+        if advances {
+            self.advance(tcp, packet, now, wire);
+        }
+        let (una, next) = (tcp.una, tcp.next);
+        let duplicate = sack.and_then(|sack| sack.duplicate(ack));
+        self.note_sacked(tcp, sack, now);
+        self.dsack_round = self.dsack_round.filter(|&round| una < round);
+        let probed_twice = self
+            .probe
+            .is_some_and(|probe| probe.retransmits && duplicate.is_some_and(|(_, end)| end == probe.end));
+        if duplicate.is_some() && !probed_twice {
+            self.on_dsack(next);
+        }
+        let delivered = (undelivered - self.undelivered(tcp)) as u32;
+        self.on_answer_to_probe(tcp, ack, !advances && sack.is_none(), probed_twice, now, wire);
+        let found = self.detect_losses(tcp, now, wire);
+        tcp.note_delivered(delivered);
+        self.act_on_losses(tcp, advances && !found, now, wire);
+        self.fill(tcp, now, wire);
+        if delivered > 0 {
+            self.arm_probe(tcp, now, wire);
+        }
+    }
+
+    /// Sends what `cwnd - pipe` allows: losses first, then new data.
+    #[inline]
+    fn fill<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) {
+        let board = &self.board;
+        let clean = !board.in_recovery && board.lost_count == 0 && board.sacked_count == 0;
+        let before = tcp.max_sent;
+        if clean || tcp.awaits_verdict() {
+            tcp.fill_window_burst(self, u32::MAX, now, wire);
+        } else {
+            tcp.window_limited = true;
+            while self.board.pipe(tcp.segments.len()) < tcp.host.window.cwnd as usize {
+                if tcp.held_back(now, wire) {
+                    break;
+                }
+                if self.repair_next_lost(tcp, now, wire) {
+                    continue;
+                }
+                let sent = tcp.max_sent;
+                let room = u64::from(tcp.receiver_window) * u64::from(tcp.mss);
+                if tcp.next - tcp.una < room {
+                    tcp.send_new(self, now, wire);
+                }
+                if tcp.max_sent == sent {
+                    // Nothing to send, or the receiver's window is full.
+                    tcp.window_limited = self.board.in_recovery;
+                    break;
+                }
+            }
+        }
+        if tcp.max_sent > before {
+            self.arm_probe(tcp, now, wire);
+        }
+    }
+
+    fn enter_recovery<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) {
+        tcp.alarms.cancel(Alarm::TailProbe);
+        if tcp.begins_probing(Trigger::DuplicateAcks, now, wire) {
+            return;
+        }
+        if !(tcp.action == Action::Ecn && tcp.una <= tcp.host.recover) {
+            let before = tcp.host.window.cwnd;
+            let reduction = tcp.answer_loss(self, now, wire);
+            tcp.reduce(reduction);
+            tcp.host.window.cwnd = tcp.host.window.cwnd.min(before).max(1.0);
+            tcp.begin_prr(self, before);
+        }
+        tcp.host.recover = tcp.max_sent;
+        tcp.action = Action::DuplicateAcks;
+        tcp.timed = None;
+        tcp.count_recovery(now);
+        self.board.in_recovery = true;
+        self.probe = None;
+        tcp.set_timer(now, wire);
+        let pipe = self.board.pipe(tcp.segments.len());
+        tcp.apply_prr(pipe, false);
+        if pipe >= tcp.host.window.cwnd as usize {
+            // The first retransmission does not wait until the window has room.
+            self.repair_next_lost(tcp, now, wire);
+        }
+    }
+
+    /// The segment at `una` is lost, whatever is known of it.
+    fn repair_first<W: Wire>(&mut self, tcp: &mut Connection, _inflate: bool, now: Time, wire: &mut W) {
+        let una = tcp.una;
+        self.mark(una, &mut tcp.segments);
+        if !self.board.in_recovery {
+            self.enter_recovery(tcp, now, wire);
+        }
+    }
+
+    /// Everything has been acknowledged, whatever was being repaired (`probing.rs`).
+    fn leave_recovery(&mut self, tcp: &mut Connection) {
+        tcp.end_prr();
+        self.board.in_recovery = false;
+    }
+
+    /// After a timeout: see [`Rack::mark_after_timeout`].
+    fn rewind(&mut self, tcp: &mut Connection, now: Time) {
+        let (una, srtt) = (tcp.una, tcp.rtt.srtt());
+        let threshold = tcp.dup_threshold as usize;
+        tcp.alarms.cancel(Alarm::Reordering);
+        tcp.alarms.cancel(Alarm::TailProbe);
+        tcp.next = tcp.max_sent;
+        let window = self.reordering_window(srtt, true, threshold);
+        self.mark_after_timeout(una, window, &mut tcp.segments, now);
+        let pipe = self.board.pipe(tcp.segments.len()) as f64;
+        tcp.host.window.cwnd = tcp.host.window.cwnd.max(pipe + 1.0);
+    }
+
+    /// What an ACK says while its sender does not act on it (`probing.rs`).
+    fn note(&mut self, tcp: &mut Connection, sack: Option<&SackBlocks>, now: Time) {
+        let una = tcp.una;
+        self.board.sacked.remove_below(una);
+        self.note_sacked(tcp, sack, now);
+    }
+
+    /// The reordering timer: whatever is still missing is lost.
+    fn on_reordering_timer<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) {
+        if !Self::rests(tcp) && self.detect_losses(tcp, now, wire) {
+            self.act_on_losses(tcp, false, now, wire);
+            self.fill(tcp, now, wire);
+        }
+    }
+
+    /// RFC 8985 §7.3: the probe timer rang. Sends new data if there is any, else the last segment again.
+    fn on_tail_probe_timer<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) {
+        let rests = Self::rests(tcp);
+        let busy = rests || self.board.in_recovery || self.probe.is_some();
+        if busy || !std::mem::take(&mut self.clock.sampled) {
+            return;
+        }
+        let Some(last) = tcp.segments.len().checked_sub(1) else { return };
+        let sent = tcp.max_sent;
+        let room = u64::from(tcp.receiver_window) * u64::from(tcp.mss);
+        if tcp.next - tcp.una < room {
+            tcp.send_new(self, now, wire);
+        }
+        let retransmits = tcp.max_sent == sent;
+        let mut seq = sent;
+        if retransmits {
+            seq = tcp.segments.get(last).map_or(seq, |segment| segment.seq);
+            tcp.timed = None;
+            tcp.retransmit_index(self, last, now, wire);
+        }
+        let end = tcp.max_sent;
+        self.probe = Some(Probe { seq, end, retransmits });
+        tcp.set_timer(now, wire);
+    }
+
+    /// Takes down a transmission.
+    #[inline]
+    fn on_sent(&mut self, _tcp: &Connection, seq: u64, end: u64, now: Time) {
+        self.order.push_back(Transmission { at: now, seq, end });
+    }
+
+    #[inline]
+    fn on_covered(&mut self, segment: &Segment, after_timeout: bool, echo: Option<Time>, now: Time) -> bool {
+        // SACKed in order to be overtaken, not to be repaired: the window may grow for it now.
+        let counts = segment.sacked && !self.board.in_recovery && !after_timeout;
+        self.acknowledge(segment, echo, now);
+        counts
+    }
+
+    fn forget_below(&mut self, ack: u64) {
+        self.board.sacked.remove_below(ack);
+    }
+
+    fn flight_at_loss(&self, tcp: &Connection) -> f64 {
+        // What it sends before it is sure of a loss is limited transmit.
+        tcp.sent_flight().min(tcp.host.window.cwnd)
+    }
+
+    fn pipe(&self, tcp: &Connection) -> u32 {
+        self.board.pipe(tcp.segments.len()) as u32
+    }
+
+    fn is_in_recovery(&self, _tcp: &Connection) -> bool {
+        self.board.in_recovery
+    }
+
+    fn sacked(&self) -> Option<usize> {
+        Some(self.board.sacked_count)
+    }
+
+    fn has_news(&self, sack: &SackBlocks, una: u64) -> bool {
+        self.board.has_news(sack, una)
+    }
+
+    /// Every outstanding segment is judged afresh.
+    fn forget_losses(&mut self, tcp: &mut Connection, reordered: bool) {
+        self.board.forget_losses(&mut tcp.segments);
+        self.repair_from = tcp.una;
+        // What was taken for the delivery of a copy was that of an original.
+        self.clock.newest = None;
+        self.clock.reordering_seen |= reordered;
+        self.order.clear();
+        let unsacked = tcp.segments.iter().filter(|segment| !segment.sacked);
+        self.order.extend(unsacked.map(|segment| Transmission {
+            at: segment.last_sent,
+            seq: segment.seq,
+            end: segment.end(),
+        }));
+        self.order.make_contiguous().sort_by_key(|sent| (sent.at, sent.end));
+    }
+}
+
+impl Rack {
+    /// Outstanding segments that are not known to be there.
+    fn undelivered(&self, tcp: &Connection) -> usize {
+        tcp.segments.len() - self.board.sacked_count
+    }
+
+    /// Marks what the blocks report.
+    fn note_sacked(&mut self, tcp: &mut Connection, sack: Option<&SackBlocks>, now: Time) {
+        let una = tcp.una;
+        let Some(sack) = sack else { return };
+        let Rack { board, clock, .. } = self;
+        // In ascending order: what a lost ACK would have told first must not look like reordering.
+        let blocks = sack.ascending();
+        let sampler = &mut tcp.sampler;
+        board.note(blocks.as_slice(), una, &mut tcp.segments, |index, segment| {
+            clock.deliver(segment, None, now);
+            if let Some(sampler) = sampler {
+                sampler.on_delivered(index, segment.transmissions == 1);
+            }
+        });
+    }
+
+    /// Whether something else than the window keeps the sender from sending.
+    fn rests(tcp: &Connection) -> bool {
+        tcp.is_probing() || tcp.is_frozen() || tcp.waits_for_timer
+    }
+
+    fn advance<W: Wire>(&mut self, tcp: &mut Connection, packet: &Packet, now: Time, wire: &mut W) {
+        let recover = tcp.host.recover;
+        let board = &mut self.board;
+        board.sacked.remove_below(packet.seq);
+        if !board.in_recovery {
+            let spread = tcp.is_reducing();
+            let repaired = tcp.una < tcp.timeout_recover && packet.seq >= tcp.timeout_recover;
+            tcp.accept_new_ack(self, packet, now, !spread, wire);
+            if spread && tcp.una > recover {
+                // The answer to a mark has been carried out.
+                tcp.end_prr();
+            }
+            if repaired {
+                self.on_exit();
+            }
+            return;
+        }
+        tcp.accept_ack_in_recovery(self, packet, now, wire);
+        if packet.seq >= recover {
+            tcp.end_prr();
+            tcp.end_kept_window();
+            self.board.in_recovery = false;
+            self.on_exit();
+            tcp.action = Action::Exited;
+        }
+    }
+
+    /// Looks for losses and sets the timer for those that may become some. Returns whether any was found.
+    fn detect_losses<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) -> bool {
+        let (srtt, after_timeout) = (tcp.rtt.srtt(), tcp.una < tcp.timeout_recover);
+        let threshold = tcp.dup_threshold as usize;
+        let window = self.reordering_window(srtt, self.board.in_recovery || after_timeout, threshold);
+        let (found, again) = self.detect(window, &mut tcp.segments, now);
+        if let Some(sampler) = &mut tcp.sampler {
+            sampler.on_lost(found);
+        }
+        match again {
+            Some(at) => tcp.set_alarm(Alarm::Reordering, at, wire),
+            None => tcp.alarms.cancel(Alarm::Reordering),
+        }
+        found > 0
+    }
+
+    /// Begins a recovery if there are losses and none is under way, and sets the window that this ACK allows. `safe`:
+    /// it advanced and nothing more was found lost.
+    fn act_on_losses<W: Wire>(&mut self, tcp: &mut Connection, safe: bool, now: Time, wire: &mut W) {
+        let after_timeout = tcp.una < tcp.timeout_recover;
+        let board = &self.board;
+        if board.lost_count > 0 && !board.in_recovery && !after_timeout {
+            self.enter_recovery(tcp, now, wire);
+        } else if tcp.is_reducing() {
+            let pipe = self.board.pipe(tcp.segments.len());
+            tcp.apply_prr(pipe, safe);
+        }
+    }
+
+    /// Sends the lowest lost segment again; returns whether there was one.
+    fn repair_next_lost<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) -> bool {
+        let una = tcp.una;
+        let Some(index) = self.next_lost(una, &tcp.segments) else { return false };
+        let end = tcp.retransmit_index(self, index, now, wire);
+        if let Some(segment) = tcp.segments.get_mut(index) {
+            segment.repaired = true;
+        }
+        self.board.repaired_count += 1;
+        self.repair_from = end;
+        true
+    }
+
+    /// RFC 8985 §7.2: sets the probe timer if a tail may go unanswered.
+    fn arm_probe<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) {
+        let outstanding = tcp.segments.len();
+        let after_timeout = tcp.una < tcp.timeout_recover;
+        let srtt = tcp.rtt.srtt();
+        let quiet = !self.board.in_recovery && self.board.sacked_count == 0 && self.probe.is_none();
+        let busy = after_timeout || tcp.una == 0 || outstanding == 0 || Self::rests(tcp);
+        if !self.probing || !quiet || busy {
+            tcp.alarms.cancel(Alarm::TailProbe);
+            return;
+        }
+        let mut wait = if srtt == Span::ZERO { FIRST_PROBE } else { srtt * 2 };
+        if outstanding == 1 && srtt > Span::ZERO {
+            wait = wait + MOST_ACK_DELAY;
+        }
+        let due = (now + wait).min(tcp.timer.unwrap_or(Time::MAX));
+        tcp.set_alarm(Alarm::TailProbe, due, wire);
+    }
+
+    /// RFC 8985 §7.4: whether an ACK ends the probe, and whether the probe has repaired a loss, which the window must
+    /// pay for like for any other. `bare`: it neither advances nor carries SACK blocks. `probed_twice`: the receiver
+    /// got original and probe.
+    fn on_answer_to_probe<W: Wire>(
+        &mut self,
+        tcp: &mut Connection,
+        ack: u64,
+        bare: bool,
+        probed_twice: bool,
+        now: Time,
+        wire: &mut W,
+    ) {
+        let Some(probe) = self.probe.filter(|probe| ack >= probe.end) else { return };
+        let repaired = probe.retransmits && !probed_twice && ack > probe.end;
+        if probe.retransmits && !probed_twice && !repaired && !bare {
+            // Either the original or the probe has arrived; the next ACK will tell.
+            return;
+        }
+        self.probe = None;
+        if repaired {
+            let before = tcp.host.window.cwnd;
+            // The flight of the tail is not what filled the path: the window is, as Linux has it.
+            let sample = LossSample { now, flight: before, retransmitted: false };
+            let reduction = tcp.answer_loss_of(probe.seq, sample, now, wire);
+            tcp.reduce(reduction);
+            tcp.host.window.cwnd = tcp.host.window.cwnd.min(before).max(1.0);
+            tcp.host.recover = tcp.max_sent;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lasthop_cc::ControllerConfig;
+
+    use crate::transport::tcp::config::{PrrVariant, Recovery, TcpConfig};
+
+    use super::super::Engine;
+    use super::*;
+    use crate::transport::profile::Profile;
+    use crate::transport::tcp::sender::testing::Rig;
+
+    fn rack(rig: &mut Rig) -> &mut Rack {
+        let Engine::Rack(rack) = &mut rig.sender.engine else { panic!("not the RACK engine") };
+        rack
+    }
+
+    fn millis(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    /// Four segments sent at 0, 1, 2 and 3 ms; the last `sacked` of them are SACKed at 103 ms.
+    fn four_sent(sacked: u64, reordering_seen: bool) -> (Rack, Segments) {
+        let (mut rack, mut segments) = (Rack::new(true), Segments::new(1000));
+        for number in 0..4 {
+            segments.push(1 + number * 1000, 1000, false, millis(number));
+            rack.order.push_back(Transmission {
+                at: millis(number),
+                seq: 1 + number * 1000,
+                end: 1001 + number * 1000,
+            });
+        }
+        rack.clock.least_rtt = Span::from_millis(100);
+        rack.clock.reordering_seen = reordering_seen;
+        let blocks = [(4001 - 1000 * sacked, 4001)];
+        let Rack { board, clock, .. } = &mut rack;
+        board.note(&blocks, 1, &mut segments, |_, segment| clock.deliver(segment, None, millis(103)));
+        (rack, segments)
+    }
+
+    fn window(rack: &Rack) -> Span {
+        rack.reordering_window(Span::from_millis(100), false, 3)
+    }
+
+    /// TV-2.12.
+    #[test]
+    fn what_was_overtaken_is_lost_after_the_reordering_window() {
+        for reordering_seen in [true, false] {
+            let (mut rack, mut segments) = four_sent(1, reordering_seen);
+            assert_eq!(window(&rack), Span::from_millis(25));
+            let patience = window(&rack);
+            assert_eq!(rack.detect(patience, &mut segments, millis(103)), (0, Some(millis(127))));
+            assert_eq!(rack.detect(patience, &mut segments, millis(127)), (3, None));
+            assert_eq!(rack.board.lost_count, 3);
+        }
+        let (mut rack, mut segments) = four_sent(3, false);
+        assert_eq!(window(&rack), Span::ZERO, "three segments SACKed, and never any reordering");
+        assert_eq!(rack.detect(Span::ZERO, &mut segments, millis(103)), (1, None));
+        let (rack, _) = four_sent(3, true);
+        assert_eq!(window(&rack), Span::from_millis(25));
+    }
+
+    /// RFC 8985 §6.2.4: a quarter more per round with a DSACK, until 16 recoveries had none; never above the srtt.
+    #[test]
+    fn dsacks_widen_the_reordering_window() {
+        let (mut rack, _) = four_sent(1, true);
+        rack.on_dsack(5000);
+        rack.on_dsack(5000);
+        assert_eq!(window(&rack), Span::from_millis(50), "once per round");
+        for expected in [75, 100, 100] {
+            rack.dsack_round = None;
+            rack.on_dsack(5000);
+            assert_eq!(window(&rack), Span::from_millis(expected));
+        }
+        (0..15).for_each(|_| rack.on_exit());
+        assert_eq!(window(&rack), Span::from_millis(100));
+        rack.on_exit();
+        assert_eq!(window(&rack), Span::from_millis(25));
+    }
+
+    /// TV-2.12.2: 11 and 13 of 11..=20 are lost; segments 1 ms apart, reordering window 0.25 ms, PRR.
+    #[test]
+    fn repairs_both_holes_within_one_round_trip() {
+        let mut rig = Rig::rfc(Recovery::Rack).ten_outstanding();
+        let mut sent = vec![rig.sack(11, &[(12, 12)])];
+        sent.extend((14..=20).map(|last| rig.sack(11, &[(14, last), (12, 12)])));
+        let expected = [vec![11], vec![], vec![13], vec![], vec![], vec![21], vec![22], vec![23]];
+        assert_eq!(sent, expected);
+        assert_eq!(rig.sack(13, &[(14, 20)]), [24]);
+        assert_eq!(rig.ack(21), [25]);
+        assert_eq!((rig.window(), rig.sender.flight()), ((5.0, 5.0), 5));
+        assert_eq!(rig.sender.stats.fast_recoveries, 1);
+    }
+
+    /// TV-2.12.3: 11 is lost, and its retransmission too: what was sent after it tells, without a timeout.
+    #[test]
+    fn a_lost_retransmission_is_sent_again() {
+        let mut rig = Rig::rfc(Recovery::Rack).ten_outstanding();
+        let sent: Vec<u64> = (12..=20).flat_map(|last| rig.sack(11, &[(12, last)])).collect();
+        assert_eq!(sent, [11, 21, 22, 23, 24]);
+        assert_eq!(rig.sack(11, &[(12, 21)]), [11, 25]);
+        assert_eq!((rig.sender.stats.timeouts, rig.sender.stats.fast_recoveries), (0, 1));
+    }
+
+    /// With tail loss probes.
+    fn rig(prr: PrrVariant) -> Rig {
+        Rig::new(&TcpConfig {
+            prr,
+            timestamps: false,
+            delayed_ack: None,
+            packet_size: 1040,
+            ..TcpConfig::new(Profile::Rfc, ControllerConfig::by_name("reno").unwrap(), Recovery::Rack)
+        })
+    }
+
+    #[test]
+    fn without_prr_the_window_falls_at_once() {
+        let mut rig = rig(PrrVariant::Off).ten_outstanding();
+        let sent: Vec<Vec<u64>> = (12..=20).map(|last| rig.sack(11, &[(12, last)])).collect();
+        // pipe falls from 9 to 5 first; then each SACK releases one.
+        let expected = [vec![11], vec![], vec![], vec![], vec![], vec![21], vec![22], vec![23], vec![24]];
+        assert_eq!(sent, expected);
+    }
+
+    /// Five segments sent, four acknowledged.
+    fn tail_lost() -> Rig {
+        let mut rig = rig(PrrVariant::SafeAck);
+        rig.sender.on_data(Some(5000), rig.now, &mut rig.tape);
+        (1..=5).for_each(|number| drop(rig.ack(number)));
+        rig
+    }
+
+    /// Lets timers expire until something is sent.
+    fn wait(rig: &mut Rig) -> Vec<u64> {
+        rig.tape.sent.clear();
+        while rig.tape.sent.is_empty() {
+            rig.now = rig.sender.armed;
+            rig.sender.on_timer(rig.now, &mut rig.tape);
+        }
+        std::mem::take(&mut rig.tape.sent)
+    }
+
+    /// RFC 8985 §7.4: the loss that a probe repairs costs one reduction, which the ACK of later data triggers.
+    #[test]
+    fn a_probe_repairs_the_tail() {
+        let mut rig = tail_lost();
+        assert_eq!(wait(&mut rig), [5]);
+        assert_eq!(rig.sender.stats.timeouts, 0);
+        rig.ack(6);
+        assert_eq!(rig.sender.host.window.cwnd, 10.0, "the original may have arrived after all");
+        rig.tape.sent.clear();
+        rig.sender.on_data(Some(2000), rig.now, &mut rig.tape);
+        rig.ack(7);
+        assert_eq!(rig.window(), (5.0, 5.0));
+        rig.ack(8);
+        assert_eq!(rig.sender.host.window.ssthresh, 5.0, "once");
+    }
+
+    #[test]
+    fn a_needless_probe_costs_nothing() {
+        let mut rig = tail_lost();
+        wait(&mut rig);
+        rig.ack(6);
+        rig.sack(6, &[(5, 5)]);
+        rig.sender.on_data(Some(1000), rig.now, &mut rig.tape);
+        rig.ack(7);
+        assert_eq!(rig.sender.host.window.cwnd, 10.0);
+        assert_eq!(rack(&mut rig).quarters, 1, "and does not look like reordering");
+    }
+
+    /// New data is the better probe; and there is one probe for a tail, then the timeout.
+    #[test]
+    fn one_probe_with_new_data() {
+        let mut rig = rig(PrrVariant::SafeAck).ten_outstanding();
+        assert_eq!(wait(&mut rig), [21]);
+        assert_eq!(rig.sender.stats.timeouts, 0);
+        assert_eq!(wait(&mut rig), [11]);
+        assert_eq!(rig.sender.stats.timeouts, 1);
+    }
+
+    /// A reordering window of 2 ms.
+    fn calm(rig: &mut Rig) {
+        rack(rig).clock.least_rtt = Span::from_millis(8);
+        rig.sender.rtt.sample(Time::ZERO, millis(100), 1, 1, false);
+    }
+
+    /// An out-of-order segment that arrives within the window costs nothing, and the next may be as late.
+    #[test]
+    fn reordering_is_tolerated() {
+        let mut rig = Rig::rfc(Recovery::Rack).ten_outstanding();
+        calm(&mut rig);
+        assert_eq!(rig.sack(11, &[(12, 12)]), [21], "limited transmit");
+        assert_eq!(rig.ack(13), [22]);
+        assert_eq!(rig.sender.stats.fast_recoveries, 0);
+        assert!(rack(&mut rig).clock.reordering_seen);
+    }
+
+    #[test]
+    fn the_reordering_timer_finds_the_loss() {
+        let mut rig = Rig::rfc(Recovery::Rack).ten_outstanding();
+        calm(&mut rig);
+        // 11 was sent at 2 ms and 12 at 3 ms; 12 arrives at 12 ms. 2 + 9 + 8 / 4 = 13 ms.
+        rig.sack(11, &[(12, 12)]);
+        assert_eq!(wait(&mut rig), [11]);
+        assert_eq!(rig.now, millis(13));
+    }
+
+    /// RFC 8985 §6.3: what was sent just before the timeout is not lost with the rest.
+    #[test]
+    fn a_timeout_spares_what_is_young() {
+        let mut rig = rig(PrrVariant::SafeAck).ten_outstanding();
+        let sent = wait(&mut rig);
+        assert_eq!(sent, [21], "the probe");
+        let young = rig.sender.max_sent;
+        rack(&mut rig).clock.rtt = Span::from_millis(1001);
+        rig.time_out();
+        let board = &rack(&mut rig).board;
+        assert_eq!(
+            (board.lost_count, board.repaired_count),
+            (10, 1),
+            "all but the probe; the first is on its way"
+        );
+        assert_eq!((rig.sender.max_sent, rig.sender.host.window.cwnd), (young, 2.0));
+    }
+}

@@ -1,0 +1,628 @@
+//! The world of one run: senders, applications and the network between them, and the loop that moves time.
+//!
+//! `lasthop-sim` builds a world from a plan, runs it and reads the measurements.
+
+mod ahead;
+
+use lasthop_cc::{LossKind, Signal};
+use lasthop_core::event::Target;
+use lasthop_core::packet::Packet;
+use lasthop_core::random::Stream;
+use lasthop_core::time::{Span, Time};
+
+use ahead::Ahead;
+
+use crate::frames::Frame;
+use crate::handoff::{HostEvent, host_events};
+use crate::history::{HistoryEntry, Keeper};
+use crate::link::Link;
+use crate::measure::{FlowStats, Observers, Window};
+use crate::network::{Network, Next, Overflow, Paths, Place, event_kind};
+use crate::plan::{Plan, Start, TcpConfig, Traffic, Transport};
+use crate::realtime::Realtime;
+use crate::routing::{DirectionId, Routes};
+use crate::trace::{Bins, FlowSample, Recording, WindowRecord};
+use crate::traffic::video::Packing;
+use crate::traffic::{Offer, Source, stream_of};
+use crate::transport::endpoint::{Endpoint, Sample};
+use crate::transport::extra::Extra;
+use crate::transport::wire::Wire;
+
+/// What the host at an end of a flow learns of `direction`, the link that it is attached to. Empty without outages.
+fn own_link_events(
+    network: &Network,
+    plan: &Plan,
+    seed: u64,
+    direction: Option<&DirectionId>,
+) -> impl Iterator<Item = (Time, HostEvent)> + use<> {
+    let events = direction.map(|&direction| {
+        let outages = network.links[direction as usize].outages();
+        let link = &plan.links[direction as usize / 2];
+        let is_forward = direction.is_multiple_of(2);
+        let warning = if is_forward { &link.forward } else { &link.reverse }.outages.warning;
+        let mut stream = Stream::new(seed, &format!("warnings of {}", link.direction_name(direction)));
+        host_events(outages, warning, plan.duration, &mut stream)
+    });
+    events.into_iter().flatten()
+}
+
+/// Tells both ends of a flow what they want to know of the links that they are attached to, and the sender what links
+/// with retransmission report.
+fn tell_of_links(
+    network: &mut Network,
+    plan: &Plan,
+    seed: u64,
+    (flow, config): (u32, &TcpConfig),
+    path: &[DirectionId],
+) {
+    let signals = config.needs().signals;
+    network.listen(flow, path, signals, config.mobility.ebsn);
+    if signals || config.mobility.watches_link() {
+        for (at, event) in own_link_events(network, plan, seed, path.first()) {
+            let signal = match event {
+                HostEvent::Fading(warning) => Signal::LinkFading { warning },
+                HostEvent::Up => Signal::LinkUp,
+                HostEvent::Handoff => Signal::HandoffDone,
+            };
+            network.signal(flow, signal, at);
+        }
+    }
+    if config.mobility.watches_link() {
+        let events = own_link_events(network, plan, seed, path.last()).collect();
+        network.watch_link(flow, config.mobility, events);
+    }
+}
+
+/// Mean of the samples added since `last`, the count and sum of then, which become those of `now`.
+fn mean_since(last: &mut (u64, u64), now: (u64, u64)) -> Option<Span> {
+    let then = std::mem::replace(last, now);
+    (now.0 > then.0).then(|| Span((now.1 - then.1) / (now.0 - then.0)))
+}
+
+/// The loop asks whether to go on once in so many events.
+const EVENTS_PER_CHECK: u64 = 1 << 15;
+
+/// When links and receivers do their work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evaluation {
+    /// As soon as it is known what reaches them, ahead of the clock: the fastest way to simulate.
+    Eager,
+    /// When the clock has come so far: what a world needs whose packets meet the real one, and what the tests hold the
+    /// other against.
+    Clocked,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Simulated time.
+    pub now: Time,
+    /// Events so far.
+    pub events: u64,
+    /// Packets times links so far.
+    pub packet_hops: u64,
+    /// The run has more of something than can be told apart; what it did since is worth nothing.
+    pub overflow: Option<Overflow>,
+}
+
+/// A world and its clock.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// Links, receivers and what they counted.
+    pub network: Network,
+    /// Senders by flow.
+    pub senders: Vec<Endpoint>,
+    sources: Vec<Source>,
+    /// What they sent.
+    pub sent: Vec<Sent>,
+    started: Vec<bool>,
+    stopped: Vec<bool>,
+    now: Time,
+    end: Time,
+    events: u64,
+    sample_interval: Span,
+    /// Samples of the senders, if a series is recorded.
+    pub samples: Vec<FlowSample>,
+    /// RTT count and sum of each flow at the last sample.
+    last_rtt: Vec<(u64, u64)>,
+    /// Every change of a window, if a trace is recorded.
+    pub windows: Option<Vec<WindowRecord>>,
+    /// The history of paths, if the run keeps one.
+    history: Option<Box<Keeper>>,
+    /// Whether anybody looks at what a sender did: for the trace or for the history.
+    watched: bool,
+    /// The packets that are being prepared for.
+    ahead: Ahead,
+}
+
+/// What a flow's transport handed to the network.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sent {
+    /// First transmission of the flow.
+    pub first: Option<Time>,
+    /// Forward packets sent within the measurement window.
+    pub packets: u64,
+    /// First place of the flow's path.
+    first_hop: u32,
+    /// Real-time metrics count what is sent as well.
+    is_realtime: bool,
+}
+
+/// A sender's access to the network.
+struct Port<'a> {
+    network: &'a mut Network,
+    sent: &'a mut Sent,
+    flow: u32,
+    now: Time,
+}
+
+impl Wire for Port<'_> {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
+    fn send(&mut self, packet: Packet, now: Time) {
+        self.sent.first.get_or_insert(now);
+        self.sent.packets += u64::from(self.network.window.contains(now));
+        if self.sent.is_realtime {
+            self.network.note_sent(self.flow, &packet, now);
+        }
+        self.network.launch(packet, self.sent.first_hop, now);
+    }
+
+    #[inline]
+    fn wake(&mut self, at: Time) {
+        self.network.schedule(at, Target::new(event_kind::SENDER, self.flow));
+    }
+
+    fn attach(&mut self, extra: Extra) -> u32 {
+        self.network.attach(extra)
+    }
+
+    fn judged(&mut self, seq: u64, belief: LossKind) {
+        self.network.judge(self.flow, seq, belief, self.now);
+    }
+}
+
+/// Both directions of every link.
+fn links_of(plan: &Plan, seed: u64, series_interval: Option<Span>) -> Vec<Link> {
+    let mut links = Vec::with_capacity(2 * plan.links.len());
+    for (link, index) in plan.links.iter().zip(0u32..) {
+        for (side, direction) in [(&link.forward, 2 * index), (&link.reverse, 2 * index + 1)] {
+            let name = link.direction_name(direction);
+            links.push(Link::new(side, &name, seed, plan.duration, series_interval));
+        }
+    }
+    links
+}
+
+impl World {
+    /// Builds the world of a plan. Every random stream is keyed by `seed` and the name of its consumer.
+    pub fn new(plan: &Plan, seed: u64, recording: Recording) -> World {
+        World::evaluated(plan, seed, recording, Evaluation::Eager)
+    }
+
+    /// The same with a choice of how links and receivers are evaluated; what happens is the same.
+    pub fn evaluated(plan: &Plan, seed: u64, recording: Recording, evaluation: Evaluation) -> World {
+        let clocked = evaluation == Evaluation::Clocked;
+        let end = Time::ZERO + plan.duration;
+        let window = Window { from: Time::ZERO + plan.warmup, to: end };
+        let series_interval = recording.series.then_some(plan.series_interval);
+        let links = links_of(plan, seed, series_interval);
+        let mut routes = Routes::new(plan.nodes.len(), &plan.links);
+        let mut paths = Vec::with_capacity(plan.flows.len());
+        let mut receivers = Vec::with_capacity(plan.flows.len());
+        let mut senders = Vec::with_capacity(plan.flows.len());
+        let mut sources = Vec::with_capacity(plan.flows.len());
+        let mut flows = Vec::with_capacity(plan.flows.len());
+        for flow in &plan.flows {
+            let Some(first) = routes.path(flow.source, flow.sink) else {
+                unreachable!("the plan is checked: every sink can be reached")
+            };
+            let later = flow.reroutes.iter().map(|reroute| {
+                let Ok(path) = routes.along(&reroute.nodes) else {
+                    unreachable!("the plan is checked: neighbours on a path are joined")
+                };
+                (reroute.at, path, reroute.under_way)
+            });
+            let later = later.collect();
+            paths.push(Paths { first, later });
+            let (sender, receiver) = Endpoint::pair(flow, seed, window, plan.percentiles);
+            senders.push(sender);
+            receivers.push(receiver);
+            let mut stats = FlowStats::new(plan.percentiles);
+            if series_interval.is_some() || flow.realtime.is_some() {
+                let measure = |plan| Realtime::new(plan, (&flow.traffic, &flow.transport), window, flow.stop);
+                stats.observe(Observers {
+                    bins: series_interval.map(|interval| Bins::new(interval, plan.duration)),
+                    realtime: flow.realtime.as_deref().map(measure),
+                });
+            }
+            flows.push(stats);
+            let stream = stream_of(seed, &flow.name);
+            sources.push(Source::new(&flow.traffic, Packing::of(&flow.transport), stream));
+        }
+        let mut network =
+            Network::new((plan, seed), links, (&paths, &mut routes), (receivers, flows), window, clocked);
+        for (flow, index) in plan.flows.iter().zip(0u32..) {
+            if let Transport::Tcp(config) = &flow.transport
+                && config.needs().classifies
+            {
+                network.keep_truths(index as usize);
+            }
+            let path = &paths[index as usize].first;
+            let start = match flow.start {
+                Start::At(time) => time,
+                Start::Uniform(from, to) => {
+                    let mut stream = Stream::new(seed, &format!("start of {}", flow.name));
+                    from + Span(stream.below(to.since(from).0))
+                }
+            };
+            if let Transport::Tcp(config) = &flow.transport {
+                tell_of_links(&mut network, plan, seed, (index, config), path);
+                let bytes = config.mss() + config.data_header();
+                if let Some((timeout, delay)) = network.link_timeout(index, path, bytes) {
+                    network.signal(index, Signal::LinkTimeout { timeout }, start + delay);
+                }
+            }
+            network.schedule(start, Target::new(event_kind::TRAFFIC, index));
+            if let Some(stop) = flow.stop {
+                network.schedule(stop, Target::new(event_kind::STOP, index));
+            }
+        }
+        if recording.series {
+            network.schedule(Time::ZERO + plan.series_interval, Target::new(event_kind::SAMPLE, 0));
+        }
+        if recording.trace {
+            network.start_trace();
+        }
+        let sent = plan.flows.iter().enumerate().map(|(index, flow)| {
+            let is_realtime = flow.realtime.is_some();
+            Sent { first_hop: network.first_place(index), is_realtime, ..Sent::default() }
+        });
+        let sent = sent.collect();
+        World {
+            network,
+            senders,
+            sources,
+            sent,
+            started: vec![false; plan.flows.len()],
+            stopped: vec![false; plan.flows.len()],
+            now: Time::ZERO,
+            end,
+            events: 0,
+            sample_interval: plan.series_interval,
+            samples: Vec::new(),
+            last_rtt: vec![(0, 0); plan.flows.len()],
+            windows: recording.trace.then(Vec::new),
+            history: Keeper::of(plan),
+            watched: recording.trace || plan.history.is_some(),
+            ahead: Ahead::default(),
+        }
+    }
+
+    /// Runs to the end. `go_on` is asked now and then; its error stops the run.
+    pub fn run<E>(&mut self, mut go_on: impl FnMut(Standing) -> Result<(), E>) -> Result<(), E> {
+        loop {
+            let mut left = EVENTS_PER_CHECK;
+            while left > 0 && self.step(self.end) {
+                left -= 1;
+            }
+            self.events += EVENTS_PER_CHECK - left;
+            if left > 0 {
+                break;
+            }
+            go_on(self.standing())?;
+        }
+        self.finish();
+        go_on(self.standing())
+    }
+
+    /// When something happens next; `None` if nothing does before the end.
+    pub fn next_time(&mut self) -> Option<Time> {
+        let (Next::Arrival(event) | Next::Timer(event)) = self.network.next_event()?;
+        Some(event.time()).filter(|&time| time <= self.end)
+    }
+
+    /// Lets everything happen that is due by `now`, in order and each at its own time, however late it is. A driver
+    /// with a real clock calls it again at [`World::next_time`].
+    pub fn step_until(&mut self, now: Time) {
+        let until = now.min(self.end);
+        while self.step(until) {
+            self.events += 1;
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// A packet from outside enters the path of `flow` now, at the end from which its direction starts.
+    pub fn inject(&mut self, flow: usize, packet: Packet, extra: Option<Extra>) {
+        self.network.inject(flow, packet, extra, self.now);
+    }
+
+    /// The run is over: closes connections, devices and the ledger. [`World::run`] does so itself.
+    pub fn finish(&mut self) {
+        self.now = self.end;
+        self.close_connections();
+        self.network.close_ledger();
+        debug_assert!(self.network.ledger.balances(), "{:?}", self.network.ledger);
+    }
+
+    /// Lets the next thing happen if it is due by `until`.
+    #[inline]
+    fn step(&mut self, until: Time) -> bool {
+        let Some(next) = self.network.next_event() else { return false };
+        let (Next::Arrival(event) | Next::Timer(event)) = next;
+        if event.time() > until {
+            return false;
+        }
+        self.now = event.time();
+        match next {
+            Next::Arrival(_) => self.on_arrival(),
+            Next::Timer(_) => self.on_event(event.target()),
+        }
+        true
+    }
+
+    /// How far the run has come.
+    pub fn standing(&self) -> Standing {
+        Standing {
+            now: self.now,
+            events: self.events,
+            packet_hops: self.network.packet_hops,
+            overflow: self.network.overflow(),
+        }
+    }
+
+    /// A packet has reached the place that it waited for.
+    #[inline]
+    fn on_arrival(&mut self) {
+        let Some((index, hop)) = self.network.take_arrival() else { return };
+        self.look_ahead();
+        if hop.place() != Place::Sender {
+            self.network.walk(index, self.now);
+            return;
+        }
+        let (packet, extra) = self.network.receive_at_sender(index);
+        self.with_sender(hop.flow as usize, |sender, now, port| {
+            sender.on_packet(&packet, extra.as_ref(), now, port);
+        });
+    }
+
+    /// Anything else happens.
+    fn on_event(&mut self, target: Target) {
+        self.network.take_timer();
+        let index = target.index();
+        match target.kind() {
+            event_kind::SENDER => self.with_sender(index, |sender, now, port| sender.on_timer(now, port)),
+            event_kind::RECEIVER => self.network.on_receiver_timer(index as u32, self.now),
+            event_kind::TRAFFIC => self.on_traffic(index),
+            event_kind::STOP => {
+                self.stopped[index] = true;
+                let cut_short = !self.sources[index].is_exhausted();
+                self.with_sender(index, |sender, now, port| {
+                    if cut_short {
+                        sender.withdraw();
+                    }
+                    sender.on_close(true, now, port);
+                });
+            }
+            event_kind::SAMPLE => self.sample(),
+            event_kind::DEVICE => self.network.on_device_timer(index as u32, self.now),
+            event_kind::SIGNAL => {
+                let (flow, signal) = self.network.take_signal(index);
+                self.with_sender(flow as usize, |sender, now, port| sender.on_signal(&signal, now, port));
+            }
+            kind => unreachable!("no event of kind {kind}"),
+        }
+    }
+
+    /// Lets a sender act now, and records its window if that changed.
+    #[inline]
+    fn with_sender(&mut self, flow: usize, act: impl FnOnce(&mut Endpoint, Time, &mut Port<'_>)) {
+        let sender = &mut self.senders[flow];
+        let before = sender.tcp_sender().filter(|_| self.watched).map(|sender| sender.window());
+        let mut port =
+            Port { network: &mut self.network, sent: &mut self.sent[flow], flow: flow as u32, now: self.now };
+        act(sender, self.now, &mut port);
+        if let Some(before) = before {
+            self.watch(flow, before);
+        }
+    }
+
+    /// Notes what a sender did to its window, which was `before`, and whether its connection has ended.
+    #[cold]
+    fn watch(&mut self, flow: usize, before: lasthop_cc::Window) {
+        let Some(sender) = self.senders[flow].tcp_sender() else { return };
+        let after = sender.window();
+        if after != before
+            && let Some(windows) = &mut self.windows
+        {
+            windows.push(WindowRecord {
+                time: self.now,
+                flow: flow as u32,
+                cwnd: after.cwnd,
+                ssthresh: after.ssthresh,
+            });
+        }
+        let Some(history) = &mut self.history else { return };
+        if after != before {
+            history.change(flow, self.now, sender.limited_window());
+        }
+        if sender.stats.completed.is_some() {
+            history.close(flow, self.now, sender.srtt(), sender.has_reduced());
+        }
+    }
+
+    /// A connection of `flow` is about to open: it may start from what earlier ones left.
+    fn recall(&mut self, flow: usize) {
+        let (Some(history), Some(sender)) = (&mut self.history, self.senders[flow].tcp_sender_mut()) else {
+            return;
+        };
+        if let Some(least) = sender.history_needed() {
+            sender.remember(history.samples(flow, self.now, least));
+        }
+        history.open(flow, self.now, sender.limited_window());
+    }
+
+    /// The run ends, and with it every connection.
+    fn close_connections(&mut self) {
+        let Some(history) = &mut self.history else { return };
+        for (flow, sender) in self.senders.iter().enumerate() {
+            if let Some(sender) = sender.tcp_sender() {
+                history.close(flow, self.now, sender.srtt(), sender.has_reduced());
+            }
+        }
+    }
+
+    /// What the run has added to the history of paths, oldest first; `None` if it keeps none.
+    pub fn new_history(&self) -> Option<&[HistoryEntry]> {
+        self.history.as_ref().map(|history| history.added())
+    }
+
+    /// An application starts or writes again.
+    fn on_traffic(&mut self, flow: usize) {
+        if self.stopped[flow] {
+            return;
+        }
+        let started = std::mem::replace(&mut self.started[flow], true);
+        if !started {
+            self.recall(flow);
+            if let Some(realtime) = self.network.flows[flow].realtime_mut() {
+                realtime.begin(self.now);
+            }
+        }
+        let source = &mut self.sources[flow];
+        let Offer { bytes, next } = if started { source.next(self.now) } else { source.start(self.now) };
+        let sent = &mut self.sent[flow];
+        if sent.is_realtime
+            && let Some(realtime) = self.network.flows[flow].realtime_mut()
+        {
+            // Before the transport gets the bytes: receivers may see them at once.
+            realtime.note_frames(source.frames(), next.is_none());
+        }
+        let finished = next.is_none() && bytes.is_some();
+        self.with_sender(flow, |sender, now, port| sender.on_data(bytes, finished, now, port));
+        if let Some(next) = next {
+            self.network.schedule(next, Target::new(event_kind::TRAFFIC, flow as u32));
+        }
+    }
+
+    /// Samples every sender for the time series.
+    fn sample(&mut self) {
+        for ((sender, last_rtt), flow) in self.senders.iter().zip(&mut self.last_rtt).zip(0u32..) {
+            let Sample { cwnd, ssthresh, srtt, rtt, flight, rate } = sender.sample();
+            let rtt = mean_since(last_rtt, rtt);
+            let sample = FlowSample { time: self.now, flow, cwnd, ssthresh, srtt, rtt, flight, rate };
+            self.samples.push(sample);
+        }
+        self.network.schedule(self.now + self.sample_interval, Target::new(event_kind::SAMPLE, 0));
+    }
+
+    /// The frames that the application of `flow` has written so far; none unless it writes frames.
+    pub fn frames(&self, flow: usize) -> &[Frame] {
+        self.sources[flow].frames()
+    }
+
+    /// Packets that the data still waiting at the sender of `flow` would fill; `None` for a file without end.
+    pub fn unsent_packets(&self, flow: usize) -> Option<u64> {
+        self.senders[flow].unsent_packets()
+    }
+
+    /// Whether the sender of `flow` numbers its bytes as the application wrote them: one that delivers in order leaves
+    /// out what it drops.
+    pub fn numbers_are_whole(&self, flow: usize) -> bool {
+        self.senders[flow].numbers_are_whole()
+    }
+
+    /// Whether a flow's traffic is a bounded transfer, whose completion can be told.
+    pub fn is_bounded(traffic: &Traffic) -> bool {
+        match traffic {
+            Traffic::Ftp { bytes } | Traffic::PacedFtp { bytes, .. } => bytes.is_some(),
+            Traffic::Cbr { .. } | Traffic::OnOff { .. } => false,
+            Traffic::Frames(plan) => plan.ends(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::testing::{link, plan, transfer};
+
+    /// Two files that share a link, there and back.
+    fn world(evaluation: Evaluation) -> World {
+        let flows = vec![transfer(0, 2), transfer(1, 2), transfer(2, 0)];
+        World::evaluated(&plan(3, vec![link(0, 1), link(1, 2)], flows), 1, Recording::default(), evaluation)
+    }
+
+    /// What happened, and where the packets went.
+    fn outcome(world: &World) -> (String, String, u64) {
+        let network = &world.network;
+        (format!("{:?}", network.fingerprint), format!("{:?}", network.ledger), network.packet_hops)
+    }
+
+    fn run_of(evaluation: Evaluation) -> World {
+        let mut world = world(evaluation);
+        world.run(|_| Ok::<(), ()>(())).unwrap();
+        world
+    }
+
+    #[test]
+    fn a_run_delivers_everything() {
+        let world = run_of(Evaluation::Eager);
+        let delivered: Vec<u64> = world.network.flows.iter().map(|flow| flow.bytes_delivered).collect();
+        assert_eq!(delivered, [50_000; 3]);
+        assert!(world.network.ledger.balances());
+        assert_eq!(world.standing().now, Time::ZERO + Span::from_secs(10), "the clock stands at the end");
+    }
+
+    /// Whoever drives the world, in whatever steps and however late, drives it through the same run.
+    #[test]
+    fn steps_of_any_size_make_the_same_run() {
+        for evaluation in [Evaluation::Eager, Evaluation::Clocked] {
+            let expected = outcome(&run_of(Evaluation::Eager));
+            let mut punctual = world(evaluation);
+            let mut before = Time::ZERO;
+            while let Some(next) = punctual.next_time() {
+                assert!(next >= before, "time goes on");
+                before = next;
+                punctual.step_until(next);
+                assert_eq!(punctual.standing().now, next);
+            }
+            punctual.finish();
+            assert_eq!(outcome(&punctual), expected, "{evaluation:?}");
+
+            let mut late = world(evaluation);
+            for tick in 1..=1500 {
+                late.step_until(Time::ZERO + Span::from_millis(7 * tick));
+            }
+            assert_eq!(late.next_time(), None, "nothing happens behind the end");
+            late.finish();
+            assert_eq!(outcome(&late), expected, "{evaluation:?}");
+        }
+    }
+
+    /// A step goes no further than it is told, and the clock stands there even if nothing happened.
+    #[test]
+    fn a_step_ends_when_it_is_told() {
+        let mut world = world(Evaluation::Clocked);
+        // The SYNs are on their way: 40 bytes and options, 10 ms.
+        let until = Time::ZERO + Span::from_millis(5);
+        world.step_until(until);
+        assert_eq!(world.standing().now, until);
+        assert!(world.next_time().is_some_and(|next| next > until));
+        assert_eq!(world.network.ledger.delivered, 0);
+        world.step_until(Time::ZERO);
+        assert_eq!(world.standing().now, until, "the clock does not go back");
+    }
+
+    /// Whoever looks after the run is asked at the end at the latest, and its error is that of the run.
+    #[test]
+    fn the_run_asks_whether_to_go_on() {
+        let mut asked = 0;
+        let mut world = world(Evaluation::Eager);
+        let result = world.run(|standing| {
+            asked += 1;
+            Err(standing.now)
+        });
+        assert_eq!((result, asked), (Err(Time::ZERO + Span::from_secs(10)), 1));
+    }
+}

@@ -1,0 +1,102 @@
+//! What a scenario says that its author may not have meant: allowed, run as written, and worth a sentence.
+//!
+//! The front shows these sentences before a run. They change nothing, and a scenario that gives rise to none is not
+//! therefore a good one.
+
+use lasthop_core::units::Rate;
+use lasthop_net::plan::{Direction, LinkPlan, Plan, Transport};
+
+/// One sentence for each thing worth saying about `plan`, in the order of its links.
+pub fn advice(plan: &Plan) -> Vec<String> {
+    let frame = plan.flows.iter().map(|flow| packet_size(&flow.transport)).max().unwrap_or(0);
+    let mut sentences: Vec<(String, String)> = Vec::new();
+    for link in &plan.links {
+        for (direction, back, way) in
+            [(&link.forward, &link.reverse, ""), (&link.reverse, &link.forward, " (reverse)")]
+        {
+            // Links made by a count share their settings: one sentence for all.
+            if let Some(sentence) = small_window(direction, back, frame)
+                && !sentences.iter().any(|(_, known)| *known == sentence)
+            {
+                sentences.push((shown_name(link, way), sentence));
+            }
+        }
+    }
+    sentences.into_iter().map(|(name, sentence)| format!("link \"{name}\": {sentence}")).collect()
+}
+
+fn shown_name(link: &LinkPlan, way: &str) -> String {
+    format!("{}{way}", link.name)
+}
+
+/// The bytes of a full packet.
+fn packet_size(transport: &Transport) -> u64 {
+    match transport {
+        Transport::Tcp(config) => config.packet_size.into(),
+        Transport::Udp(config) => u64::from(config.header) + u64::from(config.payload),
+        Transport::Rate(config) => config.packet_size.into(),
+    }
+}
+
+/// Says so if the link's own retransmission holds fewer frames than are on their way: even without a single error the
+/// link then waits for acknowledgements instead of sending.
+fn small_window(direction: &Direction, back: &Direction, frame: u64) -> Option<String> {
+    let arq = direction.arq.as_ref()?;
+    let sending = direction.rate.serialisation(frame);
+    // Until the acknowledgement of a frame is back, as the link waits for it without an error.
+    let cycle = sending + direction.delay + back.rate.serialisation(arq.ack_size.into()) + back.delay;
+    let needed = u32::try_from(cycle.0.div_ceil(sending.0.max(1))).unwrap_or(u32::MAX);
+    if arq.window >= needed {
+        return None;
+    }
+    let bits = u128::from(arq.window) * u128::from(frame) * 8 * 1_000_000_000;
+    let most = Rate(u64::try_from(bits / u128::from(cycle.0.max(1))).unwrap_or(u64::MAX));
+    Some(format!(
+        "its ARQ window of {} frames is less than the {needed} frames of {frame} B that are on their way in the \
+         {:.1} ms until a link acknowledgement is back, so that it carries {} at most, and less with errors: raise \
+         arq.window to {needed} or more if this is not meant",
+        arq.window,
+        cycle.seconds() * 1e3,
+        rounded(most),
+    ))
+}
+
+/// The rate to three digits.
+fn rounded(rate: Rate) -> Rate {
+    let unit = 10_u64.pow(rate.0.max(1).ilog10().saturating_sub(2));
+    Rate(rate.0 / unit * unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Format, Scenario};
+
+    fn said(arq: &str) -> Vec<String> {
+        let text = format!(
+            "duration = \"1 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"a\", \"b\"]\n\
+             [[topology.links]]\nname = \"radio\"\nfrom = \"a\"\nto = \"b\"\nrate = \"20 Mbit/s\"\ndelay = \"10 ms\"\n\
+             {arq}\n[[flows]]\nsource = \"a\"\nsink = \"b\"\ntransport = \"reno\"\n"
+        );
+        advice(Scenario::parse(&text, Format::Toml, "test", &[]).unwrap().plan())
+    }
+
+    /// 1500 B take 0.6 ms; with 20 ms of propagation and 0.0096 ms for 24 B of acknowledgement that is 20.61 ms, 34.3
+    /// frames. 16 of them in that time are 9.32 Mbit/s.
+    #[test]
+    fn a_window_below_the_bandwidth_delay_product_is_said() {
+        let sentences = said("arq = { window = 16, ack_size = \"24 B\" }");
+        assert_eq!(
+            sentences[0],
+            "link \"radio\": its ARQ window of 16 frames is less than the 35 frames of 1500 B that are on their way in \
+             the 20.6 ms until a link acknowledgement is back, so that it carries 9.31 Mbit/s at most, and less with \
+             errors: raise arq.window to 35 or more if this is not meant"
+        );
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_window_that_is_large_enough_or_of_no_arq() {
+        assert_eq!(said("arq = { window = 35, ack_size = \"24 B\" }"), Vec::<String>::new());
+        assert_eq!(said(""), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,158 @@
+//! Declarations of the larger tables: what changes over time, and every packet. Their rows are not kept as structures;
+//! `lasthop-py` makes each column of the world at the end, and is refused if it does not make those declared here.
+
+use super::{About, Column, Context, Kind};
+
+/// Switch of a run that records a table.
+pub const SERIES: &str = "series";
+/// The same for packets.
+pub const TRACE: &str = "trace";
+
+/// The tables that a run records on demand, and the switch.
+pub const ON_DEMAND: [(&str, &str); 4] =
+    [("flow_series", SERIES), ("link_series", SERIES), ("hops", TRACE), ("windows", TRACE)];
+
+type Declared = (&'static str, Kind, About, &'static str);
+
+const TIME: Declared = ("time_s", Kind::Number, About::new("s", "time"), "end of the interval");
+const FLOW: Declared = ("flow", Kind::Text, About::new("", "flow"), "name of the flow");
+const LINK: Declared = ("link", Kind::Text, About::new("", "link"), "name of the link, with its direction");
+
+const FLOW_SERIES: [Declared; 10] = [
+    TIME,
+    FLOW,
+    (
+        "cwnd_segments",
+        Kind::Number,
+        About::new("segments", "cwnd"),
+        "congestion window at that time; null for senders without one",
+    ),
+    (
+        "ssthresh_segments",
+        Kind::Number,
+        About::new("segments", "ssthresh"),
+        "slow start threshold at that time; null while there is none",
+    ),
+    ("srtt_s", Kind::Number, About::new("s", "smoothed RTT"), "smoothed RTT; null before the first sample"),
+    (
+        "rtt_s",
+        Kind::Number,
+        About::new("s", "RTT"),
+        "mean of the RTT samples of the interval; null without one",
+    ),
+    ("flight_segments", Kind::Short, About::new("segments", "flight"), "segments outstanding at that time"),
+    (
+        "allowed_rate_bit_s",
+        Kind::Number,
+        About::new("bit/s", "allowed rate"),
+        "payload rate that a rate-based sender allows itself; null for others",
+    ),
+    (
+        "throughput_bit_s",
+        Kind::Number,
+        About::new("bit/s", "throughput"),
+        "bytes on the wire that reached the receiver in the interval",
+    ),
+    (
+        "goodput_bit_s",
+        Kind::Number,
+        About::new("bit/s", "goodput"),
+        "bytes handed in order to the application in the interval",
+    ),
+];
+
+const LINK_SERIES: [Declared; 5] = [
+    TIME,
+    LINK,
+    (
+        "queue_packets",
+        Kind::Number,
+        About::new("packets", "queue"),
+        "time average of the packets waiting in the interval, without the one in transmission; its mean over the run \
+         is `avg_queue_packets`",
+    ),
+    (
+        "throughput_bit_s",
+        Kind::Number,
+        About::new("bit/s", "throughput"),
+        "what was transmitted in the interval",
+    ),
+    (
+        "utilisation",
+        Kind::Number,
+        About::share("utilisation"),
+        "share of the interval in which the link transmitted",
+    ),
+];
+
+const HOPS: [Declared; 13] = [
+    (
+        "packet",
+        Kind::Unsigned,
+        About::new("", "packet"),
+        "number of the packet, the same on each link of its way",
+    ),
+    FLOW,
+    LINK,
+    (
+        "kind",
+        Kind::Text,
+        About::new("", "kind"),
+        "`syn`, `syn-ack`, `data`, `ack`, `fin`, `fin-ack`, `udp`, `probe`, `probe-answer`, `feedback` (of a \
+         rate-based receiver) or `bad-state` (EBSN)",
+    ),
+    (
+        "seq",
+        Kind::Unsigned,
+        About::new("bytes", "sequence number"),
+        "first byte carried; the SYN is 0, data start at 1",
+    ),
+    ("ack", Kind::Unsigned, About::new("bytes", "acknowledgement"), "next byte expected"),
+    ("payload_bytes", Kind::Short, About::new("bytes", "payload"), "size without headers"),
+    ("wire_bytes", Kind::Short, About::new("bytes", "size"), "size with headers"),
+    ("retransmission", Kind::Flag, About::new("", "retransmission"), "whether this range was sent before"),
+    ("enqueue_ns", Kind::Unsigned, About::new("ns", "arrival at the link"), "when it reached the link"),
+    (
+        "transmit_ns",
+        Kind::Unsigned,
+        About::new("ns", "start of transmission"),
+        "when its transmission began; null if it never did",
+    ),
+    (
+        "arrive_ns",
+        Kind::Unsigned,
+        About::new("ns", "arrival"),
+        "when it reached the other end; null if it did not",
+    ),
+    ("outcome", Kind::Text, About::new("", "outcome"), "`delivered`, `in-flight`, or a cause of loss"),
+];
+
+const WINDOWS: [Declared; 4] = [
+    ("time_ns", Kind::Unsigned, About::new("ns", "time"), "when the window changed"),
+    FLOW,
+    ("cwnd_segments", Kind::Number, About::new("segments", "cwnd"), "congestion window after the change"),
+    (
+        "ssthresh_segments",
+        Kind::Number,
+        About::new("segments", "ssthresh"),
+        "slow start threshold after the change",
+    ),
+];
+
+/// The columns of all of them.
+pub(super) fn columns() -> Vec<Column> {
+    ON_DEMAND.iter().flat_map(|(table, _)| of(table)).collect()
+}
+
+/// The columns of one of them; none for other names.
+pub fn of(table: &str) -> Vec<Column> {
+    let (name, declared): (&'static str, &[Declared]) = match table {
+        "flow_series" => ("flow_series", &FLOW_SERIES),
+        "link_series" => ("link_series", &LINK_SERIES),
+        "hops" => ("hops", &HOPS),
+        "windows" => ("windows", &WINDOWS),
+        _ => return Vec::new(),
+    };
+    let context = Context::table(name);
+    declared.iter().map(|(field, kind, about, help)| context.column(field, about, *kind, help)).collect()
+}

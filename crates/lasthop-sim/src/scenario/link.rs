@@ -1,0 +1,414 @@
+//! One link: rate, queue, errors, outages, retransmission and what stands at its ends, from tables that may override
+//! one another.
+
+use lasthop_core::time::{Span, Time};
+use lasthop_core::units::Rate;
+use lasthop_net::plan::{
+    Arq, Bernoulli, CoDel, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, Impair, List,
+    MarkThreshold, Middlebox, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, QueuePlan, Report,
+    RulePlan, Warning,
+};
+
+use super::diagnostic::{Place, ScenarioError};
+use super::keys::MOST_LISTED;
+use super::reader::{Checked, Reader};
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// Reads links; keeps count of what they list, so that a small file cannot ask for a large plan.
+pub(super) struct LinkReader {
+    pub(super) duration: Span,
+    pub(super) listed: u64,
+}
+
+impl LinkReader {
+    /// Both directions of a link that stands for `copies`. `tables` may override one another, the most
+    /// specific last; `parent` and `name` say where a missing key belongs.
+    pub(super) fn both(
+        &mut self,
+        tables: &[Reader<'_>],
+        copies: u64,
+        parent: &Reader<'_>,
+        name: &str,
+    ) -> Result<(Direction, Direction)> {
+        let forward = self.direction(tables, copies, parent, name)?;
+        // Table by table: inside a table `reverse` wins, but a more specific table wins over both.
+        let mut reversed = Vec::with_capacity(2 * tables.len());
+        for table in tables {
+            reversed.push(*table);
+            if table.table.keys().any(|key| key.name == "reverse") {
+                reversed.extend(table.sub_if("reverse")?);
+            }
+        }
+        let reverse = self.direction(&reversed, copies, parent, name)?;
+        Ok((forward, reverse))
+    }
+
+    fn direction(
+        &mut self,
+        tables: &[Reader<'_>],
+        copies: u64,
+        parent: &Reader<'_>,
+        name: &str,
+    ) -> Result<Direction> {
+        let of = |key: &str| tables.iter().rev().find(|table| table.has(key)).copied();
+        let full = tables.iter().find(|table| table.table.keys().any(|known| known.name == "rate"));
+        let required = |key: &str| {
+            of(key).ok_or_else(|| {
+                let Some(table) = full else { return no_table(parent, name) };
+                table.missing(table.table.key(key))
+            })
+        };
+        let rate = required("rate")?.rate("rate")?;
+        let delay = required("delay")?.span("delay")?;
+        // A table that has the key, or any that knows its default.
+        let or_default = |key: &str| of(key).or(full.copied()).map_or_else(|| required(key), Ok);
+        let mtu = or_default("mtu")?.size("mtu")?;
+        let (limit, discipline) = queue(&or_default("queue")?, mtu)?;
+        // A more specific table that only shortens the queue takes the marks with it; that is no mistake.
+        let depth = |key: &str| tables.iter().rposition(|table| table.has(key));
+        let known = if depth("mark") >= depth("queue") { limit } else { QueueLimit::Unlimited };
+        let rule = match of("mark") {
+            Some(table) => RulePlan::Threshold(mark(&table, known)?),
+            None => RulePlan::None,
+        };
+        let stored = discipline != Discipline::Fifo;
+        let queue = QueuePlan { limit, rule, discipline };
+        let errors = or_default("error")?;
+        let (error, error_position) = self.error_model(&errors, copies)?;
+        let handoff = or_default("handoff")?;
+        let outages = self.outages(&handoff, copies)?;
+        let table = or_default("arq")?;
+        let arq = arq(&table, |arq| arq.timeout_for(rate, delay, mtu))?;
+        if arq.is_some()
+            && outages.schedule != OutageSchedule::None
+            && outages.policy != OutagePolicy::DropAir
+        {
+            let message = "a link with arq goes on trying through an outage".to_owned();
+            return Err(table.error("arq", message, "write policy = \"drop-air\" in handoff"));
+        }
+        if arq.is_none() && error_position == ErrorPosition::AfterArq {
+            let message = "errors behind the retransmissions of a link that makes none".to_owned();
+            let remedy = "add arq = {}, or write position = \"after-transmission\"";
+            return Err(errors.error("error", message, remedy));
+        }
+        if stored && outages.schedule != OutageSchedule::None && outages.policy == OutagePolicy::Drop {
+            let message = "an outage cannot empty a queue that decides when packets leave".to_owned();
+            return Err(handoff.error("handoff", message, "write policy = \"drop-air\" or \"hold\""));
+        }
+        let rate_changes = match of("rate_changes") {
+            Some(table) => self.rate_changes(&table, copies)?,
+            None => Vec::new(),
+        };
+        let middleboxes = match of("middleboxes") {
+            Some(table) => middleboxes(&table, mtu)?,
+            None => Vec::new(),
+        };
+        Ok(Direction {
+            rate_changes,
+            mtu: mtu as u32,
+            queue,
+            error,
+            error_position,
+            outages,
+            arq,
+            middleboxes,
+            ..Direction::plain(rate, delay)
+        })
+    }
+
+    /// The rates that follow the first, in the order of time.
+    fn rate_changes(&mut self, table: &Reader<'_>, copies: u64) -> Result<Vec<(Time, Rate)>> {
+        let listed = table.list("rate_changes")?;
+        self.count(table, "rate_changes", listed.len() as u64, copies)?;
+        let mut changes: Vec<(Time, Rate)> = Vec::with_capacity(listed.len());
+        for item in listed {
+            let Checked::Table(change) = item.value else { continue };
+            let at = Time(change.span("at")?.0);
+            if let Some(&(before, _)) = changes.last()
+                && at <= before
+            {
+                let message = format!("the change at {at} does not come after the one at {before}");
+                return Err(change.error("at", message, "write the changes in the order of time"));
+            }
+            changes.push((at, change.rate("rate")?));
+        }
+        Ok(changes)
+    }
+
+    /// Counts `entries` of a list that is copied to `copies` links, before anything is copied.
+    fn count(&mut self, table: &Reader<'_>, key: &str, entries: u64, copies: u64) -> Result<()> {
+        self.listed = self.listed.saturating_add(entries.saturating_mul(copies));
+        if self.listed <= MOST_LISTED {
+            return Ok(());
+        }
+        let message = format!(
+            "more than {MOST_LISTED} outages, changes of rate and listed packets on all links together"
+        );
+        Err(table.error(key, message, "list fewer, or use fewer links"))
+    }
+
+    /// The error model and where it sits.
+    fn error_model(&mut self, table: &Reader<'_>, copies: u64) -> Result<(ErrorModel, ErrorPosition)> {
+        let (kind, model) = table.tagged("error")?;
+        if kind == "none" {
+            return Ok((ErrorModel::None, ErrorPosition::AfterTransmission));
+        }
+        let position = match model.name("position")? {
+            "before-queue" => ErrorPosition::BeforeQueue,
+            "after-arq" => ErrorPosition::AfterArq,
+            _ => ErrorPosition::AfterTransmission,
+        };
+        if kind == "bernoulli" {
+            let packet_error_rate = model.number("packet_error_rate")?;
+            return Ok((ErrorModel::Bernoulli(Bernoulli { packet_error_rate }), position));
+        }
+        let listed = model.list("packets")?;
+        self.count(&model, "packets", listed.len() as u64, copies)?;
+        let mut packets = Vec::with_capacity(listed.len());
+        for item in listed {
+            if let Checked::Integer(packet) = item.value {
+                packets.push(packet);
+            }
+        }
+        packets.sort_unstable();
+        packets.dedup();
+        Ok((ErrorModel::List(List { packets }), position))
+    }
+
+    fn outages(&mut self, table: &Reader<'_>, copies: u64) -> Result<Outages> {
+        let Checked::Table(handoff) = table.value("handoff")? else {
+            return Ok(Outages {
+                schedule: OutageSchedule::None,
+                policy: OutagePolicy::DropAir,
+                warning: None,
+            });
+        };
+        let policy = match handoff.name("policy")? {
+            "drop" => OutagePolicy::Drop,
+            "hold" => OutagePolicy::Hold,
+            _ => OutagePolicy::DropAir,
+        };
+        let length = handoff.span("outage")?;
+        let schedule = match (handoff.integer_if("count")?, handoff.list_if("at")?) {
+            (Some(_), Some(_)) => {
+                let message = "count and at exclude each other".to_owned();
+                return Err(handoff.error("at", message, "keep one of them"));
+            }
+            (None, None) => {
+                let message = "missing key \"count\" or \"at\" in handoff".to_owned();
+                return Err(handoff.source.error(
+                    handoff.place,
+                    message,
+                    "add count = 5, or at = [\"10 s\"]",
+                ));
+            }
+            (Some(count), None) => self.counted(&handoff, count, length, copies)?,
+            (None, Some(at)) => {
+                if handoff.has("placement") {
+                    let message = "placement goes with count, not with at".to_owned();
+                    return Err(handoff.error("placement", message, "leave it out"));
+                }
+                self.count(&handoff, "at", at.len() as u64, copies)?;
+                let mut starts = Vec::with_capacity(at.len());
+                for item in at {
+                    if let Checked::Span(start) = item.value {
+                        starts.push((Time(start.0), item.place));
+                    }
+                }
+                starts.sort_by_key(|start| start.0);
+                self.listed_at(&handoff, &starts, length)?
+            }
+        };
+        Ok(Outages { schedule, policy, warning: warning(&handoff)? })
+    }
+
+    fn counted(
+        &mut self,
+        handoff: &Reader<'_>,
+        count: u64,
+        length: Span,
+        copies: u64,
+    ) -> Result<OutageSchedule> {
+        if count == 0 {
+            return Ok(OutageSchedule::None);
+        }
+        let random = handoff.name_if("placement")? == Some("random");
+        // Evenly placed outages start at k * duration / (count + 1); the last must end within the run.
+        let room = if random { self.duration.0 / count } else { self.duration.0 / (count + 1) };
+        if length.0 > room {
+            let message = format!("{count} outages of {length} do not fit a run of {}", self.duration);
+            let remedy = format!("each may last {} at most", Span(room));
+            return Err(handoff.error("outage", message, &remedy));
+        }
+        if random {
+            return Ok(OutageSchedule::Random { count: count as u32, length });
+        }
+        self.count(handoff, "count", count, copies)?;
+        let start = |number: u64| {
+            // 128 bits: 10^15 ns times 10^4 outages.
+            let nanos = u128::from(number) * u128::from(self.duration.0) / u128::from(count + 1);
+            Time(u64::try_from(nanos).unwrap_or(u64::MAX))
+        };
+        Ok(OutageSchedule::Listed((1..=count).map(|number| (start(number), length)).collect()))
+    }
+
+    fn listed_at(
+        &self,
+        handoff: &Reader<'_>,
+        starts: &[(Time, &Place)],
+        length: Span,
+    ) -> Result<OutageSchedule> {
+        let mut schedule: Vec<(Time, Span)> = Vec::with_capacity(starts.len());
+        for &(start, place) in starts {
+            let end = start + length;
+            if end.0 > self.duration.0 {
+                let message =
+                    format!("the outage at {start} ends at {end}, after the run of {}", self.duration);
+                return Err(handoff.source.error(place, message, "start it earlier, or make it shorter"));
+            }
+            if let Some(&(before, _)) = schedule.last()
+                && start < before + length
+            {
+                let message = format!("the outage at {start} begins before the one at {before} ends");
+                let remedy = format!("leave at least {length} between starting times");
+                return Err(handoff.source.error(place, message, &remedy));
+            }
+            schedule.push((start, length));
+        }
+        Ok(OutageSchedule::Listed(schedule))
+    }
+}
+
+/// How outages are announced.
+fn warning(handoff: &Reader<'_>) -> Result<Option<Warning>> {
+    let Some(lead) = handoff.span_if("warning")? else {
+        let stray = ["miss", "false_alarms"].into_iter().find(|key| handoff.has(key));
+        return match stray {
+            Some(key) => {
+                let message = format!("{key} without a warning");
+                Err(handoff.error(key, message, "add warning = \"100 ms\""))
+            }
+            None => Ok(None),
+        };
+    };
+    Ok(Some(Warning {
+        lead,
+        miss: handoff.number_if("miss")?.unwrap_or(0.0),
+        false_alarms: handoff.integer_if("false_alarms")?.unwrap_or(0) as u32,
+    }))
+}
+
+/// Retransmission by the link; `timeout` is that of a full frame.
+fn arq(table: &Reader<'_>, timeout: impl Fn(&Arq) -> Span) -> Result<Option<Arq>> {
+    let Checked::Table(table) = table.value("arq")? else { return Ok(None) };
+    let mut arq = Arq {
+        window: table.integer("window")? as u32,
+        attempts: table.integer("attempts")? as u32,
+        timeout: table.span_if("timeout")?,
+        in_order: table.name("order")? == "in-order",
+        ack_size: table.size("ack_size")? as u32,
+        ack_error_rate: table.number("ack_error_rate")?,
+        report: match table.name("report")? {
+            "off" => Report::Off,
+            "proxy" => Report::Proxy,
+            _ => Report::Local,
+        },
+        discards: match table.name("discards")? {
+            "frames" => DiscardUnit::Frame,
+            _ => DiscardUnit::Attempt,
+        },
+        ebsn: None,
+    };
+    arq.ebsn = match table.value("ebsn")? {
+        Checked::Table(ebsn) => Some(ebsn.span_if("gap")?.unwrap_or_else(|| timeout(&arq))),
+        Checked::Switch(true) => Some(timeout(&arq)),
+        _ => None,
+    };
+    Ok(Some(arq))
+}
+
+/// The error for a link of which no table says anything.
+fn no_table(parent: &Reader<'_>, name: &str) -> ScenarioError {
+    let message = format!("missing key \"{name}\" in {}", parent.table.title);
+    let remedy = format!("add {name} = {{ rate = \"10 Mbit/s\", delay = \"10 ms\" }}");
+    parent.source.error(parent.place, message, &remedy)
+}
+
+/// From which queue on packets are marked, on a link with this limit. A packet that finds as much as fits is lost.
+fn mark(table: &Reader<'_>, limit: QueueLimit) -> Result<MarkThreshold> {
+    let threshold = match table.value("mark")? {
+        Checked::Size(bytes) => MarkThreshold::Bytes(bytes),
+        Checked::Packets(packets) => MarkThreshold::Packets(packets as u32),
+        _ => panic!("`mark` is declared as room"),
+    };
+    let beyond = match (threshold, limit) {
+        (MarkThreshold::Packets(mark), QueueLimit::Packets(limit)) if mark >= limit => {
+            Some((format!("{mark} packets"), format!("{limit} packets")))
+        }
+        (MarkThreshold::Bytes(mark), QueueLimit::Bytes(limit)) if mark >= limit => {
+            Some((format!("{mark} B"), format!("{limit} B")))
+        }
+        _ => None,
+    };
+    let Some((mark, limit)) = beyond else { return Ok(threshold) };
+    let message = format!("nothing would be marked at {mark}: the queue holds {limit} at most");
+    Err(table.error("mark", message, "lower mark, or raise the limit of the queue"))
+}
+
+/// The limit of a queue and its discipline.
+fn queue(table: &Reader<'_>, mtu: u64) -> Result<(QueueLimit, Discipline)> {
+    let (kind, queue) = table.tagged("queue")?;
+    if kind == "unlimited" {
+        return Ok((QueueLimit::Unlimited, Discipline::Fifo));
+    }
+    let limit = match queue.value("limit")? {
+        Checked::Size(bytes) if bytes < mtu => {
+            let message = format!("a queue of {bytes} B has no room for a packet of the link's mtu, {mtu} B");
+            return Err(queue.error("limit", message, &format!("raise limit to {mtu} B, or lower mtu")));
+        }
+        Checked::Size(bytes) => QueueLimit::Bytes(bytes),
+        Checked::Packets(packets) => QueueLimit::Packets(packets as u32),
+        _ => panic!("`limit` is declared as room"),
+    };
+    if kind != "codel" {
+        return Ok((limit, Discipline::Fifo));
+    }
+    let (target, interval) = (queue.span("target")?, queue.span("interval")?);
+    if target >= interval {
+        let message = format!("a target of {target} is not below the interval of {interval}");
+        return Err(queue.error("target", message, "a twentieth of interval is usual"));
+    }
+    let codel = CoDel { target, interval, mtu: mtu as u32, ecn: queue.switch("ecn")? };
+    Ok((limit, Discipline::CoDel(codel)))
+}
+
+/// What stands at the near end of a link, in order.
+fn middleboxes(table: &Reader<'_>, mtu: u64) -> Result<Vec<Middlebox>> {
+    let mut middleboxes = Vec::new();
+    for item in table.list("middleboxes")? {
+        let Checked::Tagged(kind, device) = item.value else { continue };
+        middleboxes.push(match kind {
+            "policer" => {
+                let (rate, burst) = (device.rate("rate")?, device.size("burst")?);
+                if burst < mtu {
+                    let message =
+                        format!("a burst of {burst} B lets no packet of the link's mtu, {mtu} B, pass");
+                    return Err(device.error(
+                        "burst",
+                        message,
+                        &format!("raise burst to {mtu} B, or lower mtu"),
+                    ));
+                }
+                Middlebox::Policer(Policer { rate, burst })
+            }
+            "impair" => Middlebox::Impair(Impair {
+                jitter: device.span("jitter")?,
+                reorder: device.switch("reorder")?,
+                duplicate: device.number("duplicate")?,
+            }),
+            kind => panic!("no reader for the middlebox `{kind}`"),
+        });
+    }
+    Ok(middleboxes)
+}

@@ -1,0 +1,232 @@
+//! Devices in a path: queues that decide at departure, middleboxes, routes and rates that change, and the equivalence
+//! of eager and clocked evaluation.
+
+use lasthop_net::world::Evaluation;
+use lasthop_sim::run::{Progress, Run, run_evaluated};
+
+mod testkit;
+
+use testkit::{TRACE, plan_of};
+
+fn evaluated(text: &str, seed: u64, evaluation: Evaluation) -> Run {
+    run_evaluated(&plan_of(text), seed, (TRACE, evaluation), &Progress::default()).unwrap()
+}
+
+/// Runs it both ways and returns one of the two.
+fn run(text: &str) -> Run {
+    let eager = evaluated(text, 1, Evaluation::Eager);
+    let clocked = evaluated(text, 1, Evaluation::Clocked);
+    assert_eq!(eager.summary.fingerprint, clocked.summary.fingerprint);
+    assert!(eager.world.network.ledger.balances(), "{:?}", eager.world.network.ledger);
+    assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
+    assert_eq!(eager.world.network.packet_hops, clocked.world.network.packet_hops);
+    eager
+}
+
+/// A server, a router and a phone; `link` describes the last hop.
+fn last_hop(link: &str, flows: &str) -> String {
+    format!(
+        r#"
+duration = "30 s"
+[topology]
+kind = "graph"
+nodes = ["server", "router", "phone"]
+[[topology.links]]
+from = "server"
+to = "router"
+rate = "100 Mbit/s"
+delay = "20 ms"
+[[topology.links]]
+from = "router"
+to = "phone"
+rate = "10 Mbit/s"
+delay = "5 ms"
+{link}
+{flows}
+"#
+    )
+}
+
+fn flow(transport: &str, more: &str) -> String {
+    format!(
+        "[[flows]]\nsource = \"server\"\nsink = \"phone\"\ntransport = \"{transport}\"\nstart = \"0 s\"\n{more}\n"
+    )
+}
+
+fn mbit(run: &Run) -> f64 {
+    run.summary.totals.goodput_bit_s / 1e6
+}
+
+/// A deep buffer fills with CUBIC; CoDel keeps the delay near its target at almost the same goodput.
+#[test]
+fn codel_keeps_the_queue_short() {
+    let deep = "queue = { kind = \"drop-tail\", limit = \"1000 packets\" }";
+    let bloated = run(&last_hop(deep, &flow("cubic", "")));
+    let controlled = run(&last_hop("queue = \"codel\"", &flow("cubic", "")));
+    let delay = |run: &Run| run.summary.flows[0].delay_p50_s.unwrap();
+    assert!(delay(&bloated) > 0.25, "{}", delay(&bloated));
+    assert!(delay(&controlled) < 0.04, "{}", delay(&controlled));
+    assert!(mbit(&controlled) > 0.9 * mbit(&bloated), "{} of {}", mbit(&controlled), mbit(&bloated));
+    let radio = &controlled.summary.links[2];
+    assert!(radio.drops["early-drop"] > 0 && radio.drops["queue-overflow"] == 0, "{:?}", radio.drops);
+}
+
+/// ECN-capable packets are marked instead, and nothing is lost.
+#[test]
+fn codel_marks_who_can_be_marked() {
+    let run = run(&last_hop("queue = \"codel\"", &flow("e-newreno", "")));
+    let radio = &run.summary.links[2];
+    assert!(radio.marks > 0 && radio.drops.values().sum::<u64>() == 0, "{radio:?}");
+    assert_eq!(run.summary.totals.retransmitted_packets, 0);
+}
+
+/// CoDel under retransmission by the link, with outages, errors and two-way traffic: the ledger balances.
+#[test]
+fn codel_goes_with_arq() {
+    let link = "queue = \"codel\"\narq = {}\nerror = { kind = \"bernoulli\", packet_error_rate = 0.05 }\n\
+                handoff = { count = 3, outage = \"0.3 s\" }";
+    let back = "[[flows]]\nsource = \"phone\"\nsink = \"server\"\ntransport = \"reno\"\n";
+    let run = run(&last_hop(link, &(flow("cubic", "") + back)));
+    assert!(run.summary.links[2].drops["early-drop"] > 0);
+    assert!(mbit(&run) > 5.0, "{}", mbit(&run));
+}
+
+/// A policer lets its rate pass and no more, and no queue grows.
+#[test]
+fn a_policer_holds_its_rate() {
+    let udp = |rate: &str| {
+        let traffic = format!("traffic = {{ kind = \"cbr\", rate = \"{rate}\", packet = \"1000 B\" }}");
+        flow("udp", &traffic)
+    };
+    let police = "middleboxes = [{ kind = \"policer\", rate = \"2 Mbit/s\", burst = \"15 kB\" }]";
+    let above = run(&last_hop(police, &udp("4 Mbit/s")));
+    let wire = above.summary.totals.throughput_bit_s / 1e6;
+    assert!((wire - 2.0).abs() < 0.02, "{wire}");
+    let policed = above.summary.totals.packets_lost["policed"];
+    assert!(policed > 0 && policed == above.summary.flows[0].packets_lost["policed"]);
+    assert_eq!(above.summary.links[2].max_queue_packets, 0);
+    let below = run(&last_hop(police, &udp("1.5 Mbit/s")));
+    assert_eq!(below.summary.totals.packets_lost["policed"], 0);
+}
+
+/// Packets that overtake one another look like losses to Reno; the same jitter in order does not.
+#[test]
+fn overtaking_is_taken_for_loss() {
+    let impair =
+        |reorder| format!("middleboxes = [{{ kind = \"impair\", jitter = \"8 ms\", reorder = {reorder} }}]");
+    let [apart, together] =
+        [true, false].map(|reorder| run(&last_hop(&impair(reorder), &flow("newreno", ""))));
+    assert!(apart.summary.flows[0].fast_recoveries > 20, "{}", apart.summary.flows[0].fast_recoveries);
+    assert!(mbit(&apart) < 0.6 * mbit(&together), "{} of {}", mbit(&apart), mbit(&together));
+}
+
+/// Copies reach the receiver and are thrown away there: every byte is delivered once.
+#[test]
+fn copies_are_delivered_once() {
+    let impair = "queue = \"unlimited\"\nmiddleboxes = [{ kind = \"impair\", duplicate = 0.1 }]";
+    let run = run(&last_hop(impair, &flow("sack", "traffic = { kind = \"ftp\", bytes = \"5 MB\" }")));
+    assert_eq!(run.summary.flows[0].bytes_delivered, 5_000_000);
+    let ledger = run.world.network.ledger;
+    assert!(ledger.created > run.summary.flows[0].packets_sent + run.summary.flows[0].acks_sent);
+    assert_eq!(ledger.created, ledger.delivered + ledger.in_flight, "nothing was lost: {ledger:?}");
+}
+
+/// Two middleboxes in a row act in the order in which they are written.
+#[test]
+fn middleboxes_compose() {
+    let twice = "middleboxes = [{ kind = \"impair\", duplicate = 1 }, \
+                 { kind = \"policer\", rate = \"2 Mbit/s\", burst = \"15 kB\" }]";
+    let udp = flow("udp", "traffic = { kind = \"cbr\", rate = \"1.5 Mbit/s\", packet = \"1000 B\" }");
+    let run = run(&last_hop(twice, &udp));
+    let wire = run.summary.totals.throughput_bit_s / 1e6;
+    assert!((wire - 2.0).abs() < 0.02, "each packet came twice, so a third of them is too much: {wire}");
+}
+
+/// The goodput follows the rate of the link.
+#[test]
+fn the_rate_of_a_link_changes() {
+    let changes = "queue = { kind = \"drop-tail\", limit = \"30 packets\" }\n\
+                   rate_changes = [{ at = \"10 s\", rate = \"2 Mbit/s\" }, { at = \"20 s\", rate = \"6 Mbit/s\" }]";
+    let udp = flow("udp", "traffic = { kind = \"cbr\", rate = \"20 Mbit/s\", packet = \"1000 B\" }");
+    let run = run(&last_hop(changes, &udp));
+    // 10 s each at 10, 2 and 6 Mbit/s.
+    let wire = run.summary.totals.throughput_bit_s / 1e6;
+    assert!((wire - 6.0).abs() < 0.01, "{wire}");
+}
+
+/// Two base stations: the host moves from one to the other at 10 s.
+fn two_ways(under_way: &str) -> String {
+    format!(
+        r#"
+duration = "20 s"
+[topology]
+kind = "graph"
+nodes = ["server", "core", "old", "new", "host"]
+links = [
+    {{ from = "server", to = "core", rate = "100 Mbit/s", delay = "5 ms" }},
+    {{ from = "core", to = "old", rate = "10 Mbit/s", delay = "10 ms" }},
+    {{ from = "old", to = "host", rate = "5 Mbit/s", delay = "5 ms", queue = "unlimited" }},
+    {{ from = "core", to = "new", rate = "10 Mbit/s", delay = "10 ms" }},
+    {{ from = "new", to = "host", rate = "5 Mbit/s", delay = "5 ms", queue = "unlimited" }},
+    {{ from = "old", to = "new", rate = "10 Mbit/s", delay = "1 ms" }},
+]
+[[flows]]
+source = "server"
+sink = "host"
+transport = "udp"
+traffic = {{ kind = "cbr", rate = "4 Mbit/s", packet = "1000 B" }}
+start = "0 s"
+reroute = [{{ at = "10 s", nodes = ["server", "core", "new", "host"], under_way = "{under_way}" }}]
+"#
+    )
+}
+
+#[test]
+fn packets_take_the_new_way() {
+    for under_way in ["divert", "lose"] {
+        let run = run(&two_ways(under_way));
+        let links = &run.summary.links;
+        // Ten seconds of 4 Mbit/s by either way.
+        for radio in [4, 8] {
+            assert!(
+                (links[radio].utilisation - 0.41).abs() < 0.005,
+                "{under_way}: {}",
+                links[radio].utilisation
+            );
+        }
+        let lost = run.summary.totals.packets_lost["route-changed"];
+        let between = links[10].packets_sent;
+        // What the change finds between the core and the old station: about 10.8 ms of 500 packets a second.
+        match under_way {
+            "divert" => assert!(lost == 0 && (4..=7).contains(&between), "{between} diverted, {lost} lost"),
+            _ => assert!(between == 0 && (4..=7).contains(&lost), "{between} diverted, {lost} lost"),
+        }
+    }
+}
+
+/// Answers change their way too, there and back again, and a connection lives through it.
+#[test]
+fn connections_survive_changes_of_their_way() {
+    let base = two_ways("lose").replace("transport = \"udp\"", "transport = \"sack\"");
+    let base = base.replace(
+        "traffic = { kind = \"cbr\", rate = \"4 Mbit/s\", packet = \"1000 B\" }",
+        "traffic = { kind = \"ftp\", bytes = \"4 MB\" }",
+    );
+    let back = ", { at = \"12 s\", nodes = [\"server\", \"core\", \"old\", \"host\"] }]";
+    let run = run(&base
+        .replace("under_way = \"lose\" }]", &format!("under_way = \"lose\" }}{back}"))
+        .replace("10 s", "3 s"));
+    assert_eq!(run.summary.flows[0].bytes_delivered, 4_000_000);
+    assert!(run.summary.totals.packets_lost["route-changed"] > 0);
+    assert!(run.summary.links[9].packets_sent > 0, "ACKs by the new station");
+}
+
+/// The ready scenarios, and with them shared links, video and outages: clocked as eager.
+#[test]
+fn the_ready_scenarios_are_the_same_by_the_clock() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/");
+    for name in ["chain", "lossy-last-hop", "paced-ftp", "video"] {
+        let text = std::fs::read_to_string(format!("{folder}{name}.toml")).unwrap();
+        run(&text);
+    }
+}

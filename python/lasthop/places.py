@@ -1,0 +1,153 @@
+"""Folders of results: what one holds, who is at work in it, and the refusal to lose what is there.
+
+Every writer of a folder goes through `reserved` or `refuse_other`, whatever it writes: runs, comparisons,
+studies, reproductions. Nothing here writes results or deletes any.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lasthop.columns import on_demand
+from lasthop.errors import OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RESULT, COMPARISON, STUDY, STUDIES, REPORT = (
+    "result.json",
+    "comparison.json",
+    "study.json",
+    "studies",
+    "report.md",
+)
+#: Folders of the store of a study.
+STORE = ("runs", STUDIES)
+#: Tables that a run or a comparison may leave, and the formats they may have.
+TABLES = ("flows", "links", *on_demand(), "means", "differences")
+TABLE_FORMATS = ("parquet", "csv", "arrow")
+NAMED_MAX = 4
+
+
+def kind_of(folder: str | Path) -> str | None:
+    """Return what is there: ``run``, ``comparison``, ``study``, ``reproduction``, ``tables`` or `None`."""
+    path = Path(folder)
+    if (path / RESULT).exists():
+        return "run"
+    if (path / COMPARISON).exists():
+        return "comparison"
+    if (path / REPORT).exists() and (path / "runs").is_dir():
+        return "reproduction"
+    if (path / STUDY).exists() or any((path / name).is_dir() for name in STORE):
+        return "study"
+    with suppress(OSError):
+        if any(is_table(file.name) for file in path.iterdir()):
+            return "tables"
+    return None
+
+
+def is_table(name: str) -> bool:
+    """Whether a file has the name of a table or capture that a run or a comparison writes.
+
+    Examples
+    --------
+    >>> [is_table(name) for name in ("flows.parquet", "capture-3.pcapng", "flows.toml", "notes.csv")]
+    [True, True, False, False]
+    """
+    stem, _, ending = name.partition(".")
+    if ending == "pcapng":
+        return stem == "capture" or stem.startswith("capture-")
+    return stem in TABLES and ending in TABLE_FORMATS
+
+
+@contextmanager
+def reserved(folder: str | Path, *, force: bool = False) -> Iterator[None]:
+    """Hold a folder for the runs or the comparison to be written there, made if need be.
+
+    Parameters
+    ----------
+    folder : path
+        Refused if results are in it, or if another process writes there.
+    force : bool
+        Whether a run or a comparison that is there may be replaced. A study never is: it moves aside by
+        ``study run --fresh``.
+
+    Raises
+    ------
+    OutputError
+        Saying what is there and what to do.
+    """
+    from lasthop.output import check_folder
+    from lasthop.studies.locks import WHOLE, locked
+
+    path = Path(folder)
+    check_folder(path)
+    before = set(path.iterdir())
+    with locked(path, None):
+        try:
+            refuse_used(path, force=force)
+            yield
+        finally:
+            # Whoever opened it meanwhile sees that it is gone and takes another. A study keeps its own.
+            if path / WHOLE not in before:
+                with suppress(OSError):
+                    (path / WHOLE).unlink()
+
+
+def refuse_used(folder: Path, *, force: bool) -> None:
+    """Refuse a folder that holds results, or with `force` only those that are never replaced."""
+    kind = kind_of(folder)
+    if kind is None or (force and kind in ("run", "comparison", "tables")):
+        return
+    if kind in ("study", "reproduction"):
+        raise OutputError(
+            f"'{folder}' holds {_described(folder, kind)}, and other results would be mixed with it: choose "
+            "another folder"
+        )
+    raise OutputError(
+        f"'{folder}' holds {_described(folder, kind)}, which would be lost: choose another folder, or say "
+        "--force (force=True) to replace it"
+    )
+
+
+def refuse_other(folder: Path, *allowed: str) -> None:
+    """Refuse a folder that holds anything but what is to be continued there."""
+    kind = kind_of(folder)
+    if kind is not None and kind not in allowed:
+        raise OutputError(
+            f"'{folder}' holds {_described(folder, kind)}, and other results would be mixed with it: choose "
+            "another folder with --out"
+        )
+
+
+def _described(folder: Path, kind: str) -> str:
+    """Return what is there for people."""
+    if kind == "tables":
+        return "tables of an unfinished run"
+    if kind == "reproduction":
+        return "the reproduction of a paper"
+    if kind == "study":
+        name = _read(folder / STUDY).get("study", {}).get("name")
+        return f"the study {name!r}" if name else "runs of studies"
+    content = _read(folder / (RESULT if kind == "run" else COMPARISON))
+    name = content.get("scenario", {}).get("name")
+    of = f" of {name!r}" if name else ""
+    if kind == "comparison":
+        return f"a comparison{of}"
+    seeds = [str(run.get("seed")) for run in content.get("runs", []) if isinstance(run, dict)]
+    if not seeds:
+        return f"a run{of}"
+    shown = ", ".join(seeds[:NAMED_MAX]) + (", …" if len(seeds) > NAMED_MAX else "")
+    return f"a run{of}, seed{'s' if len(seeds) > 1 else ''} {shown}"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read a description; one that is damaged describes nothing."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
