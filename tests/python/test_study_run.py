@@ -410,7 +410,7 @@ def test_a_damaged_description_is_named(command: Callable[..., Result], study_fi
 
 
 def longer(study_file: Path) -> None:
-    """Make the study long enough to be stopped in the middle: over three seconds of work, some thirty parts."""
+    """Make the study long enough to be stopped in the middle: three seconds of work or more."""
     changed(study_file, '"duration" = "2 s"', '"duration" = "400 s"')
     changed(study_file, '"1-2"', '"1-15"')
 
