@@ -150,6 +150,8 @@ def packet_script(network: Network) -> str:
     """The script that logs every packet and window change."""
     if any(flow.start_s[0] != flow.start_s[1] for flow in network.flows):
         raise UnsupportedError("a random start is not deterministic")
+    if network.processing_s:
+        raise UnsupportedError("a random processing time is not deterministic")
     lines = ["set out stdout", _CLOCK_PHASE, _PACKET_LOG, "set ns [new Simulator]"]
     lines.append("Agent/TCP set windowThresh_ 1.0")
     lines += topology(network)
@@ -181,6 +183,7 @@ def totals_script(network: Network, substream: int) -> str:
     for number, direction in enumerate(network.directions):
         lines.append(f'set monitor({number}) [$ns monitor-queue {_ends(network, direction)} ""]')
     lines += errors(network, substream)
+    lines.append(f"Agent/TCP set overhead_ {_number(network.processing_s)}")
     lines.append(_generator("start_rng", substream))
     for number, flow in enumerate(network.flows):
         lines += tcp_agent(network, number, flow)

@@ -120,6 +120,7 @@ def runs_table(runs: Runs) -> RenderableType:
         *_realtime_tables(records),
         *_loss_tables(records),
         _links_table(records),
+        *_tied_drops(records),
     ]
     if len(runs) == 1:
         speed = runs[0].packet_hops / runs[0].wall_s / 1e6 if runs[0].wall_s > 0 else 0.0
@@ -131,6 +132,26 @@ def runs_table(runs: Runs) -> RenderableType:
             )
         )
     return Group(*parts)
+
+
+#: Say so when at least so many packets, and this share of those that found no room, lost a tie.
+MANY_TIED_DROPS = 20
+MUCH_TIED = 0.05
+
+
+def _tied_drops(records: Sequence[dict[str, Any]]) -> list[RenderableType]:
+    """A warning that a lot decided who was dropped, if it did so often."""
+    links = [link for record in records for link in record["links"]]
+    tied = sum(link["tied_drops"] for link in links)
+    overflows = sum(link["drops"]["queue-overflow"] for link in links)
+    if tied < MANY_TIED_DROPS * len(records) or tied < MUCH_TIED * overflows:
+        return []
+    text = (
+        f"{tied:,} of {overflows:,} drops at full queues ({tied / overflows:.0%}) were decided by a tie: packets met "
+        "there in the same instant. A processing_time of about one transmission time at the bottleneck keeps flows "
+        "from falling into step."
+    )
+    return [Text(text, style="yellow")]
 
 
 def comparison_table(comparison: Comparison) -> RenderableType:

@@ -419,6 +419,8 @@ columns! {
         /// packets lost here
         drops: Causes = About::new("packets", "packets dropped").called("dropped_{}_packets").lower().sum()
             .shown("drops");
+        /// packets that found no room because another took the last in the same instant; a lot decides such ties
+        tied_drops: u64 = About::new("packets", "drops that a tie decided").lower().sum();
         /// ECN-capable packets that were marked, on a link with `mark`
         marks: u64 = About::new("packets", "packets marked").sum();
         /// What link-layer retransmission did, on a link that has it.
@@ -627,6 +629,7 @@ impl LinkSummary {
             packets_sent: stats.packets,
             bytes_sent: stats.bytes,
             drops: causes(&link.drops),
+            tied_drops: link.tied_drops,
             marks: link.marks(),
             arq: counters.has("arq_").then(|| ArqSummary {
                 retransmissions: counters.sum("arq_retransmissions"),
