@@ -28,7 +28,7 @@ SEEDS ?= 1-10
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help build demo test test-rust test-properties test-python test-scenarios test-differential pins \
-    pins-check lint format reproduce paper-report bench validate docs new-sender new-device lock wheel clean
+    pins-check lint format reproduce paper-report bench validate docs site new-sender new-device lock wheel clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

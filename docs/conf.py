@@ -1,7 +1,7 @@
 """How the documentation becomes a site: `make docs` builds it into out/site and refuses broken links.
 
-The pages are the Markdown files of this folder, which read well without a site; what Sphinx adds is their order
-(in index.md), search, and the Python API from its docstrings.
+The pages are the Markdown files of this folder, which read well without a site; what Sphinx adds is their
+order (in index.md), search, and the Python API from its docstrings.
 """
 # ruff: noqa: INP001 - settings, not a package
 
