@@ -13,7 +13,7 @@ use lasthop_core::packet::{Cause, Drops};
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
-use crate::channel::Air;
+use crate::channel::{Air, Frame};
 use crate::measure::Window;
 use crate::plan::{Direction, ErrorPosition, OutagePolicy};
 use crate::queue::{Arrival, Departures, Found, Gate, Verdict};
@@ -88,7 +88,7 @@ impl Link {
     ) -> Link {
         let pace = Pace::new(plan.rate, &plan.rate_changes);
         let nanos_per_byte = pace.whole_nanos_per_byte();
-        let gate = Gate::new(&plan.queue);
+        let gate = Gate::new(&plan.queue, name, seed);
         let air = Air::new(plan, name, seed, duration);
         let bins = series_interval.map(|interval| Box::new(Bins::new(interval, duration)));
         Link {
@@ -124,10 +124,11 @@ impl Link {
         self.pace.rate_at(at)
     }
 
-    /// Mean number of waiting packets that the packets found which arrived at the queue, those that it had no room for
+    /// Mean number of waiting packets that the packets found which arrived at the queue, those that it dropped
     /// included; `None` if none arrived.
     pub fn mean_found_waiting(&self) -> Option<f64> {
-        let arrived = self.stats.packets + self.drops[Cause::QueueOverflow as usize];
+        let dropped = self.drops[Cause::QueueOverflow as usize] + self.drops[Cause::EarlyDrop as usize];
+        let arrived = self.stats.packets + dropped;
         (arrived > 0).then(|| self.gate.found_waiting as f64 / arrived as f64)
     }
 
@@ -227,14 +228,16 @@ impl Link {
     ) -> std::result::Result<(Time, bool), Cause> {
         let now = arrival.at;
         let idle = self.busy_until <= now;
-        let mut found = Found::default();
+        let mut found = Found { idle_since: self.busy_until, ..Found::default() };
         if idle {
             self.forget_departed();
         } else {
             self.ahead.expire(now);
             let waiting = self.ahead.len() as u64;
             let bytes = self.ahead.bytes() + u64::from(self.last_bytes);
-            found = Found { packets: waiting + 1, bytes, waiting };
+            let in_service = self.ahead.first_bytes().unwrap_or(self.last_bytes);
+            let waiting_bytes = bytes - u64::from(in_service);
+            found = Found { packets: waiting + 1, bytes, waiting, waiting_bytes, ..found };
         }
         let marked = match self.gate.judge(arrival, &found, window) {
             Verdict::Admit => false,
@@ -292,7 +295,7 @@ impl Link {
 
     fn transit_through_air(&mut self, air: &mut Air, arrival: &Arrival, window: &Window) -> Transit {
         let &Arrival { at: now, bytes, .. } = arrival;
-        if air.corrupts(ErrorPosition::BeforeQueue, now, bytes) {
+        if air.corrupts(ErrorPosition::BeforeQueue, &Frame { start: now, end: now, bytes }) {
             return self.lose(now, Cause::ChannelError, None, window);
         }
         let mut earliest = now;
@@ -336,7 +339,8 @@ impl Link {
         };
         self.book(until, arrival, start);
         // The error model judges every packet, so that an outage does not shift the losses after it.
-        let corrupt = air.corrupts(ErrorPosition::AfterTransmission, departs, bytes);
+        let frame = Frame { start, end: departs, bytes };
+        let corrupt = air.corrupts(ErrorPosition::AfterTransmission, &frame);
         if lost_to_outage {
             let started = (start < until).then_some(start);
             return self.lose(departs.min(until), Cause::Outage, started, window);
@@ -377,15 +381,17 @@ impl Link {
 
     /// Whether the error model at `position` takes a packet of `bytes` at `at`. Calls must come in the order of `at`.
     pub(crate) fn corrupts(&mut self, position: ErrorPosition, at: Time, bytes: u32) -> bool {
-        self.air.as_mut().is_some_and(|air| air.corrupts(position, at, bytes))
+        let frame = Frame { start: at, end: at, bytes };
+        self.air.as_mut().is_some_and(|air| air.corrupts(position, &frame))
     }
 
-    /// What the air does to a frame of `bytes` whose last bit leaves at `departs`. Calls must come in the order of
-    /// `departs`.
-    pub(crate) fn judge_attempt(&mut self, departs: Time, bytes: u32) -> Option<Cause> {
+    /// What the air does to a frame of `bytes` that is transmitted from `start` to `departs`. Calls must come in the
+    /// order of time.
+    pub(crate) fn judge_attempt(&mut self, start: Time, departs: Time, bytes: u32) -> Option<Cause> {
         let air = self.air.as_mut()?;
         // As on other links, the error model judges every frame.
-        let corrupt = air.corrupts(ErrorPosition::AfterTransmission, departs, bytes);
+        let frame = Frame { start, end: departs, bytes };
+        let corrupt = air.corrupts(ErrorPosition::AfterTransmission, &frame);
         if air.policy == OutagePolicy::DropAir && air.served.up_again(departs).is_some() {
             return Some(Cause::Outage);
         }

@@ -46,6 +46,8 @@ pub struct Direction {
     pub error: ErrorModel,
     /// Where it judges them.
     pub error_position: ErrorPosition,
+    /// Which ones.
+    pub error_scope: ErrorScope,
     /// Times at which the link is down.
     pub outages: Outages,
     /// Retransmission by the link itself, if it does that.
@@ -66,6 +68,7 @@ impl Direction {
             queue: QueuePlan::default(),
             error: ErrorModel::None,
             error_position: ErrorPosition::AfterTransmission,
+            error_scope: ErrorScope::EVERYTHING,
             outages: Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir, warning: None },
             arq: None,
             middleboxes: Vec::new(),
@@ -137,6 +140,22 @@ pub enum ErrorPosition {
     BeforeQueue,
     /// Behind the retransmissions of the link: what leaves it is judged once, and nobody sends it again.
     AfterArq,
+}
+
+/// Which packets the error model judges; others are never lost, and are not counted in lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorScope {
+    /// Judged are packets from this time on,
+    pub from: Time,
+    /// until this time,
+    pub until: Time,
+    /// of so many bytes at least.
+    pub at_least: u32,
+}
+
+impl ErrorScope {
+    /// All of them.
+    pub const EVERYTHING: ErrorScope = ErrorScope { from: Time::ZERO, until: Time::MAX, at_least: 0 };
 }
 
 /// When a link is down, and what becomes of packets then.

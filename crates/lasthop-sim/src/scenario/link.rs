@@ -4,13 +4,14 @@
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
-    Arq, Bernoulli, CoDel, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, Impair, List,
-    MarkThreshold, Middlebox, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, QueuePlan, Report,
-    RulePlan, Warning,
+    Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, Impair, List, Middlebox,
+    OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, Report, RulePlan, Warning,
 };
 
 use super::diagnostic::{Place, ScenarioError};
+use super::error::{self, Judged};
 use super::keys::MOST_LISTED;
+use super::queue::{self, LinkFacts};
 use super::reader::{Checked, Reader};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -64,18 +65,21 @@ impl LinkReader {
         // A table that has the key, or any that knows its default.
         let or_default = |key: &str| of(key).or(full.copied()).map_or_else(|| required(key), Ok);
         let mtu = or_default("mtu")?.size("mtu")?;
-        let (limit, discipline) = queue(&or_default("queue")?, mtu)?;
+        let mut queue = queue::read(&or_default("queue")?, &LinkFacts { rate, delay, mtu })?;
         // A more specific table that only shortens the queue takes the marks with it; that is no mistake.
         let depth = |key: &str| tables.iter().rposition(|table| table.has(key));
-        let known = if depth("mark") >= depth("queue") { limit } else { QueueLimit::Unlimited };
-        let rule = match of("mark") {
-            Some(table) => RulePlan::Threshold(mark(&table, known)?),
-            None => RulePlan::None,
-        };
-        let stored = discipline != Discipline::Fifo;
-        let queue = QueuePlan { limit, rule, discipline };
+        if let Some(table) = of("mark") {
+            let known = if depth("mark") >= depth("queue") { queue.limit } else { QueueLimit::Unlimited };
+            let threshold = queue::mark(&table, known)?;
+            if queue.rule != RulePlan::None {
+                let message = "a queue that marks by its average does not mark by a threshold too".to_owned();
+                return Err(table.error("mark", message, "leave out mark, or write another kind of queue"));
+            }
+            queue.rule = RulePlan::Threshold(threshold);
+        }
+        let stored = queue.discipline != Discipline::Fifo;
         let errors = or_default("error")?;
-        let (error, error_position) = self.error_model(&errors, copies)?;
+        let (error, judged) = self.error_model(&errors, copies)?;
         let handoff = or_default("handoff")?;
         let outages = self.outages(&handoff, copies)?;
         let table = or_default("arq")?;
@@ -87,7 +91,7 @@ impl LinkReader {
             let message = "a link with arq goes on trying through an outage".to_owned();
             return Err(table.error("arq", message, "write policy = \"drop-air\" in handoff"));
         }
-        if arq.is_none() && error_position == ErrorPosition::AfterArq {
+        if arq.is_none() && judged.position == ErrorPosition::AfterArq {
             let message = "errors behind the retransmissions of a link that makes none".to_owned();
             let remedy = "add arq = {}, or write position = \"after-transmission\"";
             return Err(errors.error("error", message, remedy));
@@ -109,7 +113,8 @@ impl LinkReader {
             mtu: mtu as u32,
             queue,
             error,
-            error_position,
+            error_position: judged.position,
+            error_scope: judged.scope,
             outages,
             arq,
             middleboxes,
@@ -148,20 +153,15 @@ impl LinkReader {
         Err(table.error(key, message, "list fewer, or use fewer links"))
     }
 
-    /// The error model and where it sits.
-    fn error_model(&mut self, table: &Reader<'_>, copies: u64) -> Result<(ErrorModel, ErrorPosition)> {
+    /// The error model, where it sits and what it judges.
+    fn error_model(&mut self, table: &Reader<'_>, copies: u64) -> Result<(ErrorModel, Judged)> {
         let (kind, model) = table.tagged("error")?;
         if kind == "none" {
-            return Ok((ErrorModel::None, ErrorPosition::AfterTransmission));
+            return Ok((ErrorModel::None, Judged::DEFAULT));
         }
-        let position = match model.name("position")? {
-            "before-queue" => ErrorPosition::BeforeQueue,
-            "after-arq" => ErrorPosition::AfterArq,
-            _ => ErrorPosition::AfterTransmission,
-        };
-        if kind == "bernoulli" {
-            let packet_error_rate = model.number("packet_error_rate")?;
-            return Ok((ErrorModel::Bernoulli(Bernoulli { packet_error_rate }), position));
+        let judged = error::judged(&model)?;
+        if kind != "list" {
+            return Ok((error::read(kind, &model)?, judged));
         }
         let listed = model.list("packets")?;
         self.count(&model, "packets", listed.len() as u64, copies)?;
@@ -173,7 +173,7 @@ impl LinkReader {
         }
         packets.sort_unstable();
         packets.dedup();
-        Ok((ErrorModel::List(List { packets }), position))
+        Ok((ErrorModel::List(List { packets }), judged))
     }
 
     fn outages(&mut self, table: &Reader<'_>, copies: u64) -> Result<Outages> {
@@ -333,54 +333,6 @@ fn no_table(parent: &Reader<'_>, name: &str) -> ScenarioError {
     let message = format!("missing key \"{name}\" in {}", parent.table.title);
     let remedy = format!("add {name} = {{ rate = \"10 Mbit/s\", delay = \"10 ms\" }}");
     parent.source.error(parent.place, message, &remedy)
-}
-
-/// From which queue on packets are marked, on a link with this limit. A packet that finds as much as fits is lost.
-fn mark(table: &Reader<'_>, limit: QueueLimit) -> Result<MarkThreshold> {
-    let threshold = match table.value("mark")? {
-        Checked::Size(bytes) => MarkThreshold::Bytes(bytes),
-        Checked::Packets(packets) => MarkThreshold::Packets(packets as u32),
-        _ => panic!("`mark` is declared as room"),
-    };
-    let beyond = match (threshold, limit) {
-        (MarkThreshold::Packets(mark), QueueLimit::Packets(limit)) if mark >= limit => {
-            Some((format!("{mark} packets"), format!("{limit} packets")))
-        }
-        (MarkThreshold::Bytes(mark), QueueLimit::Bytes(limit)) if mark >= limit => {
-            Some((format!("{mark} B"), format!("{limit} B")))
-        }
-        _ => None,
-    };
-    let Some((mark, limit)) = beyond else { return Ok(threshold) };
-    let message = format!("nothing would be marked at {mark}: the queue holds {limit} at most");
-    Err(table.error("mark", message, "lower mark, or raise the limit of the queue"))
-}
-
-/// The limit of a queue and its discipline.
-fn queue(table: &Reader<'_>, mtu: u64) -> Result<(QueueLimit, Discipline)> {
-    let (kind, queue) = table.tagged("queue")?;
-    if kind == "unlimited" {
-        return Ok((QueueLimit::Unlimited, Discipline::Fifo));
-    }
-    let limit = match queue.value("limit")? {
-        Checked::Size(bytes) if bytes < mtu => {
-            let message = format!("a queue of {bytes} B has no room for a packet of the link's mtu, {mtu} B");
-            return Err(queue.error("limit", message, &format!("raise limit to {mtu} B, or lower mtu")));
-        }
-        Checked::Size(bytes) => QueueLimit::Bytes(bytes),
-        Checked::Packets(packets) => QueueLimit::Packets(packets as u32),
-        _ => panic!("`limit` is declared as room"),
-    };
-    if kind != "codel" {
-        return Ok((limit, Discipline::Fifo));
-    }
-    let (target, interval) = (queue.span("target")?, queue.span("interval")?);
-    if target >= interval {
-        let message = format!("a target of {target} is not below the interval of {interval}");
-        return Err(queue.error("target", message, "a twentieth of interval is usual"));
-    }
-    let codel = CoDel { target, interval, mtu: mtu as u32, ecn: queue.switch("ecn")? };
-    Ok((limit, Discipline::CoDel(codel)))
 }
 
 /// What stands at the near end of a link, in order.

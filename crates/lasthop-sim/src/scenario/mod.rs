@@ -10,11 +10,13 @@
 //! made before its size is known to be reasonable.
 
 mod diagnostic;
+mod error;
 mod flows;
 mod frame_file;
 mod keys;
 mod link;
 mod overrides;
+mod queue;
 mod rate;
 mod reader;
 mod realtime;
