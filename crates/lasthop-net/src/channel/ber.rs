@@ -6,7 +6,7 @@ use super::{ErrorProcess, Frame};
 
 /// Every bit is wrong independently of the others; one that is makes the packet a loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BitErrors {
+pub struct BitErrorRate {
     /// Probability that a bit is wrong, in 0..=1.
     pub bit_error_rate: f64,
     /// Bytes that are protected beside the IP packet: headers and the checksum of the link.
@@ -16,12 +16,12 @@ pub struct BitErrors {
 /// The model at work.
 #[derive(Clone, Debug)]
 pub(super) struct Bits {
-    plan: BitErrors,
+    plan: BitErrorRate,
     stream: Stream,
 }
 
 impl Bits {
-    pub(super) fn new(plan: BitErrors, stream: Stream) -> Bits {
+    pub(super) fn new(plan: BitErrorRate, stream: Stream) -> Bits {
         Bits { plan, stream }
     }
 }
@@ -63,7 +63,7 @@ mod tests {
     /// Packets of 1000 B with 24 B of the link, at 1e-5.
     #[test]
     fn overhead_counts() {
-        let plan = BitErrors { bit_error_rate: 1e-5, overhead: 24 };
+        let plan = BitErrorRate { bit_error_rate: 1e-5, overhead: 24 };
         let bits = Bits::new(plan, Stream::new(1, "errors"));
         let (rate, _) = losses(bits, 1_000_000, Span::from_millis(1));
         assert!((rate - 0.078_654_7).abs() < 0.001, "{rate}");

@@ -18,7 +18,7 @@ mod two_state;
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
-pub use ber::BitErrors;
+pub use ber::BitErrorRate;
 pub use bernoulli::Bernoulli;
 pub use gilbert_elliott::{GilbertElliott, GilbertElliottTime, StateErrors};
 pub use list::List;
@@ -92,7 +92,7 @@ channels! {
     Bernoulli => bernoulli::Coin,
     List => list::Listed,
     Periodic => periodic::Comb,
-    BitErrors => ber::Bits,
+    BitErrorRate => ber::Bits,
     TwoState => two_state::Bursts,
     TwoStatePackets => two_state::PacketBursts,
     GilbertElliott => gilbert_elliott::Chain,

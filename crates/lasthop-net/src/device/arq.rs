@@ -305,8 +305,7 @@ impl ArqMachine {
         let departs = link.occupy(since, now, bytes, &window);
         self.free_at = departs;
         self.in_service = bytes;
-        let delay = link.delay;
-        let arrives = departs + delay;
+        let arrives = link.arrival(departs);
         match link.judge_attempt(now, departs, bytes) {
             Some(Cause::ChannelError) => {
                 if self.frames[index].content.range.is_some() {

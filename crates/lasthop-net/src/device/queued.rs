@@ -65,7 +65,7 @@ impl Queued {
         let departs = link.occupy(parcel.since, now, bytes, &window);
         self.free_at = departs;
         self.in_service = parcel.bytes;
-        let at = departs + link.delay;
+        let at = link.arrival(departs);
         let Some(cause) = link.judge_attempt(now, departs, bytes) else {
             let crossing = Some(Crossing { direction, started: Some(now) });
             return cx.effects.push(Effect::Forward { parcel, at, crossing });

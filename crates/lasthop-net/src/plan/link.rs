@@ -5,6 +5,7 @@ use lasthop_core::units::Rate;
 
 use crate::channel::ErrorModel;
 use crate::device::Middlebox;
+use crate::link::Opportunities;
 use crate::queue::QueuePlan;
 
 /// A full-duplex point-to-point link: two independent directions.
@@ -34,10 +35,14 @@ impl LinkPlan {
 pub struct Direction {
     /// Transmission rate at the start of the run, never zero.
     pub rate: Rate,
-    /// From when on it is another, ascending.
+    /// From when on it is another, ascending. A rate of zero is a pause.
     pub rate_changes: Vec<(Time, Rate)>,
+    /// When the link may send, if that is recorded: in place of a rate, which then is the mean.
+    pub opportunities: Option<Opportunities>,
     /// Propagation delay.
     pub delay: Span,
+    /// From when on it is another, ascending. Packets keep their order.
+    pub delay_changes: Vec<(Time, Span)>,
     /// Largest packet in bytes; larger ones are refused when the plan is checked.
     pub mtu: u32,
     /// What packets wait in at the head of the link.
@@ -63,7 +68,9 @@ impl Direction {
         Direction {
             rate,
             rate_changes: Vec::new(),
+            opportunities: None,
             delay,
+            delay_changes: Vec::new(),
             mtu: 1500,
             queue: QueuePlan::default(),
             error: ErrorModel::None,

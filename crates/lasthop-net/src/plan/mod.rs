@@ -18,13 +18,14 @@ pub use link::{
 };
 
 pub use crate::channel::{
-    Bernoulli, BitErrors, ErrorModel, GilbertElliott, GilbertElliottTime, List, Periodic, StateErrors,
+    Bernoulli, BitErrorRate, ErrorModel, GilbertElliott, GilbertElliottTime, List, Periodic, StateErrors,
     TimedLoss, TwoState, TwoStatePackets,
 };
 pub use crate::device::Middlebox;
 pub use crate::device::impair::Impair;
 pub use crate::device::policer::Policer;
 pub use crate::history::HistoryPlan;
+pub use crate::link::Opportunities;
 pub use crate::queue::{
     Adaptive, CoDel, Discipline, FqCoDel, MarkThreshold, Pie, QueueLimit, QueuePlan, Red, RedLimit, RulePlan,
 };

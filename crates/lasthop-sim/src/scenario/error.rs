@@ -2,7 +2,7 @@
 
 use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::{
-    Bernoulli, BitErrors, ErrorModel, ErrorPosition, ErrorScope, GilbertElliott, GilbertElliottTime,
+    Bernoulli, BitErrorRate, ErrorModel, ErrorPosition, ErrorScope, GilbertElliott, GilbertElliottTime,
     Periodic, StateErrors, TwoState, TwoStatePackets,
 };
 
@@ -57,7 +57,7 @@ pub(super) fn read(kind: &str, model: &Reader<'_>) -> Result<ErrorModel> {
             let first = model.integer_if("first")?.unwrap_or(every - 1);
             Ok(ErrorModel::Periodic(Periodic { every, first, burst }))
         }
-        "bit-errors" => Ok(ErrorModel::BitErrors(BitErrors {
+        "bit-errors" => Ok(ErrorModel::BitErrorRate(BitErrorRate {
             bit_error_rate: model.number("bit_error_rate")?,
             overhead: model.size("overhead")? as u32,
         })),

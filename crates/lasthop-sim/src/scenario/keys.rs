@@ -144,9 +144,14 @@ impl Key {
     }
 
     /// A key that must be there, and what to do when it is not.
-    pub(super) const fn required_or(mut self, remedy: &'static str) -> Key {
+    pub(super) const fn required_or(self, remedy: &'static str) -> Key {
+        self.or_else(remedy).required()
+    }
+
+    /// What to do when the key is missing and nothing else stands for it.
+    const fn or_else(mut self, remedy: &'static str) -> Key {
         self.remedy = Some(remedy);
-        self.required()
+        self
     }
 
     /// A key of TCP.
@@ -408,13 +413,19 @@ static GRAPH: Table = Table {
 
 /// What each direction of a link has.
 const DIRECTION: &[Key] = &[
-    Key::new("rate", Kind::Rate, "Transmission rate.").required(),
+    Key::new("rate", Kind::Rate, "Transmission rate. Every link needs one, unless its trace has it."),
+    Key::new(
+        "trace",
+        Kind::Tagged(&TRACE),
+        "A recording of what the link does over time, in place of rate, and of delay and error if it has them.",
+    ),
     Key::new(
         "rate_changes",
         Kind::List(&A_RATE_CHANGE),
         "Later rates, in the order of time; what is being transmitted goes on at the new one. Default: none.",
     ),
-    Key::new("delay", ANY_TIME, "Propagation delay.").required_or("add delay = \"10 ms\""),
+    Key::new("delay", ANY_TIME, "Propagation delay. Every link needs one, unless its trace has it.")
+        .or_else("add delay = \"10 ms\""),
     Key::new("queue", Kind::Tagged(&QUEUE), "Room for packets at the head of the link.")
         .default("{ kind = \"drop-tail\", limit = \"50 packets\" }"),
     Key::new(
@@ -433,6 +444,53 @@ const DIRECTION: &[Key] = &[
         "What stands at the head of the link, in the order in which departing packets meet it. Default: nothing.",
     ),
 ];
+
+static TRACE: Tagged = Tagged {
+    title: "trace",
+    doc: "A recording of what a link does over time.",
+    variants: &[
+        Variant { name: "mahimahi", table: &MAHIMAHI, bare: false },
+        Variant { name: "csv", table: &CSV, bare: false },
+    ],
+};
+
+/// What all recordings have.
+const TRACE_FILE: Key = Key::new("file", Kind::File, "The file, relative to the scenario file.")
+    .required_or("add file = \"train.down\"");
+
+static MAHIMAHI: Table = Table {
+    title: "Mahimahi trace",
+    doc: "Packet delivery opportunities: a millisecond in each line, at which the link may send so many bytes of what \
+          has arrived before it. Files that end in .us hold microseconds.",
+    groups: &[&[
+        TRACE_FILE,
+        Key::new("repeat", Kind::Switch, "Begin again after the last line; otherwise the link is silent from then on.")
+            .default("true"),
+        Key::new(
+            "opportunity",
+            PACKET,
+            "Bytes that may be sent at each opportunity. Mahimahi's manual says 1500 B, its program takes 1504 B.",
+        )
+        .default("\"1500 B\""),
+    ]],
+    partial: false,
+};
+
+static CSV: Table = Table {
+    title: "CSV trace",
+    doc: "A table with a heading: time_s or time_ms, from 0 on, and from then on rate_bit_s, rate_kbit_s or \
+          rate_mbit_s, delay_s or delay_ms, loss. A rate of 0 is a pause.",
+    groups: &[&[
+        TRACE_FILE,
+        Key::new(
+            "repeat",
+            Kind::Switch,
+            "Begin again at the time of the last row, whose values then do not count; otherwise they hold to the end.",
+        )
+        .default("false"),
+    ]],
+    partial: false,
+};
 
 static A_RATE_CHANGE: Kind = Kind::Table(&RATE_CHANGE);
 static A_MIDDLEBOX: Kind = Kind::Tagged(&MIDDLEBOX);

@@ -5,24 +5,28 @@ use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
     Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, Impair, List, Middlebox,
-    OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, Report, RulePlan, Warning,
+    Opportunities, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, Report, RulePlan, TimedLoss,
+    Warning,
 };
 
 use super::diagnostic::{Place, ScenarioError};
 use super::error::{self, Judged};
+use super::input_file::InputFiles;
 use super::keys::MOST_LISTED;
 use super::queue::{self, LinkFacts};
 use super::reader::{Checked, Reader};
+use super::trace_file;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// Reads links; keeps count of what they list, so that a small file cannot ask for a large plan.
-pub(super) struct LinkReader {
+pub(super) struct LinkReader<'f> {
     pub(super) duration: Span,
     pub(super) listed: u64,
+    pub(super) files: &'f mut InputFiles,
 }
 
-impl LinkReader {
+impl LinkReader<'_> {
     /// Both directions of a link that stands for `copies`. `tables` may override one another, the most
     /// specific last; `parent` and `name` say where a missing key belongs.
     pub(super) fn both(
@@ -60,26 +64,52 @@ impl LinkReader {
                 table.missing(table.table.key(key))
             })
         };
-        let rate = required("rate")?.rate("rate")?;
-        let delay = required("delay")?.span("delay")?;
+        let depth = |key: &str| tables.iter().rposition(|table| table.has(key));
+        let trace = match of("trace") {
+            // A more specific table that has a rate of its own takes its place.
+            Some(table) if depth("trace") >= depth("rate") => self.trace(&table, copies)?,
+            _ => Trace::default(),
+        };
+        for (key, has) in [("rate", trace.rate.is_some()), ("delay", trace.delay.is_some())] {
+            if has
+                && depth(key) == depth("trace")
+                && let Some(table) = of(key)
+            {
+                return Err(of_trace(&table, key));
+            }
+        }
+        let rate = match trace.rate {
+            Some(rate) => rate,
+            None => required("rate")?.rate("rate")?,
+        };
+        let delay = match trace.delay {
+            Some(delay) if depth("trace") > depth("delay") => delay,
+            _ => required("delay")?.span("delay")?,
+        };
         // A table that has the key, or any that knows its default.
         let or_default = |key: &str| of(key).or(full.copied()).map_or_else(|| required(key), Ok);
         let mtu = or_default("mtu")?.size("mtu")?;
         let mut queue = queue::read(&or_default("queue")?, &LinkFacts { rate, delay, mtu })?;
         // A more specific table that only shortens the queue takes the marks with it; that is no mistake.
-        let depth = |key: &str| tables.iter().rposition(|table| table.has(key));
-        if let Some(table) = of("mark") {
-            let known = if depth("mark") >= depth("queue") { queue.limit } else { QueueLimit::Unlimited };
-            let threshold = queue::mark(&table, known)?;
+        if let Some(table) = of("mark")
+            && (queue.rule == RulePlan::None || depth("mark") >= depth("queue"))
+        {
             if queue.rule != RulePlan::None {
                 let message = "a queue that marks by its average does not mark by a threshold too".to_owned();
                 return Err(table.error("mark", message, "leave out mark, or write another kind of queue"));
             }
-            queue.rule = RulePlan::Threshold(threshold);
+            let known = if depth("mark") >= depth("queue") { queue.limit } else { QueueLimit::Unlimited };
+            queue.rule = RulePlan::Threshold(queue::mark(&table, known)?);
         }
         let stored = queue.discipline != Discipline::Fifo;
         let errors = or_default("error")?;
-        let (error, judged) = self.error_model(&errors, copies)?;
+        let (mut error, judged) = self.error_model(&errors, copies)?;
+        if let Some(rates) = trace.loss {
+            if error != ErrorModel::None {
+                return Err(of_trace(&errors, "error"));
+            }
+            error = ErrorModel::TimedLoss(TimedLoss { rates: rates.into() });
+        }
         let handoff = or_default("handoff")?;
         let outages = self.outages(&handoff, copies)?;
         let table = or_default("arq")?;
@@ -101,15 +131,24 @@ impl LinkReader {
             return Err(handoff.error("handoff", message, "write policy = \"drop-air\" or \"hold\""));
         }
         let rate_changes = match of("rate_changes") {
+            Some(table) if trace.rate.is_some() => return Err(of_trace(&table, "rate_changes")),
             Some(table) => self.rate_changes(&table, copies)?,
-            None => Vec::new(),
+            None => trace.rate_changes,
         };
+        let pauses = trace.opportunities.is_some() || rate_changes.iter().any(|change| change.1.0 == 0);
+        if arq.is_some() && pauses {
+            let message = "a link with arq cannot wait for opportunities, or through a rate of 0".to_owned();
+            let remedy = "leave out arq: a trace of deliveries has the retransmissions of its link in it";
+            return Err(table.error("arq", message, remedy));
+        }
         let middleboxes = match of("middleboxes") {
             Some(table) => middleboxes(&table, mtu)?,
             None => Vec::new(),
         };
         Ok(Direction {
             rate_changes,
+            opportunities: trace.opportunities,
+            delay_changes: if depth("trace") > depth("delay") { trace.delay_changes } else { Vec::new() },
             mtu: mtu as u32,
             queue,
             error,
@@ -119,6 +158,36 @@ impl LinkReader {
             arq,
             middleboxes,
             ..Direction::plain(rate, delay)
+        })
+    }
+
+    /// The recording that the key `trace` of `table` names.
+    fn trace(&mut self, table: &Reader<'_>, copies: u64) -> Result<Trace> {
+        let (kind, trace) = table.tagged("trace")?;
+        let (file, repeat) = (trace.text("file")?, trace.switch("repeat")?);
+        if kind == "mahimahi" {
+            let times = self.files.opportunities(&trace, file)?;
+            let bytes = trace.size("opportunity")? as u32;
+            let opportunities = Opportunities { times, repeat, bytes };
+            let rate = Some(opportunities.mean_rate());
+            return Ok(Trace { rate, opportunities: Some(opportunities), ..Trace::default() });
+        }
+        let recording = self.files.recording(&trace, file)?;
+        self.count(&trace, "file", trace_file::number_until(&recording, repeat, self.duration), copies)?;
+        let first = recording[0];
+        if first.rate == Some(Rate(0)) {
+            let message = "a trace that begins with a rate of 0".to_owned();
+            return Err(trace.error("file", message, "let its first row have a rate"));
+        }
+        let rows = || trace_file::rows_until(&recording, repeat, self.duration);
+        let later = || rows().skip(1);
+        Ok(Trace {
+            rate: first.rate,
+            rate_changes: later().filter_map(|row| Some((row.at, row.rate?))).collect(),
+            opportunities: None,
+            delay: first.delay,
+            delay_changes: later().filter_map(|row| Some((row.at, row.delay?))).collect(),
+            loss: first.loss.map(|_| rows().filter_map(|row| Some((row.at, row.loss?))).collect()),
         })
     }
 
@@ -278,6 +347,26 @@ impl LinkReader {
         }
         Ok(OutageSchedule::Listed(schedule))
     }
+}
+
+/// What a recording says of a link.
+#[derive(Default)]
+struct Trace {
+    rate: Option<Rate>,
+    rate_changes: Vec<(Time, Rate)>,
+    opportunities: Option<Opportunities>,
+    delay: Option<Span>,
+    delay_changes: Vec<(Time, Span)>,
+    loss: Option<Vec<(Time, f64)>>,
+}
+
+/// The error for a key that a recording has too.
+fn of_trace(table: &Reader<'_>, key: &str) -> ScenarioError {
+    table.error(
+        key,
+        format!("the trace of the link has its own {key}"),
+        &format!("leave out {key}, or trace"),
+    )
 }
 
 /// How outages are announced.
