@@ -119,7 +119,9 @@ def _tied(ours: pl.DataFrame, theirs: pl.DataFrame) -> bool:
     instant = (pl.col("enqueue_s") - first["time_s"]).abs() <= TIME_TOLERANCE_S
     leaves = (pl.col("transmit_s") - first["time_s"]).abs() <= TIME_TOLERANCE_S
     entered = same.filter(instant).height
-    left_then = same.filter(leaves & ((pl.col("enqueue_s") - first["time_s"]).abs() > TIME_TOLERANCE_S)).height
+    left_then = same.filter(
+        leaves & ((pl.col("enqueue_s") - first["time_s"]).abs() > TIME_TOLERANCE_S)
+    ).height
     return entered + left_then > 1
 
 
@@ -139,9 +141,7 @@ def _acks(network: Network, flow: Flow, hops: pl.DataFrame) -> pl.DataFrame:
     links = [direction.link for direction in network.directions if direction.target == flow.source]
     return (
         hops.filter(
-            pl.col("link").is_in(links)
-            & (pl.col("flow") == flow.name)
-            & (pl.col("outcome") == "delivered")
+            pl.col("link").is_in(links) & (pl.col("flow") == flow.name) & (pl.col("outcome") == "delivered")
         )
         .filter(pl.col("kind").is_in(["ack", "syn-ack"]))
         .select(pl.col("arrive_s").alias("time_s"), "ack", "wire_bytes")
@@ -166,7 +166,9 @@ def _windows(flow: Flow, ours: pl.DataFrame, theirs: pl.DataFrame) -> tuple[pl.D
         .sort("instant")
         .drop("instant", "flow")
     )
-    mine = ours.filter(pl.col("flow") == flow.name).select("time_s", *state).sort("time_s", maintain_order=True)
+    mine = (
+        ours.filter(pl.col("flow") == flow.name).select("time_s", *state).sort("time_s", maintain_order=True)
+    )
     late = TIME_TOLERANCE_S + pl.int_range(pl.len()) * ROUNDING_S
     at = seen.select("time_s", (pl.col("time_s") + late).alias("at"))
     known = at.join_asof(mine, left_on="at", right_on="time_s", suffix="_of_change").select(

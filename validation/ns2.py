@@ -200,7 +200,9 @@ def totals_script(network: Network, substream: int) -> str:
     for number, flow in enumerate(network.flows):
         lines += tcp_agent(network, number, flow)
         low, high = flow.start_s
-        lines += traffic(network, number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
+        lines += traffic(
+            network, number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]"
+        )
     lines.append(_finish(network))
     lines.append(f'$ns at {network.duration_s} "finish"')
     lines.append("$ns run")
@@ -227,7 +229,9 @@ def fast_script(network: Network, *, hops: bool, routes: bool) -> str:
     for number, flow in enumerate(network.flows):
         lines += tcp_agent(network, number, flow)
         low, high = flow.start_s
-        lines += traffic(network, number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
+        lines += traffic(
+            network, number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]"
+        )
     lines.append(_finish(network) if hops else "proc finish {} { puts end; exit 0 }")
     lines.append(f'$ns at {network.duration_s} "finish"')
     lines.append("$ns run")

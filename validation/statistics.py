@@ -454,7 +454,8 @@ def main() -> int:
     if arguments.full:
         PAGE.parent.mkdir(parents=True, exist_ok=True)
         PAGE.write_text(
-            page(comparisons, staggered, extended, causes, "python -m validation.statistics --full"), encoding="utf-8"
+            page(comparisons, staggered, extended, causes, "python -m validation.statistics --full"),
+            encoding="utf-8",
         )
         print(f"wrote {PAGE.relative_to(ROOT)}")
     else:
