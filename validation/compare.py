@@ -80,8 +80,8 @@ def excuse(
 ) -> str | None:
     """Why two runs may part where they do, if it is no fault of either's protocols; `None` if it is.
 
-    "phantom": ns-2's Vegas has sent a packet that the application had not written. "tie": two packets were at one
-    place in the same instant, which the two simulators order by rules of their own.
+    "phantom": ns-2's Vegas has sent a packet that the application had not written. "tie": two packets were at
+    one place in the same instant, which the two simulators order by rules of their own.
     """
     phantoms = [_phantom(network, flow, theirs.hops) for flow in network.flows if flow.tcp.sender == "vegas"]
     if any(time <= found.time_s + TIME_TOLERANCE_S for time in phantoms):
@@ -152,8 +152,8 @@ def _acks(network: Network, flow: Flow, hops: pl.DataFrame) -> pl.DataFrame:
 def _windows(flow: Flow, ours: pl.DataFrame, theirs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Window and threshold of both whenever ns-2's are known: after each of its packets.
 
-    Steps in one instant count as one. A timer that expires while nothing is outstanding moves the window too; in
-    ns-2 that shows with the next packet.
+    Steps in one instant count as one. A timer that expires while nothing is outstanding moves the window too;
+    in ns-2 that shows with the next packet.
     """
     state = ["cwnd_segments", "ssthresh_segments"]
     seen = (

@@ -27,8 +27,8 @@ _AGENTS = {
     "vegas": "Agent/TCP/Vegas",
 }
 
-# A queue does not count what it marks; its trace shows the mark (E, the first of the flags is another) of each
-# packet that arrives.
+# A queue does not count what it marks; its trace shows the mark (E, the first of the flags is another) of
+# each packet that arrives.
 _MARKS = """
 proc mark {link line} {
     global marked

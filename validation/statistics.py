@@ -330,18 +330,19 @@ def extended_section(comparisons: list[Comparison]) -> list[str]:
     agreeing = sum(one.agrees for one in comparisons)
     lines = ["", "## With processing time", ""]
     lines += textwrap.wrap(
-        "Hosts of senders take a random time of up to one transmission time of the bottleneck for a packet, in "
-        "lasthop by `processing_time` and in ns-2 by `overhead_`: no packets of different flows meet in one instant. "
-        "Dumbbells wireless and wired, buffers of 20 to 80 packets, single flows over error rates up to 0.1, and "
+        "Hosts of senders take a random time of up to one transmission time of the bottleneck for a "
+        "packet, in lasthop by `processing_time` and in ns-2 by `overhead_`: no packets of different flows "
+        "meet in one instant. "
+        "Dumbbells wireless and wired, buffers of 20 to 80 packets, single flows over error rates up to 0.1, "
+        "and "
         f"writes of 20 kB every 0.4 s. {agreeing} of {len(comparisons)} comparisons agree "
         f"({agreeing / len(comparisons):.1%}; {ENOUGH:.0%} are asked for).",
         100,
     )
     lines += ["", "| cell | " + " | ".join(HEADINGS) + " |", "| --- " + "| ---: " * len(HEADINGS) + "|"]
     for cell in dict.fromkeys(one.cell for one in comparisons):
-        entries = [cell.key.removesuffix(", processing time")]
-        entries += [_entry(one) for one in comparisons if one.cell == cell]
-        lines.append("| " + " | ".join(entries) + " |")
+        entries = [_entry(one) for one in comparisons if one.cell == cell]
+        lines += [f"| {cell.key.removesuffix(', processing time')} | " + " | ".join(entries) + " |"]
     return lines
 
 
@@ -391,9 +392,7 @@ def _rows(comparisons: list[Comparison], sender: str) -> Iterator[str]:
     cells = {one.cell: None for one in comparisons if one.cell.sender == sender}
     for cell in cells:
         entries = [str(cell.flows), f"{cell.packet_error_rate:g}"]
-        for one in comparisons:
-            if one.cell == cell:
-                entries.append(_entry(one))
+        entries += [_entry(one) for one in comparisons if one.cell == cell]
         yield "| " + " | ".join(entries) + " |"
 
 

@@ -140,16 +140,16 @@ MUCH_TIED = 0.05
 
 
 def _tied_drops(records: Sequence[dict[str, Any]]) -> list[RenderableType]:
-    """A warning that a lot decided who was dropped, if it did so often."""
+    """Warn that a lot decided who was dropped, if it did so often."""
     links = [link for record in records for link in record["links"]]
     tied = sum(link["tied_drops"] for link in links)
     overflows = sum(link["drops"]["queue-overflow"] for link in links)
     if tied < MANY_TIED_DROPS * len(records) or tied < MUCH_TIED * overflows:
         return []
     text = (
-        f"{tied:,} of {overflows:,} drops at full queues ({tied / overflows:.0%}) were decided by a tie: packets met "
-        "there in the same instant. A processing_time of about one transmission time at the bottleneck keeps flows "
-        "from falling into step."
+        f"{tied:,} of {overflows:,} drops at full queues ({tied / overflows:.0%}) were decided by a tie: "
+        "packets met there in the same instant. A processing_time of about one transmission time at the "
+        "bottleneck keeps flows from falling into step."
     )
     return [Text(text, style="yellow")]
 
