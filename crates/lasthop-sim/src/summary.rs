@@ -147,6 +147,12 @@ columns! {
         loss_verdicts: Option<LossVerdicts> = About::group("{}", "{}");
         /// reductions of the window that were undone, because nothing had been lost (F-RTO, Eifel, DSACK)
         undone_reductions: u64 = About::new("", "undone reductions").sum();
+        /// only with `reader`: times that the receiver closed its window
+        #[serde(skip_serializing_if = "Option::is_none")]
+        zero_windows: Option<u64> = About::new("", "zero windows").sum().rare();
+        /// only with `reader`: time during which the sender knew the window to be closed
+        #[serde(skip_serializing_if = "Option::is_none")]
+        zero_window_s: Option<f64> = About::new("s", "time with a closed window").sum().rare();
         /// RTT of segments that were sent once, mean
         rtt_mean_s: Option<f64> = About::new("s", "mean RTT").lower().mean().shown("mean RTT")
             .compared().says("has a mean RTT {} longer", "has a mean RTT {} shorter");
@@ -557,6 +563,7 @@ impl FlowSummary {
         let delay = stats.delay.percentiles_seconds(&percents);
         let report = sender.report();
         let rtt = report.rtt.map_or_else(|| vec![None; 3], |samples| samples.percentiles_seconds(&percents));
+        let slow_reader = matches!(&flow.transport, Transport::Tcp(config) if config.reader.is_some());
         let completed = report.completed.filter(|_| World::is_bounded(&flow.traffic));
         FlowSummary {
             name: flow.name.clone(),
@@ -577,6 +584,8 @@ impl FlowSummary {
             fast_recoveries: report.fast_recoveries,
             loss_verdicts: None,
             undone_reductions: report.undone_reductions,
+            zero_windows: slow_reader.then_some(report.zero_windows),
+            zero_window_s: slow_reader.then(|| report.zero_window_time.seconds()),
             rtt_mean_s: report.rtt.and_then(lasthop_net::measure::Durations::mean_seconds),
             rtt_p50_s: rtt[0],
             rtt_p95_s: rtt[1],

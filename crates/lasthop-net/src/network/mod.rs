@@ -18,7 +18,7 @@ use lasthop_cc::{LossKind, Signal};
 use lasthop_core::calendar::Calendar;
 use lasthop_core::event::{Event, EventQueue, MAX_INDEX, Target, arrival_order};
 use lasthop_core::fingerprint::Fingerprint;
-use lasthop_core::packet::{Cause, Kind, Ledger, NONE, Packet, PacketArena, flag};
+use lasthop_core::packet::{Cause, Kind, Ledger, NONE, Packet, PacketArena, Wait, flag};
 use lasthop_core::time::{Span, Time};
 
 use self::truth::{Truths, Verdicts};
@@ -117,6 +117,8 @@ pub struct Network {
     pub packet_hops: u64,
     pub(crate) window: Window,
     end: Time,
+    /// Serial numbers of the packets by slot, if a trace is recorded: nobody else tells packets apart.
+    serials: Vec<u32>,
     /// One record per packet and link, if a trace is recorded.
     pub trace: Option<Vec<HopRecord>>,
 }
@@ -159,6 +161,7 @@ impl Network {
             packet_hops: 0,
             window,
             end: window.to,
+            serials: Vec::new(),
             trace: None,
         };
         let mut wiring = network.place_devices(plan, seed);
@@ -216,16 +219,27 @@ impl Network {
     #[inline]
     pub(crate) fn take_arrival(&mut self) -> Option<(u32, Hop)> {
         let index = self.calendar.pop()?;
-        Some((index, self.hops[self.packets.get(index).hop as usize]))
+        Some((index, self.hops[self.packets.get(index).wait.hop as usize]))
+    }
+
+    /// Takes a packet into the network.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
+    fn enter(&mut self, packet: Packet) -> u32 {
+        let index = self.packets.insert(packet);
+        if self.trace.is_some() {
+            self.number(index);
+        }
+        self.ledger.created += 1;
+        index
     }
 
     /// A sender hands a packet to the first place of its path.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
     pub(crate) fn launch(&mut self, packet: Packet, first: u32, now: Time) {
-        let id = self.ledger.created as u32;
-        self.ledger.created += 1;
-        let index = self.packets.insert(Packet { id, hop: first, ..packet });
+        let wait = Wait { hop: first, ..packet.wait };
+        let index = self.enter(Packet { wait, ..packet });
         self.walk(index, now);
     }
 
@@ -236,9 +250,7 @@ impl Network {
         let extra = extra.map_or(NONE, |extra| self.extras.insert(extra));
         let packet = Packet { extra, ..packet };
         if self.hops[first as usize].waits() {
-            let id = self.ledger.created as u32;
-            self.ledger.created += 1;
-            let index = self.packets.insert(Packet { id, ..packet });
+            let index = self.enter(packet);
             self.wait(index, first, now, self.feeder(self.hops[first as usize - 1]));
         } else {
             self.launch(packet, first, now);
@@ -250,7 +262,7 @@ impl Network {
     /// way.
     #[inline]
     pub(crate) fn walk(&mut self, mut index: u32, mut at: Time) {
-        let mut next = self.packets.get(index).hop;
+        let mut next = self.packets.get(index).wait.hop;
         let mut bytes = u32::from(self.packets.get(index).bytes);
         loop {
             let hop = self.hops[next as usize];
@@ -430,10 +442,8 @@ impl Network {
                 self.lose(parcel.flow, parcel.packet, at, cause);
             }
             Effect::Emit { packet, extra, hop, at } => {
-                let id = self.ledger.created as u32;
-                self.ledger.created += 1;
                 let extra = extra.map_or(NONE, |extra| self.extras.insert(*extra));
-                let index = self.packets.insert(Packet { id, extra, ..packet });
+                let index = self.enter(Packet { extra, ..packet });
                 // Right behind itself it is the feeder that forwards; elsewhere it is one of its own, unlike any place.
                 let before = self.hops[hop as usize - 1];
                 let forwards =
@@ -460,7 +470,7 @@ impl Network {
         } else if self.hops[hop as usize].waits() {
             self.wait(index, hop, at, feeder);
         } else {
-            self.packets.get_mut(index).hop = hop;
+            self.packets.get_mut(index).wait.hop = hop;
             self.walk(index, at);
         }
     }
@@ -593,12 +603,11 @@ impl Network {
     #[inline]
     fn answer(&mut self, flow: u32, kind: Kind, at: Time) -> u32 {
         self.flows[flow as usize].acks_sent += u64::from(self.window.contains(at));
-        let id = self.ledger.created as u32;
-        self.ledger.created += 1;
         let receiver = &mut self.receivers[flow as usize];
-        let extra = receiver.extra(at).map_or(NONE, |extra| self.extras.insert(extra));
-        let index = self.packets.insert(Packet { id, extra, ..receiver.acknowledge(kind, at) });
-        if let Some(statement) = receiver.statement() {
+        let extra = receiver.extra(kind, at).map_or(NONE, |extra| self.extras.insert(extra));
+        let packet = receiver.acknowledge(kind, at);
+        let index = self.enter(Packet { extra, ..packet });
+        if let Some(statement) = self.receivers[flow as usize].statement() {
             self.packets.get_mut(index).extra = self.extras.insert(statement);
         }
         index
@@ -645,10 +654,10 @@ impl Network {
         self.order += 1;
         let first = self.hops[hop as usize].place() == Place::Receiver;
         let order = arrival_order(at, feeder, first, self.order);
-        let packet = self.packets.get_mut(index);
-        packet.hop = hop;
-        packet.at = at;
-        packet.order = order;
+        let wait = &mut self.packets.get_mut(index).wait;
+        wait.hop = hop;
+        wait.at = at;
+        wait.order = order;
         self.calendar.schedule(&mut self.packets, index);
     }
 

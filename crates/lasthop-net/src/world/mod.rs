@@ -26,6 +26,7 @@ use crate::traffic::video::Packing;
 use crate::traffic::{Offer, Source, stream_of};
 use crate::transport::endpoint::{Endpoint, Sample};
 use crate::transport::extra::Extra;
+use crate::transport::outside::{Departure, End};
 use crate::transport::wire::Wire;
 
 /// What the host at an end of a flow learns of `direction`, the link that it is attached to. Empty without outages.
@@ -334,7 +335,30 @@ impl World {
 
     /// A packet from outside enters the path of `flow` now, at the end from which its direction starts.
     pub fn inject(&mut self, flow: usize, packet: Packet, extra: Option<Extra>) {
+        if packet.is_forward() {
+            let sent = &mut self.sent[flow];
+            sent.first.get_or_insert(self.now);
+            sent.packets += u64::from(self.network.window.contains(self.now));
+        }
         self.network.inject(flow, packet, extra, self.now);
+    }
+
+    /// Puts an end of `flow` outside of the world, before anything happened: what reaches it waits for
+    /// [`World::departures`], and what it sends comes by [`World::inject`]. Meant for [`Evaluation::Clocked`]; with the
+    /// other packets may leave ahead of the clock.
+    pub fn open_end(&mut self, flow: usize, end: End) {
+        let place = match end {
+            End::Sender => &mut self.senders[flow],
+            End::Receiver => &mut self.network.receivers[flow],
+        };
+        *place = Endpoint::Outside(Vec::new());
+    }
+
+    /// Takes the packets of `flow` that have left the world, in the order in which they did at each end.
+    pub fn departures(&mut self, flow: usize) -> Vec<Departure> {
+        let mut left = self.network.receivers[flow].departures();
+        left.append(&mut self.senders[flow].departures());
+        left
     }
 
     /// The run is over: closes connections, devices and the ledger. [`World::run`] does so itself.
