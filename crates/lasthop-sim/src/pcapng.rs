@@ -369,7 +369,7 @@ fn of_hop(plan: &Plan, hop: &HopRecord, heard: &Heard) -> Record {
     // ns-2 has no window field; one that is long enough stands for it.
     let scale = tcp.map(|tcp| match tcp.window_scale() {
         Scale::Exact => Scale::of_buffer(tcp.receive_buffer().into()),
-        scale => scale,
+        scale @ Scale::Shift(_) => scale,
     });
     let opens = matches!(hop.kind, Kind::Syn | Kind::SynAck);
     let blocks = hop.sack.as_slice();

@@ -190,7 +190,7 @@ impl Endpoint {
             Endpoint::TcpSender(sender) => sender.on_ack(packet, extra, now, wire),
             Endpoint::RateSender(sender) => sender.on_feedback(packet, extra, now, wire),
             Endpoint::Outside(left) => {
-                left.push(Departure { at: now, packet: *packet, extra: extra.copied() })
+                left.push(Departure { at: now, packet: *packet, extra: extra.copied() });
             }
             _ => {}
         }

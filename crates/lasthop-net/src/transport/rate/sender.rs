@@ -548,7 +548,6 @@ impl RateSender {
         true
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of one packet")]
     fn transmit<W: Wire>(
         &mut self,
         kind: Kind,

@@ -17,7 +17,7 @@ pub enum Scale {
 impl Scale {
     /// The least shift with which a buffer of `bytes` can be advertised, or the greatest that there is.
     pub fn of_buffer(bytes: u64) -> Scale {
-        let fits = |shift: &u8| bytes.div_ceil(1 << shift) <= u64::from(u16::MAX);
+        let fits = |shift: &u8| u16::try_from(bytes.div_ceil(1 << shift)).is_ok();
         Scale::Shift((0..GREATEST_SHIFT).find(fits).unwrap_or(GREATEST_SHIFT))
     }
 
