@@ -284,12 +284,12 @@ class Comparison:
 
     @property
     def series(self) -> pl.DataFrame:
-        """Per transport, seed, flow and interval: window, RTT, throughput. Needs ``series=True``."""
+        """Window, RTT and throughput per transport, seed, flow and interval. Needs ``series=True``."""
         return self._table("flow_series")
 
     @property
     def link_series(self) -> pl.DataFrame:
-        """Per transport, seed, link and interval: queue, throughput. Needs ``series=True``."""
+        """Queue and throughput per transport, seed, link and interval. Needs ``series=True``."""
         return self._table("link_series")
 
     @property
