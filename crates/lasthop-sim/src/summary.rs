@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use lasthop_core::packet::{Cause, Drops};
 use lasthop_core::time::Span;
 use lasthop_net::history::HistoryEntry;
 use lasthop_net::link::Link;
@@ -519,7 +518,7 @@ impl Summary {
             timeouts: flows.iter().map(|flow| flow.timeouts).sum(),
             packets_sent: network.ledger.created,
             packets_delivered: network.ledger.delivered,
-            packets_lost: causes(&network.ledger.dropped),
+            packets_lost: Causes(network.ledger.dropped),
             packets_in_flight: network.ledger.in_flight,
             realtime_index: mean(&flows, |realtime| realtime.realtime_index),
             delayed_rate: mean(&flows, |realtime| realtime.delayed_rate),
@@ -577,8 +576,8 @@ impl FlowSummary {
             bytes_delivered: stats.bytes_delivered,
             packets_sent: sent.packets,
             acks_sent: stats.acks_sent,
-            packets_lost: causes(&stats.lost),
-            acks_lost: causes(&stats.acks_lost),
+            packets_lost: Causes(stats.lost),
+            acks_lost: Causes(stats.acks_lost),
             retransmitted_packets: report.retransmitted,
             timeouts: report.timeouts,
             fast_recoveries: report.fast_recoveries,
@@ -635,7 +634,7 @@ impl LinkSummary {
             utilisation: stats.busy as f64 / length,
             packets_sent: stats.packets,
             bytes_sent: stats.bytes,
-            drops: causes(&link.drops),
+            drops: Causes(link.drops),
             marks: link.marks(),
             arq: counters.has("arq_").then(|| ArqSummary {
                 retransmissions: counters.sum("arq_retransmissions"),
@@ -652,10 +651,6 @@ impl LinkSummary {
             }),
         }
     }
-}
-
-fn causes(drops: &Drops) -> Causes {
-    Cause::NAMES.into_iter().zip(drops.iter().copied()).collect()
 }
 
 /// Mean of a real-time metric over the flows that have it.

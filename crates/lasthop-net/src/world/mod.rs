@@ -6,7 +6,7 @@ mod ahead;
 
 use lasthop_cc::{LossKind, Signal};
 use lasthop_core::event::Target;
-use lasthop_core::packet::Packet;
+use lasthop_core::packet::{NONE, Packet};
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
@@ -17,7 +17,7 @@ use crate::handoff::{HostEvent, host_events};
 use crate::history::{HistoryEntry, Keeper};
 use crate::link::Link;
 use crate::measure::{FlowStats, Observers, Window};
-use crate::network::{Network, Next, Overflow, Paths, Place, event_kind};
+use crate::network::{Network, Next, Overflow, Paths, event_kind};
 use crate::plan::{Plan, Start, TcpConfig, Traffic, Transport};
 use crate::realtime::Realtime;
 use crate::routing::{DirectionId, Routes};
@@ -400,11 +400,15 @@ impl World {
     fn on_arrival(&mut self) {
         let Some((index, hop)) = self.network.take_arrival() else { return };
         self.look_ahead();
-        if hop.place() != Place::Sender {
+        if !hop.is_sender() {
             self.network.walk(index, self.now);
             return;
         }
-        let (packet, extra) = self.network.receive_at_sender(index);
+        let packet = self.network.receive_at_sender(index);
+        let mut extra = None;
+        if packet.extra != NONE {
+            extra = self.network.take_extra(packet.extra);
+        }
         self.with_sender(hop.flow as usize, |sender, now, port| {
             sender.on_packet(&packet, extra.as_ref(), now, port);
         });

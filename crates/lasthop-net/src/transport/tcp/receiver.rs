@@ -384,6 +384,14 @@ impl TcpReceiver {
         }
     }
 
+    /// When it wants to be called back, if that is before the call that is pending.
+    #[inline]
+    pub(crate) fn rearm(&mut self) -> Option<Time> {
+        let due = self.due().filter(|&due| due < self.armed)?;
+        self.armed = due;
+        Some(due)
+    }
+
     /// Whether an ACK is due that must go out before `packet` is received at `now`. RFC 8257 §3.2: one that waits for
     /// a segment is sent first if the next one differs in its mark, so that no ACK speaks for both.
     #[inline]
