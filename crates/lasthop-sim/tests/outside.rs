@@ -65,7 +65,9 @@ fn connect(transport: &str, keys: &str) -> ([World; 2], [Vec<Departure>; 2]) {
     loop {
         let next = worlds.iter_mut().filter_map(World::next_time).min();
         let Some(now) = next else { break };
-        worlds.iter_mut().for_each(|world| world.step_until(now));
+        for world in &mut worlds {
+            world.step_until(now);
+        }
         for from in 0..2 {
             for left in worlds[from].departures(0) {
                 assert_eq!(left.at, now, "it leaves when it is there");
