@@ -75,6 +75,24 @@ class ErrorModel:
 
 
 @dataclass(frozen=True)
+class Red:
+    """RED in the profile `ns2`, whose names are those of ns-2. `None`: what ns-2 derives from the link."""
+
+    in_bytes: bool = True
+    mean_packet: int = 500
+    min_th: float | None = None
+    max_th: float | None = None
+    w_q: float | None = None
+    max_p: float = 0.1
+    gentle: bool = True
+    wait: bool = True
+    ecn: bool = True
+    mark_p: float = 0.1
+    use_mark_p: bool = True
+    adaptive: bool = False
+
+
+@dataclass(frozen=True)
 class Direction:
     """One direction of a link."""
 
@@ -86,6 +104,7 @@ class Direction:
     queue_packets: int
     error: ErrorModel | None
     outages: tuple[tuple[float, float], ...] = ()
+    red: Red | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +126,7 @@ class Tcp:
     limited_transmit: bool = True
     dup_threshold: int = 3
     grow_when_limited_elsewhere: bool = True
+    ecn: bool = False
     alpha: float = 1.0
     beta: float = 3.0
     gamma: float = 1.0
@@ -234,8 +254,6 @@ def _tcp(transport: object, defaults: Mapping[str, Any]) -> Tcp:
         raise UnsupportedError("ns-2 starts with the slow start threshold at the receiver window")
     values.update(_timer(table.pop("rto", {})))
     values["delayed_ack_s"] = _delayed_ack(table.pop("delayed_ack", False))
-    if table.pop("ecn", False):
-        raise UnsupportedError("no queue marks packets")
     unknown = table.keys() - Tcp.__dataclass_fields__.keys()
     if unknown:
         raise UnsupportedError(f"TCP keys {', '.join(sorted(unknown))}")
@@ -295,16 +313,35 @@ def _directions(link: dict[str, Any], duration: float) -> tuple[Direction, Direc
 
 
 def _direction(name: str, source: str, target: str, link: Mapping[str, Any], duration: float) -> Direction:
+    queue = link.get("queue", {"kind": "drop-tail", "limit": "50 packets"})
+    red = _red(queue)
     return Direction(
         link=name,
         source=source,
         target=target,
         rate_bit_s=quantity(link["rate"]),
         delay_s=quantity(link["delay"]),
-        queue_packets=_queue(link.get("queue", {"kind": "drop-tail", "limit": "50 packets"})),
+        queue_packets=_queue(queue) if red is None else int(quantity(queue.get("limit", 50))),
         error=_error(link.get("error")),
         outages=_outages(link.get("handoff"), duration),
+        red=red,
     )
+
+
+def _red(queue: object) -> Red | None:
+    if not isinstance(queue, Mapping) or queue.get("kind") != "red":
+        return None
+    if queue.get("profile") != "ns2" or not str(queue.get("limit", "50 packets")).endswith("packets"):
+        raise UnsupportedError('only RED with profile = "ns2" and a limit in packets means the same in ns-2')
+    values: dict[str, Any] = {"in_bytes": queue.get("measure", "bytes") == "bytes"}
+    whole = {"min_th", "max_th", "w_q", "max_p", "mark_p", "mean_packet"}
+    switches = {"gentle", "wait", "ecn", "use_mark_p", "adaptive"}
+    unknown = queue.keys() - whole - switches - {"kind", "profile", "limit", "measure"}
+    if unknown:
+        raise UnsupportedError(f"RED keys {', '.join(sorted(unknown))}")
+    values.update({key: quantity(queue[key]) for key in whole & queue.keys()})
+    values.update({key: bool(queue[key]) for key in switches & queue.keys()})
+    return Red(**values)
 
 
 def _queue(queue: object) -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 
 from validation import process
-from validation.network import Direction, Flow, Network, Scenario, UnsupportedError, read
+from validation.network import Direction, Flow, Network, Red, Scenario, UnsupportedError, read
 
 _AGENTS = {
     "tahoe": "Agent/TCP",
@@ -26,6 +26,15 @@ _AGENTS = {
     "sack": "Agent/TCP/Sack1",
     "vegas": "Agent/TCP/Vegas",
 }
+
+# A queue does not count what it marks; its trace shows the mark (E, the first of the flags is another) of each
+# packet that arrives.
+_MARKS = """
+proc mark {link line} {
+    global marked
+    if {[string index $line 0] eq "r" && [string match *E* [lindex $line 6]]} { incr marked($link) }
+}
+"""
 
 #: Seed of the default generator in deterministic runs; any will do.
 CLOCK_SEED = 1_234_567
@@ -175,11 +184,14 @@ def packet_script(network: Network) -> str:
 def totals_script(network: Network, substream: int) -> str:
     """The script that prints counters at the end."""
     # Seeds 1, 2, 3.. of ns-2's generator give correlated runs; substreams do not.
-    lines = ["set out stdout", FAST_SETTING, "set ns [new Simulator]"]
+    lines = ["set out stdout", FAST_SETTING, _MARKS, "set ns [new Simulator]"]
     lines.append(f"for {{set i 0}} {{$i < {substream}}} {{incr i}} {{ $defaultRNG next-substream }}")
     lines += topology(network)
     for number, direction in enumerate(network.directions):
         lines.append(f'set monitor({number}) [$ns monitor-queue {_ends(network, direction)} ""]')
+        lines.append(f"set marked({number}) 0")
+        if direction.red is not None and direction.red.ecn:
+            lines.append(f"{_link(network, direction)} trace-callback $ns {{mark {number}}}")
     lines += errors(network, substream)
     lines.append(_generator("start_rng", substream))
     for number, flow in enumerate(network.flows):
@@ -245,9 +257,33 @@ def topology(network: Network) -> list[str]:
     for direction in network.directions:
         ends = _ends(network, direction)
         rate, delay = _number(direction.rate_bit_s), _number(direction.delay_s)
-        lines.append(f"$ns simplex-link {ends} {rate} {delay} DropTail")
+        kind = "DropTail" if direction.red is None else "RED"
+        lines.append(f"$ns simplex-link {ends} {rate} {delay} {kind}")
         lines.append(f"$ns queue-limit {ends} {direction.queue_packets}")
+        if direction.red is not None:
+            lines += _red(ends, direction.red)
     return lines
+
+
+def _red(ends: str, red: Red) -> list[str]:
+    """The settings of a RED queue, which takes them over when the run begins. Zero and -1 are automatic."""
+    settings = {
+        "bytes_": int(red.in_bytes),
+        "queue_in_bytes_": int(red.in_bytes),
+        "mean_pktsize_": red.mean_packet,
+        "thresh_": red.min_th or 0,
+        "maxthresh_": red.max_th or 0,
+        "q_weight_": -1 if red.w_q is None else red.w_q,
+        "linterm_": 1.0 / red.max_p,
+        "gentle_": int(red.gentle),
+        "wait_": int(red.wait),
+        "setbit_": int(red.ecn),
+        "mark_p_": red.mark_p,
+        "use_mark_p_": int(red.use_mark_p),
+        "adaptive_": int(red.adaptive),
+    }
+    queue = f"[[$ns link {ends}] queue]"
+    return [f"{queue} set {name} {_number(value)}" for name, value in settings.items()]
 
 
 def _manual_routes(network: Network) -> list[str]:
@@ -322,6 +358,7 @@ def tcp_agent(network: Network, number: int, flow: Flow) -> list[str]:
         "singledup_": int(tcp.limited_transmit),
         "numdupacks_": tcp.dup_threshold,
         "control_increase_": int(not tcp.grow_when_limited_elsewhere),
+        "ecn_": int(tcp.ecn),
     }
     lines = [f"Agent/TCP set {name} {_number(value)}" for name, value in settings.items()]
     if tcp.sender == "vegas":
@@ -382,7 +419,7 @@ def _finish(network: Network) -> str:
     """Prints the counters of every flow and direction."""
     return f"""
 proc finish {{}} {{
-    global ns out tcp sink monitor
+    global ns out tcp sink monitor marked
     for {{set i 0}} {{$i < {len(network.flows)}}} {{incr i}} {{
         set t $tcp($i)
         set counts "[$t set nrexmitpack_] [$t set nrexmit_] [$t set ndatapack_]"
@@ -392,7 +429,8 @@ proc finish {{}} {{
         set m $monitor($i)
         set integral [$m get-pkts-integrator]
         $integral newpoint [$ns now] [$m set pkts_]
-        puts $out "l $i [$integral set sum_] [$m set pdepartures_] [$m set pdrops_]"
+        set marks [expr {{[info exists marked($i)] ? $marked($i) : 0}}]
+        puts $out "l $i [$integral set sum_] [$m set pdepartures_] [$m set pdrops_] $marks"
     }}
     puts $out end
     exit 0
@@ -539,6 +577,7 @@ def _read_totals(network: Network, lines: list[str]) -> Totals:
                     "avg_queue_packets": float(words[2]) / network.duration_s,
                     "packets_sent": int(words[3]),
                     "drops": int(words[4]),
+                    "marks": int(words[5]),
                 }
             )
         else:
