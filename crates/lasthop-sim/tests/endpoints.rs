@@ -182,7 +182,7 @@ fn a_closed_window_is_probed_until_it_opens() {
     let mut pair = Pair::new(&prompt(rfc("freeze"))).on_the_way(move |packet, _| {
         now = now.max(packet.stamp);
         if !packet.is_forward() && (closes..opens).contains(&packet.stamp) {
-            packet.flags |= flag::ZERO_WINDOW;
+            packet.window = 0;
         }
         Fate::Pass
     });

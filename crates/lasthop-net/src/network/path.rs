@@ -55,6 +55,25 @@ impl Hop {
         Hop { flow, place: if waits { place | Self::WAITS } else { place } }
     }
 
+    /// The direction, if a link stands here: the question that is asked most.
+    #[inline]
+    pub(crate) fn link(self) -> Option<DirectionId> {
+        let place = self.place & !Self::WAITS;
+        (place < Self::PORT).then_some(place)
+    }
+
+    /// Whether the receiver stands here.
+    #[inline]
+    pub(crate) fn is_receiver(self) -> bool {
+        self.place & Self::KIND == Self::RECEIVER
+    }
+
+    /// Whether the sender stands here.
+    #[inline]
+    pub(crate) fn is_sender(self) -> bool {
+        self.place & Self::KIND == Self::SENDER
+    }
+
     #[inline]
     pub(crate) fn place(self) -> Place {
         let index = self.place & !(Self::WAITS | Self::KIND);

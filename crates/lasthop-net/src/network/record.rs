@@ -17,6 +17,14 @@ impl Network {
         self.trace = Some(Vec::new());
     }
 
+    /// Gives the packet in a slot its serial number.
+    #[cold]
+    pub(super) fn number(&mut self, index: u32) {
+        let slots = self.serials.len().max(index as usize + 1);
+        self.serials.resize(slots, 0);
+        self.serials[index as usize] = self.ledger.created as u32;
+    }
+
     /// Records what became of a packet on a plain link.
     #[cold]
     pub(super) fn record_transit(
@@ -64,17 +72,20 @@ impl Network {
         let extra = self.extras.get(packet.extra);
         let back = !packet.is_forward();
         let record = HopRecord {
-            packet: packet.id,
+            packet: self.serials[index as usize],
             flow,
             direction,
             kind: packet.kind,
             flags: packet.flags,
+            window: packet.window,
+            back,
+            again: packet.note.again,
             seq: if back { 0 } else { packet.seq },
             ack: if back { packet.seq } else { 0 },
             payload: packet.payload,
             bytes: packet.bytes,
             stamp: packet.stamp,
-            echo: if back { packet.echo } else { Time::ZERO },
+            echo: packet.echo,
             sack: extra.map_or_else(Default::default, |extra| extra.sack),
             measured: Measured::of(packet, extra),
             enqueued,

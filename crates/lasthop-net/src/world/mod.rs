@@ -7,7 +7,7 @@ mod processing;
 
 use lasthop_cc::{LossKind, Signal};
 use lasthop_core::event::Target;
-use lasthop_core::packet::Packet;
+use lasthop_core::packet::{NONE, Packet};
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
@@ -19,7 +19,7 @@ use crate::handoff::{HostEvent, host_events};
 use crate::history::{HistoryEntry, Keeper};
 use crate::link::Link;
 use crate::measure::{FlowStats, Observers, Window};
-use crate::network::{Network, Next, Overflow, Paths, Place, event_kind};
+use crate::network::{Network, Next, Overflow, Paths, event_kind};
 use crate::plan::{Plan, Start, TcpConfig, Traffic, Transport};
 use crate::realtime::Realtime;
 use crate::routing::{DirectionId, Routes};
@@ -28,6 +28,7 @@ use crate::traffic::video::Packing;
 use crate::traffic::{Offer, Source, stream_of};
 use crate::transport::endpoint::{Endpoint, Sample};
 use crate::transport::extra::Extra;
+use crate::transport::outside::{Departure, End};
 use crate::transport::wire::Wire;
 
 /// What the host at an end of a flow learns of `direction`, the link that it is attached to. Empty without outages.
@@ -343,7 +344,30 @@ impl World {
 
     /// A packet from outside enters the path of `flow` now, at the end from which its direction starts.
     pub fn inject(&mut self, flow: usize, packet: Packet, extra: Option<Extra>) {
+        if packet.is_forward() {
+            let sent = &mut self.sent[flow];
+            sent.first.get_or_insert(self.now);
+            sent.packets += u64::from(self.network.window.contains(self.now));
+        }
         self.network.inject(flow, packet, extra, self.now);
+    }
+
+    /// Puts an end of `flow` outside of the world, before anything happened: what reaches it waits for
+    /// [`World::departures`], and what it sends comes by [`World::inject`]. Meant for [`Evaluation::Clocked`]; with the
+    /// other packets may leave ahead of the clock.
+    pub fn open_end(&mut self, flow: usize, end: End) {
+        let place = match end {
+            End::Sender => &mut self.senders[flow],
+            End::Receiver => &mut self.network.receivers[flow],
+        };
+        *place = Endpoint::Outside(Vec::new());
+    }
+
+    /// Takes the packets of `flow` that have left the world, in the order in which they did at each end.
+    pub fn departures(&mut self, flow: usize) -> Vec<Departure> {
+        let mut left = self.network.receivers[flow].departures();
+        left.append(&mut self.senders[flow].departures());
+        left
     }
 
     /// The run is over: closes connections, devices and the ledger. [`World::run`] does so itself.
@@ -385,11 +409,15 @@ impl World {
     fn on_arrival(&mut self) {
         let Some((index, hop)) = self.network.take_arrival() else { return };
         self.look_ahead();
-        if hop.place() != Place::Sender {
+        if !hop.is_sender() {
             self.network.walk(index, self.now);
             return;
         }
-        let (packet, extra) = self.network.receive_at_sender(index);
+        let packet = self.network.receive_at_sender(index);
+        let mut extra = None;
+        if packet.extra != NONE {
+            extra = self.network.take_extra(packet.extra);
+        }
         self.with_sender(hop.flow as usize, |sender, now, port| {
             sender.on_packet(&packet, extra.as_ref(), now, port);
         });

@@ -1150,6 +1150,12 @@ static FLOW: Table = Table {
         ),
         Key::new("transport", Kind::Transport, "The transport.").required(),
         Key::new("traffic", Kind::Tagged(&TRAFFIC), "What the application offers.").default("\"ftp\""),
+        Key::new(
+            "reader",
+            Kind::Rate,
+            "Rate at which the receiving application reads, from a buffer of receiver_window; TCP. What waits there \
+             closes the window, and counts as delivered. Default: it reads at once.",
+        ),
         Key::new("start", Kind::OrTable(&ANY_TIME, &START), "When the application starts.")
             .default("{ uniform = [\"0 s\", \"1 s\"] }"),
         Key::new("stop", SOME_TIME, "When the application stops. Default: with the run."),

@@ -323,8 +323,7 @@ impl RecoveryEngine for Rack {
                     continue;
                 }
                 let sent = tcp.max_sent;
-                let room = u64::from(tcp.receiver_window) * u64::from(tcp.mss);
-                if tcp.next - tcp.una < room {
+                if tcp.has_room() {
                     tcp.send_new(self, now, wire);
                 }
                 if tcp.max_sent == sent {
@@ -418,8 +417,7 @@ impl RecoveryEngine for Rack {
         }
         let Some(last) = tcp.segments.len().checked_sub(1) else { return };
         let sent = tcp.max_sent;
-        let room = u64::from(tcp.receiver_window) * u64::from(tcp.mss);
-        if tcp.next - tcp.una < room {
+        if tcp.has_room() {
             tcp.send_new(self, now, wire);
         }
         let retransmits = tcp.max_sent == sent;
