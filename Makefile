@@ -28,7 +28,7 @@ SEEDS ?= 1-10
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help build demo test test-rust test-properties test-python test-scenarios test-differential pins \
-    pins-check lint format reproduce paper-report bench validate docs new-sender new-device lock wheel clean
+    pins-check lint format reproduce paper-report bench validate docs site new-sender new-device lock wheel clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -128,9 +128,14 @@ lock: ## Renew requirements.lock with the newest versions that pyproject.toml al
 	    --no-emit-index-url pyproject.toml >> out/requirements.lock
 	mv out/requirements.lock requirements.lock
 
-docs: build ## Write the generated pages of docs/reference, and the reference of the crates into target/doc
+docs: build ## Write the generated pages of docs/reference, the site, and the reference of the crates into target/doc
 	$(BIN)/python docs/generate.py
 	cargo doc --locked --workspace --no-deps
+	$(MAKE) site
+
+site: build ## Build the documentation with the Python API into out/site; a broken link is an error
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --builder html docs out/site
+	@echo "out/site/index.html"
 
 clean: ## Remove everything that was built
 	rm -rf $(VENV) target out

@@ -7,6 +7,7 @@ something else.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from copy import deepcopy
@@ -54,10 +55,14 @@ def quantity(value: object) -> float:
     """The number behind `"25 ms"`, `"10 Mbit/s"` or `"30 packets"`, in seconds, bit/s, bytes or packets."""
     if isinstance(value, int | float):
         return float(value)
+    return float(_exact(value))
+
+
+def _exact(value: object) -> Fraction:
     match = _QUANTITY.fullmatch(str(value))
     if match is None or match[2] not in _UNITS:
         raise UnsupportedError(f"cannot read the quantity {value!r}")
-    return float(Fraction(match[1].replace("_", "")) * _UNITS[match[2]])
+    return Fraction(match[1].replace("_", "")) * _UNITS[match[2]]
 
 
 @dataclass(frozen=True)
@@ -128,8 +133,16 @@ class Tcp:
 
 
 @dataclass(frozen=True)
+class Writes:
+    """Equal writes at equal intervals."""
+
+    bytes: int
+    interval_s: Fraction
+
+
+@dataclass(frozen=True)
 class Flow:
-    """One unlimited or finite FTP transfer; `start_s` is a time or an interval to draw it from."""
+    """One unlimited, finite or paced FTP transfer; `start_s` is a time or an interval to draw it from."""
 
     name: str
     source: str
@@ -138,6 +151,15 @@ class Flow:
     start_s: tuple[float, float]
     stop_s: float | None
     bytes: int | None
+    writes: Writes | None = None
+
+    def written(self, time_s: float) -> float:
+        """Bytes that the application has written by then, if it starts at a known time."""
+        total = math.inf if self.bytes is None else self.bytes
+        if self.writes is None:
+            return total
+        count = math.floor((time_s - self.start_s[0]) / self.writes.interval_s) + 1
+        return min(total, count * self.writes.bytes)
 
 
 @dataclass(frozen=True)
@@ -188,6 +210,7 @@ def _flows(scenario: Scenario) -> list[Flow]:
                     start_s=_start(table.get("start", 0.0)),
                     stop_s=quantity(table["stop"]) if "stop" in table else None,
                     bytes=_transfer(table.get("traffic", "ftp")),
+                    writes=_writes(table.get("traffic", "ftp")),
                 )
             )
     return flows
@@ -203,9 +226,15 @@ def _start(value: object) -> tuple[float, float]:
 def _transfer(traffic: object) -> int | None:
     if traffic == "ftp":
         return None
-    if isinstance(traffic, Mapping) and traffic.get("kind") == "ftp":
+    if isinstance(traffic, Mapping) and traffic.get("kind") in ("ftp", "paced-ftp"):
         return int(quantity(traffic["bytes"])) if "bytes" in traffic else None
     raise UnsupportedError(f"traffic {traffic!r}")
+
+
+def _writes(traffic: object) -> Writes | None:
+    if not isinstance(traffic, Mapping) or traffic["kind"] != "paced-ftp":
+        return None
+    return Writes(int(quantity(traffic["write"])), _exact(traffic["interval"]))
 
 
 def _tcp(transport: object, defaults: Mapping[str, Any]) -> Tcp:

@@ -7,6 +7,7 @@ tests, `validation.statistics` and `bench/run.py`.
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 import tempfile
@@ -42,22 +43,19 @@ CLOCK_SEED = 1_234_567
 # faster.
 FAST_SETTING = "remove-all-packet-headers\nadd-packet-header IP TCP Flags\n"
 
-# The phase of an agent's tick clock cannot be read, but it is the last number that "$ns run" drew from the
-# default generator, because it resets every agent. A second generator with the same seed is run until it
-# meets the number that comes next.
+# The phase of an agent's tick clock cannot be read, but it is the one number that the reset of an agent draws
+# from the default generator. Every agent is reset once more before anything happens, and a second generator
+# with the same seed tells what was drawn.
 _CLOCK_PHASE = """
-proc clock_phase {seed tick} {
-    global defaultRNG out
+proc clock_phases {seed ticks} {
+    global defaultRNG out tcp
+    $defaultRNG seed $seed
     set probe [new RNG]
     $probe seed $seed
-    set next [$defaultRNG uniform 0 1]
-    set drawn -1
-    for {set i 0} {$i < 10} {incr i} {
-        set number [$probe uniform 0 1]
-        if {$number == $next} { puts $out "c [expr {$drawn * $tick}]"; return }
-        set drawn $number
+    for {set i 0} {$i < [llength $ticks]} {incr i} {
+        $tcp($i) reset
+        puts $out "c $i [expr {[$probe uniform 0 1] * [lindex $ticks $i]}]"
     }
-    error "the reset drew more numbers than expected"
 }
 """
 
@@ -93,7 +91,8 @@ class PacketTrace:
 
     hops: pl.DataFrame
     windows: pl.DataFrame
-    clock_phase_s: float
+    #: Phase of the tick clock of each flow.
+    clock_phases_s: tuple[float, ...]
     script: str
 
 
@@ -157,11 +156,8 @@ def run(script: str, timeout_s: float = 600.0) -> tuple[list[str], process.Resou
 
 
 def packet_script(network: Network) -> str:
-    """The script that logs every packet and window change of one flow."""
-    if len(network.flows) != 1:
-        raise UnsupportedError("the clock phases of several agents cannot be told apart")
-    (flow,) = network.flows
-    if flow.start_s[0] != flow.start_s[1]:
+    """The script that logs every packet and window change."""
+    if any(flow.start_s[0] != flow.start_s[1] for flow in network.flows):
         raise UnsupportedError("a random start is not deterministic")
     lines = ["set out stdout", _CLOCK_PHASE, _PACKET_LOG, "set ns [new Simulator]"]
     lines.append("Agent/TCP set windowThresh_ 1.0")
@@ -170,16 +166,17 @@ def packet_script(network: Network) -> str:
         lines.append(f"{_link(network, direction)} trace-callback $ns {{packet {number}}}")
     # After the trace objects, so that a packet lost before the queue is not logged as enqueued.
     lines += errors(network, substream=None)
-    lines += tcp_agent(network, 0, flow)
-    lines += traffic(0, flow, f"{flow.start_s[0]}")
-    for number, direction in enumerate(network.directions):
-        if direction.target == flow.source:
-            lines.append(f"lappend watch({number}r) 0")
-        if direction.source == flow.source:
-            lines.append(f"lappend watch({number}+) 0")
+    ticks = " ".join(str(flow.tcp.tick_s) for flow in network.flows)
+    lines.append(f'$ns at 0.0 "clock_phases {CLOCK_SEED} {{{ticks}}}"')
+    for index, flow in enumerate(network.flows):
+        lines += tcp_agent(network, index, flow)
+        lines += traffic(network, index, flow, f"{flow.start_s[0]}")
+        for number, direction in enumerate(network.directions):
+            if direction.target == flow.source:
+                lines.append(f"lappend watch({number}r) {index}")
+            if direction.source == flow.source:
+                lines.append(f"lappend watch({number}+) {index}")
     lines.append(f'$ns at {network.duration_s} "puts end; exit 0"')
-    lines.append(f'$ns at 0.0 "clock_phase {CLOCK_SEED} {flow.tcp.tick_s}"')
-    lines.append(f"$defaultRNG seed {CLOCK_SEED}")
     lines.append("$ns run")
     return "\n".join(lines) + "\n"
 
@@ -200,7 +197,7 @@ def totals_script(network: Network, substream: int) -> str:
     for number, flow in enumerate(network.flows):
         lines += tcp_agent(network, number, flow)
         low, high = flow.start_s
-        lines += traffic(number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
+        lines += traffic(network, number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
     lines.append(_finish(network))
     lines.append(f'$ns at {network.duration_s} "finish"')
     lines.append("$ns run")
@@ -227,7 +224,7 @@ def fast_script(network: Network, *, hops: bool, routes: bool) -> str:
     for number, flow in enumerate(network.flows):
         lines += tcp_agent(network, number, flow)
         low, high = flow.start_s
-        lines += traffic(number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
+        lines += traffic(network, number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
     lines.append(_finish(network) if hops else "proc finish {} { puts end; exit 0 }")
     lines.append(f'$ns at {network.duration_s} "finish"')
     lines.append("$ns run")
@@ -383,14 +380,39 @@ def tcp_agent(network: Network, number: int, flow: Flow) -> list[str]:
     return lines
 
 
-def traffic(number: int, flow: Flow, start: str) -> list[str]:
+def traffic(network: Network, number: int, flow: Flow, start: str) -> list[str]:
     """The application of a flow."""
+    if flow.writes is not None:
+        return _paced(network, number, flow, start)
+    if flow.bytes is not None:
+        return [f'$ns at {start} "$tcp({number}) advanceby {_packets(flow, flow.bytes, opens=True)}"']
     lines = [f"set ftp({number}) [new Application/FTP]; $ftp({number}) attach-agent $tcp({number})"]
-    command = "start" if flow.bytes is None else f"send {flow.bytes}"
-    lines.append(f'$ns at {start} "$ftp({number}) {command}"')
+    lines.append(f'$ns at {start} "$ftp({number}) start"')
     if flow.stop_s is not None:
         lines.append(f'$ns at {flow.stop_s} "$ftp({number}) stop"')
     return lines
+
+
+def _paced(network: Network, number: int, flow: Flow, start: str) -> list[str]:
+    """Writes at regular intervals, each a whole number of packets: ns-2 counts nothing else."""
+    writes = flow.writes
+    if writes is None:
+        return []
+    end = network.duration_s if flow.stop_s is None else flow.stop_s
+    most = math.inf if flow.bytes is None else flow.bytes / writes.bytes
+    lines = [f"set start({number}) {start}"]
+    for count in range(round(min(most, end / writes.interval_s + 1))):
+        later = float(count * writes.interval_s)
+        packets = _packets(flow, writes.bytes, opens=count == 0)
+        lines.append(f'$ns at [expr {{$start({number}) + {later!r}}}] "$tcp({number}) advanceby {packets}"')
+    return lines
+
+
+def _packets(flow: Flow, size: int, *, opens: bool) -> int:
+    """What to tell ns-2 for `size` bytes: its Vegas takes the first packet written for the SYN."""
+    if size % flow.tcp.packet_size:
+        raise UnsupportedError(f"{size} B are no whole number of packets")
+    return size // flow.tcp.packet_size + (opens and flow.tcp.sender == "vegas")
 
 
 def _finish(network: Network) -> str:
@@ -423,7 +445,7 @@ proc finish {{}} {{
 def _read_trace(network: Network, script: str, lines: list[str]) -> PacketTrace:
     hops: dict[tuple[int, str], dict[str, object]] = {}
     windows: list[dict[str, object]] = []
-    phase = 0.0
+    phases: list[float] = []
     for line in lines:
         words = line.split()
         match words[0]:
@@ -444,11 +466,13 @@ def _read_trace(network: Network, script: str, lines: list[str]) -> PacketTrace:
                     }
                 )
             case "c":
-                phase = float(words[1])
+                phases.append(float(words[2]))
             case _:
                 raise FailedError(f"unexpected output of ns-2: {line}")
     frame = pl.DataFrame(list(hops.values()), schema=_HOP_SCHEMA)
-    return PacketTrace(frame, _all_digits(pl.DataFrame(windows, schema=_WINDOW_SCHEMA)), phase, script)
+    return PacketTrace(
+        frame, _all_digits(pl.DataFrame(windows, schema=_WINDOW_SCHEMA)), tuple(phases), script
+    )
 
 
 def _all_digits(windows: pl.DataFrame) -> pl.DataFrame:

@@ -11,20 +11,23 @@ import json
 import os
 import tempfile
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import columns
 from lasthop.errors import ArgumentError, OutputError
 from lasthop.places import COMPARISON, RESULT, TABLE_FORMATS, is_table, reserved
-from lasthop.results import Run, Runs
+from lasthop.results import Run, Runs, arrow_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import polars as pl
 
+    from lasthop._native import ArrowTable
     from lasthop.comparison import Comparison
+    from lasthop.results import Table
 
 FORMATS = TABLE_FORMATS
 LARGE_TABLES = tuple(columns.on_demand())
@@ -101,7 +104,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_table(
-    table: pl.DataFrame,
+    table: Table,
     path: Path,
     table_format: str,
     meanings: Mapping[str, Mapping[str, str]] | None = None,
@@ -111,20 +114,14 @@ def write_table(
 
     In Parquet each column carries its unit, label and meaning, and the file what else is said of it.
     """
-    from polars.exceptions import PolarsError
-
+    arrow = arrow_of(table)
+    if table_format == "parquet":
+        content = arrow.to_parquet(meanings or {}, metadata or {})
+    else:
+        content = arrow.to_csv() if table_format == "csv" else arrow.to_ipc()
+    # Made in memory: a full disk then comes with the system's own words.
     with replacing(path) as temporary:
-        try:
-            if table_format == "parquet":
-                schema = columns.arrow_schema(table, meanings or {})
-                table.write_parquet(temporary, arrow_schema=schema, metadata=dict(metadata or {}))
-            elif table_format == "csv":
-                table.write_csv(temporary)
-            else:
-                table.write_ipc(temporary)
-        except PolarsError as error:
-            # A full disk, for one, reaches us in this guise.
-            raise OSError(str(error)) from None
+        temporary.write_bytes(content)
 
 
 def about(scenario: Mapping[str, Any], engine_version: str, seeds: Sequence[int]) -> dict[str, str]:
@@ -161,12 +158,10 @@ def save_runs(
     with nullcontext() if held else reserved(path, force=force):
         stale = _clear(path)
         written = set()
-        tables = {"flows": runs.flows, "links": runs.links}
-        for name in LARGE_TABLES:
-            if runs[0].has_table(name):
-                tables[name] = _over_seeds(runs, name)
+        large = [name for name in LARGE_TABLES if runs[0].has_table(name)]
         of = about(runs.scenario, runs[0].engine_version, runs.seeds)
-        for name, table in tables.items():
+        for name in ("flows", "links", *large):
+            table = runs.table(name)
             target = path / f"{name}.{table_format}"
             write_table(table, target, table_format, columns.meanings(name, table.columns), of)
             written.add(target)
@@ -225,9 +220,8 @@ def save_comparison(
     with nullcontext() if held else reserved(path, force=force):
         stale = _clear(path)
         of = about(comparison.scenario, comparison.engine_version, comparison.seeds)
-        tables = {"means": comparison.means, "differences": comparison.differences}
-        if comparison.has_series:
-            tables |= {"flow_series": comparison.series, "link_series": comparison.link_series}
+        names = ["means", "differences", *(["flow_series", "link_series"] if comparison.has_series else [])]
+        tables = {name: comparison.table(name) for name in names}
         written = {path / f"{name}.{table_format}" for name in tables}
         for name, table in tables.items():
             write_table(
@@ -253,10 +247,9 @@ def load_comparison(folder: str | Path) -> Comparison:
             runs[record["transport"]].append(record)
         asked = content.get("metrics")
         metrics = None if asked is None else choose_metrics(asked)
-        series = {name: _read_table(path, name) for name in SERIES}
-        kept = {name: rows for name, rows in series.items() if rows is not None}
+        series = {name: partial(_found_table, path, name) for name in SERIES if _has_table(path, name)}
         return Comparison(
-            content["scenario"], content["engine_version"], runs, content["baseline"], metrics, kept
+            content["scenario"], content["engine_version"], runs, content["baseline"], metrics, series
         )
     except (KeyError, TypeError) as error:
         raise _damaged(path / COMPARISON, f"{type(error).__name__}: {error}") from None
@@ -275,7 +268,7 @@ class SavedTables:
         self._folder = folder
         self._seed = seed
 
-    def summary(self, name: str) -> pl.DataFrame | None:  # noqa: ARG002 - as other sources have it
+    def summary(self, name: str) -> ArrowTable | None:  # noqa: ARG002 - as other sources have it
         """Return nothing: the JSON has it in full, which not every table format can say."""
         return None
 
@@ -292,9 +285,20 @@ class SavedTables:
         path.write_bytes(saved.read_bytes())
 
 
+def _has_table(folder: Path, name: str) -> bool:
+    return any((folder / f"{name}.{table_format}").exists() for table_format in FORMATS)
+
+
+def _found_table(folder: Path, name: str) -> pl.DataFrame:
+    table = _read_table(folder, name)
+    if table is None:
+        raise OutputError(f"'{folder}' has lost its {name}; run the scenario again")
+    return table
+
+
 def _read_table(folder: Path, name: str, seed: int | None = None) -> pl.DataFrame | None:
     """Return the table called `name` of a saved folder, or the rows of one seed; `None` if it has none."""
-    import polars as pl
+    from lasthop.extras import pl
 
     readers: dict[str, Callable[[Path], pl.LazyFrame]] = {
         "parquet": pl.scan_parquet,
@@ -310,16 +314,6 @@ def _read_table(folder: Path, name: str, seed: int | None = None) -> pl.DataFram
             except (pl.exceptions.PolarsError, OSError) as error:
                 raise _damaged(path, str(error).splitlines()[0]) from None
     return None
-
-
-def _over_seeds(runs: Runs, name: str) -> pl.DataFrame:
-    import polars as pl
-
-    parts = []
-    for run in runs:
-        table = run._table(name)  # noqa: SLF001 - the same package's own
-        parts.append(table.select(pl.lit(run.seed, dtype=pl.UInt64).alias("seed"), pl.all()))
-    return pl.concat(parts)
 
 
 def _load(folder: Path, name: str) -> dict[str, Any]:
