@@ -107,7 +107,7 @@ def grid() -> list[Cell]:
         Cell(sender, flows, automatic, ecn)
         for (sender, ecn), flows, automatic in product(ways, FLOWS, (False, True))
     ]
-    return cells + [Cell(sender, 6, True, ecn, paper_001=True) for sender, ecn in ways]
+    return cells + [Cell(sender, 6, automatic=True, ecn=ecn, paper_001=True) for sender, ecn in ways]
 
 
 def compare(cell: Cell, runs: range = RUNS, confidence: float = CONFIDENCE) -> list[Comparison]:
@@ -217,7 +217,9 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     cells = (
-        grid() if arguments.full else [Cell("newreno", 20, automatic, True) for automatic in (False, True)]
+        grid()
+        if arguments.full
+        else [Cell("newreno", 20, automatic, ecn=True) for automatic in (False, True)]
     )
     comparisons: list[Comparison] = []
     try:
