@@ -27,12 +27,12 @@ _AGENTS = {
     "vegas": "Agent/TCP/Vegas",
 }
 
-# A queue does not count what it marks; its trace shows the mark (E, the first of the flags is another) of
-# each packet that arrives.
+# A queue does not count what it marks; its trace shows the mark (E among the flags) of each
+# packet that arrives at the far end.
 _MARKS = """
 proc mark {link line} {
     global marked
-    if {[string index $line 0] eq "r" && [string match *E* [lindex $line 6]]} { incr marked($link) }
+    if {[lindex $line 0] eq "r" && [string match *E* [lindex $line 6]]} { incr marked($link) }
 }
 """
 

@@ -163,7 +163,8 @@ class Cell:
 class Comparison:
     """Means of one metric on both sides, and the interval of their difference (lasthop less ns-2)."""
 
-    cell: Cell
+    #: A cell of this grid or of another one: it has a `key`.
+    cell: Any
     metric: str
     ours: float
     theirs: float
@@ -211,7 +212,7 @@ def compare(cell: Cell, runs: range = RUNS, confidence: float = CONFIDENCE) -> l
     plan = engine.plan(scenario)
     ours = [_ours(plan, seed) for seed in runs]
     theirs = [_theirs(scenario, substream) for substream in runs]
-    return [_compared(cell, metric, ours, theirs, confidence) for metric in METRICS]
+    return [compared(cell, metric, ours, theirs, confidence) for metric in METRICS]
 
 
 def examine(cell: Cell) -> tuple[list[Comparison], list[Comparison], dict[str, str]]:
@@ -255,8 +256,8 @@ def _theirs(scenario: dict[str, Any], substream: int) -> Sample:
     }
 
 
-def _compared(
-    cell: Cell, metric: str, ours: list[Sample], theirs: list[Sample], confidence: float
+def compared(
+    cell: Any, metric: str, ours: list[Sample], theirs: list[Sample], confidence: float
 ) -> Comparison:
     """Welch's interval: the two sides may vary differently."""
     left, right = ([sample[metric] for sample in samples] for samples in (ours, theirs))
