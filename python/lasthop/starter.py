@@ -33,7 +33,7 @@ def ready(kind: str) -> dict[str, Path]:
     Examples
     --------
     >>> "lossy-last-hop" in ready("scenarios"), list(ready("studies"))
-    (True, ['per-sweep'])
+    (True, ['light-load', 'per-sweep'])
     """
     folder = Path(str(files("lasthop"))) / "ready" / kind
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}

@@ -314,16 +314,18 @@ def history_table(entries: Sequence[Entry], file: str) -> RenderableType:
     head = Text.assemble((file, "bold"), f"  {len(entries)} window{'s' if len(entries) != 1 else ''}")
     if not entries:
         return head
-    groups: dict[tuple[str, int, int, int], list[float]] = defaultdict(list)
+    groups: dict[tuple[str, int, int, int, int], list[float]] = defaultdict(list)
     for entry in entries:
-        groups[entry.endpoint, entry.month, entry.weekday, entry.hour].append(entry.window_segments)
+        key = (entry.endpoint, entry.month, entry.week, entry.weekday, entry.hour)
+        groups[key].append(entry.window_segments)
     table = simple_table("endpoint")
-    for column in ("month", "day", "hour", "windows", "median", "least", "most"):
+    for column in ("month", "week", "day", "hour", "windows", "median", "least", "most"):
         table.add_column(column, justify="right")
-    for (endpoint, month, weekday, hour), windows in sorted(groups.items()):
+    for (endpoint, month, week, weekday, hour), windows in sorted(groups.items()):
         spread = (f"{value:.1f}" for value in (median(windows), min(windows), max(windows)))
+        when = (str(month), str(week) if week else "–", WEEKDAYS[weekday], f"{hour:02}")
         # A name may hold what rich takes for a style.
-        table.add_row(Text(endpoint), str(month), WEEKDAYS[weekday], f"{hour:02}", str(len(windows)), *spread)
+        table.add_row(Text(endpoint), *when, str(len(windows)), *spread)
     return Group(head, table, Text("Windows are in segments.", style="dim"))
 
 

@@ -70,6 +70,8 @@ columns! {
         month: u8 = About::new("", "month");
         /// time average of the congestion window over the second half of the connection
         window_segments: f64 = About::new("segments", "window");
+        /// week of the year, 1 to 53 (ISO 8601)
+        week: u8 = About::new("", "week");
     }
 }
 
@@ -546,8 +548,8 @@ impl Summary {
 
 impl HistorySummary {
     fn new(entry: &HistoryEntry) -> HistorySummary {
-        let HistoryEntry { endpoint, hour, weekday, month, window } = entry.clone();
-        HistorySummary { endpoint, hour, weekday, month, window_segments: window }
+        let HistoryEntry { endpoint, hour, weekday, month, window, week } = entry.clone();
+        HistorySummary { endpoint, hour, weekday, month, window_segments: window, week }
     }
 }
 

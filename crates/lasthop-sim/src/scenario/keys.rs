@@ -316,7 +316,7 @@ pub(super) static ROOT: Table = Table {
 
 static HISTORY: Table = Table {
     title: "history",
-    doc: "The history of paths: with this table a run keeps one, by sink, hour, day of the week and month.",
+    doc: "The history of paths: with this table a run keeps one, by sink, hour, day, week and month.",
     groups: &[&[
         Key::new(
             "clock",
