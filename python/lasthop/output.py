@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from lasthop import columns
 from lasthop.errors import ArgumentError, OutputError
 from lasthop.places import COMPARISON, RESULT, TABLE_FORMATS, is_table, reserved
 from lasthop.results import Run, Runs
+from lasthop.spool import join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -161,14 +163,16 @@ def save_runs(
     with nullcontext() if held else reserved(path, force=force):
         stale = _clear(path)
         written = set()
-        tables = {"flows": runs.flows, "links": runs.links}
-        for name in LARGE_TABLES:
-            if runs[0].has_table(name):
-                tables[name] = _over_seeds(runs, name)
         of = about(runs.scenario, runs[0].engine_version, runs.seeds)
-        for name, table in tables.items():
+        for name in ("flows", "links", *(name for name in LARGE_TABLES if runs[0].has_table(name))):
             target = path / f"{name}.{table_format}"
-            write_table(table, target, table_format, columns.meanings(name, table.columns), of)
+            parts = [part for run in runs if (part := run.table_file(name)) is not None]
+            if len(parts) == len(runs):
+                with replacing(target) as temporary:
+                    join(parts, temporary, table_format, of)
+            else:
+                table = runs.table(name)
+                write_table(table, target, table_format, columns.meanings(name, table.columns), of)
             written.add(target)
         if runs[0].has_table("hops"):
             for run in runs:
@@ -279,6 +283,14 @@ class SavedTables:
         """Return nothing: the JSON has it in full, which not every table format can say."""
         return None
 
+    def has(self, name: str) -> bool:
+        """Whether the folder has the table called `name`."""
+        return any((self._folder / f"{name}.{ending}").exists() for ending in FORMATS)
+
+    def file(self, name: str) -> Path | None:  # noqa: ARG002 - as other sources have it
+        """Return nothing: a file of the folder holds all seeds."""
+        return None
+
     def table(self, name: str) -> pl.DataFrame | None:
         """Return the table called `name`, or `None` if the folder has none."""
         return _read_table(self._folder, name, self._seed)
@@ -289,7 +301,7 @@ class SavedTables:
         saved = next((self._folder / name for name in names if (self._folder / name).exists()), None)
         if saved is None:
             raise OutputError(f"'{self._folder}' has lost its {names[1]}; run the scenario again")
-        path.write_bytes(saved.read_bytes())
+        shutil.copyfile(saved, path)
 
 
 def _read_table(folder: Path, name: str, seed: int | None = None) -> pl.DataFrame | None:
@@ -310,16 +322,6 @@ def _read_table(folder: Path, name: str, seed: int | None = None) -> pl.DataFram
             except (pl.exceptions.PolarsError, OSError) as error:
                 raise _damaged(path, str(error).splitlines()[0]) from None
     return None
-
-
-def _over_seeds(runs: Runs, name: str) -> pl.DataFrame:
-    import polars as pl
-
-    parts = []
-    for run in runs:
-        table = run._table(name)  # noqa: SLF001 - the same package's own
-        parts.append(table.select(pl.lit(run.seed, dtype=pl.UInt64).alias("seed"), pl.all()))
-    return pl.concat(parts)
 
 
 def _load(folder: Path, name: str) -> dict[str, Any]:

@@ -24,13 +24,19 @@ if TYPE_CHECKING:
 
 
 class TableSource(Protocol):
-    """Where a run's tables come from: the native module or a saved folder."""
+    """Where a run's tables come from: the native module, files of the run, or a saved folder."""
 
     def summary(self, name: str) -> pl.DataFrame | None:
         """Return the table of runs, flows or links as it was made; `None` if only the JSON is left."""
 
+    def has(self, name: str) -> bool:
+        """Whether the run carries the table called `name`."""
+
     def table(self, name: str) -> pl.DataFrame | None:
         """Return the table called `name`, or `None` if the run does not carry it."""
+
+    def file(self, name: str) -> Path | None:
+        """Return the file in which that table lies, behind a column with the seed, if it lies in one."""
 
     def write_pcapng(self, path: Path) -> None:
         """Write the packet trace as a capture file."""
@@ -58,6 +64,14 @@ class NativeTables:
         import polars as pl
 
         return pl.DataFrame(self._summaries[name]) if name in self._summaries else None
+
+    def has(self, name: str) -> bool:
+        """Whether the run carries the table called `name`."""
+        return self._native is not None and self._native.has(name)
+
+    def file(self, name: str) -> Path | None:  # noqa: ARG002 - as other sources have it
+        """Return nothing: tables are in memory."""
+        return None
 
     def table(self, name: str) -> pl.DataFrame | None:
         """Return the table called `name`, or `None` if the run does not carry it."""
@@ -164,9 +178,11 @@ class Run:
 
     def has_table(self, name: str) -> bool:
         """Whether the run carries ``flow_series``, ``link_series``, ``hops`` or ``windows``."""
-        if name not in self._cache and (table := self._tables.table(name)) is not None:
-            self._cache[name] = table
-        return name in self._cache
+        return name in self._cache or self._tables.has(name)
+
+    def table_file(self, name: str) -> Path | None:
+        """Return the file in which a large table lies already, behind a column with the seed."""
+        return self._tables.file(name)
 
     def write_pcapng(self, path: str | Path) -> None:
         """Write the packet trace as a capture that Wireshark and tshark open. Needs ``trace=True``."""
@@ -212,8 +228,11 @@ class Run:
         return self._record
 
     def _table(self, name: str) -> pl.DataFrame:
-        if not self.has_table(name):
-            raise _lacks(name, columns.on_demand()[name])
+        if name not in self._cache:
+            table = self._tables.table(name)
+            if table is None:
+                raise _lacks(name, columns.on_demand()[name])
+            self._cache[name] = table
         return self._cache[name]
 
     def __repr__(self) -> str:
@@ -278,6 +297,20 @@ class Runs(Sequence[Run]):
     def links(self) -> pl.DataFrame:
         """One row per seed, link and direction."""
         return joined([(run.seed, run.links) for run in self._runs], "links")
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Return ``flows``, ``links`` or a large table of all runs behind a column with the seed."""
+        if name in ("flows", "links"):
+            return self.flows if name == "flows" else self.links
+        import polars as pl
+
+        parts = [
+            run._table(name).select(  # noqa: SLF001 - the same module's own
+                pl.lit(run.seed, dtype=pl.UInt64).alias("seed"), pl.all()
+            )
+            for run in self._runs
+        ]
+        return pl.concat(parts)
 
     @property
     def totals(self) -> pl.DataFrame:

@@ -640,11 +640,11 @@ fn check_flow(plan: &Plan, run: &Run, flow: usize, trace: &[HopRecord]) {
 fn check(plan: &Plan, run: &Run) {
     let network = &run.world.network;
     assert!(network.ledger.balances(), "{:?}", network.ledger);
-    for record in run.world.windows.as_deref().unwrap_or_default() {
+    for record in &run.recorded.windows {
         assert!(record.cwnd >= 1.0 && record.cwnd.is_finite(), "{record:?}");
         assert!(record.ssthresh >= 1.0, "{record:?}");
     }
-    let trace = network.trace.as_deref().unwrap_or_default();
+    let trace = &run.recorded.hops;
     let lost = |cause: Cause| trace.iter().filter(|record| record.lost == Some(cause)).count() as u64;
     for cause in
         [Cause::QueueOverflow, Cause::ChannelError, Cause::Outage, Cause::LinkGaveUp, Cause::EarlyDrop]
@@ -710,7 +710,7 @@ fn data_arrivals<'a>(plan: &'a Plan, run: &'a Run, flow: usize) -> Vec<&'a HopRe
         let link = &plan.links[record.direction as usize / 2];
         if record.direction & 1 == 0 { link.to } else { link.from }
     };
-    let trace = run.world.network.trace.as_deref().unwrap_or_default();
+    let trace = &run.recorded.hops;
     let mut arrivals: Vec<&HopRecord> = trace
         .iter()
         .filter(|record| record.flow as usize == flow && record.flags & flag::BACK == 0 && record.payload > 0)
@@ -727,7 +727,7 @@ fn delayed_by_trace(plan: &Plan, run: &Run, flow: usize, options: &RealtimePlan)
     let first_byte = plan.flows[flow].transport.first_byte();
     let mut times: BTreeMap<u64, (u64, Time)> = BTreeMap::new();
     let mut first_sent: BTreeMap<u64, Time> = BTreeMap::new();
-    let trace = run.world.network.trace.as_deref().unwrap_or_default();
+    let trace = &run.recorded.hops;
     let is_data = |record: &&HopRecord| record.flags & flag::BACK == 0 && record.payload > 0;
     for record in trace.iter().filter(|record| record.flow as usize == flow).filter(is_data) {
         let sent = first_sent.entry(record.seq).or_insert(record.stamp);
@@ -926,7 +926,7 @@ proptest! {
             let plan = plan_of(text);
             let run = run_of(&plan, EVERYTHING);
             let mut hops = BTreeMap::new();
-            for record in run.world.network.trace.iter().flatten() {
+            for record in &run.recorded.hops {
                 let link = (plan.links[record.direction as usize / 2].name.clone(), record.direction % 2);
                 let flow = &plan.flows[record.flow as usize].name;
                 if flow != "extra" {
@@ -960,10 +960,10 @@ proptest! {
             let plan = plan_of(text);
             let run = run_of(&plan, EVERYTHING);
             let link = plan.links.iter().position(|link| link.name == "sink-access-1").unwrap() as u32;
-            let start = run.world.network.trace.iter().flatten()
+            let start = run.recorded.hops.iter()
                 .filter(|record| record.flow == 0).map(|record| record.enqueued).min();
             let losses = [2 * link, 2 * link + 1].map(|direction| {
-                run.world.network.trace.iter().flatten()
+                run.recorded.hops.iter()
                     .filter(|record| record.direction == direction)
                     .filter(|record| position == "before-queue" || record.lost != Some(Cause::QueueOverflow))
                     // At the end of the run the fate of the last packets is open.

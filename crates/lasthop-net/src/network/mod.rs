@@ -29,7 +29,7 @@ use crate::link::{Link, Transit};
 use crate::measure::{FlowStats, Window};
 use crate::plan::{Plan, Report};
 use crate::routing::{DirectionId, Routes, opposite};
-use crate::trace::HopRecord;
+use crate::trace::Recorder;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::extra::Extra;
 use crate::transport::tcp::mobility::Mobility;
@@ -117,8 +117,10 @@ pub struct Network {
     pub packet_hops: u64,
     pub(crate) window: Window,
     end: Time,
-    /// One record per packet and link, if a trace is recorded.
-    pub trace: Option<Vec<HopRecord>>,
+    /// What is recorded beside what is counted, if anything.
+    pub(crate) recorder: Option<Box<Recorder>>,
+    /// Whether every packet on every link is.
+    traced: bool,
 }
 
 impl Network {
@@ -159,7 +161,8 @@ impl Network {
             packet_hops: 0,
             window,
             end: window.to,
-            trace: None,
+            recorder: None,
+            traced: false,
         };
         let mut wiring = network.place_devices(plan, seed);
         for ((paths, flow), index) in paths.iter().zip(&plan.flows).zip(0u32..) {
@@ -223,10 +226,17 @@ impl Network {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
     pub(crate) fn launch(&mut self, packet: Packet, first: u32, now: Time) {
+        let index = self.enter(Packet { hop: first, ..packet });
+        self.walk(index, now);
+    }
+
+    /// Gives a new packet its number and its slot.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
+    fn enter(&mut self, packet: Packet) -> u32 {
         let id = self.ledger.created as u32;
         self.ledger.created += 1;
-        let index = self.packets.insert(Packet { id, hop: first, ..packet });
-        self.walk(index, now);
+        self.packets.insert(Packet { id, ..packet })
     }
 
     /// A packet from outside enters the path of `flow` at the end from which it comes.
@@ -299,7 +309,7 @@ impl Network {
         if ect && let Transit::Arrives { marked: true, .. } = transit {
             self.packets.get_mut(index).flags |= flag::CE;
         }
-        if self.trace.is_some() {
+        if self.traced {
             self.record_transit(direction, flow, index, at, transit);
         }
         match transit {
@@ -366,6 +376,9 @@ impl Network {
             Parcel { packet: index, hop, flow, bytes: packet.bytes, ect: packet.has(flag::ECT), since: now };
         if self.devices[device as usize].device.is_head() {
             self.packet_hops += 1;
+            if let Some(recorder) = &mut self.recorder {
+                recorder.hold(now);
+            }
         }
         self.with_device(device, now, |device, cx| device.receive(parcel, port, cx));
     }
@@ -663,13 +676,6 @@ impl Network {
         (packet, extra)
     }
 
-    /// A sender whose flow has real-time metrics sends a packet.
-    pub(crate) fn note_sent(&mut self, flow: u32, packet: &Packet, now: Time) {
-        if let Some(realtime) = self.flows[flow as usize].realtime_mut() {
-            realtime.send(packet, now);
-        }
-    }
-
     /// Stores what a packet carries beyond its header; the index goes into `Packet::extra`.
     pub(crate) fn attach(&mut self, extra: Extra) -> u32 {
         self.extras.insert(extra)
@@ -725,7 +731,7 @@ mod tests {
     use crate::channel::{ErrorModel, List};
     use crate::plan::testing::{datagrams, link, plan, transfer};
     use crate::plan::{Arq, DiscardUnit};
-    use crate::trace::Recording;
+    use crate::trace::{Recorded, Recording};
     use crate::world::{Evaluation, World};
 
     /// The places that the packets of a flow meet there and back, and whether they wait before them.
@@ -818,7 +824,10 @@ mod tests {
             world.inject(0, datagram(), None);
             world.inject(0, datagram(), None);
             world.step_until(Time::MAX);
-            let mut arrivals: Vec<(u32, u32, u64)> = (world.network.trace.iter().flatten())
+            world.finish();
+            let mut recorded = Recorded::default();
+            world.hand_over(&mut recorded).unwrap();
+            let mut arrivals: Vec<(u32, u32, u64)> = (recorded.hops.iter())
                 .map(|hop| (hop.packet, hop.direction, hop.arrived.unwrap().0 / 1_000_000))
                 .collect();
             arrivals.sort_unstable();

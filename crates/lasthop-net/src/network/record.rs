@@ -1,20 +1,44 @@
-//! The record of every packet on every link, if a trace is asked for.
+//! What the network tells the recorder, if there is one: every packet on every link, and what devices hold.
 
-use lasthop_core::packet::Cause;
+use lasthop_core::packet::{Cause, Packet};
 use lasthop_core::time::Time;
 
 use super::Network;
 use crate::device::Parcel;
 use crate::link::{Link, Transit};
 use crate::routing::DirectionId;
-use crate::trace::HopRecord;
+use crate::trace::{HopRecord, Recorder};
 use crate::transport::codec::Measured;
 
 impl Network {
-    /// Records every packet on every link from now on.
-    pub(crate) fn start_trace(&mut self) {
-        self.links.iter_mut().for_each(Link::watch);
-        self.trace = Some(Vec::new());
+    /// Records from now on.
+    pub(crate) fn start_recording(&mut self, recorder: Box<Recorder>) {
+        if recorder.traces() {
+            self.links.iter_mut().for_each(Link::watch);
+            self.traced = true;
+        }
+        self.recorder = Some(recorder);
+    }
+
+    /// The same as [`Network::launch`] for a packet at which somebody looks: real-time metrics or the recorder.
+    #[cold]
+    pub(crate) fn launch_observed(&mut self, flow: u32, packet: Packet, first: u32, now: Time) {
+        if let Some(realtime) = self.flows[flow as usize].realtime_mut() {
+            realtime.send(&packet, now);
+        }
+        let index = self.enter(Packet { hop: first, ..packet });
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note_echo(flow, index);
+        }
+        self.walk(index, now);
+    }
+
+    /// An answer with the timestamp `stamp` reaches the sender of `flow`.
+    #[cold]
+    pub(crate) fn note_heard(&mut self, flow: usize, stamp: Time) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.hear(flow, stamp);
+        }
     }
 
     /// Records what became of a packet on a plain link.
@@ -38,15 +62,18 @@ impl Network {
         self.push_record(direction, flow, index, at, (transmitted, arrived, lost));
     }
 
-    /// Records what became of a packet on a link that a device serves.
+    /// Records what became of a packet on a link that a device serves, which has let go of it.
     pub(super) fn record(
         &mut self,
         direction: DirectionId,
         parcel: Parcel,
         fate: (Option<Time>, Option<Time>, Option<Cause>),
     ) {
-        if self.trace.is_some() {
+        if self.recorder.is_some() {
             self.push_record(direction, parcel.flow, parcel.packet, parcel.since, fate);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.let_go(parcel.since);
         }
     }
 
@@ -60,10 +87,11 @@ impl Network {
         enqueued: Time,
         (transmitted, arrived, lost): (Option<Time>, Option<Time>, Option<Cause>),
     ) {
+        let Some(recorder) = &mut self.recorder else { return };
         let packet = self.packets.get(index);
         let extra = self.extras.get(packet.extra);
         let back = !packet.is_forward();
-        let record = HopRecord {
+        recorder.add_hop(HopRecord {
             packet: packet.id,
             flow,
             direction,
@@ -74,16 +102,13 @@ impl Network {
             payload: packet.payload,
             bytes: packet.bytes,
             stamp: packet.stamp,
-            echo: if back { packet.echo } else { Time::ZERO },
+            echo: if back { packet.echo } else { recorder.echo(index) },
             sack: extra.map_or_else(Default::default, |extra| extra.sack),
             measured: Measured::of(packet, extra),
             enqueued,
             transmitted,
             arrived,
             lost,
-        };
-        if let Some(trace) = &mut self.trace {
-            trace.push(record);
-        }
+        });
     }
 }

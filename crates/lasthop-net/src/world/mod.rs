@@ -4,6 +4,8 @@
 
 mod ahead;
 
+use std::io;
+
 use lasthop_cc::{LossKind, Signal};
 use lasthop_core::event::Target;
 use lasthop_core::packet::Packet;
@@ -21,7 +23,7 @@ use crate::network::{Network, Next, Overflow, Paths, Place, event_kind};
 use crate::plan::{Plan, Start, TcpConfig, Traffic, Transport};
 use crate::realtime::Realtime;
 use crate::routing::{DirectionId, Routes};
-use crate::trace::{Bins, FlowSample, Recording, WindowRecord};
+use crate::trace::{Bins, FlowSample, Recorder, Recording, Sink, WindowRecord};
 use crate::traffic::video::Packing;
 use crate::traffic::{Offer, Source, stream_of};
 use crate::transport::endpoint::{Endpoint, Sample};
@@ -121,16 +123,13 @@ pub struct World {
     end: Time,
     events: u64,
     sample_interval: Span,
-    /// Samples of the senders, if a series is recorded.
-    pub samples: Vec<FlowSample>,
     /// RTT count and sum of each flow at the last sample.
     last_rtt: Vec<(u64, u64)>,
-    /// Every change of a window, if a trace is recorded.
-    pub windows: Option<Vec<WindowRecord>>,
     /// The history of paths, if the run keeps one.
     history: Option<Box<Keeper>>,
     /// Whether anybody looks at what a sender did: for the trace or for the history.
     watched: bool,
+    finished: bool,
     /// The packets that are being prepared for.
     ahead: Ahead,
 }
@@ -144,8 +143,8 @@ pub struct Sent {
     pub packets: u64,
     /// First place of the flow's path.
     first_hop: u32,
-    /// Real-time metrics count what is sent as well.
-    is_realtime: bool,
+    /// Real-time metrics count what is sent as well, and a trace wants to know what it echoes.
+    is_observed: bool,
 }
 
 /// A sender's access to the network.
@@ -162,8 +161,8 @@ impl Wire for Port<'_> {
     fn send(&mut self, packet: Packet, now: Time) {
         self.sent.first.get_or_insert(now);
         self.sent.packets += u64::from(self.network.window.contains(now));
-        if self.sent.is_realtime {
-            self.network.note_sent(self.flow, &packet, now);
+        if self.sent.is_observed {
+            return self.network.launch_observed(self.flow, packet, self.sent.first_hop, now);
         }
         self.network.launch(packet, self.sent.first_hop, now);
     }
@@ -271,12 +270,14 @@ impl World {
         if recording.series {
             network.schedule(Time::ZERO + plan.series_interval, Target::new(event_kind::SAMPLE, 0));
         }
-        if recording.trace {
-            network.start_trace();
+        if let Some(recorder) =
+            Recorder::new(recording, plan.series_interval, plan.duration, plan.flows.len())
+        {
+            network.start_recording(recorder);
         }
         let sent = plan.flows.iter().enumerate().map(|(index, flow)| {
-            let is_realtime = flow.realtime.is_some();
-            Sent { first_hop: network.first_place(index), is_realtime, ..Sent::default() }
+            let is_observed = flow.realtime.is_some() || recording.trace;
+            Sent { first_hop: network.first_place(index), is_observed, ..Sent::default() }
         });
         let sent = sent.collect();
         World {
@@ -290,17 +291,16 @@ impl World {
             end,
             events: 0,
             sample_interval: plan.series_interval,
-            samples: Vec::new(),
             last_rtt: vec![(0, 0); plan.flows.len()],
-            windows: recording.trace.then(Vec::new),
             history: Keeper::of(plan),
             watched: recording.trace || plan.history.is_some(),
+            finished: false,
             ahead: Ahead::default(),
         }
     }
 
-    /// Runs to the end. `go_on` is asked now and then; its error stops the run.
-    pub fn run<E>(&mut self, mut go_on: impl FnMut(Standing) -> Result<(), E>) -> Result<(), E> {
+    /// Runs to the end. `go_on` is asked now and then, and once more behind the end; its error stops the run.
+    pub fn run<E>(&mut self, mut go_on: impl FnMut(&mut World) -> Result<(), E>) -> Result<(), E> {
         loop {
             let mut left = EVENTS_PER_CHECK;
             while left > 0 && self.step(self.end) {
@@ -310,10 +310,18 @@ impl World {
             if left > 0 {
                 break;
             }
-            go_on(self.standing())?;
+            go_on(self)?;
         }
         self.finish();
-        go_on(self.standing())
+        go_on(self)
+    }
+
+    /// Hands what was recorded and is settled by now to `sink`: all of it when the run is over. Whoever never calls it
+    /// keeps everything in memory.
+    pub fn hand_over(&mut self, sink: &mut dyn Sink) -> io::Result<()> {
+        let now = if self.finished { Time::MAX } else { self.now };
+        let Some(recorder) = &mut self.network.recorder else { return Ok(()) };
+        recorder.hand_over(now, (&mut self.network.links, &mut self.network.flows), sink)
     }
 
     /// When something happens next; `None` if nothing does before the end.
@@ -342,6 +350,7 @@ impl World {
         self.now = self.end;
         self.close_connections();
         self.network.close_ledger();
+        self.finished = true;
         debug_assert!(self.network.ledger.balances(), "{:?}", self.network.ledger);
     }
 
@@ -381,6 +390,9 @@ impl World {
             return;
         }
         let (packet, extra) = self.network.receive_at_sender(index);
+        if self.watched {
+            self.network.note_heard(hop.flow as usize, packet.stamp);
+        }
         self.with_sender(hop.flow as usize, |sender, now, port| {
             sender.on_packet(&packet, extra.as_ref(), now, port);
         });
@@ -433,9 +445,9 @@ impl World {
         let Some(sender) = self.senders[flow].tcp_sender() else { return };
         let after = sender.window();
         if after != before
-            && let Some(windows) = &mut self.windows
+            && let Some(recorder) = &mut self.network.recorder
         {
-            windows.push(WindowRecord {
+            recorder.add_window(WindowRecord {
                 time: self.now,
                 flow: flow as u32,
                 cwnd: after.cwnd,
@@ -491,8 +503,7 @@ impl World {
         }
         let source = &mut self.sources[flow];
         let Offer { bytes, next } = if started { source.next(self.now) } else { source.start(self.now) };
-        let sent = &mut self.sent[flow];
-        if sent.is_realtime
+        if self.sent[flow].is_observed
             && let Some(realtime) = self.network.flows[flow].realtime_mut()
         {
             // Before the transport gets the bytes: receivers may see them at once.
@@ -511,7 +522,9 @@ impl World {
             let Sample { cwnd, ssthresh, srtt, rtt, flight, rate } = sender.sample();
             let rtt = mean_since(last_rtt, rtt);
             let sample = FlowSample { time: self.now, flow, cwnd, ssthresh, srtt, rtt, flight, rate };
-            self.samples.push(sample);
+            if let Some(recorder) = &mut self.network.recorder {
+                recorder.add_sample(sample);
+            }
         }
         self.network.schedule(self.now + self.sample_interval, Target::new(event_kind::SAMPLE, 0));
     }
@@ -619,9 +632,9 @@ mod tests {
     fn the_run_asks_whether_to_go_on() {
         let mut asked = 0;
         let mut world = world(Evaluation::Eager);
-        let result = world.run(|standing| {
+        let result = world.run(|world| {
             asked += 1;
-            Err(standing.now)
+            Err(world.standing().now)
         });
         assert_eq!((result, asked), (Err(Time::ZERO + Span::from_secs(10)), 1));
     }

@@ -1,0 +1,207 @@
+//! What a run records on request: every packet on every link, every change of a window, and time series.
+//!
+//! A world's [`Recorder`] keeps records until the clock has settled their order; whoever drives the world hands them
+//! to a [`Sink`] now and then (`World::hand_over`), so that a run holds little of them however long it is. Nothing here
+//! knows a file format.
+
+mod bins;
+mod recorder;
+
+use std::io;
+
+use lasthop_core::packet::{Cause, Kind};
+use lasthop_core::time::{Span, Time};
+
+use crate::transport::codec::Measured;
+use crate::transport::sack::SackBlocks;
+pub use bins::Bins;
+pub use recorder::Recorder;
+
+/// What to record beside the summary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recording {
+    /// Time series of flows and links.
+    pub series: bool,
+    /// Every packet on every link, and every change of a window.
+    pub trace: bool,
+}
+
+/// One packet on one link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HopRecord {
+    /// Serial number of the packet.
+    pub packet: u32,
+    /// Flow.
+    pub flow: u32,
+    /// Direction: twice the link's index, plus one for the reverse.
+    pub direction: u32,
+    /// What it carries.
+    pub kind: Kind,
+    /// Flags of `lasthop_core::packet::flag`.
+    pub flags: u16,
+    /// First byte of the payload, or the sender's position for an ACK.
+    pub seq: u64,
+    /// Cumulative acknowledgement of ACKs; 0 otherwise.
+    pub ack: u64,
+    /// Payload bytes.
+    pub payload: u16,
+    /// Wire bytes.
+    pub bytes: u16,
+    /// Timestamp option: value and echo.
+    pub stamp: Time,
+    /// Echoed timestamp: of a packet of the sender that of the last answer which had reached it.
+    pub echo: Time,
+    /// SACK blocks of ACKs.
+    pub sack: SackBlocks,
+    /// What experimental options of the TCP header carry.
+    pub measured: Measured,
+    /// Arrival at the queue.
+    pub enqueued: Time,
+    /// Start of transmission.
+    pub transmitted: Option<Time>,
+    /// Arrival at the far end.
+    pub arrived: Option<Time>,
+    /// Why it was lost.
+    pub lost: Option<Cause>,
+}
+
+/// A window after it changed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WindowRecord {
+    /// When.
+    pub time: Time,
+    /// Flow.
+    pub flow: u32,
+    /// Congestion window in segments.
+    pub cwnd: f64,
+    /// Slow start threshold in segments.
+    pub ssthresh: f64,
+}
+
+/// A sender at the end of an interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowSample {
+    /// End of the interval.
+    pub time: Time,
+    /// Flow.
+    pub flow: u32,
+    /// Congestion window in segments; NaN for UDP.
+    pub cwnd: f64,
+    /// Slow start threshold in segments; NaN for UDP.
+    pub ssthresh: f64,
+    /// Smoothed RTT; zero before the first sample.
+    pub srtt: Span,
+    /// Mean RTT of the samples of the interval.
+    pub rtt: Option<Span>,
+    /// Outstanding segments.
+    pub flight: u32,
+    /// Allowed rate of a rate-based sender in payload bytes per second; NaN for others.
+    pub rate: f64,
+}
+
+/// A flow in an interval: its sender at the end, and what its receiver saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowInterval {
+    /// The sender at the end of the interval.
+    pub sample: FlowSample,
+    /// Wire bytes that arrived in the interval.
+    pub received: u64,
+    /// Payload bytes delivered in order.
+    pub delivered: u64,
+}
+
+/// A direction of a link in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkInterval {
+    /// End of the interval.
+    pub time: Time,
+    /// Direction: twice the link's index, plus one for the reverse.
+    pub direction: u32,
+    /// Packet-nanoseconds of waiting.
+    pub waiting: u64,
+    /// Nanoseconds of transmission.
+    pub busy: u64,
+    /// Bytes whose transmission started.
+    pub bytes: u64,
+}
+
+/// Where records go. Those of one kind come in the order of time: packets by their arrival at the link, and those of
+/// one instant in the order in which they were settled. An error ends the run.
+pub trait Sink {
+    /// A packet on a link.
+    fn hop(&mut self, record: &HopRecord) -> io::Result<()> {
+        let _ = record;
+        Ok(())
+    }
+
+    /// A window that has changed.
+    fn window(&mut self, record: &WindowRecord) -> io::Result<()> {
+        let _ = record;
+        Ok(())
+    }
+
+    /// A flow in an interval; all flows of an interval come one after the other.
+    fn flow(&mut self, interval: &FlowInterval) -> io::Result<()> {
+        let _ = interval;
+        Ok(())
+    }
+
+    /// A link in an interval; all links of an interval come one after the other.
+    fn link(&mut self, interval: &LinkInterval) -> io::Result<()> {
+        let _ = interval;
+        Ok(())
+    }
+}
+
+/// The sink of those who want everything in memory: tests, and Python's data frames.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recorded {
+    /// Every packet on every link.
+    pub hops: Vec<HopRecord>,
+    /// Every change of a window.
+    pub windows: Vec<WindowRecord>,
+    /// Every flow in every interval.
+    pub flows: Vec<FlowInterval>,
+    /// Every direction of a link in every interval.
+    pub links: Vec<LinkInterval>,
+}
+
+impl Sink for Recorded {
+    fn hop(&mut self, record: &HopRecord) -> io::Result<()> {
+        self.hops.push(*record);
+        Ok(())
+    }
+
+    fn window(&mut self, record: &WindowRecord) -> io::Result<()> {
+        self.windows.push(*record);
+        Ok(())
+    }
+
+    fn flow(&mut self, interval: &FlowInterval) -> io::Result<()> {
+        self.flows.push(*interval);
+        Ok(())
+    }
+
+    fn link(&mut self, interval: &LinkInterval) -> io::Result<()> {
+        self.links.push(*interval);
+        Ok(())
+    }
+}
+
+/// Columns of a link's bins.
+pub mod link_column {
+    /// Packet-nanoseconds of waiting.
+    pub const WAITING: usize = 0;
+    /// Nanoseconds of transmission.
+    pub const BUSY: usize = 1;
+    /// Bytes whose transmission started.
+    pub const BYTES: usize = 2;
+}
+
+/// Columns of a flow's bins.
+pub mod flow_column {
+    /// Wire bytes that arrived.
+    pub const RECEIVED: usize = 0;
+    /// Payload bytes delivered in order.
+    pub const DELIVERED: usize = 1;
+}
