@@ -454,6 +454,17 @@ impl Network {
                 let feeder = if forwards { self.feeder(before) } else { !self.device_names[device as usize] };
                 self.send_on(index, hop, at, feeder);
             }
+            Effect::Return { parcel, packet, extra, at } => {
+                let slot = &self.devices[device as usize];
+                let hop = if slot.device.is_head() {
+                    self.way_back_from(parcel.flow, slot.direction)
+                } else {
+                    self.behind_other_port(device, parcel.hop)
+                };
+                if let Some(hop) = hop {
+                    self.apply(device, Effect::Emit { packet, extra, hop, at });
+                }
+            }
             Effect::Signal { flow, signal, at } => self.signal(flow, signal, at),
             Effect::Noise { hop, at } => self.hear_noise(hop, at),
             Effect::Keep { parcel, crossing } => {
@@ -519,7 +530,6 @@ impl Network {
         // The delay of the way from the near end of each link to the sender, for a message of the size of a notice.
         let mut back = Span::ZERO;
         for (&direction, passed) in path.iter().zip(0u32..) {
-            let hop = self.way_back_from(flow, direction);
             if let Some(arq) = self.arq_mut(direction) {
                 let told = match arq.plan().report {
                     Report::Off => false,
@@ -527,8 +537,8 @@ impl Network {
                     Report::Proxy => true,
                 };
                 let signals = (signals && told).then_some(back);
-                let notices = hop.filter(|_| notices && arq.plan().ebsn.is_some());
-                if signals.is_some() || notices.is_some() {
+                let notices = notices && arq.plan().ebsn.is_some();
+                if signals.is_some() || notices {
                     arq.add_listener(Listener { flow, signals, notices, last_notice: None });
                 }
             }
@@ -729,6 +739,8 @@ impl Network {
 mod tests {
     use super::*;
     use crate::channel::{ErrorModel, List};
+    use crate::device::Middlebox;
+    use crate::device::testing::Mirror;
     use crate::plan::testing::{datagrams, link, plan, transfer};
     use crate::plan::{Arq, DiscardUnit};
     use crate::trace::{Recorded, Recording};
@@ -873,6 +885,33 @@ mod tests {
             world.run(|_| Ok::<(), ()>(())).unwrap();
             let ledger = world.network.ledger;
             assert_eq!((ledger.delivered, ledger.in_flight), expected, "{evaluation:?} {duration_ms}");
+        }
+    }
+
+    /// A middlebox that answers sends along the other way of the same flow, whichever way it was asked from.
+    #[test]
+    fn middleboxes_answer_both_ways() {
+        for evaluation in [Evaluation::Eager, Evaluation::Clocked] {
+            let mut middle = link(1, 2);
+            middle.forward.middleboxes = vec![Middlebox::Mirror(Mirror { every: 2 })];
+            let flows = vec![datagrams(0, 3), datagrams(3, 0)];
+            let plan = plan(4, vec![link(0, 1), middle, link(2, 3)], flows);
+            let trace = Recording { trace: true, ..Recording::default() };
+            let mut world = World::evaluated(&plan, 1, trace, evaluation);
+            // What comes over the reverse direction of the link enters by the other port, and is not answered.
+            (0..4).for_each(|_| world.inject(0, datagram(), None));
+            (0..3).for_each(|_| world.inject(1, datagram(), None));
+            world.run(|_| Ok::<(), ()>(())).unwrap();
+            let mut recorded = Recorded::default();
+            world.hand_over(&mut recorded).unwrap();
+            let answers = recorded.hops.iter().filter(|hop| hop.bytes == 40);
+            let answers: Vec<(u32, u32, u64)> =
+                answers.map(|hop| (hop.flow, hop.direction, hop.enqueued.0 / 1_000_000)).collect();
+            // The second and the fourth datagram are there after 2 and 4 ms of transmission and 10 of propagation.
+            assert_eq!(answers, [(0, 1, 12), (0, 1, 14)], "{evaluation:?}");
+            assert_eq!(world.network.ledger.created, 9);
+            assert_eq!(world.network.ledger.delivered, 9);
+            assert!(world.network.ledger.balances());
         }
     }
 }
