@@ -15,6 +15,8 @@ import polars as pl
 from lasthop import _native
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from validation.network import Scenario
 
 
@@ -26,14 +28,17 @@ class PacketTrace:
     windows: pl.DataFrame
 
 
-def trace_packets(scenario: Scenario, clock_phase_s: float) -> PacketTrace:
+def trace_packets(scenario: Scenario, clock_phases_s: Sequence[float]) -> PacketTrace:
     """Run with a full trace.
 
-    The tick clock of the only flow gets the phase that it had in the other simulator.
+    The tick clock of each flow gets the phase that it had in the other simulator.
     """
     tuned = copy.deepcopy(dict(scenario))
-    rto = tuned.setdefault("tcp", {}).setdefault("rto", {})
-    rto["clock_phase"] = f"{round(clock_phase_s * 1e9)} ns"
+    for flow, phase in zip(tuned["flows"], clock_phases_s, strict=True):
+        transport = flow.get("transport", {})
+        table = {"preset": transport} if isinstance(transport, str) else transport
+        rto = {**table.get("rto", {}), "clock_phase": f"{round(phase * 1e9)} ns"}
+        flow["transport"] = {**table, "rto": rto}
     result = _native.run(plan(tuned), int(tuned.get("seed", 1)), trace=True)
     hops, windows = _frame(result, "hops"), _frame(result, "windows")
     seconds = [(pl.col(f"{name}_ns") / 1e9).alias(f"{name}_s") for name in ("enqueue", "transmit", "arrive")]

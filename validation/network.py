@@ -7,6 +7,7 @@ something else.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from copy import deepcopy
@@ -54,10 +55,14 @@ def quantity(value: object) -> float:
     """The number behind `"25 ms"`, `"10 Mbit/s"` or `"30 packets"`, in seconds, bit/s, bytes or packets."""
     if isinstance(value, int | float):
         return float(value)
+    return float(_exact(value))
+
+
+def _exact(value: object) -> Fraction:
     match = _QUANTITY.fullmatch(str(value))
     if match is None or match[2] not in _UNITS:
         raise UnsupportedError(f"cannot read the quantity {value!r}")
-    return float(Fraction(match[1].replace("_", "")) * _UNITS[match[2]])
+    return Fraction(match[1].replace("_", "")) * _UNITS[match[2]]
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,24 @@ class ErrorModel:
     packet_error_rate: float = 0.0
     packets: tuple[int, ...] = ()
     before_queue: bool = False
+
+
+@dataclass(frozen=True)
+class Red:
+    """RED in the profile `ns2`, whose names are those of ns-2. `None`: what ns-2 derives from the link."""
+
+    in_bytes: bool = True
+    mean_packet: int = 500
+    min_th: float | None = None
+    max_th: float | None = None
+    w_q: float | None = None
+    max_p: float = 0.1
+    gentle: bool = True
+    wait: bool = True
+    ecn: bool = True
+    mark_p: float = 0.1
+    use_mark_p: bool = True
+    adaptive: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,6 +104,7 @@ class Direction:
     queue_packets: int
     error: ErrorModel | None
     outages: tuple[tuple[float, float], ...] = ()
+    red: Red | None = None
 
 
 @dataclass(frozen=True)
@@ -102,14 +126,23 @@ class Tcp:
     limited_transmit: bool = True
     dup_threshold: int = 3
     grow_when_limited_elsewhere: bool = True
+    ecn: bool = False
     alpha: float = 1.0
     beta: float = 3.0
     gamma: float = 1.0
 
 
 @dataclass(frozen=True)
+class Writes:
+    """Equal writes at equal intervals."""
+
+    bytes: int
+    interval_s: Fraction
+
+
+@dataclass(frozen=True)
 class Flow:
-    """One unlimited or finite FTP transfer; `start_s` is a time or an interval to draw it from."""
+    """One unlimited, finite or paced FTP transfer; `start_s` is a time or an interval to draw it from."""
 
     name: str
     source: str
@@ -118,6 +151,15 @@ class Flow:
     start_s: tuple[float, float]
     stop_s: float | None
     bytes: int | None
+    writes: Writes | None = None
+
+    def written(self, time_s: float) -> float:
+        """Bytes that the application has written by then, if it starts at a known time."""
+        total = math.inf if self.bytes is None else self.bytes
+        if self.writes is None:
+            return total
+        count = math.floor((time_s - self.start_s[0]) / self.writes.interval_s) + 1
+        return min(total, count * self.writes.bytes)
 
 
 @dataclass(frozen=True)
@@ -168,6 +210,7 @@ def _flows(scenario: Scenario) -> list[Flow]:
                     start_s=_start(table.get("start", 0.0)),
                     stop_s=quantity(table["stop"]) if "stop" in table else None,
                     bytes=_transfer(table.get("traffic", "ftp")),
+                    writes=_writes(table.get("traffic", "ftp")),
                 )
             )
     return flows
@@ -183,9 +226,15 @@ def _start(value: object) -> tuple[float, float]:
 def _transfer(traffic: object) -> int | None:
     if traffic == "ftp":
         return None
-    if isinstance(traffic, Mapping) and traffic.get("kind") == "ftp":
+    if isinstance(traffic, Mapping) and traffic.get("kind") in ("ftp", "paced-ftp"):
         return int(quantity(traffic["bytes"])) if "bytes" in traffic else None
     raise UnsupportedError(f"traffic {traffic!r}")
+
+
+def _writes(traffic: object) -> Writes | None:
+    if not isinstance(traffic, Mapping) or traffic["kind"] != "paced-ftp":
+        return None
+    return Writes(int(quantity(traffic["write"])), _exact(traffic["interval"]))
 
 
 def _tcp(transport: object, defaults: Mapping[str, Any]) -> Tcp:
@@ -205,8 +254,6 @@ def _tcp(transport: object, defaults: Mapping[str, Any]) -> Tcp:
         raise UnsupportedError("ns-2 starts with the slow start threshold at the receiver window")
     values.update(_timer(table.pop("rto", {})))
     values["delayed_ack_s"] = _delayed_ack(table.pop("delayed_ack", False))
-    if table.pop("ecn", False):
-        raise UnsupportedError("no queue marks packets")
     unknown = table.keys() - Tcp.__dataclass_fields__.keys()
     if unknown:
         raise UnsupportedError(f"TCP keys {', '.join(sorted(unknown))}")
@@ -266,16 +313,35 @@ def _directions(link: dict[str, Any], duration: float) -> tuple[Direction, Direc
 
 
 def _direction(name: str, source: str, target: str, link: Mapping[str, Any], duration: float) -> Direction:
+    queue = link.get("queue", {"kind": "drop-tail", "limit": "50 packets"})
+    red = _red(queue)
     return Direction(
         link=name,
         source=source,
         target=target,
         rate_bit_s=quantity(link["rate"]),
         delay_s=quantity(link["delay"]),
-        queue_packets=_queue(link.get("queue", {"kind": "drop-tail", "limit": "50 packets"})),
+        queue_packets=_queue(queue) if red is None else int(quantity(queue.get("limit", 50))),
         error=_error(link.get("error")),
         outages=_outages(link.get("handoff"), duration),
+        red=red,
     )
+
+
+def _red(queue: object) -> Red | None:
+    if not isinstance(queue, Mapping) or queue.get("kind") != "red":
+        return None
+    if queue.get("profile") != "ns2" or not str(queue.get("limit", "50 packets")).endswith("packets"):
+        raise UnsupportedError('only RED with profile = "ns2" and a limit in packets means the same in ns-2')
+    values: dict[str, Any] = {"in_bytes": queue.get("measure", "bytes") == "bytes"}
+    whole = {"min_th", "max_th", "w_q", "max_p", "mark_p", "mean_packet"}
+    switches = {"gentle", "wait", "ecn", "use_mark_p", "adaptive"}
+    unknown = queue.keys() - whole - switches - {"kind", "profile", "limit", "measure"}
+    if unknown:
+        raise UnsupportedError(f"RED keys {', '.join(sorted(unknown))}")
+    values.update({key: quantity(queue[key]) for key in whole & queue.keys()})
+    values.update({key: bool(queue[key]) for key in switches & queue.keys()})
+    return Red(**values)
 
 
 def _queue(queue: object) -> int:

@@ -7,6 +7,7 @@ tests, `validation.statistics` and `bench/run.py`.
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 import tempfile
@@ -16,7 +17,7 @@ from pathlib import Path
 import polars as pl
 
 from validation import process
-from validation.network import Direction, Flow, Network, Scenario, UnsupportedError, read
+from validation.network import Direction, Flow, Network, Red, Scenario, UnsupportedError, read
 
 _AGENTS = {
     "tahoe": "Agent/TCP",
@@ -26,6 +27,15 @@ _AGENTS = {
     "vegas": "Agent/TCP/Vegas",
 }
 
+# A queue does not count what it marks; its trace shows the mark (E, the first of the flags is another) of each
+# packet that arrives.
+_MARKS = """
+proc mark {link line} {
+    global marked
+    if {[string index $line 0] eq "r" && [string match *E* [lindex $line 6]]} { incr marked($link) }
+}
+"""
+
 #: Seed of the default generator in deterministic runs; any will do.
 CLOCK_SEED = 1_234_567
 
@@ -33,22 +43,19 @@ CLOCK_SEED = 1_234_567
 # faster.
 FAST_SETTING = "remove-all-packet-headers\nadd-packet-header IP TCP Flags\n"
 
-# The phase of an agent's tick clock cannot be read, but it is the last number that "$ns run" drew from the
-# default generator, because it resets every agent. A second generator with the same seed is run until it
-# meets the number that comes next.
+# The phase of an agent's tick clock cannot be read, but it is the one number that the reset of an agent draws
+# from the default generator. Every agent is reset once more before anything happens, and a second generator
+# with the same seed tells what was drawn.
 _CLOCK_PHASE = """
-proc clock_phase {seed tick} {
-    global defaultRNG out
+proc clock_phases {seed ticks} {
+    global defaultRNG out tcp
+    $defaultRNG seed $seed
     set probe [new RNG]
     $probe seed $seed
-    set next [$defaultRNG uniform 0 1]
-    set drawn -1
-    for {set i 0} {$i < 10} {incr i} {
-        set number [$probe uniform 0 1]
-        if {$number == $next} { puts $out "c [expr {$drawn * $tick}]"; return }
-        set drawn $number
+    for {set i 0} {$i < [llength $ticks]} {incr i} {
+        $tcp($i) reset
+        puts $out "c $i [expr {[$probe uniform 0 1] * [lindex $ticks $i]}]"
     }
-    error "the reset drew more numbers than expected"
 }
 """
 
@@ -84,7 +91,8 @@ class PacketTrace:
 
     hops: pl.DataFrame
     windows: pl.DataFrame
-    clock_phase_s: float
+    #: Phase of the tick clock of each flow.
+    clock_phases_s: tuple[float, ...]
     script: str
 
 
@@ -148,11 +156,8 @@ def run(script: str, timeout_s: float = 600.0) -> tuple[list[str], process.Resou
 
 
 def packet_script(network: Network) -> str:
-    """The script that logs every packet and window change of one flow."""
-    if len(network.flows) != 1:
-        raise UnsupportedError("the clock phases of several agents cannot be told apart")
-    (flow,) = network.flows
-    if flow.start_s[0] != flow.start_s[1]:
+    """The script that logs every packet and window change."""
+    if any(flow.start_s[0] != flow.start_s[1] for flow in network.flows):
         raise UnsupportedError("a random start is not deterministic")
     lines = ["set out stdout", _CLOCK_PHASE, _PACKET_LOG, "set ns [new Simulator]"]
     lines.append("Agent/TCP set windowThresh_ 1.0")
@@ -161,16 +166,17 @@ def packet_script(network: Network) -> str:
         lines.append(f"{_link(network, direction)} trace-callback $ns {{packet {number}}}")
     # After the trace objects, so that a packet lost before the queue is not logged as enqueued.
     lines += errors(network, substream=None)
-    lines += tcp_agent(network, 0, flow)
-    lines += traffic(0, flow, f"{flow.start_s[0]}")
-    for number, direction in enumerate(network.directions):
-        if direction.target == flow.source:
-            lines.append(f"lappend watch({number}r) 0")
-        if direction.source == flow.source:
-            lines.append(f"lappend watch({number}+) 0")
+    ticks = " ".join(str(flow.tcp.tick_s) for flow in network.flows)
+    lines.append(f'$ns at 0.0 "clock_phases {CLOCK_SEED} {{{ticks}}}"')
+    for index, flow in enumerate(network.flows):
+        lines += tcp_agent(network, index, flow)
+        lines += traffic(network, index, flow, f"{flow.start_s[0]}")
+        for number, direction in enumerate(network.directions):
+            if direction.target == flow.source:
+                lines.append(f"lappend watch({number}r) {index}")
+            if direction.source == flow.source:
+                lines.append(f"lappend watch({number}+) {index}")
     lines.append(f'$ns at {network.duration_s} "puts end; exit 0"')
-    lines.append(f'$ns at 0.0 "clock_phase {CLOCK_SEED} {flow.tcp.tick_s}"')
-    lines.append(f"$defaultRNG seed {CLOCK_SEED}")
     lines.append("$ns run")
     return "\n".join(lines) + "\n"
 
@@ -178,17 +184,20 @@ def packet_script(network: Network) -> str:
 def totals_script(network: Network, substream: int) -> str:
     """The script that prints counters at the end."""
     # Seeds 1, 2, 3.. of ns-2's generator give correlated runs; substreams do not.
-    lines = ["set out stdout", FAST_SETTING, "set ns [new Simulator]"]
+    lines = ["set out stdout", FAST_SETTING, _MARKS, "set ns [new Simulator]"]
     lines.append(f"for {{set i 0}} {{$i < {substream}}} {{incr i}} {{ $defaultRNG next-substream }}")
     lines += topology(network)
     for number, direction in enumerate(network.directions):
         lines.append(f'set monitor({number}) [$ns monitor-queue {_ends(network, direction)} ""]')
+        lines.append(f"set marked({number}) 0")
+        if direction.red is not None and direction.red.ecn:
+            lines.append(f"{_link(network, direction)} trace-callback $ns {{mark {number}}}")
     lines += errors(network, substream)
     lines.append(_generator("start_rng", substream))
     for number, flow in enumerate(network.flows):
         lines += tcp_agent(network, number, flow)
         low, high = flow.start_s
-        lines += traffic(number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
+        lines += traffic(network, number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
     lines.append(_finish(network))
     lines.append(f'$ns at {network.duration_s} "finish"')
     lines.append("$ns run")
@@ -215,7 +224,7 @@ def fast_script(network: Network, *, hops: bool, routes: bool) -> str:
     for number, flow in enumerate(network.flows):
         lines += tcp_agent(network, number, flow)
         low, high = flow.start_s
-        lines += traffic(number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
+        lines += traffic(network, number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
     lines.append(_finish(network) if hops else "proc finish {} { puts end; exit 0 }")
     lines.append(f'$ns at {network.duration_s} "finish"')
     lines.append("$ns run")
@@ -248,9 +257,33 @@ def topology(network: Network) -> list[str]:
     for direction in network.directions:
         ends = _ends(network, direction)
         rate, delay = _number(direction.rate_bit_s), _number(direction.delay_s)
-        lines.append(f"$ns simplex-link {ends} {rate} {delay} DropTail")
+        kind = "DropTail" if direction.red is None else "RED"
+        lines.append(f"$ns simplex-link {ends} {rate} {delay} {kind}")
         lines.append(f"$ns queue-limit {ends} {direction.queue_packets}")
+        if direction.red is not None:
+            lines += _red(ends, direction.red)
     return lines
+
+
+def _red(ends: str, red: Red) -> list[str]:
+    """The settings of a RED queue, which takes them over when the run begins. Zero and -1 are automatic."""
+    settings = {
+        "bytes_": int(red.in_bytes),
+        "queue_in_bytes_": int(red.in_bytes),
+        "mean_pktsize_": red.mean_packet,
+        "thresh_": red.min_th or 0,
+        "maxthresh_": red.max_th or 0,
+        "q_weight_": -1 if red.w_q is None else red.w_q,
+        "linterm_": 1.0 / red.max_p,
+        "gentle_": int(red.gentle),
+        "wait_": int(red.wait),
+        "setbit_": int(red.ecn),
+        "mark_p_": red.mark_p,
+        "use_mark_p_": int(red.use_mark_p),
+        "adaptive_": int(red.adaptive),
+    }
+    queue = f"[[$ns link {ends}] queue]"
+    return [f"{queue} set {name} {_number(value)}" for name, value in settings.items()]
 
 
 def _manual_routes(network: Network) -> list[str]:
@@ -325,6 +358,7 @@ def tcp_agent(network: Network, number: int, flow: Flow) -> list[str]:
         "singledup_": int(tcp.limited_transmit),
         "numdupacks_": tcp.dup_threshold,
         "control_increase_": int(not tcp.grow_when_limited_elsewhere),
+        "ecn_": int(tcp.ecn),
     }
     lines = [f"Agent/TCP set {name} {_number(value)}" for name, value in settings.items()]
     if tcp.sender == "vegas":
@@ -346,21 +380,46 @@ def tcp_agent(network: Network, number: int, flow: Flow) -> list[str]:
     return lines
 
 
-def traffic(number: int, flow: Flow, start: str) -> list[str]:
+def traffic(network: Network, number: int, flow: Flow, start: str) -> list[str]:
     """The application of a flow."""
+    if flow.writes is not None:
+        return _paced(network, number, flow, start)
+    if flow.bytes is not None:
+        return [f'$ns at {start} "$tcp({number}) advanceby {_packets(flow, flow.bytes, opens=True)}"']
     lines = [f"set ftp({number}) [new Application/FTP]; $ftp({number}) attach-agent $tcp({number})"]
-    command = "start" if flow.bytes is None else f"send {flow.bytes}"
-    lines.append(f'$ns at {start} "$ftp({number}) {command}"')
+    lines.append(f'$ns at {start} "$ftp({number}) start"')
     if flow.stop_s is not None:
         lines.append(f'$ns at {flow.stop_s} "$ftp({number}) stop"')
     return lines
+
+
+def _paced(network: Network, number: int, flow: Flow, start: str) -> list[str]:
+    """Writes at regular intervals, each a whole number of packets: ns-2 counts nothing else."""
+    writes = flow.writes
+    if writes is None:
+        return []
+    end = network.duration_s if flow.stop_s is None else flow.stop_s
+    most = math.inf if flow.bytes is None else flow.bytes / writes.bytes
+    lines = [f"set start({number}) {start}"]
+    for count in range(round(min(most, end / writes.interval_s + 1))):
+        later = float(count * writes.interval_s)
+        packets = _packets(flow, writes.bytes, opens=count == 0)
+        lines.append(f'$ns at [expr {{$start({number}) + {later!r}}}] "$tcp({number}) advanceby {packets}"')
+    return lines
+
+
+def _packets(flow: Flow, size: int, *, opens: bool) -> int:
+    """What to tell ns-2 for `size` bytes: its Vegas takes the first packet written for the SYN."""
+    if size % flow.tcp.packet_size:
+        raise UnsupportedError(f"{size} B are no whole number of packets")
+    return size // flow.tcp.packet_size + (opens and flow.tcp.sender == "vegas")
 
 
 def _finish(network: Network) -> str:
     """Prints the counters of every flow and direction."""
     return f"""
 proc finish {{}} {{
-    global ns out tcp sink monitor
+    global ns out tcp sink monitor marked
     for {{set i 0}} {{$i < {len(network.flows)}}} {{incr i}} {{
         set t $tcp($i)
         set counts "[$t set nrexmitpack_] [$t set nrexmit_] [$t set ndatapack_]"
@@ -370,7 +429,8 @@ proc finish {{}} {{
         set m $monitor($i)
         set integral [$m get-pkts-integrator]
         $integral newpoint [$ns now] [$m set pkts_]
-        puts $out "l $i [$integral set sum_] [$m set pdepartures_] [$m set pdrops_]"
+        set marks [expr {{[info exists marked($i)] ? $marked($i) : 0}}]
+        puts $out "l $i [$integral set sum_] [$m set pdepartures_] [$m set pdrops_] $marks"
     }}
     puts $out end
     exit 0
@@ -385,7 +445,7 @@ proc finish {{}} {{
 def _read_trace(network: Network, script: str, lines: list[str]) -> PacketTrace:
     hops: dict[tuple[int, str], dict[str, object]] = {}
     windows: list[dict[str, object]] = []
-    phase = 0.0
+    phases: list[float] = []
     for line in lines:
         words = line.split()
         match words[0]:
@@ -406,11 +466,13 @@ def _read_trace(network: Network, script: str, lines: list[str]) -> PacketTrace:
                     }
                 )
             case "c":
-                phase = float(words[1])
+                phases.append(float(words[2]))
             case _:
                 raise FailedError(f"unexpected output of ns-2: {line}")
     frame = pl.DataFrame(list(hops.values()), schema=_HOP_SCHEMA)
-    return PacketTrace(frame, _all_digits(pl.DataFrame(windows, schema=_WINDOW_SCHEMA)), phase, script)
+    return PacketTrace(
+        frame, _all_digits(pl.DataFrame(windows, schema=_WINDOW_SCHEMA)), tuple(phases), script
+    )
 
 
 def _all_digits(windows: pl.DataFrame) -> pl.DataFrame:
@@ -515,6 +577,7 @@ def _read_totals(network: Network, lines: list[str]) -> Totals:
                     "avg_queue_packets": float(words[2]) / network.duration_s,
                     "packets_sent": int(words[3]),
                     "drops": int(words[4]),
+                    "marks": int(words[5]),
                 }
             )
         else:

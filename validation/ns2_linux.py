@@ -52,7 +52,7 @@ def run(scenario: Scenario, controller: str, substream: int = 0) -> Run:
         lines += [line.replace("Agent/TCP/Sack1", "Agent/TCP/Linux") for line in agent]
         lines.append(f'$ns at 0.0 "$tcp({number}) select_ca {controller}"')
         low, high = flow.start_s
-        lines += ns2.traffic(number, flow, f"{(low + high) / 2}")
+        lines += ns2.traffic(network, number, flow, f"{(low + high) / 2}")
     lines.append(f"""
 proc finish {{}} {{
     global tcp sink

@@ -385,38 +385,27 @@ def meanings(table: str, names: Iterable[str]) -> dict[str, dict[str, str]]:
 
 def scaled(table: pl.DataFrame, metrics: Iterable[Metric]) -> pl.DataFrame:
     """Return a table with a column per metric in the units in which the metrics are shown."""
-    import polars as pl
+    from lasthop.extras import pl
 
     return table.with_columns(
         pl.col(one.name) * one.scale for one in metrics if one.scale != 1 and one.name in table.columns
     )
 
 
-def arrow_schema(table: pl.DataFrame, said: Mapping[str, Mapping[str, str]]) -> _native.ArrowSchema:
-    """Return the schema of a table with the metadata of its columns, for those who write it."""
-    return _native.arrow_schema(
-        [(name, str(kind), dict(said.get(name, {}))) for name, kind in table.schema.items()]
-    )
-
-
-def frame(table: str, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+def table_of(table: str, rows: Sequence[Mapping[str, Any]]) -> _native.ArrowTable:
     """Return the table that JSON objects of rows stand for, typed as declared.
 
     Examples
     --------
     >>> rows = [{"name": "a", "drops": {"outage": 2}}]
-    >>> frame("links", rows).select("name", "dropped_outage_packets").rows()
-    [('a', 2)]
+    >>> table_of("links", rows)["dropped_outage_packets"]
+    [2]
     """
-    import polars as pl
-
     present = [
         one for one in _expanded(table, rows) if one.group is None or any(_has(row, one) for row in rows)
     ]
-    return pl.DataFrame(
-        {column.name: [column.of(row) for row in rows] for column in present},
-        schema={column.name: getattr(pl, TYPES[column.kind]) for column in present},
-        strict=False,
+    return _native.ArrowTable.from_columns(
+        [(column.name, TYPES[column.kind], [column.of(row) for row in rows]) for column in present]
     )
 
 

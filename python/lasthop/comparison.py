@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lasthop import stats
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from lasthop._native import ArrowTable
     from lasthop.api import Scenario
     from lasthop.columns import Metric
     from lasthop.plot import Picture
+    from lasthop.results import Table
     from lasthop.stats import Estimate
 
 #: Large tables that a comparison may carry.
@@ -156,9 +159,11 @@ class Comparison:
         runs: Mapping[str, Sequence[Mapping[str, Any]]],
         baseline: str,
         metrics: Sequence[Metric] | None = None,
-        series: Mapping[str, pl.DataFrame] | None = None,
+        series: Mapping[str, Callable[[], Table]] | None = None,
     ) -> None:
+        #: How to get each table over time, and those that were.
         self._series = dict(series or {})
+        self._known: dict[str, Table] = {}
         self.scenario = dict(scenario)
         self.engine_version = engine_version
         self.runs = {transport: list(records) for transport, records in runs.items()}
@@ -233,16 +238,12 @@ class Comparison:
     @property
     def means(self) -> pl.DataFrame:
         """One row per metric and transport: mean over seeds and its 95 % interval."""
-        from lasthop.results import frame
-
-        return frame(_mean_row(mean) for mean in self.list_means())
+        return self._frame("means")
 
     @property
     def differences(self) -> pl.DataFrame:
         """One row per metric and transport: paired difference from the baseline, 95 % interval, verdict."""
-        from lasthop.results import frame
-
-        return frame(_difference_row(difference) for difference in self.list_differences())
+        return self._frame("differences")
 
     @property
     def verdicts(self) -> list[str]:
@@ -285,22 +286,42 @@ class Comparison:
     @property
     def series(self) -> pl.DataFrame:
         """Window, RTT and throughput per transport, seed, flow and interval. Needs ``series=True``."""
-        return self._table("flow_series")
+        return self._frame("flow_series")
 
     @property
     def link_series(self) -> pl.DataFrame:
         """Queue and throughput per transport, seed, link and interval. Needs ``series=True``."""
-        return self._table("link_series")
+        return self._frame("link_series")
 
     @property
     def has_series(self) -> bool:
         """Whether it has tables over time."""
         return bool(self._series)
 
-    def _table(self, name: str) -> pl.DataFrame:
+    def table(self, name: str) -> Table:
+        """Return a table as it is there: any library that speaks Arrow takes it, and no package is needed.
+
+        Parameters
+        ----------
+        name : str
+            ``means``, ``differences``, ``flow_series`` or ``link_series``.
+        """
+        from lasthop.results import table_of_rows
+
+        if name == "means":
+            return table_of_rows(map(_mean_row, self.list_means()))
+        if name == "differences":
+            return table_of_rows(map(_difference_row, self.list_differences()))
         if name not in self._series:
             raise ArgumentError("this comparison has no series: compare with series=True (--series)")
-        return self._series[name]
+        if name not in self._known:
+            self._known[name] = self._series[name]()
+        return self._known[name]
+
+    def _frame(self, name: str) -> pl.DataFrame:
+        from lasthop.results import frame_of
+
+        return frame_of(self.table(name))
 
     def save(self, folder: str | Path, table_format: str = "parquet", *, force: bool = False) -> None:
         """Write the folder that ``lasthop compare --out`` writes; `force` replaces results that are there."""
@@ -447,31 +468,24 @@ def _of_whole_seeds(
         return None
     runs = {name: [results[place].record for results in whole] for place, name in enumerate(transports)}
     series = {
-        table: _over_time(table, transports, [one for results in whole for one in results])
+        table: partial(_over_time, table, transports, [one for results in whole for one in results])
         for table in SERIES
         if whole[0][0].native is not None
     }
     return Comparison(scenario.to_dict(), _native.__version__, runs, baseline, metrics, series)
 
 
-def _over_time(table: str, transports: list[str], results: Sequence[Finished]) -> pl.DataFrame:
+def _over_time(table: str, transports: list[str], results: Sequence[Finished]) -> ArrowTable:
     """Return one table of all runs, which come transport by transport within each seed."""
-    import polars as pl
-
-    from lasthop.results import NativeTables
+    from lasthop._native import ArrowTable
 
     parts = []
     for place, result in enumerate(results):
-        rows = NativeTables(result.native).table(table)
+        rows = None if result.native is None else result.native.table(table)
         if rows is not None:
-            parts.append(
-                rows.select(
-                    pl.lit(transports[place % len(transports)]).alias("transport"),
-                    pl.lit(result.record["seed"], dtype=pl.UInt64).alias("seed"),
-                    pl.all(),
-                )
-            )
-    return pl.concat(parts)
+            transport = transports[place % len(transports)]
+            parts.append(rows.led_by("seed", result.record["seed"]).led_by("transport", transport))
+    return ArrowTable.concat(parts)
 
 
 def _with_transport(scenario: Scenario, keys: list[str], transport: str) -> Scenario:

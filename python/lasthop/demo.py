@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lasthop.errors import ArgumentError
+from lasthop.extras import lacking
 
 if TYPE_CHECKING:
     from lasthop.results import Run
@@ -32,8 +33,8 @@ def window_text(run: Run, width: int) -> str:
     try:
         import plotext
     except ImportError:
-        raise ArgumentError("the picture needs the package plotext: pip install 'lasthop[plot]'") from None
-    import polars as pl
+        raise ArgumentError(lacking("plotext")) from None
+    from lasthop.extras import pl
 
     flow = run.flows["name"][0]
     rows = run.series.filter((pl.col("flow") == flow) & pl.col("cwnd_segments").is_not_null())

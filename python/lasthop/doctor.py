@@ -9,13 +9,11 @@ import shutil
 import sys
 from dataclasses import dataclass
 
-from lasthop import _native
+from lasthop import _native, extras
 from lasthop.api import EXAMPLE, Scenario, run
 from lasthop.runner import available_cores
 
-DEPENDENCIES = ("polars", "rich", "scipy", "typer")
-#: What figures need; everything else works without.
-OF_FIGURES = ("matplotlib", "plotext", "plotly")
+DEPENDENCIES = ("rich", "typer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ def examine() -> list[Finding]:
         Finding("native module", f"{_native.__version__}, {_native.__file__}"),
     ]
     findings += [_dependency(name) for name in DEPENDENCIES]
-    findings += [_dependency(name, needed=False) for name in OF_FIGURES]
+    findings += [_dependency(name, needed=False) for name in extras.EXTRAS]
     findings.append(_self_check())
     return findings
 
@@ -73,7 +71,7 @@ def _dependency(name: str, *, needed: bool = True) -> Finding:
         version = importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         if not needed:
-            return Finding(name, "not installed: figures need it, pip install 'lasthop[plot]'")
+            return Finding(name, f"not installed: {extras.lacking(name)}")
         return Finding(name, "missing", f"run 'pip install {name}'")
     try:
         __import__(name)

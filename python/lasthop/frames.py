@@ -147,7 +147,7 @@ def traffic_of(
     scenario: Scenario, flow: str | None, seeds: Sequence[int], frames: int, lags: Iterable[int]
 ) -> Traffic:
     """Make the frames of a flow; see `lasthop.traffic`."""
-    import polars as pl
+    from lasthop.extras import pl
 
     if not 1 <= frames <= FRAMES_MAX:
         raise ArgumentError(f"bad number of frames {frames}: ask for 1 to {FRAMES_MAX:,}")
@@ -184,7 +184,7 @@ def _few(names: Sequence[str], most: int = 8) -> str:
 
 
 def _statistics(frames: pl.DataFrame, frame_rate: float, lags: Sequence[int]) -> pl.DataFrame:
-    import polars as pl
+    from lasthop.extras import pl
 
     rows = []
     for (seed,), table in frames.group_by("seed", maintain_order=True):
@@ -196,7 +196,7 @@ def _statistics(frames: pl.DataFrame, frame_rate: float, lags: Sequence[int]) ->
 
 def _series(table: pl.DataFrame, frame_rate: float) -> dict[str, NDArray[np.float64]]:
     """All frames, those of each type, whole groups of pictures and whole seconds, in bytes."""
-    import numpy as np
+    from lasthop.extras import np
 
     sizes = table["bytes"].to_numpy().astype(float)
     found = {"all": sizes}
@@ -252,7 +252,7 @@ def _shown_types(traffic: Traffic) -> list[str]:
 
 def _panels(traffic: Traffic) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Return what the three panels show of the first seed: x and y by type."""
-    import numpy as np
+    from lasthop.extras import np
 
     table = traffic.frames.filter(traffic.frames["seed"] == traffic.seeds[0])
     sizes, times = table["bytes"].to_numpy().astype(float), table["time_s"].to_numpy()

@@ -12,21 +12,23 @@ import os
 import shutil
 import tempfile
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import columns
+from lasthop import _native, columns
 from lasthop.errors import ArgumentError, OutputError
 from lasthop.places import COMPARISON, RESULT, TABLE_FORMATS, is_table, reserved
-from lasthop.results import Run, Runs
-from lasthop.spool import join
+from lasthop.results import Run, Runs, arrow_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import polars as pl
 
+    from lasthop._native import ArrowTable
     from lasthop.comparison import Comparison
+    from lasthop.results import Table
 
 FORMATS = TABLE_FORMATS
 LARGE_TABLES = tuple(columns.on_demand())
@@ -103,7 +105,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_table(
-    table: pl.DataFrame,
+    table: Table,
     path: Path,
     table_format: str,
     meanings: Mapping[str, Mapping[str, str]] | None = None,
@@ -113,20 +115,14 @@ def write_table(
 
     In Parquet each column carries its unit, label and meaning, and the file what else is said of it.
     """
-    from polars.exceptions import PolarsError
-
+    arrow = arrow_of(table)
+    if table_format == "parquet":
+        content = arrow.to_parquet(meanings or {}, metadata or {})
+    else:
+        content = arrow.to_csv() if table_format == "csv" else arrow.to_ipc()
+    # Made in memory: a full disk then comes with the system's own words.
     with replacing(path) as temporary:
-        try:
-            if table_format == "parquet":
-                schema = columns.arrow_schema(table, meanings or {})
-                table.write_parquet(temporary, arrow_schema=schema, metadata=dict(metadata or {}))
-            elif table_format == "csv":
-                table.write_csv(temporary)
-            else:
-                table.write_ipc(temporary)
-        except PolarsError as error:
-            # A full disk, for one, reaches us in this guise.
-            raise OSError(str(error)) from None
+        temporary.write_bytes(content)
 
 
 def about(scenario: Mapping[str, Any], engine_version: str, seeds: Sequence[int]) -> dict[str, str]:
@@ -163,13 +159,14 @@ def save_runs(
     with nullcontext() if held else reserved(path, force=force):
         stale = _clear(path)
         written = set()
+        large = [name for name in LARGE_TABLES if runs[0].has_table(name)]
         of = about(runs.scenario, runs[0].engine_version, runs.seeds)
-        for name in ("flows", "links", *(name for name in LARGE_TABLES if runs[0].has_table(name))):
+        for name in ("flows", "links", *large):
             target = path / f"{name}.{table_format}"
             parts = [part for run in runs if (part := run.table_file(name)) is not None]
             if len(parts) == len(runs):
                 with replacing(target) as temporary:
-                    join(parts, temporary, table_format, of)
+                    _native.join_tables([str(part) for part in parts], str(temporary), table_format, of)
             else:
                 table = runs.table(name)
                 write_table(table, target, table_format, columns.meanings(name, table.columns), of)
@@ -229,9 +226,8 @@ def save_comparison(
     with nullcontext() if held else reserved(path, force=force):
         stale = _clear(path)
         of = about(comparison.scenario, comparison.engine_version, comparison.seeds)
-        tables = {"means": comparison.means, "differences": comparison.differences}
-        if comparison.has_series:
-            tables |= {"flow_series": comparison.series, "link_series": comparison.link_series}
+        names = ["means", "differences", *(["flow_series", "link_series"] if comparison.has_series else [])]
+        tables = {name: comparison.table(name) for name in names}
         written = {path / f"{name}.{table_format}" for name in tables}
         for name, table in tables.items():
             write_table(
@@ -257,10 +253,9 @@ def load_comparison(folder: str | Path) -> Comparison:
             runs[record["transport"]].append(record)
         asked = content.get("metrics")
         metrics = None if asked is None else choose_metrics(asked)
-        series = {name: _read_table(path, name) for name in SERIES}
-        kept = {name: rows for name, rows in series.items() if rows is not None}
+        series = {name: partial(_found_table, path, name) for name in SERIES if _has_table(path, name)}
         return Comparison(
-            content["scenario"], content["engine_version"], runs, content["baseline"], metrics, kept
+            content["scenario"], content["engine_version"], runs, content["baseline"], metrics, series
         )
     except (KeyError, TypeError) as error:
         raise _damaged(path / COMPARISON, f"{type(error).__name__}: {error}") from None
@@ -279,13 +274,13 @@ class SavedTables:
         self._folder = folder
         self._seed = seed
 
-    def summary(self, name: str) -> pl.DataFrame | None:  # noqa: ARG002 - as other sources have it
+    def summary(self, name: str) -> ArrowTable | None:  # noqa: ARG002 - as other sources have it
         """Return nothing: the JSON has it in full, which not every table format can say."""
         return None
 
     def has(self, name: str) -> bool:
         """Whether the folder has the table called `name`."""
-        return any((self._folder / f"{name}.{ending}").exists() for ending in FORMATS)
+        return _has_table(self._folder, name)
 
     def file(self, name: str) -> Path | None:  # noqa: ARG002 - as other sources have it
         """Return nothing: a file of the folder holds all seeds."""
@@ -304,9 +299,20 @@ class SavedTables:
         shutil.copyfile(saved, path)
 
 
+def _has_table(folder: Path, name: str) -> bool:
+    return any((folder / f"{name}.{table_format}").exists() for table_format in FORMATS)
+
+
+def _found_table(folder: Path, name: str) -> pl.DataFrame:
+    table = _read_table(folder, name)
+    if table is None:
+        raise OutputError(f"'{folder}' has lost its {name}; run the scenario again")
+    return table
+
+
 def _read_table(folder: Path, name: str, seed: int | None = None) -> pl.DataFrame | None:
     """Return the table called `name` of a saved folder, or the rows of one seed; `None` if it has none."""
-    import polars as pl
+    from lasthop.extras import pl
 
     readers: dict[str, Callable[[Path], pl.LazyFrame]] = {
         "parquet": pl.scan_parquet,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from lasthop import stats
 from lasthop.errors import ArgumentError
+from lasthop.extras import lacking
 from lasthop.output import check_file, replacing
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def check_paths(paths: Sequence[str | Path]) -> list[Path]:
     checked = [Path(path) for path in paths]
     for package in ("matplotlib", "plotly"):
         if find_spec(package) is None:
-            raise ArgumentError(f"drawing needs the package {package}: pip install 'lasthop[plot]'")
+            raise ArgumentError(lacking(package))
     for path in checked:
         if path.suffix.lower() not in ALL_FORMATS:
             raise ArgumentError(
@@ -275,7 +276,7 @@ class Track:
 
 def tracks_of(comparison: Comparison) -> list[Track]:
     """Return one track per sender of a comparison with series."""
-    import polars as pl
+    from lasthop.extras import pl
 
     marks = marks_of(comparison.scenario, comparison.seeds[0])
     flows, links = comparison.series, comparison.link_series
@@ -323,7 +324,7 @@ def plot_overlay(tracks: Sequence[Track], title: str, *paths: str | Path) -> Pic
 
 def overlay_panels(tracks: Sequence[Track]) -> list[Panel]:
     """Work out the panels of an overlay: means over flows and seeds, throughput summed over flows."""
-    import polars as pl
+    from lasthop.extras import pl
 
     chosen = styles(dict.fromkeys(track.sender for track in tracks))
     interval_s = _interval_s(tracks[0].flows)
@@ -545,7 +546,7 @@ def _with_flows(
     factor: float,
 ) -> Panel:
     """Fill a panel with one column of the flow series: some flows in colour, the others in grey."""
-    import polars as pl
+    from lasthop.extras import pl
 
     thin = _thinned(series.select("time_s", "flow", pl.col(column).alias("value") * factor), "flow", bin_s)
     per_flow = {str(name): table for (name,), table in thin.partition_by("flow", as_dict=True).items()}
@@ -571,7 +572,7 @@ def _with_flows(
 
 def _queue_panel(run: Run, series: pl.DataFrame, bin_s: float, limits: dict[str, int]) -> Panel:
     """Panel of the links that queue most, at most three, and the bottleneck; no other far below the first."""
-    import polars as pl
+    from lasthop.extras import pl
 
     panel = Panel("queue", "packets", links=True)
     ranked = run.links.sort("avg_queue_packets", descending=True, nulls_last=True).head(QUEUES_MAX)
@@ -591,7 +592,7 @@ def _queue_panel(run: Run, series: pl.DataFrame, bin_s: float, limits: dict[str,
 
 def _thinned(series: pl.DataFrame, key: str, bin_s: float) -> pl.DataFrame:
     """Mean per bin, in order of time; a row's time, and a bin's, is the end of its interval."""
-    import polars as pl
+    from lasthop.extras import pl
 
     return (
         series.with_columns((pl.col("time_s") / bin_s - ROUNDING).ceil() * bin_s)

@@ -6,33 +6,38 @@ and users.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
-from lasthop import columns
+from lasthop import _native, columns
 from lasthop.errors import ArgumentError
+from lasthop.runner import SUMMARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
+    from typing import TypeAlias
 
     import polars as pl
 
-    from lasthop import _native
     from lasthop.plot import Picture
+
+    #: Runs have the one, and people are given the other.
+    Table: TypeAlias = _native.ArrowTable | pl.DataFrame
 
 
 class TableSource(Protocol):
     """Where a run's tables come from: the native module, files of the run, or a saved folder."""
 
-    def summary(self, name: str) -> pl.DataFrame | None:
+    def summary(self, name: str) -> _native.ArrowTable | None:
         """Return the table of runs, flows or links as it was made; `None` if only the JSON is left."""
 
     def has(self, name: str) -> bool:
         """Whether the run carries the table called `name`."""
 
-    def table(self, name: str) -> pl.DataFrame | None:
+    def table(self, name: str) -> Table | None:
         """Return the table called `name`, or `None` if the run does not carry it."""
 
     def file(self, name: str) -> Path | None:
@@ -43,7 +48,7 @@ class TableSource(Protocol):
 
 
 class NativeTables:
-    """The tables of a run that was made in this process, handed over as Arrow without copying.
+    """The tables of a run that was made in this process.
 
     Parameters
     ----------
@@ -59,11 +64,9 @@ class NativeTables:
         self._native = native
         self._summaries = summaries or {}
 
-    def summary(self, name: str) -> pl.DataFrame | None:
+    def summary(self, name: str) -> _native.ArrowTable | None:
         """Return the table of runs, flows or links as it was made; `None` if only the JSON is left."""
-        import polars as pl
-
-        return pl.DataFrame(self._summaries[name]) if name in self._summaries else None
+        return self._summaries.get(name)
 
     def has(self, name: str) -> bool:
         """Whether the run carries the table called `name`."""
@@ -73,12 +76,9 @@ class NativeTables:
         """Return nothing: tables are in memory."""
         return None
 
-    def table(self, name: str) -> pl.DataFrame | None:
+    def table(self, name: str) -> _native.ArrowTable | None:
         """Return the table called `name`, or `None` if the run does not carry it."""
-        import polars as pl
-
-        table = None if self._native is None else self._native.table(name)
-        return None if table is None else pl.DataFrame(table)
+        return None if self._native is None else self._native.table(name)
 
     def write_pcapng(self, path: Path) -> None:
         """Write the packet trace as a capture file."""
@@ -117,7 +117,8 @@ class Run:
     ) -> None:
         self._record = dict(record)
         self._tables = tables
-        self._cache: dict[str, pl.DataFrame] = {}
+        self._known: dict[str, Table] = {}
+        self._frames: dict[str, pl.DataFrame] = {}
         self.scenario = dict(scenario)
         self.engine_version = engine_version
         self.seed: int = self._record["seed"]
@@ -152,37 +153,52 @@ class Run:
     @property
     def series(self) -> pl.DataFrame:
         """Per flow and interval: window, threshold, RTT, throughput. Needs ``series=True``."""
-        return self._table("flow_series")
+        return self._frame("flow_series")
 
     @property
     def link_series(self) -> pl.DataFrame:
         """Per link and interval: queue, throughput, utilisation. Needs ``series=True``."""
-        return self._table("link_series")
+        return self._frame("link_series")
 
     @property
     def hops(self) -> pl.DataFrame:
         """The packet trace: one row per packet and link. Needs ``trace=True``."""
-        return self._table("hops")
+        return self._frame("hops")
 
     @property
     def windows(self) -> pl.DataFrame:
         """Every change of a congestion window. Needs ``trace=True``."""
-        return self._table("windows")
+        return self._frame("windows")
 
     def summary(self, name: str) -> pl.DataFrame:
         """Return the table ``runs`` (one row, with the totals), ``flows`` or ``links``."""
-        if name not in self._cache:
-            table = self._tables.summary(name)
-            self._cache[name] = summary_of(self._record, name) if table is None else table
-        return self._cache[name]
+        return self._frame(name)
 
     def has_table(self, name: str) -> bool:
         """Whether the run carries ``flow_series``, ``link_series``, ``hops`` or ``windows``."""
-        return name in self._cache or self._tables.has(name)
+        return name in self._known or self._tables.has(name)
 
     def table_file(self, name: str) -> Path | None:
         """Return the file in which a large table lies already, behind a column with the seed."""
         return self._tables.file(name)
+
+    def table(self, name: str) -> Table:
+        """Return a table as it is there: any library that speaks Arrow takes it, and no package is needed.
+
+        Parameters
+        ----------
+        name : str
+            ``runs``, ``flows``, ``links``, or one of those that `has_table` knows.
+        """
+        if name in SUMMARIES and name not in self._known:
+            made = self._tables.summary(name)
+            self._known[name] = summary_of(self._record, name) if made is None else made
+        if name not in self._known:
+            table = self._tables.table(name)
+            if table is None:
+                raise _lacks(name, columns.on_demand()[name])
+            self._known[name] = table
+        return self._known[name]
 
     def write_pcapng(self, path: str | Path) -> None:
         """Write the packet trace as a capture that Wireshark and tshark open. Needs ``trace=True``."""
@@ -227,13 +243,10 @@ class Run:
         """The element of ``runs[]`` in the JSON object."""
         return self._record
 
-    def _table(self, name: str) -> pl.DataFrame:
-        if name not in self._cache:
-            table = self._tables.table(name)
-            if table is None:
-                raise _lacks(name, columns.on_demand()[name])
-            self._cache[name] = table
-        return self._cache[name]
+    def _frame(self, name: str) -> pl.DataFrame:
+        if name not in self._frames:
+            self._frames[name] = frame_of(self.table(name))
+        return self._frames[name]
 
     def __repr__(self) -> str:
         from lasthop.tables import render_runs
@@ -291,34 +304,24 @@ class Runs(Sequence[Run]):
     @property
     def flows(self) -> pl.DataFrame:
         """One row per seed and flow."""
-        return joined([(run.seed, run.flows) for run in self._runs], "flows")
+        return frame_of(self.table("flows"))
 
     @property
     def links(self) -> pl.DataFrame:
         """One row per seed, link and direction."""
-        return joined([(run.seed, run.links) for run in self._runs], "links")
-
-    def table(self, name: str) -> pl.DataFrame:
-        """Return ``flows``, ``links`` or a large table of all runs behind a column with the seed."""
-        if name in ("flows", "links"):
-            return self.flows if name == "flows" else self.links
-        import polars as pl
-
-        parts = [
-            run._table(name).select(  # noqa: SLF001 - the same module's own
-                pl.lit(run.seed, dtype=pl.UInt64).alias("seed"), pl.all()
-            )
-            for run in self._runs
-        ]
-        return pl.concat(parts)
+        return frame_of(self.table("links"))
 
     @property
     def totals(self) -> pl.DataFrame:
         """One row per seed: the sums over all flows."""
-        import polars as pl
+        rows = _native.ArrowTable.concat([arrow_of(run.table("runs")) for run in self._runs])
+        return frame_of(rows.select(["seed", "fingerprint", "wall_s", *columns.declared("totals")]))
 
-        rows = pl.concat([run.summary("runs") for run in self._runs])
-        return rows.select("seed", "fingerprint", "wall_s", *columns.declared("totals"))
+    def table(self, name: str) -> _native.ArrowTable:
+        """Return the rows of every run in one table, behind their seed; see `Run.table`."""
+        parts = [arrow_of(run.table(name)).led_by("seed", run.seed) for run in self._runs]
+        together = _native.ArrowTable.concat(parts)
+        return together.select(_in_usual_order(name, together.columns)) if name in SUMMARIES else together
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the large tables, as ``lasthop run --json`` prints it."""
@@ -361,28 +364,22 @@ class Runs(Sequence[Run]):
         return as_html(runs_table(self))
 
 
-def summary_of(record: Mapping[str, Any], name: str) -> pl.DataFrame:
+def summary_of(record: Mapping[str, Any], name: str) -> _native.ArrowTable:
     """Return the table ``runs``, ``flows`` or ``links`` that the JSON object of a run stands for."""
     if name != "runs":
-        return columns.frame(name, record[name])
-    return columns.frame("runs", [record]).hstack(columns.frame("totals", [record["totals"]]))
+        return columns.table_of(name, record[name])
+    return columns.table_of("runs", [record]).beside(columns.table_of("totals", [record["totals"]]))
 
 
-def joined(parts: Sequence[tuple[int, pl.DataFrame]], table: str) -> pl.DataFrame:
-    """Put the rows of several runs below each other behind their seed, the columns in their usual order."""
-    import polars as pl
-
-    together = pl.concat(
-        [part.select(pl.lit(seed, dtype=pl.UInt64).alias("seed"), pl.all()) for seed, part in parts],
-        how="diagonal",
-    )
+def _in_usual_order(table: str, names: Iterable[str]) -> list[str]:
+    """Return the names of columns in the order in which their table declares them, the seed first."""
     order = {name: place for place, name in enumerate(columns.declared(table))}
 
     def place(name: str) -> int:
         # Of one that its table has a pattern for, the place is that of the pattern.
         return order.get(name, order.get(_declared_name(table, name), -1))
 
-    return together.select(pl.col(name) for name in sorted(map(str, together.columns), key=place))
+    return sorted(names, key=place)
 
 
 def _declared_name(table: str, name: str) -> str:
@@ -390,12 +387,42 @@ def _declared_name(table: str, name: str) -> str:
     return "" if column is None else column.pattern
 
 
-def frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
-    """Table of rows; a column that has no value anywhere is a column of missing numbers."""
-    import polars as pl
+def table_of_rows(rows: Iterable[Mapping[str, Any]]) -> _native.ArrowTable:
+    """Table of rows; a column that has no value anywhere is a column of missing numbers.
 
-    table = pl.DataFrame(list(rows), infer_schema_length=None)
-    return table.with_columns(pl.col(pl.Null).cast(pl.Float64))
+    Examples
+    --------
+    >>> table_of_rows([{"n": 1, "low": None}, {"n": 2, "low": None}]).types
+    ['Int64', 'Float64']
+    """
+    listed = list(rows)
+    names = list(listed[0]) if listed else []
+    values = {name: [row[name] for row in listed] for name in names}
+    return _native.ArrowTable.from_columns([(name, _type_of(values[name]), values[name]) for name in names])
+
+
+def _type_of(values: Iterable[object]) -> str:
+    kinds = {type(value) for value in values if value is not None}
+    known = {frozenset({bool}): "Boolean", frozenset({int}): "Int64", frozenset({str}): "String"}
+    return known.get(frozenset(kinds), "Float64")
+
+
+def frame_of(table: Table) -> pl.DataFrame:
+    """Return a table as a data frame."""
+    from lasthop.extras import pl
+
+    return pl.DataFrame(table)
+
+
+def arrow_of(table: Table) -> _native.ArrowTable:
+    """Return a data frame as the table that we write."""
+    if isinstance(table, _native.ArrowTable):
+        return table
+    from lasthop.extras import pl
+
+    buffer = io.BytesIO()
+    table.write_ipc(buffer, compat_level=pl.CompatLevel.oldest())
+    return _native.ArrowTable.from_ipc(buffer.getvalue())
 
 
 def _lacks(what: str, switch: str) -> ArgumentError:

@@ -12,12 +12,11 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lasthop import _native
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    import polars as pl
+    from lasthop import _native
+
 
 PREFIX = ".lasthop-spool-"
 CAPTURE = "capture.pcapng"
@@ -69,7 +68,6 @@ class SpooledTables:
 
     def summary(self, name: str) -> pl.DataFrame | None:
         """Return the table of runs, flows or links as it was made."""
-        import polars as pl
 
         return pl.DataFrame(self._summaries[name]) if name in self._summaries else None
 
@@ -79,7 +77,6 @@ class SpooledTables:
 
     def table(self, name: str) -> pl.DataFrame | None:
         """Return the table called `name`, or `None` if the run does not carry it."""
-        import polars as pl
 
         file = self._spool.file(name)
         return None if file is None else pl.read_parquet(file).drop("seed")
@@ -91,27 +88,3 @@ class SpooledTables:
     def write_pcapng(self, path: Path) -> None:
         """Copy the capture."""
         shutil.copyfile(self._spool.folder / CAPTURE, path)
-
-
-def join(parts: Sequence[Path], target: Path, table_format: str, metadata: Mapping[str, str]) -> None:
-    """Write the rows of tables one behind the other, without holding more than a part of them.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
-    """
-    import polars as pl
-    from polars.exceptions import PolarsError
-
-    if table_format == "parquet":
-        _native.join_tables([str(part) for part in parts], str(target), dict(metadata))
-        return
-    rows = pl.scan_parquet(list(parts))
-    try:
-        if table_format == "csv":
-            rows.sink_csv(target)
-        else:
-            rows.sink_ipc(target)
-    except PolarsError as error:
-        raise OSError(str(error)) from None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lasthop import extras
 from lasthop.errors import Interrupted, LasthopError, RunError
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 EXIT_RUN, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
 WIDTH_OF_NO_TERMINAL = 110
-#: Packages of the extra ``plot``.
-OF_FIGURES = ("matplotlib", "plotext", "plotly")
 
 SeedsOption = Annotated[
     str | None, typer.Option("--seeds", metavar="LIST", help="Several seeds: 1-10 or 1,3,5-7.")
@@ -54,9 +53,9 @@ def user_errors() -> Iterator[None]:
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in OF_FIGURES:
+        if package not in extras.EXTRAS:
             raise
-        note(f"error: drawing needs the package {package}: pip install 'lasthop[plot]'")
+        note(f"error: {extras.lacking(package)}")
         raise typer.Exit(EXIT_USER) from None
     except BrokenPipeError:
         raise

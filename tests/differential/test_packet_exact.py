@@ -177,7 +177,7 @@ def scenario_of(case: str, sender: str) -> Scenario:
 def test_same_packets(case: str, sender: str) -> None:
     scenario = scenario_of(case, sender)
     theirs = ns2.trace_packets(scenario)
-    ours = engine.trace_packets(scenario, theirs.clock_phase_s)
+    ours = engine.trace_packets(scenario, theirs.clock_phases_s)
     found = compare.first_divergence(read(scenario), ours, theirs)
     known = KNOWN.get((case, sender))
     if known is None:

@@ -14,8 +14,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import lasthop as lh
-from lasthop.columns import causes, frame
+from lasthop.columns import causes, table_of
 from lasthop.progress import progress_line
+from lasthop.results import frame_of
 from lasthop.runner import Snapshot
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def test_a_failed_write_leaves_nothing_behind(
     def full_disk(*_arguments: object, **_options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pl.DataFrame, "write_parquet", full_disk)
+    monkeypatch.setattr("pathlib.Path.write_bytes", full_disk)
     with pytest.raises(lh.OutputError) as caught:
         lh.run_seeds(scenario, [1]).save(tmp_path / "out")
     assert (
@@ -210,9 +211,8 @@ def test_tables_of_the_engine_and_of_its_json_are_the_same(tmp_path: Path) -> No
 
 
 def test_a_column_without_any_value_has_its_type() -> None:
-    table = frame(
-        "flows", [{"name": "a", "rtt_mean_s": None, "packets_lost": {"outage": 2, "channel-error": 1}}]
-    )
+    rows = [{"name": "a", "rtt_mean_s": None, "packets_lost": {"outage": 2, "channel-error": 1}}]
+    table = frame_of(table_of("flows", rows))
     assert table.schema["rtt_mean_s"] == pl.Float64
     assert table["lost_packets"].to_list() == [3]
     assert table["lost_outage_packets"].to_list() == [2]

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import lasthop as lh
-from lasthop.columns import frame
+from lasthop.columns import table_of
 from lasthop.results import NativeTables
 from lasthop.tables import render_runs
 
@@ -158,8 +158,8 @@ def test_results_without_them_show_no_table(runs: lh.Runs) -> None:
 
 
 def test_no_column_for_a_flow_that_is_not_measured() -> None:
-    measured = frame("flows", [{"name": "a", "realtime": {"stalls": 1}}]).columns
-    assert set(measured) - set(frame("flows", [{"name": "a", "realtime": None}]).columns) >= set(
+    measured = table_of("flows", [{"name": "a", "realtime": {"stalls": 1}}]).columns
+    assert set(measured) - set(table_of("flows", [{"name": "a", "realtime": None}]).columns) >= set(
         COLUMNS[7:13]
     )
 

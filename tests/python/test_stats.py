@@ -20,8 +20,10 @@ def test_quantiles_are_those_of_the_textbook(degrees: int, quantile: float) -> N
 
 def test_the_quantile_is_that_of_scipy_stats() -> None:
     stats = pytest.importorskip("scipy.stats")
-    for degrees in (1, 3, 9, 99):
-        assert student_t_quantile(0.975, degrees) == pytest.approx(stats.t.ppf(0.975, degrees), rel=1e-12)
+    for degrees in (*range(1, 100), 199, 499, 999, 9_999):
+        for probability in (0.75, 0.9, 0.95, 0.975, 0.99, 0.995, 0.9995):
+            expected = stats.t.ppf(probability, degrees)
+            assert student_t_quantile(probability, degrees) == pytest.approx(expected, rel=1e-10)
 
 
 def test_interval_worked_by_hand() -> None:

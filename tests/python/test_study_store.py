@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from lasthop._native import ArrowTable
 from lasthop.studies.store import Entry, Store
 
 
@@ -54,7 +55,13 @@ def test_rows_of_a_series_keep_their_order(tmp_path: Path) -> None:
     runs = [hashlib.sha256(str(number).encode()).hexdigest()[:32] for number in range(30)]
     times = [float(step) for step in range(9_000)]
     queue = [float(step * 7919 % 10_007) for step in range(9_000)]
-    series = pl.DataFrame({"link": ["bottleneck"] * 9_000, "time_s": times, "queue_packets": queue})
+    series = ArrowTable.from_columns(
+        [
+            ("link", "String", ["bottleneck"] * 9_000),
+            ("time_s", "Float64", times),
+            ("queue_packets", "Float64", queue),
+        ]
+    )
     store = Store(tmp_path)
     for run in runs:
         store.append([Entry(run, 1, "{}", {}, None, "failed, and kept something", {"queue": series})])
@@ -63,5 +70,5 @@ def test_rows_of_a_series_keep_their_order(tmp_path: Path) -> None:
         table = Store(tmp_path).table("series/queue", reversed(runs))
         assert table is not None
         assert table.height == 30 * 9_000
-        in_order = table.group_by("run").agg(pl.col("time_s").is_sorted())
+        in_order = pl.DataFrame(table).group_by("run").agg(pl.col("time_s").is_sorted())
         assert in_order["time_s"].all()

@@ -75,7 +75,8 @@ pub const KERNEL: Needs = Needs {
 pub enum Floors {
     /// Two segments after a reduction; repeated timeouts of the same data leave ssthresh alone (RFC 5681 §3.1).
     Rfc,
-    /// ns-2: ssthresh is an integer, cwnd may be one segment, and every timeout lowers both.
+    /// ns-2: ssthresh is an integer, a loss may leave half a segment of cwnd and a mark one, and every timeout lowers
+    /// both.
     Ns2,
 }
 
@@ -258,7 +259,7 @@ impl Host {
     /// Applies a reduction, with the floors.
     pub fn reduce(&mut self, reduction: Reduction) {
         self.lower_ssthresh(reduction);
-        let least = if self.floors == Floors::Ns2 { 1.0 } else { 2.0 };
+        let least = if self.floors == Floors::Ns2 { 0.0 } else { 2.0 };
         self.window.cwnd = reduction.cwnd.max(least);
         self.reduced_to = reduction.cwnd.max(2.0);
     }
@@ -281,7 +282,7 @@ impl Host {
         self.recover = next;
         let reduction = self.controller.on_ecn(mark, &self.window);
         self.reduce(reduction);
-        self.window.cwnd = self.window.cwnd.min(before);
+        self.window.cwnd = self.window.cwnd.max(1.0).min(before);
     }
 
     /// Reduces for a timeout and returns the controller's answer. `repeated`: the data of the last one is still not
@@ -366,6 +367,17 @@ mod tests {
         assert_eq!(host.marked(&loss(5.5), 16_000, 20_000), None, "for a mark neither");
         let again = host.marked(&loss(5.5), 16_001, 20_000);
         assert_eq!(again.map(|decision| decision.cwnd), Some(2), "5.5 / 2 = 2.75");
+    }
+
+    /// ns-2 2.35 with cwnd set to 1 before the third duplicate ACK: 0.5, and a threshold of 2.
+    #[test]
+    fn half_a_segment_is_left_in_ns2() {
+        for (floors, cwnd) in [(Floors::Rfc, 2.0), (Floors::Ns2, 0.5)] {
+            let mut host = host("reno", floors);
+            host.window.cwnd = 1.0;
+            host.lost(&loss(1.0), 1000, 2000);
+            assert_eq!(host.window, Window { cwnd, ssthresh: 2.0 }, "{floors:?}");
+        }
     }
 
     /// RFC 5681 §3.1: the first timeout halves ssthresh, and the next of the same data leaves it; in ns-2 it does not.

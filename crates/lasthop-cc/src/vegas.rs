@@ -11,7 +11,16 @@
 //! Vegas. The profile `ns2` does set it when `ecn` is on, as there would be no E-Vegas otherwise; with `ecn = false`
 //! it is ns-2's. `on_mark` says what an ECN echo costs: half the window (RFC 3168), a fifth (RFC 8511), or one
 //! segment.
-//! *Validation:* TV-3.0 to TV-3.3, worked by hand; with its own recovery it agrees with ns-2 packet for packet.
+//! The profile `ns2` repeats the faults of ns-2's recovery: after a timeout, or a pause as long as one, four duplicate
+//! ACKs close the window altogether until the next timeout; duplicates count although nothing is outstanding, and
+//! double the timer; exactly three leave the window inflated; send times are forgotten across the end of an array as
+//! long as the receiver's window, and the segment to come is then taken for an old one and sent twice; the window opens
+//! a round trip late; behind a repeated SYN data is sent at once. `vegas_faults = false` in `[tcp]` is the same profile
+//! without them. Not repeated: ns-2 also sends a segment that no application has written, and delivers it.
+//! *Validation:* TV-3.0 to TV-3.3, worked by hand; in the profile `ns2` it agrees with ns-2 packet for packet, greedy,
+//! limited by the application, with lost SYNs and among others in random trees, up to the first segment that nobody
+//! wrote, or a backlog of half a segment, which ns-2 rounds by the last bit. `timeouts` leaves out the expiries after a
+//! pause, which ns-2's `nrexmit_` counts.
 //! *Limitations:* a base RTT that was measured behind the queues of others, or before the path became longer, is
 //! wrong for the rest of the connection. Beside senders that fill the queue it gives way.
 //! *Kernel counterpart:* `tcp_vegas` (doubles in every round of slow start, leaves losses to the stack).

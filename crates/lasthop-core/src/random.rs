@@ -24,6 +24,13 @@ impl Stream {
         Stream { generator: Pcg64Dxsm::from_seed(hash.finalize().into()) }
     }
 
+    /// A stream of its own for another purpose of the same consumer, so that neither depends on how often the other
+    /// draws. Takes one number of this one.
+    #[must_use]
+    pub fn branch(&mut self) -> Stream {
+        Stream::new(self.generator.next_u64(), "branch")
+    }
+
     /// Uniform in `[0, 1)`, on a grid of 2^-53.
     #[inline]
     pub fn uniform(&mut self) -> f64 {

@@ -3,8 +3,10 @@
 //! Thin on purpose: it converts, releases the GIL around runs and maps each error to one exception. Types for
 //! Python are in `python/lasthop/_native.pyi`.
 
+mod arrow;
 mod senders;
 mod spool;
+mod statistics;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -133,7 +135,7 @@ impl Plan {
         flow: usize,
         seed: u64,
         count: usize,
-    ) -> PyResult<Option<tables::ArrowTable>> {
+    ) -> PyResult<Option<arrow::ArrowTable>> {
         let flows = &self.scenario.plan().flows;
         let flow =
             flows.get(flow).ok_or_else(|| PyValueError::new_err(format!("there is no flow {flow}")))?;
@@ -270,7 +272,7 @@ impl RunResult {
     }
 
     /// One of the tables, or `None` if it was not recorded.
-    fn table(&self, name: &str) -> PyResult<Option<tables::ArrowTable>> {
+    fn table(&self, name: &str) -> PyResult<Option<arrow::ArrowTable>> {
         let plan = self.plan.get().scenario.plan();
         tables::table(name, plan, &self.summary, self.recorded.as_ref())
     }
@@ -483,8 +485,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Plan>()?;
     module.add_class::<Progress>()?;
     module.add_class::<RunResult>()?;
-    module.add_class::<tables::ArrowTable>()?;
-    module.add_class::<tables::ArrowSchema>()?;
+    module.add_class::<arrow::ArrowTable>()?;
     module.add_class::<senders::Sender>()?;
     module.add_class::<senders::SenderClass>()?;
     module.add_class::<senders::Ack>()?;
@@ -495,7 +496,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(load_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(parse_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(declared_columns, module)?)?;
-    module.add_function(wrap_pyfunction!(tables::schema_of, module)?)?;
+    module.add_function(wrap_pyfunction!(statistics::student_t_quantile, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(transports, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;

@@ -10,14 +10,15 @@ use std::io::{self, BufWriter};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader, UInt64Array};
+use arrow_ipc::writer::FileWriter;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use lasthop_net::plan::Plan;
 use lasthop_net::trace::{FlowInterval, HopRecord, LinkInterval, Recording, Sink, WindowRecord};
 use lasthop_sim::columns;
 use lasthop_sim::pcapng::{Capture, Vantage};
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -27,7 +28,8 @@ use parquet::schema::types::ColumnPath;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
-use crate::tables::{self, ArrowTable};
+use crate::arrow::{ArrowTable, write_csv};
+use crate::tables;
 
 /// Rows that are made into columns at a time.
 const BATCH_ROWS: usize = 1 << 14;
@@ -135,9 +137,9 @@ impl<T> Table<T> {
     }
 
     fn write(&mut self, make: impl FnOnce(&[T]) -> PyResult<ArrowTable>) -> io::Result<()> {
-        let made = make(&self.rows).map_err(io::Error::other)?;
+        let made = make(&self.rows).and_then(|table| table.whole()).map_err(io::Error::other)?;
         let seeds: ArrayRef = Arc::new(UInt64Array::from_value(self.seed, self.rows.len()));
-        let columns = [seeds].into_iter().chain(made.batch.columns().iter().cloned()).collect();
+        let columns = [seeds].into_iter().chain(made.columns().iter().cloned()).collect();
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(io::Error::other)?;
         self.file.write(&batch)?;
         self.rows.clear();
@@ -168,20 +170,57 @@ fn properties(fields: &[FieldRef], metadata: Vec<KeyValue>) -> WriterProperties 
     differences.build()
 }
 
-/// Writes the rows of Parquet files of the same columns one behind the other into `target`, with `metadata` about the
-/// whole. Their pages are copied as they are.
+/// Writes the rows of Parquet files of the same columns one behind the other into `target`, as `parquet` with
+/// `metadata` about the whole, as `csv` or as `arrow`.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "a list from Python arrives as a vector of its own")]
 pub(crate) fn join_tables(
     py: Python<'_>,
     parts: Vec<String>,
     target: &str,
+    table_format: &str,
     metadata: BTreeMap<String, String>,
 ) -> PyResult<()> {
-    py.detach(|| join(&parts, target, metadata))
-        .map_err(|error| PyOSError::new_err(format!("{target}: {error}")))
+    let joined = py.detach(|| match table_format {
+        "csv" => join_csv(&parts, target),
+        "arrow" => join_arrow(&parts, target),
+        _ => join(&parts, target, metadata),
+    });
+    joined.map_err(|error| PyOSError::new_err(format!("{target}: {error}")))
 }
 
+/// The rows of a part, a batch at a time.
+fn batches_of(part: &str) -> io::Result<ParquetRecordBatchReader> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(part)?)?;
+    Ok(builder.with_batch_size(BATCH_ROWS).build()?)
+}
+
+fn join_csv(parts: &[String], target: &str) -> io::Result<()> {
+    let mut file = csv::Writer::from_path(target)?;
+    for (part, number) in parts.iter().zip(0..) {
+        let batches = batches_of(part)?;
+        if number == 0 {
+            file.write_record(batches.schema().fields().iter().map(|field| field.name()))?;
+        }
+        for batch in batches {
+            write_csv(&mut file, &batch.map_err(io::Error::other)?)?;
+        }
+    }
+    file.flush()
+}
+
+fn join_arrow(parts: &[String], target: &str) -> io::Result<()> {
+    let schema = batches_of(&parts[0])?.schema();
+    let mut file = FileWriter::try_new_buffered(File::create(target)?, &schema).map_err(io::Error::other)?;
+    for part in parts {
+        for batch in batches_of(part)? {
+            file.write(&batch.map_err(io::Error::other)?).map_err(io::Error::other)?;
+        }
+    }
+    file.finish().map_err(io::Error::other)
+}
+
+/// Pages are copied as they are.
 fn join(parts: &[String], target: &str, metadata: BTreeMap<String, String>) -> io::Result<()> {
     let first = parts.first().ok_or_else(|| io::Error::other("there is nothing to join"))?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(first)?)?;

@@ -1,15 +1,12 @@
-//! Tables of a run as Arrow, handed to Python through the Arrow C stream interface without copying.
+//! Tables of a run as Arrow, made of its counters and samples; `ArrowTable` hands them to Python.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
-use arrow_array::ffi::FFI_ArrowSchema;
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, LargeStringArray, RecordBatch,
-    RecordBatchIterator, UInt32Array, UInt64Array,
+    ArrayRef, BooleanArray, Float64Array, Int64Array, LargeStringArray, RecordBatch, UInt32Array, UInt64Array,
 };
-use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema};
+use arrow_schema::{DataType, Field, FieldRef, Schema};
 use lasthop_core::packet::{Cause, flag};
 use lasthop_core::time::{Span, Time};
 use lasthop_net::frames::FrameKind;
@@ -20,71 +17,8 @@ use lasthop_sim::columns::{self, Column, Kind, Value};
 use lasthop_sim::summary::Summary;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
 
-/// One table; any library that speaks the Arrow C stream interface reads it.
-#[pyclass(frozen)]
-pub(crate) struct ArrowTable {
-    pub(crate) batch: RecordBatch,
-}
-
-#[pymethods]
-impl ArrowTable {
-    /// The table as a capsule named `arrow_array_stream`; a requested schema is not honoured, as the protocol allows.
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        let _ = requested_schema;
-        let schema = self.batch.schema();
-        let batches = vec![Ok::<_, ArrowError>(self.batch.clone())];
-        let stream = FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(batches, schema)));
-        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
-    }
-}
-
-/// An Arrow schema, for writers that take the metadata of columns in this form.
-#[pyclass(frozen)]
-pub(crate) struct ArrowSchema {
-    schema: Schema,
-}
-
-#[pymethods]
-impl ArrowSchema {
-    /// The schema as a capsule named `arrow_schema`.
-    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = FFI_ArrowSchema::try_from(&self.schema).map_err(|error| arrow_error(&error))?;
-        PyCapsule::new_with_value(py, schema, c"arrow_schema")
-    }
-}
-
-/// Makes a schema of names, types as Polars calls them, and metadata.
-#[pyfunction(name = "arrow_schema")]
-pub(crate) fn schema_of(columns: Vec<(String, String, HashMap<String, String>)>) -> PyResult<ArrowSchema> {
-    let fields = columns.into_iter().map(|(name, kind, metadata)| {
-        let kind = match kind.as_str() {
-            "Boolean" => DataType::Boolean,
-            "Int64" => DataType::Int64,
-            "UInt32" => DataType::UInt32,
-            "UInt64" => DataType::UInt64,
-            "Float64" => DataType::Float64,
-            "String" => DataType::LargeUtf8,
-            "List(String)" => DataType::LargeList(Arc::new(Field::new("element", DataType::LargeUtf8, true))),
-            other => {
-                return Err(PyValueError::new_err(format!("column {name:?} has the unknown type {other}")));
-            }
-        };
-        Ok(Field::new(name, kind, true).with_metadata(metadata))
-    });
-    let fields = fields.collect::<PyResult<Vec<Field>>>()?;
-    Ok(ArrowSchema { schema: Schema::new(fields) })
-}
-
-pub(crate) fn arrow_error(error: &ArrowError) -> PyErr {
-    PyRuntimeError::new_err(error.to_string())
-}
+use crate::arrow::{ArrowTable, arrow_error};
 
 /// The fields of declared columns, in Arrow's terms; unit, label and meaning go along.
 pub(crate) fn fields(columns: &[Column]) -> Vec<FieldRef> {
@@ -235,7 +169,7 @@ fn finish(fields: Vec<FieldRef>, arrays: Vec<ArrayRef>) -> PyResult<ArrowTable> 
         }
     }
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
-    batch.map(|batch| ArrowTable { batch }).map_err(|error| arrow_error(&error))
+    batch.map(ArrowTable::from).map_err(|error| arrow_error(&error))
 }
 
 fn floats(values: impl Iterator<Item = f64>) -> ArrayRef {

@@ -91,6 +91,89 @@ fn codel_goes_with_arq() {
     assert!(mbit(&run) > 5.0, "{}", mbit(&run));
 }
 
+/// FQ-CoDel: a call beside five greedy flows waits for nobody, and they get equal shares although one has a longer way.
+#[test]
+fn fq_codel_keeps_flows_apart() {
+    let call = flow(
+        "udp",
+        "traffic = { kind = \"cbr\", rate = \"64 kbit/s\", packet = \"160 B\" }\nname = \"call\"",
+    );
+    let greedy = flow("cubic", "count = 4\nname = \"bulk\"") + &flow("bbr", "name = \"bbr\"") + &call;
+    let together = run(&last_hop("queue = { kind = \"drop-tail\", limit = \"1000 packets\" }", &greedy));
+    let apart = run(&last_hop("queue = \"fq-codel\"", &greedy));
+    let delay = |run: &Run| run.summary.flows[5].delay_p50_s.unwrap();
+    assert!(delay(&together) > 0.2, "{}", delay(&together));
+    // 25 ms of the way, and at most a packet of 1500 B in service.
+    assert!(delay(&apart) < 0.028, "{}", delay(&apart));
+    assert_eq!(apart.summary.flows[5].packets_lost.values().sum::<u64>(), 0);
+    let shares: Vec<f64> = apart.summary.flows[..5].iter().map(|flow| flow.goodput_bit_s / 1e6).collect();
+    assert!(shares.iter().all(|share| (share - 1.9).abs() < 0.3), "{shares:?}");
+}
+
+/// PIE keeps the delay near its target of 15 ms.
+#[test]
+fn pie_keeps_its_target() {
+    for transport in ["cubic", "e-newreno"] {
+        let run = run(&last_hop("queue = \"pie\"", &flow(transport, "count = 5")));
+        let delay = run.summary.flows[0].delay_p50_s.unwrap() - 0.026;
+        assert!((0.005..0.025).contains(&delay), "{transport}: {delay}");
+        assert!(mbit(&run) > 8.5, "{}", mbit(&run));
+        let link = &run.summary.links[2];
+        assert!(
+            link.drops["queue-overflow"] == 0 && (link.marks > 0) == (transport == "e-newreno"),
+            "{link:?}"
+        );
+    }
+}
+
+/// RED keeps the queue between its thresholds, on a plain link and under retransmission; who can be marked is.
+#[test]
+fn red_keeps_the_queue_between_its_thresholds() {
+    let queue = "queue = { kind = \"red\", limit = \"60 packets\", w_q = 0.01 }";
+    for (more, transport) in
+        [("", "newreno"), ("\narq = {}", "newreno"), ("", "e-newreno"), ("\narq = {}", "e-newreno")]
+    {
+        let run = run(&last_hop(&format!("{queue}{more}"), &flow(transport, "count = 4")));
+        let link = &run.summary.links[2];
+        assert!(
+            (3.0..15.0).contains(&link.avg_queue_packets),
+            "{more} {transport}: {}",
+            link.avg_queue_packets
+        );
+        assert!(mbit(&run) > 8.5, "{more} {transport}: {}", mbit(&run));
+        assert_eq!(link.marks > 50, transport == "e-newreno", "{}", link.marks);
+        assert_eq!(link.drops["early-drop"] > 50, transport == "newreno", "{:?}", link.drops);
+    }
+}
+
+/// All error models on one way, each at one of the positions: the ledger balances, and by the clock it is the same.
+#[test]
+fn error_models_lose_what_they_say() {
+    let udp = flow("udp", "traffic = { kind = \"cbr\", rate = \"4 Mbit/s\", packet = \"1000 B\" }");
+    for (model, expected) in [
+        ("kind = \"periodic\", every = 10", 0.1),
+        ("kind = \"bit-errors\", bit_error_rate = 1e-5", 0.079),
+        ("kind = \"exponential\", rate = 0.05", 0.0488),
+        ("kind = \"two-state\", packet_error_rate = 0.05, bad = \"20 ms\"", 0.052),
+        ("kind = \"two-state-packets\", good = 19, bad = 1", 0.0985),
+        ("kind = \"gilbert-elliott\", packet_error_rate = 0.05, mean_burst = 4", 0.05),
+        ("kind = \"gilbert-elliott-time\", good = \"90 ms\", bad = \"10 ms\", loss_bad = 0.5", 0.05),
+    ] {
+        for position in ["after-transmission", "before-queue"] {
+            let error = format!("error = {{ {model}, position = \"{position}\" }}");
+            let run = run(&last_hop(&error, &udp));
+            let lost = run.summary.flows[0].packets_lost["channel-error"] as f64;
+            let rate = lost / run.summary.flows[0].packets_sent as f64;
+            assert!((rate / expected - 1.0).abs() < 0.2, "{error}: {rate}");
+        }
+    }
+    let late = "error = { kind = \"bernoulli\", packet_error_rate = 1, from = \"10 s\", until = \"13 s\" }";
+    let lost = run(&last_hop(late, &udp)).summary.flows[0].packets_lost["channel-error"];
+    assert!((1499..=1501).contains(&lost), "three seconds of 500 packets: {lost}");
+    let large = "error = { kind = \"bernoulli\", packet_error_rate = 1, at_least = \"1029 B\" }";
+    assert_eq!(run(&last_hop(large, &udp)).summary.flows[0].packets_lost["channel-error"], 0, "1028 B each");
+}
+
 /// A policer lets its rate pass and no more, and no queue grows.
 #[test]
 fn a_policer_holds_its_rate() {

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-
+from lasthop.extras import np
 from lasthop.papers.grammar import (
     Arithmetic,
     Binary,

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-import numpy as np
-
+from lasthop.extras import np
 from lasthop.papers.functions import CLOSED_FORMS
 from lasthop.papers.grammar import (
     AGGREGATES,
@@ -284,9 +283,9 @@ def _elementwise(operation: Callable[..., Floats], *quantities: Quantity) -> Qua
 
 
 def _rank_correlation(first: Floats, second: Floats) -> Floats:
-    from scipy.stats import rankdata
+    from lasthop.extras import scipy
 
-    ranks = [np.asarray(rankdata(one, axis=1), dtype=np.float64) for one in (first, second)]
+    ranks = [np.asarray(scipy.stats.rankdata(one, axis=1), dtype=np.float64) for one in (first, second)]
     a, b = (one - one.mean(axis=1, keepdims=True) for one in ranks)
     lengths = np.sqrt(np.sum(a * a, axis=1) * np.sum(b * b, axis=1))
     correlation: Floats = np.sum(a * b, axis=1) / lengths

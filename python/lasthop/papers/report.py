@@ -96,7 +96,7 @@ def verdicts(reproduction: Reproduction, command: str) -> dict[str, Any]:
 
 def verdicts_frame(reproduction: Reproduction) -> pl.DataFrame:
     """Return one row per claim and setting."""
-    import polars as pl
+    from lasthop.extras import pl
 
     schema = ("claim", "figure", "kind", "strength", "verdict", "setting", "outcome", "summary", "text")
     rows = [
@@ -316,9 +316,8 @@ def _cell_figures(judgement: Judgement) -> str:
 def _draw_series(
     paper: Paper, experiment: Experiment, file: str, result: StudyResult, name: str
 ) -> Figure | None:
-    import polars as pl
-
     from lasthop.columns import scaled
+    from lasthop.extras import pl
     from lasthop.studies.charts import Look
     from lasthop.studies.plot import draw_metric, draw_series
 

@@ -388,13 +388,14 @@ def _thinned(axis: dict[str, Any], paper: Paper) -> dict[str, Any]:
 
 def _effort(folder: Path, results: Iterable[StudyResult]) -> Effort:
     """Add up the distinct runs; those that several studies share count once."""
+    from lasthop.results import frame_of
     from lasthop.studies.store import Store
 
     wanted = {run for result in results for run in result.table["run"]}
     if not wanted:
         return Effort()
     columns = ["packets_sent", "packet_hops", "wall_s"]
-    runs = Store(folder).runs(["run", "state", *columns])
+    runs = frame_of(Store(folder).runs(["run", "state", *columns]))
     runs = runs.filter(runs["run"].is_in(list(wanted)))
     packets, hops, wall_s = (runs[name].sum() if name in runs.columns else 0 for name in columns)
     return Effort(runs.height, int(packets or 0), int(hops or 0), float(wall_s or 0.0))

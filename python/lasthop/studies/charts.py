@@ -361,7 +361,7 @@ def over_time(
     ArgumentError
         For names that the series does not have, or a seed without rows.
     """
-    import polars as pl
+    from lasthop.extras import pl
 
     check_columns(series, [*axes, "time_s"], [column])
     if seed is not None:

@@ -7,7 +7,6 @@ worker is `run_there`: it needs lasthop of the same version and nothing else, no
 from __future__ import annotations
 
 import atexit
-import io
 import logging
 import secrets
 import shutil
@@ -27,8 +26,7 @@ from lasthop.studies.plan import kept_tables
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import polars as pl
-
+    from lasthop._native import ArrowTable
     from lasthop.sources import Source
     from lasthop.studies.plan import Task
     from lasthop.studies.store import Entry
@@ -156,16 +154,12 @@ def run_there(
     return measured, kept, None
 
 
-def _packed(table: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    table.write_ipc(buffer, compression="zstd")
-    return buffer.getvalue()
+def _packed(table: ArrowTable) -> bytes:
+    return table.to_ipc(compressed=True)
 
 
-def _unpacked(tables: Mapping[str, bytes]) -> dict[str, pl.DataFrame]:
-    import polars as pl
-
-    return {name: pl.read_ipc(io.BytesIO(content)) for name, content in tables.items()}
+def _unpacked(tables: Mapping[str, bytes]) -> dict[str, ArrowTable]:
+    return {name: _native.ArrowTable.from_ipc(content) for name, content in tables.items()}
 
 
 def _sender_there(name: str, source: Source) -> _native.SenderClass:

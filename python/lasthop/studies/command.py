@@ -192,7 +192,7 @@ def _describe_plan(campaign: Campaign, shard: object) -> None:
 
 def _conclude(result: StudyResult, shard: object) -> None:
     """Say what is there, and fail if something asked for is not."""
-    done = result.table.filter(result.table["state"] == "done").height
+    done = result.done
     failed = result.failed
     if shard is not None:
         terminal.note(

@@ -136,7 +136,7 @@ class Digest:
     @property
     def seeds(self) -> str:
         """How many seeds the points have."""
-        import polars as pl
+        from lasthop.extras import pl
 
         return seeds_text(self.summary.filter(pl.col("seeds") > 0)["seeds"].to_list())
 
@@ -162,7 +162,7 @@ class Digest:
 
     def series_chart(self, series: pl.DataFrame, column: str, seed: int | None = None) -> Chart:
         """Return the figure of one column of a kept series: the text axes as lines, numbers as panels."""
-        import polars as pl
+        from lasthop.extras import pl
 
         for axis, value in self.chosen.items():
             series = series.filter(pl.col(axis) == value)
@@ -252,7 +252,7 @@ class Digest:
 
     def _along_x(self, table: pl.DataFrame, look: Look) -> tuple[pl.DataFrame, str, Look]:
         """Return what stands along x: texts such as ``25 ms`` become the numbers that they are."""
-        import polars as pl
+        from lasthop.extras import pl
 
         if self.x is None:
             named = replace(look, labels={**look.labels, ONLY: ""})
@@ -469,7 +469,7 @@ def numbers_with_unit(values: Sequence[Any]) -> tuple[dict[Any, float], str] | N
 
 def series_columns(series: pl.DataFrame, axes: Iterable[str]) -> list[str]:
     """Columns of a kept series that can be drawn over time."""
-    import polars as pl
+    from lasthop.extras import pl
 
     keys = KEYS_OF_SERIES | set(axes)
     if "time_s" not in series.columns:
@@ -480,7 +480,7 @@ def series_columns(series: pl.DataFrame, axes: Iterable[str]) -> list[str]:
 
 def failed_rows(table: pl.DataFrame, axes: Sequence[str]) -> list[dict[str, Any]]:
     """Point, seed and error of every run that failed."""
-    import polars as pl
+    from lasthop.extras import pl
 
     if "state" not in table.columns:
         return []
@@ -489,7 +489,7 @@ def failed_rows(table: pl.DataFrame, axes: Sequence[str]) -> list[dict[str, Any]
 
 
 def _only(table: pl.DataFrame, chosen: Mapping[str, Any]) -> pl.DataFrame:
-    import polars as pl
+    from lasthop.extras import pl
 
     if table.is_empty():
         raise ArgumentError("nothing to look at: no run has finished; 'lasthop study run FILE' makes them")

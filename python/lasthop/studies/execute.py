@@ -289,7 +289,8 @@ def adopt_seeds(campaign: Campaign, store: Store) -> int:
     if not campaign.single:
         return 0
     cells = [cell for study in campaign.studies for cell in campaign.cells[study.name]]
-    runs = dict(store.runs(["run", "seed"]).select("run", "seed").iter_rows())
+    stored = store.runs(["run", "seed"])
+    runs = dict(zip(stored["run"], stored["seed"], strict=True))
     for cell in cells:
         for seed in cell.seeds:
             runs.pop(cell.setup.identity(seed), None)
@@ -307,7 +308,9 @@ def holdings(campaign: Campaign, store: Store) -> Holdings:
     tasks = campaign.tasks()
     runs = store.runs(["run", "state", "kept"])
     done = _satisfied(tasks, store)
-    failed = set(runs.filter(runs["state"] == "failed")["run"]) & set(tasks)
+    failed = {run for run, state in zip(runs["run"], runs["state"], strict=True) if state == "failed"} & set(
+        tasks
+    )
     return Holdings(len(tasks), len(done), len(failed), len(set(runs["run"]) - set(tasks)))
 
 
@@ -318,7 +321,7 @@ def _satisfied(tasks: dict[str, Task], store: Store) -> set[str]:
         return set()
     return {
         run
-        for run, state, kept in runs.select("run", "state", "kept").iter_rows()
+        for run, state, kept in zip(runs["run"], runs["state"], runs["kept"], strict=True)
         if state == "done" and run in tasks and {keep.identity for keep in tasks[run].keep} <= set(kept)
     }
 
@@ -482,7 +485,7 @@ def _add_seeds(campaign: Campaign, store: Store) -> bool:
         metric = campaign.until.metric_of(study)
         rows = campaign.rows(study)
         values, _ = evaluate(study, [metric], store, [row.run for row in rows])
-        by_run = dict(values.select("run", metric.name).iter_rows())
+        by_run = values[metric.name]
         unmet = []
         for cell in campaign.cells[study.name]:
             found = [by_run.get(cell.setup.identity(seed)) for seed in cell.seeds]
@@ -564,16 +567,14 @@ def _refuse_if_begun(campaign: Campaign, store: Store) -> None:
 
 def _mention_other_builds(store: Store, note: Callable[[str], None]) -> None:
     """Whoever changes the engine without changing its version should know what the folder holds."""
-    import polars as pl
-
     runs = store.runs(["engine_build", "platform"])
     if "engine_build" not in runs.columns:
         return
     from lasthop.studies.store import versions
 
-    others = runs.filter(
-        (pl.col("engine_build") != engine_build()) & (pl.col("platform") == versions()["platform"])
-    ).height
+    here = versions()["platform"]
+    builds = zip(runs["engine_build"], runs["platform"], strict=True)
+    others = sum(build != engine_build() and platform == here for build, platform in builds)
     if others:
         note(
             f"note: {others} of the runs in '{store.folder}' were made by another build of engine "

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import _native
+from lasthop._native import ArrowTable
 from lasthop.errors import OutputError
 from lasthop.output import reason_of, write_table, write_text
+from lasthop.results import frame_of
 from lasthop.studies.store import FORMAT, METADATA, RUNS, SERIES, Store, damage_named, room_wanted, versions
 from lasthop.studies.study import Study
 
@@ -59,6 +61,8 @@ class StudyResult:
     ----------
     study : Study
         The study.
+    rows : ArrowTable
+        The same as `table`, for whoever has no Polars.
     table : polars.DataFrame
         One row per point and seed: a column per axis, ``seed``, a column per metric, ``state``, ``error``,
         ``run``, ``fingerprint``, ``packet_hops``, ``wall_s``, ``engine_version``. Metrics are in their
@@ -73,40 +77,60 @@ class StudyResult:
         Points that ``--until`` gave up, with the reason.
     """
 
-    def __init__(self, study: Study, table: pl.DataFrame, folder: Path, description: dict[str, Any]) -> None:
+    def __init__(self, study: Study, rows: ArrowTable, folder: Path, description: dict[str, Any]) -> None:
         self.study = study
-        self.table = table
+        self.rows = rows
         self.folder = folder
+        self._table: pl.DataFrame | None = None
         self.versions: dict[str, str] = description["versions"]
         self.wanted: int = description["runs"]["wanted"]
         self.unmet: list[str] = (description.get("until") or {}).get("unmet", [])
 
     @property
+    def table(self) -> pl.DataFrame:
+        """One row per point and seed, as a data frame."""
+        if self._table is None:
+            self._table = frame_of(self.rows)
+        return self._table
+
+    @property
+    def done(self) -> int:
+        """How many runs are there and did not fail."""
+        return self.rows["state"].count("done")
+
+    @property
     def failed(self) -> list[Failure]:
         """The runs that failed."""
-        rows = self.table.filter(self.table["state"] == "failed").iter_rows(named=True)
+        names = [axis.name for axis in self.study.axes]
+        columns = [self.rows[name] for name in ("state", "seed", "error", *names)]
         # A column of numbers has one type; the file's own 0 is not 0.0.
         return [
             Failure(
-                {axis.name: axis.values[axis.values.index(row[axis.name])] for axis in self.study.axes},
-                row["seed"],
-                row["error"],
+                {
+                    axis.name: axis.values[axis.values.index(value)]
+                    for axis, value in zip(self.study.axes, settings, strict=True)
+                },
+                seed,
+                error,
             )
-            for row in rows
+            for state, seed, error, *settings in zip(*columns, strict=True)
+            if state == "failed"
         ]
 
     @property
     def unfolded(self) -> int:
         """How many runs the folder holds that the table does not have yet, as after a kill."""
         runs = Store(self.folder).runs(["run", "seed"])
-        known = set(self.table["run"].to_list())
+        known = set(self.rows["run"])
         mine = set(self.study.seeds)
-        return sum(run not in known and seed in mine for run, seed in runs.select("run", "seed").iter_rows())
+        return sum(
+            run not in known and seed in mine for run, seed in zip(runs["run"], runs["seed"], strict=True)
+        )
 
     @property
     def is_complete(self) -> bool:
         """Whether every run is there and none failed."""
-        return self.table.filter(self.table["state"] == "done").height == self.wanted
+        return self.done == self.wanted
 
     def series(self, name: str) -> pl.DataFrame:
         """Return rows of all runs of the study: a column per axis, ``seed``, and those of the table.
@@ -120,10 +144,11 @@ class StudyResult:
         known = {"flows": "flows", "links": "links"} | kept
         if name not in known:
             raise OutputError(f"the study keeps no {name!r}: it keeps {', '.join(known)}")
-        rows = Store(self.folder).table(known[name], self.table["run"])
+        found = Store(self.folder).table(known[name], self.rows["run"])
         places = self.table.select(*(axis.name for axis in self.study.axes), "seed", "run")
-        if rows is None:
+        if found is None:
             return places.clear().drop("run")
+        rows = frame_of(found)
         clash = {column: f"{column}_of_row" for column in rows.columns if column in places.columns[:-1]}
         joined = places.join(rows.rename(clash), on="run", how="inner", maintain_order="left_right")
         return joined.drop("run")
@@ -136,8 +161,7 @@ class StudyResult:
         return as_html(digest_tables(make_digest(self.study, self.table)))
 
     def __repr__(self) -> str:
-        done = self.table.filter(self.table["state"] == "done").height
-        return f"<StudyResult {self.study.name!r}: {done} of {self.wanted} runs in {self.folder}>"
+        return f"<StudyResult {self.study.name!r}: {self.done} of {self.wanted} runs in {self.folder}>"
 
 
 def place_of(campaign: Campaign, study: Study) -> Path:
@@ -212,7 +236,7 @@ def _description(campaign: Campaign, study: Study) -> dict[str, Any]:
     }
 
 
-def write_table_of(campaign: Campaign, study: Study, table: pl.DataFrame) -> None:
+def write_table_of(campaign: Campaign, study: Study, table: ArrowTable) -> None:
     """Write the tidy table of one study."""
     place = place_of(campaign, study)
     place.mkdir(parents=True, exist_ok=True)
@@ -225,7 +249,7 @@ def write_table_of(campaign: Campaign, study: Study, table: pl.DataFrame) -> Non
         write_table(table, place / RESULTS, "parquet", said, metadata)
 
 
-def result_of(campaign: Campaign, study: Study, table: pl.DataFrame) -> StudyResult:
+def result_of(campaign: Campaign, study: Study, table: ArrowTable) -> StudyResult:
     """Return the result of one study of a campaign."""
     return StudyResult(study, table, campaign.folder, _description(campaign, study))
 
@@ -245,8 +269,6 @@ def load(folder: str | Path, name: str | None = None) -> StudyResult:
     OutputError
         If there is none, or it is damaged.
     """
-    import polars as pl
-
     folder = Path(folder)
     place = _find(folder, name)
     content = _describe(place / STUDY)
@@ -254,8 +276,8 @@ def load(folder: str | Path, name: str | None = None) -> StudyResult:
     if not path.exists():
         raise OutputError(f"'{place}' has no {RESULTS} yet: 'lasthop study run FILE --resume' writes it")
     with damage_named(path):
-        table = pl.read_parquet(path)
-        words = pl.read_parquet_metadata(path).get(METADATA)
+        table = ArrowTable.read_parquet(path)
+        words = ArrowTable.parquet_footer(path)[1].get(METADATA)
     if words is None:
         raise OutputError(
             f"'{path}' was written by an older lasthop, in units of the study: 'lasthop study run FILE "

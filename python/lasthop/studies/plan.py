@@ -22,8 +22,7 @@ from lasthop.studies.store import Entry
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import polars as pl
-
+    from lasthop._native import ArrowTable
     from lasthop.api import Scenario
     from lasthop.history import Entry as HistoryEntry
     from lasthop.sources import Source
@@ -106,8 +105,8 @@ class Task:
 
     def entry(
         self,
-        measured: Mapping[str, pl.DataFrame] | None,
-        kept: dict[str, pl.DataFrame],
+        measured: Mapping[str, ArrowTable] | None,
+        kept: dict[str, ArrowTable],
         error: str | None = None,
     ) -> Entry:
         """Return what the store keeps of it."""
@@ -183,11 +182,9 @@ def _united(first: Sequence[Keep], second: Sequence[Keep]) -> tuple[Keep, ...]:
     return tuple({keep.identity: keep for keep in (*first, *second)}.values())
 
 
-def kept_tables(keep: Sequence[Keep], table: Callable[[str], pl.DataFrame | None]) -> dict[str, pl.DataFrame]:
+def kept_tables(keep: Sequence[Keep], table: Callable[[str], ArrowTable | None]) -> dict[str, ArrowTable]:
     """Return the part of each large table that is kept of a run."""
     import fnmatch
-
-    import polars as pl
 
     kept = {}
     for one in keep:
@@ -196,12 +193,12 @@ def kept_tables(keep: Sequence[Keep], table: Callable[[str], pl.DataFrame | None
             continue
         name = one.column
         if one.rows:
-            names = [
+            names = {
                 value
-                for value in whole[name].unique().to_list()
+                for value in whole.unique(name)
                 if any(fnmatch.fnmatchcase(value, pattern) for pattern in one.rows)
-            ]
-            whole = whole.filter(pl.col(name).is_in(names))
+            }
+            whole = whole.matching(name, names)
         if one.columns:
             # Which link or flow a row is of is kept in any case.
             columns = dict.fromkeys([name, *one.columns])

@@ -170,7 +170,7 @@ def differences(
     ArgumentError
         An axis or a metric that the table does not have, or a baseline that it has no runs of.
     """
-    import polars as pl
+    from lasthop.extras import pl
 
     check_columns(table, axes, [*metrics], DIFFERENCES)
     for axis, value in baseline.items():
@@ -246,7 +246,7 @@ def check_columns(
 
 def finished(table: pl.DataFrame) -> pl.DataFrame:
     """Rows of the runs that did not fail."""
-    import polars as pl
+    from lasthop.extras import pl
 
     return table.filter(pl.col("state") == "done") if "state" in table.columns else table
 
@@ -274,7 +274,7 @@ def seeds_text(counts: Iterable[int]) -> str:
 
 def _points(table: pl.DataFrame, axes: Sequence[str]) -> dict[Key, pl.DataFrame]:
     """Return the rows of each point, in the table's order; values of failed runs are missing."""
-    import polars as pl
+    from lasthop.extras import pl
 
     if "state" in table.columns:
         done = pl.col("state") == "done"
@@ -324,10 +324,10 @@ def _disagree(mean: stats.Estimate, trimmed: stats.Estimate, deviation: float) -
 
 def _trimmed_means(samples: Sequence[list[float]]) -> list[stats.Estimate | None]:
     """Return the trimmed mean of each sample, worked out for all samples of one size at once."""
-    from scipy.stats import mstats
+    from lasthop.extras import scipy
 
     def work(group: list[list[float]]) -> list[stats.Estimate | None]:
-        lows, highs = mstats.trimmed_mean_ci(
+        lows, highs = scipy.stats.mstats.trimmed_mean_ci(
             group, limits=(TRIMMED, TRIMMED), alpha=1 - stats.CONFIDENCE, axis=1
         )
         return [
@@ -340,15 +340,14 @@ def _trimmed_means(samples: Sequence[list[float]]) -> list[stats.Estimate | None
 
 def _signed_rank(changes: Sequence[list[float]]) -> list[float | None]:
     """Return the two-sided p value of each list of differences; `None` where nothing can be tested."""
-    import numpy as np
-    from scipy.stats import permutation_test, rankdata, wilcoxon
+    from lasthop.extras import np, scipy
 
     def work(group: list[list[float]]) -> list[float | None]:
         sample = np.asarray(group)
         if _is_tied(group[0]) and len(group[0]) <= EXACT_TO:
             # What `wilcoxon` does for ties too, row by row: a thousand times as long.
-            ranks = rankdata(np.abs(sample), axis=-1) * np.sign(sample)
-            found: Any = permutation_test(
+            ranks = scipy.stats.rankdata(np.abs(sample), axis=-1) * np.sign(sample)
+            found: Any = scipy.stats.permutation_test(
                 (ranks,),
                 lambda signed, axis: signed.sum(axis=axis),
                 permutation_type="samples",
@@ -360,7 +359,7 @@ def _signed_rank(changes: Sequence[list[float]]) -> list[float | None]:
         else:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = wilcoxon(sample, axis=-1)
+                found = scipy.stats.wilcoxon(sample, axis=-1)
         return [float(value) for value in np.atleast_1d(found.pvalue)]
 
     differing = [[change for change in sample if change] for sample in changes]
@@ -445,7 +444,7 @@ def _verdict(found: stats.Estimate | None, *, better: bool | None) -> str:
 def _frame(
     rows: list[dict[str, Any]], table: pl.DataFrame, axes: Sequence[str], types: Mapping[str, str]
 ) -> pl.DataFrame:
-    import polars as pl
+    from lasthop.extras import pl
 
     schema = {axis: table.schema[axis] for axis in axes}
     return pl.DataFrame(rows, schema=schema | {name: getattr(pl, kind) for name, kind in types.items()})

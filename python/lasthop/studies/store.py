@@ -11,28 +11,27 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
-import io
 import json
 import os
 import platform
 import re
 import secrets
 import time
+from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lasthop import _native, columns
+from lasthop._native import ArrowTable
 from lasthop.errors import OutputError
 from lasthop.output import TEMPORARY_PREFIX, check_folder, output_errors
 from lasthop.studies.locks import Shard, locked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    import polars as pl
 
 FORMAT = 1
 RUNS, FLOWS, LINKS, SERIES = "runs", "flows", "links", "series"
@@ -76,9 +75,9 @@ class Entry:
     seed: int
     scenario: str
     inputs: dict[str, str]
-    measured: Mapping[str, pl.DataFrame] | None
+    measured: Mapping[str, ArrowTable] | None
     error: str | None = None
-    kept: dict[str, pl.DataFrame] = field(default_factory=dict)
+    kept: dict[str, ArrowTable] = field(default_factory=dict)
 
     @property
     def packet_hops(self) -> int:
@@ -127,15 +126,13 @@ class Store:
         return [part for part in whole if part.name not in replaced]
 
     def _committed(self) -> list[Part]:
-        import polars as pl
-
         parts = []
         for path in sorted((self.folder / RUNS).glob("*.parquet")):
             # Other shards are at work on their own files; those of a whole run stand still meanwhile.
             if self._tag != "all" and path.stem.split("-")[1:2] not in (["all"], [self._tag]):
                 continue
             with damage_named(path):
-                words = pl.read_parquet_metadata(path).get(METADATA)
+                words = ArrowTable.parquet_footer(path)[1].get(METADATA)
                 try:
                     content = json.loads(words or "")
                     if content["format"] != FORMAT:
@@ -162,18 +159,18 @@ class Store:
     def _path(self, table: str, name: str) -> Path:
         return self.folder / table / f"{name}.parquet"
 
-    def runs(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    def runs(self, columns: Sequence[str] | None = None) -> ArrowTable:
         """Return one row per run; of a run that is there twice, the one that succeeded or keeps most."""
-        import polars as pl
-
         owned = self._owners(self.parts())
-        if owned.is_empty():
-            return pl.DataFrame(schema={"run": pl.String, "seed": pl.UInt64, "state": pl.String})
+        if not owned:
+            return ArrowTable.from_columns(
+                [("run", "String", []), ("seed", "UInt64", []), ("state", "String", [])]
+            )
         return self._gather(RUNS, owned, columns)
 
     def table(
         self, name: str, runs: Iterable[str], columns: Iterable[str] | None = None
-    ) -> pl.DataFrame | None:
+    ) -> ArrowTable | None:
         """Return the rows of some runs in a table; `None` if no part has it.
 
         Parameters
@@ -189,56 +186,47 @@ class Store:
         if not parts:
             return None
         kept = name.removeprefix(f"{SERIES}/") if name.startswith(SERIES) else None
-        owned = self._owners(parts, kept)
-        import polars as pl
+        wanted = set(runs)
+        owned = {run: part for run, part in self._owners(parts, kept).items() if run in wanted}
+        return self._gather(name, owned, columns)
 
-        wanted = pl.DataFrame({"run": list(runs)}, schema={"run": pl.String})
-        return self._gather(name, owned.join(wanted, on="run", how="semi"), columns)
-
-    def _owners(self, parts: Sequence[Part], kept: str | None = None) -> pl.DataFrame:
+    def _owners(self, parts: Sequence[Part], kept: str | None = None) -> dict[str, str]:
         """Which part answers for which run."""
-        import polars as pl
-
         listed = []
         for part in parts:
             path = self._path(RUNS, part.name)
             with damage_named(path):
-                table = pl.read_parquet(path, columns=["run", "state", "kept"])
-            listed.append(table.with_columns(pl.lit(part.name).alias("part")))
-        if not listed:
-            return pl.DataFrame(schema={"run": pl.String, "part": pl.String})
-        table = pl.concat(listed)
-        if kept is not None:
-            table = table.filter(pl.col("kept").list.contains(kept))
-        return (
-            table.with_columns(
-                (pl.col("state") == "done").alias("_done"), pl.col("kept").list.len().alias("_kept")
-            )
-            .sort("_done", "_kept", "part", maintain_order=True)
-            .unique("run", keep="last", maintain_order=True)
-            .select("run", "part")
-        )
+                table = ArrowTable.read_parquet(path, ["run", "state", "kept"])
+                rows = zip(table["run"], table["state"], table["kept"], strict=True)
+            listed += [
+                (state == "done", len(keeps), part.name, run)
+                for run, state, keeps in rows
+                if kept is None or kept in keeps
+            ]
+        owned: dict[str, str] = {}
+        # Of equal ones the last counts.
+        for _, _, name, run in sorted(listed, key=lambda one: one[:3]):
+            owned.pop(run, None)
+            owned[run] = name
+        return owned
 
-    def _gather(self, table: str, owned: pl.DataFrame, columns: Iterable[str] | None = None) -> pl.DataFrame:
+    def _gather(
+        self, table: str, owned: Mapping[str, str], columns: Iterable[str] | None = None
+    ) -> ArrowTable:
         """Read the rows of a table that each part answers for."""
-        import polars as pl
-
+        by_part: dict[str, set[str]] = {}
+        for run, name in owned.items():
+            by_part.setdefault(name, set()).add(run)
+        wanted = None if columns is None else ["run", *(one for one in columns if one != "run")]
         pieces = []
-        for (name,), runs in owned.group_by("part", maintain_order=True):
-            path = self._path(table, str(name))
+        for name, runs in by_part.items():
+            path = self._path(table, name)
             with damage_named(path):
-                lazy = pl.scan_parquet(path)
-                if columns is not None:
-                    present = lazy.collect_schema().names()
-                    lazy = lazy.select("run", *(one for one in columns if one in present and one != "run"))
-                pieces.append(
-                    lazy.join(
-                        runs.lazy().select("run"), on="run", how="semi", maintain_order="left"
-                    ).collect()
-                )
-        return (
-            pl.concat(pieces, how="diagonal_relaxed") if pieces else pl.DataFrame(schema={"run": pl.String})
-        )
+                piece = ArrowTable.read_parquet(path, wanted, runs)
+            if wanted is not None:
+                piece = piece.select([one for one in wanted if one in piece.columns])
+            pieces.append(piece)
+        return ArrowTable.concat(pieces) if pieces else ArrowTable.from_columns([("run", "String", [])])
 
     def engine_versions(self) -> set[str]:
         """Return the versions of the engine that made what is there."""
@@ -249,13 +237,11 @@ class Store:
 
         Reads the ends of the files only, which a file that was cut off, or never reached the disk, lacks.
         """
-        import polars as pl
-
         damaged: dict[Path, OutputError] = {}
         for path in (self._path(table, part.name) for part in self.parts() for table in part.tables):
             try:
                 with damage_named(path):
-                    pl.read_parquet_metadata(path)
+                    ArrowTable.parquet_footer(path)
             except OutputError as error:
                 damaged[path] = error
         if damaged:
@@ -276,7 +262,7 @@ class Store:
             **_series(entries),
         }
         tables = {table: content for table, content in tables.items() if content.height}
-        self._commit(name, _runs_frame(entries), tables, ())
+        self._commit(name, _runs_table(entries), tables, ())
         self._fresh.append(name)
         if len(self._fresh) >= MERGE_AT:
             fresh, self._fresh = set(self._fresh), []
@@ -286,11 +272,9 @@ class Store:
         """Merge all parts that are not large into one; at no moment is a run lost."""
         parts = [part for part in self.parts() if self._tag in ("all", part.tag)]
         owned = self._owners(parts)
-        counts = dict(owned.group_by("part").len().iter_rows())
+        counts = Counter(owned.values())
         small = [
-            part
-            for part in parts
-            if self._size(part) < LARGE_BYTES or counts.get(part.name, 0) < self._height(part)
+            part for part in parts if self._size(part) < LARGE_BYTES or counts[part.name] < self._height(part)
         ]
         if len(small) > 1:
             self._merge(small)
@@ -304,41 +288,32 @@ class Store:
         return sum(self._path(table, part.name).stat().st_size for table in (RUNS, *part.tables))
 
     def _height(self, part: Part) -> int:
-        import polars as pl
-
         path = self._path(RUNS, part.name)
         with damage_named(path):
-            return int(pl.scan_parquet(path).select(pl.len()).collect().item())
+            return ArrowTable.parquet_footer(path)[0]
 
     def _merge(self, parts: Sequence[Part]) -> None:
         """Write one part in place of several."""
-        import polars as pl
-
         owned = self._owners(parts)
         runs = self._gather(RUNS, owned)
         # A run may have been made again to keep more: what was kept of it before is still there.
-        kept = (
-            pl.concat(
-                [pl.read_parquet(self._path(RUNS, part.name), columns=["run", "kept"]) for part in parts]
-            )
-            .explode("kept")
-            .drop_nulls()
-            .group_by("run")
-            .agg(pl.col("kept").unique().sort())
-        )
-        empty = pl.lit([], dtype=pl.List(pl.String))
-        runs = (
-            runs.drop("kept").join(kept, on="run", how="left").with_columns(pl.col("kept").fill_null(empty))
-        )
+        kept: dict[str, set[str]] = {}
+        for part in parts:
+            table = ArrowTable.read_parquet(self._path(RUNS, part.name), ["run", "kept"])
+            for run, keeps in zip(table["run"], table["kept"], strict=True):
+                kept.setdefault(run, set()).update(keeps)
+        united = [sorted(kept[run]) for run in runs["run"]]
+        others = runs.select([name for name in runs.columns if name != "kept"])
+        runs = others.beside(ArrowTable.from_columns([("kept", "List(String)", united)]))
         names = dict.fromkeys(table for part in parts for table in part.tables)
 
-        def content(table: str) -> pl.DataFrame:
+        def content(table: str) -> ArrowTable:
             having = [part for part in parts if table in part.tables]
             wanted = table.removeprefix(f"{SERIES}/") if table.startswith(SERIES) else None
             owners = self._owners(having, wanted)
             if wanted is None:
                 # A part without this table may answer for a run: then no other speaks for it.
-                owners = owners.join(owned, on=["run", "part"], how="semi")
+                owners = {run: name for run, name in owners.items() if owned.get(run) == name}
             return self._gather(table, owners)
 
         replaces = [part.name for part in parts]
@@ -348,8 +323,8 @@ class Store:
     def _commit(
         self,
         name: str,
-        runs: pl.DataFrame,
-        tables: Mapping[str, pl.DataFrame],
+        runs: ArrowTable,
+        tables: Mapping[str, ArrowTable],
         replaces: Sequence[str],
     ) -> None:
         """Write every table of a part, and that of its runs last; all of it is on the disk then."""
@@ -380,7 +355,7 @@ class Store:
 
     def _write(
         self,
-        content: pl.DataFrame,
+        content: ArrowTable,
         path: Path,
         said: Mapping[str, Mapping[str, str]],
         metadata: dict[str, str],
@@ -392,11 +367,9 @@ class Store:
             unfinished.parent.mkdir(exist_ok=True)
             try:
                 # Through memory: a full disk then comes with the system's own words.
-                buffer = io.BytesIO()
-                schema = columns.arrow_schema(content, said)
-                content.write_parquet(buffer, arrow_schema=schema, metadata=metadata)
+                packed = content.to_parquet(said, metadata)
                 with unfinished.open("wb") as file:
-                    file.write(buffer.getbuffer())
+                    file.write(packed)
                     file.flush()
                     os.fsync(file.fileno())
                 unfinished.replace(path)
@@ -496,13 +469,11 @@ def opened(folder: Path, shard: Shard | None) -> Iterator[Store]:
 @contextmanager
 def damage_named(path: Path) -> Iterator[None]:
     """Name the file that cannot be read, and say what to do."""
-    from polars.exceptions import PanicException, PolarsError
-
     try:
         yield
     except FileNotFoundError:
         raise OutputError(f"'{path}' is gone: a study is at work there; read it again") from None
-    except (PolarsError, PanicException, OSError) as error:
+    except OSError as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise OutputError(
             f"'{path}' is damaged ({why}): move it away and run the study with --resume, which makes its "
@@ -533,15 +504,9 @@ def versions() -> dict[str, str]:
     }
 
 
-def _rows(entries: Iterable[Entry], kind: str) -> pl.DataFrame:
-    import polars as pl
-
-    tables = [
-        entry.measured[kind].select(pl.lit(entry.run).alias("run"), pl.all())
-        for entry in entries
-        if entry.measured is not None
-    ]
-    return pl.concat(tables, how="diagonal") if tables else pl.DataFrame()
+def _rows(entries: Iterable[Entry], kind: str) -> ArrowTable:
+    measured = [(entry.run, entry.measured) for entry in entries if entry.measured is not None]
+    return ArrowTable.concat([tables[kind].led_by("run", run) for run, tables in measured])
 
 
 def _declared(table: str) -> str:
@@ -549,41 +514,39 @@ def _declared(table: str) -> str:
     return table.removeprefix(f"{SERIES}/").rpartition("-")[0] if table.startswith(SERIES) else table
 
 
-def _series(entries: Iterable[Entry]) -> dict[str, pl.DataFrame]:
-    import polars as pl
-
-    gathered: dict[str, list[pl.DataFrame]] = {}
+def _series(entries: Iterable[Entry]) -> dict[str, ArrowTable]:
+    gathered: dict[str, list[ArrowTable]] = {}
     for entry in entries:
         for kept, table in entry.kept.items():
-            run = pl.lit(entry.run).alias("run")
-            gathered.setdefault(f"{SERIES}/{kept}", []).append(table.select(run, pl.all()))
-    return {name: pl.concat(tables) for name, tables in gathered.items()}
+            gathered.setdefault(f"{SERIES}/{kept}", []).append(table.led_by("run", entry.run))
+    return {name: ArrowTable.concat(tables) for name, tables in gathered.items()}
 
 
-def _runs_frame(entries: Sequence[Entry]) -> pl.DataFrame:
-    import polars as pl
-
+def _runs_table(entries: Sequence[Entry]) -> ArrowTable:
     made = datetime.now(UTC).isoformat(timespec="seconds")
-    rows = [
-        {
-            "run": entry.run,
-            "seed": entry.seed,
-            "state": "failed" if entry.measured is None else "done",
-            "error": entry.error,
-            "scenario": entry.scenario,
-            "inputs": json.dumps(entry.inputs, sort_keys=True),
-            "kept": sorted(entry.kept),
-            "made": made,
-            **versions(),
-        }
-        for entry in entries
-    ]
-    types: dict[str, Any] = {"seed": pl.UInt64, "error": pl.String, "kept": pl.List(pl.String)}
-    table = pl.DataFrame(rows, infer_schema_length=None, schema_overrides=types)
+    count = len(entries)
+    first = ArrowTable.from_columns(
+        [
+            ("run", "String", [entry.run for entry in entries]),
+            ("seed", "UInt64", [entry.seed for entry in entries]),
+            ("state", "String", ["failed" if entry.measured is None else "done" for entry in entries]),
+            ("error", "String", [entry.error for entry in entries]),
+        ]
+    )
+    last = ArrowTable.from_columns(
+        [
+            ("scenario", "String", [entry.scenario for entry in entries]),
+            ("inputs", "String", [json.dumps(entry.inputs, sort_keys=True) for entry in entries]),
+            ("kept", "List(String)", [sorted(entry.kept) for entry in entries]),
+            ("made", "String", [made] * count),
+            *((name, "String", [version] * count) for name, version in versions().items()),
+        ]
+    )
     figures = _rows(entries, RUNS)
-    if figures.is_empty():
-        figures = columns.frame(RUNS, []).select(pl.lit("").alias("run"), pl.all()).clear()
-    figures = figures.drop("seed", "set_up_s")
-    first = ("run", "seed", "state", "error")
-    joined = table.join(figures, on="run", how="left", maintain_order="left")
-    return joined.select(*first, *figures.columns[1:], *(name for name in table.columns if name not in first))
+    if not figures.height:
+        figures = columns.table_of(RUNS, []).led_by("run", "")
+    # A run that failed has no figures.
+    place = {run: number for number, run in enumerate(figures["run"])}
+    names = [name for name in figures.columns if name not in {"run", "seed", "set_up_s"}]
+    measured = figures.select(names).take([place.get(entry.run) for entry in entries])
+    return first.beside(measured).beside(last)

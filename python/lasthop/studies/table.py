@@ -8,16 +8,16 @@ and by `--until` between its rounds.
 from __future__ import annotations
 
 import fnmatch
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lasthop._native import ArrowTable
 from lasthop.errors import StudyError
 from lasthop.studies.store import FLOWS, LINKS, SERIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    import polars as pl
+    from collections.abc import Callable, Iterable, Sequence
 
     from lasthop.columns import Metric
     from lasthop.studies.store import Store
@@ -25,6 +25,16 @@ if TYPE_CHECKING:
 
 #: Columns that hold the name that `where` looks at.
 NAME_COLUMNS = ("name", "link", "flow")
+#: Columns of the table that are those of its runs, and their types.
+OF_RUNS = {
+    "state": "String",
+    "error": "String",
+    "run": "String",
+    "fingerprint": "String",
+    "packet_hops": "Int64",
+    "wall_s": "Float64",
+    "engine_version": "String",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,52 +46,44 @@ class Row:
     run: str
 
 
-def tidy(study: Study, rows: Sequence[Row], store: Store) -> tuple[pl.DataFrame, list[str]]:
+def tidy(study: Study, rows: Sequence[Row], store: Store) -> tuple[ArrowTable, list[str]]:
     """Return the table, and the metrics for which no run has the column.
 
     Rows stand in the order given; those that the store does not hold are left out.
     """
-    import polars as pl
-
-    places = pl.DataFrame(
-        {axis.name: [row.settings[axis.name] for row in rows] for axis in study.axes}
-        | {"seed": [row.seed for row in rows], "run": [row.run for row in rows]},
-        schema={axis.name: _type(axis) for axis in study.axes} | {"seed": pl.UInt64(), "run": pl.String()},
+    runs = store.runs(list(OF_RUNS))
+    held = {run: place for place, run in enumerate(runs["run"])}
+    rows = [row for row in rows if row.run in held]
+    states = runs["state"]
+    done = list(dict.fromkeys(row.run for row in rows if states[held[row.run]] == "done"))
+    values, absent = evaluate(study, study.metrics, store, done)
+    table = ArrowTable.from_columns(
+        [
+            *((axis.name, _type(axis), [row.settings[axis.name] for row in rows]) for axis in study.axes),
+            ("seed", "UInt64", [row.seed for row in rows]),
+            *((name, "Float64", [of_run.get(row.run) for row in rows]) for name, of_run in values.items()),
+        ]
     )
-    runs = store.runs()
-    wanted = ("state", "error", "fingerprint", "packet_hops", "wall_s", "engine_version")
-    absent = [pl.lit(None).alias(name) for name in wanted if name not in runs.columns]
-    table = places.join(
-        runs.with_columns(absent).select("run", *wanted), on="run", how="inner", maintain_order="left"
-    )
-    done = table.filter(pl.col("state") == "done")["run"].unique().to_list()
-    values, absent_fields = evaluate(study, study.metrics, store, done)
-    order = [
-        *(axis.name for axis in study.axes),
-        "seed",
-        *(metric.name for metric in study.metrics),
-        *("state", "error", "run", "fingerprint", "packet_hops", "wall_s", "engine_version"),
+    missing = [
+        (name, kind, [None] * runs.height) for name, kind in OF_RUNS.items() if name not in runs.columns
     ]
-    return table.join(values, on="run", how="left", maintain_order="left").select(order), absent_fields
+    found = runs.beside(ArrowTable.from_columns(missing)) if missing else runs
+    return table.beside(found.select(list(OF_RUNS)).take([held[row.run] for row in rows])), absent
 
 
-def _type(axis: Axis) -> pl.DataType:
-    import polars as pl
-
+def _type(axis: Axis) -> str:
     if all(isinstance(value, bool) for value in axis.values):
-        return pl.Boolean()
+        return "Boolean"
     if not axis.is_numeric:
-        return pl.String()
-    return pl.Float64() if any(isinstance(value, float) for value in axis.values) else pl.Int64()
+        return "String"
+    return "Float64" if any(isinstance(value, float) for value in axis.values) else "Int64"
 
 
 def evaluate(
     study: Study, metrics: Iterable[Metric], store: Store, runs: Sequence[str]
-) -> tuple[pl.DataFrame, list[str]]:
-    """Return one row per run with its metrics, and the names of metrics for which no run has the column."""
-    import polars as pl
-
-    table = pl.DataFrame({"run": list(runs)}, schema={"run": pl.String})
+) -> tuple[dict[str, dict[str, float | None]], list[str]]:
+    """Return the figure of each run for each metric, and the metrics for which no run has the column."""
+    values: dict[str, dict[str, float | None]] = {metric.name: {} for metric in metrics}
     absent = []
     by_source: dict[str, list[Metric]] = {}
     for metric in metrics:
@@ -91,62 +93,78 @@ def evaluate(
         for metric in wanted:
             if read is None or metric.field not in read.columns:
                 absent.append(metric.name)
-                table = table.with_columns(pl.lit(None, dtype=pl.Float64).alias(metric.name))
             else:
-                table = table.join(_reduce(metric, read), on="run", how="left", maintain_order="left")
-    return table, absent if runs else []
+                values[metric.name] = _reduce(metric, read)
+    return values, absent if runs else []
 
 
 def _read(
     study: Study, source: str, metrics: Iterable[Metric], store: Store, runs: Sequence[str]
-) -> pl.DataFrame | None:
+) -> ArrowTable | None:
     """Read the columns that some metrics need."""
     columns = {*NAME_COLUMNS, "utilisation", *(metric.field for metric in metrics)}
     if source == "totals":
-        import polars as pl
-
-        return store.runs(sorted(columns)).filter(pl.col("run").is_in(list(runs)))
+        return store.runs(sorted(columns)).matching("run", set(runs))
     names = {FLOWS: FLOWS, LINKS: LINKS} | {keep.name: f"{SERIES}/{keep.identity}" for keep in study.keep}
     return store.table(names[source], runs, sorted(columns))
 
 
-def _reduce(metric: Metric, read: pl.DataFrame) -> pl.DataFrame:
+def _reduce(metric: Metric, read: ArrowTable) -> dict[str, float | None]:
     """Turn the rows of each run into its figure."""
-    import polars as pl
-
     name = next((column for column in NAME_COLUMNS if column in read.columns), None)
     if metric.where is not None and name is not None:
-        names = [one for one in read[name].unique().to_list() if fnmatch.fnmatchcase(one, metric.where)]
-        read = read.filter(pl.col(name).is_in(names))
+        wanted = {one for one in read.unique(name) if fnmatch.fnmatchcase(one, metric.where)}
+        read = read.matching(name, wanted)
     if metric.by == "bottleneck":
-        read = read.filter(pl.col("name") == _bottleneck(read))
-    x = pl.col(metric.field).cast(pl.Float64, strict=False)
-    count, squares = x.count(), x.pow(2).sum()
-    reductions = {
-        "sum": pl.when(count > 0).then(x.sum()),
-        "mean": x.mean(),
-        "bottleneck": x.mean(),
-        "median": x.median(),
-        "min": x.min(),
-        "max": x.max(),
-        "count": count.cast(pl.Float64),
-        # Jain's index, as the engine has it for all flows.
-        "jain": pl.when(squares > 0).then(x.sum().pow(2) / (count * squares)),
-        # All flows are there: the deviation is that of a population, not of a sample.
-        "cv": pl.when(x.mean() != 0).then(x.std(ddof=0) / x.mean()),
-    }
-    value = reductions[metric.by].fill_nan(None).alias(metric.name)
-    return read.group_by("run", maintain_order=True).agg(value)
+        read = read.matching("name", {_bottleneck(read)})
+    reduction = REDUCTIONS[metric.by]
+    figures = {run: reduction(values) for run, values in read.groups("run", metric.field)}
+    return {run: None if figure is None or math.isnan(figure) else figure for run, figure in figures.items()}
 
 
-def _bottleneck(links: pl.DataFrame) -> str:
+def _mean(values: list[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def _median(values: list[float]) -> float | None:
+    ordered, middle = sorted(values), len(values) // 2
+    if not ordered:
+        return None
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def _jain(values: list[float]) -> float | None:
+    """Jain's index, as the engine has it for all flows."""
+    squares = math.fsum(value * value for value in values)
+    return math.fsum(values) ** 2 / (len(values) * squares) if squares > 0 else None
+
+
+def _cv(values: list[float]) -> float | None:
+    """Deviation over mean; all flows are there, so it is that of a population, not of a sample."""
+    mean = _mean(values)
+    if not mean:
+        return None
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values)) / mean
+
+
+#: What becomes of the values of a run.
+REDUCTIONS: dict[str, Callable[[list[float]], float | None]] = {
+    "sum": lambda values: math.fsum(values) if values else None,
+    "mean": _mean,
+    "bottleneck": _mean,
+    "median": _median,
+    "min": lambda values: min(values, default=None),
+    "max": lambda values: max(values, default=None),
+    "count": lambda values: float(len(values)),
+    "jain": _jain,
+    "cv": _cv,
+}
+
+
+def _bottleneck(links: ArrowTable) -> str:
     """Name of the link called ``bottleneck``, else of the busiest over all runs."""
-    import polars as pl
-
-    busy = links.group_by("name", maintain_order=True).agg(pl.col("utilisation").fill_null(0).sum())
-    if busy.is_empty() or "bottleneck" in busy["name"]:
-        return "bottleneck"
-    return str(busy.sort("utilisation", descending=True, maintain_order=True)["name"][0])
+    busy = {name: math.fsum(values) for name, values in links.groups("name", "utilisation")}
+    return "bottleneck" if "bottleneck" in busy or not busy else max(busy, key=lambda name: busy[name])
 
 
 def explain_absent(study: Study, absent: Sequence[str]) -> StudyError:

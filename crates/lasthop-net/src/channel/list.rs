@@ -1,9 +1,8 @@
 //! Losses by number: exactly the listed packets are lost, as in vectors and in comparisons with other simulators.
 
 use lasthop_core::random::Stream;
-use lasthop_core::time::Time;
 
-use super::ErrorProcess;
+use super::{ErrorProcess, Frame};
 
 /// The packets with these numbers are lost: 0 is the first packet that is judged in this direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +26,7 @@ impl Listed {
 }
 
 impl ErrorProcess for Listed {
-    fn corrupts(&mut self, _at: Time, _bytes: u32) -> bool {
+    fn corrupts(&mut self, _frame: &Frame) -> bool {
         let hit = self.packets.get(self.next) == Some(&self.judged);
         self.next += usize::from(hit);
         self.judged += 1;

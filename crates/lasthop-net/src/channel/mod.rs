@@ -5,24 +5,44 @@
 //! `channels!` below, and its keys to the scenario (`lasthop-sim/src/scenario/keys.rs` and `link.rs`). Where on the
 //! link a model sits is one key for all of them and no concern of theirs.
 
+mod ber;
 mod bernoulli;
+mod gilbert_elliott;
 mod list;
 mod outage;
+mod periodic;
+mod sojourns;
+mod timed;
+mod two_state;
 
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
+pub use ber::BitErrorRate;
 pub use bernoulli::Bernoulli;
+pub use gilbert_elliott::{GilbertElliott, GilbertElliottTime, StateErrors};
 pub use list::List;
 pub(crate) use outage::OutageCursor;
+pub use periodic::Periodic;
+pub use timed::TimedLoss;
+pub use two_state::{TwoState, TwoStatePackets};
 
-use crate::plan::{Direction, ErrorPosition, OutagePolicy};
+use crate::plan::{Direction, ErrorPosition, ErrorScope, OutagePolicy};
+
+/// A packet as an error model sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    /// When its transmission begins and ends; twice the same instant where the model sits before the queue, or behind
+    /// the link's retransmissions.
+    pub(crate) start: Time,
+    pub(crate) end: Time,
+    pub(crate) bytes: u32,
+}
 
 /// A model of errors in one direction of a link.
 pub(crate) trait ErrorProcess {
-    /// Whether the next packet, of `bytes`, is lost. `at` is when the model sees it: the end of its transmission, or
-    /// its arrival where the model sits before the queue. Calls come in the order of `at`.
-    fn corrupts(&mut self, at: Time, bytes: u32) -> bool;
+    /// Whether the next packet is lost. Calls come in the order of time.
+    fn corrupts(&mut self, frame: &Frame) -> bool;
 }
 
 /// Makes the two enums of error models from one line each: `Name, state`.
@@ -58,10 +78,10 @@ macro_rules! channels {
                 }
             }
 
-            fn corrupts(&mut self, at: Time, bytes: u32) -> bool {
+            fn corrupts(&mut self, frame: &Frame) -> bool {
                 match self {
                     Errors::None => false,
-                    $(Errors::$name(model) => model.corrupts(at, bytes),)*
+                    $(Errors::$name(model) => model.corrupts(frame),)*
                 }
             }
         }
@@ -71,12 +91,20 @@ macro_rules! channels {
 channels! {
     Bernoulli => bernoulli::Coin,
     List => list::Listed,
+    Periodic => periodic::Comb,
+    BitErrorRate => ber::Bits,
+    TwoState => two_state::Bursts,
+    TwoStatePackets => two_state::PacketBursts,
+    GilbertElliott => gilbert_elliott::Chain,
+    GilbertElliottTime => gilbert_elliott::TimedChain,
+    TimedLoss => timed::Steps,
 }
 
 /// What happens to packets in the air of one direction: losses and outages.
 #[derive(Clone, Debug)]
 pub(crate) struct Air {
     errors: Errors,
+    scope: ErrorScope,
     pub(crate) position: ErrorPosition,
     pub(crate) policy: OutagePolicy,
     /// Outages as seen by arriving packets, and as seen by the transmitter: two clocks, each moving forward only.
@@ -96,6 +124,7 @@ impl Air {
         }
         Some(Box::new(Air {
             errors,
+            scope: plan.error_scope,
             position: plan.error_position,
             policy: plan.outages.policy,
             arrivals: cursor.clone(),
@@ -104,8 +133,35 @@ impl Air {
         }))
     }
 
-    /// Judges the next packet if the model sits at `position`.
-    pub(crate) fn corrupts(&mut self, position: ErrorPosition, at: Time, bytes: u32) -> bool {
-        self.position == position && self.errors.corrupts(at, bytes)
+    /// Judges the next packet if the model sits at `position` and is concerned with such a packet at all.
+    pub(crate) fn corrupts(&mut self, position: ErrorPosition, frame: &Frame) -> bool {
+        let ErrorScope { from, until, at_least } = self.scope;
+        let concerned =
+            self.position == position && (from..until).contains(&frame.end) && frame.bytes >= at_least;
+        concerned && self.errors.corrupts(frame)
+    }
+}
+
+/// What the tests of error models share.
+#[cfg(test)]
+mod testing {
+    use super::*;
+
+    /// A packet of 1000 B that takes no time.
+    pub(super) fn frame(at: Time) -> Frame {
+        Frame { start: at, end: at, bytes: 1000 }
+    }
+
+    /// Share of lost packets, and the mean number of them in a row, among so many that follow one another.
+    pub(super) fn losses(mut model: impl ErrorProcess, packets: u64, each: Span) -> (f64, f64) {
+        let (mut lost, mut runs, mut before) = (0u32, 0u32, false);
+        for number in 0..packets {
+            let start = Time::ZERO + each * number;
+            let hit = model.corrupts(&Frame { start, end: start + each, bytes: 1000 });
+            lost += u32::from(hit);
+            runs += u32::from(hit && !before);
+            before = hit;
+        }
+        (f64::from(lost) / packets as f64, f64::from(lost) / f64::from(runs))
     }
 }

@@ -15,6 +15,7 @@ use lasthop_core::packet::{Cause, Kind, NONE, Packet, flag};
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
+use super::queued::{join, lose_shed};
 use super::{Crossing, Cx, Effect, Element, Parcel};
 use crate::measure::Window;
 use crate::plan::{Arq, Direction, DiscardUnit, ErrorPosition};
@@ -128,7 +129,7 @@ impl ArqMachine {
             plan: plan.clone(),
             direction,
             ack_errors: Stream::new(seed, &format!("link acknowledgements of {name}")),
-            waiting: Waiting::new(&queue.queue.discipline),
+            waiting: Waiting::new(&queue.queue.discipline, name, seed),
             frames: VecDeque::new(),
             retries: VecDeque::new(),
             next_number: 0,
@@ -243,11 +244,7 @@ impl ArqMachine {
             return None;
         }
         let served = self.waiting.pop(cx.now, &mut self.shed);
-        for index in 0..self.shed.len() {
-            let Shed { parcel, cause } = self.shed[index];
-            self.lose(parcel, None, cause, cx);
-        }
-        self.shed.clear();
+        lose_shed(&mut self.shed, self.direction, cx);
         let Served { parcel, marked } = served?;
         if marked {
             mark(parcel, self.direction, cx);
@@ -278,7 +275,7 @@ impl ArqMachine {
 
     /// What an arrival at `now` finds.
     fn found(&self, now: Time) -> Found {
-        self.waiting.found((self.free_at > now).then_some(self.in_service))
+        self.waiting.found((self.free_at > now).then_some(self.in_service), self.free_at)
     }
 
     /// Does what is to be done now.
@@ -308,9 +305,8 @@ impl ArqMachine {
         let departs = link.occupy(since, now, bytes, &window);
         self.free_at = departs;
         self.in_service = bytes;
-        let delay = link.delay;
-        let arrives = departs + delay;
-        match link.judge_attempt(departs, bytes) {
+        let arrives = link.arrival(departs);
+        match link.judge_attempt(now, departs, bytes) {
             Some(Cause::ChannelError) => {
                 if self.frames[index].content.range.is_some() {
                     cx.effects
@@ -439,8 +435,9 @@ impl Element for ArqMachine {
     fn receive(&mut self, parcel: Parcel, _port: u32, cx: &mut Cx<'_>) {
         // A departure at this very instant frees its place first.
         self.run(cx);
-        if admit(parcel, &self.found(cx.now), self.direction, cx) {
-            self.waiting.push(parcel);
+        if admit(parcel, &self.found(cx.now), self.direction, cx)
+            && join(&mut self.waiting, parcel, &mut self.shed, self.direction, cx)
+        {
             self.run(cx);
             let (now, window, waiting) = (cx.now, cx.window, self.waiting.packets());
             cx.link(self.direction).gate.note_waiting(waiting, now, &window);

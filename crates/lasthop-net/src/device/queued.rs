@@ -9,7 +9,7 @@ use lasthop_core::time::Time;
 use super::arq::{admit, mark};
 use super::{Crossing, Cx, Effect, Element, Parcel};
 use crate::plan::Direction;
-use crate::queue::{Served, Service, Shed, Waiting};
+use crate::queue::{Served, Service, Shed, Verdict, Waiting};
 use crate::routing::DirectionId;
 
 /// The queue of one direction and its transmitter.
@@ -24,10 +24,11 @@ pub(crate) struct Queued {
 }
 
 impl Queued {
-    pub(crate) fn new(plan: &Direction, direction: DirectionId) -> Queued {
+    /// The queue of a direction called `name`.
+    pub(crate) fn new(plan: &Direction, direction: DirectionId, name: &str, seed: u64) -> Queued {
         Queued {
             direction,
-            waiting: Waiting::new(&plan.queue.discipline),
+            waiting: Waiting::new(&plan.queue.discipline, name, seed),
             free_at: Time::ZERO,
             in_service: 0,
             shed: Vec::new(),
@@ -44,9 +45,7 @@ impl Queued {
                 return cx.wake(ready);
             }
             let served = self.waiting.pop(cx.now, &mut self.shed);
-            for Shed { parcel, cause } in self.shed.drain(..) {
-                lose(parcel, (None, cx.now), cause, self.direction, cx);
-            }
+            lose_shed(&mut self.shed, self.direction, cx);
             if let Some(Served { parcel, marked }) = served {
                 if marked {
                     mark(parcel, self.direction, cx);
@@ -66,8 +65,8 @@ impl Queued {
         let departs = link.occupy(parcel.since, now, bytes, &window);
         self.free_at = departs;
         self.in_service = parcel.bytes;
-        let at = departs + link.delay;
-        let Some(cause) = link.judge_attempt(departs, bytes) else {
+        let at = link.arrival(departs);
+        let Some(cause) = link.judge_attempt(now, departs, bytes) else {
             let crossing = Some(Crossing { direction, started: Some(now) });
             return cx.effects.push(Effect::Forward { parcel, at, crossing });
         };
@@ -91,6 +90,31 @@ fn lose(
     cx.effects.push(Effect::Drop { parcel, cause, at, crossing: Some(Crossing { direction, started }) });
 }
 
+/// Packets that the queue has thrown away just now.
+pub(super) fn lose_shed(shed: &mut Vec<Shed>, direction: DirectionId, cx: &mut Cx<'_>) {
+    for Shed { parcel, cause } in shed.drain(..) {
+        lose(parcel, (None, cx.now), cause, direction, cx);
+    }
+}
+
+/// Lets a packet that its gate has admitted join those that wait; `false` if the discipline refuses it.
+pub(super) fn join(
+    waiting: &mut Waiting,
+    parcel: Parcel,
+    shed: &mut Vec<Shed>,
+    direction: DirectionId,
+    cx: &mut Cx<'_>,
+) -> bool {
+    let verdict = waiting.push(parcel, shed);
+    lose_shed(shed, direction, cx);
+    match verdict {
+        Verdict::Admit => {}
+        Verdict::Mark => mark(parcel, direction, cx),
+        Verdict::Refuse(cause) => lose(parcel, (None, cx.now), cause, direction, cx),
+    }
+    !matches!(verdict, Verdict::Refuse(_))
+}
+
 /// The run is over: counts the time that packets have waited and keeps them for the ledger.
 pub(super) fn keep_waiting(waiting: &mut Waiting, direction: DirectionId, cx: &mut Cx<'_>) {
     let window = cx.window;
@@ -110,9 +134,11 @@ impl Element for Queued {
     fn receive(&mut self, parcel: Parcel, _port: u32, cx: &mut Cx<'_>) {
         // A departure at this very instant frees its place first.
         self.run(cx);
-        let found = self.waiting.found((self.free_at > cx.now).then_some(self.in_service.into()));
-        if admit(parcel, &found, self.direction, cx) {
-            self.waiting.push(parcel);
+        let in_service = (self.free_at > cx.now).then_some(self.in_service.into());
+        let found = self.waiting.found(in_service, self.free_at);
+        if admit(parcel, &found, self.direction, cx)
+            && join(&mut self.waiting, parcel, &mut self.shed, self.direction, cx)
+        {
             self.run(cx);
             let (now, window, waiting) = (cx.now, cx.window, self.waiting.packets());
             cx.link(self.direction).gate.note_waiting(waiting, now, &window);

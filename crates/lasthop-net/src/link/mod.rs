@@ -6,6 +6,8 @@
 //! order of their arrival; `network/` sees to that. Links that retransmit, and queues that decide when a packet leaves,
 //! are devices that use the transmitter of a link: see `device/arq.rs` and `device/queued.rs`.
 
+mod delay;
+mod opportunities;
 mod rate;
 mod stats;
 
@@ -13,11 +15,13 @@ use lasthop_core::packet::{Cause, Drops};
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
-use crate::channel::Air;
+use crate::channel::{Air, Frame};
 use crate::measure::Window;
 use crate::plan::{Direction, ErrorPosition, OutagePolicy};
 use crate::queue::{Arrival, Departures, Found, Gate, Verdict};
 use crate::trace::{Bins, link_column};
+use delay::Delays;
+pub use opportunities::Opportunities;
 use rate::Pace;
 pub use stats::LinkStats;
 
@@ -69,6 +73,8 @@ pub struct Link {
     ahead: Departures,
     last_bytes: u32,
     pace: Pace,
+    /// The propagation delay, if it changes.
+    delays: Option<Box<Delays>>,
     air: Option<Box<Air>>,
     /// Drops by cause within the measurement window.
     pub drops: Drops,
@@ -86,9 +92,10 @@ impl Link {
         duration: Span,
         series_interval: Option<Span>,
     ) -> Link {
-        let pace = Pace::new(plan.rate, &plan.rate_changes);
+        let pace = Pace::new(plan.rate, &plan.rate_changes, plan.opportunities.as_ref());
+        let delays = Delays::new(plan);
         let nanos_per_byte = pace.whole_nanos_per_byte();
-        let gate = Gate::new(&plan.queue);
+        let gate = Gate::new(&plan.queue, name, seed);
         let air = Air::new(plan, name, seed, duration);
         let bins = series_interval.map(|interval| Box::new(Bins::new(interval, duration)));
         Link {
@@ -96,7 +103,11 @@ impl Link {
             delay: plan.delay,
             stats: LinkStats::default(),
             nanos_per_byte,
-            special: gate.is_special() || air.is_some() || bins.is_some() || nanos_per_byte == 0,
+            special: gate.is_special()
+                || air.is_some()
+                || bins.is_some()
+                || delays.is_some()
+                || nanos_per_byte == 0,
             watched: false,
             crowded: false,
             has_rule: gate.has_rule(),
@@ -104,13 +115,15 @@ impl Link {
             ahead: Departures::default(),
             last_bytes: 0,
             pace,
+            delays,
             air,
             drops: Drops::default(),
             bins,
         }
     }
 
-    /// When the last bit of `bytes` leaves, if the first leaves at `start`.
+    /// When the last bit of `bytes` leaves, if the first leaves at `start`. On a link with opportunities, which this
+    /// leaves alone: at its mean rate.
     #[inline]
     pub(crate) fn finish(&self, start: Time, bytes: u32) -> Time {
         if self.nanos_per_byte != 0 {
@@ -119,15 +132,34 @@ impl Link {
         self.pace.finish(start, bytes)
     }
 
+    /// The same for a packet of the queue, which has waited since `since`: it uses opportunities up.
+    #[inline]
+    fn serve(&mut self, since: Time, start: Time, bytes: u32) -> Time {
+        if self.nanos_per_byte != 0 {
+            return start + Span(u64::from(self.nanos_per_byte) * u64::from(bytes));
+        }
+        self.pace.serve(since, start, bytes)
+    }
+
+    /// When a packet reaches the far end that leaves at `departs`. Calls must come in the order of `departs`.
+    #[inline]
+    pub(crate) fn arrival(&mut self, departs: Time) -> Time {
+        match &mut self.delays {
+            None => departs + self.delay,
+            Some(delays) => delays.arrival(departs),
+        }
+    }
+
     /// The rate at `at`.
     pub(crate) fn rate_at(&self, at: Time) -> Rate {
         self.pace.rate_at(at)
     }
 
-    /// Mean number of waiting packets that the packets found which arrived at the queue, those that it had no room for
+    /// Mean number of waiting packets that the packets found which arrived at the queue, those that it dropped
     /// included; `None` if none arrived.
     pub fn mean_found_waiting(&self) -> Option<f64> {
-        let arrived = self.stats.packets + self.drops[Cause::QueueOverflow as usize];
+        let dropped = self.drops[Cause::QueueOverflow as usize] + self.drops[Cause::EarlyDrop as usize];
+        let arrived = self.stats.packets + dropped;
         (arrived > 0).then(|| self.gate.found_waiting as f64 / arrived as f64)
     }
 
@@ -227,14 +259,16 @@ impl Link {
     ) -> std::result::Result<(Time, bool), Cause> {
         let now = arrival.at;
         let idle = self.busy_until <= now;
-        let mut found = Found::default();
+        let mut found = Found { idle_since: self.busy_until, ..Found::default() };
         if idle {
             self.forget_departed();
         } else {
             self.ahead.expire(now);
             let waiting = self.ahead.len() as u64;
             let bytes = self.ahead.bytes() + u64::from(self.last_bytes);
-            found = Found { packets: waiting + 1, bytes, waiting };
+            let in_service = self.ahead.first_bytes().unwrap_or(self.last_bytes);
+            let waiting_bytes = bytes - u64::from(in_service);
+            found = Found { packets: waiting + 1, bytes, waiting, waiting_bytes, ..found };
         }
         let marked = match self.gate.judge(arrival, &found, window) {
             Verdict::Admit => false,
@@ -247,7 +281,7 @@ impl Link {
             self.gate.note_waiting(found.packets, now, window);
         }
         let start = self.busy_until.max(earliest);
-        self.busy_until = self.finish(start, arrival.bytes);
+        self.busy_until = self.serve(now, start, arrival.bytes);
         self.stats.count(now, start, self.busy_until, arrival.bytes, window);
         Ok((start, marked))
     }
@@ -270,7 +304,7 @@ impl Link {
             None => match self.enqueue(arrival, arrival.at, window) {
                 Ok((start, marked)) => {
                     self.book(Time::MAX, arrival, start);
-                    Transit::Arrives { start, at: self.busy_until + self.delay, marked }
+                    Transit::Arrives { start, at: self.arrival(self.busy_until), marked }
                 }
                 Err(cause) => self.lose(arrival.at, cause, None, window),
             },
@@ -292,7 +326,7 @@ impl Link {
 
     fn transit_through_air(&mut self, air: &mut Air, arrival: &Arrival, window: &Window) -> Transit {
         let &Arrival { at: now, bytes, .. } = arrival;
-        if air.corrupts(ErrorPosition::BeforeQueue, now, bytes) {
+        if air.corrupts(ErrorPosition::BeforeQueue, &Frame { start: now, end: now, bytes }) {
             return self.lose(now, Cause::ChannelError, None, window);
         }
         let mut earliest = now;
@@ -320,7 +354,7 @@ impl Link {
             Err(cause) => return self.lose(now, cause, None, window),
         };
         let departs = self.busy_until;
-        let at = departs + self.delay;
+        let at = self.arrival(departs);
         let mut until = Time::MAX;
         let lost_to_outage = match air.policy {
             OutagePolicy::DropAir => air.served.up_again(departs).is_some(),
@@ -336,7 +370,8 @@ impl Link {
         };
         self.book(until, arrival, start);
         // The error model judges every packet, so that an outage does not shift the losses after it.
-        let corrupt = air.corrupts(ErrorPosition::AfterTransmission, departs, bytes);
+        let frame = Frame { start, end: departs, bytes };
+        let corrupt = air.corrupts(ErrorPosition::AfterTransmission, &frame);
         if lost_to_outage {
             let started = (start < until).then_some(start);
             return self.lose(departs.min(until), Cause::Outage, started, window);
@@ -357,7 +392,7 @@ impl Link {
 
     /// Transmits `bytes` from `now` on and returns the end. The packet has waited since `since`. Counts both.
     pub(crate) fn occupy(&mut self, since: Time, now: Time, bytes: u32, window: &Window) -> Time {
-        let departs = self.finish(now, bytes);
+        let departs = self.serve(since, now, bytes);
         self.stats.count(since, now, departs, bytes, window);
         if let Some(bins) = &mut self.bins {
             bins.add_span(since, now, link_column::WAITING);
@@ -377,27 +412,31 @@ impl Link {
 
     /// Whether the error model at `position` takes a packet of `bytes` at `at`. Calls must come in the order of `at`.
     pub(crate) fn corrupts(&mut self, position: ErrorPosition, at: Time, bytes: u32) -> bool {
-        self.air.as_mut().is_some_and(|air| air.corrupts(position, at, bytes))
+        let frame = Frame { start: at, end: at, bytes };
+        self.air.as_mut().is_some_and(|air| air.corrupts(position, &frame))
     }
 
-    /// What the air does to a frame of `bytes` whose last bit leaves at `departs`. Calls must come in the order of
-    /// `departs`.
-    pub(crate) fn judge_attempt(&mut self, departs: Time, bytes: u32) -> Option<Cause> {
+    /// What the air does to a frame of `bytes` that is transmitted from `start` to `departs`. Calls must come in the
+    /// order of time.
+    pub(crate) fn judge_attempt(&mut self, start: Time, departs: Time, bytes: u32) -> Option<Cause> {
         let air = self.air.as_mut()?;
         // As on other links, the error model judges every frame.
-        let corrupt = air.corrupts(ErrorPosition::AfterTransmission, departs, bytes);
+        let frame = Frame { start, end: departs, bytes };
+        let corrupt = air.corrupts(ErrorPosition::AfterTransmission, &frame);
         if air.policy == OutagePolicy::DropAir && air.served.up_again(departs).is_some() {
             return Some(Cause::Outage);
         }
         corrupt.then_some(Cause::ChannelError)
     }
 
-    /// When a transmitter that holds its packets through outages may start, if it is ready at `now`.
+    /// When a transmitter that holds its packets through outages, or has to wait for opportunities, may start, if it
+    /// is ready at `now`.
     pub(crate) fn may_start(&mut self, now: Time) -> Time {
-        match &mut self.air {
+        let ready = match &mut self.air {
             Some(air) if air.policy == OutagePolicy::Hold => air.served.up_again(now).unwrap_or(now),
             _ => now,
-        }
+        };
+        self.pace.ready_from(ready)
     }
 
     /// Whether the link is down at `at`, when a link acknowledgement is sent. Calls must come in the order of `at`.

@@ -150,7 +150,7 @@ impl Network {
                         Some(Device::Arq(Box::new(ArqMachine::new(arq, side, direction, &name, seed))))
                     }
                     None if side.queue.decides_at_arrival() => None,
-                    None => Some(Device::Queued(Box::new(Queued::new(side, direction)))),
+                    None => Some(Device::Queued(Box::new(Queued::new(side, direction, &name, seed)))),
                 };
                 let head =
                     head.map_or(NONE, |head| self.add_device(&mut wiring, (head, &name), 1, direction));

@@ -5,6 +5,7 @@ use lasthop_core::units::Rate;
 
 use crate::channel::ErrorModel;
 use crate::device::Middlebox;
+use crate::link::Opportunities;
 use crate::queue::QueuePlan;
 
 /// A full-duplex point-to-point link: two independent directions.
@@ -34,10 +35,14 @@ impl LinkPlan {
 pub struct Direction {
     /// Transmission rate at the start of the run, never zero.
     pub rate: Rate,
-    /// From when on it is another, ascending.
+    /// From when on it is another, ascending. A rate of zero is a pause.
     pub rate_changes: Vec<(Time, Rate)>,
+    /// When the link may send, if that is recorded: in place of a rate, which then is the mean.
+    pub opportunities: Option<Opportunities>,
     /// Propagation delay.
     pub delay: Span,
+    /// From when on it is another, ascending. Packets keep their order.
+    pub delay_changes: Vec<(Time, Span)>,
     /// Largest packet in bytes; larger ones are refused when the plan is checked.
     pub mtu: u32,
     /// What packets wait in at the head of the link.
@@ -46,6 +51,8 @@ pub struct Direction {
     pub error: ErrorModel,
     /// Where it judges them.
     pub error_position: ErrorPosition,
+    /// Which ones.
+    pub error_scope: ErrorScope,
     /// Times at which the link is down.
     pub outages: Outages,
     /// Retransmission by the link itself, if it does that.
@@ -61,11 +68,14 @@ impl Direction {
         Direction {
             rate,
             rate_changes: Vec::new(),
+            opportunities: None,
             delay,
+            delay_changes: Vec::new(),
             mtu: 1500,
             queue: QueuePlan::default(),
             error: ErrorModel::None,
             error_position: ErrorPosition::AfterTransmission,
+            error_scope: ErrorScope::EVERYTHING,
             outages: Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir, warning: None },
             arq: None,
             middleboxes: Vec::new(),
@@ -137,6 +147,22 @@ pub enum ErrorPosition {
     BeforeQueue,
     /// Behind the retransmissions of the link: what leaves it is judged once, and nobody sends it again.
     AfterArq,
+}
+
+/// Which packets the error model judges; others are never lost, and are not counted in lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorScope {
+    /// Judged are packets from this time on,
+    pub from: Time,
+    /// until this time,
+    pub until: Time,
+    /// of so many bytes at least.
+    pub at_least: u32,
+}
+
+impl ErrorScope {
+    /// All of them.
+    pub const EVERYTHING: ErrorScope = ErrorScope { from: Time::ZERO, until: Time::MAX, at_least: 0 };
 }
 
 /// When a link is down, and what becomes of packets then.

@@ -13,16 +13,22 @@ use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
 pub use link::{
-    Arq, Direction, DiscardUnit, ErrorPosition, LinkPlan, OutagePolicy, OutageSchedule, Outages, Report,
-    Warning,
+    Arq, Direction, DiscardUnit, ErrorPosition, ErrorScope, LinkPlan, OutagePolicy, OutageSchedule, Outages,
+    Report, Warning,
 };
 
-pub use crate::channel::{Bernoulli, ErrorModel, List};
+pub use crate::channel::{
+    Bernoulli, BitErrorRate, ErrorModel, GilbertElliott, GilbertElliottTime, List, Periodic, StateErrors,
+    TimedLoss, TwoState, TwoStatePackets,
+};
 pub use crate::device::Middlebox;
 pub use crate::device::impair::Impair;
 pub use crate::device::policer::Policer;
 pub use crate::history::HistoryPlan;
-pub use crate::queue::{CoDel, Discipline, MarkThreshold, QueueLimit, QueuePlan, RulePlan};
+pub use crate::link::Opportunities;
+pub use crate::queue::{
+    Adaptive, CoDel, Discipline, FqCoDel, MarkThreshold, Pie, QueueLimit, QueuePlan, Red, RedLimit, RulePlan,
+};
 pub use crate::realtime::plan::RealtimePlan;
 pub use crate::traffic::video::FramePlan;
 pub use crate::transport::profile::Profile;

@@ -9,7 +9,7 @@ use lasthop_core::packet::Cause;
 use lasthop_core::time::{Span, Time};
 
 use super::fifo::Fifo;
-use super::{Parcel, Served, Service, Shed};
+use super::{Parcel, Served, Service, Shed, Verdict};
 
 /// Parameters of CoDel; the RFC's are 5 ms and 100 ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +40,14 @@ pub(crate) struct Controlled {
 }
 
 impl Controlled {
-    pub(super) fn new(plan: &CoDel) -> Controlled {
+    pub(super) fn new(plan: &CoDel, _name: &str, _seed: u64) -> Controlled {
+        Controlled::of(*plan)
+    }
+
+    /// CoDel draws nothing: its parameters are all that it needs.
+    pub(super) fn of(plan: CoDel) -> Controlled {
         Controlled {
-            plan: *plan,
+            plan,
             fifo: Fifo::default(),
             first_above: None,
             drop_next: Time::ZERO,
@@ -50,6 +55,11 @@ impl Controlled {
             last_count: 0,
             dropping: false,
         }
+    }
+
+    /// Takes the first packet away, past the control.
+    pub(super) fn take_first(&mut self) -> Option<Parcel> {
+        self.fifo.take_first()
     }
 
     /// The next packet of the queue, and whether it may be dropped (`dodequeue`, §5.6).
@@ -79,8 +89,8 @@ impl Controlled {
 }
 
 impl Service for Controlled {
-    fn push(&mut self, parcel: Parcel) {
-        self.fifo.push(parcel);
+    fn push(&mut self, parcel: Parcel, shed: &mut Vec<Shed>) -> Verdict {
+        self.fifo.push(parcel, shed)
     }
 
     /// `dequeue` of §5.5.
@@ -155,10 +165,30 @@ mod tests {
         Time::ZERO + Span::from_millis(value)
     }
 
+    fn push(queue: &mut Controlled, parcels: impl IntoIterator<Item = Parcel>) {
+        for parcel in parcels {
+            assert_eq!(queue.push(parcel, &mut Vec::new()), Verdict::Admit);
+        }
+    }
+
+    /// TV-1.5, the control law of RFC 8289 §5.4 alone: drops after one at 0 that follow each other at the exact times.
+    #[test]
+    fn the_control_law() {
+        let mut queue = Controlled { count: 1, ..Controlled::of(PLAN) };
+        let mut at = queue.next_drop(Time::ZERO);
+        let mut times = Vec::new();
+        for count in 2..=7 {
+            times.push((at.seconds() * 1e5).round() / 100.0);
+            queue.count = count;
+            at = queue.next_drop(at);
+        }
+        assert_eq!(times, [100.0, 170.71, 228.45, 278.45, 323.17, 363.99]);
+    }
+
     /// A queue that never drains, served once a millisecond: the times at which packets are dropped.
     fn drops(plan: CoDel, length: u64) -> Vec<u64> {
-        let mut queue = Controlled::new(&plan);
-        (0..200).for_each(|number| queue.push(parcel(number, Time::ZERO)));
+        let mut queue = Controlled::of(plan);
+        push(&mut queue, (0..200).map(|number| parcel(number, Time::ZERO)));
         let mut times = Vec::new();
         for at in 0..length {
             let mut shed = Vec::new();
@@ -166,7 +196,7 @@ mod tests {
             let marked = served.is_some_and(|served| served.marked);
             times.extend((0..shed.len() + usize::from(marked)).map(|_| at));
             // What has left is replaced by what has waited as long.
-            (0..=shed.len()).for_each(|_| queue.push(parcel(999, Time::ZERO)));
+            push(&mut queue, (0..=shed.len()).map(|_| parcel(999, Time::ZERO)));
         }
         times
     }
@@ -187,15 +217,14 @@ mod tests {
     /// Below target, or with no more than a packet behind it, nothing is ever dropped.
     #[test]
     fn short_queues_are_left_alone() {
-        let mut queue = Controlled::new(&PLAN);
+        let mut queue = Controlled::of(PLAN);
         let mut shed = Vec::new();
         for at in 0..1_000 {
-            queue.push(parcel(1, millis(at)));
+            push(&mut queue, [parcel(1, millis(at))]);
             let served = queue.pop(millis(at + 4), &mut shed).map(|served| served.parcel.packet);
             assert_eq!(served, Some(1));
         }
-        queue.push(parcel(2, Time::ZERO));
-        queue.push(parcel(3, Time::ZERO));
+        push(&mut queue, [parcel(2, Time::ZERO), parcel(3, Time::ZERO)]);
         assert!(
             queue.pop(millis(5_000), &mut shed).is_some() && queue.pop(millis(6_000), &mut shed).is_some()
         );
@@ -206,8 +235,8 @@ mod tests {
     #[test]
     fn a_queue_that_comes_back_soon_is_known() {
         let mut queue =
-            Controlled { count: 5, last_count: 1, drop_next: millis(900), ..Controlled::new(&PLAN) };
-        (0..50).for_each(|number| queue.push(parcel(number, Time::ZERO)));
+            Controlled { count: 5, last_count: 1, drop_next: millis(900), ..Controlled::of(PLAN) };
+        push(&mut queue, (0..50).map(|number| parcel(number, Time::ZERO)));
         let mut shed = Vec::new();
         queue.pop(millis(1_000), &mut shed);
         queue.pop(millis(1_100), &mut shed);

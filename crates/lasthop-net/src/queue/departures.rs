@@ -56,4 +56,9 @@ impl Departures {
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    /// Bytes of the one that leaves first, if there is any.
+    pub(crate) fn first_bytes(&self) -> Option<u32> {
+        self.occupants.front().map(|occupant| occupant.bytes)
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use lasthop_core::time::Time;
 
-use super::{Parcel, Served, Service, Shed};
+use super::{Parcel, Served, Service, Shed, Verdict};
 
 /// Packets in the order of their arrival.
 #[derive(Clone, Debug, Default)]
@@ -23,9 +23,10 @@ impl Fifo {
 }
 
 impl Service for Fifo {
-    fn push(&mut self, parcel: Parcel) {
+    fn push(&mut self, parcel: Parcel, _shed: &mut Vec<Shed>) -> Verdict {
         self.bytes += u64::from(parcel.bytes);
         self.parcels.push_back(parcel);
+        Verdict::Admit
     }
 
     fn pop(&mut self, _now: Time, _shed: &mut Vec<Shed>) -> Option<Served> {

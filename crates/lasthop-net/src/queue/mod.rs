@@ -14,6 +14,9 @@
 mod codel;
 mod departures;
 mod fifo;
+mod fq_codel;
+mod pie;
+mod red;
 mod threshold;
 
 use lasthop_core::packet::Cause;
@@ -22,6 +25,9 @@ use lasthop_core::time::Time;
 use crate::measure::Window;
 pub use codel::CoDel;
 pub(crate) use departures::Departures;
+pub use fq_codel::FqCoDel;
+pub use pie::Pie;
+pub use red::{Adaptive, Automatic, Red, RedLimit};
 pub use threshold::MarkThreshold;
 
 /// The queue of one direction of a link.
@@ -100,6 +106,10 @@ pub(crate) struct Found {
     pub(crate) bytes: u64,
     /// Packets that wait, without the one in service.
     pub(crate) waiting: u64,
+    /// Their bytes.
+    pub(crate) waiting_bytes: u64,
+    /// If there are none: when the last one left.
+    pub(crate) idle_since: Time,
 }
 
 /// What becomes of an arriving packet.
@@ -112,11 +122,11 @@ pub(crate) enum Verdict {
 
 /// Decides about a packet when it arrives.
 pub(crate) trait Rule {
-    /// What becomes of a packet that there is room for. Calls come in the order of arrival.
+    /// What becomes of a packet that the limit of the queue has room for. Calls come in the order of arrival.
     fn judge(&mut self, arrival: &Arrival, found: &Found) -> Verdict;
 }
 
-/// Makes the enums of rules: `Name { plan type } => state`.
+/// Makes the enums of rules: `Name(plan type) => state`.
 macro_rules! rules {
     ($($name:ident($plan:ty) => $state:ty),* $(,)?) => {
         /// What else than its limit decides about packets that arrive at a queue.
@@ -133,14 +143,15 @@ macro_rules! rules {
         #[derive(Clone, Debug)]
         enum AnyRule {
             None,
-            $($name($state),)*
+            $($name(Box<$state>),)*
         }
 
         impl AnyRule {
-            fn new(plan: &RulePlan) -> AnyRule {
+            /// The rule of a direction called `name`, which with `seed` keys its random stream, if it has one.
+            fn new(plan: &RulePlan, name: &str, seed: u64) -> AnyRule {
                 match plan {
                     RulePlan::None => AnyRule::None,
-                    $(RulePlan::$name(plan) => AnyRule::$name(<$state>::new(plan)),)*
+                    $(RulePlan::$name(plan) => AnyRule::$name(Box::new(<$state>::new(plan, name, seed))),)*
                 }
             }
 
@@ -156,12 +167,13 @@ macro_rules! rules {
 
 rules! {
     Threshold(MarkThreshold) => threshold::Threshold,
+    Red(Red) => red::Early,
 }
 
 /// Holds packets and decides who leaves next.
 pub(crate) trait Service {
-    /// Takes a packet that was admitted.
-    fn push(&mut self, parcel: Parcel);
+    /// Takes a packet that was admitted, marks it or refuses it after all. Whom it throws away instead goes to `shed`.
+    fn push(&mut self, parcel: Parcel, shed: &mut Vec<Shed>) -> Verdict;
 
     /// The packet to be transmitted at `now`. What the discipline throws away on the way goes to `shed`.
     fn pop(&mut self, now: Time, shed: &mut Vec<Shed>) -> Option<Served>;
@@ -188,7 +200,7 @@ pub(crate) struct Shed {
     pub(crate) cause: Cause,
 }
 
-/// Makes the enums of disciplines: `Name { plan type } => state`.
+/// Makes the enums of disciplines: `Name(plan type) => state`.
 macro_rules! disciplines {
     ($($name:ident($plan:ty) => $state:ty),* $(,)?) => {
         /// Who is served next, and what happens to the others meanwhile.
@@ -210,19 +222,20 @@ macro_rules! disciplines {
         }
 
         impl Waiting {
-            pub(crate) fn new(plan: &Discipline) -> Waiting {
+            /// Nobody yet, in a direction called `name`, which with `seed` keys the random stream, if it has one.
+            pub(crate) fn new(plan: &Discipline, name: &str, seed: u64) -> Waiting {
                 match plan {
                     Discipline::Fifo => Waiting::Fifo(fifo::Fifo::default()),
-                    $(Discipline::$name(plan) => Waiting::$name(Box::new(<$state>::new(plan))),)*
+                    $(Discipline::$name(plan) => Waiting::$name(Box::new(<$state>::new(plan, name, seed))),)*
                 }
             }
         }
 
         impl Service for Waiting {
-            fn push(&mut self, parcel: Parcel) {
+            fn push(&mut self, parcel: Parcel, shed: &mut Vec<Shed>) -> Verdict {
                 match self {
-                    Waiting::Fifo(service) => service.push(parcel),
-                    $(Waiting::$name(service) => service.push(parcel),)*
+                    Waiting::Fifo(service) => service.push(parcel, shed),
+                    $(Waiting::$name(service) => service.push(parcel, shed),)*
                 }
             }
 
@@ -252,16 +265,21 @@ macro_rules! disciplines {
 
 disciplines! {
     CoDel(CoDel) => codel::Controlled,
+    FqCoDel(FqCoDel) => fq_codel::FairQueues,
+    Pie(Pie) => pie::Controlled,
 }
 
 impl Waiting {
     /// What an arriving packet finds: those that wait, and the one of so many bytes that is being transmitted, if any.
-    pub(crate) fn found(&self, in_service: Option<u32>) -> Found {
+    /// `free_at`: until when that is, or was.
+    pub(crate) fn found(&self, in_service: Option<u32>, free_at: Time) -> Found {
         let waiting = self.packets();
         Found {
             packets: waiting + u64::from(in_service.is_some()),
             bytes: self.bytes() + u64::from(in_service.unwrap_or(0)),
             waiting,
+            waiting_bytes: self.bytes(),
+            idle_since: free_at,
         }
     }
 }
@@ -289,14 +307,16 @@ struct More {
 }
 
 impl Gate {
-    pub(crate) fn new(plan: &QueuePlan) -> Gate {
+    /// The gate of a direction called `name`.
+    pub(crate) fn new(plan: &QueuePlan, name: &str, seed: u64) -> Gate {
         let (packet_limit, byte_limit) = match plan.limit {
             QueueLimit::Packets(limit) => (limit, u64::MAX),
             QueueLimit::Bytes(limit) => (u32::MAX, limit),
             QueueLimit::Unlimited => (u32::MAX, u64::MAX),
         };
         let more = byte_limit != u64::MAX || !plan.decides_at_arrival() || plan.rule != RulePlan::None;
-        let more = more.then(|| Box::new(More { byte_limit, rule: AnyRule::new(&plan.rule), marks: 0 }));
+        let more =
+            more.then(|| Box::new(More { byte_limit, rule: AnyRule::new(&plan.rule, name, seed), marks: 0 }));
         Gate { packet_limit, max_waiting: 0, found_waiting: 0, more }
     }
 

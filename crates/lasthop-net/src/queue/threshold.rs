@@ -16,7 +16,7 @@ pub enum MarkThreshold {
 pub(super) struct Threshold(MarkThreshold);
 
 impl Threshold {
-    pub(super) fn new(plan: &MarkThreshold) -> Threshold {
+    pub(super) fn new(plan: &MarkThreshold, _name: &str, _seed: u64) -> Threshold {
         Threshold(*plan)
     }
 }

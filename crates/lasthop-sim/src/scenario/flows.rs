@@ -11,7 +11,7 @@ use lasthop_net::plan::{
 use lasthop_net::traffic::video::Packing;
 
 use super::diagnostic::{ScenarioError, listed, quoted, suggest};
-use super::frame_file::FrameFiles;
+use super::input_file::InputFiles;
 use super::keys::{MOST_FLOWS, MOST_FRAMES};
 use super::reader::{Checked, Item, Reader};
 use super::realtime::Settings;
@@ -58,7 +58,7 @@ pub(super) fn read<'n>(
     tables: &[FlowTable<'n>],
     shared: &Shared<'n>,
     run: &Run<'_>,
-    files: &mut FrameFiles,
+    files: &mut InputFiles,
 ) -> Result<Vec<FlowPlan>> {
     let total: usize = tables.iter().map(|flow| flow.count).sum();
     let numbers: BTreeMap<&str, usize> =
@@ -306,7 +306,7 @@ fn uniform(table: &Reader<'_>) -> Result<Start> {
     Ok(Start::Uniform(Time(from.0), Time(to.0)))
 }
 
-fn traffic(table: &Reader<'_>, transport: &Transport, files: &mut FrameFiles) -> Result<Traffic> {
+fn traffic(table: &Reader<'_>, transport: &Transport, files: &mut InputFiles) -> Result<Traffic> {
     let (kind, traffic) = table.tagged("traffic")?;
     if kind == "ftp" && matches!(transport, Transport::Udp(_)) {
         let message = "traffic \"ftp\" needs TCP: nothing would limit the rate of a udp flow".to_owned();

@@ -4,106 +4,32 @@
 //! one size per line (the terse traces of Arizona State University and TU Berlin), a type and a size, and `number type
 //! time size` or `number time type size` with more behind (their verbose traces).
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lasthop_net::frames::FrameKind;
 
-use super::diagnostic::{Place, ScenarioError, Source, clip, quoted};
+use super::diagnostic::{ScenarioError, Source, quoted};
+use super::input_file::{InputFiles, Wrong, parsed};
 use super::keys::MOST_FRAMES;
 use super::reader::Reader;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
-type Frames = Arc<[(u32, FrameKind)]>;
+pub(super) type Frames = Arc<[(u32, FrameKind)]>;
 
-/// Longest file in bytes. Two hours of film at 60 frames/s in verbose form have 20 MB.
-const LONGEST_FILE: u64 = 256 << 20;
 /// Largest frame in bytes.
 const LARGEST_FRAME: u64 = 1_000_000_000;
 
-/// The files of one scenario.
-pub(super) struct FrameFiles {
-    /// Where paths begin.
-    folder: PathBuf,
-    known: BTreeMap<(PathBuf, bool), Frames>,
-}
-
-impl FrameFiles {
-    /// No files yet; their paths are relative to `folder`.
-    pub(super) fn new(folder: &Path) -> FrameFiles {
-        FrameFiles { folder: folder.to_owned(), known: BTreeMap::new() }
-    }
-
-    /// The files that were read, each once.
-    pub(super) fn paths(&self) -> Vec<PathBuf> {
-        let mut paths: Vec<PathBuf> = self.known.keys().map(|(path, _)| path.clone()).collect();
-        paths.dedup();
-        paths
-    }
-
+impl InputFiles {
     /// The frames of the file that the key `file` of `table` names; `bits` is what its sizes count.
-    pub(super) fn read(&mut self, table: &Reader<'_>, file: &str, bits: bool) -> Result<Frames> {
+    pub(super) fn frames(&mut self, table: &Reader<'_>, file: &str, bits: bool) -> Result<Frames> {
         let key = (self.folder.join(file), bits);
-        if let Some(frames) = self.known.get(&key) {
+        if let Some(frames) = self.frames.get(&key) {
             return Ok(Arc::clone(frames));
         }
-        let text = text_of(table, &key.0)?;
-        let shown = key.0.display().to_string();
-        // A byte order mark would make a heading of the first frame.
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let frames = parse(&Source { file: Some(&shown), text, overrides: &[] }, bits)?;
-        self.known.insert(key, Arc::clone(&frames));
+        let frames = parsed(table, &key.0, "the frames", |source| parse(source, bits))?;
+        self.frames.insert(key, Arc::clone(&frames));
         Ok(frames)
     }
-}
-
-/// The text of the file at `path`.
-fn text_of(table: &Reader<'_>, path: &Path) -> Result<String> {
-    let shown = clip_path(path);
-    let refuse = |problem: &str, remedy: &str| {
-        Err(table.error("file", format!("the frames cannot be read from {shown}: {problem}"), remedy))
-    };
-    let unreadable = |error: &std::io::Error| {
-        let message = format!("the frames cannot be read from {shown}: {}", super::reason(error));
-        table.error("file", message, "check the path and its permissions")
-    };
-    let metadata = match std::fs::metadata(path) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return refuse("there is no such file", "paths are relative to the scenario file");
-        }
-        Err(error) => return Err(unreadable(&error)),
-    };
-    // Pipes and devices could make the program wait, and every run of a study must see the same frames.
-    if !metadata.is_file() {
-        return refuse("it is no ordinary file", "name a text file");
-    }
-    if metadata.len() > LONGEST_FILE {
-        return refuse(
-            &format!("it is too large, {} bytes", metadata.len()),
-            &format!("{LONGEST_FILE} bytes are the most"),
-        );
-    }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| unreadable(&error))?;
-    file.take(LONGEST_FILE).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
-    let position = match String::from_utf8(bytes) {
-        Ok(text) => match text.find('\0') {
-            Some(position) => position,
-            None => return Ok(text),
-        },
-        Err(error) => error.utf8_error().valid_up_to(),
-    };
-    refuse(&format!("it is not a text file, see byte {position}"), "name a text file in UTF-8")
-}
-
-fn clip_path(path: &Path) -> String {
-    let shown = path.display().to_string();
-    // A long path differs from its neighbours at its end.
-    if shown.chars().count() <= 200 { shown } else { clip(&shown) }
 }
 
 /// Where the columns are.
@@ -145,27 +71,6 @@ fn fields_of(line: &str) -> Vec<&str> {
     let line = line.split('#').next().unwrap_or_default();
     let separates = |character: char| character.is_whitespace() || matches!(character, ',' | ';');
     line.split(separates).filter(|field| !field.is_empty()).collect()
-}
-
-/// What is wrong with a line.
-struct Wrong<'t> {
-    /// The piece of the text that is meant.
-    piece: &'t str,
-    message: String,
-    remedy: String,
-}
-
-impl Wrong<'_> {
-    fn at(piece: &str, message: String, remedy: impl Into<String>) -> Wrong<'_> {
-        Wrong { piece, message, remedy: remedy.into() }
-    }
-
-    /// The error that the user reads; the piece lies in the source's text.
-    fn in_source(self, source: &Source<'_>) -> ScenarioError {
-        let start = self.piece.as_ptr() as usize - source.text.as_ptr() as usize;
-        let place = Place::Bytes { start, end: start + self.piece.len() };
-        source.error(&place, self.message, &self.remedy)
-    }
 }
 
 /// Size and type of the frame of a line.

@@ -146,9 +146,14 @@ impl Key {
     }
 
     /// A key that must be there, and what to do when it is not.
-    pub(super) const fn required_or(mut self, remedy: &'static str) -> Key {
+    pub(super) const fn required_or(self, remedy: &'static str) -> Key {
+        self.or_else(remedy).required()
+    }
+
+    /// What to do when the key is missing and nothing else stands for it.
+    const fn or_else(mut self, remedy: &'static str) -> Key {
         self.remedy = Some(remedy);
-        self.required()
+        self
     }
 
     /// A key of TCP.
@@ -410,13 +415,19 @@ static GRAPH: Table = Table {
 
 /// What each direction of a link has.
 const DIRECTION: &[Key] = &[
-    Key::new("rate", Kind::Rate, "Transmission rate.").required(),
+    Key::new("rate", Kind::Rate, "Transmission rate. Every link needs one, unless its trace has it."),
+    Key::new(
+        "trace",
+        Kind::Tagged(&TRACE),
+        "A recording of what the link does over time, in place of rate, and of delay and error if it has them.",
+    ),
     Key::new(
         "rate_changes",
         Kind::AnyList(&A_RATE_CHANGE),
         "Later rates, in the order of time; what is being transmitted goes on at the new one. Default: none.",
     ),
-    Key::new("delay", ANY_TIME, "Propagation delay.").required_or("add delay = \"10 ms\""),
+    Key::new("delay", ANY_TIME, "Propagation delay. Every link needs one, unless its trace has it.")
+        .or_else("add delay = \"10 ms\""),
     Key::new("queue", Kind::Tagged(&QUEUE), "Room for packets at the head of the link.")
         .default("{ kind = \"drop-tail\", limit = \"50 packets\" }"),
     Key::new(
@@ -435,6 +446,53 @@ const DIRECTION: &[Key] = &[
         "What stands at the head of the link, in the order in which departing packets meet it. Default: nothing.",
     ),
 ];
+
+static TRACE: Tagged = Tagged {
+    title: "trace",
+    doc: "A recording of what a link does over time.",
+    variants: &[
+        Variant { name: "mahimahi", table: &MAHIMAHI, bare: false },
+        Variant { name: "csv", table: &CSV, bare: false },
+    ],
+};
+
+/// What all recordings have.
+const TRACE_FILE: Key = Key::new("file", Kind::File, "The file, relative to the scenario file.")
+    .required_or("add file = \"train.down\"");
+
+static MAHIMAHI: Table = Table {
+    title: "Mahimahi trace",
+    doc: "Packet delivery opportunities: a millisecond in each line, at which the link may send so many bytes of what \
+          has arrived before it. Files that end in .us hold microseconds.",
+    groups: &[&[
+        TRACE_FILE,
+        Key::new("repeat", Kind::Switch, "Begin again after the last line; otherwise the link is silent from then on.")
+            .default("true"),
+        Key::new(
+            "opportunity",
+            PACKET,
+            "Bytes that may be sent at each opportunity. Mahimahi's manual says 1500 B, its program takes 1504 B.",
+        )
+        .default("\"1500 B\""),
+    ]],
+    partial: false,
+};
+
+static CSV: Table = Table {
+    title: "CSV trace",
+    doc: "A table with a heading: time_s or time_ms, from 0 on, and from then on rate_bit_s, rate_kbit_s or \
+          rate_mbit_s, delay_s or delay_ms, loss. A rate of 0 is a pause.",
+    groups: &[&[
+        TRACE_FILE,
+        Key::new(
+            "repeat",
+            Kind::Switch,
+            "Begin again at the time of the last row, whose values then do not count; otherwise they hold to the end.",
+        )
+        .default("false"),
+    ]],
+    partial: false,
+};
 
 static A_RATE_CHANGE: Kind = Kind::Table(&RATE_CHANGE);
 static A_MIDDLEBOX: Kind = Kind::Tagged(&MIDDLEBOX);
@@ -522,7 +580,10 @@ static QUEUE: Tagged = Tagged {
     doc: "Room for packets at the head of the link.",
     variants: &[
         Variant { name: "drop-tail", table: &DROP_TAIL, bare: false },
+        Variant { name: "red", table: &RED, bare: true },
         Variant { name: "codel", table: &CODEL, bare: true },
+        Variant { name: "fq-codel", table: &FQ_CODEL, bare: true },
+        Variant { name: "pie", table: &PIE, bare: true },
         Variant { name: "unlimited", table: &UNLIMITED, bare: true },
     ],
 };
@@ -539,20 +600,187 @@ static DROP_TAIL: Table = Table {
     partial: false,
 };
 
+static RED: Table = Table {
+    title: "RED queue",
+    doc: "Drops or marks arriving packets by chance, the more the longer the queue is on average (Floyd and Jacobson \
+          1993). The average counts what waits, without the packet in service.",
+    groups: &[&[
+        Key::new(
+            "limit",
+            Kind::Room,
+            "Most packets or bytes in the queue, counting the packet in service; in the profile ns2 without it, \
+             and packets of mean_packet bytes if it measures bytes.",
+        )
+        .default("\"50 packets\""),
+        Key::new(
+            "profile",
+            Kind::Choice(|| vec!["std", "ns2"]),
+            "Where values come from that are not given. std: the classic ones, min_th 5 packets and w_q 0.002. ns2: \
+             what ns-2.35 derives from rate and delay, measured in bytes; its quirks are kept too.",
+        )
+        .default("\"std\""),
+        Key::new(
+            "measure",
+            Kind::Choice(|| vec!["packets", "bytes"]),
+            "What the queue is measured in. In bytes, large packets are also dropped more often. Default: packets; \
+             bytes in the profile ns2.",
+        ),
+        Key::new("mean_packet", PACKET, "Usual size of a packet, for the time that a link is idle and to count bytes.")
+            .default("\"500 B\""),
+        Key::new(
+            "min_th",
+            Kind::Room,
+            "Nothing is dropped while the average is below this. Default: 5 packets; in the profile ns2, what the \
+             link carries in 2.5 ms, if that is more.",
+        ),
+        Key::new(
+            "max_th",
+            Kind::Room,
+            "Average at which the probability is max_p. Default: three times min_th.",
+        ),
+        Key::new(
+            "w_q",
+            Kind::Number { min: 1e-9, max: 1.0 },
+            "Weight of a new sample in the average. Default: 0.002; in the profile ns2 such that samples of ten round \
+             trips count.",
+        ),
+        Key::new("max_p", Kind::Probability, "Probability of a drop when the average is max_th.").default("0.1"),
+        Key::new(
+            "gentle",
+            Kind::Switch,
+            "From max_th on the probability rises to 1 at twice of it; otherwise it is 1 from there on.",
+        )
+        .default("true"),
+        Key::new(
+            "wait",
+            Kind::Switch,
+            "Let 1 / p packets pass between two drops, so that their distance is uniform in 1 / p to 2 / p; otherwise \
+             in 1 to 1 / p.",
+        )
+        .default("true"),
+        Key::new("ecn", Kind::Switch, "Mark ECN-capable packets instead of dropping them.").default("true"),
+        Key::new(
+            "mark_p",
+            Kind::Probability,
+            "Packets are marked while the probability is below this, and dropped beyond.",
+        )
+        .default("0.1"),
+        Key::new(
+            "use_mark_p",
+            Kind::Switch,
+            "Whether mark_p counts; if not, packets are marked at any probability, and all are dropped where it is 1.",
+        )
+        .default("true"),
+        Key::new(
+            "adaptive",
+            Kind::OrTable(&Kind::Switch, &ADAPTIVE_RED),
+            "Adapt max_p so that the average stays midway between the thresholds (Floyd, Gummadi and Shenker 2001).",
+        )
+        .default("false"),
+    ]],
+    partial: false,
+};
+
+static ADAPTIVE_RED: Table = Table {
+    title: "adaptive RED",
+    doc: "How max_p is adapted.",
+    groups: &[&[
+        Key::new(
+            "alpha",
+            Kind::Number { min: 0.0, max: 1.0 },
+            "Added to max_p when the average is above the target, but a quarter of max_p at most.",
+        )
+        .default("0.01"),
+        Key::new("beta", Kind::Number { min: 0.0, max: 1.0 }, "Factor of max_p when the average is below.")
+            .default("0.9"),
+        Key::new("interval", SOME_TIME, "Least time between two changes.").default("\"500 ms\""),
+        Key::new("top", Kind::Probability, "max_p is not raised from here on.").default("0.5"),
+        Key::new(
+            "bottom",
+            Kind::Probability,
+            "max_p is not lowered from here on. Default: 0.01; in the profile ns2, on links above 8 Mbit/s, one packet \
+             in a window of 100 ms.",
+        ),
+    ]],
+    partial: false,
+};
+
+/// What CoDel has, alone or for each flow.
+const CODEL_KEYS: &[Key] = &[
+    Key::new("target", SOME_TIME, "Standing delay that is good enough.").default("\"5 ms\""),
+    Key::new(
+        "interval",
+        SOME_TIME,
+        "A delay that lasts so long is a standing one: about the largest usual RTT.",
+    )
+    .default("\"100 ms\""),
+    Key::new("ecn", Kind::Switch, "Mark ECN-capable packets instead of dropping them.").default("true"),
+];
+
 static CODEL: Table = Table {
     title: "CoDel queue",
     doc: "Keeps the delay of the queue low by dropping or marking at its head (RFC 8289).",
+    groups: &[
+        &[Key::new(
+            "limit",
+            Kind::Room,
+            "Most packets or bytes in the queue, counting the packet in service.",
+        )
+        .default("\"1000 packets\"")],
+        CODEL_KEYS,
+    ],
+    partial: false,
+};
+
+static FQ_CODEL: Table = Table {
+    title: "FQ-CoDel queue",
+    doc: "Gives every flow a queue of its own under CoDel, and lets them take turns (RFC 8290).",
+    groups: &[
+        &[
+            Key::new(
+                "limit",
+                Kind::Integer { min: 1, max: 10_000_000 },
+                "Most packets that wait in all queues together; beyond, the longest queue loses half of its bytes, but \
+                 64 packets at most.",
+            )
+            .default("10_240"),
+            Key::new("memory", TRANSFER, "Most bytes that do.").default("\"32 MB\""),
+            Key::new(
+                "queues",
+                Kind::Integer { min: 1, max: 65_536 },
+                "Number of queues. A hash of the flow, which differs from seed to seed, chooses one.",
+            )
+            .default("1024"),
+            Key::new("quantum", PACKET, "Bytes that each queue may send in a round.").default("\"1514 B\""),
+        ],
+        CODEL_KEYS,
+    ],
+    partial: false,
+};
+
+static PIE: Table = Table {
+    title: "PIE queue",
+    doc: "Keeps the delay of the queue near a target by dropping or marking arriving packets with a probability that a \
+          controller sets (RFC 8033).",
     groups: &[&[
         Key::new("limit", Kind::Room, "Most packets or bytes in the queue, counting the packet in service.")
             .default("\"1000 packets\""),
-        Key::new("target", SOME_TIME, "Standing delay that is good enough.").default("\"5 ms\""),
+        Key::new("target", SOME_TIME, "Delay that it aims at.").default("\"15 ms\""),
         Key::new(
-            "interval",
-            SOME_TIME,
-            "A delay that lasts so long is a standing one: about the largest usual RTT.",
+            "update",
+            Kind::Duration { min: Span::from_nanos(10_000), max: LONGEST },
+            "Time between two updates of the probability.",
         )
-        .default("\"100 ms\""),
+        .default("\"15 ms\""),
+        Key::new("burst", ANY_TIME, "A burst may fill the queue for so long before anything is dropped.")
+            .default("\"150 ms\""),
         Key::new("ecn", Kind::Switch, "Mark ECN-capable packets instead of dropping them.").default("true"),
+        Key::new(
+            "mark_p",
+            Kind::Probability,
+            "Packets are marked while the probability is below this, and dropped beyond.",
+        )
+        .default("0.1"),
     ]],
     partial: false,
 };
@@ -567,42 +795,206 @@ static ERROR: Tagged = Tagged {
         Variant { name: "none", table: &NO_ERROR, bare: true },
         Variant { name: "bernoulli", table: &BERNOULLI, bare: false },
         Variant { name: "list", table: &LIST, bare: false },
+        Variant { name: "periodic", table: &PERIODIC, bare: false },
+        Variant { name: "bit-errors", table: &BIT_ERRORS, bare: false },
+        Variant { name: "exponential", table: &EXPONENTIAL, bare: false },
+        Variant { name: "two-state", table: &TWO_STATE, bare: false },
+        Variant { name: "two-state-packets", table: &TWO_STATE_PACKETS, bare: false },
+        Variant { name: "gilbert-elliott", table: &GILBERT_ELLIOTT, bare: false },
+        Variant { name: "gilbert-elliott-time", table: &GILBERT_ELLIOTT_TIME, bare: false },
     ],
 };
 
 static NO_ERROR: Table =
     Table { title: "error model none", doc: "No packet is lost.", groups: &[], partial: false };
 
-const POSITION: Key = Key::new(
-    "position",
-    Kind::Choice(|| vec!["after-transmission", "before-queue", "after-arq"]),
-    "Where packets are judged: after they used their air time (each attempt, on a link with arq), before they enter \
-     the queue, or behind the link's retransmissions.",
+/// What all error models have.
+const JUDGED: &[Key] = &[
+    Key::new(
+        "position",
+        Kind::Choice(|| vec!["after-transmission", "before-queue", "after-arq"]),
+        "Where packets are judged: after they used their air time (each attempt, on a link with arq), before they \
+         enter the queue, or behind the link's retransmissions.",
+    )
+    .default("\"after-transmission\""),
+    Key::new("from", ANY_TIME, "Packets are judged from this time on.").default("\"0 s\""),
+    Key::new("until", SOME_TIME, "They are judged until this time. Default: the end of the run."),
+    Key::new("at_least", PACKET, "Smaller IP packets, such as ACKs, are not judged. Default: all are."),
+];
+
+const A_STATE: Kind = Kind::Duration { min: Span::from_nanos(10_000), max: LONGEST };
+const PACKETS_LONG: Kind = Kind::Number { min: 0.001, max: 1e9 };
+
+const STATIONARY: Key = Key::new(
+    "begin",
+    Kind::Choice(|| vec!["stationary", "good"]),
+    "The first state: drawn by how long either lasts, or good, as in ns-2.",
 )
-.default("\"after-transmission\"");
+.default("\"stationary\"");
 
 static BERNOULLI: Table = Table {
     title: "bernoulli error model",
     doc: "Each packet is lost independently.",
-    groups: &[&[
-        Key::new("packet_error_rate", Kind::Probability, "Probability of the loss of a packet.").required(),
-        POSITION,
-    ]],
+    groups: &[
+        &[Key::new("packet_error_rate", Kind::Probability, "Probability of the loss of a packet.")
+            .required()],
+        JUDGED,
+    ],
+    partial: false,
+};
+
+static EXPONENTIAL: Table = Table {
+    title: "exponential error model",
+    doc: "Each packet is lost independently if an exponential draw of mean 1 is below the rate: with 1 - exp(-rate). \
+          One of three readings of \"exponential losses\" in papers with ns-2; the others come in bursts, two-state \
+          and two-state-packets.",
+    groups: &[&[Key::new("rate", Kind::Number { min: 0.0, max: 1e3 }, "The rate.").required()], JUDGED],
+    partial: false,
+};
+
+static PERIODIC: Table = Table {
+    title: "periodic error model",
+    doc: "Packets are lost at regular distances.",
+    groups: &[
+        &[
+            Key::new(
+                "every",
+                Kind::Integer { min: 1, max: u64::MAX >> 1 },
+                "Packets from the beginning of a loss to that of the next.",
+            )
+            .required_or("add every = 100"),
+            Key::new(
+                "first",
+                Kind::Integer { min: 0, max: u64::MAX >> 1 },
+                "Number of the first lost packet; 0 is the first packet in this direction. Default: every - 1.",
+            ),
+            Key::new("burst", Kind::Integer { min: 1, max: u64::MAX >> 1 }, "Packets lost in a row.")
+                .default("1"),
+        ],
+        JUDGED,
+    ],
+    partial: false,
+};
+
+static BIT_ERRORS: Table = Table {
+    title: "bit error model",
+    doc: "Each bit is wrong independently, so that a packet is lost with 1 - (1 - rate)^bits.",
+    groups: &[
+        &[
+            Key::new("bit_error_rate", Kind::Probability, "Probability that a bit is wrong.")
+                .required_or("add bit_error_rate = 1e-6"),
+            Key::new(
+                "overhead",
+                Kind::Size { min: 0, max: LARGEST_PACKET },
+                "Bytes of the link that are protected with the IP packet: headers and checksum.",
+            )
+            .default("\"0 B\""),
+        ],
+        JUDGED,
+    ],
+    partial: false,
+};
+
+static TWO_STATE: Table = Table {
+    title: "two-state error model",
+    doc: "The channel is good and bad by turns, for times of exponential length. A packet that is in the air in a bad \
+          time, if only in part, is lost.",
+    groups: &[
+        &[
+            Key::new(
+                "packet_error_rate",
+                Kind::Probability,
+                "Share of the time that is bad; in place of good.",
+            ),
+            Key::new("good", A_STATE, "Mean length of a good time; in place of packet_error_rate."),
+            Key::new("bad", A_STATE, "Mean length of a bad one.").default("\"50 ms\""),
+            STATIONARY,
+        ],
+        JUDGED,
+    ],
+    partial: false,
+};
+
+static TWO_STATE_PACKETS: Table = Table {
+    title: "two-state error model in packets",
+    doc: "As two-state, with lengths in packets: ns-2's ErrorModel/Expo. A packet that a bad length touches is lost, so \
+          the share of lost packets is about (bad + 1) / (good + bad).",
+    groups: &[
+        &[
+            Key::new("good", PACKETS_LONG, "Mean length of a good state in packets.")
+                .required_or("add good = 99"),
+            Key::new("bad", PACKETS_LONG, "Mean length of a bad one.").required_or("add bad = 1"),
+            STATIONARY,
+        ],
+        JUDGED,
+    ],
+    partial: false,
+};
+
+/// Loss in either state.
+const STATE_LOSSES: &[Key] = &[
+    Key::new("loss_good", Kind::Probability, "Probability of a loss in the good state. Default: 0."),
+    Key::new("loss_bad", Kind::Probability, "Probability of a loss in the bad state. Default: 1."),
+];
+
+static GILBERT_ELLIOTT: Table = Table {
+    title: "Gilbert-Elliott error model",
+    doc: "A good and a bad state, with a step after each packet. to_bad and to_good say how; or packet_error_rate and \
+          mean_burst do, of a channel that loses all in the bad state and nothing in the good one.",
+    groups: &[
+        &[
+            Key::new("to_bad", Kind::Probability, "Probability that a good state is followed by a bad one."),
+            Key::new("to_good", Kind::Probability, "Probability that a bad state is followed by a good one."),
+            Key::new("packet_error_rate", Kind::Probability, "Share of lost packets; with mean_burst."),
+            Key::new(
+                "mean_burst",
+                Kind::Number { min: 1.0, max: 1e9 },
+                "Mean number of packets lost in a row; with packet_error_rate.",
+            ),
+        ],
+        STATE_LOSSES,
+        JUDGED,
+    ],
+    partial: false,
+};
+
+static GILBERT_ELLIOTT_TIME: Table = Table {
+    title: "Gilbert-Elliott error model in time",
+    doc: "A good and a bad state for times of exponential length. A packet is judged by the state in which its \
+          transmission begins; with bit error rates, by the states in which its bits are sent.",
+    groups: &[
+        &[
+            Key::new("good", A_STATE, "Mean length of a good time.").required_or("add good = \"1 s\""),
+            Key::new("bad", A_STATE, "Mean length of a bad one.").required_or("add bad = \"50 ms\""),
+            Key::new(
+                "bit_error_rate_good",
+                Kind::Probability,
+                "Probability that a bit sent in the good state is wrong; in place of loss_good and loss_bad.",
+            ),
+            Key::new(
+                "bit_error_rate_bad",
+                Kind::Probability,
+                "The same in the bad state; both bit error rates go together.",
+            ),
+        ],
+        STATE_LOSSES,
+        JUDGED,
+    ],
     partial: false,
 };
 
 static LIST: Table = Table {
     title: "list error model",
     doc: "The packets with these numbers are lost.",
-    groups: &[&[
-        Key::new(
+    groups: &[
+        &[Key::new(
             "packets",
             Kind::List(&Kind::Integer { min: 0, max: u64::MAX >> 1 }),
             "Numbers of the lost packets; 0 is the first packet in this direction.",
         )
-        .required_or("add packets = [20, 22]"),
-        POSITION,
-    ]],
+        .required_or("add packets = [20, 22]")],
+        JUDGED,
+    ],
     partial: false,
 };
 

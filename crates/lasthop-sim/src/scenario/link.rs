@@ -4,24 +4,29 @@
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
-    Arq, Bernoulli, CoDel, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, Impair, List,
-    MarkThreshold, Middlebox, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, QueuePlan, Report,
-    RulePlan, Warning,
+    Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, Impair, List, Middlebox,
+    Opportunities, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, Report, RulePlan, TimedLoss,
+    Warning,
 };
 
 use super::diagnostic::{Place, ScenarioError};
+use super::error::{self, Judged};
+use super::input_file::InputFiles;
 use super::keys::MOST_LISTED;
+use super::queue::{self, LinkFacts};
 use super::reader::{Checked, Reader};
+use super::trace_file;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// Reads links; keeps count of what they list, so that a small file cannot ask for a large plan.
-pub(super) struct LinkReader {
+pub(super) struct LinkReader<'f> {
     pub(super) duration: Span,
     pub(super) listed: u64,
+    pub(super) files: &'f mut InputFiles,
 }
 
-impl LinkReader {
+impl LinkReader<'_> {
     /// Both directions of a link that stands for `copies`. `tables` may override one another, the most
     /// specific last; `parent` and `name` say where a missing key belongs.
     pub(super) fn both(
@@ -59,23 +64,52 @@ impl LinkReader {
                 table.missing(table.table.key(key))
             })
         };
-        let rate = required("rate")?.rate("rate")?;
-        let delay = required("delay")?.span("delay")?;
+        let depth = |key: &str| tables.iter().rposition(|table| table.has(key));
+        let trace = match of("trace") {
+            // A more specific table that has a rate of its own takes its place.
+            Some(table) if depth("trace") >= depth("rate") => self.trace(&table, copies)?,
+            _ => Trace::default(),
+        };
+        for (key, has) in [("rate", trace.rate.is_some()), ("delay", trace.delay.is_some())] {
+            if has
+                && depth(key) == depth("trace")
+                && let Some(table) = of(key)
+            {
+                return Err(of_trace(&table, key));
+            }
+        }
+        let rate = match trace.rate {
+            Some(rate) => rate,
+            None => required("rate")?.rate("rate")?,
+        };
+        let delay = match trace.delay {
+            Some(delay) if depth("trace") > depth("delay") => delay,
+            _ => required("delay")?.span("delay")?,
+        };
         // A table that has the key, or any that knows its default.
         let or_default = |key: &str| of(key).or(full.copied()).map_or_else(|| required(key), Ok);
         let mtu = or_default("mtu")?.size("mtu")?;
-        let (limit, discipline) = queue(&or_default("queue")?, mtu)?;
+        let mut queue = queue::read(&or_default("queue")?, &LinkFacts { rate, delay, mtu })?;
         // A more specific table that only shortens the queue takes the marks with it; that is no mistake.
-        let depth = |key: &str| tables.iter().rposition(|table| table.has(key));
-        let known = if depth("mark") >= depth("queue") { limit } else { QueueLimit::Unlimited };
-        let rule = match of("mark") {
-            Some(table) => RulePlan::Threshold(mark(&table, known)?),
-            None => RulePlan::None,
-        };
-        let stored = discipline != Discipline::Fifo;
-        let queue = QueuePlan { limit, rule, discipline };
+        if let Some(table) = of("mark")
+            && (queue.rule == RulePlan::None || depth("mark") >= depth("queue"))
+        {
+            if queue.rule != RulePlan::None {
+                let message = "a queue that marks by its average does not mark by a threshold too".to_owned();
+                return Err(table.error("mark", message, "leave out mark, or write another kind of queue"));
+            }
+            let known = if depth("mark") >= depth("queue") { queue.limit } else { QueueLimit::Unlimited };
+            queue.rule = RulePlan::Threshold(queue::mark(&table, known)?);
+        }
+        let stored = queue.discipline != Discipline::Fifo;
         let errors = or_default("error")?;
-        let (error, error_position) = self.error_model(&errors, copies)?;
+        let (mut error, judged) = self.error_model(&errors, copies)?;
+        if let Some(rates) = trace.loss {
+            if error != ErrorModel::None {
+                return Err(of_trace(&errors, "error"));
+            }
+            error = ErrorModel::TimedLoss(TimedLoss { rates: rates.into() });
+        }
         let handoff = or_default("handoff")?;
         let outages = self.outages(&handoff, copies)?;
         let table = or_default("arq")?;
@@ -87,7 +121,7 @@ impl LinkReader {
             let message = "a link with arq goes on trying through an outage".to_owned();
             return Err(table.error("arq", message, "write policy = \"drop-air\" in handoff"));
         }
-        if arq.is_none() && error_position == ErrorPosition::AfterArq {
+        if arq.is_none() && judged.position == ErrorPosition::AfterArq {
             let message = "errors behind the retransmissions of a link that makes none".to_owned();
             let remedy = "add arq = {}, or write position = \"after-transmission\"";
             return Err(errors.error("error", message, remedy));
@@ -97,23 +131,63 @@ impl LinkReader {
             return Err(handoff.error("handoff", message, "write policy = \"drop-air\" or \"hold\""));
         }
         let rate_changes = match of("rate_changes") {
+            Some(table) if trace.rate.is_some() => return Err(of_trace(&table, "rate_changes")),
             Some(table) => self.rate_changes(&table, copies)?,
-            None => Vec::new(),
+            None => trace.rate_changes,
         };
+        let pauses = trace.opportunities.is_some() || rate_changes.iter().any(|change| change.1.0 == 0);
+        if arq.is_some() && pauses {
+            let message = "a link with arq cannot wait for opportunities, or through a rate of 0".to_owned();
+            let remedy = "leave out arq: a trace of deliveries has the retransmissions of its link in it";
+            return Err(table.error("arq", message, remedy));
+        }
         let middleboxes = match of("middleboxes") {
             Some(table) => middleboxes(&table, mtu)?,
             None => Vec::new(),
         };
         Ok(Direction {
             rate_changes,
+            opportunities: trace.opportunities,
+            delay_changes: if depth("trace") > depth("delay") { trace.delay_changes } else { Vec::new() },
             mtu: mtu as u32,
             queue,
             error,
-            error_position,
+            error_position: judged.position,
+            error_scope: judged.scope,
             outages,
             arq,
             middleboxes,
             ..Direction::plain(rate, delay)
+        })
+    }
+
+    /// The recording that the key `trace` of `table` names.
+    fn trace(&mut self, table: &Reader<'_>, copies: u64) -> Result<Trace> {
+        let (kind, trace) = table.tagged("trace")?;
+        let (file, repeat) = (trace.text("file")?, trace.switch("repeat")?);
+        if kind == "mahimahi" {
+            let times = self.files.opportunities(&trace, file)?;
+            let bytes = trace.size("opportunity")? as u32;
+            let opportunities = Opportunities { times, repeat, bytes };
+            let rate = Some(opportunities.mean_rate());
+            return Ok(Trace { rate, opportunities: Some(opportunities), ..Trace::default() });
+        }
+        let recording = self.files.recording(&trace, file)?;
+        self.count(&trace, "file", trace_file::number_until(&recording, repeat, self.duration), copies)?;
+        let first = recording[0];
+        if first.rate == Some(Rate(0)) {
+            let message = "a trace that begins with a rate of 0".to_owned();
+            return Err(trace.error("file", message, "let its first row have a rate"));
+        }
+        let rows = || trace_file::rows_until(&recording, repeat, self.duration);
+        let later = || rows().skip(1);
+        Ok(Trace {
+            rate: first.rate,
+            rate_changes: later().filter_map(|row| Some((row.at, row.rate?))).collect(),
+            opportunities: None,
+            delay: first.delay,
+            delay_changes: later().filter_map(|row| Some((row.at, row.delay?))).collect(),
+            loss: first.loss.map(|_| rows().filter_map(|row| Some((row.at, row.loss?))).collect()),
         })
     }
 
@@ -148,20 +222,15 @@ impl LinkReader {
         Err(table.error(key, message, "list fewer, or use fewer links"))
     }
 
-    /// The error model and where it sits.
-    fn error_model(&mut self, table: &Reader<'_>, copies: u64) -> Result<(ErrorModel, ErrorPosition)> {
+    /// The error model, where it sits and what it judges.
+    fn error_model(&mut self, table: &Reader<'_>, copies: u64) -> Result<(ErrorModel, Judged)> {
         let (kind, model) = table.tagged("error")?;
         if kind == "none" {
-            return Ok((ErrorModel::None, ErrorPosition::AfterTransmission));
+            return Ok((ErrorModel::None, Judged::DEFAULT));
         }
-        let position = match model.name("position")? {
-            "before-queue" => ErrorPosition::BeforeQueue,
-            "after-arq" => ErrorPosition::AfterArq,
-            _ => ErrorPosition::AfterTransmission,
-        };
-        if kind == "bernoulli" {
-            let packet_error_rate = model.number("packet_error_rate")?;
-            return Ok((ErrorModel::Bernoulli(Bernoulli { packet_error_rate }), position));
+        let judged = error::judged(&model)?;
+        if kind != "list" {
+            return Ok((error::read(kind, &model)?, judged));
         }
         let listed = model.list("packets")?;
         self.count(&model, "packets", listed.len() as u64, copies)?;
@@ -173,7 +242,7 @@ impl LinkReader {
         }
         packets.sort_unstable();
         packets.dedup();
-        Ok((ErrorModel::List(List { packets }), position))
+        Ok((ErrorModel::List(List { packets }), judged))
     }
 
     fn outages(&mut self, table: &Reader<'_>, copies: u64) -> Result<Outages> {
@@ -280,6 +349,26 @@ impl LinkReader {
     }
 }
 
+/// What a recording says of a link.
+#[derive(Default)]
+struct Trace {
+    rate: Option<Rate>,
+    rate_changes: Vec<(Time, Rate)>,
+    opportunities: Option<Opportunities>,
+    delay: Option<Span>,
+    delay_changes: Vec<(Time, Span)>,
+    loss: Option<Vec<(Time, f64)>>,
+}
+
+/// The error for a key that a recording has too.
+fn of_trace(table: &Reader<'_>, key: &str) -> ScenarioError {
+    table.error(
+        key,
+        format!("the trace of the link has its own {key}"),
+        &format!("leave out {key}, or trace"),
+    )
+}
+
 /// How outages are announced.
 fn warning(handoff: &Reader<'_>) -> Result<Option<Warning>> {
     let Some(lead) = handoff.span_if("warning")? else {
@@ -333,54 +422,6 @@ fn no_table(parent: &Reader<'_>, name: &str) -> ScenarioError {
     let message = format!("missing key \"{name}\" in {}", parent.table.title);
     let remedy = format!("add {name} = {{ rate = \"10 Mbit/s\", delay = \"10 ms\" }}");
     parent.source.error(parent.place, message, &remedy)
-}
-
-/// From which queue on packets are marked, on a link with this limit. A packet that finds as much as fits is lost.
-fn mark(table: &Reader<'_>, limit: QueueLimit) -> Result<MarkThreshold> {
-    let threshold = match table.value("mark")? {
-        Checked::Size(bytes) => MarkThreshold::Bytes(bytes),
-        Checked::Packets(packets) => MarkThreshold::Packets(packets as u32),
-        _ => panic!("`mark` is declared as room"),
-    };
-    let beyond = match (threshold, limit) {
-        (MarkThreshold::Packets(mark), QueueLimit::Packets(limit)) if mark >= limit => {
-            Some((format!("{mark} packets"), format!("{limit} packets")))
-        }
-        (MarkThreshold::Bytes(mark), QueueLimit::Bytes(limit)) if mark >= limit => {
-            Some((format!("{mark} B"), format!("{limit} B")))
-        }
-        _ => None,
-    };
-    let Some((mark, limit)) = beyond else { return Ok(threshold) };
-    let message = format!("nothing would be marked at {mark}: the queue holds {limit} at most");
-    Err(table.error("mark", message, "lower mark, or raise the limit of the queue"))
-}
-
-/// The limit of a queue and its discipline.
-fn queue(table: &Reader<'_>, mtu: u64) -> Result<(QueueLimit, Discipline)> {
-    let (kind, queue) = table.tagged("queue")?;
-    if kind == "unlimited" {
-        return Ok((QueueLimit::Unlimited, Discipline::Fifo));
-    }
-    let limit = match queue.value("limit")? {
-        Checked::Size(bytes) if bytes < mtu => {
-            let message = format!("a queue of {bytes} B has no room for a packet of the link's mtu, {mtu} B");
-            return Err(queue.error("limit", message, &format!("raise limit to {mtu} B, or lower mtu")));
-        }
-        Checked::Size(bytes) => QueueLimit::Bytes(bytes),
-        Checked::Packets(packets) => QueueLimit::Packets(packets as u32),
-        _ => panic!("`limit` is declared as room"),
-    };
-    if kind != "codel" {
-        return Ok((limit, Discipline::Fifo));
-    }
-    let (target, interval) = (queue.span("target")?, queue.span("interval")?);
-    if target >= interval {
-        let message = format!("a target of {target} is not below the interval of {interval}");
-        return Err(queue.error("target", message, "a twentieth of interval is usual"));
-    }
-    let codel = CoDel { target, interval, mtu: mtu as u32, ecn: queue.switch("ecn")? };
-    Ok((limit, Discipline::CoDel(codel)))
 }
 
 /// What stands at the near end of a link, in order.

@@ -10,16 +10,20 @@
 //! made before its size is known to be reasonable.
 
 mod diagnostic;
+mod error;
 mod flows;
 mod frame_file;
+mod input_file;
 mod keys;
 mod link;
 mod overrides;
+mod queue;
 mod rate;
 mod reader;
 mod realtime;
 mod schema;
 mod topology;
+mod trace_file;
 mod transport;
 mod units;
 mod value;
@@ -40,7 +44,7 @@ use lasthop_net::plan::{HistoryPlan, Limits, Percentiles, Plan};
 pub use diagnostic::ScenarioError;
 pub(crate) use diagnostic::suggest;
 use diagnostic::{Place, Source, nearest};
-use frame_file::FrameFiles;
+use input_file::InputFiles;
 use reader::Reader;
 pub use schema::schema;
 pub use transport::{OwnTransport, OwnTransportError};
@@ -249,7 +253,7 @@ fn read(
     if let Value::Map(_) = root.value {
         overrides::apply(&mut root, &source)?;
     }
-    let mut files = FrameFiles::new(folder);
+    let mut files = InputFiles::new(folder);
     let plan = plan(&root, &source, name, own, &mut files)?;
     let json = to_json(root, name);
     Ok(Scenario { plan, json, input_files: files.paths() })
@@ -272,7 +276,7 @@ fn plan(
     source: &Source<'_>,
     name: &str,
     own: &[OwnTransport],
-    files: &mut FrameFiles,
+    files: &mut InputFiles,
 ) -> Result<Plan, ScenarioError> {
     let root = Reader::open(source, &keys::ROOT, "the scenario", root)?;
     let name = root.text_if("name")?.unwrap_or(name).to_owned();
@@ -303,7 +307,7 @@ fn plan(
     };
 
     let (tables, count) = flows::open(&root)?;
-    let network = topology::read(&root, duration, count)?;
+    let network = topology::read(&root, duration, count, files)?;
     let shared = transport::Shared::read(&root, own)?;
     let run = flows::Run { network: &network, duration, events: limits.events, realtime: &realtime };
     let flows = flows::read(&tables, &shared, &run, files)?;

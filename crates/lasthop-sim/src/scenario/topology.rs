@@ -6,6 +6,7 @@ use lasthop_core::time::Span;
 use lasthop_net::plan::{Direction, LinkPlan};
 
 use super::diagnostic::{ScenarioError, quoted, suggest};
+use super::input_file::InputFiles;
 use super::link::LinkReader;
 use super::reader::{Checked, Reader};
 
@@ -32,9 +33,9 @@ impl Network {
 }
 
 /// Reads `[topology]` and `[channel]` for a run of `duration` with `flows` flows.
-pub(super) fn read(root: &Reader<'_>, duration: Span, flows: u64) -> Result<Network> {
+pub(super) fn read(root: &Reader<'_>, duration: Span, flows: u64, files: &mut InputFiles) -> Result<Network> {
     let (kind, topology) = root.tagged("topology")?;
-    let mut reader = LinkReader { duration, listed: 0 };
+    let mut reader = LinkReader { duration, listed: 0, files };
     if kind == "dumbbell" {
         return dumbbell(root, &topology, &mut reader, flows);
     }
@@ -49,7 +50,7 @@ pub(super) fn read(root: &Reader<'_>, duration: Span, flows: u64) -> Result<Netw
 fn dumbbell(
     root: &Reader<'_>,
     topology: &Reader<'_>,
-    reader: &mut LinkReader,
+    reader: &mut LinkReader<'_>,
     flows: u64,
 ) -> Result<Network> {
     let pairs = topology.integer_if("pairs")?.unwrap_or(flows);
@@ -58,7 +59,7 @@ fn dumbbell(
     let channel = root.sub_if("channel")?;
 
     let link = reader.both(&[bottleneck], 1, topology, "bottleneck")?;
-    let side = |key: &'static str, channel: Option<Reader<'_>>, reader: &mut LinkReader| {
+    let side = |key: &'static str, channel: Option<Reader<'_>>, reader: &mut LinkReader<'_>| {
         let own = topology.sub_if(key)?;
         // The most specific table comes last and wins.
         let tables: Vec<Reader<'_>> = [access, channel, own].into_iter().flatten().collect();
@@ -89,7 +90,7 @@ fn make(name: String, from: usize, to: usize, (forward, reverse): &(Direction, D
     LinkPlan { name, from, to, forward: forward.clone(), reverse: reverse.clone() }
 }
 
-fn graph(topology: &Reader<'_>, reader: &mut LinkReader) -> Result<Network> {
+fn graph(topology: &Reader<'_>, reader: &mut LinkReader<'_>) -> Result<Network> {
     let mut nodes = Vec::new();
     let mut numbers = BTreeMap::new();
     for item in topology.list("nodes")? {

@@ -199,6 +199,14 @@ const TCP_KEYS: &[Key] = &[
         config.grow_when_limited_elsewhere.to_string()
     }),
     Key::new(
+        "vegas_faults",
+        Kind::Switch,
+        "Repeat the faults of ns-2's Vegas (see the page of vegas). Profile ns2 with recovery vegas.",
+    )
+    .tcp(set!(Switch, |config, switch| config.vegas_faults = *switch), |config| {
+        config.vegas_faults.to_string()
+    }),
+    Key::new(
         "freeze",
         Kind::OrTable(&Kind::Switch, &FREEZE),
         "Freeze-TCP: a host closes its window when its link fades, and the sender rests until it opens.",
@@ -790,6 +798,12 @@ fn check_repairs(config: &TcpConfig, layers: &[Reader<'_>]) -> Result<()> {
             message,
             "leave it out: this law sets the window from the delivery rate",
         ));
+    }
+    let faulty = config.profile == Profile::Ns2 && config.recovery == Recovery::Vegas;
+    if asked(own, "vegas_faults", config.vegas_faults) && !faulty {
+        let message = "only ns-2's Vegas has these faults".to_owned();
+        let remedy = "leave it out, or choose transport \"vegas\" in profile = \"ns2\"";
+        return Err(own.error("vegas_faults", message, remedy));
     }
     if asked(own, "tlp", config.tlp) && config.recovery != Recovery::Rack {
         let message = format!("tlp is part of recovery \"rack\", not of \"{engine}\"");

@@ -9,7 +9,7 @@ use lasthop_net::plan::FramePlan;
 use lasthop_net::traffic::video::{Distribution, JURASSIC_PARK, ListPlan, Sizes, TesModel, TesPlan};
 
 use super::diagnostic::{ScenarioError, quoted};
-use super::frame_file::FrameFiles;
+use super::input_file::InputFiles;
 use super::reader::{Checked, Item, Reader};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -46,7 +46,7 @@ pub(super) fn mpeg4(table: &Reader<'_>) -> Result<FramePlan> {
 }
 
 /// A list of sizes.
-pub(super) fn listed(table: &Reader<'_>, files: &mut FrameFiles) -> Result<FramePlan> {
+pub(super) fn listed(table: &Reader<'_>, files: &mut InputFiles) -> Result<FramePlan> {
     let frames = match (table.text_if("file")?, table.list_if("sizes")?) {
         (Some(_), Some(_)) => {
             let message = "the frames have both a file and sizes".to_owned();
@@ -57,7 +57,7 @@ pub(super) fn listed(table: &Reader<'_>, files: &mut FrameFiles) -> Result<Frame
             let remedy = "add file = \"film.txt\", or sizes = [\"4 kB\", \"1 kB\"]";
             return Err(table.source.error(table.place, message, remedy));
         }
-        (Some(file), None) => files.read(table, file, table.name("unit")? == "bits")?,
+        (Some(file), None) => files.frames(table, file, table.name("unit")? == "bits")?,
         (None, Some(sizes)) => in_place(table, &sizes)?,
     };
     let frames = match table.text_if("gop")? {

@@ -234,6 +234,8 @@ pub struct TcpConfig {
     pub dup_threshold: u32,
     /// Grow the window even when it does not limit the sender (ns-2 does; RFC 7661 forbids).
     pub grow_when_limited_elsewhere: bool,
+    /// Profile `ns2`: Vegas's recovery has the faults of ns-2's.
+    pub vegas_faults: bool,
     /// What it does about mobility and wireless losses beyond its controller.
     pub mobility: Mobility,
     /// Proportional Rate Reduction.
@@ -475,6 +477,7 @@ impl TcpConfig {
             limited_transmit: true,
             dup_threshold: 3,
             grow_when_limited_elsewhere: false,
+            vegas_faults: profile == Profile::Ns2,
             mobility: Mobility::default(),
             prr: if recovery == Recovery::Rack { PrrVariant::SafeAck } else { PrrVariant::Off },
             tlp: recovery == Recovery::Rack,

@@ -193,8 +193,8 @@ impl Engine {
             Recovery::Rack => Engine::Rack(Box::new(Rack::new(config.tlp))),
             Recovery::Sack1 => Engine::Sack1(Box::default()),
             Recovery::Vegas => {
-                let ns2_window = (config.profile == Profile::Ns2).then_some(config.receiver_window);
-                Engine::Vegas(Box::new(FineTimer::new(ns2_window)))
+                let faulty = config.profile == Profile::Ns2 && config.vegas_faults;
+                Engine::Vegas(Box::new(FineTimer::new(faulty.then_some(config.receiver_window))))
             }
         }
     }

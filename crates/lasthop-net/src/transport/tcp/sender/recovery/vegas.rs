@@ -2,6 +2,9 @@
 //!
 //! A duplicate ACK, or one of the first two ACKs after a retransmission, retransmits at once if the first outstanding
 //! segment is older than the fine-grained timeout. The window is cut only once for what was sent at the old rate.
+//!
+//! In the profile `ns2` it also has the faults of ns-2's, unless `vegas_faults = false`: whatever asks for
+//! `self.faults` is one of them.
 
 use lasthop_cc::LossSample;
 use lasthop_core::packet::Packet;
@@ -25,14 +28,16 @@ pub(in super::super) struct FineTimer {
     cut_window: f64,
     /// When the window was last cut.
     cut_at: f64,
+    /// The faults of ns-2's Vegas.
+    faults: bool,
     /// ns-2 keeps send times and transmission counts in an array as long as the receiver window; slots of segments
     /// acknowledged across its end stay dirty. `None`: the sender's own records.
     log: Option<Vec<(f64, u32)>>,
 }
 
 impl FineTimer {
-    /// `ns2_window`: the receiver window in the `ns2` profile.
-    pub(super) fn new(ns2_window: Option<u32>) -> FineTimer {
+    /// `faulty_window`: the receiver window if it is to have the faults of ns-2's.
+    pub(super) fn new(faulty_window: Option<u32>) -> FineTimer {
         FineTimer {
             srtt8: 0.0,
             rttvar4: 0.0,
@@ -40,7 +45,8 @@ impl FineTimer {
             worried: 0,
             cut_window: 0.0,
             cut_at: 0.0,
-            log: ns2_window.map(|window| vec![(-1.0, 0); window as usize]),
+            faults: faulty_window.is_some(),
+            log: faulty_window.map(|window| vec![(-1.0, 0); window as usize]),
         }
     }
 
@@ -73,6 +79,10 @@ impl FineTimer {
     }
 
     fn sample(&mut self, rtt: f64) {
+        if self.srtt8 == 0.0 {
+            self.start(rtt);
+            return;
+        }
         let mut error = rtt - self.srtt8 / 8.0;
         self.srtt8 += error;
         error = error.abs() - self.rttvar4 / 4.0;
@@ -100,13 +110,14 @@ impl RecoveryEngine for FineTimer {
         now: Time,
         wire: &mut W,
     ) {
-        let elapsed = tcp.elapsed(now).seconds();
-        if self.srtt8 == 0.0 {
-            self.start(elapsed);
+        // Karn's rule: whose SYN was repeated waits for the first data.
+        if self.srtt8 == 0.0 && (self.faults || tcp.segments.at(0).is_some_and(|syn| syn.transmissions == 1))
+        {
+            self.start(tcp.elapsed(now).seconds());
         }
         if packet.seq > tcp.una {
             self.on_new_ack(tcp, packet, now, wire);
-        } else if packet.seq == tcp.una && (tcp.ns2 || tcp.una < tcp.max_sent) {
+        } else if packet.seq == tcp.una && (self.faults || tcp.una < tcp.max_sent) {
             self.on_duplicate(tcp, now, wire);
         }
         if tcp.dup_acks == 0 || tcp.dup_acks >= tcp.dup_threshold {
@@ -114,31 +125,43 @@ impl RecoveryEngine for FineTimer {
         }
     }
 
-    /// The coarse timer expired: restart from two segments.
+    /// The coarse timer expired: restart from two segments. In the profile `ns2` it also expires after a pause.
     fn on_timeout<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) {
         let outstanding = tcp.una < tcp.max_sent;
+        let opens = tcp.una == 0;
         tcp.dup_acks = 0;
-        tcp.host.recover = tcp.max_sent;
-        tcp.timeout_recover = tcp.max_sent;
-        tcp.action = Action::Timeout;
-        if tcp.una == 0 && !tcp.ns2 {
+        if outstanding || self.faults {
+            // ns-2 takes the end of a pause for a loss, with all that follows.
+            tcp.host.recover = tcp.max_sent;
+            tcp.timeout_recover = tcp.max_sent;
+            tcp.action = Action::Timeout;
+            tcp.rtt.back_off();
+        }
+        if opens && !self.faults {
             // RFC 5681 §3.1: a lost SYN is paid for with the initial window.
             tcp.host.pay_for_syn();
         }
-        tcp.rtt.back_off();
         tcp.timed = None;
         tcp.set_timer(now, wire);
         tcp.next = tcp.una;
         tcp.count_timeout(outstanding, now);
-        if tcp.ns2 || tcp.una > 0 {
+        if tcp.ns2 || !opens {
             let sample = tcp.loss_sample(self, now);
             let reduction = tcp.host.answer_timeout(&sample, false);
             tcp.keep_score(reduction, now, wire);
         }
-        tcp.host.window.cwnd = 2.0;
-        let elapsed = tcp.elapsed(now).seconds();
-        self.cut_window = 0.0;
-        self.cut_at = elapsed;
+        // ns-2 sends data behind a repeated SYN.
+        tcp.host.window.cwnd = if opens && !self.faults { 1.0 } else { 2.0 };
+        if outstanding || self.faults {
+            // In ns-2 duplicate ACKs then deflate the window to this, to zero, and nothing is sent until the timer
+            // expires again.
+            self.cut_window = 0.0;
+            self.cut_at = tcp.elapsed(now).seconds();
+        }
+        if opens && self.faults {
+            // The clock counts from the last SYN, but that of the cut from the one before.
+            tcp.opened = Some(now);
+        }
         self.fill(tcp, now, wire);
     }
 
@@ -187,18 +210,34 @@ impl FineTimer {
         age >= self.timeout
     }
 
+    /// Sends the first outstanding segment again; `false` if nothing is outstanding. ns-2 takes the empty slot of the
+    /// segment to come for an old one and sends that; as its place in the sequence does not move on, the same segment
+    /// follows again. It does so even if the application has written no more, which is not repeated here.
+    fn send_first<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) -> bool {
+        if tcp.una < tcp.max_sent {
+            tcp.retransmit_una(self, now, wire);
+            return true;
+        }
+        if !self.faults || !tcp.has_more() {
+            return false;
+        }
+        let next = tcp.next;
+        tcp.transmit_next(self, now, wire);
+        tcp.next = next;
+        true
+    }
+
     fn on_new_ack<W: Wire>(&mut self, tcp: &mut Connection, packet: &Packet, now: Time, wire: &mut W) {
         // ns-2 opens the window one round trip late, with the ACK of the first data.
-        let opens_at = u64::from(tcp.ns2);
+        let opens_at = u64::from(self.faults);
         if tcp.una == opens_at {
             tcp.host.window.cwnd = tcp.host.initial_window();
         }
         // The inflation of recovery goes with the first new ACK. ns-2 stays inflated after exactly three duplicates.
-        let inflated =
-            if tcp.ns2 { tcp.dup_acks > tcp.dup_threshold } else { tcp.dup_acks >= tcp.dup_threshold };
-        let cut_window = self.cut_window;
-        if inflated && tcp.host.window.cwnd > cut_window {
-            tcp.host.window.cwnd = cut_window.max(1.0);
+        let spared = tcp.dup_threshold + u32::from(self.faults);
+        if tcp.dup_acks >= spared && tcp.host.window.cwnd > self.cut_window {
+            let least = if self.faults { 0.0 } else { 1.0 };
+            tcp.host.window.cwnd = self.cut_window.max(least);
             tcp.host.window.ssthresh = 2.0;
         }
         tcp.dup_acks = 0;
@@ -222,16 +261,8 @@ impl FineTimer {
         }
         if self.worried > 0 {
             self.worried -= 1;
-            if tcp.una < tcp.max_sent && self.first_expired(tcp, now) {
+            if self.first_expired(tcp, now) && self.send_first(tcp, now, wire) {
                 tcp.dup_acks = tcp.dup_threshold;
-                tcp.retransmit_una(self, now, wire);
-            } else if tcp.ns2 && tcp.una == tcp.max_sent && self.first_expired(tcp, now) && tcp.has_more() {
-                // ns-2 takes the empty slot of the segment to come for an old one and sends it; as its place in the
-                // sequence does not move on, the same segment follows again.
-                tcp.dup_acks = tcp.dup_threshold;
-                let next = tcp.next;
-                tcp.transmit_next(self, now, wire);
-                tcp.next = next;
             } else {
                 self.worried = 0;
             }
@@ -269,13 +300,13 @@ impl FineTimer {
             tcp.host.window.cwnd = cut + dup_acks;
             tcp.count_recovery(now);
         }
-        if tcp.ns2 {
+        if self.faults {
             // ns-2 backs the coarse timer off as well.
             tcp.rtt.back_off();
         }
         tcp.timed = None;
         tcp.set_timer(now, wire);
-        tcp.retransmit_una(self, now, wire);
+        self.send_first(tcp, now, wire);
         if transmissions == 1 {
             tcp.dup_acks = tcp.dup_threshold;
         }
@@ -355,6 +386,56 @@ mod tests {
         assert_eq!(rig.time_out(), [0]);
         rig.sender.on_data(Some(10), rig.now, &mut rig.tape);
         assert_eq!(rig.tape.packets.last().map(|packet| (packet.seq, packet.payload)), Some((1, 10)));
+    }
+
+    /// The sender of `vegas_faults`, opened, with nothing lost so far.
+    fn of_ns2(vegas_faults: bool) -> Rig {
+        let config = TcpConfig { vegas_faults, ..TcpConfig::preset("vegas", Profile::Ns2).unwrap() };
+        let mut rig = Rig::new(&config);
+        rig.sender.on_data(None, rig.now, &mut rig.tape);
+        rig
+    }
+
+    /// Four duplicate ACKs after a timeout: ns-2 deflates to the window of zero that the timeout has noted, and is
+    /// silent until the next.
+    #[test]
+    fn duplicates_after_a_timeout_close_the_window_of_ns2() {
+        for (faults, least) in [(true, 0.0), (false, 1.0)] {
+            let mut rig = of_ns2(faults);
+            for number in 1..=6 {
+                rig.ack(number);
+            }
+            rig.time_out();
+            fine(&mut rig).timeout = 1000.0;
+            let una = rig.sender.una / 1000 + 1;
+            (0..4).for_each(|_| drop(rig.ack(una)));
+            let sent = rig.ack(una + 1);
+            let window = rig.sender.host.window.cwnd;
+            assert_eq!((window == 0.0, window >= least), (faults, true), "{window}");
+            assert_eq!(sent, [0; 0]);
+            if faults {
+                let silent = rig.now;
+                assert!(!rig.time_out().is_empty());
+                assert!(rig.now.since(silent) >= Span::from_millis(200));
+            } else {
+                assert!(!rig.ack(una + 2).is_empty(), "the ACK clock goes on");
+            }
+        }
+    }
+
+    /// The SYN is lost and answered 100 ms after its repetition: ns-2 takes that for the RTT, and so a fine timeout of
+    /// 150 ms; Karn's rule waits for the data.
+    #[test]
+    fn a_repeated_syn_is_timed_from_its_repetition() {
+        for (faults, timeout) in [(true, 0.15), (false, 1000.0)] {
+            let mut rig = of_ns2(faults);
+            assert_eq!(rig.time_out()[0], 0);
+            assert_eq!(rig.now, Time::ZERO + Span::from_secs(3));
+            rig.now += Span::from_millis(99);
+            rig.ack(1);
+            assert!((fine(&mut rig).timeout - timeout).abs() < 1e-9, "{}", fine(&mut rig).timeout);
+            assert_eq!(fine(&mut rig).cut_at, 3.0, "of the clock before");
+        }
     }
 
     /// TV-3.3: segments up to 40 outstanding, the last cut at 20. A mark cuts once a window, and no loss in that window

@@ -1,0 +1,209 @@
+//! The queue of a link: limit, rule and discipline from its table. Called by `link.rs`.
+
+use lasthop_core::time::Span;
+use lasthop_core::units::Rate;
+use lasthop_net::plan::{
+    Adaptive, CoDel, Discipline, FqCoDel, MarkThreshold, Pie, QueueLimit, QueuePlan, Red, RedLimit, RulePlan,
+};
+
+use super::diagnostic::ScenarioError;
+use super::reader::{Checked, Reader};
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// What a queue wants to know of its link.
+pub(super) struct LinkFacts {
+    pub(super) rate: Rate,
+    pub(super) delay: Span,
+    pub(super) mtu: u64,
+}
+
+/// From which queue on packets are marked, on a link with this limit. A packet that finds as much as fits is lost.
+pub(super) fn mark(table: &Reader<'_>, limit: QueueLimit) -> Result<MarkThreshold> {
+    let threshold = match table.value("mark")? {
+        Checked::Size(bytes) => MarkThreshold::Bytes(bytes),
+        Checked::Packets(packets) => MarkThreshold::Packets(packets as u32),
+        _ => panic!("`mark` is declared as room"),
+    };
+    let beyond = match (threshold, limit) {
+        (MarkThreshold::Packets(mark), QueueLimit::Packets(limit)) if mark >= limit => {
+            Some((format!("{mark} packets"), format!("{limit} packets")))
+        }
+        (MarkThreshold::Bytes(mark), QueueLimit::Bytes(limit)) if mark >= limit => {
+            Some((format!("{mark} B"), format!("{limit} B")))
+        }
+        _ => None,
+    };
+    let Some((mark, limit)) = beyond else { return Ok(threshold) };
+    let message = format!("nothing would be marked at {mark}: the queue holds {limit} at most");
+    Err(table.error("mark", message, "lower mark, or raise the limit of the queue"))
+}
+
+/// The queue that the key `queue` of `table` describes, without a threshold for marks.
+pub(super) fn read(table: &Reader<'_>, link: &LinkFacts) -> Result<QueuePlan> {
+    let (kind, queue) = table.tagged("queue")?;
+    match kind {
+        "unlimited" => Ok(QueuePlan::default()),
+        "red" => {
+            let rule = RulePlan::Red(red(&queue, link)?);
+            Ok(QueuePlan { rule, ..QueuePlan::default() })
+        }
+        "codel" => {
+            let discipline = Discipline::CoDel(codel(&queue, link)?);
+            Ok(QueuePlan { limit: limit(&queue, link)?, discipline, ..QueuePlan::default() })
+        }
+        "fq-codel" => {
+            let discipline = Discipline::FqCoDel(FqCoDel {
+                codel: codel(&queue, link)?,
+                queues: queue.integer("queues")? as u32,
+                quantum: queue.size("quantum")? as u32,
+                limit: queue.integer("limit")?,
+                memory: queue.size("memory")?,
+            });
+            Ok(QueuePlan { discipline, ..QueuePlan::default() })
+        }
+        "pie" => {
+            let discipline = Discipline::Pie(Pie {
+                target: queue.span("target")?,
+                update: queue.span("update")?,
+                burst: queue.span("burst")?,
+                mtu: link.mtu as u32,
+                ecn: queue.switch("ecn")?,
+                mark_below: queue.number("mark_p")?,
+            });
+            Ok(QueuePlan { limit: limit(&queue, link)?, discipline, ..QueuePlan::default() })
+        }
+        _ => Ok(QueuePlan { limit: limit(&queue, link)?, ..QueuePlan::default() }),
+    }
+}
+
+/// The key `limit` of a queue.
+fn limit(queue: &Reader<'_>, link: &LinkFacts) -> Result<QueueLimit> {
+    match queue.value("limit")? {
+        Checked::Size(bytes) => Ok(QueueLimit::Bytes(room_for_mtu(queue, bytes, link)?)),
+        Checked::Packets(packets) => Ok(QueueLimit::Packets(packets as u32)),
+        _ => panic!("`limit` is declared as room"),
+    }
+}
+
+/// `bytes`, if a packet has room in them.
+fn room_for_mtu(queue: &Reader<'_>, bytes: u64, link: &LinkFacts) -> Result<u64> {
+    let mtu = link.mtu;
+    if bytes >= mtu {
+        return Ok(bytes);
+    }
+    let message = format!("a queue of {bytes} B has no room for a packet of the link's mtu, {mtu} B");
+    Err(queue.error("limit", message, &format!("raise limit to {mtu} B, or lower mtu")))
+}
+
+fn codel(queue: &Reader<'_>, link: &LinkFacts) -> Result<CoDel> {
+    let (target, interval) = (queue.span("target")?, queue.span("interval")?);
+    if target >= interval {
+        let message = format!("a target of {target} is not below the interval of {interval}");
+        return Err(queue.error("target", message, "a twentieth of interval is usual"));
+    }
+    Ok(CoDel { target, interval, mtu: link.mtu as u32, ecn: queue.switch("ecn")? })
+}
+
+fn red(queue: &Reader<'_>, link: &LinkFacts) -> Result<Red> {
+    let ns2 = queue.name("profile")? == "ns2";
+    let in_bytes = queue.name_if("measure")?.map_or(ns2, |measure| measure == "bytes");
+    let mean_packet = queue.size("mean_packet")? as u32;
+    let automatic = Red::automatic(link.rate, link.delay, mean_packet);
+    let unit = RedUnit { in_bytes, mean_packet };
+    let usual = if ns2 { automatic.min_threshold } else { 5.0 };
+    let min_threshold = unit.threshold(queue, "min_th")?.unwrap_or_else(|| unit.of_packets(usual));
+    let max_threshold = unit.threshold(queue, "max_th")?.unwrap_or(3.0 * min_threshold);
+    if min_threshold >= max_threshold {
+        let (min, max) = (unit.shown(min_threshold), unit.shown(max_threshold));
+        let message = format!("min_th of {min} is not below max_th of {max}");
+        let key = if queue.has("max_th") { "max_th" } else { "min_th" };
+        return Err(queue.error(key, message, "three times min_th is usual for max_th"));
+    }
+    let adaptive = match queue.value("adaptive")? {
+        Checked::Table(table) => {
+            let bottom = table.number_if("bottom")?;
+            Some(adaptive(&table, bottom.unwrap_or(if ns2 { automatic.bottom } else { 0.01 }))?)
+        }
+        Checked::Switch(true) => Some(Adaptive {
+            alpha: 0.01,
+            beta: 0.9,
+            interval: Span::from_millis(500),
+            top: 0.5,
+            bottom: if ns2 { automatic.bottom } else { 0.01 },
+        }),
+        _ => None,
+    };
+    let limit = match (queue.value("limit")?, ns2) {
+        (Checked::Packets(packets), false) => RedLimit::Packets(packets as u64),
+        (Checked::Size(bytes), false) => RedLimit::Bytes(room_for_mtu(queue, bytes, link)?),
+        (Checked::Packets(packets), true) if in_bytes => {
+            RedLimit::WaitingBytes(packets as u64 * u64::from(mean_packet))
+        }
+        (Checked::Packets(packets), true) => RedLimit::WaitingPackets(packets as u64),
+        (Checked::Size(bytes), true) => RedLimit::WaitingBytes(bytes),
+        _ => panic!("`limit` is declared as room"),
+    };
+    Ok(Red {
+        in_bytes,
+        mean_packet,
+        min_threshold,
+        max_threshold,
+        weight: queue.number_if("w_q")?.unwrap_or(if ns2 { automatic.weight } else { 0.002 }),
+        max_probability: queue.number("max_p")?,
+        gentle: queue.switch("gentle")?,
+        wait: queue.switch("wait")?,
+        ecn: queue.switch("ecn")?,
+        mark_below: queue.switch("use_mark_p")?.then_some(queue.number("mark_p")?),
+        adaptive,
+        limit,
+        rate: link.rate,
+        ns2,
+    })
+}
+
+fn adaptive(table: &Reader<'_>, bottom: f64) -> Result<Adaptive> {
+    let top = table.number("top")?;
+    if bottom > top {
+        let message = format!("bottom, {bottom}, is above top, {top}");
+        let key = if table.has("bottom") { "bottom" } else { "top" };
+        return Err(table.error(key, message, "lower bottom, or raise top"));
+    }
+    Ok(Adaptive {
+        alpha: table.number("alpha")?,
+        beta: table.number("beta")?,
+        interval: table.span("interval")?,
+        top,
+        bottom,
+    })
+}
+
+/// What RED measures its queue in.
+struct RedUnit {
+    in_bytes: bool,
+    mean_packet: u32,
+}
+
+impl RedUnit {
+    /// So many packets of the usual size.
+    fn of_packets(&self, packets: f64) -> f64 {
+        if self.in_bytes { packets * f64::from(self.mean_packet) } else { packets }
+    }
+
+    /// A threshold of a scenario.
+    fn threshold(&self, queue: &Reader<'_>, key: &str) -> Result<Option<f64>> {
+        match queue.given(key)? {
+            None => Ok(None),
+            Some(Checked::Packets(packets)) => Ok(Some(self.of_packets(packets))),
+            Some(Checked::Size(bytes)) if self.in_bytes => Ok(Some(bytes as f64)),
+            Some(_) => {
+                let message = format!("{key} is in bytes, but the queue is measured in packets");
+                Err(queue.error(key, message, "write packets, or measure = \"bytes\""))
+            }
+        }
+    }
+
+    fn shown(&self, threshold: f64) -> String {
+        format!("{threshold} {}", if self.in_bytes { "B" } else { "packets" })
+    }
+}

@@ -1,0 +1,186 @@
+//! Links that are driven by recordings: Mahimahi's opportunities against a model of their rules written here a second
+//! time, byte by byte, and tables of rate, delay and loss.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+use lasthop_core::packet::Cause;
+use lasthop_core::time::Time;
+use lasthop_net::world::Evaluation;
+use lasthop_sim::run::{Progress, Run, run_evaluated};
+use lasthop_sim::scenario::{Format, Scenario};
+use proptest::prelude::*;
+
+mod testkit;
+
+use testkit::TRACE;
+
+/// A folder of its own for the files of a test.
+fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("traces-{name}"));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn run_in(folder: &std::path::Path, text: &str) -> Run {
+    let scenario = Scenario::parse_with(text, Format::Toml, ("test", folder), &[], &[]);
+    let plan = scenario.unwrap_or_else(|error| panic!("{error}\n{text}")).into_plan();
+    let evaluated = |evaluation| run_evaluated(&plan, 1, (TRACE, evaluation), &Progress::default()).unwrap();
+    let (eager, clocked) = (evaluated(Evaluation::Eager), evaluated(Evaluation::Clocked));
+    assert_eq!(eager.summary.fingerprint, clocked.summary.fingerprint);
+    assert!(eager.world.network.ledger.balances());
+    eager
+}
+
+/// A server, a router and a phone, whose last hop is a recording.
+fn scenario(link: &str, flows: &str) -> String {
+    format!(
+        "duration = \"4 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"server\", \"router\", \"phone\"]\nlinks = [\n\
+         {{ from = \"server\", to = \"router\", rate = \"100 Mbit/s\", delay = \"1 ms\", queue = \"unlimited\" }},\n\
+         {{ from = \"router\", to = \"phone\", {link} }} ]\n{flows}"
+    )
+}
+
+fn udp(rate_kbit: u32, bytes: u32) -> String {
+    format!(
+        "[[flows]]\nsource = \"server\"\nsink = \"phone\"\ntransport = \"udp\"\nname = \"udp\"\n\
+         start = {{ uniform = [\"0 s\", \"1 s\"] }}\n\
+         traffic = {{ kind = \"cbr\", rate = \"{rate_kbit} kbit/s\", packet = \"{bytes} B\", random = true }}\n"
+    )
+}
+
+/// What became of each packet, in the order of arrival: when its last byte was sent, or `None` if it was dropped.
+///
+/// The rules of Mahimahi's link: what happens up to and including an instant is done with before a packet of that
+/// instant is enqueued; at an opportunity bytes of the queue go until the budget is spent or the queue is empty.
+fn model(trace: &[u64], budget: u64, limit: usize, arrivals: &[(u64, u64)], end: u64) -> Vec<Option<u64>> {
+    let period = trace[trace.len() - 1];
+    let opportunities = (0..).flat_map(|round| trace.iter().map(move |at| round * period + at));
+    let mut opportunities = opportunities.map(|millis| millis * 1_000_000).peekable();
+    let mut queue: VecDeque<(usize, u64)> = VecDeque::new();
+    let mut fates = vec![None; arrivals.len()];
+    let mut serve = |until: u64, queue: &mut VecDeque<(usize, u64)>, fates: &mut Vec<Option<u64>>| {
+        while let Some(at) = opportunities.next_if(|&at| at <= until) {
+            let mut left = budget;
+            while left > 0
+                && let Some((number, bytes)) = queue.front_mut()
+            {
+                let sent = left.min(*bytes);
+                (left, *bytes) = (left - sent, *bytes - sent);
+                if *bytes == 0 {
+                    fates[*number] = Some(at);
+                    queue.pop_front();
+                }
+            }
+        }
+    };
+    for (number, &(at, bytes)) in arrivals.iter().enumerate() {
+        serve(at, &mut queue, &mut fates);
+        if queue.len() < limit {
+            queue.push_back((number, bytes));
+        }
+    }
+    serve(end, &mut queue, &mut fates);
+    fates
+}
+
+proptest! {
+    /// Every packet leaves at the instant that the model says, or is dropped as it says: on the plain link, and where the
+    /// queue waits for the clock (CoDel that never acts).
+    #[test]
+    fn as_mahimahi(
+        gaps in prop::collection::vec(prop_oneof![3 => Just(0u64), 5 => 1u64..4, 1 => 5u64..200], 1..40),
+        flows in prop::collection::vec((50u32..3000, 40u32..1400), 1..4),
+        limit in prop_oneof![Just(1usize), 2usize..40],
+        budget in prop_oneof![3 => Just(1500u64), 1 => Just(1504u64), 1 => 100u64..3000],
+        number in any::<u64>(),
+    ) {
+        let mut trace: Vec<u64> = gaps.iter().scan(0, |at, gap| { *at += gap; Some(*at) }).collect();
+        if trace.last() == Some(&0) {
+            trace.push(1);
+        }
+        let folder = folder(&format!("{number}"));
+        let text: String = trace.iter().map(|at| format!("{at}\n")).collect();
+        std::fs::write(folder.join("x.down"), text).unwrap();
+        let flows = flows.iter().zip(1..).map(|(&(rate, bytes), number)| {
+            udp(rate, bytes).replace("\"udp\"\nstart", &format!("\"udp {number}\"\nstart"))
+        });
+        let flows: String = flows.collect();
+        let link = |queue: &str| format!(
+            "delay = \"7 ms\", queue = {{ {queue}, limit = \"{limit} packets\" }}, \
+             trace = {{ kind = \"mahimahi\", file = \"x.down\", opportunity = \"{budget} B\" }}, \
+             reverse = {{ rate = \"1 Mbit/s\" }}"
+        );
+        for queue in ["kind = \"drop-tail\"", "kind = \"codel\", target = \"100 s\", interval = \"200 s\""] {
+            let run = run_in(&folder, &scenario(&link(queue), &flows));
+            let mut records: Vec<_> =
+                testkit::hops(&run).iter().filter(|hop| hop.direction == 2).collect();
+            records.sort_by_key(|hop| (hop.enqueued, hop.packet));
+            let arrivals: Vec<(u64, u64)> =
+                records.iter().map(|hop| (hop.enqueued.0, u64::from(hop.bytes))).collect();
+            let end = 4_000_000_000 - 7_000_000;
+            let fates = model(&trace, budget, limit, &arrivals, end);
+            for (hop, fate) in records.iter().zip(fates) {
+                let fate = fate.filter(|&at| at <= end);
+                let dropped = hop.lost == Some(Cause::QueueOverflow);
+                let left = hop.arrived.map(|at| at.0 - 7_000_000);
+                prop_assert_eq!(left, fate, "{:?}, dropped: {}", hop, dropped);
+                prop_assert!(!dropped || fate.is_none());
+            }
+        }
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+}
+
+/// Both directions have their own files, and TCP lives on them: 12 Mbit/s down (the single line `1`), 4.8 up.
+#[test]
+fn a_download_over_two_recordings() {
+    let folder = folder("both");
+    std::fs::write(folder.join("x.down"), "1\n").unwrap();
+    std::fs::write(folder.join("x.up"), "0\n5\n5\n10\n").unwrap();
+    let link = "delay = \"10 ms\", queue = { kind = \"drop-tail\", limit = \"60 packets\" }, \
+                trace = { kind = \"mahimahi\", file = \"x.down\" }, \
+                reverse = { trace = { kind = \"mahimahi\", file = \"x.up\" } }";
+    let flow = "[[flows]]\nsource = \"server\"\nsink = \"phone\"\ntransport = \"cubic\"\nstart = \"0 s\"\n";
+    let run = run_in(&folder, &scenario(link, flow).replace("\"4 s\"", "\"20 s\""));
+    let rate = run.summary.totals.throughput_bit_s / 1e6;
+    assert!((11.0..=12.0).contains(&rate), "{rate}");
+    let up =
+        flow.replace("\"server\"", "\"x\"").replace("\"phone\"", "\"server\"").replace("\"x\"", "\"phone\"");
+    let run = run_in(&folder, &scenario(link, &up).replace("\"4 s\"", "\"20 s\""));
+    let rate = run.summary.totals.throughput_bit_s / 1e6;
+    assert!((4.4..=4.8).contains(&rate), "{rate}");
+}
+
+/// A table of rate, delay and loss that repeats every 2 s: a second at 2 Mbit/s and 10 ms, half a second of nothing, half
+/// a second at 4 Mbit/s and 30 ms that loses all.
+#[test]
+fn a_table_of_rate_delay_and_loss() {
+    let folder = folder("table");
+    let table = "time_s,rate_mbit_s,delay_ms,loss\n0,2,10,0\n1,0,10,0\n1.5,4,30,1\n2,1,1,1\n";
+    std::fs::write(folder.join("x.csv"), table).unwrap();
+    let link = "queue = { kind = \"drop-tail\", limit = \"2 packets\" }, \
+                trace = { kind = \"csv\", file = \"x.csv\", repeat = true }";
+    let flow = udp(8000, 972).replace("{ uniform = [\"0 s\", \"1 s\"] }", "\"0 s\"");
+    let run = run_in(&folder, &scenario(link, &flow));
+    let hops: Vec<_> = testkit::hops(&run).iter().filter(|hop| hop.direction == 2).collect();
+    let sent = |from: u64, to: u64| {
+        let within = |at: Time| (from * 1_000_000..to * 1_000_000).contains(&at.0);
+        hops.iter().filter(|hop| hop.transmitted.is_some_and(within)).count()
+    };
+    // 4 ms and 2 ms each.
+    assert!(sent(2000, 3000).abs_diff(250) <= 1 && sent(3500, 4000).abs_diff(250) <= 1);
+    assert!(sent(3005, 3500) == 0, "{}", sent(3005, 3500));
+    for hop in &hops {
+        let Some(arrived) = hop.arrived else { continue };
+        let started = hop.transmitted.unwrap();
+        let (second, way) = (started.0 % 2_000_000_000, arrived.since(started).0);
+        // One that ends in the next round is judged by its row, but does not overtake those before it: they take 30 ms.
+        let late = second > 1_998_000_000 || second < 25_000_000;
+        assert!(second < 1_000_000_000 || late, "lost from 1.5 s on: {started} to {arrived}");
+        // One that is being sent when the link pauses goes on half a second later.
+        assert!(way == 14_000_000 || second > 996_000_000 || late, "{started} to {arrived}");
+    }
+    let lost = hops.iter().filter(|hop| hop.lost == Some(Cause::ChannelError)).count();
+    assert!(lost.abs_diff(500) <= 4, "{lost}");
+}
