@@ -12,11 +12,10 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lasthop import _native
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from lasthop import _native
-
 
 PREFIX = ".lasthop-spool-"
 CAPTURE = "capture.pcapng"
@@ -66,20 +65,21 @@ class SpooledTables:
         self._spool = spool
         self._summaries = summaries
 
-    def summary(self, name: str) -> pl.DataFrame | None:
+    def summary(self, name: str) -> _native.ArrowTable | None:
         """Return the table of runs, flows or links as it was made."""
-
-        return pl.DataFrame(self._summaries[name]) if name in self._summaries else None
+        return self._summaries.get(name)
 
     def has(self, name: str) -> bool:
         """Whether the run carries the table called `name`."""
         return self._spool.file(name) is not None
 
-    def table(self, name: str) -> pl.DataFrame | None:
+    def table(self, name: str) -> _native.ArrowTable | None:
         """Return the table called `name`, or `None` if the run does not carry it."""
-
         file = self._spool.file(name)
-        return None if file is None else pl.read_parquet(file).drop("seed")
+        if file is None:
+            return None
+        table = _native.ArrowTable.read_parquet(str(file))
+        return table.select([column for column in table.columns if column != "seed"])
 
     def file(self, name: str) -> Path | None:
         """Return the file of the table called `name`, which has the seed as its first column."""
