@@ -78,7 +78,7 @@ class SpooledTables:
         file = self._spool.file(name)
         if file is None:
             return None
-        table = _native.ArrowTable.read_parquet(str(file))
+        table = _native.ArrowTable.read_parquet(file)
         return table.select([column for column in table.columns if column != "seed"])
 
     def file(self, name: str) -> Path | None:

@@ -43,8 +43,19 @@ pub(crate) struct Spool<'a> {
     plan: &'a Plan,
     /// Of both directions of each link.
     names: Vec<String>,
-    series: Option<(Table<FlowInterval>, Table<LinkInterval>)>,
-    trace: Option<(Table<HopRecord>, Table<WindowRecord>, Capture<'a, BufWriter<File>>)>,
+    series: Option<Series>,
+    trace: Option<Trace<'a>>,
+}
+
+struct Series {
+    flows: Table<FlowInterval>,
+    links: Table<LinkInterval>,
+}
+
+struct Trace<'a> {
+    hops: Table<HopRecord>,
+    windows: Table<WindowRecord>,
+    capture: Capture<'a, BufWriter<File>>,
 }
 
 impl<'a> Spool<'a> {
@@ -58,13 +69,15 @@ impl<'a> Spool<'a> {
         let mut spool = Spool { plan, names: tables::direction_names(plan), series: None, trace: None };
         if recording.series {
             let flows = Table::new(folder, "flow_series", seed)?;
-            spool.series = Some((flows, Table::new(folder, "link_series", seed)?));
+            let links = Table::new(folder, "link_series", seed)?;
+            spool.series = Some(Series { flows, links });
         }
         if recording.trace {
             let file = BufWriter::new(File::create(folder.join("capture.pcapng"))?);
             let capture = Capture::new(file, plan, Vantage::Links).map_err(io::Error::other)?;
             let hops = Table::new(folder, "hops", seed)?;
-            spool.trace = Some((hops, Table::new(folder, "windows", seed)?, capture));
+            let windows = Table::new(folder, "windows", seed)?;
+            spool.trace = Some(Trace { hops, windows, capture });
         }
         Ok(spool)
     }
@@ -72,11 +85,11 @@ impl<'a> Spool<'a> {
     /// Completes the files.
     pub(crate) fn finish(self) -> io::Result<()> {
         let (plan, names) = (self.plan, &self.names);
-        if let Some((flows, links)) = self.series {
+        if let Some(Series { flows, links }) = self.series {
             flows.finish(|rows| tables::flow_series(plan, rows))?;
             links.finish(|rows| tables::link_series(plan, names, rows))?;
         }
-        if let Some((hops, windows, capture)) = self.trace {
+        if let Some(Trace { hops, windows, capture }) = self.trace {
             hops.finish(|rows| tables::hops(plan, names, rows))?;
             windows.finish(|rows| tables::windows(plan, rows))?;
             capture.finish().map_err(io::Error::other)?;
@@ -87,24 +100,24 @@ impl<'a> Spool<'a> {
 
 impl Sink for Spool<'_> {
     fn hop(&mut self, record: &HopRecord) -> io::Result<()> {
-        let Some((table, _, capture)) = &mut self.trace else { return Ok(()) };
+        let Some(Trace { hops, capture, .. }) = &mut self.trace else { return Ok(()) };
         capture.hop(record)?;
-        table.add(*record, |rows| tables::hops(self.plan, &self.names, rows))
+        hops.add(*record, |rows| tables::hops(self.plan, &self.names, rows))
     }
 
     fn window(&mut self, record: &WindowRecord) -> io::Result<()> {
-        let Some((_, table, _)) = &mut self.trace else { return Ok(()) };
-        table.add(*record, |rows| tables::windows(self.plan, rows))
+        let Some(Trace { windows, .. }) = &mut self.trace else { return Ok(()) };
+        windows.add(*record, |rows| tables::windows(self.plan, rows))
     }
 
     fn flow(&mut self, interval: &FlowInterval) -> io::Result<()> {
-        let Some((table, _)) = &mut self.series else { return Ok(()) };
-        table.add(*interval, |rows| tables::flow_series(self.plan, rows))
+        let Some(Series { flows, .. }) = &mut self.series else { return Ok(()) };
+        flows.add(*interval, |rows| tables::flow_series(self.plan, rows))
     }
 
     fn link(&mut self, interval: &LinkInterval) -> io::Result<()> {
-        let Some((_, table)) = &mut self.series else { return Ok(()) };
-        table.add(*interval, |rows| tables::link_series(self.plan, &self.names, rows))
+        let Some(Series { links, .. }) = &mut self.series else { return Ok(()) };
+        links.add(*interval, |rows| tables::link_series(self.plan, &self.names, rows))
     }
 }
 
