@@ -15,6 +15,7 @@ from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError, Sc
 from lasthop.results import NativeTables, Run, Runs
 from lasthop.runner import Job, Outcome, Snapshot, run_jobs
 from lasthop.senders import Sender, describe, describe_all
+from lasthop.spool import SpooledTables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -421,6 +422,7 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
     observer: Callable[[Snapshot], None] | None = None,
     transports: Senders | None = None,
     learn: bool = True,
+    spool: str | Path | None = None,
 ) -> Runs:
     """Run a scenario with several seeds, in parallel on all cores.
 
@@ -441,6 +443,10 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
     learn : bool
         Whether the connections that end are added to the history file of the scenario, if it names one. All
         runs of a call start from the file as it is before the call; none sees what another adds.
+    spool : path, optional
+        A folder in which series and traces are written while the runs go on, instead of being kept in memory.
+        They are read when asked for, `Runs.save` puts them together without reading them whole, and they go
+        when the result does.
 
     Returns
     -------
@@ -465,6 +471,7 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
         trace=trace,
         workers=jobs,
         observer=observer,
+        spool=None if spool is None else Path(spool),
     )
     finished = collect(scenario, outcome)
     if learn:
@@ -683,7 +690,14 @@ def collect(scenario: Scenario, outcome: Outcome) -> list[Run]:
     """Return the finished runs of a batch."""
     content = scenario.to_dict()
     return [
-        Run(result.record, content, _native.__version__, NativeTables(result.native, result.summaries))
+        Run(
+            result.record,
+            content,
+            _native.__version__,
+            NativeTables(result.native, result.summaries)
+            if result.spool is None
+            else SpooledTables(result.spool, result.summaries),
+        )
         for result in outcome.results
         if result is not None
     ]

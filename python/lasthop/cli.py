@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperCommand
 
-from lasthop import _native, api, output
+from lasthop import _native, api, output, spool
 from lasthop.arguments import parse_names, parse_numbers, parse_seeds, parse_settings
 from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError
 from lasthop.places import refuse_other, reserved
@@ -187,10 +187,18 @@ def run(
         api.check_seeds(wanted)
         with _targets(file, json_file, out, table_format, force=force):
             _advise(scenario)
+            if out is not None:
+                spool.clear(out)
             try:
                 with shown_progress("seeds") as observer:
                     runs = api.run_seeds(
-                        scenario, wanted, series=series, trace=trace, jobs=jobs, observer=observer
+                        scenario,
+                        wanted,
+                        series=series,
+                        trace=trace,
+                        jobs=jobs,
+                        observer=observer,
+                        spool=out,
                     )
             except RunError as error:
                 _deliver_runs(error.finished, json_file, out, table_format, wanted)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import columns
+from lasthop import _native, columns
 from lasthop.errors import ArgumentError, OutputError
 from lasthop.places import COMPARISON, RESULT, TABLE_FORMATS, is_table, reserved
 from lasthop.results import Run, Runs, arrow_of
@@ -161,9 +162,14 @@ def save_runs(
         large = [name for name in LARGE_TABLES if runs[0].has_table(name)]
         of = about(runs.scenario, runs[0].engine_version, runs.seeds)
         for name in ("flows", "links", *large):
-            table = runs.table(name)
             target = path / f"{name}.{table_format}"
-            write_table(table, target, table_format, columns.meanings(name, table.columns), of)
+            parts = [part for run in runs if (part := run.table_file(name)) is not None]
+            if len(parts) == len(runs):
+                with replacing(target) as temporary:
+                    _native.join_tables([str(part) for part in parts], str(temporary), table_format, of)
+            else:
+                table = runs.table(name)
+                write_table(table, target, table_format, columns.meanings(name, table.columns), of)
             written.add(target)
         if runs[0].has_table("hops"):
             for run in runs:
@@ -272,6 +278,14 @@ class SavedTables:
         """Return nothing: the JSON has it in full, which not every table format can say."""
         return None
 
+    def has(self, name: str) -> bool:
+        """Whether the folder has the table called `name`."""
+        return _has_table(self._folder, name)
+
+    def file(self, name: str) -> Path | None:  # noqa: ARG002 - as other sources have it
+        """Return nothing: a file of the folder holds all seeds."""
+        return None
+
     def table(self, name: str) -> pl.DataFrame | None:
         """Return the table called `name`, or `None` if the folder has none."""
         return _read_table(self._folder, name, self._seed)
@@ -282,7 +296,7 @@ class SavedTables:
         saved = next((self._folder / name for name in names if (self._folder / name).exists()), None)
         if saved is None:
             raise OutputError(f"'{self._folder}' has lost its {names[1]}; run the scenario again")
-        path.write_bytes(saved.read_bytes())
+        shutil.copyfile(saved, path)
 
 
 def _has_table(folder: Path, name: str) -> bool:

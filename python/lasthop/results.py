@@ -29,13 +29,19 @@ if TYPE_CHECKING:
 
 
 class TableSource(Protocol):
-    """Where a run's tables come from: the native module or a saved folder."""
+    """Where a run's tables come from: the native module, files of the run, or a saved folder."""
 
     def summary(self, name: str) -> _native.ArrowTable | None:
         """Return the table of runs, flows or links as it was made; `None` if only the JSON is left."""
 
+    def has(self, name: str) -> bool:
+        """Whether the run carries the table called `name`."""
+
     def table(self, name: str) -> Table | None:
         """Return the table called `name`, or `None` if the run does not carry it."""
+
+    def file(self, name: str) -> Path | None:
+        """Return the file in which that table lies, behind a column with the seed, if it lies in one."""
 
     def write_pcapng(self, path: Path) -> None:
         """Write the packet trace as a capture file."""
@@ -61,6 +67,14 @@ class NativeTables:
     def summary(self, name: str) -> _native.ArrowTable | None:
         """Return the table of runs, flows or links as it was made; `None` if only the JSON is left."""
         return self._summaries.get(name)
+
+    def has(self, name: str) -> bool:
+        """Whether the run carries the table called `name`."""
+        return self._native is not None and self._native.has(name)
+
+    def file(self, name: str) -> Path | None:  # noqa: ARG002 - as other sources have it
+        """Return nothing: tables are in memory."""
+        return None
 
     def table(self, name: str) -> _native.ArrowTable | None:
         """Return the table called `name`, or `None` if the run does not carry it."""
@@ -162,9 +176,11 @@ class Run:
 
     def has_table(self, name: str) -> bool:
         """Whether the run carries ``flow_series``, ``link_series``, ``hops`` or ``windows``."""
-        if name not in self._known and (table := self._tables.table(name)) is not None:
-            self._known[name] = table
-        return name in self._known
+        return name in self._known or self._tables.has(name)
+
+    def table_file(self, name: str) -> Path | None:
+        """Return the file in which a large table lies already, behind a column with the seed."""
+        return self._tables.file(name)
 
     def table(self, name: str) -> Table:
         """Return a table as it is there: any library that speaks Arrow takes it, and no package is needed.
@@ -177,8 +193,11 @@ class Run:
         if name in SUMMARIES and name not in self._known:
             made = self._tables.summary(name)
             self._known[name] = summary_of(self._record, name) if made is None else made
-        if name not in self._known and not self.has_table(name):
-            raise _lacks(name, columns.on_demand()[name])
+        if name not in self._known:
+            table = self._tables.table(name)
+            if table is None:
+                raise _lacks(name, columns.on_demand()[name])
+            self._known[name] = table
         return self._known[name]
 
     def write_pcapng(self, path: str | Path) -> None:

@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lasthop import _native
+from lasthop.spool import Spool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
 POLL_INTERVAL_S = 0.1
 #: Tables of what a run measured.
@@ -77,13 +79,16 @@ class Finished:
     packet_hops : int
         The amount of work.
     native : RunResult or None
-        Where the large tables are.
+        Where the large tables are, if they are in memory.
+    spool : Spool or None
+        The same, if they are in files.
     """
 
     text: str
     summaries: dict[str, _native.ArrowTable]
     packet_hops: int
     native: _native.RunResult | None
+    spool: Spool | None = None
 
     @property
     def record(self) -> dict[str, Any]:
@@ -124,6 +129,8 @@ class _Batch:
     series: bool
     trace: bool
     results: list[Finished | None]
+    #: Where large tables are written while runs go on; kept in memory if nowhere.
+    spool: Path | None = None
     #: Whether results are handed on as they come, failures among them, instead of being gathered.
     streaming: bool = False
     delivered: list[Delivery] = field(default_factory=list)
@@ -151,17 +158,25 @@ class _Batch:
         while (taken := self.take()) is not None:
             index, progress = taken
             job = self.jobs[index]
+            series, trace = self.series or job.series, self.trace or job.trace
+            spool = None
             try:
+                spool = Spool(self.spool) if self.spool is not None and (series or trace) else None
                 result = _native.run(
                     job.plan,
                     job.seed,
-                    series=self.series or job.series,
-                    trace=self.trace or job.trace,
+                    series=series,
+                    trace=trace,
                     progress=progress,
+                    spool=None if spool is None else str(spool.folder),
                 )
-            except _native.Interrupted:
-                return
-            except _native.RunError as error:
+            except BaseException as error:
+                if spool is not None:
+                    spool.discard()
+                if isinstance(error, _native.Interrupted):
+                    return
+                if not isinstance(error, _native.RunError):
+                    raise
                 if not self.streaming:
                     self.fail(f"seed {job.seed}: {error}", error.__cause__)
                     return
@@ -170,8 +185,8 @@ class _Batch:
             finally:
                 with self.lock:
                     del self.running[index]
-            keep_native = self.series or self.trace or job.series or job.trace
-            finished = finished_of(result, keep_native=keep_native)
+            finished = finished_of(result, keep_native=series or trace)
+            finished.spool = spool
             self.deliver(job, Delivery(index, finished), finished.packet_hops)
 
     def deliver(self, job: Job, delivery: Delivery, packet_hops: int) -> None:
@@ -235,9 +250,10 @@ def run_jobs(
     trace: bool = False,
     workers: int | None = None,
     observer: Callable[[Snapshot], None] | None = None,
+    spool: Path | None = None,
 ) -> Outcome:
     """Run every job; after Ctrl-C or the first failure, stop what runs and keep what is finished."""
-    batch = _Batch(jobs, series, trace, [None] * len(jobs))
+    batch = _Batch(jobs, series, trace, [None] * len(jobs), spool)
     interrupted = _work_through(batch, workers, observer, None)
     return Outcome(batch.results, interrupted, batch.failure, batch.cause)
 

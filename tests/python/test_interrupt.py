@@ -62,6 +62,21 @@ def test_one_long_seed_stops_at_once(
     assert list((tmp_path / "out").iterdir()) == []
 
 
+def test_a_trace_that_is_being_written_goes_with_its_run(
+    start: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    process = start("run", scenario_file, "--set", "duration=1000000 s", "--series", "--trace", "--out", out)
+    until = time.monotonic() + 30.0
+    while not list(out.glob(".lasthop-*/hops.parquet")) and time.monotonic() < until:
+        time.sleep(0.1)
+    printed, message = interrupt(process, after_s=1.0)
+    assert time.monotonic() < until, "it is written meanwhile"
+    assert process.returncode == 130
+    assert (printed, message) == ("", "interrupted: 0 of 1 seeds finished\n")
+    assert list(out.iterdir()) == []
+
+
 def test_compare_is_interrupted_too(start: Callable[..., subprocess.Popen[str]], scenario_file: Path) -> None:
     arguments = ("--transport", "reno,vegas", "--seeds", "1-4", "--set", "duration=1000000 s")
     process = start("compare", scenario_file, *arguments)

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::Cursor;
+use std::io::{Cursor, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -103,7 +103,7 @@ impl ArrowTable {
     }
 
     /// The same table in one piece.
-    fn whole(&self) -> PyResult<RecordBatch> {
+    pub(crate) fn whole(&self) -> PyResult<RecordBatch> {
         match self.batches.as_slice() {
             [only] => Ok(only.clone()),
             batches => concat_batches(&self.schema, batches).map_err(|error| arrow_error(&error)),
@@ -152,33 +152,40 @@ impl ArrowTable {
     fn csv(&self) -> Result<Vec<u8>, csv::Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(self.schema.fields().iter().map(|field| field.name()))?;
-        for batch in &self.batches {
-            let cells: Vec<Cell> = batch.columns().iter().map(Cell::of).collect();
-            let mut number = ryu::Buffer::new();
-            for row in 0..batch.num_rows() {
-                for (cell, array) in cells.iter().zip(batch.columns()) {
-                    if array.is_null(row) {
-                        writer.write_field("")?;
-                        continue;
-                    }
-                    match cell {
-                        Cell::Flag(values) => writer.write_field(values.value(row).to_string())?,
-                        Cell::Signed(values) => writer.write_field(values.value(row).to_string())?,
-                        Cell::Short(values) => writer.write_field(values.value(row).to_string())?,
-                        Cell::Unsigned(values) => writer.write_field(values.value(row).to_string())?,
-                        Cell::Number(values) => writer.write_field(number.format(values.value(row)))?,
-                        Cell::Text(values) => writer.write_field(values.value(row))?,
-                        Cell::Other => {
-                            let why = format!("a column of {} is no text", array.data_type());
-                            return Err(std::io::Error::other(why).into());
-                        }
-                    }
-                }
-                writer.write_record(None::<&[u8]>)?;
-            }
-        }
+        self.batches.iter().try_for_each(|batch| write_csv(&mut writer, batch))?;
         writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))
     }
+}
+
+/// Adds rows to a file of comma-separated values.
+pub(crate) fn write_csv<W: Write>(
+    writer: &mut csv::Writer<W>,
+    batch: &RecordBatch,
+) -> Result<(), csv::Error> {
+    let cells: Vec<Cell> = batch.columns().iter().map(Cell::of).collect();
+    let mut number = ryu::Buffer::new();
+    for row in 0..batch.num_rows() {
+        for (cell, array) in cells.iter().zip(batch.columns()) {
+            if array.is_null(row) {
+                writer.write_field("")?;
+                continue;
+            }
+            match cell {
+                Cell::Flag(values) => writer.write_field(values.value(row).to_string())?,
+                Cell::Signed(values) => writer.write_field(values.value(row).to_string())?,
+                Cell::Short(values) => writer.write_field(values.value(row).to_string())?,
+                Cell::Unsigned(values) => writer.write_field(values.value(row).to_string())?,
+                Cell::Number(values) => writer.write_field(number.format(values.value(row)))?,
+                Cell::Text(values) => writer.write_field(values.value(row))?,
+                Cell::Other => {
+                    let why = format!("a column of {} is no text", array.data_type());
+                    return Err(std::io::Error::other(why).into());
+                }
+            }
+        }
+        writer.write_record(None::<&[u8]>)?;
+    }
+    Ok(())
 }
 
 /// A column of a type that these tables have.

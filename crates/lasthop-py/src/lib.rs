@@ -5,12 +5,13 @@
 
 mod arrow;
 mod senders;
+mod spool;
 mod statistics;
 mod tables;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,18 +19,20 @@ use lasthop_cc::{ControllerConfig, Param};
 use lasthop_core::packet::Cause;
 use lasthop_net::history::HistoryEntry;
 use lasthop_net::plan::{FlowPlan, QueueLimit, Traffic, Transport};
-use lasthop_net::trace::Recording;
+use lasthop_net::trace::{Recorded, Recording};
 use lasthop_net::transport::rate::config::Protocol;
 use lasthop_net::transport::tcp::config::{Recovery, TcpConfig};
-use lasthop_net::world::World;
+use lasthop_net::world::{Evaluation, World};
 use lasthop_sim::columns;
 use lasthop_sim::pcapng::{self, Vantage};
-use lasthop_sim::run::{Run, RunError as EngineError};
+use lasthop_sim::run::{self as engine, RunError as EngineError};
 use lasthop_sim::scenario::{Format, OwnTransport, Scenario};
+use lasthop_sim::summary::Summary;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::json;
+use spool::Spool;
 
 create_exception!(
     _native,
@@ -235,7 +238,9 @@ impl Progress {
 /// A finished run.
 #[pyclass(frozen)]
 struct RunResult {
-    run: Run,
+    summary: Summary,
+    /// What it recorded, unless that lies in files.
+    recorded: Option<(Recording, Recorded)>,
     plan: Py<Plan>,
 }
 
@@ -244,18 +249,28 @@ impl RunResult {
     /// Packets times links: the amount of work.
     #[getter]
     fn packet_hops(&self) -> u64 {
-        self.run.summary.packet_hops
+        self.summary.packet_hops
     }
 
     /// The summary as JSON text.
     fn to_json(&self) -> PyResult<String> {
-        serde_json::to_string(&self.run.summary).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+        serde_json::to_string(&self.summary).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    /// Whether it keeps one of the tables of what it recorded.
+    fn has(&self, name: &str) -> bool {
+        let recording = self.recorded.as_ref().map_or_else(Recording::default, |(recording, _)| *recording);
+        match columns::tables::switch_of(name) {
+            Some(columns::tables::SERIES) => recording.series,
+            Some(_) => recording.trace,
+            None => false,
+        }
     }
 
     /// One of the tables, or `None` if it was not recorded.
     fn table(&self, name: &str) -> PyResult<Option<arrow::ArrowTable>> {
         let plan = self.plan.get().scenario.plan();
-        tables::table(name, plan, &self.run)
+        tables::table(name, plan, &self.summary, self.recorded.as_ref())
     }
 
     /// Writes the trace as a pcapng file: what passes at the node or link called `at`, or on every link.
@@ -264,13 +279,13 @@ impl RunResult {
         let plan = self.plan.get().scenario.plan();
         let vantage = at.map_or(Ok(Vantage::Links), |name| Vantage::named(plan, name));
         let vantage = vantage.map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let Some(trace) = &self.run.world.network.trace else {
-            return Err(PyValueError::new_err("the run recorded no trace; run it with trace=True"));
+        let Some((Recording { trace: true, .. }, Recorded { hops, .. })) = &self.recorded else {
+            return Err(PyValueError::new_err("the run keeps no trace in memory; run it with trace=True"));
         };
         py.detach(|| -> Result<(), String> {
             let file = File::create(path).map_err(|error| error.to_string())?;
             let mut writer = BufWriter::new(file);
-            pcapng::write_trace(&mut writer, plan, trace, vantage).map_err(|error| error.to_string())?;
+            pcapng::write_trace(&mut writer, plan, hops, vantage).map_err(|error| error.to_string())?;
             writer.flush().map_err(|error| error.to_string())
         })
         .map_err(|error| PyOSError::new_err(format!("{path}: {error}")))
@@ -389,9 +404,10 @@ fn transports() -> String {
         .to_string()
 }
 
-/// Runs a plan; the GIL is released meanwhile.
+/// Runs a plan; the GIL is released meanwhile. What it records is kept in memory, or written into files in the folder
+/// `spool` while the run goes on.
 #[pyfunction]
-#[pyo3(signature = (plan, seed, *, series=false, trace=false, progress=None))]
+#[pyo3(signature = (plan, seed, *, series=false, trace=false, progress=None, spool=None))]
 fn run(
     py: Python<'_>,
     plan: Py<Plan>,
@@ -399,22 +415,59 @@ fn run(
     series: bool,
     trace: bool,
     progress: Option<Py<Progress>>,
+    spool: Option<&str>,
 ) -> PyResult<RunResult> {
     let progress = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().inner));
     let recording = Recording { series, trace };
     let Plan { scenario, classes } = plan.get();
-    if classes.is_empty() {
-        let run = py
-            .detach(|| lasthop_sim::run::run(scenario.plan(), seed, recording, &progress))
-            .map_err(|error| run_error(&error))?;
-        return Ok(RunResult { run, plan });
+    let (watched, watch) = (!classes.is_empty())
+        .then(|| senders::watched(scenario.plan(), classes, &progress))
+        .map_or((None, None), |(watched, watch)| (Some(watched), Some(watch)));
+    let engine_plan = watched.as_ref().unwrap_or_else(|| scenario.plan());
+    let result = py.detach(|| {
+        let Some(folder) = spool else {
+            let run = engine::run(engine_plan, seed, recording, &progress)?;
+            return Ok((run.summary, Some((recording, run.recorded))));
+        };
+        let mut spool = Spool::new(Path::new(folder), engine_plan, seed, recording)?;
+        let how = (recording, Evaluation::Eager);
+        let run = engine::run_into(engine_plan, seed, how, &mut spool, &progress)?;
+        spool.finish()?;
+        Ok((run.summary, None))
+    });
+    if let Some(failure) = watch.and_then(|watch| watch.failure()) {
+        return Err(failure);
     }
-    let (watched, watch) = senders::watched(scenario.plan(), classes, &progress);
-    let result = py.detach(|| lasthop_sim::run::run(&watched, seed, recording, &progress));
-    match (watch.failure(), result) {
-        (Some(failure), _) => Err(failure),
-        (None, Err(error)) => Err(run_error(&error)),
-        (None, Ok(run)) => Ok(RunResult { run, plan }),
+    let (summary, recorded) = result.map_err(|error: Ended| error.into_python())?;
+    Ok(RunResult { summary, recorded, plan })
+}
+
+/// Why a run has no result.
+enum Ended {
+    Run(EngineError),
+    Files(io::Error),
+}
+
+impl Ended {
+    fn into_python(self) -> PyErr {
+        match self {
+            Ended::Run(error) => run_error(&error),
+            Ended::Files(error) => {
+                RunError::new_err(format!("what the run records cannot be written: {error}"))
+            }
+        }
+    }
+}
+
+impl From<EngineError> for Ended {
+    fn from(error: EngineError) -> Ended {
+        Ended::Run(error)
+    }
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Ended {
+        Ended::Files(error)
     }
 }
 
@@ -443,5 +496,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(transports, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(spool::join_tables, module)?)?;
     Ok(())
 }

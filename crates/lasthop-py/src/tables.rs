@@ -11,17 +11,17 @@ use lasthop_core::packet::{Cause, flag};
 use lasthop_core::time::{Span, Time};
 use lasthop_net::frames::FrameKind;
 use lasthop_net::plan::{FlowPlan, Plan};
-use lasthop_net::trace::{flow_column, link_column};
+use lasthop_net::trace::{FlowInterval, HopRecord, LinkInterval, Recorded, Recording, WindowRecord};
 use lasthop_net::traffic::video::{FrameSizes, Packing};
 use lasthop_sim::columns::{self, Column, Kind, Value};
-use lasthop_sim::run::Run;
+use lasthop_sim::summary::Summary;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::arrow::{ArrowTable, arrow_error};
 
 /// The fields of declared columns, in Arrow's terms; unit, label and meaning go along.
-fn fields(columns: &[Column]) -> Vec<FieldRef> {
+pub(crate) fn fields(columns: &[Column]) -> Vec<FieldRef> {
     let field = |column: &Column| {
         let kind = match column.kind {
             Kind::Count => DataType::Int64,
@@ -192,17 +192,24 @@ fn optional_times(values: impl Iterator<Item = Option<Time>>) -> ArrayRef {
     Arc::new(values.map(|time| time.map(|time| time.0)).collect::<UInt64Array>())
 }
 
-/// The table called `name`, or `None` if it was not recorded.
-pub(crate) fn table(name: &str, plan: &Plan, run: &Run) -> PyResult<Option<ArrowTable>> {
-    let summary = &run.summary;
+/// The table called `name`, or `None` if the run did not record it or keeps it elsewhere.
+pub(crate) fn table(
+    name: &str,
+    plan: &Plan,
+    summary: &Summary,
+    recorded: Option<&(Recording, Recorded)>,
+) -> PyResult<Option<ArrowTable>> {
+    let names = || direction_names(plan);
+    let series = recorded.filter(|(recording, _)| recording.series).map(|(_, recorded)| recorded);
+    let trace = recorded.filter(|(recording, _)| recording.trace).map(|(_, recorded)| recorded);
     match name {
         "runs" => rows(&columns::RUNS, &RUN_FIELDS, std::slice::from_ref(summary)).map(Some),
         "flows" => rows(&columns::FLOWS, &FLOW_FIELDS, &summary.flows).map(Some),
         "links" => rows(&columns::LINKS, &LINK_FIELDS, &summary.links).map(Some),
-        "flow_series" => flow_series(plan, run),
-        "link_series" => link_series(plan, run),
-        "hops" => hops(plan, run),
-        "windows" => windows(plan, run),
+        "flow_series" => series.map(|recorded| flow_series(plan, &recorded.flows)).transpose(),
+        "link_series" => series.map(|recorded| link_series(plan, &names(), &recorded.links)).transpose(),
+        "hops" => trace.map(|recorded| hops(plan, &names(), &recorded.hops)).transpose(),
+        "windows" => trace.map(|recorded| windows(plan, &recorded.windows)).transpose(),
         _ => Err(PyValueError::new_err(format!(
             "unknown table {name:?}: use runs, flows, links, flow_series, link_series, hops or windows"
         ))),
@@ -233,19 +240,14 @@ fn present(value: f64) -> Option<f64> {
     (!value.is_nan()).then_some(value)
 }
 
-fn flow_series(plan: &Plan, run: &Run) -> PyResult<Option<ArrowTable>> {
-    let flows = &run.world.network.flows;
-    if flows.iter().all(|flow| flow.bins().is_none()) {
-        return Ok(None);
-    }
-    let interval = plan.series_interval;
-    let bit_s = |flow: u32, time: Time, column: usize| {
-        let row = (time.0 / interval.0) as usize - 1;
-        let bins = flows[flow as usize].bins();
-        let bytes = bins.and_then(|bins| bins.rows().get(row)).map_or(0, |row| row[column]);
-        bytes as f64 * 8.0 / interval.seconds()
-    };
-    let samples = || run.world.samples.iter();
+/// Names of both directions of every link.
+pub(crate) fn direction_names(plan: &Plan) -> Vec<String> {
+    plan.links.iter().flat_map(|link| [link.name.clone(), format!("{} (reverse)", link.name)]).collect()
+}
+
+pub(crate) fn flow_series(plan: &Plan, rows: &[FlowInterval]) -> PyResult<ArrowTable> {
+    let bit_s = |bytes: u64| bytes as f64 * 8.0 / plan.series_interval.seconds();
+    let samples = || rows.iter().map(|row| row.sample);
     declared(
         "flow_series",
         vec![
@@ -268,58 +270,29 @@ fn flow_series(plan: &Plan, run: &Run) -> PyResult<Option<ArrowTable>> {
                 Arc::new(UInt32Array::from_iter_values(samples().map(|sample| sample.flight))),
             ),
             ("allowed_rate_bit_s", optional_floats(samples().map(|sample| present(8.0 * sample.rate)))),
-            (
-                "throughput_bit_s",
-                floats(samples().map(|sample| bit_s(sample.flow, sample.time, flow_column::RECEIVED))),
-            ),
-            (
-                "goodput_bit_s",
-                floats(samples().map(|sample| bit_s(sample.flow, sample.time, flow_column::DELIVERED))),
-            ),
+            ("throughput_bit_s", floats(rows.iter().map(|row| bit_s(row.received)))),
+            ("goodput_bit_s", floats(rows.iter().map(|row| bit_s(row.delivered)))),
         ],
     )
-    .map(Some)
 }
 
-fn link_series(plan: &Plan, run: &Run) -> PyResult<Option<ArrowTable>> {
-    let links = &run.world.network.links;
-    if links.iter().all(|link| link.bins.is_none()) {
-        return Ok(None);
-    }
-    let interval = plan.series_interval;
-    let names: Vec<String> =
-        plan.links.iter().flat_map(|link| [link.name.clone(), format!("{} (reverse)", link.name)]).collect();
-    let rows = || {
-        names.iter().zip(links).flat_map(|(name, link)| {
-            let bins = link.bins.iter().flat_map(|bins| bins.rows().iter().zip(1u64..));
-            bins.map(move |(row, number)| (name.as_str(), interval * number, row))
-        })
-    };
-    let length = interval.0 as f64;
+pub(crate) fn link_series(plan: &Plan, names: &[String], rows: &[LinkInterval]) -> PyResult<ArrowTable> {
+    let length = plan.series_interval.0 as f64;
+    let seconds = plan.series_interval.seconds();
     declared(
         "link_series",
         vec![
-            ("time_s", floats(rows().map(|(_, end, _)| end.seconds()))),
-            ("link", strings(rows().map(|(name, _, _)| name))),
-            ("queue_packets", floats(rows().map(|(_, _, row)| row[link_column::WAITING] as f64 / length))),
-            (
-                "throughput_bit_s",
-                floats(rows().map(|(_, _, row)| row[link_column::BYTES] as f64 * 8.0 / interval.seconds())),
-            ),
-            ("utilisation", floats(rows().map(|(_, _, row)| row[link_column::BUSY] as f64 / length))),
+            ("time_s", floats(rows.iter().map(|row| row.time.seconds()))),
+            ("link", strings(rows.iter().map(|row| names[row.direction as usize].as_str()))),
+            ("queue_packets", floats(rows.iter().map(|row| row.waiting as f64 / length))),
+            ("throughput_bit_s", floats(rows.iter().map(|row| row.bytes as f64 * 8.0 / seconds))),
+            ("utilisation", floats(rows.iter().map(|row| row.busy as f64 / length))),
         ],
     )
-    .map(Some)
 }
 
-fn hops(plan: &Plan, run: &Run) -> PyResult<Option<ArrowTable>> {
-    let Some(trace) = &run.world.network.trace else { return Ok(None) };
-    // Links are evaluated ahead of the clock; readers expect the order of time.
-    let mut order: Vec<usize> = (0..trace.len()).collect();
-    order.sort_by_key(|&index| trace[index].enqueued);
-    let names: Vec<String> =
-        plan.links.iter().flat_map(|link| [link.name.clone(), format!("{} (reverse)", link.name)]).collect();
-    let rows = || order.iter().map(|&index| &trace[index]);
+pub(crate) fn hops(plan: &Plan, names: &[String], rows: &[HopRecord]) -> PyResult<ArrowTable> {
+    let rows = || rows.iter();
     declared(
         "hops",
         vec![
@@ -348,12 +321,10 @@ fn hops(plan: &Plan, run: &Run) -> PyResult<Option<ArrowTable>> {
             ),
         ],
     )
-    .map(Some)
 }
 
-fn windows(plan: &Plan, run: &Run) -> PyResult<Option<ArrowTable>> {
-    let Some(windows) = &run.world.windows else { return Ok(None) };
-    let rows = || windows.iter();
+pub(crate) fn windows(plan: &Plan, rows: &[WindowRecord]) -> PyResult<ArrowTable> {
+    let rows = || rows.iter();
     declared(
         "windows",
         vec![
@@ -363,5 +334,4 @@ fn windows(plan: &Plan, run: &Run) -> PyResult<Option<ArrowTable>> {
             ("ssthresh_segments", floats(rows().map(|row| row.ssthresh))),
         ],
     )
-    .map(Some)
 }

@@ -1,14 +1,16 @@
 //! Packet captures that Wireshark and tshark open: what a node sends and receives, or what links carry, with real
 //! IPv4, TCP and UDP headers.
 //!
-//! `RunResult.write_pcapng` calls [`write_trace`] with the trace of a run and the place to look from; [`write`] takes
-//! records from anywhere. Addresses are those of the nodes (node 0 is 10.0.0.1), ports tell the flows apart, time 0 of
-//! the run is the epoch, and payload is zeros of which only the first bytes are stored.
+//! A [`Capture`] is a sink: it is written while the run goes on. [`write_trace`] writes that of a trace in memory,
+//! [`write`] takes records from anywhere. Addresses are those of the nodes (node 0 is 10.0.0.1), ports tell the flows
+//! apart, time 0 of the run is the epoch, and payload is zeros of which only the first bytes are stored.
 //!
 //! Headers come from `lasthop_net::transport::codec`. A packet is as long as the run counted it, except in the `ns2`
 //! profile: ns-2 counts options differently, and its packets are shown as a real stack would send them.
 
 use std::borrow::Cow;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
@@ -17,7 +19,7 @@ use lasthop_core::packet::{Cause, Kind, flag};
 use lasthop_core::time::Time;
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{Plan, Profile, TcpConfig, Transport};
-use lasthop_net::trace::HopRecord;
+use lasthop_net::trace::{HopRecord, Sink};
 use lasthop_net::transport::codec::{
     self, Ecn, Flags, Header, MAX_HEADERS, Measured, Options, Tcp, WriteError,
 };
@@ -251,101 +253,194 @@ pub fn write<W: Write>(
     interfaces: &[Interface],
     records: impl IntoIterator<Item = Record>,
 ) -> Result<u64, PcapngError> {
-    let application =
-        SectionHeaderOption::UserApplication(Cow::Borrowed(concat!("lasthop ", env!("CARGO_PKG_VERSION"))));
-    let section = SectionHeaderBlock { options: vec![application], ..SectionHeaderBlock::default() };
-    let mut capture = PcapNgWriter::with_section_header(writer, section)?;
-    for interface in interfaces {
-        capture.write_pcapng_block(InterfaceDescriptionBlock {
-            linktype: DataLink::RAW,
-            snaplen: SNAP_LENGTH,
-            options: vec![
-                InterfaceDescriptionOption::IfName(Cow::Borrowed(&interface.name)),
-                InterfaceDescriptionOption::IfDescription(Cow::Borrowed(&interface.description)),
-                InterfaceDescriptionOption::IfSpeed(interface.rate.0),
-                InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
-            ],
-        })?;
-    }
-    let mut written = 0;
-    let mut bytes = Vec::with_capacity(SNAP_LENGTH as usize);
-    for record in records {
-        bytes.clear();
-        let original_len = packet(&record, &mut bytes)?;
-        let direction = match record.direction {
-            Direction::Inbound => 1,
-            Direction::Outbound => 2,
-        };
-        let mut options = vec![EnhancedPacketOption::Flags(direction)];
-        options.extend(record.comment.map(|comment| EnhancedPacketOption::Comment(Cow::Borrowed(comment))));
-        capture.write_pcapng_block(EnhancedPacketBlock {
-            interface_id: record.interface,
-            timestamp: Duration::from_nanos(record.time_ns),
-            original_len,
-            data: Cow::Borrowed(&bytes),
-            options,
-        })?;
-        written += 1;
-    }
-    capture.into_inner().flush()?;
-    Ok(written)
+    let mut out = Writer::new(writer, interfaces)?;
+    records.into_iter().try_for_each(|record| out.write(&record))?;
+    out.finish()
 }
 
-/// Writes what `vantage` sees of a run, in the order of time. Packets that were lost in the air after they passed carry
-/// a comment with the cause; those that never left a queue were not on the air and are not in the capture.
+/// Writes what `vantage` sees of a run whose trace is in memory, as [`Capture`] does while a run goes on.
 pub fn write_trace<W: Write>(
     writer: W,
     plan: &Plan,
     trace: &[HopRecord],
     vantage: Vantage,
 ) -> Result<u64, PcapngError> {
-    let mut seen: Vec<(u64, usize, u32, Direction)> = (trace.iter().enumerate())
-        .filter_map(|(index, hop)| {
-            let (time, interface, direction) = vantage.sees(plan, hop)?;
-            Some((time.0, index, interface, direction))
-        })
-        .collect();
-    seen.sort_unstable_by_key(|&(time, index, ..)| (time, index));
-    let heard = Heard::of(plan, trace);
-    let records = seen.into_iter().map(|(time_ns, index, interface, direction)| {
-        let hop = &trace[index];
-        Record { time_ns, interface, direction, ..of_hop(plan, hop, &heard[hop.flow as usize]) }
-    });
-    write(writer, &vantage.interfaces(plan), records)
+    let mut capture = Capture::new(writer, plan, vantage)?;
+    trace.iter().try_for_each(|hop| capture.take(hop))?;
+    capture.finish()
 }
 
-/// What the trace does not keep of the headers of a flow, because the engine does not need it.
-#[derive(Clone, Debug, Default)]
-struct Heard {
-    /// When the receiver's FIN was first sent, and when it first reached the sender.
-    closing: Option<Time>,
-    closed: Option<Time>,
+/// A file that is being written.
+struct Writer<W: Write> {
+    file: PcapNgWriter<W>,
+    bytes: Vec<u8>,
+    written: u64,
 }
 
-impl Heard {
-    /// Of each flow.
-    fn of(plan: &Plan, trace: &[HopRecord]) -> Vec<Heard> {
-        let earliest = |known: Option<Time>, time: Time| Some(known.map_or(time, |known| known.min(time)));
-        let mut all = vec![Heard::default(); plan.flows.len()];
-        for hop in trace.iter().filter(|hop| hop.back) {
-            let heard = &mut all[hop.flow as usize];
-            let closes = hop.kind == Kind::FinAck;
-            if closes {
-                heard.closing = earliest(heard.closing, hop.stamp);
-            }
-            let is_there = ends_of(plan, hop.direction).1 == plan.flows[hop.flow as usize].source;
-            let Some(arrived) = hop.arrived.filter(|_| is_there) else { continue };
-            if closes {
-                heard.closed = earliest(heard.closed, arrived);
-            }
+impl<W: Write> Writer<W> {
+    fn new(writer: W, interfaces: &[Interface]) -> Result<Writer<W>, PcapngError> {
+        let application = SectionHeaderOption::UserApplication(Cow::Borrowed(concat!(
+            "lasthop ",
+            env!("CARGO_PKG_VERSION")
+        )));
+        let section = SectionHeaderBlock { options: vec![application], ..SectionHeaderBlock::default() };
+        let mut file = PcapNgWriter::with_section_header(writer, section)?;
+        for interface in interfaces {
+            file.write_pcapng_block(InterfaceDescriptionBlock {
+                linktype: DataLink::RAW,
+                snaplen: SNAP_LENGTH,
+                options: vec![
+                    InterfaceDescriptionOption::IfName(Cow::Borrowed(&interface.name)),
+                    InterfaceDescriptionOption::IfDescription(Cow::Borrowed(&interface.description)),
+                    InterfaceDescriptionOption::IfSpeed(interface.rate.0),
+                    InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+                ],
+            })?;
         }
-        all
+        Ok(Writer { file, bytes: Vec::with_capacity(SNAP_LENGTH as usize), written: 0 })
+    }
+
+    fn write(&mut self, record: &Record) -> Result<(), PcapngError> {
+        self.bytes.clear();
+        let original_len = packet(record, &mut self.bytes)?;
+        let direction = match record.direction {
+            Direction::Inbound => 1,
+            Direction::Outbound => 2,
+        };
+        let mut options = vec![EnhancedPacketOption::Flags(direction)];
+        options.extend(record.comment.map(|comment| EnhancedPacketOption::Comment(Cow::Borrowed(comment))));
+        self.file.write_pcapng_block(EnhancedPacketBlock {
+            interface_id: record.interface,
+            timestamp: Duration::from_nanos(record.time_ns),
+            original_len,
+            data: Cow::Borrowed(&self.bytes),
+            options,
+        })?;
+        self.written += 1;
+        Ok(())
+    }
+
+    fn finish(self) -> Result<u64, PcapngError> {
+        self.file.into_inner().flush()?;
+        Ok(self.written)
+    }
+}
+
+/// What `vantage` sees of a run, in the order of time. Packets that were lost in the air after they passed carry a
+/// comment with the cause; those that never left a queue were not on the air and are not in the capture.
+///
+/// Records come in the order of their arrival at links. A packet is transmitted later, and arrives later, so it waits
+/// here until the records have come so far: no more of them wait than lie in queues and on links.
+pub struct Capture<'a, W: Write> {
+    plan: &'a Plan,
+    vantage: Vantage,
+    out: Writer<W>,
+    /// Of each flow.
+    closing: Vec<Closing>,
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    /// Records so far.
+    count: u64,
+}
+
+/// A packet that was seen later than records have come, and the number of its record.
+struct Waiting(u64, Record);
+
+impl Waiting {
+    /// Packets of one instant appear in the order of their records.
+    fn key(&self) -> (u64, u64) {
+        (self.1.time_ns, self.0)
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Waiting) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Waiting) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Waiting) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl<'a, W: Write> Capture<'a, W> {
+    /// Starts a capture.
+    pub fn new(writer: W, plan: &'a Plan, vantage: Vantage) -> Result<Capture<'a, W>, PcapngError> {
+        let out = Writer::new(writer, &vantage.interfaces(plan))?;
+        let closing = vec![Closing::default(); plan.flows.len()];
+        Ok(Capture { plan, vantage, out, closing, waiting: BinaryHeap::new(), count: 0 })
+    }
+
+    /// Takes the next record.
+    fn take(&mut self, hop: &HopRecord) -> Result<(), PcapngError> {
+        self.write_until(hop.enqueued)?;
+        let closing = &mut self.closing[hop.flow as usize];
+        closing.note(self.plan, hop);
+        self.count += 1;
+        if let Some((time, interface, direction)) = self.vantage.sees(self.plan, hop) {
+            let record = Record { time_ns: time.0, interface, direction, ..of_hop(self.plan, hop, *closing) };
+            self.waiting.push(Reverse(Waiting(self.count, record)));
+        }
+        Ok(())
+    }
+
+    /// Writes what was seen before `time`.
+    fn write_until(&mut self, time: Time) -> Result<(), PcapngError> {
+        while self.waiting.peek().is_some_and(|Reverse(first)| first.1.time_ns < time.0) {
+            let Some(Reverse(Waiting(_, record))) = self.waiting.pop() else { break };
+            self.out.write(&record)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rest, and returns how many packets the capture holds.
+    pub fn finish(mut self) -> Result<u64, PcapngError> {
+        self.write_until(Time::MAX)?;
+        self.out.finish()
+    }
+}
+
+impl<W: Write> Sink for Capture<'_, W> {
+    fn hop(&mut self, record: &HopRecord) -> io::Result<()> {
+        self.take(record).map_err(io::Error::other)
+    }
+}
+
+/// What no record says of the end of a connection, because the engine does not need it: when the receiver's FIN was
+/// first sent, and when it first reached the sender.
+#[derive(Clone, Copy, Debug, Default)]
+struct Closing {
+    began: Option<Time>,
+    heard: Option<Time>,
+}
+
+impl Closing {
+    /// Learns from a record of its flow.
+    fn note(&mut self, plan: &Plan, hop: &HopRecord) {
+        if hop.kind != Kind::FinAck {
+            return;
+        }
+        let earliest = |known: Option<Time>, time: Time| Some(known.map_or(time, |known| known.min(time)));
+        self.began = earliest(self.began, hop.stamp);
+        let is_there = ends_of(plan, hop.direction).1 == plan.flows[hop.flow as usize].source;
+        if let Some(arrived) = hop.arrived.filter(|_| is_there) {
+            self.heard = earliest(self.heard, arrived);
+        }
     }
 }
 
 /// The packet of `hop`, without when and where it was seen. The trace keeps only the numbers of the direction that
 /// carries data: in the other a connection has a SYN and a FIN.
-fn of_hop(plan: &Plan, hop: &HopRecord, heard: &Heard) -> Record {
+fn of_hop(plan: &Plan, hop: &HopRecord, closing: Closing) -> Record {
     let flow = &plan.flows[hop.flow as usize];
     let back = hop.back;
     let (source, destination) = peers(plan, hop);
@@ -354,8 +449,8 @@ fn of_hop(plan: &Plan, hop: &HopRecord, heard: &Heard) -> Record {
     let (seq, ack) = match hop.kind {
         Kind::Syn | Kind::SynAck => (0, hop.ack),
         Kind::FinAck => (1, hop.ack),
-        _ if back => (since(heard.closing), hop.ack),
-        _ => (hop.seq, since(heard.closed)),
+        _ if back => (since(closing.began), hop.ack),
+        _ => (hop.seq, since(closing.heard)),
     };
     let tcp: Option<&TcpConfig> = match &flow.transport {
         Transport::Tcp(config) => Some(config),

@@ -1,6 +1,7 @@
 //! One run: a plan and a seed become a world, the world runs, and what it measured becomes a summary.
 //!
-//! `lasthop-py` calls [`run`] on as many threads as it likes; a run shares nothing but its [`Progress`].
+//! `lasthop-py` calls [`run`], which keeps what it records, or [`run_into`], which hands it to a sink meanwhile, on as
+//! many threads as it likes; a run shares nothing but its [`Progress`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -9,8 +10,8 @@ use lasthop_core::event::{MAX_EVENTS, MAX_PACKETS};
 use lasthop_core::time::Span;
 use lasthop_net::network::Overflow;
 use lasthop_net::plan::Plan;
-use lasthop_net::trace::Recording;
-use lasthop_net::world::{Evaluation, Standing, World};
+use lasthop_net::trace::{Recorded, Recording, Sink};
+use lasthop_net::world::{Evaluation, World};
 
 use crate::summary::Summary;
 
@@ -66,6 +67,18 @@ pub enum RunError {
         "the network has more links, devices or places on paths than a run can tell apart: use fewer flows or links"
     )]
     TooManyPlaces,
+    /// The sink could not take what was recorded.
+    #[error(
+        "what the run records cannot be written: {reason}; the run ended at {reached} of {duration} simulated"
+    )]
+    Recording {
+        /// What the sink says.
+        reason: String,
+        /// Simulated time reached.
+        reached: Span,
+        /// Simulated time asked for.
+        duration: Span,
+    },
     /// [`Progress::cancel`] was called.
     #[error("interrupted at {reached} of {duration} simulated")]
     Interrupted {
@@ -106,7 +119,8 @@ impl Progress {
         self.events.load(Ordering::Relaxed)
     }
 
-    fn note(&self, standing: Standing) {
+    fn note(&self, world: &World) {
+        let standing = world.standing();
         self.simulated.store(standing.now.0, Ordering::Relaxed);
         self.packet_hops.store(standing.packet_hops, Ordering::Relaxed);
         self.events.store(standing.events, Ordering::Relaxed);
@@ -118,11 +132,13 @@ impl Progress {
 pub struct Run {
     /// What it measured.
     pub summary: Summary,
-    /// The world at its end, with series and traces if they were recorded.
+    /// The world at its end.
     pub world: World,
+    /// Series and traces; empty unless they were recorded and kept.
+    pub recorded: Recorded,
 }
 
-/// Runs `plan` with `seed`.
+/// Runs `plan` with `seed` and keeps what is recorded.
 pub fn run(plan: &Plan, seed: u64, recording: Recording, progress: &Progress) -> Result<Run, RunError> {
     run_evaluated(plan, seed, (recording, Evaluation::Eager), progress)
 }
@@ -131,7 +147,20 @@ pub fn run(plan: &Plan, seed: u64, recording: Recording, progress: &Progress) ->
 pub fn run_evaluated(
     plan: &Plan,
     seed: u64,
+    how: (Recording, Evaluation),
+    progress: &Progress,
+) -> Result<Run, RunError> {
+    let mut recorded = Recorded::default();
+    let run = run_into(plan, seed, how, &mut recorded, progress)?;
+    Ok(Run { recorded, ..run })
+}
+
+/// Runs `plan` with `seed` and hands what is recorded to `sink` while the run goes on.
+pub fn run_into(
+    plan: &Plan,
+    seed: u64,
     (recording, evaluation): (Recording, Evaluation),
+    sink: &mut dyn Sink,
     progress: &Progress,
 ) -> Result<Run, RunError> {
     let started = Instant::now();
@@ -140,8 +169,9 @@ pub fn run_evaluated(
     let limit = plan.limits.events.min(MAX_EVENTS / 2);
     let wall_limit = Duration::from_nanos(plan.limits.wall_time.0);
     let duration = plan.duration;
-    world.run(|standing| {
-        progress.note(standing);
+    world.run(|world| {
+        progress.note(world);
+        let standing = world.standing();
         let reached = Span(standing.now.0);
         match standing.overflow {
             Some(Overflow::Packets) => return Err(RunError::TooManyPackets { reached, duration }),
@@ -157,8 +187,9 @@ pub fn run_evaluated(
         if progress.cancelled.load(Ordering::Relaxed) {
             return Err(RunError::Interrupted { reached, duration });
         }
-        Ok(())
+        let handed_over = world.hand_over(sink);
+        handed_over.map_err(|error| RunError::Recording { reason: error.to_string(), reached, duration })
     })?;
     let summary = Summary::new(plan, seed, &world, set_up, started.elapsed());
-    Ok(Run { summary, world })
+    Ok(Run { summary, world, recorded: Recorded::default() })
 }

@@ -121,7 +121,7 @@ proptest! {
         let run = scene.run(seed, EVERYTHING);
         let network = &run.world.network;
         prop_assert!(network.ledger.balances(), "{:?}", network.ledger);
-        prop_assert_eq!(network.trace.as_ref().unwrap().len() as u64, network.packet_hops);
+        prop_assert_eq!(run.recorded.hops.len() as u64, network.packet_hops);
         let again = scene.run(seed, EVERYTHING);
         prop_assert_eq!(&run.summary.fingerprint, &again.summary.fingerprint);
         for link in [2, 3] {

@@ -27,7 +27,7 @@ fn path_of(transport: &str, flows: u32, queue: u32, error: &str, traffic: &str) 
 
 /// Starts of visits to the empty path: the window falls to four segments.
 fn visits(run: &Run) -> Vec<f64> {
-    let windows = run.world.windows.as_deref().unwrap();
+    let windows = &run.recorded.windows;
     let falls = windows.windows(2).filter(|pair| pair[0].cwnd > 4.0 && pair[1].cwnd == 4.0);
     falls.map(|pair| pair[1].time.seconds()).collect()
 }

@@ -132,7 +132,7 @@ fn the_dialogue_of_marks_and_echoes() {
         highest = hop.seq + u64::from(hop.payload);
     }
     assert!(cuts > 5 && echoes > cuts, "{cuts} cuts, {echoes} echoes");
-    let windows = run.world.windows.as_deref().unwrap();
+    let windows = &run.recorded.windows;
     let falls = windows.windows(2).filter(|pair| pair[1].cwnd < pair[0].cwnd).count();
     assert_eq!(falls, cuts, "one reduction for each");
 }

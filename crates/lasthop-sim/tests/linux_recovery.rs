@@ -148,7 +148,7 @@ fn a_lost_retransmission_costs_no_timeout() {
     let file = "{ kind = \"ftp\", bytes = \"300000 B\" }";
     let lost_once = "error = { kind = \"list\", packets = [60] }\nreverse = { error = \"none\" }";
     let run = transfer("{ cc = \"reno\", recovery = \"rack\" }", lost_once, file);
-    let trace = run.world.network.trace.as_deref().unwrap_or_default();
+    let trace = &run.recorded.hops;
     let radio = || trace.iter().filter(|hop| hop.direction == 2);
     let lost = radio().find(|hop| hop.lost.is_some()).map(|hop| hop.seq);
     let again = radio().position(|hop| Some(hop.seq) == lost && hop.lost.is_none());
@@ -171,7 +171,7 @@ fn prr_spreads_a_reduction() {
         );
         let run = transfer(&transport, lost, "{ kind = \"ftp\", bytes = \"600000 B\" }");
         assert_eq!((flow(&run).fast_recoveries, flow(&run).timeouts), (1, 0), "{prr}");
-        let trace = run.world.network.trace.as_deref().unwrap_or_default();
+        let trace = &run.recorded.hops;
         let mut times: Vec<u64> =
             trace.iter().filter(|hop| hop.direction == 0).map(|hop| hop.enqueued.0).collect();
         times.sort_unstable();

@@ -32,7 +32,7 @@ fn listed(packets: impl Iterator<Item = u64>) -> String {
 
 /// Allowed rate in packets of 1460 B per RTT, at the end of each RTT.
 fn rates(run: &Run) -> Vec<f64> {
-    run.world.samples.iter().map(|sample| sample.rate / 1460.0 * RTT_MS as f64 / 1000.0).collect()
+    run.recorded.flows.iter().map(|row| row.sample.rate / 1460.0 * RTT_MS as f64 / 1000.0).collect()
 }
 
 /// Loses every hundredth packet up to number `last`.
@@ -197,8 +197,8 @@ fn wtcp_survives_an_outage() {
     assert!(flow.timeouts >= 1, "{flow:?}");
     let Endpoint::RateSender(sender) = &run.world.senders[0] else { panic!("a rate-based sender") };
     assert!(sender.rate() > 0.0);
-    let bins = run.world.network.flows[0].bins().unwrap().rows();
-    let delivered = |from: usize, to: usize| bins[from..to].iter().map(|bin| bin[1]).sum::<u64>();
+    let rows = &run.recorded.flows;
+    let delivered = |from: usize, to: usize| rows[from..to].iter().map(|row| row.delivered).sum::<u64>();
     assert_eq!(delivered(105, 130), 0);
     assert!(delivered(200, 300) > 0, "{flow:?}");
 }

@@ -278,7 +278,7 @@ fn rate_based_transports_keep_frames_apart() {
 fn dropped_writes_leave_a_gap() {
     let transport = "{ rate = \"tfrc\", deadline = \"10 ms\" }";
     let run = run_text(&alone(transport, FILM, "3 s", ""), 1, TRACE);
-    let trace = run.world.network.trace.as_ref().unwrap();
+    let trace = &run.recorded.hops;
     let ends: Vec<u64> = run.world.frames(0).iter().map(|frame| frame.end).collect();
     assert!(run.summary.flows[0].expired_packets > 0);
     for hop in trace.iter().filter(|hop| hop.kind == Kind::Udp && hop.payload > 0) {

@@ -81,8 +81,8 @@ pub(crate) struct Listener {
     pub(crate) flow: u32,
     /// Its sender gets signals, so long after the fact.
     pub(crate) signals: Option<Span>,
-    /// Its sender gets notices of a bad state (EBSN): the first place of their way.
-    pub(crate) notices: Option<u32>,
+    /// Its sender gets notices of a bad state (EBSN).
+    pub(crate) notices: bool,
     /// When the last one was sent.
     pub(crate) last_notice: Option<Time>,
 }
@@ -362,8 +362,8 @@ impl ArqMachine {
         let discards = last || self.plan.discards == DiscardUnit::Attempt;
         let Some(listener) = self.listener(flow) else { return };
         let ready = |gap: Span| listener.last_notice.is_none_or(|last| now.since(last) >= gap);
-        let notice = listener.notices.filter(|_| gap.is_some_and(ready));
-        if notice.is_some() {
+        let notice = listener.notices && gap.is_some_and(ready);
+        if notice {
             listener.last_notice = Some(now);
         }
         if let Some(delay) = listener.signals {
@@ -377,7 +377,7 @@ impl ArqMachine {
             };
             cx.signal(flow, signal, delay);
         }
-        if let Some(hop) = notice {
+        if notice {
             let packet = Packet {
                 seq,
                 stamp: now,
@@ -387,7 +387,7 @@ impl ArqMachine {
                 note: Note::BACK,
                 ..Packet::default()
             };
-            cx.effects.push(Effect::Emit { packet, extra: None, hop, at: now });
+            cx.send_back(content.parcel, packet, None);
         }
     }
 }
@@ -524,7 +524,7 @@ mod tests {
             arq.add_listener(Listener {
                 flow: 0,
                 signals: Some(Span::ZERO),
-                notices: None,
+                notices: false,
                 last_notice: None,
             });
             Rig { arq, links: vec![link], packets: PacketArena::default(), pending: Vec::new() }

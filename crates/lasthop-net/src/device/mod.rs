@@ -22,7 +22,7 @@ pub mod policer;
 pub(crate) mod queued;
 pub(crate) mod router;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 use lasthop_cc::Signal;
 use lasthop_core::packet::{Cause, Packet, PacketArena};
@@ -63,7 +63,9 @@ pub(crate) trait Element {
         Vec::new()
     }
 
-    /// Whether it sends packets of its own against the direction of those that it receives.
+    /// Whether it sends packets of its own against the direction of those that it receives to a place that it does
+    /// not stand before: a head of a link does, behind the other direction of its link. What a middlebox sends back
+    /// leaves by its other port.
     fn emits_back(&self) -> bool {
         false
     }
@@ -89,6 +91,9 @@ pub(crate) enum Effect {
     Drop { parcel: Parcel, cause: Cause, at: Time, crossing: Option<Crossing> },
     /// A packet of the device's own reaches the place `hop` at `at`.
     Emit { packet: Packet, extra: Option<Box<Extra>>, hop: u32, at: Time },
+    /// A packet of the device's own starts at `at` where the way back to the other end of the flow leaves the device:
+    /// behind its other port, or at the head of a link behind the other direction.
+    Return { parcel: Parcel, packet: Packet, extra: Option<Box<Extra>>, at: Time },
     /// The sender of `flow` learns something at `at`.
     Signal { flow: u32, signal: Signal, at: Time },
     /// The host at the far end of the link at place `hop` hears a corrupt frame at `at`.
@@ -138,6 +143,13 @@ impl Cx<'_> {
         self.effects.push(Effect::Drop { parcel, cause, at: self.now, crossing: None });
     }
 
+    /// Sends a packet of the device's own against the stream, to where `parcel` came from: an answer of a proxy, say.
+    /// Its note must say which way it goes ([`Note::back`](lasthop_core::packet::Note::back)). Nothing is sent if no way
+    /// back of the flow passes here.
+    pub(crate) fn send_back(&mut self, parcel: Parcel, packet: Packet, extra: Option<Box<Extra>>) {
+        self.effects.push(Effect::Return { parcel, packet, extra, at: self.now });
+    }
+
     /// Hands over a packet that the device still holds when the run ends.
     pub(crate) fn keep(&mut self, parcel: Parcel) {
         self.effects.push(Effect::Keep { parcel, crossing: None });
@@ -151,41 +163,41 @@ impl Cx<'_> {
 
 /// Makes the enum of all devices and its dispatch.
 macro_rules! devices {
-    ($($name:ident($state:ty)),* $(,)?) => {
+    ($($(#[$when:meta])? $name:ident($state:ty)),* $(,)?) => {
         /// A device with its state.
         #[derive(Clone, Debug)]
         pub(crate) enum Device {
-            $($name(Box<$state>),)*
+            $($(#[$when])? $name(Box<$state>),)*
         }
 
         impl Element for Device {
             fn receive(&mut self, parcel: Parcel, port: u32, cx: &mut Cx<'_>) {
                 match self {
-                    $(Device::$name(device) => device.receive(parcel, port, cx),)*
+                    $($(#[$when])? Device::$name(device) => device.receive(parcel, port, cx),)*
                 }
             }
 
             fn on_timer(&mut self, cx: &mut Cx<'_>) {
                 match self {
-                    $(Device::$name(device) => device.on_timer(cx),)*
+                    $($(#[$when])? Device::$name(device) => device.on_timer(cx),)*
                 }
             }
 
             fn close(&mut self, cx: &mut Cx<'_>) {
                 match self {
-                    $(Device::$name(device) => device.close(cx),)*
+                    $($(#[$when])? Device::$name(device) => device.close(cx),)*
                 }
             }
 
             fn counters(&self) -> Vec<(&'static str, u64)> {
                 match self {
-                    $(Device::$name(device) => device.counters(),)*
+                    $($(#[$when])? Device::$name(device) => device.counters(),)*
                 }
             }
 
             fn emits_back(&self) -> bool {
                 match self {
-                    $(Device::$name(device) => device.emits_back(),)*
+                    $($(#[$when])? Device::$name(device) => device.emits_back(),)*
                 }
             }
         }
@@ -194,12 +206,13 @@ macro_rules! devices {
 
 /// Makes the enums of middleboxes, `Name(plan) => state`, and of all devices.
 macro_rules! middleboxes {
-    ($($name:ident($plan:ty) => $state:ty),* $(,)?) => {
+    ($($(#[$when:meta])? $name:ident($plan:ty) => $state:ty),* $(,)?) => {
         /// What a plan puts at an end of a link.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Middlebox {
             $(
                 #[doc = concat!("See [`", stringify!($plan), "`].")]
+                $(#[$when])?
                 $name($plan),
             )*
         }
@@ -208,7 +221,7 @@ macro_rules! middleboxes {
             /// The device; `name` and `seed` key its random streams.
             pub(crate) fn build(&self, name: &str, seed: u64) -> Device {
                 match self {
-                    $(Middlebox::$name(plan) => Device::$name(Box::new(<$state>::new(plan, name, seed))),)*
+                    $($(#[$when])? Middlebox::$name(plan) => Device::$name(Box::new(<$state>::new(plan, name, seed))),)*
                 }
             }
         }
@@ -217,7 +230,7 @@ macro_rules! middleboxes {
             Arq(arq::ArqMachine),
             Queued(queued::Queued),
             Router(router::Router),
-            $($name($state),)*
+            $($(#[$when])? $name($state),)*
         }
     };
 }
@@ -225,6 +238,7 @@ macro_rules! middleboxes {
 middleboxes! {
     Policer(policer::Policer) => policer::Bucket,
     Impair(impair::Impair) => impair::Impairing,
+    #[cfg(test)] Mirror(testing::Mirror) => testing::Mirroring,
 }
 
 /// A device of a network and its timer.

@@ -1,12 +1,48 @@
 //! A bench for the unit tests of devices: hands packets and timers to one device that stands alone, in the order of the
-//! clock, and keeps what it wants done.
+//! clock, and keeps what it wants done. And a device that only tests can build.
 
-use lasthop_core::packet::{Cause, Packet, PacketArena};
+use lasthop_core::packet::{Cause, NONE, Note, Packet, PacketArena};
 use lasthop_core::time::Time;
 
-use super::{Cx, Effect, Element, Parcel};
+use super::{Cx, Effect, Element, OUTBOUND, Parcel};
 use crate::measure::Window;
 use crate::network::extras::ExtraArena;
+
+/// Answers each so-manieth datagram that departs with one of 40 bytes, at once and in place of the receiver.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mirror {
+    /// Every which.
+    pub every: u64,
+}
+
+/// The device at work.
+#[derive(Clone, Debug)]
+pub(crate) struct Mirroring {
+    plan: Mirror,
+    seen: u64,
+}
+
+impl Mirroring {
+    pub(super) fn new(plan: &Mirror, _name: &str, _seed: u64) -> Mirroring {
+        Mirroring { plan: *plan, seen: 0 }
+    }
+}
+
+impl Element for Mirroring {
+    fn receive(&mut self, parcel: Parcel, port: u32, cx: &mut Cx<'_>) {
+        cx.forward(parcel);
+        if port != OUTBOUND {
+            return;
+        }
+        self.seen += 1;
+        if self.seen.is_multiple_of(self.plan.every) {
+            let there = *cx.packets.get(parcel.packet);
+            let note = Note { back: there.is_forward(), ..there.note };
+            let packet = Packet { bytes: 40, payload: 0, extra: NONE, note, ..there };
+            cx.send_back(parcel, packet, None);
+        }
+    }
+}
 
 /// The bench with a device on it.
 pub(super) struct Bench<D> {

@@ -85,7 +85,7 @@ pub struct Link {
     /// Drops by cause within the measurement window.
     pub drops: Drops,
     /// What the link did over time, if a series is recorded.
-    pub bins: Option<Box<Bins<3>>>,
+    pub(crate) bins: Option<Box<Bins<3>>>,
 }
 
 impl Link {

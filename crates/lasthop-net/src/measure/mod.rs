@@ -162,8 +162,8 @@ impl FlowStats {
     }
 
     /// Arrivals and deliveries over time, if a series is recorded.
-    pub fn bins(&self) -> Option<&Bins<2>> {
-        self.observers.as_ref()?.bins.as_ref()
+    pub(crate) fn bins_mut(&mut self) -> Option<&mut Bins<2>> {
+        self.observers.as_mut()?.bins.as_mut()
     }
 
     /// Real-time metrics, if the flow is measured so.

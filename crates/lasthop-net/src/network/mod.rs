@@ -29,7 +29,7 @@ use crate::link::{Link, Transit};
 use crate::measure::{FlowStats, Window};
 use crate::plan::{Plan, Report};
 use crate::routing::{DirectionId, Routes, opposite};
-use crate::trace::HopRecord;
+use crate::trace::Recorder;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::extra::Extra;
 use crate::transport::tcp::mobility::Mobility;
@@ -119,8 +119,10 @@ pub struct Network {
     end: Time,
     /// Serial numbers of the packets by slot, if a trace is recorded: nobody else tells packets apart.
     serials: Vec<u32>,
-    /// One record per packet and link, if a trace is recorded.
-    pub trace: Option<Vec<HopRecord>>,
+    /// What is recorded beside what is counted, if anything.
+    pub(crate) recorder: Option<Box<Recorder>>,
+    /// Whether every packet on every link is.
+    traced: bool,
 }
 
 impl Network {
@@ -162,7 +164,8 @@ impl Network {
             window,
             end: window.to,
             serials: Vec::new(),
-            trace: None,
+            recorder: None,
+            traced: false,
         };
         let mut wiring = network.place_devices(plan, seed);
         for ((paths, flow), index) in paths.iter().zip(&plan.flows).zip(0u32..) {
@@ -234,7 +237,7 @@ impl Network {
     /// There is one packet more.
     #[inline]
     fn note_entry(&mut self, index: u32) {
-        if self.trace.is_some() {
+        if self.traced {
             self.number(index);
         }
         self.ledger.created += 1;
@@ -251,9 +254,7 @@ impl Network {
 
     /// The same for a packet that leaves its host at `at`, which may lie ahead.
     pub(crate) fn launch_later(&mut self, packet: Packet, first: u32, at: Time) {
-        let id = self.ledger.created as u32;
-        self.ledger.created += 1;
-        let index = self.packets.insert(Packet { id, ..packet });
+        let index = self.enter(packet);
         let feeder = !self.flow_names[self.hops[first as usize].flow as usize];
         self.send_on(index, first, at, feeder);
     }
@@ -326,7 +327,7 @@ impl Network {
         if ect && let Transit::Arrives { marked: true, .. } = transit {
             self.packets.get_mut(index).flags |= flag::CE;
         }
-        if self.trace.is_some() {
+        if self.traced {
             self.record_transit(direction, flow, index, at, transit);
         }
         match transit {
@@ -393,6 +394,9 @@ impl Network {
             Parcel { packet: index, hop, flow, bytes: packet.bytes, ect: packet.has(flag::ECT), since: now };
         if self.devices[device as usize].device.is_head() {
             self.packet_hops += 1;
+            if let Some(recorder) = &mut self.recorder {
+                recorder.hold(now);
+            }
         }
         self.with_device(device, now, |device, cx| device.receive(parcel, port, cx));
     }
@@ -466,6 +470,17 @@ impl Network {
                 let feeder = if forwards { self.feeder(before) } else { !self.device_names[device as usize] };
                 self.send_on(index, hop, at, feeder);
             }
+            Effect::Return { parcel, packet, extra, at } => {
+                let slot = &self.devices[device as usize];
+                let hop = if slot.device.is_head() {
+                    self.way_back_from(parcel.flow, slot.direction)
+                } else {
+                    self.behind_other_port(device, parcel.hop)
+                };
+                if let Some(hop) = hop {
+                    self.apply(device, Effect::Emit { packet, extra, hop, at });
+                }
+            }
             Effect::Signal { flow, signal, at } => self.signal(flow, signal, at),
             Effect::Noise { hop, at } => self.hear_noise(hop, at),
             Effect::Keep { parcel, crossing } => {
@@ -532,7 +547,6 @@ impl Network {
         // The delay of the way from the near end of each link to the sender, for a message of the size of a notice.
         let mut back = Span::ZERO;
         for (&direction, passed) in path.iter().zip(0u32..) {
-            let hop = self.way_back_from(flow, direction);
             if let Some(arq) = self.arq_mut(direction) {
                 let told = match arq.plan().report {
                     Report::Off => false,
@@ -540,8 +554,8 @@ impl Network {
                     Report::Proxy => true,
                 };
                 let signals = (signals && told).then_some(back);
-                let notices = hop.filter(|_| notices && arq.plan().ebsn.is_some());
-                if signals.is_some() || notices.is_some() {
+                let notices = notices && arq.plan().ebsn.is_some();
+                if signals.is_some() || notices {
                     arq.add_listener(Listener { flow, signals, notices, last_notice: None });
                 }
             }
@@ -788,9 +802,11 @@ impl Network {
 mod tests {
     use super::*;
     use crate::channel::{ErrorModel, List};
+    use crate::device::Middlebox;
+    use crate::device::testing::Mirror;
     use crate::plan::testing::{datagrams, link, plan, transfer};
     use crate::plan::{Arq, DiscardUnit};
-    use crate::trace::Recording;
+    use crate::trace::{Recorded, Recording};
     use crate::world::{Evaluation, World};
 
     /// The places that the packets of a flow meet there and back, and whether they wait before them.
@@ -883,7 +899,10 @@ mod tests {
             world.inject(0, datagram(), None);
             world.inject(0, datagram(), None);
             world.step_until(Time::MAX);
-            let mut arrivals: Vec<(u32, u32, u64)> = (world.network.trace.iter().flatten())
+            world.finish();
+            let mut recorded = Recorded::default();
+            world.hand_over(&mut recorded).unwrap();
+            let mut arrivals: Vec<(u32, u32, u64)> = (recorded.hops.iter())
                 .map(|hop| (hop.packet, hop.direction, hop.arrived.unwrap().0 / 1_000_000))
                 .collect();
             arrivals.sort_unstable();
@@ -929,6 +948,33 @@ mod tests {
             world.run(|_| Ok::<(), ()>(())).unwrap();
             let ledger = world.network.ledger;
             assert_eq!((ledger.delivered, ledger.in_flight), expected, "{evaluation:?} {duration_ms}");
+        }
+    }
+
+    /// A middlebox that answers sends along the other way of the same flow, whichever way it was asked from.
+    #[test]
+    fn middleboxes_answer_both_ways() {
+        for evaluation in [Evaluation::Eager, Evaluation::Clocked] {
+            let mut middle = link(1, 2);
+            middle.forward.middleboxes = vec![Middlebox::Mirror(Mirror { every: 2 })];
+            let flows = vec![datagrams(0, 3), datagrams(3, 0)];
+            let plan = plan(4, vec![link(0, 1), middle, link(2, 3)], flows);
+            let trace = Recording { trace: true, ..Recording::default() };
+            let mut world = World::evaluated(&plan, 1, trace, evaluation);
+            // What comes over the reverse direction of the link enters by the other port, and is not answered.
+            (0..4).for_each(|_| world.inject(0, datagram(), None));
+            (0..3).for_each(|_| world.inject(1, datagram(), None));
+            world.run(|_| Ok::<(), ()>(())).unwrap();
+            let mut recorded = Recorded::default();
+            world.hand_over(&mut recorded).unwrap();
+            let answers = recorded.hops.iter().filter(|hop| hop.bytes == 40);
+            let answers: Vec<(u32, u32, u64)> =
+                answers.map(|hop| (hop.flow, hop.direction, hop.enqueued.0 / 1_000_000)).collect();
+            // The second and the fourth datagram are there after 2 and 4 ms of transmission and 10 of propagation.
+            assert_eq!(answers, [(0, 1, 12), (0, 1, 14)], "{evaluation:?}");
+            assert_eq!(world.network.ledger.created, 9);
+            assert_eq!(world.network.ledger.delivered, 9);
+            assert!(world.network.ledger.balances());
         }
     }
 }

@@ -290,6 +290,25 @@ impl Network {
         Some(back + passed as u32 + 1)
     }
 
+    /// The place behind the other port of a middlebox that stands at the place `hop`, on the same flow's way in the
+    /// other direction. `None` if that way does not pass it.
+    pub(super) fn behind_other_port(&self, device: DeviceId, hop: u32) -> Option<u32> {
+        let (hop, flow) = (hop as usize, self.hops[hop as usize].flow);
+        let is_its = |port: u32| self.ports[port as usize].0 == device;
+        let is_other = |place: usize| {
+            place != hop && matches!(self.hops[place].place(), Place::Port(port) if is_its(port))
+        };
+        // Both ways of a path lie one behind the other, the receiver between them and a sender at either end.
+        let ends = |place: &usize| {
+            self.hops[*place].flow == flow && (*place == hop || self.hops[*place].place() != Place::Sender)
+        };
+        let mut onwards = (hop..self.hops.len()).take_while(ends);
+        let mut backwards = (0..=hop).rev().take_while(ends);
+        let place =
+            onwards.find(|&place| is_other(place)).or_else(|| backwards.find(|&place| is_other(place)))?;
+        Some(place as u32 + 1)
+    }
+
     /// Whether the receiver is the next that packets meet behind the place `hop`, middleboxes at its host apart.
     pub(super) fn ends_at_receiver(&self, hop: u32) -> bool {
         let rest = &self.hops[hop as usize + 1..];

@@ -1,4 +1,4 @@
-//! The record of every packet on every link, if a trace is asked for.
+//! What the network tells the recorder, if there is one: every packet on every link, and what devices hold.
 
 use lasthop_core::packet::Cause;
 use lasthop_core::time::Time;
@@ -7,14 +7,17 @@ use super::Network;
 use crate::device::Parcel;
 use crate::link::{Link, Transit};
 use crate::routing::DirectionId;
-use crate::trace::HopRecord;
+use crate::trace::{HopRecord, Recorder};
 use crate::transport::codec::Measured;
 
 impl Network {
-    /// Records every packet on every link from now on.
-    pub(crate) fn start_trace(&mut self) {
-        self.links.iter_mut().for_each(Link::watch);
-        self.trace = Some(Vec::new());
+    /// Records from now on.
+    pub(crate) fn start_recording(&mut self, recorder: Box<Recorder>) {
+        if recorder.traces() {
+            self.links.iter_mut().for_each(Link::watch);
+            self.traced = true;
+        }
+        self.recorder = Some(recorder);
     }
 
     /// Gives the packet in a slot its serial number.
@@ -46,15 +49,18 @@ impl Network {
         self.push_record(direction, flow, index, at, (transmitted, arrived, lost));
     }
 
-    /// Records what became of a packet on a link that a device serves.
+    /// Records what became of a packet on a link that a device serves, which has let go of it.
     pub(super) fn record(
         &mut self,
         direction: DirectionId,
         parcel: Parcel,
         fate: (Option<Time>, Option<Time>, Option<Cause>),
     ) {
-        if self.trace.is_some() {
+        if self.traced {
             self.push_record(direction, parcel.flow, parcel.packet, parcel.since, fate);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.let_go(parcel.since);
         }
     }
 
@@ -68,10 +74,11 @@ impl Network {
         enqueued: Time,
         (transmitted, arrived, lost): (Option<Time>, Option<Time>, Option<Cause>),
     ) {
+        let Some(recorder) = &mut self.recorder else { return };
         let packet = self.packets.get(index);
         let extra = self.extras.get(packet.extra);
         let back = !packet.is_forward();
-        let record = HopRecord {
+        recorder.add_hop(HopRecord {
             packet: self.serials[index as usize],
             flow,
             direction,
@@ -92,9 +99,6 @@ impl Network {
             transmitted,
             arrived,
             lost,
-        };
-        if let Some(trace) = &mut self.trace {
-            trace.push(record);
-        }
+        });
     }
 }

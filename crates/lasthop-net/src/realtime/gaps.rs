@@ -93,6 +93,15 @@ impl Gaps {
         self.insert(above, Range { start, end, last: now, waiting: 0 });
     }
 
+    /// Whether a packet with the bytes `start..end` has been here: a datagram that the network doubled comes twice, and
+    /// no transport tells. One that delivers in order does.
+    pub fn knows(&self, (start, end): (u64, u64)) -> bool {
+        let above = self.above(start);
+        let covers = |range: &Range| range.start <= start && range.end >= end;
+        let near = &self.ranges[above.saturating_sub(1)..(above + 1).min(self.ranges.len())];
+        self.keep != Keep::BeyondGap && near.iter().any(covers)
+    }
+
     /// Index of the first range that does not start below `start`: usually there is none.
     #[inline]
     fn above(&self, start: u64) -> usize {
@@ -327,5 +336,19 @@ mod tests {
     fn packets_in_order_take_one_range() {
         let gaps = run(&plan(), &[(0, 0), (1, 10), (2, 20), (3, 30)]);
         assert_eq!((gaps.ranges.len(), gaps.ranges.capacity() <= 4), (1, true));
+    }
+
+    /// A datagram that the network doubled is known again, alone and within what has become one range.
+    #[test]
+    fn doubled_datagrams_are_known() {
+        let mut gaps = Gaps::new(&plan(), 0, false);
+        for (number, known) in
+            [(0, false), (2, false), (2, true), (0, true), (1, false), (1, true), (2, true)]
+        {
+            let range = (number * SIZE, (number + 1) * SIZE);
+            assert_eq!(gaps.knows(range), known, "{number}");
+            gaps.arrive(range, Time(number), !known, true);
+        }
+        assert_eq!(gaps.received, 3);
     }
 }

@@ -143,6 +143,7 @@ impl Realtime {
             return;
         }
         let range = (packet.seq, packet.seq + u64::from(packet.payload));
+        let fresh = fresh && !self.gaps.knows(range);
         self.gaps.arrive(range, now, fresh, self.window.contains(first_sent));
         if fresh && let Some(playback) = &mut self.playback {
             playback.arrive(range, now);

@@ -5,6 +5,8 @@
 mod ahead;
 mod processing;
 
+use std::io;
+
 use lasthop_cc::{LossKind, Signal};
 use lasthop_core::event::Target;
 use lasthop_core::packet::{NONE, Packet};
@@ -23,7 +25,7 @@ use crate::network::{Network, Next, Overflow, Paths, event_kind};
 use crate::plan::{Plan, Start, TcpConfig, Traffic, Transport};
 use crate::realtime::Realtime;
 use crate::routing::{DirectionId, Routes};
-use crate::trace::{Bins, FlowSample, Recording, WindowRecord};
+use crate::trace::{Bins, FlowSample, Recorder, Recording, Sink, WindowRecord};
 use crate::traffic::video::Packing;
 use crate::traffic::{Offer, Source, stream_of};
 use crate::transport::endpoint::{Endpoint, Sample};
@@ -126,16 +128,13 @@ pub struct World {
     end: Time,
     events: u64,
     sample_interval: Span,
-    /// Samples of the senders, if a series is recorded.
-    pub samples: Vec<FlowSample>,
     /// RTT count and sum of each flow at the last sample.
     last_rtt: Vec<(u64, u64)>,
-    /// Every change of a window, if a trace is recorded.
-    pub windows: Option<Vec<WindowRecord>>,
     /// The history of paths, if the run keeps one.
     history: Option<Box<Keeper>>,
     /// Whether anybody looks at what a sender did: for the trace or for the history.
     watched: bool,
+    finished: bool,
     /// The packets that are being prepared for.
     ahead: Ahead,
 }
@@ -280,8 +279,8 @@ impl World {
         if recording.series {
             network.schedule(Time::ZERO + plan.series_interval, Target::new(event_kind::SAMPLE, 0));
         }
-        if recording.trace {
-            network.start_trace();
+        if let Some(recorder) = Recorder::new(recording, plan.series_interval, plan.duration) {
+            network.start_recording(recorder);
         }
         let sent = plan.flows.iter().enumerate().map(|(index, flow)| {
             let is_realtime = flow.realtime.is_some();
@@ -300,17 +299,16 @@ impl World {
             end,
             events: 0,
             sample_interval: plan.series_interval,
-            samples: Vec::new(),
             last_rtt: vec![(0, 0); plan.flows.len()],
-            windows: recording.trace.then(Vec::new),
             history: Keeper::of(plan),
             watched: recording.trace || plan.history.is_some(),
+            finished: false,
             ahead: Ahead::default(),
         }
     }
 
-    /// Runs to the end. `go_on` is asked now and then; its error stops the run.
-    pub fn run<E>(&mut self, mut go_on: impl FnMut(Standing) -> Result<(), E>) -> Result<(), E> {
+    /// Runs to the end. `go_on` is asked now and then, and once more behind the end; its error stops the run.
+    pub fn run<E>(&mut self, mut go_on: impl FnMut(&mut World) -> Result<(), E>) -> Result<(), E> {
         loop {
             let mut left = EVENTS_PER_CHECK;
             while left > 0 && self.step(self.end) {
@@ -320,10 +318,18 @@ impl World {
             if left > 0 {
                 break;
             }
-            go_on(self.standing())?;
+            go_on(self)?;
         }
         self.finish();
-        go_on(self.standing())
+        go_on(self)
+    }
+
+    /// Hands what was recorded and is settled by now to `sink`: all of it when the run is over. Whoever never calls it
+    /// keeps everything in memory.
+    pub fn hand_over(&mut self, sink: &mut dyn Sink) -> io::Result<()> {
+        let now = if self.finished { Time::MAX } else { self.now };
+        let Some(recorder) = &mut self.network.recorder else { return Ok(()) };
+        recorder.hand_over(now, (&mut self.network.links, &mut self.network.flows), sink)
     }
 
     /// When something happens next; `None` if nothing does before the end.
@@ -375,6 +381,7 @@ impl World {
         self.now = self.end;
         self.close_connections();
         self.network.close_ledger();
+        self.finished = true;
         debug_assert!(self.network.ledger.balances(), "{:?}", self.network.ledger);
     }
 
@@ -475,9 +482,9 @@ impl World {
         let Some(sender) = self.senders[flow].tcp_sender() else { return };
         let after = sender.window();
         if after != before
-            && let Some(windows) = &mut self.windows
+            && let Some(recorder) = &mut self.network.recorder
         {
-            windows.push(WindowRecord {
+            recorder.add_window(WindowRecord {
                 time: self.now,
                 flow: flow as u32,
                 cwnd: after.cwnd,
@@ -533,8 +540,7 @@ impl World {
         }
         let source = &mut self.sources[flow];
         let Offer { bytes, next } = if started { source.next(self.now) } else { source.start(self.now) };
-        let sent = &mut self.sent[flow];
-        if sent.is_realtime
+        if self.sent[flow].is_realtime
             && let Some(realtime) = self.network.flows[flow].realtime_mut()
         {
             // Before the transport gets the bytes: receivers may see them at once.
@@ -553,7 +559,9 @@ impl World {
             let Sample { cwnd, ssthresh, srtt, rtt, flight, rate } = sender.sample();
             let rtt = mean_since(last_rtt, rtt);
             let sample = FlowSample { time: self.now, flow, cwnd, ssthresh, srtt, rtt, flight, rate };
-            self.samples.push(sample);
+            if let Some(recorder) = &mut self.network.recorder {
+                recorder.add_sample(sample);
+            }
         }
         self.network.schedule(self.now + self.sample_interval, Target::new(event_kind::SAMPLE, 0));
     }
@@ -661,9 +669,9 @@ mod tests {
     fn the_run_asks_whether_to_go_on() {
         let mut asked = 0;
         let mut world = world(Evaluation::Eager);
-        let result = world.run(|standing| {
+        let result = world.run(|world| {
             asked += 1;
-            Err(standing.now)
+            Err(world.standing().now)
         });
         assert_eq!((result, asked), (Err(Time::ZERO + Span::from_secs(10)), 1));
     }

@@ -12,6 +12,11 @@ pub const TRACE: &str = "trace";
 pub const ON_DEMAND: [(&str, &str); 4] =
     [("flow_series", SERIES), ("link_series", SERIES), ("hops", TRACE), ("windows", TRACE)];
 
+/// The switch of the table called `name`, if it is one of them.
+pub fn switch_of(name: &str) -> Option<&'static str> {
+    ON_DEMAND.iter().find(|(table, _)| *table == name).map(|(_, switch)| *switch)
+}
+
 type Declared = (&'static str, Kind, About, &'static str);
 
 const TIME: Declared = ("time_s", Kind::Number, About::new("s", "time"), "end of the interval");

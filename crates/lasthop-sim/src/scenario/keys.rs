@@ -56,6 +56,8 @@ pub(super) enum Kind {
     Tagged(&'static Tagged),
     /// A list of at least one value.
     List(&'static Kind),
+    /// The same, or none: `[]` where something more general says otherwise.
+    AnyList(&'static Kind),
     /// A table, or something short.
     OrTable(&'static Kind, &'static Table),
     /// A date and a time of day, such as `"2024-03-04T09:30"`.
@@ -228,7 +230,7 @@ impl Kind {
             Kind::Room => "\"30 packets\"",
             Kind::Choice(_) => "\"...\"",
             Kind::Table(_) | Kind::OrTable(..) | Kind::Tagged(_) => "{ ... }",
-            Kind::List(_) => "[ ... ]",
+            Kind::List(_) | Kind::AnyList(_) => "[ ... ]",
             Kind::Transport => "\"reno\"",
         }
     }
@@ -248,7 +250,7 @@ impl Kind {
                 let names = super::diagnostic::listed(&tagged.names());
                 format!("a table with the key `kind`: one of {names}")
             }
-            Kind::List(_) => "a list in [ ]".to_owned(),
+            Kind::List(_) | Kind::AnyList(_) => "a list in [ ]".to_owned(),
             Kind::OrTable(short, table) => {
                 format!("{}, or a table with the keys {}", short.expected(), key_names(table))
             }
@@ -428,7 +430,7 @@ const DIRECTION: &[Key] = &[
     ),
     Key::new(
         "rate_changes",
-        Kind::List(&A_RATE_CHANGE),
+        Kind::AnyList(&A_RATE_CHANGE),
         "Later rates, in the order of time; what is being transmitted goes on at the new one. Default: none.",
     ),
     Key::new("delay", ANY_TIME, "Propagation delay. Every link needs one, unless its trace has it.")
@@ -447,7 +449,7 @@ const DIRECTION: &[Key] = &[
     Key::new("arq", Kind::OrTable(&NONE, &ARQ), "Retransmission by the link itself.").default("\"none\""),
     Key::new(
         "middleboxes",
-        Kind::List(&A_MIDDLEBOX),
+        Kind::AnyList(&A_MIDDLEBOX),
         "What stands at the head of the link, in the order in which departing packets meet it. Default: nothing.",
     ),
 ];

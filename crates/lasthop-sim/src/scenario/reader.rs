@@ -280,14 +280,14 @@ pub(super) fn check<'n>(
         (Kind::Table(table), _) => Ok(Checked::Table(Reader::open(source, table, label, node)?)),
         (Kind::Tagged(tagged), Value::Map(map)) => variant_table(source, tagged, map, node),
         (Kind::Tagged(tagged), Value::Text(text)) => bare_variant(source, tagged, node, text),
-        (Kind::List(kind), Value::List(nodes)) => {
-            if nodes.is_empty() {
-                let remedy = format!("it needs at least one element: {}", kind.expected());
+        (Kind::List(element) | Kind::AnyList(element), Value::List(nodes)) => {
+            if nodes.is_empty() && matches!(kind, Kind::List(_)) {
+                let remedy = format!("it needs at least one element: {}", element.expected());
                 return Err(source.error(&node.place, format!("the list \"{label}\" is empty"), &remedy));
             }
             let label = format!("an element of {label}");
             let items = nodes.iter().map(|node| {
-                check(source, kind, &label, node).map(|value| Item { value, place: &node.place })
+                check(source, element, &label, node).map(|value| Item { value, place: &node.place })
             });
             Ok(Checked::List(items.collect::<Result<_>>()?))
         }
@@ -515,7 +515,7 @@ impl Kind {
         match self {
             Kind::Table(table) | Kind::OrTable(_, table) => vec![table],
             Kind::Tagged(tagged) => tagged.variants.iter().map(|variant| variant.table).collect(),
-            Kind::List(kind) => kind.tables(),
+            Kind::List(kind) | Kind::AnyList(kind) => kind.tables(),
             Kind::Transport => vec![&super::transport::TRANSPORT],
             _ => Vec::new(),
         }

@@ -98,6 +98,7 @@ impl Builder {
             Kind::Table(of) => self.table(of),
             Kind::Tagged(tagged) => self.reference(tagged.title, |builder| builder.variants(tagged)),
             Kind::List(element) => json!({ "type": "array", "minItems": 1, "items": self.kind(element) }),
+            Kind::AnyList(element) => json!({ "type": "array", "items": self.kind(element) }),
             Kind::OrTable(short, long) => json!({ "anyOf": [self.kind(short), self.table(long)] }),
             Kind::Transport => self.reference(TRANSPORT.title, Builder::transport),
             simple => simple_kind(simple),
@@ -209,7 +210,12 @@ fn simple_kind(of: &'static Kind) -> Value {
         }
         Kind::Room => quantity(of.dimensions(), &[]),
         Kind::Choice(names) => json!({ "enum": names() }),
-        Kind::Table(_) | Kind::Tagged(_) | Kind::List(_) | Kind::OrTable(..) | Kind::Transport => {
+        Kind::Table(_)
+        | Kind::Tagged(_)
+        | Kind::List(_)
+        | Kind::AnyList(_)
+        | Kind::OrTable(..)
+        | Kind::Transport => {
             unreachable!("made of other values: see Builder::kind")
         }
     }

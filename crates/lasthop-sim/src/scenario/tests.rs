@@ -167,6 +167,23 @@ fn a_graph() {
     assert_eq!((flow.start, flow.stop), (Start::At(Time(5_000_000_000)), Some(Time(6_000_000_000))));
 }
 
+/// An empty list takes away in one direction what the link says of both.
+#[test]
+fn a_direction_may_have_no_middleboxes() {
+    let text = "duration = \"1 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"a\", \"b\"]\n\
+        [[topology.links]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n\
+        middleboxes = [{ kind = \"policer\", rate = \"1 Mbit/s\" }]\n\
+        rate_changes = [{ at = \"500 ms\", rate = \"2 Mbit/s\" }]\n\
+        reverse = { middleboxes = [], rate_changes = [] }\n\
+        [[flows]]\nsource = \"a\"\nsink = \"b\"\ntransport = \"reno\"\n";
+    let plan = Scenario::parse(text, Format::Toml, "test", &[])
+        .unwrap_or_else(|error| panic!("{error}"))
+        .into_plan();
+    let (forward, reverse) = (&plan.links[0].forward, &plan.links[0].reverse);
+    assert_eq!((forward.middleboxes.len(), forward.rate_changes.len()), (1, 1));
+    assert_eq!((reverse.middleboxes.len(), reverse.rate_changes.len()), (0, 0));
+}
+
 #[test]
 fn names_and_pairs_of_flows() {
     let plan = dumbbell(

@@ -44,7 +44,7 @@ pub(crate) fn run_text(text: &str, seed: u64, recording: Recording) -> Run {
 
 /// Every packet on every link of a run with a trace.
 pub(crate) fn hops(run: &Run) -> &[HopRecord] {
-    run.world.network.trace.as_deref().expect("the run keeps a trace")
+    &run.recorded.hops
 }
 
 /// The key of a queue that takes as much as `limit` says.

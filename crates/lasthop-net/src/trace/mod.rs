@@ -1,12 +1,21 @@
-//! What a run records on request: every packet on every link, every change of a window, and binned time series.
+//! What a run records on request: every packet on every link, every change of a window, and time series.
 //!
-//! Links are evaluated ahead of the clock, so records carry their own times and are sorted at the end.
+//! A world's [`Recorder`] keeps records until the clock has settled their order; whoever drives the world hands them
+//! to a [`Sink`] now and then (`World::hand_over`), so that a run holds little of them however long it is. Nothing here
+//! knows a file format.
+
+mod bins;
+mod recorder;
+
+use std::io;
 
 use lasthop_core::packet::{Cause, Kind};
 use lasthop_core::time::{Span, Time};
 
 use crate::transport::codec::Measured;
 use crate::transport::sack::SackBlocks;
+pub use bins::Bins;
+pub use recorder::Recorder;
 
 /// What to record beside the summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,41 +105,92 @@ pub struct FlowSample {
     pub rate: f64,
 }
 
-/// Sums over the intervals of a run; occurrences are added in any order.
-#[derive(Clone, Debug)]
-pub struct Bins<const N: usize> {
-    interval: u64,
-    bins: Vec<[u64; N]>,
+/// A flow in an interval: its sender at the end, and what its receiver saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowInterval {
+    /// The sender at the end of the interval.
+    pub sample: FlowSample,
+    /// Wire bytes that arrived in the interval.
+    pub received: u64,
+    /// Payload bytes delivered in order.
+    pub delivered: u64,
 }
 
-impl<const N: usize> Bins<N> {
-    /// Bins of `interval` that cover `duration`; a shorter rest at the end is dropped.
-    pub fn new(interval: Span, duration: Span) -> Bins<N> {
-        Bins { interval: interval.0, bins: vec![[0; N]; (duration.0 / interval.0) as usize] }
+/// A direction of a link in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkInterval {
+    /// End of the interval.
+    pub time: Time,
+    /// Direction: twice the link's index, plus one for the reverse.
+    pub direction: u32,
+    /// Packet-nanoseconds of waiting.
+    pub waiting: u64,
+    /// Nanoseconds of transmission.
+    pub busy: u64,
+    /// Bytes whose transmission started.
+    pub bytes: u64,
+}
+
+/// Where records go. Those of one kind come in the order of time: packets by their arrival at the link, and those of
+/// one instant in the order in which they were settled. An error ends the run.
+pub trait Sink {
+    /// A packet on a link.
+    fn hop(&mut self, record: &HopRecord) -> io::Result<()> {
+        let _ = record;
+        Ok(())
     }
 
-    /// Adds `amount` to column `column` at `time`.
-    pub fn add(&mut self, time: Time, column: usize, amount: u64) {
-        if let Some(bin) = self.bins.get_mut((time.0 / self.interval) as usize) {
-            bin[column] += amount;
-        }
+    /// A window that has changed.
+    fn window(&mut self, record: &WindowRecord) -> io::Result<()> {
+        let _ = record;
+        Ok(())
     }
 
-    /// Adds the nanoseconds of `[start, end)` to the bins that they fall into.
-    pub fn add_span(&mut self, start: Time, end: Time, column: usize) {
-        let mut at = start.0;
-        while at < end.0 {
-            let index = at / self.interval;
-            let until = ((index + 1) * self.interval).min(end.0);
-            let Some(bin) = self.bins.get_mut(index as usize) else { return };
-            bin[column] += until - at;
-            at = until;
-        }
+    /// A flow in an interval; all flows of an interval come one after the other.
+    fn flow(&mut self, interval: &FlowInterval) -> io::Result<()> {
+        let _ = interval;
+        Ok(())
     }
 
-    /// The sums, one row per interval.
-    pub fn rows(&self) -> &[[u64; N]] {
-        &self.bins
+    /// A link in an interval; all links of an interval come one after the other.
+    fn link(&mut self, interval: &LinkInterval) -> io::Result<()> {
+        let _ = interval;
+        Ok(())
+    }
+}
+
+/// The sink of those who want everything in memory: tests, and Python's data frames.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recorded {
+    /// Every packet on every link.
+    pub hops: Vec<HopRecord>,
+    /// Every change of a window.
+    pub windows: Vec<WindowRecord>,
+    /// Every flow in every interval.
+    pub flows: Vec<FlowInterval>,
+    /// Every direction of a link in every interval.
+    pub links: Vec<LinkInterval>,
+}
+
+impl Sink for Recorded {
+    fn hop(&mut self, record: &HopRecord) -> io::Result<()> {
+        self.hops.push(*record);
+        Ok(())
+    }
+
+    fn window(&mut self, record: &WindowRecord) -> io::Result<()> {
+        self.windows.push(*record);
+        Ok(())
+    }
+
+    fn flow(&mut self, interval: &FlowInterval) -> io::Result<()> {
+        self.flows.push(*interval);
+        Ok(())
+    }
+
+    fn link(&mut self, interval: &LinkInterval) -> io::Result<()> {
+        self.links.push(*interval);
+        Ok(())
     }
 }
 
@@ -150,20 +210,4 @@ pub mod flow_column {
     pub const RECEIVED: usize = 0;
     /// Payload bytes delivered in order.
     pub const DELIVERED: usize = 1;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_are_spread_over_their_bins() {
-        let mut bins: Bins<1> = Bins::new(Span(10), Span(35));
-        bins.add_span(Time(5), Time(27), 0);
-        bins.add_span(Time(28), Time(90), 0);
-        assert_eq!(bins.rows(), [[5], [10], [9]], "the rest beyond the last full interval is dropped");
-        bins.add(Time(12), 0, 100);
-        bins.add(Time(31), 0, 100);
-        assert_eq!(bins.rows()[1], [110]);
-    }
 }

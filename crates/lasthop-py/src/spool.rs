@@ -1,0 +1,269 @@
+//! Files that a run writes while it goes on: its large tables as Parquet and its trace as a capture, so that a run of
+//! any length needs little memory.
+//!
+//! `run` with a folder calls [`Spool`]; Python gives each run a folder of its own, which is thrown away if the run does
+//! not reach its end, and puts the tables of finished runs together with [`join_tables`].
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader, UInt64Array};
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use lasthop_net::plan::Plan;
+use lasthop_net::trace::{FlowInterval, HopRecord, LinkInterval, Recording, Sink, WindowRecord};
+use lasthop_sim::columns;
+use lasthop_sim::pcapng::{Capture, Vantage};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnPath;
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+
+use crate::arrow::{ArrowTable, write_csv};
+use crate::tables;
+
+/// Rows that are made into columns at a time.
+const BATCH_ROWS: usize = 1 << 14;
+/// Rows of a row group: what a reader loads at a time, and what is held here in encoded form.
+const GROUP_ROWS: usize = 1 << 19;
+/// Before the other columns.
+const SEED: &str = "seed";
+
+/// Everything that a run records, on its way into files.
+pub(crate) struct Spool<'a> {
+    plan: &'a Plan,
+    /// Of both directions of each link.
+    names: Vec<String>,
+    series: Option<Series>,
+    trace: Option<Trace<'a>>,
+}
+
+struct Series {
+    flows: Table<FlowInterval>,
+    links: Table<LinkInterval>,
+}
+
+struct Trace<'a> {
+    hops: Table<HopRecord>,
+    windows: Table<WindowRecord>,
+    capture: Capture<'a, BufWriter<File>>,
+}
+
+impl<'a> Spool<'a> {
+    /// Starts the files in `folder` that a run with this seed records.
+    pub(crate) fn new(
+        folder: &Path,
+        plan: &'a Plan,
+        seed: u64,
+        recording: Recording,
+    ) -> io::Result<Spool<'a>> {
+        let mut spool = Spool { plan, names: tables::direction_names(plan), series: None, trace: None };
+        if recording.series {
+            let flows = Table::new(folder, "flow_series", seed)?;
+            let links = Table::new(folder, "link_series", seed)?;
+            spool.series = Some(Series { flows, links });
+        }
+        if recording.trace {
+            let file = BufWriter::new(File::create(folder.join("capture.pcapng"))?);
+            let capture = Capture::new(file, plan, Vantage::Links).map_err(io::Error::other)?;
+            let hops = Table::new(folder, "hops", seed)?;
+            let windows = Table::new(folder, "windows", seed)?;
+            spool.trace = Some(Trace { hops, windows, capture });
+        }
+        Ok(spool)
+    }
+
+    /// Completes the files.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        let (plan, names) = (self.plan, &self.names);
+        if let Some(Series { flows, links }) = self.series {
+            flows.finish(|rows| tables::flow_series(plan, rows))?;
+            links.finish(|rows| tables::link_series(plan, names, rows))?;
+        }
+        if let Some(Trace { hops, windows, capture }) = self.trace {
+            hops.finish(|rows| tables::hops(plan, names, rows))?;
+            windows.finish(|rows| tables::windows(plan, rows))?;
+            capture.finish().map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+}
+
+impl Sink for Spool<'_> {
+    fn hop(&mut self, record: &HopRecord) -> io::Result<()> {
+        let Some(Trace { hops, capture, .. }) = &mut self.trace else { return Ok(()) };
+        capture.hop(record)?;
+        hops.add(*record, |rows| tables::hops(self.plan, &self.names, rows))
+    }
+
+    fn window(&mut self, record: &WindowRecord) -> io::Result<()> {
+        let Some(Trace { windows, .. }) = &mut self.trace else { return Ok(()) };
+        windows.add(*record, |rows| tables::windows(self.plan, rows))
+    }
+
+    fn flow(&mut self, interval: &FlowInterval) -> io::Result<()> {
+        let Some(Series { flows, .. }) = &mut self.series else { return Ok(()) };
+        flows.add(*interval, |rows| tables::flow_series(self.plan, rows))
+    }
+
+    fn link(&mut self, interval: &LinkInterval) -> io::Result<()> {
+        let Some(Series { links, .. }) = &mut self.series else { return Ok(()) };
+        links.add(*interval, |rows| tables::link_series(self.plan, &self.names, rows))
+    }
+}
+
+/// A table on its way into a file: rows that are no columns yet, and the file.
+struct Table<T> {
+    seed: u64,
+    rows: Vec<T>,
+    schema: SchemaRef,
+    file: ArrowWriter<File>,
+}
+
+impl<T> Table<T> {
+    fn new(folder: &Path, name: &str, seed: u64) -> io::Result<Table<T>> {
+        let mut fields = vec![Arc::new(Field::new(SEED, DataType::UInt64, true))];
+        fields.extend(tables::fields(&columns::tables::of(name)));
+        let file = File::create(folder.join(format!("{name}.parquet")))?;
+        let schema = Arc::new(Schema::new(fields));
+        let properties = properties(&schema.fields, Vec::new());
+        let file = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties))?;
+        Ok(Table { seed, rows: Vec::with_capacity(BATCH_ROWS), schema, file })
+    }
+
+    /// Adds a row; `make` makes columns of rows.
+    fn add(&mut self, row: T, make: impl FnOnce(&[T]) -> PyResult<ArrowTable>) -> io::Result<()> {
+        self.rows.push(row);
+        if self.rows.len() < BATCH_ROWS {
+            return Ok(());
+        }
+        self.write(make)
+    }
+
+    fn write(&mut self, make: impl FnOnce(&[T]) -> PyResult<ArrowTable>) -> io::Result<()> {
+        let made = make(&self.rows).and_then(|table| table.whole()).map_err(io::Error::other)?;
+        let seeds: ArrayRef = Arc::new(UInt64Array::from_value(self.seed, self.rows.len()));
+        let columns = [seeds].into_iter().chain(made.columns().iter().cloned()).collect();
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(io::Error::other)?;
+        self.file.write(&batch)?;
+        self.rows.clear();
+        Ok(())
+    }
+
+    fn finish(mut self, make: impl FnOnce(&[T]) -> PyResult<ArrowTable>) -> io::Result<()> {
+        self.write(make)?;
+        self.file.close()?;
+        Ok(())
+    }
+}
+
+/// How files are written. Counts and times grow slowly from row to row, so their differences are small.
+fn properties(fields: &[FieldRef], metadata: Vec<KeyValue>) -> WriterProperties {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_key_value_metadata(Some(metadata));
+    let whole = fields.iter().filter(|field| *field.data_type() == DataType::UInt64);
+    let differences = whole.fold(properties, |properties, field| {
+        let column = ColumnPath::from(field.name().as_str());
+        properties
+            .set_column_dictionary_enabled(column.clone(), false)
+            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED)
+    });
+    differences.build()
+}
+
+/// Writes the rows of Parquet files of the same columns one behind the other into `target`, as `parquet` with
+/// `metadata` about the whole, as `csv` or as `arrow`.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "a list from Python arrives as a vector of its own")]
+pub(crate) fn join_tables(
+    py: Python<'_>,
+    parts: Vec<String>,
+    target: &str,
+    table_format: &str,
+    metadata: BTreeMap<String, String>,
+) -> PyResult<()> {
+    let joined = py.detach(|| match table_format {
+        "csv" => join_csv(&parts, target),
+        "arrow" => join_arrow(&parts, target),
+        _ => join(&parts, target, metadata),
+    });
+    joined.map_err(|error| PyOSError::new_err(format!("{target}: {error}")))
+}
+
+/// The rows of a part, a batch at a time.
+fn batches_of(part: &str) -> io::Result<ParquetRecordBatchReader> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(part)?)?;
+    Ok(builder.with_batch_size(BATCH_ROWS).build()?)
+}
+
+fn join_csv(parts: &[String], target: &str) -> io::Result<()> {
+    let mut file = csv::Writer::from_path(target)?;
+    for (part, number) in parts.iter().zip(0..) {
+        let batches = batches_of(part)?;
+        if number == 0 {
+            file.write_record(batches.schema().fields().iter().map(|field| field.name()))?;
+        }
+        for batch in batches {
+            write_csv(&mut file, &batch.map_err(io::Error::other)?)?;
+        }
+    }
+    file.flush()
+}
+
+fn join_arrow(parts: &[String], target: &str) -> io::Result<()> {
+    let schema = batches_of(&parts[0])?.schema();
+    let mut file = FileWriter::try_new_buffered(File::create(target)?, &schema).map_err(io::Error::other)?;
+    for part in parts {
+        for batch in batches_of(part)? {
+            file.write(&batch.map_err(io::Error::other)?).map_err(io::Error::other)?;
+        }
+    }
+    file.finish().map_err(io::Error::other)
+}
+
+/// Pages are copied as they are.
+fn join(parts: &[String], target: &str, metadata: BTreeMap<String, String>) -> io::Result<()> {
+    let first = parts.first().ok_or_else(|| io::Error::other("there is nothing to join"))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(first)?)?;
+    let arrow_schema = Arc::clone(builder.schema());
+    let schema = builder.metadata().file_metadata().schema_descr().root_schema_ptr();
+    // Arrow's own description of the columns, with what each of them means, is one of the keys of a file.
+    let described = builder.metadata().file_metadata().key_value_metadata().cloned().unwrap_or_default();
+    let said = metadata.into_iter().map(|(key, value)| KeyValue::new(key, value));
+    let properties = properties(&arrow_schema.fields, said.chain(described).collect());
+    let mut file = SerializedFileWriter::new(File::create(target)?, schema, Arc::new(properties))?;
+    for part in parts {
+        let source = File::open(part)?;
+        let reader = SerializedFileReader::new(source.try_clone()?)?;
+        for group in reader.metadata().row_groups() {
+            let mut copy = file.next_row_group()?;
+            for column in group.columns() {
+                let (_, bytes) = column.byte_range();
+                let close = parquet::column::writer::ColumnCloseResult {
+                    bytes_written: bytes,
+                    rows_written: group.num_rows() as u64,
+                    metadata: column.clone(),
+                    bloom_filter: None,
+                    column_index: None,
+                    offset_index: None,
+                };
+                copy.append_column(&source, close)?;
+            }
+            copy.close()?;
+        }
+    }
+    file.close()?;
+    Ok(())
+}

@@ -1,0 +1,90 @@
+"""Files that a run writes while it goes on, instead of keeping its series and its trace in memory.
+
+`runner` gives each run a folder of its own inside that of the results; `output` puts the tables of finished
+runs together and copies their captures. What a run that did not finish has written is thrown away.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lasthop import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX = ".lasthop-spool-"
+CAPTURE = "capture.pcapng"
+
+
+class Spool:
+    """The files of one run, which last as long as somebody holds this object.
+
+    Parameters
+    ----------
+    parent : path
+        The folder in which they get one of their own.
+    """
+
+    def __init__(self, parent: Path) -> None:
+        self.folder = Path(tempfile.mkdtemp(dir=parent, prefix=PREFIX))
+        self._end = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def discard(self) -> None:
+        """Remove the files now."""
+        self._end()
+
+    def file(self, table: str) -> Path | None:
+        """Return the file of a table, if the run recorded it."""
+        path = self.folder / f"{table}.parquet"
+        return path if path.exists() else None
+
+
+def clear(parent: Path) -> None:
+    """Remove what a process left there that was killed; nobody may be at work in the folder."""
+    for left in parent.glob(f"{PREFIX}*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+class SpooledTables:
+    """The tables of a run whose large ones lie in files.
+
+    Parameters
+    ----------
+    spool : Spool
+        The files.
+    summaries : mapping
+        What it measured: its tables ``runs``, ``flows`` and ``links``.
+    """
+
+    def __init__(self, spool: Spool, summaries: Mapping[str, _native.ArrowTable]) -> None:
+        self._spool = spool
+        self._summaries = summaries
+
+    def summary(self, name: str) -> _native.ArrowTable | None:
+        """Return the table of runs, flows or links as it was made."""
+        return self._summaries.get(name)
+
+    def has(self, name: str) -> bool:
+        """Whether the run carries the table called `name`."""
+        return self._spool.file(name) is not None
+
+    def table(self, name: str) -> _native.ArrowTable | None:
+        """Return the table called `name`, or `None` if the run does not carry it."""
+        file = self._spool.file(name)
+        if file is None:
+            return None
+        table = _native.ArrowTable.read_parquet(file)
+        return table.select([column for column in table.columns if column != "seed"])
+
+    def file(self, name: str) -> Path | None:
+        """Return the file of the table called `name`, which has the seed as its first column."""
+        return self._spool.file(name)
+
+    def write_pcapng(self, path: Path) -> None:
+        """Copy the capture."""
+        shutil.copyfile(self._spool.folder / CAPTURE, path)
