@@ -1,5 +1,5 @@
-//! What the receiver's window lets a sender do (RFC 9293 sections 3.8.6 and 3.10.7.4): how far it may send, what it does
-//! at the right edge, and how it asks again when the window is closed (persist).
+//! What the receiver's window lets a sender do (RFC 9293 sections 3.8.6 and 3.10.7.4): how far it may send, what it
+//! does at the right edge, and how it asks again when the window is closed (persist).
 //!
 //! `ack.rs` calls [`Connection::take_peer_window`] when an ACK advertises another window than the one before, and
 //! `send.rs` asks [`Connection::short_of_room`] where a whole segment does not fit. Senders of Freeze-TCP look at
