@@ -111,7 +111,8 @@ impl RecoveryEngine for FineTimer {
         wire: &mut W,
     ) {
         // Karn's rule: whose SYN was repeated waits for the first data.
-        if self.srtt8 == 0.0 && (self.faults || tcp.segments.at(0).is_some_and(|syn| syn.transmissions == 1)) {
+        if self.srtt8 == 0.0 && (self.faults || tcp.segments.at(0).is_some_and(|syn| syn.transmissions == 1))
+        {
             self.start(tcp.elapsed(now).seconds());
         }
         if packet.seq > tcp.una {
