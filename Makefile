@@ -104,10 +104,10 @@ validate: build ## Compare with ns-2 and ns-3 at length; writes docs/reference/v
 	$(BIN)/python -m validation.red --full
 	$(BIN)/python -m validation.classifiers
 
-wheel: $(ENVIRONMENT) ## Build a wheel for every Python from 3.11 on into out/wheels, and try it in an empty environment
+wheel: build ## Build a wheel for every Python from 3.11 on into out/wheels, and try it in an empty environment
 	rm -rf out/wheels
 	$(BIN)/maturin build --release --locked --out out/wheels
-	tools/check_wheel.sh out/wheels/*.whl
+	PYTHON="$(PYTHON)" tools/check_wheel.sh out/wheels/*.whl
 
 new-sender: ## Start a congestion controller in Rust: make new-sender NAME=x
 	@$(PYTHON) tools/new_sender.py "$(NAME)"

@@ -1,25 +1,51 @@
 #!/usr/bin/env bash
-# Installs a wheel into an empty environment and uses it as somebody would who has nothing else: first without
-# figures, then with them. Called by `make wheel` with the wheel.
+# Installs a wheel into an empty environment and uses it as somebody would who has nothing else: first alone, which
+# must stay small and run everything, then with all extras. Called by `make wheel` with the wheel.
 set -euo pipefail
 wheel=$(realpath "$1")
+most_mb=150
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-python3 -m venv empty
+
+fail() {
+    echo "check_wheel: $1"
+    exit 1
+}
+
+# What is asked of it must be refused with the remedy.
+needs() {
+    local remedy=$1
+    shift
+    if empty/bin/lasthop "$@" >/dev/null 2>message; then
+        fail "lasthop $1 did without $remedy"
+    fi
+    grep -qF "pip install '$remedy'" message || fail "lasthop $1 does not name $remedy: $(cat message)"
+}
+
+"${PYTHON:-python3}" -m venv empty
 empty/bin/pip install --quiet --disable-pip-version-check "$wheel"
-echo "installed: $(du -sm empty/lib | cut -f1) MB"
-empty/bin/lasthop new single-flow
-empty/bin/lasthop run single-flow.toml --out run >/dev/null
-empty/bin/lasthop compare single-flow.toml --transport reno,vegas --seeds 1-2 >/dev/null
-empty/bin/lasthop new per-sweep
-empty/bin/lasthop study run per-sweep.toml --seeds 1 --set 'duration="2 s"' 2>/dev/null
+packages=$(empty/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+size_mb=$(du -sm --exclude='pip' --exclude='pip-*' --exclude='setuptools*' --exclude='pkg_resources' \
+    "$packages" | cut -f1)
+echo "installed: $size_mb MB, of which $(du -m "$packages"/lasthop/_native*.so | cut -f1) MB the engine"
+[ "$size_mb" -lt "$most_mb" ] || fail "that is too much: $most_mb MB are allowed"
+
+empty/bin/lasthop new single-flow >/dev/null
+empty/bin/lasthop run single-flow.toml --series --out run >/dev/null
+empty/bin/lasthop show run >/dev/null
+empty/bin/lasthop compare single-flow.toml --transport reno,vegas --seeds 1-3 --series --out compare >/dev/null
+empty/bin/lasthop new per-sweep >/dev/null
+empty/bin/lasthop study run per-sweep.toml --seeds 1-2 --set 'duration="4 s"'
+test -s out/per-sweep/results.parquet
+needs 'lasthop[analysis]' study show per-sweep.toml
+needs 'lasthop[plot]' plot run --out x.png
+needs 'lasthop[cluster]' study run per-sweep.toml --cluster tcp://localhost:1
+empty/bin/lasthop doctor | tail -1
+
+empty/bin/pip install --quiet --disable-pip-version-check "$wheel[all]"
 empty/bin/lasthop study show per-sweep.toml >/dev/null
-if empty/bin/lasthop plot run --out x.png 2>message; then
-    echo "a figure was drawn without matplotlib" && exit 1
-fi
-grep -q "pip install 'lasthop\[plot\]'" message
-empty/bin/pip install --quiet --disable-pip-version-check "$wheel[plot]"
+empty/bin/lasthop plot run --out run.png
 empty/bin/lasthop demo --seeds 1-2 >/dev/null
-test -s out/demo/compare.png && test -s out/demo/window.png
-empty/bin/python -m lasthop doctor | tail -1
+test -s run.png && test -s out/demo/compare.png && test -s out/demo/window.png
+echo "the wheel works, alone and with all extras"

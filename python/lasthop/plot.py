@@ -728,10 +728,11 @@ def _draw_bars(axes: Axes, comparison: Comparison, metric: Metric) -> None:
     means, errors = _bars(comparison, metric, factor)
     chosen = styles(comparison.transports)
     colours = [COLOURS[chosen[name]] for name in comparison.transports]
-    axes.bar(comparison.transports, means, yerr=errors, color=colours, capsize=4, width=0.7)
+    # Without an interval there is no bar of one, nor the caps of its ends.
+    axes.bar(comparison.transports, means, yerr=_gaps(errors), color=colours, capsize=4, width=0.7)
     axes.set_title(title, fontsize=9, loc="left")
     # Head room, so that no bar runs into the remark above it.
-    highest = max(mean + error for mean, error in zip(means, errors, strict=True))
+    highest = max(mean + (error or 0.0) for mean, error in zip(means, errors, strict=True))
     axes.set_ylim(0, 1.12 * highest if highest > 0 else 1)
     axes.tick_params(labelsize=8)
     if len(means) > 4:  # noqa: PLR2004 - more labels than fit side by side
@@ -751,13 +752,12 @@ def _draw_bars(axes: Axes, comparison: Comparison, metric: Metric) -> None:
     )
 
 
-def _bars(comparison: Comparison, metric: Metric, factor: float) -> tuple[list[float], list[float]]:
-    """Return the height and the half interval of each transport's bar."""
-    estimates = [
-        stats.estimate(comparison.values(transport, metric.key)) for transport in comparison.transports
-    ]
+def _bars(comparison: Comparison, metric: Metric, factor: float) -> tuple[list[float], list[float | None]]:
+    """Return the height of each transport's bar, and its half interval if it has one."""
+    estimates = [comparison.estimate(transport, metric) for transport in comparison.transports]
     means = [0.0 if one is None else one.mean / factor for one in estimates]
-    errors = [0.0 if one is None else (one.half_width or 0.0) / factor for one in estimates]
+    widths = [None if one is None else one.half_width for one in estimates]
+    errors = [None if width is None else width / factor for width in widths]
     return means, errors
 
 
@@ -773,7 +773,8 @@ def _metric_title(comparison: Comparison, metric: Metric) -> tuple[str, float]:
 
 def _comparison_title(comparison: Comparison) -> str:
     seeds = len(comparison.seeds)
-    count = f"mean over {seeds} seeds with 95 % interval" if seeds > 1 else "one seed"
+    interval = f"; {stats.SAME}" if comparison.same else " with 95 % interval"
+    count = f"mean over {seeds} seeds{interval}" if seeds > 1 else "one seed"
     return f"{comparison.scenario.get('name', 'scenario')}: {count}"
 
 

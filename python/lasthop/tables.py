@@ -198,6 +198,9 @@ def comparison_table(comparison: Comparison) -> RenderableType:
             ),
         ]
     )
+    if seeds == 1:
+        alone = "One seed cannot show a difference: use more seeds, such as --seeds 1-10."
+        return Group(title, means, Text(alone, style="dim"))
     note = Text(
         "The seeds change nothing in this scenario: the differences are exact."
         if comparison.same
@@ -205,10 +208,7 @@ def comparison_table(comparison: Comparison) -> RenderableType:
         f"the {comparison.baseline} mean.",
         style="dim",
     )
-    parts: list[RenderableType] = [title, means]
-    if seeds > 1:
-        parts.append(differences)
-    return Group(*parts, _verdicts_table(comparison), note)
+    return Group(title, means, differences, _verdicts_table(comparison), note)
 
 
 def _verdicts_table(comparison: Comparison) -> Table:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
+from matplotlib.container import BarContainer
 
 import lasthop as lh
 from lasthop.columns import Metric, named
@@ -16,6 +18,7 @@ from lasthop.comparison import (
     choose_metrics,
     transport_overrides,
 )
+from lasthop.plot import comparison_figure
 from lasthop.stats import Estimate
 
 
@@ -233,3 +236,21 @@ def test_it_shows_itself(comparison: Comparison) -> None:
     assert "vegas carries 10 % less than reno (-10..-10 %)" in text
     assert "lab  5 seeds, the same channel for each transport" in text
     assert "vegas carries 10 % less than reno (-10..-10 %)" in comparison._repr_html_()
+
+
+def test_one_seed_says_once_that_it_shows_nothing() -> None:
+    alone = lh.compare(lh.Scenario(lh.EXAMPLE), ["reno", "vegas", "cubic"], seeds=[1])
+    lines = [line.strip() for line in repr(alone).splitlines() if "seed" in line]
+    assert lines == [
+        "example  1 seed, the same channel for each transport",
+        "One seed cannot show a difference: use more seeds, such as --seeds 1-10.",
+    ]
+
+
+@pytest.mark.parametrize(("seeds", "caps"), [([1], 0), ([1, 2], 4)])
+def test_bars_carry_an_interval_only_where_there_is_one(seeds: list[int], caps: int) -> None:
+    found = lh.compare(lh.Scenario(lh.EXAMPLE), ["reno", "vegas"], seeds=seeds, metrics=["goodput"])
+    bars = next(one for one in comparison_figure(found).axes[0].containers if isinstance(one, BarContainer))
+    assert bars.errorbar is not None
+    ends = [float(end) for line in bars.errorbar.lines[1] for end in line.get_ydata()]
+    assert sum(map(math.isfinite, ends)) == caps

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -23,22 +24,57 @@ SEEDS = 2000
 PROMISED = re.compile(rf"interrupted: (\d+) of {SEEDS} seeds finished and kept in (.*)\n")
 
 
-def interrupt(process: subprocess.Popen[str], after_s: float) -> tuple[str, str]:
-    """Let the process work, press Ctrl-C, and return what it printed."""
-    time.sleep(after_s)
-    assert process.poll() is None, process.communicate()
+#: The command with a line of progress every tenth of a second, for whoever waits for one.
+TALKATIVE = (
+    "from lasthop import progress; progress.LINE_EVERY_S = 0.1; from lasthop.__main__ import main; main()"
+)
+PROGRESS = re.compile(r"(\d+)/\d+ \w+ .* simulated\n")
+
+
+def interrupt(process: subprocess.Popen[str], finished: int, within_s: float = 60.0) -> tuple[str, str]:
+    """Press Ctrl-C once the process says that so many runs have finished, and return what it printed.
+
+    Its progress is left out. A process that has not ended within some seconds is killed.
+    """
+    assert process.stdout is not None
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        match = PROGRESS.fullmatch(line)
+        if match is not None and int(match[1]) >= finished:
+            break
+    else:
+        pytest.fail("it ended without having said how far it is: " + "".join(said))
     process.send_signal(signal.SIGINT)
-    return process.communicate(timeout=60)
+    watchdog = threading.Timer(within_s, process.kill)
+    watchdog.start()
+    with process:
+        printed, rest = process.stdout.read(), process.stderr.readlines()
+    watchdog.cancel()
+    return printed, "".join(line for line in rest if not PROGRESS.fullmatch(line))
+
+
+@pytest.fixture
+def talkative(monkeypatch: pytest.MonkeyPatch) -> Callable[..., subprocess.Popen[str]]:
+    """Return a function that starts the command as a process that often says how far it is."""
+
+    def popen(*arguments: object) -> subprocess.Popen[str]:
+        monkeypatch.setenv("COLUMNS", "120")
+        words = [sys.executable, "-c", TALKATIVE, *map(str, arguments)]
+        return subprocess.Popen(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    return popen
 
 
 def test_finished_seeds_are_kept_and_said_so(
-    start: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
+    talkative: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    process = start(
+    process = talkative(
         "run", scenario_file, "--seeds", f"1-{SEEDS}", "--set", "duration=300 s", "--out", out, "--json", "-"
     )
-    printed, message = interrupt(process, after_s=4.0)
+    printed, message = interrupt(process, finished=3)
     assert process.returncode == 130
     match = PROMISED.fullmatch(message)
     assert match is not None, message
@@ -51,42 +87,44 @@ def test_finished_seeds_are_kept_and_said_so(
 
 
 def test_one_long_seed_stops_at_once(
-    start: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
+    talkative: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
 ) -> None:
-    process = start("run", scenario_file, "--set", "duration=1000000 s", "--out", tmp_path / "out")
-    pressed = time.monotonic() + 2.0
-    printed, message = interrupt(process, after_s=2.0)
-    assert time.monotonic() - pressed < 5.0
+    process = talkative("run", scenario_file, "--set", "duration=1000000 s", "--out", tmp_path / "out")
+    printed, message = interrupt(process, finished=0, within_s=5.0)
     assert process.returncode == 130
     assert (printed, message) == ("", "interrupted: 0 of 1 seeds finished\n")
     assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_a_trace_that_is_being_written_goes_with_its_run(
-    start: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
+    talkative: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    process = start("run", scenario_file, "--set", "duration=1000000 s", "--series", "--trace", "--out", out)
+    process = talkative(
+        "run", scenario_file, "--set", "duration=1000000 s", "--series", "--trace", "--out", out
+    )
     until = time.monotonic() + 30.0
     while not list(out.glob(".lasthop-*/hops.parquet")) and time.monotonic() < until:
         time.sleep(0.1)
-    printed, message = interrupt(process, after_s=1.0)
     assert time.monotonic() < until, "it is written meanwhile"
+    printed, message = interrupt(process, finished=0)
     assert process.returncode == 130
     assert (printed, message) == ("", "interrupted: 0 of 1 seeds finished\n")
     assert list(out.iterdir()) == []
 
 
-def test_compare_is_interrupted_too(start: Callable[..., subprocess.Popen[str]], scenario_file: Path) -> None:
+def test_compare_is_interrupted_too(
+    talkative: Callable[..., subprocess.Popen[str]], scenario_file: Path
+) -> None:
     arguments = ("--transport", "reno,vegas", "--seeds", "1-4", "--set", "duration=1000000 s")
-    process = start("compare", scenario_file, *arguments)
-    printed, message = interrupt(process, after_s=2.0)
+    process = talkative("compare", scenario_file, *arguments)
+    printed, message = interrupt(process, finished=0)
     assert process.returncode == 130
     assert (printed, message) == ("", "interrupted: 0 of 8 runs finished, nothing compared\n")
 
 
 def test_an_interrupted_comparison_keeps_the_seeds_that_are_whole(
-    start: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
+    talkative: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     arguments = (
@@ -99,8 +137,8 @@ def test_an_interrupted_comparison_keeps_the_seeds_that_are_whole(
         "--out",
         out,
     )
-    process = start("compare", scenario_file, *arguments)
-    printed, message = interrupt(process, after_s=4.0)
+    process = talkative("compare", scenario_file, *arguments)
+    printed, message = interrupt(process, finished=3)
     assert process.returncode == 130
     counted = rf"interrupted: (\d+) of {2 * SEEDS} runs finished, (\d+) of {SEEDS} seeds compared"
     match = re.fullmatch(rf"written: {out}\n{counted}\n", message)

@@ -144,6 +144,9 @@ pub(super) fn parse(text: &str, dimensions: &[&Dimension]) -> Result<(f64, usize
             remedy: format!("write a number and a unit, such as \"{}\"", first.example),
         });
     };
+    if unit.strip_prefix(',').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit())) {
+        return Err(comma(text));
+    }
     if unit.is_empty() {
         return Err(unitless(&text.trim().replace('_', ""), &quoted(text), dimensions));
     }
@@ -164,13 +167,33 @@ pub(super) fn parse(text: &str, dimensions: &[&Dimension]) -> Result<(f64, usize
 /// A number without its unit, with the two readings that are most likely.
 pub(super) fn unitless(number: &str, shown: &str, dimensions: &[&Dimension]) -> Misread {
     let [one, other] = dimensions[0].readings;
+    let many_bits =
+        number.parse().ok().filter(|bits: &f64| *dimensions[0] == RATE && (1e4..1e15).contains(bits));
     let number = clip(number);
     let remedy = if *dimensions[0] == SHARE {
         format!("did you mean {number} without quotes, or \"{number} %\"?")
+    } else if let Some(bits) = many_bits {
+        // Ten million is no number of Mbit/s.
+        let fits = RATE.units.iter().rev().find(|unit| bits >= unit.1);
+        let (unit, size) = fits.copied().unwrap_or(("bit/s", 1.0));
+        format!("did you mean \"{number} bit/s\", which is \"{} {unit}\"?", bits / size)
     } else {
         format!("did you mean \"{number} {one}\" or \"{number} {other}\"?")
     };
     Misread { message: format!("{shown} has no unit"), remedy }
+}
+
+/// A number with a comma: of decimals, or of thousands if three digits follow.
+fn comma(text: &str) -> Misread {
+    let text = text.trim();
+    let digits = text.split(',').nth(1).map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
+    let point = quoted(&text.replacen(',', ".", 1));
+    let remedy = if digits == 3 {
+        format!("did you mean {} or {point}?", quoted(&text.replace(',', "")))
+    } else {
+        format!("write a point: {point}")
+    };
+    Misread { message: format!("{} has a comma in its number", quoted(text)), remedy }
 }
 
 fn wrong_unit(text: &str, number: f64, unit: &str, dimensions: &[&Dimension]) -> Misread {
@@ -247,6 +270,11 @@ mod tests {
         assert!(remedy("10 Mbps", &RATE).starts_with("did you mean \"10 Mbit/s\"?"));
         assert!(remedy("10 MBit/s", &RATE).starts_with("did you mean \"10 Mbit/s\"?"));
         assert!(remedy("10 MB/s", &RATE).starts_with("did you mean \"80 Mbit/s\" or \"10 Mbit/s\"?"));
+        assert_eq!(remedy("1e7", &RATE), "did you mean \"1e7 bit/s\", which is \"10 Mbit/s\"?");
+        assert_eq!(remedy("54000", &RATE), "did you mean \"54000 bit/s\", which is \"54 kbit/s\"?");
+        assert_eq!(remedy("9999", &RATE), "did you mean \"9999 Mbit/s\" or \"9999 kbit/s\"?");
+        assert_eq!(remedy("2,5 Mbit/s", &RATE), "write a point: \"2.5 Mbit/s\"");
+        assert_eq!(remedy("1,500 B", &SIZE), "did you mean \"1500 B\" or \"1.500 B\"?");
         assert!(remedy("1.5 sec", &DURATION).starts_with("did you mean \"1.5 s\"?"));
     }
 
