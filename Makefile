@@ -103,6 +103,7 @@ validate: build ## Compare with ns-2 and ns-3 at length; writes docs/reference/v
 	$(BIN)/python -m validation.statistics --full
 	$(BIN)/python -m validation.red --full
 	$(BIN)/python -m validation.classifiers
+	$(BIN)/python -m validation.wlan
 
 wheel: build ## Build a wheel for every Python from 3.11 on into out/wheels, and try it in an empty environment
 	rm -rf out/wheels

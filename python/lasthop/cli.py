@@ -433,7 +433,7 @@ def new(
         str, typer.Argument(metavar="NAME", help="Name of the scenario, or of a ready one.")
     ] = "scenario",
     topology: Annotated[
-        str | None, typer.Option("--topology", metavar="KIND", help="dumbbell or graph; dumbbell.")
+        str | None, typer.Option("--topology", metavar="KIND", help="dumbbell, graph or wlan; dumbbell.")
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="List the ready scenarios and studies.")] = False,
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lasthop.errors import ArgumentError, OutputError
 
-KINDS = ("dumbbell", "graph")
+KINDS = ("dumbbell", "graph", "wlan")
 
 
 def starter_text(kind: str, name: str, file: str) -> str:

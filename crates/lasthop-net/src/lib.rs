@@ -12,6 +12,7 @@ pub mod link;
 pub mod measure;
 pub mod network;
 pub mod plan;
+pub mod propagation;
 pub mod queue;
 pub mod realtime;
 pub mod routing;

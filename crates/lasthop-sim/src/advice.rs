@@ -3,8 +3,9 @@
 //! The front shows these sentences before a run. They change nothing, and a scenario that gives rise to none is not
 //! therefore a good one.
 
+use lasthop_core::time::Time;
 use lasthop_core::units::Rate;
-use lasthop_net::plan::{Direction, LinkPlan, Plan, Transport};
+use lasthop_net::plan::{Direction, LinkPlan, MediumPlan, Plan, Transport};
 
 /// One sentence for each thing worth saying about `plan`, in the order of its links.
 pub fn advice(plan: &Plan) -> Vec<String> {
@@ -22,7 +23,27 @@ pub fn advice(plan: &Plan) -> Vec<String> {
             }
         }
     }
-    sentences.into_iter().map(|(name, sentence)| format!("link \"{name}\": {sentence}")).collect()
+    let links = sentences.into_iter().map(|(name, sentence)| format!("link \"{name}\": {sentence}"));
+    links.chain(plan.media.iter().filter_map(overlap)).collect()
+}
+
+/// Says so if stations of two cells of one channel hear each other: they share the air, which may be what is studied.
+fn overlap(medium: &MediumPlan) -> Option<String> {
+    let heard = |from: usize, to: usize| {
+        let power = medium.propagation.received(medium.distance(from, to, Time::ZERO));
+        medium.stations[from].mac != medium.stations[to].mac && power >= medium.sense_threshold
+    };
+    let count = medium.stations.len();
+    let pairs = || (0..count).flat_map(|from| (0..from).map(move |to| (from, to)));
+    let (from, to) = pairs().find(|&(from, to)| heard(from, to))?;
+    Some(format!(
+        "cells \"{}\" and another share a channel and overlap: \"{}\" and \"{}\", {:.0} m apart, sense each other and \
+         take turns: give one another channel if this is not meant",
+        medium.name,
+        medium.stations[to].name,
+        medium.stations[from].name,
+        medium.distance(from, to, Time::ZERO),
+    ))
 }
 
 fn shown_name(link: &LinkPlan, way: &str) -> String {
@@ -98,5 +119,33 @@ mod tests {
     fn nothing_is_said_of_a_window_that_is_large_enough_or_of_no_arq() {
         assert_eq!(said("arq = { window = 35, ack_size = \"24 B\" }"), Vec::<String>::new());
         assert_eq!(said(""), Vec::<String>::new());
+    }
+
+    /// Two cells of one channel, 100 m and 2 km apart: the sense threshold reaches 550 m.
+    #[test]
+    fn cells_that_overlap_are_said() {
+        let said = |distance: u32| {
+            let cell = |access_point: &str, station: &str, at: u32| {
+                format!(
+                    "[[topology.cells]]\naccess_point = \"{access_point}\"\nposition = [{at}, 0]\n\
+                     stations = [{{ node = \"{station}\", position = [{at}, 5] }}]\n"
+                )
+            };
+            let text = format!(
+                "duration = \"1 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"a\", \"b\", \"c\", \"d\"]\n{}{}\
+                 [[flows]]\nsource = \"b\"\nsink = \"a\"\ntransport = \"reno\"\n",
+                cell("a", "b", 0),
+                cell("c", "d", distance)
+            );
+            advice(Scenario::parse(&text, Format::Toml, "test", &[]).unwrap().plan())
+        };
+        assert_eq!(
+            said(100),
+            [
+                "cells \"cell-1\" and another share a channel and overlap: \"a\" and \"c\", 100 m apart, sense each other \
+              and take turns: give one another channel if this is not meant"
+            ]
+        );
+        assert_eq!(said(2_000), Vec::<String>::new());
     }
 }

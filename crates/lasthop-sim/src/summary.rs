@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use lasthop_core::time::Span;
+use lasthop_net::device::wlan::counters::RadioStats;
 use lasthop_net::history::HistoryEntry;
 use lasthop_net::link::Link;
 use lasthop_net::measure::FlowStats;
@@ -433,12 +434,54 @@ columns! {
         /// What link-layer retransmission did, on a link that has it.
         #[serde(skip_serializing_if = "Option::is_none")]
         arq: Option<ArqSummary> = About::group("arq_{}", "ARQ {}");
+        /// What the MACs at both ends of a radio link counted.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        radio: Option<RadioSummary> = About::group("radio_{}", "radio: {}");
         /// What a policer at the head of the link did, where one stands.
         #[serde(skip_serializing_if = "Option::is_none")]
         policer: Option<PolicerSummary> = About::group("policer_{}", "policer: {}");
         /// What impairments at the head of the link did, where they stand.
         #[serde(skip_serializing_if = "Option::is_none")]
         impair: Option<ImpairSummary> = About::group("impair_{}", "impairments: {}");
+    }
+}
+
+columns! {
+    /// One direction of a radio link of IEEE 802.11, within the measured time: what the station at its near end counted
+    /// of frames to the other, and then what that one counted of frames from it, by the names of `dot11CountersTable`.
+    /// Frames that a receiver heard from a station to which it has no link count at its first link.
+    #[derive(Clone, Copy, Debug)]
+    pub struct RadioSummary {
+        /// MPDUs acknowledged (`TransmittedFragmentCount`)
+        transmitted_fragments: u64 = About::new("frames", "MPDUs acknowledged").sum();
+        /// MSDUs acknowledged (`TransmittedFrameCount`)
+        transmitted_frames: u64 = About::new("frames", "MSDUs acknowledged").sum();
+        /// MSDUs given up because a retry limit was reached (`FailedCount`)
+        failed: u64 = About::new("frames", "MSDUs given up").lower().sum().shown("MAC gave up");
+        /// MSDUs acknowledged after one retransmission or more (`RetryCount`)
+        retries: u64 = About::new("frames", "MSDUs retried").lower().sum();
+        /// MSDUs acknowledged after two retransmissions or more (`MultipleRetryCount`)
+        multiple_retries: u64 = About::new("frames", "MSDUs retried more than once").lower().sum();
+        /// RTS that were answered by a CTS (`RTSSuccessCount`)
+        rts_successes: u64 = About::new("frames", "RTS answered").sum();
+        /// RTS that were not answered (`RTSFailureCount`)
+        rts_failures: u64 = About::new("frames", "RTS not answered").lower().sum();
+        /// acknowledgements that were expected and did not come (`ACKFailureCount`)
+        ack_failures: u64 = About::new("frames", "acknowledgements missed").lower().sum().shown("MAC retries");
+        /// transmissions of data frames, repetitions included
+        attempts: u64 = About::new("frames", "data frames transmitted").sum();
+        /// data frames received again, by sequence control (`FrameDuplicateCount`)
+        duplicates: u64 = About::new("frames", "duplicates received").sum();
+        /// data frames received correctly, duplicates included (`ReceivedFragmentCount`)
+        received_fragments: u64 = About::new("frames", "data frames received").sum();
+        /// those that were marked as a retransmission (`QosRetriesReceivedCount`)
+        retries_received: u64 = About::new("frames", "retries received").sum();
+        /// frames of any kind that the receiver heard and could not read (`FCSErrorCount`)
+        fcs_errors: u64 = About::new("frames", "frames not readable").lower().sum();
+        /// those of them that met another frame
+        collisions: u64 = About::new("frames", "frames that collided").lower().sum();
+        /// those of them that were too weak
+        too_weak: u64 = About::new("frames", "frames too weak").sum();
     }
 }
 
@@ -510,7 +553,8 @@ impl Summary {
             .map(|(name, (link, direction))| {
                 let counters = counters.iter().filter(|counter| counter.0 == direction);
                 let counters = counters.map(|&(_, name, count)| (name, count)).collect();
-                LinkSummary::new(name, link, &Counters(counters), measured)
+                let radio = network.radio(direction).map(RadioSummary::new);
+                LinkSummary { radio, ..LinkSummary::new(name, link, &Counters(counters), measured) }
             })
             .collect();
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bit_s).collect();
@@ -646,6 +690,7 @@ impl LinkSummary {
                 given_up: counters.sum("arq_given_up"),
                 acks_lost: counters.sum("arq_acks_lost"),
             }),
+            radio: None,
             policer: counters.has("policer_").then(|| PolicerSummary {
                 passed: counters.sum("policer_passed"),
                 dropped: counters.sum("policer_dropped"),
@@ -654,6 +699,28 @@ impl LinkSummary {
                 duplicated: counters.sum("impair_duplicated"),
                 reordered: counters.sum("impair_reordered"),
             }),
+        }
+    }
+}
+
+impl RadioSummary {
+    fn new(stats: &RadioStats) -> RadioSummary {
+        RadioSummary {
+            transmitted_fragments: stats.transmitted_fragments,
+            transmitted_frames: stats.transmitted_frames,
+            failed: stats.failed,
+            retries: stats.retries,
+            multiple_retries: stats.multiple_retries,
+            rts_successes: stats.rts_successes,
+            rts_failures: stats.rts_failures,
+            ack_failures: stats.ack_failures,
+            attempts: stats.attempts,
+            duplicates: stats.duplicates,
+            received_fragments: stats.received_fragments,
+            retries_received: stats.retries_received,
+            fcs_errors: stats.fcs_errors,
+            collisions: stats.collisions,
+            too_weak: stats.too_weak,
         }
     }
 }

@@ -7,8 +7,9 @@
 //!
 //! There are two ways to stand in a path:
 //!
-//! - in place of the head of a link: retransmission ([`arq`]) and queues that decide at departure ([`queued`]). They
-//!   use the link's transmitter and air;
+//! - in place of the head of a link: retransmission ([`arq`]) and queues that decide at departure ([`queued`]), which
+//!   use the link's transmitter and air, and radio channels ([`wlan`]), one device for all directions of all links that
+//!   share the channel;
 //! - as a [`Middlebox`] at an end of a link: departing packets come in at [`OUTBOUND`], those that arrive from the
 //!   other direction at [`INBOUND`].
 //!
@@ -23,6 +24,7 @@ pub(crate) mod queued;
 pub(crate) mod router;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod wlan;
 
 use lasthop_cc::Signal;
 use lasthop_core::packet::{Cause, Packet, PacketArena};
@@ -98,6 +100,8 @@ pub(crate) enum Effect {
     Signal { flow: u32, signal: Signal, at: Time },
     /// The host at the far end of the link at place `hop` hears a corrupt frame at `at`.
     Noise { hop: u32, at: Time },
+    /// The receiver of `flow` hears a corrupt frame at `at`, whose ever it was.
+    Hear { flow: u32, at: Time },
     /// The packet is still in the device when the run ends.
     Keep { parcel: Parcel, crossing: Option<Crossing> },
 }
@@ -230,6 +234,7 @@ macro_rules! middleboxes {
             Arq(arq::ArqMachine),
             Queued(queued::Queued),
             Router(router::Router),
+            Medium(wlan::Medium),
             $($(#[$when])? $name($state),)*
         }
     };
@@ -257,6 +262,6 @@ pub(crate) const NOWHERE: DirectionId = u32::MAX;
 impl Device {
     /// Whether it stands in place of the head of its link.
     pub(crate) fn is_head(&self) -> bool {
-        matches!(self, Device::Arq(_) | Device::Queued(_))
+        matches!(self, Device::Arq(_) | Device::Queued(_) | Device::Medium(_))
     }
 }

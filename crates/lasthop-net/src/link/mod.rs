@@ -407,13 +407,24 @@ impl Link {
     /// Transmits `bytes` from `now` on and returns the end. The packet has waited since `since`. Counts both.
     pub(crate) fn occupy(&mut self, since: Time, now: Time, bytes: u32, window: &Window) -> Time {
         let departs = self.serve(since, now, bytes);
+        self.occupy_until(since, (now, departs), bytes, window);
+        departs
+    }
+
+    /// The same where the device knows how long it takes: from the first time to the second.
+    pub(crate) fn occupy_until(
+        &mut self,
+        since: Time,
+        (now, departs): (Time, Time),
+        bytes: u32,
+        window: &Window,
+    ) {
         self.stats.count(since, now, departs, bytes, window);
         if let Some(bins) = &mut self.bins {
             bins.add_span(since, now, link_column::WAITING);
             bins.add_span(now, departs, link_column::BUSY);
             bins.add(now, link_column::BYTES, u64::from(bytes));
         }
-        departs
     }
 
     /// Counts a packet that has waited since `since` and still does when the run ends.

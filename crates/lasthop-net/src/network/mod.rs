@@ -23,6 +23,8 @@ use lasthop_core::time::{Span, Time};
 
 use self::truth::{Truths, Verdicts};
 use crate::device::arq::{ArqMachine, Listener, NOTICE_BYTES};
+use crate::device::wlan::Medium;
+use crate::device::wlan::counters::RadioStats;
 use crate::device::{Crossing, Cx, Device, DeviceId, Effect, Element, Parcel, Slot};
 use crate::handoff::HostEvent;
 use crate::link::{Link, Transit};
@@ -99,6 +101,8 @@ pub struct Network {
     devices: Vec<Slot>,
     /// What stands in place of the head of each direction; [`NONE`] where nothing does.
     heads: Vec<DeviceId>,
+    /// The port at which packets enter it, as an index into the table of ports.
+    head_ports: Vec<u32>,
     /// Numbers made of the names of directions, devices and flows: by these they draw lots.
     link_names: Vec<u32>,
     device_names: Vec<u32>,
@@ -152,6 +156,7 @@ impl Network {
             ways: Vec::with_capacity(paths.len()),
             devices: Vec::new(),
             heads: Vec::new(),
+            head_ports: Vec::new(),
             link_names: Vec::new(),
             device_names: Vec::new(),
             flow_names: plan.flows.iter().map(|flow| name_number(&flow.name)).collect(),
@@ -177,6 +182,7 @@ impl Network {
             }
         }
         network.settle_waits(clocked, plan.processing_time > Span::ZERO);
+        network.tell_media();
         network
     }
 
@@ -483,6 +489,7 @@ impl Network {
             }
             Effect::Signal { flow, signal, at } => self.signal(flow, signal, at),
             Effect::Noise { hop, at } => self.hear_noise(hop, at),
+            Effect::Hear { flow, at } => self.receivers[flow as usize].hear_noise(at),
             Effect::Keep { parcel, crossing } => {
                 self.ledger.in_flight += 1;
                 if let Some(Crossing { direction, started }) = crossing {
@@ -532,6 +539,27 @@ impl Network {
         }
     }
 
+    /// The radio channel that serves a direction, if any does.
+    pub(crate) fn medium(&self, direction: DirectionId) -> Option<&Medium> {
+        match &self.devices.get(self.heads[direction as usize] as usize)?.device {
+            Device::Medium(medium) => Some(medium),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    fn medium_mut(&mut self, direction: DirectionId) -> Option<&mut Medium> {
+        match &mut self.devices.get_mut(self.heads[direction as usize] as usize)?.device {
+            Device::Medium(medium) => Some(medium),
+            _ => None,
+        }
+    }
+
+    /// What the MACs at both ends of a radio direction counted.
+    pub fn radio(&self, direction: DirectionId) -> Option<&RadioStats> {
+        self.medium(direction)?.stats(direction)
+    }
+
     /// What the devices at the near end of each direction counted, by the names of their columns.
     pub fn device_counters(&self) -> Vec<(DirectionId, &'static str, u64)> {
         let counters = |slot: &Slot| {
@@ -559,8 +587,21 @@ impl Network {
                     arq.add_listener(Listener { flow, signals, notices, last_notice: None });
                 }
             }
+            // A station knows what its own MAC does at once; access points tell nobody but by `rate-estimate`.
+            if signals && let Some(medium) = self.medium_mut(direction) {
+                medium.listen(direction, flow, passed == 0, back);
+            }
             let link = &self.links[opposite(direction) as usize];
             back = back + link.delay + link.rate_at(Time::ZERO).serialisation(NOTICE_BYTES.into());
+        }
+    }
+
+    /// Lets the receiver of `flow`, at the end of `path`, hear what a radio there cannot read.
+    pub(crate) fn overhear(&mut self, flow: u32, path: &[DirectionId]) {
+        if let Some(&last) = path.last()
+            && let Some(medium) = self.medium_mut(last)
+        {
+            medium.add_receiver(last, flow);
         }
     }
 
@@ -579,6 +620,9 @@ impl Network {
         bytes: u32,
     ) -> Option<(Span, Span)> {
         path.iter().find_map(|&direction| {
+            if let Some(medium) = self.medium(direction) {
+                return medium.link_timeout(direction, flow, bytes);
+            }
             let link = &self.links[direction as usize];
             let (rate, one_way) = (link.rate_at(Time::ZERO), link.delay);
             let arq = self.arq_mut(direction)?;

@@ -10,7 +10,8 @@ use lasthop_core::time::Time;
 use super::Network;
 use crate::device::arq::ArqMachine;
 use crate::device::queued::Queued;
-use crate::device::{Device, DeviceId, Element, INBOUND, OUTBOUND, Slot};
+use crate::device::wlan::Medium;
+use crate::device::{Device, DeviceId, Element, INBOUND, NOWHERE, OUTBOUND, Slot};
 use crate::plan::Plan;
 use crate::routing::{DirectionId, opposite};
 
@@ -129,11 +130,11 @@ impl Wiring {
         Place::Port(self.first_ports[device as usize] + port)
     }
 
-    /// The places of a way over one direction: middleboxes, the link or the device `head` that stands for it,
-    /// middleboxes.
-    fn places(&self, direction: DirectionId, head: DeviceId) -> impl Iterator<Item = Place> {
+    /// The places of a way over one direction: middleboxes, the link or the port `head` of the device that stands for
+    /// it, middleboxes.
+    fn places(&self, direction: DirectionId, head: u32) -> impl Iterator<Item = Place> {
         let near = self.near[direction as usize].iter().map(|&device| self.port(device, OUTBOUND));
-        let link = if head == NONE { Place::Link(direction) } else { self.port(head, OUTBOUND) };
+        let link = if head == NONE { Place::Link(direction) } else { Place::Port(head) };
         let far = self.near[opposite(direction) as usize].iter().rev();
         near.chain([link]).chain(far.map(|&device| self.port(device, INBOUND)))
     }
@@ -160,20 +161,37 @@ impl Network {
     pub(super) fn place_devices(&mut self, plan: &Plan, seed: u64) -> Wiring {
         let directions = self.links.len();
         let mut wiring = Wiring { near: vec![Vec::new(); directions], first_ports: Vec::new() };
+        self.heads = vec![NONE; directions];
+        self.head_ports = vec![NONE; directions];
+        for medium in &plan.media {
+            let name = format!("radio channel {}", medium.name);
+            let device = Medium::new(medium, &plan.links, (seed, plan.duration));
+            let served: Vec<DirectionId> = device.directions().collect();
+            let ports = served.len() as u32;
+            let device = (Device::Medium(Box::new(device)), name.as_str());
+            let device = self.add_device(&mut wiring, device, ports, NOWHERE);
+            for (direction, port) in served.into_iter().zip(wiring.first_ports[device as usize]..) {
+                self.heads[direction as usize] = device;
+                self.head_ports[direction as usize] = port;
+            }
+        }
         for (link, index) in plan.links.iter().zip(0u32..) {
             for (side, direction) in [(&link.forward, 2 * index), (&link.reverse, 2 * index + 1)] {
                 let name = link.direction_name(direction);
                 self.link_names.push(name_number(&name));
                 let head = match &side.arq {
+                    _ if self.heads[direction as usize] != NONE => None,
                     Some(arq) => {
                         Some(Device::Arq(Box::new(ArqMachine::new(arq, side, direction, &name, seed))))
                     }
                     None if side.queue.decides_at_arrival() => None,
                     None => Some(Device::Queued(Box::new(Queued::new(side, direction, &name, seed)))),
                 };
-                let head =
-                    head.map_or(NONE, |head| self.add_device(&mut wiring, (head, &name), 1, direction));
-                self.heads.push(head);
+                if let Some(head) = head {
+                    let head = self.add_device(&mut wiring, (head, &name), 1, direction);
+                    self.heads[direction as usize] = head;
+                    self.head_ports[direction as usize] = wiring.first_ports[head as usize];
+                }
                 for (middlebox, number) in side.middleboxes.iter().zip(1..) {
                     let name = format!("middlebox {number} of {name}");
                     let device = (middlebox.build(&name, seed), name.as_str());
@@ -202,7 +220,7 @@ impl Network {
 
     /// Adds the places of a way over one direction.
     pub(super) fn add_places(&mut self, wiring: &Wiring, flow: u32, direction: DirectionId) {
-        let places = wiring.places(direction, self.heads[direction as usize]);
+        let places = wiring.places(direction, self.head_ports[direction as usize]);
         self.hops.extend(places.map(|place| Hop::new(flow, place, false)));
     }
 
@@ -225,6 +243,18 @@ impl Network {
             };
             if waits && (later || !first) {
                 hop.place |= Hop::WAITS;
+            }
+        }
+    }
+
+    /// Tells every radio channel which places on paths are its ports.
+    pub(super) fn tell_media(&mut self) {
+        for (hop, index) in self.hops.iter().zip(0u32..) {
+            if let Place::Port(port) = hop.place() {
+                let (device, port) = self.ports[port as usize];
+                if let Device::Medium(medium) = &mut self.devices[device as usize].device {
+                    medium.note_place(index, port);
+                }
             }
         }
     }
@@ -278,10 +308,10 @@ impl Network {
     /// of that link. `None` if the flow does not pass there.
     pub(super) fn way_back_from(&self, flow: u32, direction: DirectionId) -> Option<u32> {
         let reverse = opposite(direction);
-        let head = *self.heads.get(reverse as usize)?;
+        let head = *self.head_ports.get(reverse as usize)?;
         let is_reverse = |place: Place| match place {
             Place::Link(direction) => direction == reverse,
-            Place::Port(port) => self.ports[port as usize].0 == head,
+            Place::Port(port) => port == head,
             Place::Receiver | Place::Sender => false,
         };
         let back = self.ways.get(flow as usize)?.back;

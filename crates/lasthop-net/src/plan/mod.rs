@@ -24,6 +24,7 @@ pub use crate::channel::{
 pub use crate::device::Middlebox;
 pub use crate::device::impair::Impair;
 pub use crate::device::policer::Policer;
+pub use crate::device::wlan::plan::{Discards, Interference, MacPlan, MediumPlan, RadioLink, StationPlan};
 pub use crate::history::HistoryPlan;
 pub use crate::link::Opportunities;
 pub use crate::queue::{
@@ -58,6 +59,8 @@ pub struct Plan {
     pub nodes: Vec<String>,
     /// Full-duplex links.
     pub links: Vec<LinkPlan>,
+    /// Radio channels, over which some of the links run.
+    pub media: Vec<MediumPlan>,
     /// Flows, each with its own transport.
     pub flows: Vec<FlowPlan>,
     /// The history of paths, if the run keeps one.

@@ -54,6 +54,7 @@ pub(crate) fn plan(nodes: usize, links: Vec<LinkPlan>, flows: Vec<FlowPlan>) -> 
         percentiles: Percentiles::Exact,
         nodes: (0..nodes).map(|node| node.to_string()).collect(),
         links,
+        media: Vec::new(),
         flows,
         history: None,
     }

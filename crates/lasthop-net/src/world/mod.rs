@@ -62,6 +62,7 @@ fn tell_of_links(
 ) {
     let signals = config.needs().signals;
     network.listen(flow, path, signals, config.mobility.ebsn);
+    network.overhear(flow, path);
     if signals || config.mobility.watches_link() {
         for (at, event) in own_link_events(network, plan, seed, path.first()) {
             let signal = match event {

@@ -92,9 +92,8 @@ pub(super) fn read<'n>(
             let (source, sink) = match ends {
                 Ends::Nodes(source, sink) => (source, sink),
                 Ends::NextPair { reverse } => {
-                    let pairs = run.network.pairs.unwrap_or(0);
-                    let pair = free.next().ok_or_else(|| no_free_pair(table, pairs, total))?;
-                    let (source, sink) = (Network::source(pair), Network::sink(pairs, pair));
+                    let pair = free.next().ok_or_else(|| no_free_pair(table, run.network, total))?;
+                    let (source, sink) = (pair, run.network.sink(pair));
                     if reverse { (sink, source) } else { (source, sink) }
                 }
             };
@@ -267,21 +266,23 @@ fn check_reroutes(
     Ok(())
 }
 
-/// The pairs of a dumbbell that no flow names, in order.
+/// The pairs of a dumbbell, or stations of a wlan, that no flow names, in order.
 fn free_pairs(ends: &[Ends], network: &Network) -> impl Iterator<Item = usize> + use<> {
-    let pairs = network.pairs.unwrap_or(0);
     let mut used = BTreeSet::new();
     for ends in ends {
         if let Ends::Nodes(source, sink) = *ends {
-            used.extend(
-                [source, sink].map(|node| if node < pairs { node } else { node.wrapping_sub(pairs + 2) }),
-            );
+            used.extend([source, sink].into_iter().filter_map(|node| network.pair_of(node)));
         }
     }
-    (0..pairs).filter(move |pair| !used.contains(pair))
+    (0..network.pairs.unwrap_or(0)).filter(move |pair| !used.contains(pair))
 }
 
-fn no_free_pair(table: &Reader<'_>, pairs: usize, total: usize) -> ScenarioError {
+fn no_free_pair(table: &Reader<'_>, network: &Network, total: usize) -> ScenarioError {
+    let pairs = network.pairs.unwrap_or(0);
+    if network.server.is_some() {
+        let message = format!("no station is left for this flow: {pairs} stations, {total} flows");
+        return table.error("count", message, "raise stations in [topology], or name source and sink");
+    }
     let message = format!("no pair of the dumbbell is left for this flow: {pairs} pairs, {total} flows");
     table.error("count", message, "raise pairs in [topology], or name source and sink")
 }

@@ -6,6 +6,7 @@
 //! `lasthop-cc`.
 
 use lasthop_core::time::Span;
+use lasthop_net::device::wlan::phy::PHYS;
 use lasthop_net::plan::TcpConfig;
 
 use super::reader::Checked;
@@ -156,6 +157,12 @@ impl Key {
         self
     }
 
+    /// A key that may be missing in some cases, and what to do where it must not.
+    pub(super) const fn or(mut self, remedy: &'static str) -> Key {
+        self.remedy = Some(remedy);
+        self
+    }
+
     /// A key of TCP.
     pub(super) const fn tcp(
         mut self,
@@ -297,7 +304,7 @@ pub(super) static ROOT: Table = Table {
         Key::new("limits", Kind::Table(&LIMITS), "When a run is given up.").default("{}"),
         Key::new("measure", Kind::Table(&MEASURE), "How results are kept.").default("{}"),
         Key::new("topology", Kind::Tagged(&TOPOLOGY), "Nodes and links.")
-            .required_or("add a table [topology] with kind = \"dumbbell\" or \"graph\""),
+            .required_or("add a table [topology] with kind = \"dumbbell\", \"graph\" or \"wlan\""),
         Key::new(
             "channel",
             Kind::Table(&CHANNEL),
@@ -379,6 +386,7 @@ static TOPOLOGY: Tagged = Tagged {
     variants: &[
         Variant { name: "dumbbell", table: &DUMBBELL, bare: false },
         Variant { name: "graph", table: &GRAPH, bare: false },
+        Variant { name: "wlan", table: &WLAN, bare: false },
     ],
 };
 
@@ -414,8 +422,337 @@ static GRAPH: Table = Table {
     groups: &[&[
         Key::new("nodes", Kind::List(&Kind::Text), "Names of the nodes.")
             .required_or("add nodes = [\"phone\", \"server\"]"),
-        Key::new("links", Kind::List(&Kind::Table(&GRAPH_LINK)), "The links.")
-            .required_or("add a table [[topology.links]] with from, to, rate and delay"),
+        Key::new(
+            "links",
+            Kind::List(&Kind::Table(&GRAPH_LINK)),
+            "The links; only a graph with cells may have none.",
+        )
+        .or("add a table [[topology.links]] with from, to, rate and delay"),
+        Key::new(
+            "cells",
+            Kind::List(&Kind::Table(&CELL)),
+            "Cells of IEEE 802.11: each joins its stations to an access point, or to one another. Default: none.",
+        ),
+    ]],
+    partial: false,
+};
+
+/// An access point, its stations, and a server behind it.
+static WLAN: Table = Table {
+    title: "wlan",
+    doc: "A cell of IEEE 802.11 with a wired path behind its access point. Nodes: station-1, ..., access-point, server. \
+          Links: wire (access-point to server), radio-1 (station-1 to access-point), ... A flow without source and sink \
+          goes from the next free station to the server, or back with direction = \"reverse\".",
+    groups: &[&[
+        Key::new(
+            "stations",
+            Kind::Integer { min: 1, max: MOST_STATIONS },
+            "Number of stations. Default: as many as flows.",
+        ),
+        Key::new("radius", METRES, "Stations stand on a circle of so many metres around the access point.")
+            .default("10"),
+        Key::new("wire", Kind::Table(&LINK), "The link from the access point to the server.")
+            .default("{ rate = \"100 Mbit/s\", delay = \"2 ms\" }"),
+        Key::new("cell", Kind::Table(&RADIO_TABLE), "The radio.").default("{}"),
+    ]],
+    partial: false,
+};
+
+/// Most stations of a cell.
+pub(super) const MOST_STATIONS: u64 = 500;
+
+/// A distance in metres.
+const METRES: Kind = Kind::Number { min: 0.0, max: 1e7 };
+/// A position in the plane.
+static COORDINATE: Kind = Kind::Number { min: -1e7, max: 1e7 };
+const POINT: Kind = Kind::List(&COORDINATE);
+
+static CELL: Table = Table {
+    title: "cell",
+    doc: "A cell of IEEE 802.11. Cells of one channel share the air.",
+    groups: &[
+        &[
+            Key::new("name", Kind::Text, "Name of the cell. Default: cell and its number."),
+            Key::new(
+                "access_point",
+                Kind::Text,
+                "The node that is the access point: its stations talk to it, and through it. Default: none, and all \
+                 stations talk to one another (ad hoc).",
+            ),
+            Key::new("position", POINT, "Where the access point is, [x, y] in metres.").default("[0, 0]"),
+            Key::new("stations", Kind::List(&A_STATION), "The stations.")
+                .required_or("add stations = [{ node = \"phone\", position = [10, 0] }]"),
+            Key::new("channel", Kind::Integer { min: 1, max: 200 }, "Number of the radio channel.")
+                .default("1"),
+        ],
+        RADIO,
+    ],
+    partial: false,
+};
+
+static A_STATION: Kind = Kind::Table(&STATION);
+
+static STATION: Table = Table {
+    title: "station",
+    doc: "A station of a cell. A node may be a station of several cells; its path chooses among them.",
+    groups: &[&[
+        Key::new("node", Kind::Text, "Its node.").required(),
+        Key::new("position", POINT, "Where it is, [x, y] in metres.").required_or("add position = [10, 0]"),
+        Key::new(
+            "track",
+            Kind::List(&A_WAYPOINT),
+            "Where it walks from there, in the order of time and in straight lines. Default: nowhere.",
+        ),
+    ]],
+    partial: false,
+};
+
+static A_WAYPOINT: Kind = Kind::Table(&WAYPOINT);
+
+static WAYPOINT: Table = Table {
+    title: "waypoint",
+    doc: "A point that a station reaches at a time.",
+    groups: &[&[
+        Key::new("at", SOME_TIME, "When.").required(),
+        Key::new("position", POINT, "Where, [x, y] in metres.").required_or("add position = [10, 0]"),
+    ]],
+    partial: false,
+};
+
+static RADIO_TABLE: Table =
+    Table { title: "radio", doc: "The radio of a cell.", groups: &[RADIO], partial: false };
+
+const MICROS: Kind = Kind::Duration { min: Span::from_nanos(1_000), max: Span::from_millis(100) };
+const FRAME: Kind = Kind::Size { min: 0, max: 1_000 };
+const DECIBELS: Kind = Kind::Number { min: -300.0, max: 300.0 };
+const WINDOW: Kind = Kind::Integer { min: 1, max: 65_535 };
+const RETRIES: Kind = Kind::Integer { min: 1, max: 255 };
+
+/// What a radio and its MAC have. Names are those of the standard's MIB where it has one.
+const RADIO: &[Key] = &[
+    Key::new(
+        "profile",
+        Kind::Choice(|| vec!["std", "ns2"]),
+        "std as the standard says, ns2 as ns-2.35 does it: other defaults, a backoff before every frame, EIFS as a \
+         reservation, pairwise interference.",
+    )
+    .default("\"std\""),
+    Key::new("phy", Kind::Choice(|| PHYS.iter().map(|phy| phy.name).collect()), "Generation of the radio.")
+        .default("\"802.11b\""),
+    Key::new(
+        "rate",
+        Kind::Rate,
+        "Rate of data frames, if rate_control is fixed. Default: the fastest of the PHY; ns2: 1 Mbit/s.",
+    ),
+    Key::new("rate_control", Kind::Tagged(&RATE_CONTROL), "How stations choose their rates.")
+        .default("\"fixed\""),
+    Key::new(
+        "basic_rates",
+        Kind::List(&Kind::Rate),
+        "Rates of answers and broadcasts: the fastest that is not above the data frame's. Default: 1 and 2 Mbit/s, or \
+         6, 12 and 24 Mbit/s with OFDM; ns2: 1 Mbit/s.",
+    ),
+    Key::new("preamble", Kind::Choice(|| vec!["long", "short"]), "Preamble of DSSS and CCK frames above 1 Mbit/s.")
+        .default("\"long\""),
+    Key::new(
+        "protection",
+        Kind::Switch,
+        "A CTS to itself at a DSSS or CCK rate goes before each OFDM frame, for older stations; the slot is 20 us.",
+    )
+    .default("false"),
+    Key::new("slot", MICROS, "aSlotTime. Default: that of the PHY."),
+    Key::new("sifs", MICROS, "aSIFSTime. Default: that of the PHY."),
+    Key::new("cw_min", WINDOW, "aCWmin, in slots. Default: that of the PHY."),
+    Key::new("cw_max", WINDOW, "aCWmax, in slots. Default: that of the PHY."),
+    Key::new("short_retry_limit", RETRIES, "Most attempts at an RTS, and at a frame without one.").default("7"),
+    Key::new("long_retry_limit", RETRIES, "Most attempts at a frame that an RTS precedes.").default("4"),
+    Key::new(
+        "rts_threshold",
+        Kind::Size { min: 0, max: 100_000 },
+        "Longer MPDUs are preceded by an RTS. Default: 2347 B; ns2: 0 B.",
+    ),
+    Key::new("mac_header", FRAME, "MAC header and check sequence. Default: 28 B; ns2: 34 B."),
+    Key::new("llc_header", FRAME, "LLC and SNAP headers. Default: 8 B; ns2: 0 B."),
+    Key::new("rts_size", FRAME, "Size of an RTS.").default("\"20 B\""),
+    Key::new("cts_size", FRAME, "Size of a CTS.").default("\"14 B\""),
+    Key::new("ack_size", FRAME, "Size of an acknowledgement.").default("\"14 B\""),
+    Key::new(
+        "timeout_slack",
+        MICROS,
+        "What a sender waits beyond SIFS and the length of the answer. Default: a slot; ns2: 4 us.",
+    ),
+    Key::new(
+        "immediate_access",
+        Kind::Switch,
+        "A frame that finds the medium idle for DIFS goes out without a backoff. Default: true; ns2: false.",
+    ),
+    Key::new(
+        "processing",
+        Kind::Duration { min: Span::ZERO, max: Span::from_secs(1) },
+        "Time that the link layer takes before and behind the MAC. Default: 0 s; ns2: 25 us.",
+    ),
+    Key::new("beacon", SOME_TIME, "Between two beacons of an access point. Default: it sends none."),
+    Key::new("beacon_size", FRAME, "Size of a beacon.").default("\"80 B\""),
+    Key::new("queue", Kind::Tagged(&QUEUE), "Room for packets at each station, the one being sent included.")
+        .default("{ kind = \"drop-tail\", limit = \"50 packets\" }"),
+    Key::new("mtu", Kind::Size { min: 68, max: 2304 }, "Largest IP packet.").default("\"1500 B\""),
+    Key::new(
+        "error",
+        Kind::Tagged(&ERROR),
+        "What loses frames at each receiver beside collisions: every attempt and every answer, or with position \
+         after-arq packets behind the MAC's retries.",
+    )
+    .default("\"none\""),
+    Key::new("handoff", Kind::OrTable(&NONE, &HANDOFF), "When the air loses everything.").default("\"none\""),
+    Key::new(
+        "discards",
+        Kind::OrTable(&DISCARD_NAMES, &RATE_ESTIMATE),
+        "What senders learn of as discarded frames: failed attempts of their own MAC, frames that it gave up, corrupt \
+         frames that the receiving host heard, or what the access point misses by an announced rate.",
+    )
+    .default("\"attempts\""),
+    Key::new(
+        "oracle",
+        Kind::Switch,
+        "For discards = \"received\": only the receiver that a corrupt frame was meant for hears of it, which no real \
+         MAC could know.",
+    )
+    .default("false"),
+    Key::new("propagation", Kind::Tagged(&PROPAGATION), "How power falls with distance.")
+        .default("\"two-ray-ground\""),
+    Key::new("tx_power", DECIBELS, "Transmitted power with the gains of the antennas, in dBm.").default("24.5"),
+    Key::new("frequency", Kind::Number { min: 1.0, max: 1e6 }, "Carrier frequency in MHz.").default("914"),
+    Key::new(
+        "receive_threshold",
+        DECIBELS,
+        "Least power in dBm at which a frame can be read. Default: -64.37, which is 250 m with the other defaults.",
+    ),
+    Key::new(
+        "sense_threshold",
+        DECIBELS,
+        "Least power in dBm at which the medium is sensed busy. Default: -78.07, which is 550 m.",
+    ),
+    Key::new("capture", DECIBELS, "A frame survives others that are weaker by so many dB.").default("10"),
+    Key::new(
+        "message_in_message",
+        Kind::Switch,
+        "Whether a frame that is stronger by that much takes the place of one that is being received.",
+    )
+    .default("false"),
+    Key::new(
+        "interference",
+        Kind::Choice(|| vec!["summed", "pairwise"]),
+        "Whether the powers of several frames add up, or only the strongest counts. Default: summed; ns2: pairwise.",
+    ),
+    Key::new(
+        "noise_figure",
+        Kind::Number { min: 0.0, max: 100.0 },
+        "Makes frames fail by signal over noise and interference: noise of the receiver over that of 22 MHz at 290 K, \
+         in dB; 7 is usual. Then capture and receive_threshold do not count. Default: only thresholds do.",
+    ),
+    Key::new(
+        "propagation_delay",
+        Kind::Duration { min: Span::from_nanos(1), max: Span::from_nanos(20_000) },
+        "Time of flight between any two stations of the channel. Default: that of its longest radio link.",
+    ),
+];
+
+const DISCARD_NAMES: Kind = Kind::Choice(|| vec!["attempts", "frames", "received"]);
+
+static RATE_ESTIMATE: Table = Table {
+    title: "rate estimate",
+    doc: "Every interval a sender is told of the MSDUs that its announced rate would have made, less those received.",
+    groups: &[&[
+        Key::new("interval", SOME_TIME, "Between two estimates.").default("\"100 ms\""),
+        Key::new("rate", Kind::Rate, "The announced rate.").required(),
+        Key::new("size", PACKET, "The announced size of an MSDU.").required(),
+    ]],
+    partial: false,
+};
+
+static RATE_CONTROL: Tagged = Tagged {
+    title: "rate control",
+    doc: "How stations choose their rates.",
+    variants: &[
+        Variant { name: "fixed", table: &FIXED_RATE, bare: true },
+        Variant { name: "arf", table: &ARF, bare: true },
+        Variant { name: "minstrel", table: &MINSTREL, bare: true },
+    ],
+};
+
+static FIXED_RATE: Table =
+    Table { title: "fixed rate", doc: "Always the same rate.", groups: &[], partial: false };
+
+static ARF: Table = Table {
+    title: "ARF",
+    doc: "Up after acknowledgements in a row, down after failures (Kamerman and Monteban 1997).",
+    groups: &[&[
+        Key::new(
+            "up_after",
+            Kind::Integer { min: 1, max: 1_000 },
+            "Acknowledgements in a row before a faster rate.",
+        )
+        .default("10"),
+        Key::new(
+            "down_after",
+            Kind::Integer { min: 1, max: 1_000 },
+            "Failures in a row before a slower one.",
+        )
+        .default("2"),
+    ]],
+    partial: false,
+};
+
+static MINSTREL: Table = Table {
+    title: "minstrel",
+    doc: "Statistics of every rate, in the manner of Minstrel of the Linux kernel.",
+    groups: &[&[
+        Key::new("interval", SOME_TIME, "Between two evaluations.").default("\"100 ms\""),
+        Key::new("weight", Kind::Number { min: 0.0, max: 0.999 }, "Weight of the past in the average.")
+            .default("0.75"),
+        Key::new("sampling", Kind::Probability, "Share of frames that try another rate first.")
+            .default("0.1"),
+    ]],
+    partial: false,
+};
+
+static PROPAGATION: Tagged = Tagged {
+    title: "propagation",
+    doc: "How power falls with distance.",
+    variants: &[
+        Variant { name: "friis", table: &FRIIS, bare: true },
+        Variant { name: "two-ray-ground", table: &TWO_RAY_GROUND, bare: true },
+        Variant { name: "log-distance", table: &LOG_DISTANCE, bare: true },
+    ],
+};
+
+static FRIIS: Table = Table { title: "friis", doc: "Free space.", groups: &[], partial: false };
+
+static TWO_RAY_GROUND: Table = Table {
+    title: "two-ray ground",
+    doc: "Free space, and beyond a distance a second ray that the ground reflects.",
+    groups: &[&[Key::new(
+        "height",
+        Kind::Number { min: 0.01, max: 10_000.0 },
+        "Height of the antennas in metres.",
+    )
+    .default("1.5")]],
+    partial: false,
+};
+
+static LOG_DISTANCE: Table = Table {
+    title: "log-distance",
+    doc: "Free space up to a reference distance, a power law beyond it, and shadowing drawn for each pair of stations.",
+    groups: &[&[
+        Key::new("exponent", Kind::Number { min: 1.0, max: 10.0 }, "Exponent of the distance.").default("3"),
+        Key::new("reference", Kind::Number { min: 0.01, max: 1e6 }, "Reference distance in metres.")
+            .default("1"),
+        Key::new(
+            "shadowing",
+            Kind::Number { min: 0.0, max: 50.0 },
+            "Standard deviation of the shadowing in dB.",
+        )
+        .default("0"),
     ]],
     partial: false,
 };
@@ -1143,12 +1480,17 @@ static FLOW: Table = Table {
         )
         .default("\"flow\""),
         Key::new("count", Kind::Integer { min: 1, max: MOST_FLOWS }, "Number of such flows.").default("1"),
-        Key::new("source", Kind::Text, "The sending node. A dumbbell gives each flow the next free pair."),
+        Key::new(
+            "source",
+            Kind::Text,
+            "The sending node. A dumbbell gives each flow the next free pair, a wlan the next free station.",
+        ),
         Key::new("sink", Kind::Text, "The receiving node."),
         Key::new(
             "direction",
             Kind::Choice(|| vec!["forward", "reverse"]),
-            "In a dumbbell: from source to sink, or back. Default: forward.",
+            "In a dumbbell: from source to sink, or back; in a wlan from a station to the server, or back. Default: \
+             forward.",
         ),
         Key::new("transport", Kind::Transport, "The transport.").required(),
         Key::new("traffic", Kind::Tagged(&TRAFFIC), "What the application offers.").default("\"ftp\""),

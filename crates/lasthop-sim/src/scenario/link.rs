@@ -161,6 +161,33 @@ impl LinkReader<'_> {
         })
     }
 
+    /// A direction of the radio links of a cell, which has the table `cell`; both directions of so many `links` are alike.
+    pub(super) fn radio(
+        &mut self,
+        cell: &Reader<'_>,
+        links: u64,
+        (rate, flight): (Rate, Span),
+    ) -> Result<Direction> {
+        let copies = 2 * links;
+        let mtu = cell.size("mtu")?;
+        let queue = queue::read(cell, &LinkFacts { rate, delay: flight, mtu })?;
+        let (error, judged) = self.error_model(cell, copies)?;
+        let outages = self.outages(cell, copies)?;
+        if outages.schedule != OutageSchedule::None && outages.policy != OutagePolicy::DropAir {
+            let message = "stations of a cell go on trying through an outage".to_owned();
+            return Err(cell.error("handoff", message, "write policy = \"drop-air\" in handoff"));
+        }
+        Ok(Direction {
+            mtu: mtu as u32,
+            queue,
+            error,
+            error_position: judged.position,
+            error_scope: judged.scope,
+            outages,
+            ..Direction::plain(rate, flight)
+        })
+    }
+
     /// The recording that the key `trace` of `table` names.
     fn trace(&mut self, table: &Reader<'_>, copies: u64) -> Result<Trace> {
         let (kind, trace) = table.tagged("trace")?;

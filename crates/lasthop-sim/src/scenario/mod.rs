@@ -9,6 +9,7 @@
 //! [`ScenarioError`] whose text is ready to print. Nothing in here panics on any input, and nothing large is
 //! made before its size is known to be reasonable.
 
+mod cell;
 mod diagnostic;
 mod error;
 mod flows;
@@ -322,6 +323,7 @@ fn plan(
         percentiles,
         nodes: network.nodes,
         links: network.links,
+        media: network.media,
         flows,
         history,
     })

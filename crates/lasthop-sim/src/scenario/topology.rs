@@ -1,12 +1,15 @@
-//! Nodes and links: dumbbells and graphs, made from tables that may override one another.
+//! Nodes and links: dumbbells, graphs and wireless cells, made from tables that may override one another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use lasthop_core::time::Span;
-use lasthop_net::plan::{Direction, LinkPlan};
+use lasthop_net::plan::{Direction, LinkPlan, MediumPlan};
+use lasthop_net::propagation::{Position, Track};
 
+use super::cell::{self, Cells, Member, Members};
 use super::diagnostic::{ScenarioError, quoted, suggest};
 use super::input_file::InputFiles;
+use super::keys::MOST_STATIONS;
 use super::link::LinkReader;
 use super::reader::{Checked, Reader};
 
@@ -16,19 +19,25 @@ type Result<T> = std::result::Result<T, ScenarioError>;
 pub(super) struct Network {
     pub(super) nodes: Vec<String>,
     pub(super) links: Vec<LinkPlan>,
-    /// Number of pairs of a dumbbell; `None` for a graph.
+    /// Radio channels.
+    pub(super) media: Vec<MediumPlan>,
+    /// Number of pairs of a dumbbell, or of stations of a wlan; `None` for a graph.
     pub(super) pairs: Option<usize>,
+    /// The server of a wlan: the sink of every pair.
+    pub(super) server: Option<usize>,
 }
 
 impl Network {
-    /// The source of pair `pair` of a dumbbell.
-    pub(super) fn source(pair: usize) -> usize {
-        pair
+    /// The sink of pair `pair`, whose source has the number of the pair: in a dumbbell behind the sources and both routers.
+    pub(super) fn sink(&self, pair: usize) -> usize {
+        self.server.unwrap_or_else(|| self.pairs.unwrap_or(0) + 2 + pair)
     }
 
-    /// The sink of pair `pair` of a dumbbell with `pairs` pairs: behind the sources and both routers.
-    pub(super) fn sink(pairs: usize, pair: usize) -> usize {
-        pairs + 2 + pair
+    /// The pair that a node belongs to alone.
+    pub(super) fn pair_of(&self, node: usize) -> Option<usize> {
+        let pairs = self.pairs?;
+        let beyond = || node.checked_sub(pairs + 2).filter(|_| self.server.is_none());
+        if node < pairs { Some(node) } else { beyond() }
     }
 }
 
@@ -41,8 +50,15 @@ pub(super) fn read(root: &Reader<'_>, duration: Span, flows: u64, files: &mut In
     }
     if root.has("channel") {
         let message = "[channel] is for dumbbells".to_owned();
-        let remedy = "in a graph, write error and handoff in the links";
+        let remedy = if kind == "wlan" {
+            "write error and handoff in [topology.cell]"
+        } else {
+            "in a graph, write error and handoff in the links"
+        };
         return Err(root.error("channel", message, remedy));
+    }
+    if kind == "wlan" {
+        return wlan(&topology, &mut reader, flows);
     }
     graph(&topology, &mut reader)
 }
@@ -77,16 +93,65 @@ fn dumbbell(
     let mut links = vec![make("bottleneck".to_owned(), left, right, &link)];
     for pair in 0..pairs {
         let name = format!("source-access-{}", pair + 1);
-        links.push(make(name, Network::source(pair), left, &source_access));
+        links.push(make(name, pair, left, &source_access));
     }
     for pair in 0..pairs {
         let name = format!("sink-access-{}", pair + 1);
-        links.push(make(name, right, Network::sink(pairs, pair), &sink_access));
+        links.push(make(name, right, pairs + 2 + pair, &sink_access));
     }
-    Ok(Network { nodes, links, pairs: Some(pairs) })
+    Ok(Network { nodes, links, media: Vec::new(), pairs: Some(pairs), server: None })
 }
 
-fn make(name: String, from: usize, to: usize, (forward, reverse): &(Direction, Direction)) -> LinkPlan {
+/// Stations on a circle around an access point, and a server behind it.
+fn wlan(topology: &Reader<'_>, reader: &mut LinkReader<'_>, flows: u64) -> Result<Network> {
+    let asked = topology.integer_if("stations")?.unwrap_or(flows);
+    if asked > MOST_STATIONS {
+        let message = format!("{asked} stations in one cell, more than {MOST_STATIONS}");
+        return Err(topology.error(
+            "stations",
+            message,
+            "write stations, and name source and sink of the flows",
+        ));
+    }
+    let stations = asked as usize;
+    let (wire, radius) = (topology.sub("wire")?, topology.number("radius")?);
+    let mut nodes: Vec<String> = (1..=stations).map(|number| format!("station-{number}")).collect();
+    nodes.extend(["access-point".to_owned(), "server".to_owned()]);
+    let mut links =
+        vec![make("wire".to_owned(), stations, stations + 1, &reader.both(&[wire], 1, topology, "wire")?)];
+    let cell = topology.sub("cell")?;
+    let mut cells = Cells::default();
+    let members = circle(stations, radius).enumerate().map(|(node, position)| Member {
+        node,
+        track: Track::fixed(position),
+        place: topology.place_of("radius"),
+    });
+    let plan = Members {
+        name: "cell".to_owned(),
+        channel: 1,
+        access_point: Some((stations, Position::default())),
+        stations: members.collect(),
+        link_name: Some("radio"),
+    };
+    cells.add(&cell, &plan, reader, (&nodes, &mut links))?;
+    Ok(Network { nodes, links, media: cells.finish(), pairs: Some(stations), server: Some(stations + 1) })
+}
+
+/// Points on a circle, from the east counter-clockwise.
+fn circle(count: usize, radius: f64) -> impl Iterator<Item = Position> {
+    (0..count).map(move |number| {
+        let angle = 2.0 * std::f64::consts::PI * number as f64 / count as f64;
+        // Portable: the distance between stations decides who hears whom.
+        Position { x: radius * libm::cos(angle), y: radius * libm::sin(angle) }
+    })
+}
+
+pub(super) fn make(
+    name: String,
+    from: usize,
+    to: usize,
+    (forward, reverse): &(Direction, Direction),
+) -> LinkPlan {
     LinkPlan { name, from, to, forward: forward.clone(), reverse: reverse.clone() }
 }
 
@@ -104,7 +169,10 @@ fn graph(topology: &Reader<'_>, reader: &mut LinkReader<'_>) -> Result<Network> 
 
     let mut links: Vec<LinkPlan> = Vec::new();
     let mut names = BTreeSet::new();
-    for item in topology.list("links")? {
+    if !topology.has("links") && !topology.has("cells") {
+        return Err(topology.missing(topology.table.key("links")));
+    }
+    for item in topology.list_if("links")?.unwrap_or_default() {
         let Checked::Table(table) = item.value else { continue };
         let from = node(&table, "from", &numbers)?;
         let to = node(&table, "to", &numbers)?;
@@ -123,7 +191,13 @@ fn graph(topology: &Reader<'_>, reader: &mut LinkReader<'_>) -> Result<Network> 
         let both = reader.both(&[table], 1, &table, "link")?;
         links.push(make(name, from, to, &both));
     }
-    Ok(Network { nodes, links, pairs: None })
+    let mut cells = Cells::default();
+    for (item, number) in topology.list_if("cells")?.unwrap_or_default().into_iter().zip(1..) {
+        let Checked::Table(table) = item.value else { continue };
+        let plan = cell::members(&table, number, &numbers)?;
+        cells.add(&table, &plan, reader, (&nodes, &mut links))?;
+    }
+    Ok(Network { nodes, links, media: cells.finish(), pairs: None, server: None })
 }
 
 /// The number of the node that `key` names.

@@ -1,0 +1,210 @@
+//! What a plan says of radio channels: who is on them, where, and by which rules they take turns.
+//!
+//! The scenario reader makes it, `network/path.rs` builds the medium from it. Radio links are ordinary links of the
+//! plan, so that routes, queues, errors, outages, results and traces know them; the medium stands at the head of both
+//! directions of each. Their rate is the one that frames start with, and counts for estimates only.
+
+use lasthop_core::time::{Span, Time};
+use lasthop_core::units::Rate;
+
+use super::phy::{Phy, Rounding};
+use super::rate_adaptation::RatePlan;
+use crate::propagation::{Propagation, Track};
+
+/// A radio channel: every station on it can meet every other in the air.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MediumPlan {
+    /// Unique name.
+    pub name: String,
+    /// The rules, by cell; cells that share the channel may differ.
+    pub macs: Vec<MacPlan>,
+    /// Stations and access points.
+    pub stations: Vec<StationPlan>,
+    /// The links that run over it.
+    pub links: Vec<RadioLink>,
+    /// How power falls with distance.
+    pub propagation: Propagation,
+    /// Least power at which a frame can be received, in W.
+    pub receive_threshold: f64,
+    /// Least power at which the medium is sensed busy, in W.
+    pub sense_threshold: f64,
+    /// A frame survives another if it is so many times stronger.
+    pub capture: f64,
+    /// Whether a frame that is so much stronger than the one being received takes its place.
+    pub message_in_message: bool,
+    /// How the powers of several frames interfere.
+    pub interference: Interference,
+    /// Errors by the ratio of signal to noise and interference, if the receiver has any: the power of its noise in W.
+    pub noise: Option<f64>,
+    /// From the end of a frame at the sender to its end at all others.
+    pub flight: Span,
+    /// Whether a corrupt frame is told to the flow whose it was, which no real receiver knows, and not to all of its
+    /// station.
+    pub oracle: bool,
+}
+
+/// How several frames at a receiver add up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interference {
+    /// Only the strongest of the others counts.
+    Pairwise,
+    /// Their powers add.
+    Summed,
+}
+
+/// A station or an access point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StationPlan {
+    /// Its node.
+    pub node: usize,
+    /// The name of the node: it keys the station's random streams.
+    pub name: String,
+    /// Index of its rules.
+    pub mac: usize,
+    /// Where it is.
+    pub track: Track,
+    /// Whether it is an access point.
+    pub access_point: bool,
+}
+
+/// A link that runs over the medium: both of its directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RadioLink {
+    /// Index of the link in the plan.
+    pub link: usize,
+    /// Index of the station at which its forward direction starts.
+    pub from: usize,
+    /// Index of the station at which it ends.
+    pub to: usize,
+}
+
+/// The rules of the distributed coordination function (IEEE 802.11-2016 section 10.3) and of the link layer above it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MacPlan {
+    /// The generation of the radio.
+    pub phy: &'static Phy,
+    /// How rates are chosen.
+    pub rate: RatePlan,
+    /// Indices of the rates that answers and broadcasts may use, ascending.
+    pub basic: Vec<usize>,
+    /// Whether frames have the short preamble where they can.
+    pub short_preamble: bool,
+    /// How lengths of frames are rounded.
+    pub rounding: Rounding,
+    /// A CTS to itself goes before each frame that older stations cannot read.
+    pub protection: bool,
+    /// Slot.
+    pub slot: Span,
+    /// Short interframe space.
+    pub sifs: Span,
+    /// Least contention window.
+    pub cw_min: u32,
+    /// Greatest contention window.
+    pub cw_max: u32,
+    /// Most attempts at a frame that no RTS precedes, and at an RTS.
+    pub short_retry: u32,
+    /// Most attempts at a frame that an RTS precedes.
+    pub long_retry: u32,
+    /// MPDUs longer than this are preceded by an RTS.
+    pub rts_threshold: u32,
+    /// MAC header and check sequence in bytes.
+    pub header: u32,
+    /// LLC and SNAP headers in bytes.
+    pub llc: u32,
+    /// Bytes of an RTS.
+    pub rts_bytes: u32,
+    /// Bytes of a CTS.
+    pub cts_bytes: u32,
+    /// Bytes of an acknowledgement.
+    pub ack_bytes: u32,
+    /// What a sender waits beyond SIFS and the answer before it takes the answer for lost.
+    pub answer_slack: Span,
+    /// A backoff is drawn from so many values more than the contention window: 1, or 0 in ns-2.
+    pub backoff_extra: u32,
+    /// A frame that finds the medium idle for long enough goes out at once.
+    pub immediate_access: bool,
+    /// After a frame that could not be received: EIFS in place of DIFS, or in ns-2 a NAV of EIFS before DIFS.
+    pub eifs_as_nav: bool,
+    /// A backoff after a timeout begins after another DIFS, as in ns-2.
+    pub difs_after_timeout: bool,
+    /// Time that the link layer takes on each side of the MAC.
+    pub processing: Span,
+    /// Between two beacons of an access point, if it sends any.
+    pub beacon: Option<Span>,
+    /// Bytes of a beacon.
+    pub beacon_bytes: u32,
+    /// What senders are told of discarded frames.
+    pub discards: Discards,
+}
+
+/// What a `MacDiscard` stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discards {
+    /// A failed attempt of the station's own MAC (`ACKFailureCount`).
+    Attempts,
+    /// An MSDU that it gave up (`FailedCount`).
+    Frames,
+    /// A corrupt frame that the receiving host heard.
+    Received,
+    /// An MSDU that the access point misses, by the rate that the station announced: every interval, the MSDUs of this
+    /// size that this rate makes, less those received.
+    RateEstimate {
+        /// Between two estimates.
+        interval: Span,
+        /// The announced rate.
+        rate: Rate,
+        /// The announced size.
+        bytes: u32,
+    },
+}
+
+impl MacPlan {
+    /// DCF interframe space.
+    pub fn difs(&self) -> Span {
+        self.sifs + self.slot * 2
+    }
+
+    /// Time in the air of a frame of `bytes`.
+    pub fn airtime(&self, bytes: u32, rate: usize) -> Span {
+        self.phy.airtime(bytes, rate, self.short_preamble, self.rounding)
+    }
+
+    /// The rate that answers a frame at `rate`: the highest basic rate that is not above it, of the same kind of signal
+    /// if there is one; the lowest basic rate if none is low enough.
+    pub fn answer_rate(&self, rate: usize) -> usize {
+        let asked = self.phy.rates[rate];
+        let fits = |&&basic: &&usize| {
+            let known = self.phy.rates[basic];
+            known.rate <= asked.rate && known.modulation.is_ofdm() == asked.modulation.is_ofdm()
+        };
+        self.basic.iter().rfind(fits).or(self.basic.first()).copied().unwrap_or(0)
+    }
+
+    /// The lowest basic rate.
+    pub fn lowest_basic(&self) -> usize {
+        self.basic.first().copied().unwrap_or(0)
+    }
+
+    /// Extended interframe space (section 10.3.2.3.7).
+    pub fn eifs(&self) -> Span {
+        self.sifs + self.airtime(self.ack_bytes, self.lowest_basic()) + self.difs()
+    }
+
+    /// The rate of protecting CTS frames: the fastest that every station reads.
+    pub fn protection_rate(&self) -> usize {
+        let readable = |&rate: &usize| !self.phy.rates[rate].modulation.is_ofdm();
+        self.basic.iter().copied().rfind(readable).unwrap_or(0)
+    }
+
+    /// The length of the MPDU that carries an IP packet of `bytes`.
+    pub fn mpdu(&self, bytes: u32) -> u32 {
+        bytes + self.llc + self.header
+    }
+}
+
+impl MediumPlan {
+    /// Metres between two stations at `now`.
+    pub fn distance(&self, from: usize, to: usize, now: Time) -> f64 {
+        self.stations[from].track.at(now).distance(self.stations[to].track.at(now))
+    }
+}

@@ -1,0 +1,252 @@
+//! The state of one station: what it wants to send, how long it still waits, and what it hears.
+//!
+//! Plain data and the arithmetic of the backoff (IEEE 802.11-2016 section 10.3.4); what a station does is in `mod.rs`,
+//! because everything that it does others hear.
+
+use std::collections::VecDeque;
+
+use lasthop_core::random::Stream;
+use lasthop_core::time::{Span, Time};
+
+use super::rules::Rules;
+use crate::queue::{Discipline, Parcel, Waiting};
+use crate::routing::DirectionId;
+
+/// No station: the address of a broadcast.
+pub(super) const EVERYBODY: u16 = u16::MAX;
+/// No port.
+pub(super) const NO_PORT: u16 = u16::MAX;
+/// Never.
+pub(super) const NEVER: Time = Time::MAX;
+
+/// What a station is to transmit next, until it is acknowledged or given up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Msdu {
+    /// The packet; nothing for a beacon.
+    pub(super) parcel: Option<Parcel>,
+    pub(super) port: u16,
+    pub(super) to: u16,
+    /// Bytes of the MPDU.
+    pub(super) bytes: u32,
+    pub(super) sequence: u16,
+    /// Transmissions of the data frame so far.
+    pub(super) attempts: u32,
+    /// Failures of any kind: after the first the retry bit is set.
+    pub(super) failures: u32,
+    /// Rate of the present attempt.
+    pub(super) rate: usize,
+    pub(super) first_start: Time,
+    pub(super) last_start: Time,
+    /// The other side has it.
+    pub(super) delivered: bool,
+    /// Its range of the sender's stream, if somebody wants to know.
+    pub(super) range: Option<(u64, u64)>,
+}
+
+impl Default for Msdu {
+    /// Nothing for anybody, never sent.
+    fn default() -> Self {
+        Msdu {
+            parcel: None,
+            port: NO_PORT,
+            to: EVERYBODY,
+            bytes: 0,
+            sequence: 0,
+            attempts: 0,
+            failures: 0,
+            rate: 0,
+            first_start: NEVER,
+            last_start: NEVER,
+            delivered: false,
+            range: None,
+        }
+    }
+}
+
+/// What a station waits for after its own frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Awaited {
+    Nothing,
+    Cts,
+    Ack,
+}
+
+/// What it sends SIFS after a frame, without looking at the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Ack {
+        to: u16,
+        rate: usize,
+    },
+    Cts {
+        to: u16,
+        rate: usize,
+        nav: Span,
+    },
+    /// The data frame that its RTS or its CTS to itself has made room for.
+    Data,
+}
+
+/// The frame that the receiver is locked on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lock {
+    pub(super) from: u16,
+    pub(super) power: f64,
+    /// The most that other frames have interfered with it.
+    pub(super) interference: f64,
+    /// When it ends.
+    pub(super) until: Time,
+    /// A stronger or equal frame has come in between.
+    pub(super) lost: bool,
+}
+
+/// A station.
+#[derive(Clone, Debug)]
+pub(super) struct Station {
+    pub(super) mac: usize,
+    /// Frames on the air that it senses.
+    pub(super) sensed: u32,
+    /// It transmits.
+    pub(super) sending: bool,
+    pub(super) awaited: Awaited,
+    /// The last frame could not be read.
+    pub(super) eifs: bool,
+    /// Backoff left in slots.
+    pub(super) backoff: Option<u32>,
+    /// No countdown starts before: the backoff was drawn then.
+    pub(super) drawn: Time,
+    /// The countdown runs from here on, while `access` lies ahead.
+    pub(super) count_from: Time,
+    /// Since when nothing is sensed or sent.
+    pub(super) idle_since: Time,
+    pub(super) nav: Time,
+    /// When it accesses the medium, unless somebody comes before it.
+    pub(super) access: Time,
+    pub(super) timeout: Time,
+    pub(super) answer_at: Time,
+    pub(super) answer: Answer,
+    /// When the next beacon is due, and whether one waits to be sent.
+    pub(super) beacon: Time,
+    pub(super) beacon_waits: bool,
+    pub(super) lock: Option<Lock>,
+    pub(super) current: Option<Msdu>,
+    pub(super) cw: u32,
+    pub(super) short_retries: u32,
+    pub(super) long_retries: u32,
+    pub(super) sequence: u16,
+    /// Packets on their way through the link layer, and when they reach the queue.
+    pub(super) entering: VecDeque<(Time, Parcel)>,
+    pub(super) queue: Waiting,
+    /// When it was last done with a packet.
+    pub(super) freed: Time,
+    /// The direction whose gate guards the queue: the first that starts here.
+    pub(super) gate: Option<DirectionId>,
+    /// The first direction that ends here, for what cannot be told apart.
+    pub(super) inbound: u16,
+    pub(super) slots: Stream,
+    /// Sequence numbers of the last frames from each station.
+    pub(super) heard: Vec<u32>,
+    /// Flows whose receivers live here and want to hear of corrupt frames, and flows whose senders want signals.
+    pub(super) receivers: Vec<u32>,
+    pub(super) senders: Vec<u32>,
+}
+
+impl Station {
+    /// A station of the cell `mac` at rest. `heard` is the number of stations that it may hear.
+    pub(super) fn new((mac, cw): (usize, u32), beacon: Time, slots: Stream, heard: usize) -> Station {
+        Station {
+            mac,
+            sensed: 0,
+            sending: false,
+            awaited: Awaited::Nothing,
+            eifs: false,
+            backoff: None,
+            drawn: Time::ZERO,
+            count_from: Time::ZERO,
+            idle_since: Time::ZERO,
+            nav: Time::ZERO,
+            access: NEVER,
+            timeout: NEVER,
+            answer_at: NEVER,
+            answer: Answer::Data,
+            beacon,
+            beacon_waits: false,
+            lock: None,
+            current: None,
+            cw,
+            short_retries: 0,
+            long_retries: 0,
+            sequence: 0,
+            entering: VecDeque::new(),
+            queue: Waiting::new(&Discipline::Fifo, "", 0),
+            freed: Time::ZERO,
+            gate: None,
+            inbound: NO_PORT,
+            slots,
+            heard: vec![u32::MAX; heard],
+            receivers: Vec::new(),
+            senders: Vec::new(),
+        }
+    }
+
+    /// Whether the medium is busy for it, at `now`.
+    pub(super) fn is_busy(&self, now: Time) -> bool {
+        self.sensed > 0 || self.sending || now < self.nav
+    }
+
+    /// Draws a backoff of the present contention window; its countdown starts at `from` at the earliest.
+    pub(super) fn draw(&mut self, rules: &Rules, from: Time) {
+        self.backoff = Some(self.slots.below(u64::from(self.cw + rules.plan.backoff_extra)) as u32);
+        self.drawn = from;
+    }
+
+    /// Doubles the contention window: 31, 63, ..., 1023.
+    pub(super) fn widen(&mut self, rules: &Rules) {
+        self.cw = (2 * self.cw + 1).min(rules.plan.cw_max);
+    }
+
+    /// Finds out when it may access the medium, as things stand at `now`.
+    pub(super) fn reschedule(&mut self, rules: &Rules, now: Time) {
+        self.access = NEVER;
+        if self.sensed > 0 || self.sending || self.awaited != Awaited::Nothing {
+            return;
+        }
+        let space = if self.eifs { rules.eifs } else { rules.difs };
+        let run_from = self.idle_since.max(self.nav) + space;
+        if let Some(slots) = self.backoff {
+            self.count_from = run_from.max(self.drawn);
+            self.access = self.count_from + rules.slot * u64::from(slots);
+        } else if self.current.is_some() {
+            self.count_from = run_from;
+            self.access = run_from.max(now);
+        }
+    }
+
+    /// A frame begins that it senses from `at` on. What it would start at that very instant, or before it can have
+    /// heard the frame, it still starts.
+    pub(super) fn pause(&mut self, rules: &Rules, at: Time) {
+        if self.access == NEVER || self.access <= at {
+            return;
+        }
+        if let Some(slots) = &mut self.backoff {
+            let elapsed = (at.since(self.count_from).0 / rules.slot.0).min(u64::from(*slots)) as u32;
+            *slots -= elapsed;
+            // Slots that have gone by do not come back with the next countdown.
+        } else {
+            // The medium turned busy while it looked whether it was idle: no immediate access any more.
+            self.draw(rules, at);
+        }
+        self.access = NEVER;
+    }
+
+    /// When it acts next by itself.
+    pub(super) fn due(&self) -> Time {
+        let entering = self.entering.front().map_or(NEVER, |&(at, _)| at);
+        self.access.min(self.timeout).min(self.answer_at).min(self.beacon).min(entering)
+    }
+
+    /// Packets and bytes that an arriving packet finds.
+    pub(super) fn in_service(&self) -> Option<u32> {
+        self.current.as_ref().and_then(|msdu| msdu.parcel).map(|parcel| u32::from(parcel.bytes))
+    }
+}

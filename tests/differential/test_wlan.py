@@ -1,0 +1,27 @@
+"""IEEE 802.11 against ns-2's `Mac/802_11`: deterministic exchanges to the microsecond, means on a few cells.
+
+`python -m validation.wlan` runs the whole grid. Seeds are fixed: a test must not fail by chance after each
+change of a random stream.
+"""
+
+import shutil
+
+import pytest
+from validation import wlan
+from validation.wlan import Cell
+
+pytestmark = pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
+
+
+@pytest.mark.parametrize("rts", wlan.RTS)
+def test_exchanges_of_a_lone_station(rts: str) -> None:
+    assert wlan.deviation(rts, 3.0) < 1e-6
+
+
+@pytest.mark.parametrize(
+    "cell", [Cell(5, "udp"), Cell(2, "up", "on"), Cell(5, "down"), Cell(5, "up", per=0.05)], ids=str
+)
+def test_same_means(cell: Cell) -> None:
+    goodput, repeated = wlan.compare(cell, range(1, 4))
+    assert goodput.agrees(), goodput.means()
+    assert repeated.agrees(), repeated.means()
