@@ -234,7 +234,7 @@ fn missed(least: &Least, [congested, lossy, mixed]: &[Matrix; 3]) -> Vec<String>
         ("mixed, precision of errors", precision(mixed, WIRELESS), mixed_precision),
     ];
     // A share of nothing is no number, and reaches no bound.
-    let missed = reached.into_iter().filter(|(_, reached, least)| !(reached >= least));
+    let missed = reached.into_iter().filter(|(_, reached, least)| reached.is_nan() || reached < least);
     missed.map(|(what, reached, least)| format!("{what}: {reached:.3} of {least}")).collect()
 }
 

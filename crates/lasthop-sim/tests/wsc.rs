@@ -117,7 +117,7 @@ fn what_the_link_gives_up_is_repaired() {
     let waits = six_seeds(&upload(&waits, "15 ms", 2));
     for wsc in [&resent, &waits] {
         assert!(wsc.retransmitted < newreno.retransmitted && wsc.retransmitted > 0, "{wsc:?} {newreno:?}");
-        assert!(wsc.timeouts <= newreno.timeouts + 6, "{wsc:?} {newreno:?}");
+        assert!(wsc.timeouts <= newreno.timeouts, "{wsc:?} {newreno:?}");
         assert!(wsc.goodput > newreno.goodput, "{wsc:?} {newreno:?}");
     }
     assert!(resent.recoveries * 5 < waits.recoveries, "{resent:?} {waits:?}");
@@ -128,10 +128,11 @@ fn what_the_link_gives_up_is_repaired() {
 /// nothing else: overflows of the queue are congestion.
 #[test]
 fn losses_that_the_link_reports_are_told_from_others() {
-    let lossy = execute(&upload("\"wsc\"", "15 ms", 2), 1);
-    let verdicts = lossy.summary.flows[0].loss_verdicts.unwrap();
-    assert!(verdicts.wireless.wireless > 10, "{verdicts:?}");
-    assert!(verdicts.wireless.congestion * 3 <= verdicts.wireless.wireless, "{verdicts:?}");
+    let lossy = upload("\"wsc\"", "15 ms", 2);
+    let verdicts = (1..=6).map(|seed| execute(&lossy, seed).summary.flows[0].loss_verdicts.unwrap().wireless);
+    let (known, missed) =
+        verdicts.fold((0, 0), |(known, missed), row| (known + row.wireless, missed + row.congestion));
+    assert!(known > 50 && missed * 6 <= known, "{known} known, {missed} not");
     let scenario = transfers("", &[0], "\"wsc\"");
     let congested = execute(&scenario, 1).summary.flows[0].loss_verdicts.unwrap();
     assert!(congested.congestion.congestion > 0 && congested.congestion.wireless == 0, "{congested:?}");
