@@ -1,7 +1,7 @@
 """Random trees and random lone flows against ns-2, packet for packet (see `validation.trees`).
 
-Writes, pauses, losses, lost SYNs, finite transfers, traffic in both directions and mixed senders. Where two packets
-meet in one instant, or ns-2's Vegas sends what nobody has written, the runs must agree until then.
+Writes, pauses, losses, lost SYNs, finite transfers, traffic in both directions and mixed senders. Where two
+packets meet in one instant, or ns-2's Vegas sends what nobody has written, the runs must agree until then.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ pytestmark = pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not 
 
 #: Seeds of trees, and what ends the agreement of some. They change only with the generator or with ns-2.
 TREES: dict[int, str | None] = dict.fromkeys(range(12)) | {8: "tie", 9: "tie"}
-LONE: dict[tuple[str, int], str | None] = dict.fromkeys((sender, seed) for sender in SENDERS for seed in range(6))
+LONE: dict[tuple[str, int], str | None] = dict.fromkeys(
+    (sender, seed) for sender in SENDERS for seed in range(6)
+)
 LONE |= {("vegas", 1): "phantom"}
 
 

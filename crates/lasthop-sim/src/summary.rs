@@ -70,6 +70,8 @@ columns! {
         month: u8 = About::new("", "month");
         /// time average of the congestion window over the second half of the connection
         window_segments: f64 = About::new("segments", "window");
+        /// week of the year, 1 to 53 (ISO 8601)
+        week: u8 = About::new("", "week");
     }
 }
 
@@ -424,6 +426,8 @@ columns! {
         /// packets lost here
         drops: Causes = About::new("packets", "packets dropped").called("dropped_{}_packets").lower().sum()
             .shown("drops");
+        /// packets that found no room because another took the last in the same instant; a lot decides such ties
+        tied_drops: u64 = About::new("packets", "drops that a tie decided").lower().sum();
         /// ECN-capable packets that were marked, on a link with `mark`
         marks: u64 = About::new("packets", "packets marked").sum();
         /// What link-layer retransmission did, on a link that has it.
@@ -544,8 +548,8 @@ impl Summary {
 
 impl HistorySummary {
     fn new(entry: &HistoryEntry) -> HistorySummary {
-        let HistoryEntry { endpoint, hour, weekday, month, window } = entry.clone();
-        HistorySummary { endpoint, hour, weekday, month, window_segments: window }
+        let HistoryEntry { endpoint, hour, weekday, month, window, week } = entry.clone();
+        HistorySummary { endpoint, hour, weekday, month, window_segments: window, week }
     }
 }
 
@@ -635,6 +639,7 @@ impl LinkSummary {
             packets_sent: stats.packets,
             bytes_sent: stats.bytes,
             drops: Causes(link.drops),
+            tied_drops: link.tied_drops,
             marks: link.marks(),
             arq: counters.has("arq_").then(|| ArqSummary {
                 retransmissions: counters.sum("arq_retransmissions"),

@@ -511,8 +511,11 @@ fn scenario_of(grain: Grain) -> impl Strategy<Value = String> {
             dumbbell(duration, grain),
             graph(duration, grain).prop_map(|(nodes, links, flows)| graph_text(&nodes, &links, &flows)),
         ];
-        (0u64..1000, 0..duration / 2, body)
-            .prop_map(move |(seed, warmup, body)| head(duration, seed, warmup) + &body)
+        let processing = prop_oneof![2 => Just(0u32), 1 => 1u32..3000];
+        (0u64..1000, 0..duration / 2, processing, body).prop_map(move |(seed, warmup, processing, body)| {
+            let processing = format!("processing_time = \"{processing} us\"\n");
+            head(duration, seed, warmup) + &processing + &body
+        })
     })
 }
 

@@ -173,7 +173,7 @@ impl Network {
                 network.add_changing_ways(wiring, &plan.links, index, paths, (flow.source, flow.sink));
             }
         }
-        network.settle_waits(clocked);
+        network.settle_waits(clocked, plan.processing_time > Span::ZERO);
         network
     }
 
@@ -247,6 +247,15 @@ impl Network {
         let wait = Wait { hop: first, ..packet.wait };
         let index = self.enter(Packet { wait, ..packet });
         self.walk(index, now);
+    }
+
+    /// The same for a packet that leaves its host at `at`, which may lie ahead.
+    pub(crate) fn launch_later(&mut self, packet: Packet, first: u32, at: Time) {
+        let id = self.ledger.created as u32;
+        self.ledger.created += 1;
+        let index = self.packets.insert(Packet { id, ..packet });
+        let feeder = !self.flow_names[self.hops[first as usize].flow as usize];
+        self.send_on(index, first, at, feeder);
     }
 
     /// A packet from outside enters the path of `flow` at the end from which it comes.

@@ -208,9 +208,12 @@ impl Network {
 
     /// Decides where packets wait for the clock: before devices, before a link or receiver that more than one feeds,
     /// and before senders; before everything if `clocked`. A sender acts at the current time, so its own first place
-    /// has nothing to wait for.
-    pub(super) fn settle_waits(&mut self, clocked: bool) {
+    /// has nothing to wait for, unless its packets leave `later`.
+    pub(super) fn settle_waits(&mut self, clocked: bool, later: bool) {
         let shared = self.links_with_several_feeders();
+        for (link, &shared) in self.links.iter_mut().zip(&shared) {
+            link.contested = shared;
+        }
         let moving = self.receivers_with_several_places();
         let mut first_places = self.ways.iter().map(|ways| ways.forward).peekable();
         for (hop, index) in self.hops.iter_mut().zip(0u32..) {
@@ -220,7 +223,7 @@ impl Network {
                 Place::Receiver => clocked || moving[hop.flow as usize],
                 Place::Port(_) | Place::Sender => true,
             };
-            if waits && !first {
+            if waits && (later || !first) {
                 hop.place |= Hop::WAITS;
             }
         }

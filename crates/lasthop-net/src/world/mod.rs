@@ -3,6 +3,7 @@
 //! `lasthop-sim` builds a world from a plan, runs it and reads the measurements.
 
 mod ahead;
+mod processing;
 
 use lasthop_cc::{LossKind, Signal};
 use lasthop_core::event::Target;
@@ -11,6 +12,7 @@ use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
 use ahead::Ahead;
+use processing::Processing;
 
 use crate::frames::Frame;
 use crate::handoff::{HostEvent, host_events};
@@ -116,6 +118,8 @@ pub struct World {
     sources: Vec<Source>,
     /// What they sent.
     pub sent: Vec<Sent>,
+    /// The hosts of the senders, if they take time for a packet.
+    hosts: Vec<Processing>,
     started: Vec<bool>,
     stopped: Vec<bool>,
     now: Time,
@@ -153,6 +157,7 @@ pub struct Sent {
 struct Port<'a> {
     network: &'a mut Network,
     sent: &'a mut Sent,
+    host: Option<&'a mut Processing>,
     flow: u32,
     now: Time,
 }
@@ -166,7 +171,10 @@ impl Wire for Port<'_> {
         if self.sent.is_realtime {
             self.network.note_sent(self.flow, &packet, now);
         }
-        self.network.launch(packet, self.sent.first_hop, now);
+        match &mut self.host {
+            None => self.network.launch(packet, self.sent.first_hop, now),
+            Some(host) => self.network.launch_later(packet, self.sent.first_hop, host.leave(now)),
+        }
     }
 
     #[inline]
@@ -285,6 +293,7 @@ impl World {
             senders,
             sources,
             sent,
+            hosts: Processing::of(plan, seed),
             started: vec![false; plan.flows.len()],
             stopped: vec![false; plan.flows.len()],
             now: Time::ZERO,
@@ -447,8 +456,13 @@ impl World {
     fn with_sender(&mut self, flow: usize, act: impl FnOnce(&mut Endpoint, Time, &mut Port<'_>)) {
         let sender = &mut self.senders[flow];
         let before = sender.tcp_sender().filter(|_| self.watched).map(|sender| sender.window());
-        let mut port =
-            Port { network: &mut self.network, sent: &mut self.sent[flow], flow: flow as u32, now: self.now };
+        let mut port = Port {
+            network: &mut self.network,
+            sent: &mut self.sent[flow],
+            host: self.hosts.get_mut(flow),
+            flow: flow as u32,
+            now: self.now,
+        };
         act(sender, self.now, &mut port);
         if let Some(before) = before {
             self.watch(flow, before);

@@ -284,6 +284,13 @@ pub(super) static ROOT: Table = Table {
         Key::new("duration", SOME_TIME, "Simulated length of the run.").required(),
         Key::new("warmup", ANY_TIME, "Measurements start here; what happens before does not count.")
             .default("\"0 s\""),
+        Key::new(
+            "processing_time",
+            ANY_TIME,
+            "The host of a sender keeps each packet for a random time of less than this; packets stay in order. About \
+             one transmission time of the bottleneck keeps flows from falling into step (Floyd & Jacobson 1992).",
+        )
+        .default("\"0 s\""),
         Key::new("seed", Kind::Integer { min: 0, max: u64::MAX }, "Seed of all random streams.").default("1"),
         Key::new("limits", Kind::Table(&LIMITS), "When a run is given up.").default("{}"),
         Key::new("measure", Kind::Table(&MEASURE), "How results are kept.").default("{}"),
@@ -309,7 +316,7 @@ pub(super) static ROOT: Table = Table {
 
 static HISTORY: Table = Table {
     title: "history",
-    doc: "The history of paths: with this table a run keeps one, by sink, hour, day of the week and month.",
+    doc: "The history of paths: with this table a run keeps one, by sink, hour, day, week and month.",
     groups: &[&[
         Key::new(
             "clock",
