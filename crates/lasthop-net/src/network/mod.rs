@@ -251,9 +251,7 @@ impl Network {
 
     /// The same for a packet that leaves its host at `at`, which may lie ahead.
     pub(crate) fn launch_later(&mut self, packet: Packet, first: u32, at: Time) {
-        let id = self.ledger.created as u32;
-        self.ledger.created += 1;
-        let index = self.packets.insert(Packet { id, ..packet });
+        let index = self.enter(packet);
         let feeder = !self.flow_names[self.hops[first as usize].flow as usize];
         self.send_on(index, first, at, feeder);
     }
