@@ -7,7 +7,7 @@ use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, LargeStringArray, RecordBatch, UInt32Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, FieldRef, Schema};
-use lasthop_core::packet::{Cause, flag};
+use lasthop_core::packet::Cause;
 use lasthop_core::time::{Span, Time};
 use lasthop_net::frames::FrameKind;
 use lasthop_net::plan::{FlowPlan, Plan};
