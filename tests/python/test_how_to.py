@@ -27,7 +27,7 @@ PAGES = sorted((ROOT / "docs" / "how-to").glob("*.md"))
 QUOTED = re.compile(r"^<!-- from (?P<file>\S+) -->\n```rust\n(?P<code>.*?)^```", re.DOTALL | re.MULTILINE)
 EXAMPLE = re.compile(r"^<!-- (?P<kind>link|flow) -->\n```toml\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(
-    r"^<!-- prints (?P<printed>.*) -->\n```console\n\$ \.venv/bin/lasthop (?P<words>.*?)^```",
+    r"^<!-- prints (?P<printed>[^\n]*) -->\n```console\n\$ \.venv/bin/lasthop (?P<words>.*?)^```",
     re.DOTALL | re.MULTILINE,
 )
 

@@ -85,8 +85,8 @@ fn model(trace: &[u64], budget: u64, limit: usize, arrivals: &[(u64, u64)], end:
 }
 
 proptest! {
-    /// Every packet leaves at the instant that the model says, or is dropped as it says: on the plain link, and where the
-    /// queue waits for the clock (CoDel that never acts).
+    /// Every packet leaves at the instant that the model says, or is dropped as it says: on the plain link, and where
+    /// the queue waits for the clock (CoDel that never acts).
     #[test]
     fn as_mahimahi(
         gaps in prop::collection::vec(prop_oneof![3 => Just(0u64), 5 => 1u64..4, 1 => 5u64..200], 1..40),
@@ -152,8 +152,8 @@ fn a_download_over_two_recordings() {
     assert!((4.4..=4.8).contains(&rate), "{rate}");
 }
 
-/// A table of rate, delay and loss that repeats every 2 s: a second at 2 Mbit/s and 10 ms, half a second of nothing, half
-/// a second at 4 Mbit/s and 30 ms that loses all.
+/// A table of rate, delay and loss that repeats every 2 s: a second at 2 Mbit/s and 10 ms, half a second of nothing,
+/// half a second at 4 Mbit/s and 30 ms that loses all.
 #[test]
 fn a_table_of_rate_delay_and_loss() {
     let folder = folder("table");

@@ -12,7 +12,8 @@ pub struct Bernoulli {
 }
 
 impl Bernoulli {
-    /// Lost is each packet for which an exponential draw of mean 1 is below `rate`: one reading of "exponential losses".
+    /// Lost is each packet for which an exponential draw of mean 1 is below `rate`: one reading of "exponential
+    /// losses".
     pub fn of_exponential(rate: f64) -> Bernoulli {
         Bernoulli { packet_error_rate: -libm::expm1(-rate) }
     }

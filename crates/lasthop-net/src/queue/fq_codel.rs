@@ -255,8 +255,8 @@ mod tests {
         next
     }
 
-    /// TV-1.6 in whole bytes: packets of 1514 B against 378 B; a round is 1 packet of one and 4 of the other, and the 2 B
-    /// that those leave over let a fifth follow in the first round.
+    /// TV-1.6 in whole bytes: packets of 1514 B against 378 B; a round is 1 packet of one and 4 of the other, and the
+    /// 2 B that those leave over let a fifth follow in the first round.
     #[test]
     fn two_flows_share_by_bytes() {
         let mut queues = queues(&PLAN);

@@ -1,9 +1,10 @@
 //! PIE: a controller that looks at the queueing delay at regular times sets the probability with which arriving packets
 //! are dropped or marked (RFC 8033, Pan et al.).
 //!
-//! The delay is that of the packet that left last, by its time stamp (§4.3). Of the optional parts it has ECN (§5.1), derandomised drops (§5.4) and the cap on the rise (§5.5); it is never
-//! inactive. It needs no timer: between two packets nothing changes that an update looks at, so updates are made up for
-//! when the next packet comes or goes. Section numbers are those of RFC 8033.
+//! The delay is that of the packet that left last, by its time stamp (§4.3). Of the optional parts it has ECN (§5.1),
+//! derandomised drops (§5.4) and the cap on the rise (§5.5); it is never inactive. It needs no timer: between two
+//! packets nothing changes that an update looks at, so updates are made up for when the next packet comes or goes.
+//! Section numbers are those of RFC 8033.
 
 use lasthop_core::packet::Cause;
 use lasthop_core::random::Stream;

@@ -457,8 +457,8 @@ mod tests {
         assert_eq!((red.max_probability * 1e6).round() / 1e6, 0.052_945, "on target");
     }
 
-    /// The paper's §7: at a constant average the distance of drops is uniform, here from 1 to 19 packets, and with `wait`
-    /// from 20 to 39: one packet in 10 and in 29.5 is dropped.
+    /// The paper's §7: at a constant average the distance of drops is uniform, here from 1 to 19 packets, and with
+    /// `wait` from 20 to 39: one packet in 10 and in 29.5 is dropped.
     #[test]
     fn drops_have_their_rate() {
         for (wait, expected) in [(false, 1.0 / 10.0), (true, 1.0 / 29.5)] {

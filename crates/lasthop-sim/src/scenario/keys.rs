@@ -1261,8 +1261,8 @@ static TWO_STATE: Table = Table {
 
 static TWO_STATE_PACKETS: Table = Table {
     title: "two-state error model in packets",
-    doc: "As two-state, with lengths in packets: ns-2's ErrorModel/Expo. A packet that a bad length touches is lost, so \
-          the share of lost packets is about (bad + 1) / (good + bad).",
+    doc: "As two-state, with lengths in packets: ns-2's ErrorModel/Expo. A packet that a bad length touches is lost, \
+          so the share of lost packets is about (bad + 1) / (good + bad).",
     groups: &[
         &[
             Key::new("good", PACKETS_LONG, "Mean length of a good state in packets.")

@@ -124,8 +124,8 @@ const COLUMNS: [(&str, Column); 8] = [
     ("loss", Column::Loss),
 ];
 
-const HEADING: &str = "the first line names the columns: time_s or time_ms, and one or more of rate_bit_s, rate_kbit_s, \
-                       rate_mbit_s, delay_s, delay_ms, loss";
+const HEADING: &str = "the first line names the columns: time_s or time_ms, and one or more of rate_bit_s, \
+                       rate_kbit_s, rate_mbit_s, delay_s, delay_ms, loss";
 
 /// The fields of a line.
 fn fields_of(line: &str) -> Vec<&str> {
