@@ -1147,8 +1147,8 @@ fn ready_scenarios_keep_their_fingerprints() {
 }
 
 const PINNED: [(&str, &str, &str); 4] = [
-    ("lossy-last-hop.toml", "newreno", "e93e97549ba38d5e"),
-    ("lossy-last-hop.toml", "vegas", "de3c5a7b8352ae57"),
+    ("lossy-last-hop.toml", "newreno", "b7238f8a1181d79b"),
+    ("lossy-last-hop.toml", "vegas", "3f90f4f18327a973"),
     ("paced-ftp.toml", "sack", "4bdbe91d410e9bd1"),
-    ("many-flows.toml", "cubic", "01779c58a76f61a2"),
+    ("many-flows.toml", "cubic", "437e81ec205db90b"),
 ];
