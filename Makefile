@@ -101,6 +101,7 @@ bench: build ## Speed and memory beside ns-2 (and ns-3, if installed), cost of e
 validate: build ## Compare with ns-2 and ns-3 at length; writes docs/reference/validation-*.md and classifiers.md
 	$(BIN)/python -m validation.senders --full
 	$(BIN)/python -m validation.statistics --full
+	$(BIN)/python -m validation.red --full
 	$(BIN)/python -m validation.classifiers
 
 wheel: $(ENVIRONMENT) ## Build a wheel for every Python from 3.11 on into out/wheels, and try it in an empty environment

@@ -49,6 +49,15 @@ MOST_NODES_NS2 = 30_000
 #: Case -> nanoseconds per packet-hop that lasthop aims at.
 TARGETS = {"a": 30.0, "b": 30.0, "c": 15.0, "d": 40.0}
 
+#: Case -> scenarios in `twins` that differ in one thing, the plain one last, and the most that it may cost.
+TWINS = {"g": ("g-fq-codel", "g-drop-tail", 2.0), "h": ("h-recording", "h-plain", 2.0)}
+
+TWINS_HEADING = """## Queues and recordings
+
+CPU time of the event loop per packet-hop, medians of {runs} runs that alternate: FQ-CoDel beside drop-tail,
+and a link that follows a recording (Mahimahi) beside a plain one.
+"""
+
 #: Scenario -> times in s between which instructions are counted: some 200,000 packet-hops.
 COUNTED_S = {
     "a-80-flows": (2.0, 5.0),
@@ -254,6 +263,29 @@ def run_case(program: Path, ns3_program: Path | None, scenario: Path, runs: int)
     )
 
 
+def twins_part(program: Path, cases: str, runs: int) -> str:
+    """Time each scenario of `twins` in turn with its plain twin; return the part of the page that tells."""
+    lines = [
+        TWINS_HEADING.format(runs=runs),
+        "| case | packet-hops | ns | plain: packet-hops | ns | ratio | aim |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for case, (name, plain, aim) in TWINS.items():
+        if case not in cases:
+            continue
+        paths = [SCENARIOS / "twins" / f"{one}.toml" for one in (name, plain)]
+        pairs = [[time_lasthop(program, path, number) for path in paths] for number in range(1, runs + 1)]
+        own, other = (median([pair[side] for pair in pairs]) for side in (0, 1))
+        ratio = statistics.median(one.loop_ns_per_hop / two.loop_ns_per_hop for one, two in pairs)
+        title = tomllib.loads(paths[0].read_text(encoding="utf-8"))["name"]
+        lines.append(
+            f"| {title} | {own.packet_hops:,} | {own.loop_ns_per_hop:.1f} | {other.packet_hops:,} | "
+            f"{other.loop_ns_per_hop:.1f} | {ratio:.2f} | {aim:g} |"
+        )
+        say(f"  {title}: {own.loop_ns_per_hop:.1f} ns per packet-hop, {ratio:.2f} times the plain one")
+    return "\n".join(lines) + "\n"
+
+
 def table(rows: list[Row]) -> str:
     """The results as Markdown."""
     heads = ("case", "packet-hops", "lasthop (ns)", "aim", "ns-2 (ns)", "ratio", "ns-3 (ns)", "memory")
@@ -431,7 +463,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="bench/run.py", description="Time lasthop against other simulators."
     )
-    parser.add_argument("--case", default="abcde", help="letters of the cases to run (default: abcde)")
+    parser.add_argument("--case", default="abcdegh", help="letters of the cases to run (default: all)")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"runs of each simulator (default: {RUNS})")
     parser.add_argument("--senders", action="store_true", help="time the senders alone, and write their part")
     parser.add_argument("--against", metavar="BINARY", type=Path, help="compare with an older lasthop-bench")
@@ -447,7 +479,8 @@ def main() -> int:
         write(parts()[0], part)
         return 0
     scenarios = [path for path in sorted(SCENARIOS.glob("*.toml")) if path.name[0] in arguments.case]
-    if not scenarios or arguments.runs < 1:
+    with_twins = any(case in arguments.case for case in TWINS)
+    if not (scenarios or with_twins) or arguments.runs < 1:
         parser.error("nothing to run")
     if arguments.against or arguments.instructions:
         programs = {"old": arguments.against.resolve()} if arguments.against else {}
@@ -466,13 +499,14 @@ def main() -> int:
     program = build_lasthop()
     try:
         with tempfile.TemporaryDirectory() as folder:
-            third = ns3.build(Path(folder)) if ns3.version() != "not installed" else None
+            third = ns3.build(Path(folder)) if scenarios and ns3.version() != "not installed" else None
             rows = [run_case(program, third, scenario, arguments.runs) for scenario in scenarios]
+        twins = twins_part(program, arguments.case, arguments.runs) if with_twins else ""
     except (process.ProcessError, ns2.FailedError) as error:
         say(f"bench: {error}")
         return 2
-    print(table(rows))
-    if len(scenarios) == len(list(SCENARIOS.glob("*.toml"))) and arguments.runs >= RUNS:
+    print("\n".join(part for part in (table(rows) if rows else "", twins) if part))
+    if twins and len(scenarios) == len(list(SCENARIOS.glob("*.toml"))) and arguments.runs >= RUNS:
         introduction = INTRODUCTION.format(
             command="make bench",
             runs=arguments.runs,
@@ -483,7 +517,7 @@ def main() -> int:
             version=lasthop_version(),
             rivals=rivals,
         )
-        write(introduction + "\n" + table(rows), senders_part(program, arguments.runs))
+        write(introduction + "\n" + table(rows) + "\n" + twins, senders_part(program, arguments.runs))
     return 0
 
 

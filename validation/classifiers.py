@@ -343,6 +343,9 @@ def draw(outcomes: dict[Case, Outcome]) -> None:
     figure.legend(handles, labels, loc="lower center", ncols=len(CLASSIFIERS), frameon=False)
     figure.tight_layout(rect=(0, 0.1, 1, 1))
     figure.savefig(FIGURE, metadata={"Date": None})
+    # matplotlib ends lines of paths with blanks.
+    lines = FIGURE.read_text(encoding="utf-8").splitlines()
+    FIGURE.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
     plt.close(figure)
 
 

@@ -80,8 +80,8 @@ def excuse(
 ) -> str | None:
     """Why two runs may part where they do, if it is no fault of either's protocols; `None` if it is.
 
-    "phantom": ns-2's Vegas has sent a packet that the application had not written. "tie": two packets were at one
-    place in the same instant, which the two simulators order by rules of their own.
+    "phantom": ns-2's Vegas has sent a packet that the application had not written. "tie": two packets were at
+    one place in the same instant, which the two simulators order by rules of their own.
     """
     phantoms = [_phantom(network, flow, theirs.hops) for flow in network.flows if flow.tcp.sender == "vegas"]
     if any(time <= found.time_s + TIME_TOLERANCE_S for time in phantoms):
@@ -119,7 +119,9 @@ def _tied(ours: pl.DataFrame, theirs: pl.DataFrame) -> bool:
     instant = (pl.col("enqueue_s") - first["time_s"]).abs() <= TIME_TOLERANCE_S
     leaves = (pl.col("transmit_s") - first["time_s"]).abs() <= TIME_TOLERANCE_S
     entered = same.filter(instant).height
-    left_then = same.filter(leaves & ((pl.col("enqueue_s") - first["time_s"]).abs() > TIME_TOLERANCE_S)).height
+    left_then = same.filter(
+        leaves & ((pl.col("enqueue_s") - first["time_s"]).abs() > TIME_TOLERANCE_S)
+    ).height
     return entered + left_then > 1
 
 
@@ -139,9 +141,7 @@ def _acks(network: Network, flow: Flow, hops: pl.DataFrame) -> pl.DataFrame:
     links = [direction.link for direction in network.directions if direction.target == flow.source]
     return (
         hops.filter(
-            pl.col("link").is_in(links)
-            & (pl.col("flow") == flow.name)
-            & (pl.col("outcome") == "delivered")
+            pl.col("link").is_in(links) & (pl.col("flow") == flow.name) & (pl.col("outcome") == "delivered")
         )
         .filter(pl.col("kind").is_in(["ack", "syn-ack"]))
         .select(pl.col("arrive_s").alias("time_s"), "ack", "wire_bytes")
@@ -152,8 +152,8 @@ def _acks(network: Network, flow: Flow, hops: pl.DataFrame) -> pl.DataFrame:
 def _windows(flow: Flow, ours: pl.DataFrame, theirs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Window and threshold of both whenever ns-2's are known: after each of its packets.
 
-    Steps in one instant count as one. A timer that expires while nothing is outstanding moves the window too; in
-    ns-2 that shows with the next packet.
+    Steps in one instant count as one. A timer that expires while nothing is outstanding moves the window too;
+    in ns-2 that shows with the next packet.
     """
     state = ["cwnd_segments", "ssthresh_segments"]
     seen = (
@@ -166,7 +166,9 @@ def _windows(flow: Flow, ours: pl.DataFrame, theirs: pl.DataFrame) -> tuple[pl.D
         .sort("instant")
         .drop("instant", "flow")
     )
-    mine = ours.filter(pl.col("flow") == flow.name).select("time_s", *state).sort("time_s", maintain_order=True)
+    mine = (
+        ours.filter(pl.col("flow") == flow.name).select("time_s", *state).sort("time_s", maintain_order=True)
+    )
     late = TIME_TOLERANCE_S + pl.int_range(pl.len()) * ROUNDING_S
     at = seen.select("time_s", (pl.col("time_s") + late).alias("at"))
     known = at.join_asof(mine, left_on="at", right_on="time_s", suffix="_of_change").select(

@@ -170,6 +170,8 @@ class Network:
     directions: tuple[Direction, ...]
     flows: tuple[Flow, ...]
     duration_s: float
+    #: Longest time that the host of a sender takes for a packet.
+    processing_s: float = 0.0
 
     def access_link(self, flow: Flow) -> Direction:
         """The link on which the packets of `flow` leave their source."""
@@ -192,7 +194,8 @@ def read(scenario: Scenario) -> Network:
     else:
         raise UnsupportedError(f"topology {topology['kind']!r}")
     directions = tuple(direction for link in links for direction in _directions(link, duration))
-    return Network(nodes, directions, tuple(flows), duration)
+    processing = quantity(scenario.get("processing_time", 0.0))
+    return Network(nodes, directions, tuple(flows), duration, processing)
 
 
 def _flows(scenario: Scenario) -> list[Flow]:

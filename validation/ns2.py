@@ -27,12 +27,12 @@ _AGENTS = {
     "vegas": "Agent/TCP/Vegas",
 }
 
-# A queue does not count what it marks; its trace shows the mark (E, the first of the flags is another) of each
-# packet that arrives.
+# A queue does not count what it marks; its trace shows the mark (E among the flags) of each
+# packet that arrives at the far end.
 _MARKS = """
 proc mark {link line} {
     global marked
-    if {[string index $line 0] eq "r" && [string match *E* [lindex $line 6]]} { incr marked($link) }
+    if {[lindex $line 0] eq "r" && [string match *E* [lindex $line 6]]} { incr marked($link) }
 }
 """
 
@@ -159,6 +159,8 @@ def packet_script(network: Network) -> str:
     """The script that logs every packet and window change."""
     if any(flow.start_s[0] != flow.start_s[1] for flow in network.flows):
         raise UnsupportedError("a random start is not deterministic")
+    if network.processing_s:
+        raise UnsupportedError("a random processing time is not deterministic")
     lines = ["set out stdout", _CLOCK_PHASE, _PACKET_LOG, "set ns [new Simulator]"]
     lines.append("Agent/TCP set windowThresh_ 1.0")
     lines += topology(network)
@@ -193,11 +195,14 @@ def totals_script(network: Network, substream: int) -> str:
         if direction.red is not None and direction.red.ecn:
             lines.append(f"{_link(network, direction)} trace-callback $ns {{mark {number}}}")
     lines += errors(network, substream)
+    lines.append(f"Agent/TCP set overhead_ {_number(network.processing_s)}")
     lines.append(_generator("start_rng", substream))
     for number, flow in enumerate(network.flows):
         lines += tcp_agent(network, number, flow)
         low, high = flow.start_s
-        lines += traffic(network, number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
+        lines += traffic(
+            network, number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]"
+        )
     lines.append(_finish(network))
     lines.append(f'$ns at {network.duration_s} "finish"')
     lines.append("$ns run")
@@ -224,7 +229,9 @@ def fast_script(network: Network, *, hops: bool, routes: bool) -> str:
     for number, flow in enumerate(network.flows):
         lines += tcp_agent(network, number, flow)
         low, high = flow.start_s
-        lines += traffic(network, number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]")
+        lines += traffic(
+            network, number, flow, f"{low}" if low == high else f"[$start_rng uniform {low} {high}]"
+        )
     lines.append(_finish(network) if hops else "proc finish {} { puts end; exit 0 }")
     lines.append(f'$ns at {network.duration_s} "finish"')
     lines.append("$ns run")

@@ -3,7 +3,7 @@
 A seed makes a scenario: 2 to 8 flows between the leaves of a tree, in both directions, with any of the five
 senders, windows, starts, delayed ACKs, timestamps, lost packets, and traffic without end, of finite length or
 written piece by piece. Rates and delays have many digits, so that two events of one instant, which the two
-simulators order by rules of their own, are rare. Called by the differential tests and `validation.exact`.
+simulators order by rules of their own, are rare. Called by the differential tests.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from validation.network import SENDERS, Scenario
+from validation.network import SENDERS
 
 DURATION_S = 12.0
 
 
 def tree(seed: int) -> dict[str, Any]:
     """The scenario of a seed."""
-    draw = random.Random(seed)  # noqa: S311, nothing secret is drawn
+    draw = random.Random(seed)
     routers = draw.randint(1, 4)
     count = draw.randint(2, 8)
     links = [
@@ -48,7 +48,7 @@ def tree(seed: int) -> dict[str, Any]:
 
 def lone(seed: int, sender: str) -> dict[str, Any]:
     """One flow over two links, with the same variety."""
-    draw = random.Random(seed)  # noqa: S311
+    draw = random.Random(seed)
     links = [
         _link(draw, "access", "source", "router", (5.0, 9.0), trunk=False, queue="unlimited"),
         _link(draw, "last-hop", "router", "sink", (1.0, 4.0), trunk=False),
@@ -62,12 +62,6 @@ def lone(seed: int, sender: str) -> dict[str, Any]:
         "tcp": {"profile": "ns2", "packet_size": "1000 B"},
         "flows": [flow],
     }
-
-
-def tied(scenario: Scenario) -> bool:
-    """Whether two links are so alike that their packets may meet."""
-    links = scenario["topology"]["links"]
-    return len({link["rate"] for link in links}) < len(links)
 
 
 def _link(

@@ -22,7 +22,7 @@ from lasthop.errors import ArgumentError, OutputError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-#: Newest rows kept for each host, hour, day of the week and month; the engine keeps as many.
+#: Newest rows kept for each host, hour, day, week and month; the engine keeps as many.
 SAMPLES_MAX = 32
 #: How long a writer waits for another one.
 BUSY_TIMEOUT_S = 60.0
@@ -38,15 +38,19 @@ CREATE TABLE IF NOT EXISTS windows (
     window_segments REAL NOT NULL CHECK (window_segments >= 1)
 )
 """
-COLUMNS = ("endpoint", "hour", "weekday", "month", "window_segments")
-INSERT = f"INSERT INTO windows ({', '.join(COLUMNS)}) VALUES (?, ?, ?, ?, ?)"  # noqa: S608 - constants
-SELECT = f"SELECT {', '.join(COLUMNS)} FROM windows ORDER BY id"  # noqa: S608 - constants
-SAME_KEY = "endpoint = ?1 AND hour = ?2 AND weekday = ?3 AND month = ?4"
+#: Files of before weeks were noted get the column when they are next written to.
+ADD_WEEK = "ALTER TABLE windows ADD COLUMN week INTEGER NOT NULL DEFAULT 0 CHECK (week BETWEEN 0 AND 53)"
+#: What every row has; the week may be missing in older files, and is 0 then.
+REQUIRED = ("endpoint", "hour", "weekday", "month", "window_segments")
+COLUMNS = (*REQUIRED, "week")
+INSERT = f"INSERT INTO windows ({', '.join(COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608 - constants
+SELECT = "SELECT {} FROM windows ORDER BY id"
+SAME_KEY = "endpoint = ?1 AND hour = ?2 AND weekday = ?3 AND month = ?4 AND week = ?5"
 DELETE_OLD = (
     f"DELETE FROM windows WHERE {SAME_KEY} AND id <= "  # noqa: S608 - constants
-    f"(SELECT id FROM windows WHERE {SAME_KEY} ORDER BY id DESC LIMIT 1 OFFSET ?5)"
+    f"(SELECT id FROM windows WHERE {SAME_KEY} ORDER BY id DESC LIMIT 1 OFFSET ?6)"
 )
-INDEX = "CREATE INDEX IF NOT EXISTS windows_by_key ON windows (endpoint, hour, weekday, month, id)"
+INDEX = "CREATE INDEX IF NOT EXISTS windows_by_week ON windows (endpoint, hour, weekday, month, week, id)"
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 #: Rows that an import may bring: far more than a history keeps.
 IMPORT_MAX = 1_000_000
@@ -64,6 +68,8 @@ class Entry(NamedTuple):
         When it opened; Monday is 0.
     window_segments : float
         Time average of its window over its second half.
+    week : int
+        Week of the year as ISO 8601 counts it, 1 to 53; 0 if it is not known.
     """
 
     endpoint: str
@@ -71,6 +77,7 @@ class Entry(NamedTuple):
     weekday: int
     month: int
     window_segments: float
+    week: int = 0
 
 
 def read(file: str | Path) -> list[Entry]:
@@ -105,9 +112,11 @@ def add(file: str | Path, entries: Iterable[Entry]) -> None:
         else:
             _check(path, connection)
         connection.execute(SCHEMA)
+        if "week" not in _columns(connection):
+            connection.execute(ADD_WEEK)
         connection.execute(INDEX)
         connection.executemany(INSERT, rows)
-        keys = dict.fromkeys(row[:4] for row in rows)
+        keys = dict.fromkeys((*row[:4], row.week) for row in rows)
         connection.executemany(DELETE_OLD, [(*key, SAMPLES_MAX) for key in keys])
 
 
@@ -129,7 +138,7 @@ def parse(text: str, file_format: str, source: str) -> list[Entry]:
     Examples
     --------
     >>> parse("endpoint,hour,weekday,month,window_segments\nserver,9,0,3,21.5", "csv", "a.csv")
-    [Entry(endpoint='server', hour=9, weekday=0, month=3, window_segments=21.5)]
+    [Entry(endpoint='server', hour=9, weekday=0, month=3, window_segments=21.5, week=0)]
     """
     rows = _rows_of_json(text, source) if file_format == "json" else _rows_of_csv(text, source)
     entries: list[Entry] = []
@@ -146,7 +155,7 @@ def dump(entries: Iterable[Entry], file_format: str) -> str:
     Examples
     --------
     >>> dump([Entry("server", 9, 0, 3, 21.5)], "csv")
-    'endpoint,hour,weekday,month,window_segments\nserver,9,0,3,21.5\n'
+    'endpoint,hour,weekday,month,window_segments,week\nserver,9,0,3,21.5,0\n'
     """
     if file_format == "json":
         return json.dumps([entry._asdict() for entry in entries], indent=1) + "\n"
@@ -201,7 +210,7 @@ def _rows_of_json(text: str, source: str) -> Iterator[tuple[str, Mapping[str, An
 
 def _check_columns(found: Iterable[str], where: str) -> None:
     columns = list(found)
-    if sorted(columns) != sorted(COLUMNS):
+    if sorted(columns) not in (sorted(COLUMNS), sorted(REQUIRED)):
         shown = ", ".join(map(str, columns)) or "none"
         raise OutputError(f"{where} has the columns {shown}; expected {', '.join(COLUMNS)}")
 
@@ -211,8 +220,9 @@ def _entry(row: Mapping[str, Any], where: str) -> Entry:
     endpoint = row["endpoint"]
     if not isinstance(endpoint, str) or not endpoint.strip():
         raise OutputError(f"{where}: endpoint is {endpoint!r}; expected the name of a node")
-    limits = {"hour": (0, 23), "weekday": (0, 6), "month": (1, 12)}
-    numbers = {name: _whole(row[name], name, low, high, where) for name, (low, high) in limits.items()}
+    limits = {"hour": (0, 23), "weekday": (0, 6), "month": (1, 12), "week": (0, 53)}
+    known = {"week": 0, **row}
+    numbers = {name: _whole(known[name], name, low, high, where) for name, (low, high) in limits.items()}
     try:
         window = float(row["window_segments"])
     except (TypeError, ValueError):
@@ -220,7 +230,7 @@ def _entry(row: Mapping[str, Any], where: str) -> Entry:
     if not 1 <= window <= WINDOW_MAX:
         given = row["window_segments"]
         raise OutputError(f"{where}: window_segments is {given!r}; expected a number of segments, at least 1")
-    return Entry(endpoint, numbers["hour"], numbers["weekday"], numbers["month"], window)
+    return Entry(endpoint, window_segments=window, **numbers)
 
 
 def _whole(value: object, name: str, low: int, high: int, where: str) -> int:
@@ -274,22 +284,27 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 def _check(path: Path, connection: sqlite3.Connection) -> None:
     """Refuse a database that is not a history."""
-    columns = [row[1] for row in connection.execute("PRAGMA table_info(windows)")]
+    columns = _columns(connection)
     if not columns:
         raise OutputError(f"'{path}' is a database, but no path history: it has no table 'windows'")
-    missing = [name for name in ("id", *COLUMNS) if name not in columns]
+    missing = [name for name in ("id", *REQUIRED) if name not in columns]
     if missing:
         raise OutputError(
             f"'{path}' is a database, but no path history: its table 'windows' lacks {', '.join(missing)}"
         )
 
 
+def _columns(connection: sqlite3.Connection) -> list[str]:
+    return [row[1] for row in connection.execute("PRAGMA table_info(windows)")]
+
+
 def _read(path: Path, connection: sqlite3.Connection) -> list[Entry]:
     if _is_empty(connection):
         # Made by a writer that was killed before its first transaction was complete.
         return []
-    rows = enumerate(connection.execute(SELECT), 1)
-    return [_entry(dict(zip(COLUMNS, row, strict=True)), f"'{path}', row {number}") for number, row in rows]
+    columns = COLUMNS if "week" in _columns(connection) else REQUIRED
+    rows = enumerate(connection.execute(SELECT.format(", ".join(columns))), 1)
+    return [_entry(dict(zip(columns, row, strict=True)), f"'{path}', row {number}") for number, row in rows]
 
 
 @contextmanager

@@ -33,7 +33,7 @@ def ready(kind: str) -> dict[str, Path]:
     Examples
     --------
     >>> "lossy-last-hop" in ready("scenarios"), list(ready("studies"))
-    (True, ['per-sweep'])
+    (True, ['light-load', 'per-sweep'])
     """
     folder = Path(str(files("lasthop"))) / "ready" / kind
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
@@ -54,7 +54,9 @@ def summary_of(path: Path) -> str:
 
 
 def write_ready(name: str) -> list[Path]:
-    """Write a ready scenario, or a ready study with its scenario, into the current folder.
+    """Write a ready scenario with the files that it names, or a ready study with its scenario.
+
+    They go into the current folder.
 
     Raises
     ------
@@ -63,7 +65,13 @@ def write_ready(name: str) -> list[Path]:
     """
     scenarios, studies = ready("scenarios"), ready("studies")
     if name in scenarios:
-        texts = {Path(scenarios[name].name): scenarios[name].read_text(encoding="utf-8")}
+        text = scenarios[name].read_text(encoding="utf-8")
+        folder = scenarios[name].parent
+        texts = {
+            Path(file): (folder / file).read_text(encoding="utf-8")
+            for file in _named_files(tomllib.loads(text))
+        }
+        texts[Path(scenarios[name].name)] = text
     else:
         study = studies[name].read_text(encoding="utf-8")
         named = tomllib.loads(study)["scenario"]
@@ -76,6 +84,18 @@ def write_ready(name: str) -> list[Path]:
         }
     _write_new(texts)
     return list(texts)
+
+
+def _named_files(value: object) -> list[str]:
+    """Return the files that the keys ``file`` of a scenario name, each once."""
+    if isinstance(value, dict):
+        own = [value["file"]] if isinstance(value.get("file"), str) else []
+        found = own + [file for part in value.values() for file in _named_files(part)]
+    elif isinstance(value, list):
+        found = [file for part in value for file in _named_files(part)]
+    else:
+        return []
+    return list(dict.fromkeys(found))
 
 
 def write_starter(name: str, kind: str) -> Path:

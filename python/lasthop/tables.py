@@ -120,6 +120,7 @@ def runs_table(runs: Runs) -> RenderableType:
         *_realtime_tables(records),
         *_loss_tables(records),
         _links_table(records),
+        *_tied_drops(records),
     ]
     if len(runs) == 1:
         speed = runs[0].packet_hops / runs[0].wall_s / 1e6 if runs[0].wall_s > 0 else 0.0
@@ -131,6 +132,26 @@ def runs_table(runs: Runs) -> RenderableType:
             )
         )
     return Group(*parts)
+
+
+#: Say so when at least so many packets, and this share of those that found no room, lost a tie.
+MANY_TIED_DROPS = 20
+MUCH_TIED = 0.05
+
+
+def _tied_drops(records: Sequence[dict[str, Any]]) -> list[RenderableType]:
+    """Warn that a lot decided who was dropped, if it did so often."""
+    links = [link for record in records for link in record["links"]]
+    tied = sum(link["tied_drops"] for link in links)
+    overflows = sum(link["drops"]["queue-overflow"] for link in links)
+    if tied < MANY_TIED_DROPS * len(records) or tied < MUCH_TIED * overflows:
+        return []
+    text = (
+        f"{tied:,} of {overflows:,} drops at full queues ({tied / overflows:.0%}) were decided by a tie: "
+        "packets met there in the same instant. A processing_time of about one transmission time at the "
+        "bottleneck keeps flows from falling into step."
+    )
+    return [Text(text, style="yellow")]
 
 
 def comparison_table(comparison: Comparison) -> RenderableType:
@@ -293,16 +314,18 @@ def history_table(entries: Sequence[Entry], file: str) -> RenderableType:
     head = Text.assemble((file, "bold"), f"  {len(entries)} window{'s' if len(entries) != 1 else ''}")
     if not entries:
         return head
-    groups: dict[tuple[str, int, int, int], list[float]] = defaultdict(list)
+    groups: dict[tuple[str, int, int, int, int], list[float]] = defaultdict(list)
     for entry in entries:
-        groups[entry.endpoint, entry.month, entry.weekday, entry.hour].append(entry.window_segments)
+        key = (entry.endpoint, entry.month, entry.week, entry.weekday, entry.hour)
+        groups[key].append(entry.window_segments)
     table = simple_table("endpoint")
-    for column in ("month", "day", "hour", "windows", "median", "least", "most"):
+    for column in ("month", "week", "day", "hour", "windows", "median", "least", "most"):
         table.add_column(column, justify="right")
-    for (endpoint, month, weekday, hour), windows in sorted(groups.items()):
+    for (endpoint, month, week, weekday, hour), windows in sorted(groups.items()):
         spread = (f"{value:.1f}" for value in (median(windows), min(windows), max(windows)))
+        when = (str(month), str(week) if week else "–", WEEKDAYS[weekday], f"{hour:02}")
         # A name may hold what rich takes for a style.
-        table.add_row(Text(endpoint), str(month), WEEKDAYS[weekday], f"{hour:02}", str(len(windows)), *spread)
+        table.add_row(Text(endpoint), *when, str(len(windows)), *spread)
     return Group(head, table, Text("Windows are in segments.", style="dim"))
 
 

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -262,6 +263,21 @@ def test_a_writer_that_is_killed_leaves_whole_transactions(tmp_path: Path) -> No
     check.close()
 
 
+def test_a_history_without_weeks_gets_them(tmp_path: Path) -> None:
+    """Files of before weeks were noted are read, and get the column when something is added."""
+    path = tmp_path / "paths.sqlite"
+    history.add(path, ENTRIES)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP INDEX windows_by_week")
+        connection.execute("ALTER TABLE windows DROP COLUMN week")
+    assert history.read(path) == ENTRIES
+    new = Entry("server", 9, 0, 3, 40.0, week=10)
+    history.add(path, [new])
+    assert history.read(path) == [*ENTRIES, new]
+    text = history.dump([*ENTRIES, new], "csv")
+    assert history.parse(text, "csv", "a.csv") == [*ENTRIES, new]
+
+
 def test_a_transaction_that_was_cut_is_rolled_back(tmp_path: Path) -> None:
     """The process dies between its insertions and the commit, with the pages already in the file."""
     path = tmp_path / "paths.sqlite"
@@ -303,8 +319,8 @@ def test_show(command: Callable[..., Result], file: Path) -> None:
     assert result.exit_code == 0, result.stderr
     assert "4 windows" in result.stdout
     rows = [line.split() for line in result.stdout.splitlines()]
-    assert ["server", "3", "Mon", "09", "2", "25.2", "20.0", "30.5"] in rows
-    assert ["server", "12", "Sun", "10", "1", "1.0", "1.0", "1.0"] in rows
+    assert ["server", "3", "–", "Mon", "09", "2", "25.2", "20.0", "30.5"] in rows
+    assert ["server", "12", "–", "Sun", "10", "1", "1.0", "1.0", "1.0"] in rows
 
 
 @pytest.mark.parametrize("ending", ["csv", "json", "CSV"])

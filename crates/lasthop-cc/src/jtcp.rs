@@ -13,15 +13,15 @@
 //! it: `imm_factor = 0.95` is the text. Which two segments are meant is not told. Here the pair ends with the last
 //! segment that was acknowledged before the duplicate ACKs began (`pair = "before-loss"`), as what arrived behind the
 //! hole lacks the service time of the segment that was dropped, which hides the very growth of the queue that dropped
-//! it (`pair = "latest"`). It spans 4.25 smoothed RTTs, two steps of a window that delayed ACKs let grow by one in
-//! two RTTs, and a margin: a single step also moves the ACKs from the second segment of each pair to the first, which
-//! seems to empty the queue by the segment that the step puts there, and the next step moves them back. Without such
-//! a pair the loss counts as congestion. The printed threshold, k = 1, asks for more than one segment in the queue
-//! where a growing window puts exactly one there: `k = 0.9` is the smallest step off that edge. `span = 1` and `k =
-//! 1` are the letter. The half is that of the flight, as everywhere in this program. `echo = "precise"` takes both
-//! times from an option of 12 bytes on every ACK, duplicates included; `"timestamps"` takes them from RFC 7323's
-//! option, on ACKs of new data only, and under delayed ACKs it pairs the time at which the older segment was sent
-//! with that of the ACK.
+//! it (`pair = "latest"`). It spans 4.25 smoothed RTTs, two steps of a window that delayed ACKs let grow by one in two
+//! RTTs, and a margin: a single step also moves the ACKs from the second segment of each pair to the first, which seems
+//! to empty the queue by the segment that the step puts there, and the next step moves them back. Without such a pair
+//! the loss counts as congestion. The printed threshold, k = 1, asks for more than one segment in the queue where a
+//! growing window puts exactly one there: `k = 0.9` is the smallest step off that edge. `span = 1` and `k = 1` are the
+//! letter. The half is that of the window, as their figure prints it (`reduce_from = "flight"` is RFC 5681's half,
+//! which an application that sends less than its window allows feels). `echo = "precise"` takes both times from an
+//! option of 12 bytes on every ACK, duplicates included; `"timestamps"` takes them from RFC 7323's option, on ACKs of
+//! new data only, and under delayed ACKs it pairs the time at which the older segment was sent with that of the ACK.
 //!
 //! *Validation:* TV-6.1 and TV-6.2, worked by hand from the equations; no other implementation is public. Recall and
 //! precision over loss rates, buffers and loads in `docs/reference/classifiers.md`.
@@ -38,6 +38,7 @@
 use crate::jitter::{JitterConfig, JitterRatio, Pair};
 use crate::params::{choice, params};
 use crate::reno::{self, Reno};
+use crate::veno::ReduceFrom;
 use crate::{AckSample, Arrival, CongestionControl, LossKind, LossSample, Needs, Reduction, Window};
 
 pub(crate) const SUMMARY: &str = "Tells losses apart by the jitter ratio (Wu & Chen 2004)";
@@ -59,6 +60,8 @@ params! {
     pair: Pair = Pair::BeforeLoss, 0.0..=1.0;
     /// Share of the window kept after a loss that is no congestion and was found by duplicate ACKs
     imm_factor: f64 = 1.0, 0.01..=1.0;
+    /// What is halved: the window, or the segments in flight
+    reduce_from: ReduceFrom = ReduceFrom::Window, 0.0..=1.0;
     /// Smoothed RTTs between the two segments whose times are compared
     span: f64 = 4.25, 0.1..=10.0;
     /// Where send and receive times come from: an option of 12 bytes on every ACK, or timestamps
@@ -90,18 +93,19 @@ impl Jtcp {
     }
 }
 
-/// The answer to a loss that duplicate ACKs reported, once it is known for what it is. XJTCP shares it.
-pub(crate) fn fast_answer(kind: LossKind, imm_factor: f64, loss: &LossSample, window: &Window) -> Reduction {
+/// The answer to a loss that duplicate ACKs reported, once it is known for what it is; a reduction starts from `base`.
+/// XJTCP shares it.
+pub(crate) fn fast_answer(kind: LossKind, imm_factor: f64, base: f64, window: &Window) -> Reduction {
     let kept = match kind {
         LossKind::Wireless => window.cwnd * imm_factor,
-        LossKind::Congestion => loss.flight / 2.0,
+        LossKind::Congestion => base / 2.0,
     };
     Reduction::to(kept, kept).taken_for(kind)
 }
 
 /// The answer to a timeout likewise.
-pub(crate) fn timeout_answer(kind: LossKind, loss: &LossSample, window: &Window) -> Reduction {
-    let half = loss.flight / 2.0;
+pub(crate) fn timeout_answer(kind: LossKind, base: f64, window: &Window) -> Reduction {
+    let half = base / 2.0;
     let cwnd = match kind {
         LossKind::Wireless => half.max(2.0).min(window.cwnd),
         LossKind::Congestion => 1.0,
@@ -131,15 +135,17 @@ impl CongestionControl for Jtcp {
     }
 
     fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
-        fast_answer(self.jitter.judge(window.cwnd), self.params.imm_factor, loss, window)
+        let base = self.params.reduce_from.base(loss, window);
+        fast_answer(self.jitter.judge(window.cwnd), self.params.imm_factor, base, window)
     }
 
     fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
-        timeout_answer(self.jitter.judge(window.cwnd), loss, window)
+        timeout_answer(self.jitter.judge(window.cwnd), self.params.reduce_from.base(loss, window), window)
     }
 
-    fn on_ecn(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
-        Reduction::to(loss.flight / 2.0, loss.flight / 2.0)
+    fn on_ecn(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        let half = self.params.reduce_from.base(loss, window) / 2.0;
+        Reduction::to(half, half)
     }
 }
 
@@ -176,6 +182,18 @@ mod tests {
         assert_eq!(queued.on_loss(&lost, &WINDOW), Reduction::to(10.0, 10.0).taken_for(congestion));
         assert_eq!(calm.on_timeout(&lost, &WINDOW), Reduction::to(10.0, 10.0).taken_for(wireless));
         assert_eq!(queued.on_timeout(&lost, &WINDOW), Reduction::to(10.0, 1.0).taken_for(congestion));
+    }
+
+    /// An application that sends less than the window allows has 8 of 20 in flight.
+    #[test]
+    fn the_half_is_that_of_the_window() {
+        let few = loss(8.0);
+        for (reduce_from, half) in [(ReduceFrom::Window, 10.0), (ReduceFrom::Flight, 4.0)] {
+            let mut queued = jtcp(106.0, &Params { reduce_from, ..letter() });
+            assert_eq!(queued.on_loss(&few, &WINDOW).cwnd, half);
+            assert_eq!(queued.on_timeout(&few, &WINDOW).ssthresh, half);
+            assert_eq!(queued.on_ecn(&few, &WINDOW).cwnd, half);
+        }
     }
 
     #[test]

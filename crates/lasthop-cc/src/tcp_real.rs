@@ -4,33 +4,42 @@
 //! *What it does.* The sender marks the segments of one window as a wave; the receiver measures the rate of each wave
 //! and reports it on its ACKs. Once per wave the rate is compared with the one before, `q`: while it holds, `q >= 1 -
 //! e0`, the window grows by `alpha` segments; at a small decrease it stays; below `1 - e1` congestion is building up
-//! and `gamma` of the window is taken away. A loss at a healthy rate, `q >= 1 - e1`, is repaired without touching the
-//! window or the timer; any other keeps `beta` of the window.
+//! and `gamma` of the window is taken away. A loss at a healthy rate is repaired without touching the window or the
+//! timer; any other keeps `beta` of the window. The rate is healthy if it has not fallen, `q >= 1 - e1`, and suffices:
+//! at this rate the wave arrives within the best RTT, to the same share `e1`.
 //!
 //! *Reacts to* the receiving rate; to loss, judged by that rate; to ECN by keeping `beta`.
 //!
-//! *Differs from the paper:* the paper and its successors give alpha, beta and gamma and say "small"; `e0`, `e1`,
-//! what a wave looks like on the wire and the rule at a loss are a reconstruction. The receiver reports the rate and
-//! the sender applies the rule, where in the paper the receiver decides the window; the effect is the same. A wave is
-//! what one round trip sends, measured over as many segments as the window held when it began, so that it never spans
-//! the pause between two bursts: its rate is that of segments sent side by side. Waves below `min_wave` segments are
-//! too noisy to compare; the window then grows as Reno's, for it would never leave such waves otherwise. Rates may be
+//! *Differs from the paper:* the paper and its successors give alpha, beta and gamma and say "small"; `e0`, `e1`, what
+//! a wave looks like on the wire and the rule at a loss are a reconstruction. The receiver reports the rate and the
+//! sender applies the rule, where in the paper the receiver decides the window; the effect is the same. A wave is what
+//! one round trip sends, measured over as many segments as the window held when it began, so that it never spans the
+//! pause between two bursts: its rate is that of segments sent side by side. Waves below `min_wave` segments are too
+//! noisy to compare; the window then grows as Reno's, for it would never leave such waves otherwise. Rates may be
 //! averaged over `smooth` waves before they are compared. Without a report for `silence` seconds and two RTTs it
-//! behaves as Reno. `adaptive_gamma` takes away as much of the window as the rate has fallen, within 1/16 and 1/2:
-//! the successors say that gamma "can be adaptive" and not how. Beta and the half after a timeout are shares of the
-//! window, not of the flight, which with an application that sends less is far smaller. After a timeout at a healthy
-//! rate the segment at `una` goes first and the rest as ACKs return, up to the window that there was: the burst of a
-//! whole window would be lost again. A loss in the first slow start ends it there.
+//! behaves as Reno. `adaptive_gamma` takes away as much of the window as the rate has fallen, within 1/16 and 1/2: the
+//! successors say that gamma "can be adaptive" and not how. Beta and the half after a timeout are shares of the window,
+//! not of the flight, which with an application that sends less is far smaller. After a timeout at a healthy rate the
+//! segment at `una` goes first and the rest as ACKs return, up to the window that there was: the burst of a whole
+//! window would be lost again. A loss in the first slow start ends it there. That adjustments are left out when the
+//! rate "indicates sufficient availability of bandwidth" is the authors' phrase, in Papadimitriou & Tsaoussidis's
+//! words; what suffices is not told. A rate that merely holds does not show it: behind a drop-tail queue it is that of
+//! the link however long the queue, every overflow passes for an error, the window stays above what path and buffer
+//! hold, and a lone flow uses 0.42, 0.65 and 0.94 of its link with buffers of 0.2, 1 and 5 bandwidth-delay products
+//! (`healthy = "steady"`). A wave that takes longer than the best RTT shows a queue, and whoever has a queue of his own
+//! has no bandwidth to spare: 0.77, 0.99 and 0.99.
 //!
 //! *Validation:* TV-8.2, worked by hand; recall and precision in `docs/reference/classifiers.md`; goodput and
 //! retransmissions over handoffs against Reno's (`crates/lasthop-sim/tests/classifiers.rs`).
 //!
 //! *Limitations:* a wave that is clocked by ACKs measures the rate of the bottleneck, which stays the same while a
-//! queue grows; behind drop-tail queues gamma then hardly comes into play, and a loss by overflow passes for an error
-//! of the channel. The window stays, what follows the repair meets the full queue again, and as the first segment
-//! behind the recovery point NewReno leaves it to the timer (RFC 6582 section 3.2, step 2): a lone flow in a buffer
-//! of one bandwidth-delay product uses two thirds of the link. A link that repeats frames makes the rates of single
-//! waves vary by more than `e1`, so that gamma comes into play without congestion: `smooth = 3` halves the loss.
+//! queue grows; behind drop-tail queues gamma then hardly comes into play. A queue of less than `e1` of the best RTT is
+//! not seen, and any longer one makes every loss pass for congestion, errors too: where both happen it keeps less than
+//! `healthy = "steady"`, and still more than Reno. The segment of a wave comes at once and a loss is heard of a round
+//! trip later, so an overflow costs two segments, which leaves 0.77 of the link in a buffer of a fifth of the path,
+//! where Reno leaves 0.83; where several share such a buffer the waves of each are cut by the others', and it earns 0.8
+//! to 0.95 of what Reno does. A link that repeats frames makes the rates of single waves vary by more than `e1`, so
+//! that gamma comes into play without congestion: `smooth = 3` halves the loss.
 //!
 //! *Kernel counterpart:* none.
 //!
@@ -38,10 +47,20 @@
 
 use lasthop_core::time::{Span, Time};
 
-use crate::params::params;
+use crate::params::{choice, params};
 use crate::{AckSample, Arrival, CongestionControl, LossKind, LossSample, Needs, Reduction, Start, Window};
 
 pub(crate) const SUMMARY: &str = "Follows the rate that the receiver measures (Zhang & Tsaoussidis 2001)";
+
+choice! {
+    /// What the receiving rate must be for a loss to be an error of the channel.
+    Healthy {
+        /// It has not fallen, and carries a wave within the best RTT.
+        Sufficient = "sufficient",
+        /// It has not fallen.
+        Steady = "steady",
+    }
+}
 
 params! {
     /// Segments added per wave while the receiving rate holds
@@ -58,6 +77,8 @@ params! {
     e0: f64 = 0.01, 0.0..=1.0;
     /// It has fallen if it falls by more than this share
     e1: f64 = 0.1, 0.0..=1.0;
+    /// A loss is an error of the channel if the rate has not fallen, and the wave came within the best RTT
+    healthy: Healthy = Healthy::Sufficient, 0.0..=1.0;
     /// Waves of fewer segments are not compared
     min_wave: f64 = 4.0, 2.0..=1000.0;
     /// Without a report for so many seconds, and two RTTs: behave as Reno
@@ -89,12 +110,19 @@ pub struct TcpReal {
     trend: Trend,
     reported: Option<Time>,
     srtt: Span,
+    /// The shortest RTT so far: that of a path without queues.
+    best_rtt: Option<Span>,
+    mss: u32,
+    /// What has arrived of the last wave that was compared.
+    segments: u16,
     /// The last wave was too small to compare.
     small: bool,
     /// A wave's growth that waits for an ACK which may grow the window.
     due: bool,
     /// Reports leave the window alone until this is acknowledged: a loss of this window has been answered.
     answered_to: u64,
+    /// That loss was a timeout by congestion.
+    restarted: bool,
     next: u64,
     /// The threshold before any loss, which says nothing about the path.
     unknown_ssthresh: f64,
@@ -109,9 +137,13 @@ impl TcpReal {
             trend: Trend::Holds,
             reported: None,
             srtt: Span::ZERO,
+            best_rtt: None,
+            mss: 1,
+            segments: 0,
             small: false,
             due: false,
             answered_to: 0,
+            restarted: false,
             next: 0,
             unknown_ssthresh: f64::INFINITY,
         }
@@ -125,6 +157,19 @@ impl TcpReal {
     /// Whether reports come in.
     fn is_followed(&self, now: Time) -> bool {
         self.is_fresh(Span::from_seconds(self.params.silence).max(self.srtt * 2), now)
+    }
+
+    /// Whether the receiving rate leaves room for what is sent, so that a loss is no overflow of its own making.
+    fn is_healthy(&self) -> bool {
+        if self.trend == Trend::Falls {
+            return false;
+        }
+        if self.params.healthy == Healthy::Steady {
+            return true;
+        }
+        let (Some(rate), Some(best)) = (self.rate, self.best_rtt) else { return false };
+        let carried = rate * best.seconds() / f64::from(self.mss);
+        carried >= (1.0 - self.params.e1) * f64::from(self.segments)
     }
 
     /// A wave has been measured: compares it with the one before.
@@ -141,6 +186,10 @@ impl TcpReal {
             Trend::Falls
         };
         self.due = self.trend == Trend::Holds;
+        if !may_reduce && self.restarted {
+            // A wave from before the timeout: it must not hold slow start up.
+            self.trend = Trend::Holds;
+        }
         if self.trend == Trend::Falls && may_reduce {
             let share = if self.params.adaptive_gamma {
                 (1.0 - quotient).clamp(LEAST_GAMMA, MOST_GAMMA)
@@ -156,6 +205,7 @@ impl TcpReal {
     fn note_answer(&mut self) {
         self.answered_to = self.next;
         self.due = false;
+        self.restarted = false;
     }
 
     fn cut(&self, window: &Window) -> Reduction {
@@ -175,18 +225,21 @@ impl CongestionControl for TcpReal {
 
     fn on_arrival(&mut self, arrival: &Arrival, window: &mut Window) {
         self.next = arrival.next;
+        self.mss = arrival.mss;
         self.srtt = arrival.srtt;
         let Some(report) = arrival.report.filter(|report| self.wave != Some(report.id)) else { return };
         self.wave = Some(report.id);
         self.reported = Some(arrival.now);
         self.small = f64::from(report.segments) < self.params.min_wave;
         if let Some(rate) = report.rate.filter(|&rate| rate > 0.0 && !self.small) {
+            self.segments = report.segments;
             self.compare(rate, window, arrival.una >= self.answered_to);
         }
     }
 
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
         let due = std::mem::take(&mut self.due);
+        self.best_rtt = ack.rtt.into_iter().chain(self.best_rtt).min();
         if !ack.may_grow {
             return;
         }
@@ -204,7 +257,7 @@ impl CongestionControl for TcpReal {
 
     fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         self.note_answer();
-        if self.is_followed(loss.now) && self.trend != Trend::Falls {
+        if self.is_followed(loss.now) && self.is_healthy() {
             return Reduction::none(window, self.unknown_ssthresh).taken_for(LossKind::Wireless);
         }
         self.cut(window).taken_for(LossKind::Congestion)
@@ -212,12 +265,15 @@ impl CongestionControl for TcpReal {
 
     fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         self.note_answer();
-        if self.is_fresh(self.srtt * 2, loss.now) && self.trend != Trend::Falls {
+        if self.is_fresh(self.srtt * 2, loss.now) && self.is_healthy() {
             return Reduction::none(window, self.unknown_ssthresh)
                 .clocked_by_acks()
                 .taken_for(LossKind::Wireless)
                 .without_backoff();
         }
+        // What is sent again belongs to no wave, so for a while nothing new is heard about the rate.
+        self.trend = Trend::Holds;
+        self.restarted = true;
         Reduction::to((window.cwnd / 2.0).max(2.0), 1.0).taken_for(LossKind::Congestion)
     }
 
@@ -242,8 +298,11 @@ mod tests {
             &Arrival { now, srtt, report: Some(report), next: 17_001, ..plain_arrival() },
             window,
         );
-        real.on_ack(&ack_at(now.seconds(), 0.1), window);
+        real.on_ack(&AckSample { rtt: Some(BEST), ..ack_at(now.seconds(), 0.1) }, window);
     }
+
+    /// Waves of 16 segments of 1000 B that come at 98 kB/s fit into it.
+    const BEST: Span = Span::from_millis(164);
 
     /// W = 16 in congestion avoidance, and waves with these rates.
     fn after(rates: [f64; 2]) -> (TcpReal, Window) {
@@ -280,6 +339,35 @@ mod tests {
         let repaired = Reduction { cwnd: 2.0, ..wireless.without_backoff() };
         assert_eq!(healthy.on_timeout(&lost(), &window), repaired, "una first, then as ACKs return");
         assert_eq!(healthy.on_ecn(&lost(), &window), Reduction::to(8.0, 8.0));
+    }
+
+    /// A rate that holds does not suffice if the wave takes longer than the best RTT: 16 kB at 98 kB/s take 163 ms.
+    #[test]
+    fn a_loss_behind_a_queue_is_congestion() {
+        let window = Window { cwnd: 16.0, ssthresh: 10.0 };
+        for (best_ms, healthy, taken_for) in [
+            (147, Healthy::Sufficient, LossKind::Wireless),
+            (146, Healthy::Sufficient, LossKind::Congestion),
+            (146, Healthy::Steady, LossKind::Wireless),
+        ] {
+            let (mut real, _) = after([100.0, 98.0]);
+            real.params.healthy = healthy;
+            real.best_rtt = Some(Span::from_millis(best_ms));
+            assert_eq!(real.on_loss(&lost(), &window).taken_for, Some(taken_for), "{best_ms} ms");
+            assert_eq!(real.on_timeout(&lost(), &window).taken_for, Some(taken_for), "{best_ms} ms");
+        }
+    }
+
+    /// What is sent again after a timeout belongs to no wave: the last wave before it must not hold slow start up.
+    #[test]
+    fn a_fall_before_a_timeout_does_not_hold_slow_start_up() {
+        let (mut real, _) = after([100.0, 80.0]);
+        real.on_timeout(&lost(), &Window { cwnd: 16.0, ssthresh: 16.0 });
+        let mut window = Window { cwnd: 4.0, ssthresh: 8.0 };
+        real.on_ack(&ack_at(0.3, 0.1), &mut window);
+        assert_eq!(window.cwnd, 5.0);
+        report(&mut real, &mut window, 3, 40.0, 16);
+        assert_eq!(window.cwnd, 6.0, "a wave that was sent before");
     }
 
     /// An application that sends less than the window allows: half of the window goes, not half of the four in

@@ -5,12 +5,14 @@
 //! RTT, holds, or removes one. Slow start doubles every other round and ends when `gamma` segments are queued.
 //! *Reacts to* delay; to loss through the recovery engine (its own is `recovery = "vegas"`).
 //! *Differs from the paper:* `round_diff` rounds the difference to whole segments as ns-2 does, which moves the
-//! thresholds to alpha - 0.5, beta + 0.5 and gamma + 0.5; the `ns2` profile turns it on. The flight that is compared
-//! includes the segment that the current ACK has just freed, as in ns-2: on a window-limited connection it is the
-//! window. In ns-2 Vegas never sets ECT, whatever `ecn_` says, so its queues never mark it: an "E-Vegas" run there is
-//! Vegas. The profile `ns2` does set it when `ecn` is on, as there would be no E-Vegas otherwise; with `ecn = false`
-//! it is ns-2's. `on_mark` says what an ECN echo costs: half the window (RFC 3168), a fifth (RFC 8511), or one
-//! segment.
+//! thresholds to alpha - 0.5, beta + 0.5 and gamma + 0.5; the `ns2` profile turns it on. Once per round trip is the
+//! authors' rule; Papadimitriou & Tsaoussidis, who retell it, compute the difference "whenever an ACK is received",
+//! which changes nothing as long as the window moves once per RTT, and would move it by up to its whole size in one if
+//! it did not. The flight that is compared includes the segment that the current ACK has just freed, as in ns-2: on a
+//! window-limited connection it is the window. In ns-2 Vegas never sets ECT, whatever `ecn_` says, so its queues never
+//! mark it: an "E-Vegas" run there is Vegas. The profile `ns2` does set it when `ecn` is on, as there would be no
+//! E-Vegas otherwise; with `ecn = false` it is ns-2's. `on_mark` says what an ECN echo costs: half the window (RFC
+//! 3168), a fifth (RFC 8511), or one segment.
 //! The profile `ns2` repeats the faults of ns-2's recovery: after a timeout, or a pause as long as one, four duplicate
 //! ACKs close the window altogether until the next timeout; duplicates count although nothing is outstanding, and
 //! double the timer; exactly three leave the window inflated; send times are forgotten across the end of an array as

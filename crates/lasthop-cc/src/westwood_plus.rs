@@ -12,7 +12,11 @@
 //! *Limitations:* as Linux does it, the window leaves recovery at what the path holds in one step; with a buffer far
 //! smaller than the path the packets that this lets out at once overflow it (8 packets at 10 Mbit/s and 40 ms: 5.7
 //! instead of 9.5 Mbit/s, with a timeout every four seconds). `decrease = "after-recovery"` acts on the first ACK
-//! after recovery that may grow the window, one ACK later than the kernel. The first ACK only starts the clock.
+//! after recovery that may grow the window, one ACK later than the kernel. The first ACK only starts the clock. In the
+//! profile `linux`, one flow over 10 Mbit/s and 40 ms with random losses, it carries less than ns-2's module of the
+//! kernel: 0.80, 0.51 and 0.44 of it at 0.003, 0.01 and 0.03 with NewReno's recovery, 0.89, 0.63 and 0.59 with RACK and
+//! PRR, so recovery explains a part; the rest does not come from the preset (`westwood` carries 0.98 to 0.96) and is not
+//! explained.
 //! *Kernel counterpart:* `tcp_westwood`, which halves like Reno at a loss and sets ssthresh and cwnd when recovery is
 //! complete.
 //! *References:* Grieco & Mascolo, CCR 34(2) 2004; Grieco & Mascolo, QoS-IP 2003; Dell'Aera, Grieco & Mascolo, ICC

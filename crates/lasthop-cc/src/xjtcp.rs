@@ -10,24 +10,28 @@
 //! *Reacts to* loss, judged by jitter and by discarded frames; to ECN by halving, which counts as a sign of
 //! congestion.
 //!
-//! *Differs from the paper:* the length of the monitoring window is not given there. Equations 4 and 5 as printed
-//! weigh the raw counts of two windows; `ewma = "recursive"` smooths as the word EWMA says. Theta is taken at the
-//! loss, which itself has been counted (`theta = "live"`), or from the windows that are complete (`"latched"`), with
-//! which theta is 1 throughout the first. Where frames are discarded follows from the direction of the data
-//! (`discard_source = "direction"`): a wireless receiver's MAC counts corrupt frames, and TCP echoes the count in an
-//! option of 8 bytes; on the uplink, where the paper speaks of lost packets, the sender's own MAC knows what it gave
-//! up. Alone they are `receiver` and `given-up`; `attempts` takes every failed attempt of the sender's MAC, `mac`
-//! what that MAC itself calls a discard (the link's key `discards`), `none` nothing. The echoed count is cumulative,
-//! so that lost ACKs lose nothing. For `echo`, `pair`, `span`, `k`, `clock` and `imm_factor` see `jtcp`.
+//! *Differs from the paper:* the length of the monitoring window is not given there. Equations 4 and 5 as printed weigh
+//! the raw counts of two windows; `ewma = "recursive"` smooths as the word EWMA says. Theta is taken at the loss, which
+//! itself has been counted (`theta = "live"`), or from the windows that are complete (`"latched"`), with which theta is
+//! 1 throughout the first. Where frames are discarded follows from the direction of the data (`discard_source =
+//! "direction"`): a wireless receiver's MAC counts corrupt frames, and TCP echoes the count in an option of 8 bytes; on
+//! the uplink, where the paper speaks of lost packets, the sender's own MAC knows what it gave up. Alone they are
+//! `receiver` and `given-up`; `attempts` takes every failed attempt of the sender's MAC, `mac` what that MAC itself
+//! calls a discard (the link's key `discards`), `none` nothing. The echoed count is cumulative, so that lost ACKs lose
+//! nothing. For `echo`, `pair`, `span`, `k`, `clock`, `imm_factor` and `reduce_from` see `jtcp`.
 //!
 //! *Validation:* TV-6.3 to TV-6.5, worked by hand from the equations; no other implementation is public. Recall and
 //! precision over loss rates, buffers and loads in `docs/reference/classifiers.md`.
 //!
-//! *Limitations:* N counts frames and C losses, so theta is not free of scale; where a MAC discards frames that it
-//! then repeats (`attempts`, or a receiver behind such a link), theta exceeds 1 nearly always, collisions with one's
-//! own competitors included, and XJTCP hardly ever halves its window. A corrupt frame is counted for the flow that it
-//! belonged to; a real MAC cannot read whose it was, so that every host in its range would count it.
-//! The estimate from QoS counters that the paper sketches for the uplink is replaced by what it estimates.
+//! *Limitations:* where errors and overflows fall into the same monitoring window the many decide for the few: theta
+//! exceeds 1 as soon as two frames were discarded for one overflow, and the overflow is taken for an error. With two
+//! errors a second and an overflow every few seconds XJTCP knows four in five overflows for what they are, and JTCP
+//! seven in eight; the paper's buffers of 1000 segments never overflow. N counts frames and C losses, so theta is not
+//! free of scale; where a MAC discards frames that it then repeats (`attempts`, or a receiver behind such a link),
+//! theta exceeds 1 nearly always, collisions with one's own competitors included, and XJTCP hardly ever halves its
+//! window. A corrupt frame is counted for the flow that it belonged to; a real MAC cannot read whose it was, so that
+//! every host in its range would count it. The estimate from QoS counters that the paper sketches for the uplink is
+//! replaced by what it estimates.
 //!
 //! *Kernel counterpart:* none.
 //!
@@ -39,6 +43,7 @@ use crate::jitter::{JitterConfig, JitterRatio, Pair};
 use crate::jtcp::{Echo, fast_answer, timeout_answer};
 use crate::params::{choice, params};
 use crate::reno::{self, Reno};
+use crate::veno::ReduceFrom;
 use crate::{AckSample, Arrival, CongestionControl, LossKind, LossSample, Needs, Reduction, Signal, Window};
 
 pub(crate) const SUMMARY: &str = "JTCP with a count of frames that the MAC discarded (Andreadis et al. 2016)";
@@ -99,6 +104,8 @@ params! {
     pair: Pair = Pair::BeforeLoss, 0.0..=1.0;
     /// Share of the window kept after a loss that is no congestion and was found by duplicate ACKs
     imm_factor: f64 = 1.0, 0.01..=1.0;
+    /// What is halved: the window, or the segments in flight
+    reduce_from: ReduceFrom = ReduceFrom::Window, 0.0..=1.0;
     /// Smoothed RTTs between the two segments whose times are compared
     span: f64 = 4.25, 0.1..=10.0;
     /// Where send and receive times come from: an option of 12 bytes on every ACK, or timestamps
@@ -276,17 +283,19 @@ impl CongestionControl for Xjtcp {
 
     fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         let kind = self.judge(loss.now, window.cwnd);
-        fast_answer(kind, self.params.imm_factor, loss, window)
+        fast_answer(kind, self.params.imm_factor, self.params.reduce_from.base(loss, window), window)
     }
 
     fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
-        timeout_answer(self.judge(loss.now, window.cwnd), loss, window)
+        let base = self.params.reduce_from.base(loss, window);
+        timeout_answer(self.judge(loss.now, window.cwnd), base, window)
     }
 
-    fn on_ecn(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
+    fn on_ecn(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         self.monitor.roll(loss.now);
         self.monitor.present.congestion += 1.0;
-        Reduction::to(loss.flight / 2.0, loss.flight / 2.0)
+        let half = self.params.reduce_from.base(loss, window) / 2.0;
+        Reduction::to(half, half)
     }
 
     fn on_signal(&mut self, signal: &Signal, now: Time) {

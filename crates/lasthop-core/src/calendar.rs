@@ -67,14 +67,14 @@ fn day_of(time: Time) -> u64 {
 #[inline]
 fn event_of(packets: &PacketArena, index: u32) -> Event {
     let packet = packets.get(index);
-    Event::arrival(packet.at, packet.order, index)
+    Event::arrival(packet.wait.at, packet.wait.order, index)
 }
 
 impl Calendar {
-    /// Schedules the packet at `index`, whose `at` and `order` are set.
+    /// Schedules the packet at `index`, whose `wait.at` and `wait.order` are set.
     #[inline]
     pub fn schedule(&mut self, packets: &mut PacketArena, index: u32) {
-        let day = day_of(packets.get(index).at);
+        let day = day_of(packets.get(index).wait.at);
         if day <= self.day {
             self.enter_today(event_of(packets, index));
         } else if day < self.day + DAYS as u64 {
@@ -94,7 +94,7 @@ impl Calendar {
     #[inline]
     fn enter(&mut self, packets: &mut PacketArena, index: u32, day: u64) {
         let slot = day as usize % DAYS;
-        packets.get_mut(index).next = self.days[slot];
+        packets.get_mut(index).wait.next = self.days[slot];
         self.days[slot] = index;
         self.busy[slot / 64] |= 1 << (slot % 64);
         self.next_day = self.next_day.min(day);
@@ -130,7 +130,7 @@ impl Calendar {
             self.busy[slot / 64] &= !(1 << (slot % 64));
             while index != NONE {
                 self.today.push(event_of(packets, index));
-                index = packets.get(index).next;
+                index = packets.get(index).wait.next;
             }
             self.waiting -= self.today.len();
             self.ahead = NONE;
@@ -177,7 +177,7 @@ impl Calendar {
             return None;
         }
         // Asked for when the packet before it was named.
-        let next = packets.get(self.ahead).next;
+        let next = packets.get(self.ahead).wait.next;
         if next != NONE {
             prefetch(packets.get(next));
         }
@@ -192,7 +192,7 @@ impl Calendar {
             let mut index = first;
             while index != NONE {
                 indices.push(index);
-                index = packets.get(index).next;
+                index = packets.get(index).wait.next;
             }
         }
         indices
@@ -204,7 +204,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::packet::Packet;
+    use crate::packet::{Packet, Wait};
 
     proptest! {
         /// Against a sorted list: times within a day, across days, and beyond the horizon, scheduled while
@@ -222,14 +222,15 @@ mod tests {
                     let event = calendar.peek(&mut packets);
                     prop_assert_eq!(event.map(Event::time), Some(Time(at)));
                     let index = calendar.pop().unwrap_or(NONE);
-                    prop_assert_eq!(packets.get(index).order, order);
+                    prop_assert_eq!(packets.get(index).wait.order, order);
                     packets.remove(index);
                     now = at;
                 } else {
                     // At most 1 us, 33 us, 1 ms or 34 s from now.
                     let shift = [0, 5, 10, 15][scale as usize];
                     let at = now + (offset >> 10 << shift);
-                    let index = packets.insert(Packet { at: Time(at), order, ..Packet::default() });
+                    let wait = Wait { at: Time(at), order, ..Wait::default() };
+                    let index = packets.insert(Packet { wait, ..Packet::default() });
                     calendar.schedule(&mut packets, index);
                     model.push((at, order));
                 }

@@ -62,68 +62,87 @@ impl Kind {
 /// ECN field and flags of the TCP header, one bit each.
 pub mod flag {
     /// ECN-capable transport.
-    pub const ECT: u16 = 1;
+    pub const ECT: u8 = 1;
     /// Congestion experienced.
-    pub const CE: u16 = 2;
+    pub const CE: u8 = 2;
     /// ECN echo (receiver to sender).
-    pub const ECE: u16 = 4;
+    pub const ECE: u8 = 4;
     /// Congestion window reduced (sender to receiver).
-    pub const CWR: u16 = 8;
-    /// The sequence range was sent before.
-    pub const RETRANSMISSION: u16 = 16;
-    /// On its way from the receiver to the sender.
-    pub const BACK: u16 = 32;
-    /// The receiver's window is closed.
-    pub const ZERO_WINDOW: u16 = 64;
+    pub const CWR: u8 = 8;
     /// Explicit loss notification: the loss that this duplicate ACK reports happened on the wireless link.
-    pub const ELN: u16 = 128;
+    pub const ELN: u8 = 16;
 }
 
-/// A packet on its way. 64 bytes.
+/// What a simulation knows of a packet and no wire carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Note {
+    /// It is on its way from the receiver to the sender.
+    pub back: bool,
+    /// Its range was sent before. When that was for the first time hangs off [`Packet::extra`].
+    pub again: bool,
+}
+
+impl Note {
+    /// That of a packet to the sender.
+    pub const BACK: Note = Note { back: true, again: false };
+}
+
+/// Where and for what a packet waits.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(align(64))]
-pub struct Packet {
+pub struct Wait {
     /// Arrival at the place where it waits (a deferred link or an endpoint).
     pub at: Time,
     /// What orders it among the arrivals of that instant.
     pub order: u64,
+    /// Index into the hop table: the next place on the path, which also knows the flow.
+    pub hop: u32,
+    /// Next packet of the same list, or [`NONE`].
+    pub next: u32,
+}
+
+/// A packet on its way: its header, and apart from it what the simulation does with it. 64 bytes.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+pub struct Packet {
     /// First byte of the payload; for ACKs the cumulative acknowledgement.
     pub seq: u64,
     /// When this transmission left the transport (the timestamp option's `TSval`).
     pub stamp: Time,
-    /// Data: when the range was first sent. ACKs: the echoed timestamp.
+    /// The newest timestamp of the other end (the timestamp option's `TSecr`).
     pub echo: Time,
-    /// Serial number in the run, for traces.
-    pub id: u32,
-    /// Index into the hop table: the next place on the path, which also knows the flow.
-    pub hop: u32,
+    /// Receiver window in bytes, as the other end reads it: scaled, and whole units of the scale.
+    pub window: u32,
+    /// Index of what else it carries, or [`NONE`].
+    pub extra: u32,
     /// Bytes on the wire, headers included.
     pub bytes: u16,
     /// Payload bytes.
     pub payload: u16,
-    /// Index of what else it carries, or [`NONE`].
-    pub extra: u32,
-    /// Next packet of the same channel, or [`NONE`].
-    pub next: u32,
     /// What it carries.
     pub kind: Kind,
     /// Bits of [`flag`].
-    pub flags: u16,
+    pub flags: u8,
+    /// What no wire carries.
+    pub note: Note,
+    /// Where it is.
+    pub wait: Wait,
 }
 
 impl Packet {
     /// Whether it travels from the sender to the receiver of its flow.
     #[inline]
     pub fn is_forward(&self) -> bool {
-        !self.has(flag::BACK)
+        !self.note.back
     }
 
     /// Whether all bits of `flag` are set.
     #[inline]
-    pub fn has(&self, flag: u16) -> bool {
+    pub fn has(&self, flag: u8) -> bool {
         self.flags & flag == flag
     }
 }
+
+const _: () = assert!(size_of::<Packet>() == 64, "a packet is one cache line");
 
 /// Why a packet ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,7 +242,7 @@ impl PacketArena {
         }
         let index = self.free;
         let slot = &mut self.packets[index as usize];
-        self.free = slot.next;
+        self.free = slot.wait.next;
         *slot = packet;
         index
     }
@@ -234,11 +253,12 @@ impl PacketArena {
     fn grow(&mut self) {
         if self.is_exhausted() {
             self.free = MAX_PACKETS - 1;
-            self.get_mut(MAX_PACKETS - 1).next = NONE;
+            self.get_mut(MAX_PACKETS - 1).wait.next = NONE;
             return;
         }
         self.free = self.packets.len() as u32;
-        self.packets.push(Packet { next: NONE, ..Packet::default() });
+        let wait = Wait { next: NONE, ..Wait::default() };
+        self.packets.push(Packet { wait, ..Packet::default() });
     }
 
     /// Whether as many packets are waiting as can be addressed.
@@ -249,7 +269,7 @@ impl PacketArena {
     /// Frees the slot at `index`.
     #[inline]
     pub fn remove(&mut self, index: u32) {
-        self.get_mut(index).next = self.free;
+        self.get_mut(index).wait.next = self.free;
         self.free = index;
     }
 
@@ -269,11 +289,6 @@ impl PacketArena {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_packet_is_one_cache_line() {
-        assert_eq!(size_of::<Packet>(), 64);
-    }
 
     #[test]
     fn the_arena_reuses_the_last_slot_first() {

@@ -53,24 +53,33 @@ impl Moment {
         valid.then_some(Moment(days * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second))
     }
 
-    /// The hour (0 to 23), the day of the week (0 is Monday) and the month (1 to 12).
-    fn parts(self) -> (u8, u8, u8) {
+    /// The hour (0 to 23), the day of the week (0 is Monday), the month (1 to 12) and the week of the year as ISO 8601
+    /// counts it (1 to 53: the first one has the first Thursday).
+    fn parts(self) -> (u8, u8, u8, u8) {
         let days = self.0 / SECONDS_PER_DAY;
         let hour = self.0 % SECONDS_PER_DAY / 3600;
         // The first of January 1970 was a Thursday.
         let weekday = (days + 3) % 7;
-        let (mut year, mut left) = (1970, days);
-        while left >= days_of_year(year) {
-            left -= days_of_year(year);
-            year += 1;
-        }
+        let (year, mut left) = year_and_day(days);
+        // The week belongs to the year of its Thursday; 1970 begins on a Thursday, so none lies before it.
+        let week = year_and_day(days + 3 - weekday).1 / 7 + 1;
         let mut month = 1;
         while left >= days_of(year, month) {
             left -= days_of(year, month);
             month += 1;
         }
-        (hour as u8, weekday as u8, month as u8)
+        (hour as u8, weekday as u8, month as u8, week as u8)
     }
+}
+
+/// The year and the day of it, from 0, of a day since the start of 1970.
+fn year_and_day(days: u64) -> (u64, u64) {
+    let (mut year, mut left) = (1970, days);
+    while left >= days_of_year(year) {
+        left -= days_of_year(year);
+        year += 1;
+    }
+    (year, left)
 }
 
 fn is_leap(year: u64) -> bool {
@@ -102,6 +111,8 @@ pub struct HistoryEntry {
     pub month: u8,
     /// The window that it kept, in segments.
     pub window: f64,
+    /// Week of the year, 1 to 53 (ISO 8601); 0 if it is not known.
+    pub week: u8,
 }
 
 /// What a plan says about the history.
@@ -115,9 +126,9 @@ pub struct HistoryPlan {
     pub snapshot: Arc<[HistoryEntry]>,
 }
 
-/// Node, hour, day of the week, month: what is more special comes later, so that every level of the fallback is a
-/// range of keys.
-type Key = (u32, u8, u8, u8);
+/// Node, hour, day of the week, month, week of the year: what is more special comes later, so that every level of the
+/// fallback is a range of keys.
+type Key = (u32, u8, u8, u8, u8);
 
 /// The time average of the second half of a piecewise constant window, without its trace: the integral is noted at up
 /// to [`CHECKPOINTS`] times, and when there is no more room at every other one. The middle is interpolated between
@@ -231,7 +242,7 @@ impl Keeper {
             keeper.sinks.iter().map(|&sink| (nodes[sink as usize].as_str(), sink)).collect();
         for entry in plan.snapshot.iter() {
             if let Some(&node) = used.get(entry.endpoint.as_str()) {
-                keeper.add((node, entry.hour, entry.weekday, entry.month), entry.window);
+                keeper.add((node, entry.hour, entry.weekday, entry.month, entry.week), entry.window);
             }
         }
         keeper
@@ -246,21 +257,24 @@ impl Keeper {
     }
 
     fn key(&self, flow: usize, now: Time) -> Key {
-        let (hour, weekday, month) = Moment(self.clock.0 + now.since(Time::ZERO).0 / 1_000_000_000).parts();
-        (self.sinks[flow], hour, weekday, month)
+        let moment = Moment(self.clock.0 + now.since(Time::ZERO).0 / 1_000_000_000);
+        let (hour, weekday, month, week) = moment.parts();
+        (self.sinks[flow], hour, weekday, month, week)
     }
 
-    /// The samples for a connection of `flow` that opens now: of the most special of (host, hour, day, month), (host,
-    /// hour, day), (host, hour) and (host) that has at least `least` of them; else none.
+    /// The samples for a connection of `flow` that opens now: of the most special of (host, hour, day, month, week),
+    /// (host, hour, day, month), (host, hour, day), (host, hour) and (host) that has at least `least` of them; else
+    /// none.
     pub(crate) fn samples(&self, flow: usize, now: Time, least: usize) -> Vec<f64> {
         const ANY: u8 = u8::MAX;
         let key = self.key(flow, now);
-        let (node, hour, weekday, _) = key;
+        let (node, hour, weekday, month, _) = key;
         let levels = [
             (key, key),
-            ((node, hour, weekday, 0), (node, hour, weekday, ANY)),
-            ((node, hour, 0, 0), (node, hour, ANY, ANY)),
-            ((node, 0, 0, 0), (node, ANY, ANY, ANY)),
+            ((node, hour, weekday, month, 0), (node, hour, weekday, month, ANY)),
+            ((node, hour, weekday, 0, 0), (node, hour, weekday, ANY, ANY)),
+            ((node, hour, 0, 0, 0), (node, hour, ANY, ANY, ANY)),
+            ((node, 0, 0, 0, 0), (node, ANY, ANY, ANY, ANY)),
         ];
         let found = levels.into_iter().map(|(first, last)| {
             self.rings.range(first..=last).flat_map(|(_, ring)| ring).copied().collect::<Vec<f64>>()
@@ -291,9 +305,9 @@ impl Keeper {
         }
         let window = open.average.second_half(now);
         self.add(open.key, window);
-        let (node, hour, weekday, month) = open.key;
+        let (node, hour, weekday, month, week) = open.key;
         let endpoint = self.nodes[node as usize].clone();
-        self.added.push(HistoryEntry { endpoint, hour, weekday, month, window });
+        self.added.push(HistoryEntry { endpoint, hour, weekday, month, window, week });
     }
 
     /// What this run has added, oldest first.
@@ -335,11 +349,14 @@ mod tests {
     #[test]
     fn moments_have_parts() {
         let parts = |text: &str| Moment::parse(text).unwrap().parts();
-        assert_eq!(parts("1970-01-01T00:00"), (0, 3, 1), "a Thursday");
-        assert_eq!(parts("2024-02-29T23:59:59"), (23, 3, 2));
-        assert_eq!(parts("2024-03-04T09:30"), (9, 0, 3), "a Monday");
-        assert_eq!(parts("2100-03-01T12:00"), (12, 0, 3), "2100 is no leap year");
-        assert_eq!(parts("1999-12-31T05:00"), (5, 4, 12));
+        // date -u -d "2024-02-29" +%V
+        assert_eq!(parts("1970-01-01T00:00"), (0, 3, 1, 1), "a Thursday");
+        assert_eq!(parts("2024-02-29T23:59:59"), (23, 3, 2, 9));
+        assert_eq!(parts("2024-03-04T09:30"), (9, 0, 3, 10), "a Monday");
+        assert_eq!(parts("2100-03-01T12:00"), (12, 0, 3, 9), "2100 is no leap year");
+        assert_eq!(parts("1999-12-31T05:00"), (5, 4, 12, 52));
+        assert_eq!(parts("2021-01-01T00:00"), (0, 4, 1, 53), "the last week of 2020");
+        assert_eq!(parts("2024-12-30T00:00"), (0, 0, 12, 1), "the first week of 2025");
     }
 
     fn at(seconds: f64) -> Time {
@@ -376,13 +393,9 @@ mod tests {
         assert!(Average::new(at(1.0), 4.0).second_half(at(1.0)).is_finite());
     }
 
-    fn keeper(clock: &str, snapshot: &[(&str, u8, u8, u8, f64)]) -> Keeper {
-        let entry = |&(endpoint, hour, weekday, month, window): &(&str, u8, u8, u8, f64)| HistoryEntry {
-            endpoint: endpoint.to_owned(),
-            hour,
-            weekday,
-            month,
-            window,
+    fn keeper(clock: &str, snapshot: &[(&str, u8, u8, u8, u8, f64)]) -> Keeper {
+        let entry = |&(endpoint, hour, weekday, month, week, window): &(&str, u8, u8, u8, u8, f64)| {
+            HistoryEntry { endpoint: endpoint.to_owned(), hour, weekday, month, window, week }
         };
         let plan = HistoryPlan {
             clock: Moment::parse(clock).unwrap(),
@@ -392,32 +405,34 @@ mod tests {
         Keeper::new(&plan, &["a".to_owned(), "b".to_owned(), "c".to_owned()], vec![1, 2])
     }
 
-    /// A Monday in March at nine.
+    /// A Monday in March at nine, in the tenth week.
     const CLOCK: &str = "2024-03-04T09:30";
 
     #[test]
     fn the_most_special_level_with_enough_samples_is_used() {
         let rows = [
-            ("b", 9, 0, 3, 1.0),
-            ("b", 9, 0, 4, 2.0),
-            ("b", 9, 1, 3, 3.0),
-            ("b", 10, 0, 3, 4.0),
-            ("c", 9, 0, 3, 5.0),
-            ("x", 9, 0, 3, 6.0),
+            ("b", 9, 0, 3, 10, 0.0),
+            ("b", 9, 0, 3, 11, 1.0),
+            ("b", 9, 0, 4, 10, 2.0),
+            ("b", 9, 1, 3, 10, 3.0),
+            ("b", 10, 0, 3, 10, 4.0),
+            ("c", 9, 0, 3, 0, 5.0),
+            ("x", 9, 0, 3, 10, 6.0),
         ];
         let keeper = keeper(CLOCK, &rows);
-        assert_eq!(keeper.samples(0, Time::ZERO, 1), [1.0]);
-        assert_eq!(keeper.samples(0, Time::ZERO, 2), [1.0, 2.0]);
-        assert_eq!(keeper.samples(0, Time::ZERO, 3), [1.0, 2.0, 3.0]);
-        assert_eq!(keeper.samples(0, Time::ZERO, 4), [1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(keeper.samples(0, Time::ZERO, 5), [0.0; 0]);
+        assert_eq!(keeper.samples(0, Time::ZERO, 1), [0.0], "this very week");
+        assert_eq!(keeper.samples(0, Time::ZERO, 2), [0.0, 1.0], "this month");
+        assert_eq!(keeper.samples(0, Time::ZERO, 3), [0.0, 1.0, 2.0], "Mondays at nine");
+        assert_eq!(keeper.samples(0, Time::ZERO, 4), [0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(keeper.samples(0, Time::ZERO, 5), [0.0, 1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(keeper.samples(0, Time::ZERO, 6), [0.0; 0]);
         assert_eq!(keeper.samples(0, at(1800.0), 1), [4.0], "half an hour later it is ten");
-        assert_eq!(keeper.samples(1, Time::ZERO, 0), [5.0]);
+        assert_eq!(keeper.samples(1, Time::ZERO, 0), [5.0], "of a week that nobody noted");
     }
 
     #[test]
     fn only_the_newest_are_kept() {
-        let rows: Vec<_> = (0..40).map(|number| ("b", 9, 0, 3, f64::from(number))).collect();
+        let rows: Vec<_> = (0..40).map(|number| ("b", 9, 0, 3, 10, f64::from(number))).collect();
         let samples = keeper(CLOCK, &rows).samples(0, Time::ZERO, 1);
         assert_eq!(samples, (8..40).map(f64::from).collect::<Vec<_>>());
     }

@@ -148,14 +148,10 @@ impl Plan {
         self.scenario.plan().history.as_ref().and_then(|history| history.file.as_deref())
     }
 
-    /// The same with what is known of the paths before the run: endpoint, hour, weekday, month, window.
-    fn with_history(&self, py: Python<'_>, entries: Vec<(String, u8, u8, u8, f64)>) -> Plan {
-        let entries = entries.into_iter().map(|(endpoint, hour, weekday, month, window)| HistoryEntry {
-            endpoint,
-            hour,
-            weekday,
-            month,
-            window,
+    /// The same with what is known of the paths before the run: endpoint, hour, weekday, month, window, week.
+    fn with_history(&self, py: Python<'_>, entries: Vec<(String, u8, u8, u8, f64, u8)>) -> Plan {
+        let entries = entries.into_iter().map(|(endpoint, hour, weekday, month, window, week)| {
+            HistoryEntry { endpoint, hour, weekday, month, window, week }
         });
         Plan {
             scenario: self.scenario.with_history(entries.collect()),

@@ -307,12 +307,7 @@ pub(crate) fn hops(plan: &Plan, names: &[String], rows: &[HopRecord]) -> PyResul
                 Arc::new(UInt32Array::from_iter_values(rows().map(|row| u32::from(row.payload)))),
             ),
             ("wire_bytes", Arc::new(UInt32Array::from_iter_values(rows().map(|row| u32::from(row.bytes))))),
-            (
-                "retransmission",
-                Arc::new(
-                    rows().map(|row| Some(row.flags & flag::RETRANSMISSION != 0)).collect::<BooleanArray>(),
-                ),
-            ),
+            ("retransmission", Arc::new(rows().map(|row| Some(row.again)).collect::<BooleanArray>())),
             ("enqueue_ns", integers(rows().map(|row| row.enqueued.0))),
             ("transmit_ns", optional_times(rows().map(|row| row.transmitted))),
             ("arrive_ns", optional_times(rows().map(|row| row.arrived))),

@@ -24,6 +24,7 @@ use lasthop_net::transport::codec::{
     self, Ecn, Flags, Header, MAX_HEADERS, Measured, Options, Tcp, WriteError,
 };
 use lasthop_net::transport::tcp::config::BASE_HEADER;
+use lasthop_net::transport::tcp::window::Scale;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -137,7 +138,7 @@ fn ends_of(plan: &Plan, direction: u32) -> (usize, usize) {
 /// The nodes that a packet comes from and goes to.
 fn peers(plan: &Plan, hop: &HopRecord) -> (usize, usize) {
     let flow = &plan.flows[hop.flow as usize];
-    if hop.flags & flag::BACK != 0 { (flow.sink, flow.source) } else { (flow.source, flow.sink) }
+    if hop.back { (flow.sink, flow.source) } else { (flow.source, flow.sink) }
 }
 
 /// A capture interface.
@@ -182,9 +183,10 @@ pub struct Record {
     pub packet: u32,
     /// What the packet carries.
     pub kind: Kind,
-    /// Bits of [`flag`]: ECN, and whether the packet travels from the receiver back to the sender of its
-    /// flow.
-    pub flags: u16,
+    /// Bits of [`flag`].
+    pub flags: u8,
+    /// Whether the packet travels from the receiver back to the sender of its flow.
+    pub back: bool,
     /// First byte of the payload; a SYN has 0.
     pub seq: u64,
     /// Next byte expected.
@@ -192,8 +194,8 @@ pub struct Record {
     /// Payload bytes.
     pub payload: u32,
     /// Receiver window in bytes.
-    pub window: u64,
-    /// Shift of the window scale option, the same in all packets of a connection; see [`window_scale`].
+    pub window: u32,
+    /// Shift of the window scale option, the same in all packets of a connection.
     pub window_scale: u8,
     /// Maximum segment size, shown in SYNs.
     pub mss: u16,
@@ -243,12 +245,6 @@ impl From<PcapError> for PcapngError {
             other => PcapngError::Write(io::Error::other(other)),
         }
     }
-}
-
-/// The least shift with which a window of `bytes` fits the 16 bits of the TCP header.
-pub fn window_scale(bytes: u64) -> u8 {
-    // RFC 7323 allows 14 at most.
-    (0..14).find(|shift| u16::try_from(bytes >> shift).is_ok()).unwrap_or(14)
 }
 
 /// Writes a capture of `records` to `writer` and returns how many it holds.
@@ -446,7 +442,7 @@ impl Closing {
 /// carries data: in the other a connection has a SYN and a FIN.
 fn of_hop(plan: &Plan, hop: &HopRecord, closing: Closing) -> Record {
     let flow = &plan.flows[hop.flow as usize];
-    let back = hop.flags & flag::BACK != 0;
+    let back = hop.back;
     let (source, destination) = peers(plan, hop);
     // Each end acknowledges the other's FIN, and counts its own, from when it knows of it.
     let since = |event: Option<Time>| 1 + u64::from(event.is_some_and(|event| event <= hop.stamp));
@@ -465,7 +461,11 @@ fn of_hop(plan: &Plan, hop: &HopRecord, closing: Closing) -> Record {
         Transport::Rate(_) => (Kind::Udp, u32::from(hop.bytes.saturating_sub(DATAGRAM_HEADER))),
         _ => (hop.kind, hop.payload.into()),
     };
-    let window = tcp.map_or(0, |tcp| u64::from(tcp.receiver_window) * u64::from(tcp.mss()));
+    // ns-2 has no window field; one that is long enough stands for it.
+    let scale = tcp.map(|tcp| match tcp.window_scale() {
+        Scale::Exact => Scale::of_buffer(tcp.receive_buffer().into()),
+        scale @ Scale::Shift(_) => scale,
+    });
     let opens = matches!(hop.kind, Kind::Syn | Kind::SynAck);
     let blocks = hop.sack.as_slice();
     let millis = |time: Time| (time.0 / 1_000_000) as u32;
@@ -482,11 +482,12 @@ fn of_hop(plan: &Plan, hop: &HopRecord, closing: Closing) -> Record {
         packet: hop.packet,
         kind,
         flags: hop.flags,
+        back,
         seq,
         ack,
         payload,
-        window,
-        window_scale: window_scale(window),
+        window: hop.window,
+        window_scale: scale.map_or(0, Scale::shift),
         mss: tcp.map_or(0, |tcp| u16::try_from(tcp.mss()).unwrap_or(u16::MAX)),
         timestamps: tcp.filter(|tcp| tcp.timestamps).map(|_| (millis(hop.stamp), millis(hop.echo))),
         sack: (!blocks.is_empty() || opens && tcp.is_some_and(|tcp| tcp.recovery.uses_sack()))
@@ -499,7 +500,7 @@ fn of_hop(plan: &Plan, hop: &HopRecord, closing: Closing) -> Record {
 
 /// Writes the packet's stored bytes to `bytes` and returns its whole length.
 fn packet(record: &Record, bytes: &mut Vec<u8>) -> Result<u32, PcapngError> {
-    let ports = ports(record.flow, record.flags & flag::BACK != 0);
+    let ports = ports(record.flow, record.back);
     let header = Header {
         source: SocketAddrV4::new(address(record.source), ports.0),
         destination: SocketAddrV4::new(address(record.destination), ports.1),
@@ -569,7 +570,6 @@ fn tcp(record: &Record) -> Tcp {
     let opens = matches!(record.kind, Kind::Syn | Kind::SynAck);
     // The window of a SYN is never scaled (RFC 7323 section 2.2).
     let shift = if opens { 0 } else { record.window_scale };
-    let closed = record.flags & flag::ZERO_WINDOW != 0;
     let answers = record.kind != Kind::Syn;
     let mut options = Options {
         mss: opens.then_some(record.mss),
@@ -586,7 +586,7 @@ fn tcp(record: &Record) -> Tcp {
         // Sequence numbers count on from 0 and wrap at 2^32.
         seq: record.seq as u32,
         ack: if answers { record.ack as u32 } else { 0 },
-        window: if closed { 0 } else { (record.window >> shift).min(u16::MAX.into()) as u16 },
+        window: (record.window >> shift).min(u16::MAX.into()) as u16,
         flags: Flags {
             syn: opens,
             fin: matches!(record.kind, Kind::Fin | Kind::FinAck),
@@ -604,14 +604,6 @@ fn tcp(record: &Record) -> Tcp {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn windows_fit_their_scale() {
-        assert_eq!(window_scale(65_535), 0);
-        assert_eq!(window_scale(65_536), 1);
-        assert_eq!(window_scale(5_850_112), 7);
-        assert_eq!(window_scale(u64::MAX), 14);
-    }
 
     #[test]
     fn nodes_and_flows_are_told_apart() {

@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use lasthop_core::packet::{Cause, Drops};
 use lasthop_core::time::Span;
 use lasthop_net::history::HistoryEntry;
 use lasthop_net::link::Link;
@@ -71,6 +70,8 @@ columns! {
         month: u8 = About::new("", "month");
         /// time average of the congestion window over the second half of the connection
         window_segments: f64 = About::new("segments", "window");
+        /// week of the year, 1 to 53 (ISO 8601)
+        week: u8 = About::new("", "week");
     }
 }
 
@@ -147,6 +148,12 @@ columns! {
         loss_verdicts: Option<LossVerdicts> = About::group("{}", "{}");
         /// reductions of the window that were undone, because nothing had been lost (F-RTO, Eifel, DSACK)
         undone_reductions: u64 = About::new("", "undone reductions").sum();
+        /// only with `reader`: times that the receiver closed its window
+        #[serde(skip_serializing_if = "Option::is_none")]
+        zero_windows: Option<u64> = About::new("", "zero windows").sum().rare();
+        /// only with `reader`: time during which the sender knew the window to be closed
+        #[serde(skip_serializing_if = "Option::is_none")]
+        zero_window_s: Option<f64> = About::new("s", "time with a closed window").sum().rare();
         /// RTT of segments that were sent once, mean
         rtt_mean_s: Option<f64> = About::new("s", "mean RTT").lower().mean().shown("mean RTT")
             .compared().says("has a mean RTT {} longer", "has a mean RTT {} shorter");
@@ -419,6 +426,8 @@ columns! {
         /// packets lost here
         drops: Causes = About::new("packets", "packets dropped").called("dropped_{}_packets").lower().sum()
             .shown("drops");
+        /// packets that found no room because another took the last in the same instant; a lot decides such ties
+        tied_drops: u64 = About::new("packets", "drops that a tie decided").lower().sum();
         /// ECN-capable packets that were marked, on a link with `mark`
         marks: u64 = About::new("packets", "packets marked").sum();
         /// What link-layer retransmission did, on a link that has it.
@@ -513,7 +522,7 @@ impl Summary {
             timeouts: flows.iter().map(|flow| flow.timeouts).sum(),
             packets_sent: network.ledger.created,
             packets_delivered: network.ledger.delivered,
-            packets_lost: causes(&network.ledger.dropped),
+            packets_lost: Causes(network.ledger.dropped),
             packets_in_flight: network.ledger.in_flight,
             realtime_index: mean(&flows, |realtime| realtime.realtime_index),
             delayed_rate: mean(&flows, |realtime| realtime.delayed_rate),
@@ -539,8 +548,8 @@ impl Summary {
 
 impl HistorySummary {
     fn new(entry: &HistoryEntry) -> HistorySummary {
-        let HistoryEntry { endpoint, hour, weekday, month, window } = entry.clone();
-        HistorySummary { endpoint, hour, weekday, month, window_segments: window }
+        let HistoryEntry { endpoint, hour, weekday, month, window, week } = entry.clone();
+        HistorySummary { endpoint, hour, weekday, month, window_segments: window, week }
     }
 }
 
@@ -557,6 +566,7 @@ impl FlowSummary {
         let delay = stats.delay.percentiles_seconds(&percents);
         let report = sender.report();
         let rtt = report.rtt.map_or_else(|| vec![None; 3], |samples| samples.percentiles_seconds(&percents));
+        let slow_reader = matches!(&flow.transport, Transport::Tcp(config) if config.reader.is_some());
         let completed = report.completed.filter(|_| World::is_bounded(&flow.traffic));
         FlowSummary {
             name: flow.name.clone(),
@@ -570,13 +580,15 @@ impl FlowSummary {
             bytes_delivered: stats.bytes_delivered,
             packets_sent: sent.packets,
             acks_sent: stats.acks_sent,
-            packets_lost: causes(&stats.lost),
-            acks_lost: causes(&stats.acks_lost),
+            packets_lost: Causes(stats.lost),
+            acks_lost: Causes(stats.acks_lost),
             retransmitted_packets: report.retransmitted,
             timeouts: report.timeouts,
             fast_recoveries: report.fast_recoveries,
             loss_verdicts: None,
             undone_reductions: report.undone_reductions,
+            zero_windows: slow_reader.then_some(report.zero_windows),
+            zero_window_s: slow_reader.then(|| report.zero_window_time.seconds()),
             rtt_mean_s: report.rtt.and_then(lasthop_net::measure::Durations::mean_seconds),
             rtt_p50_s: rtt[0],
             rtt_p95_s: rtt[1],
@@ -626,7 +638,8 @@ impl LinkSummary {
             utilisation: stats.busy as f64 / length,
             packets_sent: stats.packets,
             bytes_sent: stats.bytes,
-            drops: causes(&link.drops),
+            drops: Causes(link.drops),
+            tied_drops: link.tied_drops,
             marks: link.marks(),
             arq: counters.has("arq_").then(|| ArqSummary {
                 retransmissions: counters.sum("arq_retransmissions"),
@@ -643,10 +656,6 @@ impl LinkSummary {
             }),
         }
     }
-}
-
-fn causes(drops: &Drops) -> Causes {
-    Cause::NAMES.into_iter().zip(drops.iter().copied()).collect()
 }
 
 /// Mean of a real-time metric over the flows that have it.

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use lasthop_core::packet::Kind;
+use lasthop_net::trace::Recording;
 use lasthop_sim::run::Run;
 use lasthop_sim::summary::LossVerdicts;
 
@@ -13,6 +14,18 @@ use testkit::{SUMMARY, TRACE, hops, run_text};
 
 /// Two flows over a dumbbell. `queue` is that of its bottleneck; the last hops lose this share of the packets.
 fn dumbbell(transport: &str, queue: u32, error_rate: f64, traffic: &str) -> Run {
+    dumbbell_with(transport, queue, error_rate, traffic, 1, TRACE)
+}
+
+/// The same with another seed and recording.
+fn dumbbell_with(
+    transport: &str,
+    queue: u32,
+    error_rate: f64,
+    traffic: &str,
+    seed: u64,
+    recording: Recording,
+) -> Run {
     let text = format!(
         "duration = \"120 s\"\n[topology]\nkind = \"dumbbell\"\n\
          bottleneck = {{ rate = \"4 Mbit/s\", delay = \"20 ms\", queue = {{ kind = \"drop-tail\", \
@@ -23,7 +36,7 @@ fn dumbbell(transport: &str, queue: u32, error_rate: f64, traffic: &str) -> Run 
          [tcp]\nreceiver_window = \"200 packets\"\n\
          [[flows]]\ncount = 2\nstart = \"0 s\"\ntransport = {transport}\ntraffic = {traffic}\n"
     );
-    run_text(&text, 1, TRACE)
+    run_text(&text, seed, recording)
 }
 
 const FTP: &str = "{ kind = \"ftp\" }";
@@ -106,9 +119,13 @@ fn matrix_of(run: &Run) -> [[u64; 2]; 3] {
         let answers = flow.timeouts + flow.fast_recoveries;
         let verdicts: u64 =
             [congestion, wireless, nothing].iter().map(|row| row.congestion + row.wireless).sum();
-        // Veno's law says nothing of timeouts.
-        let judged = if flow.transport.starts_with("veno") { flow.fast_recoveries } else { answers };
-        assert_eq!(verdicts, judged, "every answer is judged once: {flow:?}");
+        // Veno's law says nothing of timeouts, and a probing cycle that the ACKs of everything end has no verdict.
+        let silent = match flow.transport.as_str() {
+            "veno" | "venoplus" => flow.timeouts..=flow.timeouts,
+            "probing" => 0..=flow.timeouts,
+            _ => 0..=0,
+        };
+        assert!(silent.contains(&(answers - verdicts)), "every answer is judged once: {flow:?}");
     }
     sums
 }
@@ -123,7 +140,7 @@ fn precision(matrix: &[[u64; 2]; 3], kind: usize) -> f64 {
     matrix[kind][kind] as f64 / matrix.iter().map(|row| row[kind]).sum::<u64>() as f64
 }
 
-/// What a classifier must reach at least on the paths below.
+/// What a classifier must reach at least on the paths below, where several seeds are summed.
 struct Least {
     transport: &'static str,
     /// Recall of congestion where queues overflow and nothing else is lost.
@@ -132,39 +149,127 @@ struct Least {
     lossy: f64,
     /// Recall of congestion and of errors, and precision of the belief in errors, where both happen.
     mixed: [f64; 3],
+    /// The same sender without what makes it a classifier, or with a rule that is known to be worse: it must miss one
+    /// of the bounds.
+    blunt: &'static str,
 }
 
 /// None is tuned: what falls short of nine in ten does so by its own law. Veno and JTCP take an error for congestion
-/// while their own window grows into the queue, for the queue does grow. TCP-Real sees no rate fall when a queue
-/// overflows, and Probing finds the path drained by its own silence: both take most overflows for errors.
+/// while their own window grows into the queue, for the queue does grow. XJTCP counts errors and overflows of a second
+/// and lets the greater number decide for all: where both happen a fifth of the overflows pass for errors. To TCP-Real
+/// any queue is congestion, so that it takes half of the errors on a full path for it. Probing finds the path drained
+/// by its own silence and takes most overflows for errors.
 const LEAST: [Least; 6] = [
-    Least { transport: "veno", congested: 0.95, lossy: 0.7, mixed: [0.95, 0.35, 0.95] },
-    Least { transport: "venoplus", congested: 0.95, lossy: 0.95, mixed: [0.9, 0.95, 0.95] },
-    Least { transport: "jtcp", congested: 0.95, lossy: 0.5, mixed: [0.95, 0.35, 0.95] },
-    Least { transport: "xjtcp", congested: 0.95, lossy: 0.7, mixed: [0.5, 0.55, 0.7] },
-    Least { transport: "tcp-real", congested: 0.4, lossy: 0.8, mixed: [0.3, 0.65, 0.5] },
-    Least { transport: "probing", congested: 0.2, lossy: 0.7, mixed: [0.25, 0.7, 0.5] },
+    Least {
+        transport: "\"veno\"",
+        congested: 0.98,
+        lossy: 0.69,
+        mixed: [0.95, 0.38, 0.98],
+        blunt: "{ preset = \"veno\", beta = 1000.0 }",
+    },
+    Least {
+        transport: "\"venoplus\"",
+        congested: 0.98,
+        lossy: 0.95,
+        mixed: [0.95, 0.95, 0.98],
+        blunt: "{ preset = \"venoplus\", signal = \"rssi\" }",
+    },
+    Least {
+        transport: "\"jtcp\"",
+        congested: 0.97,
+        lossy: 0.54,
+        mixed: [0.82, 0.42, 0.91],
+        blunt: "{ preset = \"jtcp\", pair = \"latest\", span = 1.0, k = 1.0 }",
+    },
+    Least {
+        transport: "\"xjtcp\"",
+        congested: 0.97,
+        lossy: 0.76,
+        mixed: [0.76, 0.58, 0.87],
+        blunt: "{ preset = \"xjtcp\", discard_source = \"none\" }",
+    },
+    Least {
+        transport: "\"tcp-real\"",
+        congested: 0.69,
+        lossy: 0.46,
+        mixed: [0.57, 0.41, 0.72],
+        blunt: "{ preset = \"tcp-real\", healthy = \"steady\" }",
+    },
+    Least {
+        transport: "\"probing\"",
+        congested: 0.25,
+        lossy: 0.76,
+        mixed: [0.31, 0.79, 0.58],
+        blunt: "{ preset = \"probing\", factor = 100.0 }",
+    },
 ];
 
-/// Whoever confuses the two, or believes in one of them whatever happens, falls below one of these.
+type Matrix = [[u64; 2]; 3];
+
+const CONGESTION: usize = 0;
+const WIRELESS: usize = 1;
+
+/// What a sender took its losses for on a congested path, on a lossy one and where both happen: three seeds each.
+fn on_three_paths(transport: &str) -> [Matrix; 3] {
+    [(20, 0.0), (5000, 0.01), (20, 0.005)].map(|(queue, error_rate)| {
+        let mut sum = Matrix::default();
+        for seed in 1..=3 {
+            let matrix = matrix_of(&dumbbell_with(transport, queue, error_rate, FTP, seed, SUMMARY));
+            for (sums, counts) in sum.iter_mut().zip(matrix) {
+                sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+            }
+        }
+        sum
+    })
+}
+
+/// Which of its bounds a sender with these matrices misses.
+fn missed(least: &Least, [congested, lossy, mixed]: &[Matrix; 3]) -> Vec<String> {
+    let [mixed_congestion, mixed_errors, mixed_precision] = least.mixed;
+    let reached = [
+        ("congested", recall(congested, CONGESTION), least.congested),
+        ("lossy", recall(lossy, WIRELESS), least.lossy),
+        ("mixed, recall of congestion", recall(mixed, CONGESTION), mixed_congestion),
+        ("mixed, recall of errors", recall(mixed, WIRELESS), mixed_errors),
+        ("mixed, precision of errors", precision(mixed, WIRELESS), mixed_precision),
+    ];
+    // A share of nothing is no number, and reaches no bound.
+    let missed = reached.into_iter().filter(|(_, reached, least)| !(reached >= least));
+    missed.map(|(what, reached, least)| format!("{what}: {reached:.3} of {least}")).collect()
+}
+
+/// The same losses, judged by someone who does not look: `believe` takes how many of each kind there were.
+fn judged_by(matrices: &[Matrix; 3], believe: impl Fn(usize, u64) -> [u64; 2]) -> [Matrix; 3] {
+    matrices.map(|matrix| [0, 1, 2].map(|truth| believe(truth, matrix[truth].iter().sum())))
+}
+
+/// Every classifier reaches its bounds; and the bounds would notice if it were broken: if it believed in one kind
+/// whatever happens, tossed a coin, confused the two, or lost the very measurement that its paper is about.
 #[test]
 fn losses_are_taken_for_what_they_are() {
-    const CONGESTION: usize = 0;
-    const WIRELESS: usize = 1;
-    for Least { transport, congested, lossy, mixed } in LEAST {
-        let quoted = format!("\"{transport}\"");
-        let matrix = matrix_of(&dumbbell(&quoted, 20, 0.0, FTP));
-        assert_eq!(matrix[1], [0, 0], "{transport}: nothing is lost in the air");
-        assert!(matrix[0].iter().sum::<u64>() > 20, "{transport}: {matrix:?}");
-        assert!(recall(&matrix, CONGESTION) >= congested, "{transport}, congested: {matrix:?}");
-        let matrix = matrix_of(&dumbbell(&quoted, 5000, 0.01, FTP));
-        assert_eq!(matrix[0], [0, 0], "{transport}: no queue overflows");
-        assert!(matrix[1].iter().sum::<u64>() > 50, "{transport}: {matrix:?}");
-        assert!(recall(&matrix, WIRELESS) >= lossy, "{transport}, lossy: {matrix:?}");
-        let matrix = matrix_of(&dumbbell(&quoted, 20, 0.005, FTP));
-        let found = [recall(&matrix, CONGESTION), recall(&matrix, WIRELESS), precision(&matrix, WIRELESS)];
-        let reached = found.iter().zip(mixed).all(|(found, least)| *found >= least);
-        assert!(reached, "{transport}, mixed: {found:?} for {mixed:?} from {matrix:?}");
+    for least in &LEAST {
+        let transport = least.transport;
+        let matrices = on_three_paths(transport);
+        let [congested, lossy, _] = &matrices;
+        assert_eq!(congested[1], [0, 0], "{transport}: nothing is lost in the air");
+        assert!(congested[0].iter().sum::<u64>() > 60, "{transport}: {congested:?}");
+        assert_eq!(lossy[0], [0, 0], "{transport}: no queue overflows");
+        assert!(lossy[1].iter().sum::<u64>() > 500, "{transport}: {lossy:?}");
+        assert_eq!(missed(least, &matrices), [""; 0], "{transport}: {matrices:?}");
+        let always = |belief: usize| {
+            judged_by(&matrices, move |_, count| if belief == CONGESTION { [count, 0] } else { [0, count] })
+        };
+        let coin = judged_by(&matrices, |_, count| [count / 2, count - count / 2]);
+        let swapped = matrices.map(|matrix| matrix.map(|[congestion, wireless]| [wireless, congestion]));
+        for (broken, how) in [
+            (always(CONGESTION), "always congestion"),
+            (always(WIRELESS), "always errors"),
+            (coin, "a coin"),
+            (swapped, "confused"),
+            (on_three_paths(least.blunt), least.blunt),
+        ] {
+            assert!(!missed(least, &broken).is_empty(), "{transport}: nobody would notice {how}: {broken:?}");
+        }
     }
 }
 
@@ -209,7 +314,8 @@ fn a_single_overflow_is_congestion_to_the_jitter_ratio() {
     }
 }
 
-/// Shetty et al. (2009): VenoPlus is for lightly loaded networks, where Veno takes its own backlog for congestion.
+/// Shetty et al. (2009): VenoPlus is for lightly loaded networks, where Veno takes its own backlog for congestion. The
+/// ready study `light-load` has more of it.
 #[test]
 fn venoplus_keeps_more_than_veno_on_a_lightly_loaded_lossy_path() {
     for error_rate in [0.001, 0.01] {
@@ -229,32 +335,54 @@ fn xjtcp_hears_the_receivers_mac() {
     assert!(recall(&matrix_of(&hears), 1) > recall(&matrix_of(&deaf), 1));
 }
 
-/// Ten outages of a second on a path whose buffer holds three times what it does: a timeout that is judged harmless is
-/// repaired without a burst. Probing pays two round trips of silence for each, and a window that is kept overflows the
-/// queue sooner, so goodput stays within a tenth of Reno's.
+/// Goodput and retransmissions of so many flows, means of three seeds, over a dumbbell of 10 Mbit/s and 40 ms whose
+/// last hops go dark ten times for a second.
+fn over_handoffs(transport: &str, flows: u32, queue: u32, policy: &str) -> (f64, f64) {
+    let text = format!(
+        "duration = \"60 s\"\n[topology]\nkind = \"dumbbell\"\n\
+         bottleneck = {{ rate = \"10 Mbit/s\", delay = \"10 ms\", queue = {{ kind = \"drop-tail\", \
+         limit = \"{queue} packets\" }} }}\n\
+         access = {{ rate = \"100 Mbit/s\", delay = \"5 ms\", queue = \"unlimited\" }}\n\
+         [channel]\nhandoff = {{ count = 10, outage = \"1 s\", policy = \"{policy}\" }}\n\
+         [[flows]]\ncount = {flows}\ntransport = \"{transport}\"\n"
+    );
+    let runs = (1..=3).map(|seed| run_text(&text, seed, SUMMARY).summary);
+    let figures: Vec<(f64, u64)> = runs
+        .map(|run| {
+            let repeated = run.flows.iter().map(|flow| flow.retransmitted_packets).sum();
+            (run.totals.goodput_bit_s, repeated)
+        })
+        .collect();
+    let goodput = figures.iter().map(|(goodput, _)| goodput).sum::<f64>() / 3.0;
+    (goodput, figures.iter().map(|(_, repeated)| *repeated).sum::<u64>() as f64 / 3.0)
+}
+
+/// A timeout that is judged harmless is repaired without a burst, and any other as Reno repairs it: over handoffs
+/// TCP-Real earns what Reno earns, with buffers of a fifth of the path, of the path and of five times as much, and
+/// repeats at most twice as much. Five flows that share the buffer misread a few overflows of each other's.
 #[test]
-fn handoffs_cost_hardly_more_than_reno() {
+fn handoffs_cost_tcp_real_no_more_than_reno() {
     for policy in ["drop-air", "drop", "hold"] {
-        let times: Vec<String> = (1..=10).map(|number| format!("\"{} s\"", 5 * number)).collect();
-        let figures = |name: &str| {
-            let text = format!(
-                "duration = \"60 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"s\", \"r\", \"d\"]\n\
-                 [[topology.links]]\nfrom = \"s\"\nto = \"r\"\nrate = \"100 Mbit/s\"\ndelay = \"10 ms\"\n\
-                 queue = \"unlimited\"\n[[topology.links]]\nfrom = \"r\"\nto = \"d\"\nrate = \"5 Mbit/s\"\n\
-                 delay = \"10 ms\"\nqueue = {{ kind = \"drop-tail\", limit = \"50 packets\" }}\n\
-                 handoff = {{ outage = \"1 s\", policy = \"{policy}\", at = [{}] }}\n\
-                 [[flows]]\nsource = \"s\"\nsink = \"d\"\nstart = \"0 s\"\ntransport = \"{name}\"\n",
-                times.join(", ")
-            );
-            let flow = run_text(&text, 1, SUMMARY).summary.flows.remove(0);
-            (flow.goodput_bit_s, flow.retransmitted_packets)
-        };
-        let (reno, repeated) = figures("reno");
-        for name in ["probing", "tcp-real"] {
-            let (goodput, retransmitted) = figures(name);
-            assert!(goodput >= 0.9 * reno, "{name}, {policy}: {goodput} against {reno}");
-            assert!(retransmitted <= 2 * repeated, "{name}, {policy}: {retransmitted} against {repeated}");
+        for (flows, queue, share) in [(1, 7, 1.0), (1, 33, 1.0), (1, 167, 1.0), (5, 33, 0.96)] {
+            let (reno, repeated) = over_handoffs("reno", flows, queue, policy);
+            let (real, retransmitted) = over_handoffs("tcp-real", flows, queue, policy);
+            let what = format!("{policy}, {flows} flows, {queue} packets");
+            assert!(real >= share * reno, "{what}: {real} against {reno}");
+            assert!(retransmitted <= 2.0 * repeated, "{what}: {retransmitted} against {repeated}");
         }
+    }
+}
+
+/// Probing pays two round trips of silence for each loss, and a window that is kept overflows the queue sooner: on a
+/// path whose buffer holds as much as the path goodput stays within a tenth of Reno's, and where nothing is lost
+/// (packets wait) it is far above.
+#[test]
+fn handoffs_cost_probing_hardly_more_than_reno() {
+    for (policy, share) in [("drop-air", 0.88), ("drop", 0.88), ("hold", 1.5)] {
+        let (reno, repeated) = over_handoffs("reno", 1, 33, policy);
+        let (probing, retransmitted) = over_handoffs("probing", 1, 33, policy);
+        assert!(probing >= share * reno, "{policy}: {probing} against {reno}");
+        assert!(retransmitted <= repeated, "{policy}: {retransmitted} against {repeated}");
     }
 }
 

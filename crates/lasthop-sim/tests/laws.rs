@@ -120,7 +120,7 @@ fn alone_with(transport: &str, packets: u32) -> Summary {
         queue = {{ kind = "drop-tail", limit = "{packets} packets" }}
 
         [[flows]]
-        transport = "{transport}"
+        transport = {transport}
         start = "0 s"
         "#
     ))
@@ -128,52 +128,124 @@ fn alone_with(transport: &str, packets: u32) -> Summary {
 
 /// Its bottleneck, with room for what the path holds.
 fn alone(transport: &str) -> LinkSummary {
-    let mut links = alone_with(transport, 33).links.into_iter();
+    let mut links = alone_with(&format!("\"{transport}\""), 33).links.into_iter();
     links.find(|link| link.name == "bottleneck").expect("a dumbbell has a bottleneck")
 }
 
 /// Packets in buffers of a fifth of what the path holds, of as much, and of five times as much.
 const BUFFERS: [u32; 3] = [7, 33, 167];
 
-/// What a lone flow must deliver at least with each of [`BUFFERS`], of what headers and options leave of the link.
+/// The bar: of what headers and options leave of the link.
+const BAR: f64 = 0.9;
+
+/// Whoever may stay below the bar: by how much, with which of [`BUFFERS`], and why. The reasons are tests of their own,
+/// named here; anything else below the bar is a defect.
+const EXCEPTIONS: [(&[&str], [f64; 3]); 5] = [
+    // Starts from one segment after every loss: `tahoe_pays_with_slow_start`.
+    (&["tahoe"], [0.57, BAR, BAR]),
+    // Whoever halves a window of 1.2 paths leaves the link empty until it has grown to one path again. Veno halves here
+    // too, as the backlog says, and DCTCP without marks is Reno: `halving_leaves_a_shallow_buffer_empty`.
+    (
+        &[
+            "reno",
+            "newreno",
+            "sack",
+            "wsc",
+            "jtcp",
+            "xjtcp",
+            "e-newreno",
+            "veno",
+            "venoplus",
+            "freeze",
+            "ebsn",
+            "fast-handoff",
+            "eln",
+            "dctcp",
+        ],
+        [0.81, BAR, BAR],
+    ),
+    // Halves as well, and grows by a whole segment at once: an overflow costs two.
+    (&["tcp-real"], [0.75, BAR, BAR]),
+    // A full buffer of a fifth of the path makes no RTT of 1.5 times the best: `probing_cannot_see_a_shallow_buffer`.
+    (&["probing"], [0.46, BAR, BAR]),
+    // Never less than 10 ms between packets (RFC 4828 section 4): 1.2 Mbit/s whatever the link.
+    (&["tfrc-sp"], [0.12; 3]),
+];
+
 fn least_goodput(name: &str) -> [f64; 3] {
-    match name {
-        // Tahoe starts from one segment after every loss.
-        "tahoe" => [0.55, 0.9, 0.9],
-        // Whoever halves a window of 1.2 paths leaves the link empty until it has grown to one path again: 0.87 at
-        // most, less the repair. Veno halves here too, as the backlog says, and DCTCP without marks is Reno.
-        "reno" | "newreno" | "sack" | "wsc" | "jtcp" | "xjtcp" | "e-newreno" | "veno" | "venoplus"
-        | "freeze" | "ebsn" | "fast-handoff" | "eln" | "dctcp" => [0.8, 0.9, 0.9],
-        // The receiving rate is that of the link while the queue grows, so overflows pass for losses in the air. The
-        // window stays, the segment behind the repair overflows too, and as the first one behind the recovery point
-        // NewReno leaves it to the timer.
-        "tcp-real" => [0.4, 0.6, 0.9],
-        // A full buffer of a fifth of the path makes no RTT of 1.5 times the best: the probes find nothing wrong, and
-        // the window stays above what path and buffer hold.
-        "probing" => [0.4, 0.9, 0.9],
-        // Never less than 10 ms between packets (RFC 4828 section 4): 1.2 Mbit/s whatever the link.
-        "tfrc-sp" => [0.12; 3],
-        _ => [0.9; 3],
-    }
+    EXCEPTIONS.iter().find(|(names, _)| names.contains(&name)).map_or([BAR; 3], |(_, least)| *least)
+}
+
+/// Share of the link that arrives for the first time: 40 bytes of headers and 12 of options of 1500; datagrams carry as
+/// much.
+fn share_of(transport: &str, packets: u32) -> f64 {
+    alone_with(transport, packets).flows[0].goodput_bit_s / (1e7 * 1448.0 / 1500.0)
 }
 
 /// A window law fills the link with any buffer from one path on, and others do with less. What counts is what arrives
-/// for the first time: needless retransmissions fill a link, too.
+/// for the first time: needless retransmissions fill a link, too. An exception that is none any more must go.
 #[test]
 fn a_lone_flow_fills_the_link() {
     let names = TcpConfig::PRESETS.iter().map(|preset| preset.name);
-    let mut short = Vec::new();
+    let mut wrong = Vec::new();
     for name in names.chain(Protocol::NAMES.iter().copied()) {
         for (packets, least) in BUFFERS.into_iter().zip(least_goodput(name)) {
-            let flow = &alone_with(name, packets).flows[0];
-            // 40 bytes of headers and 12 of options of 1500; datagrams carry as much.
-            let share = flow.goodput_bit_s / (1e7 * 1448.0 / 1500.0);
-            if !(least..=1.02).contains(&share) {
-                short.push(format!("{name} with {packets} packets: {share:.3} of {least}"));
+            let share = share_of(&format!("\"{name}\""), packets);
+            if !(least..=1.02).contains(&share) || (least < BAR && share >= BAR) {
+                wrong.push(format!("{name} with {packets} packets: {share:.3} of {least}"));
             }
         }
     }
-    assert!(short.is_empty(), "{short:#?}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// With a buffer of `b` paths a window that is halved when path and buffer are full starts again from `(1 + b) / 2` of
+/// the path, and the link delivers that share, growing evenly to one while the window grows to the path. In units of
+/// the path and its RTT, with the RTT growing with the queue: a cycle takes `(1 - w) + ((1 + b)^2 - 1) / 2` and
+/// carries `((1 + b)^2 - w^2) / 2`, where `w = (1 + b) / 2`.
+fn share_of_a_halving_sender(buffer: f64) -> f64 {
+    let full = 1.0 + buffer;
+    let start = full / 2.0;
+    let carried = (full * full - start * start) / 2.0;
+    let took = (1.0 - start) + (full * full - 1.0) / 2.0;
+    carried / took
+}
+
+/// Seven packets are a fifth of the path: 0.87 of the link at most, and little more than a twentieth of the link goes
+/// into repairs. Who keeps four fifths has 0.96 of a path left and stays above the bar.
+#[test]
+fn halving_leaves_a_shallow_buffer_empty() {
+    let most = share_of_a_halving_sender(7.0 / 33.3);
+    assert_between(most, 0.86, 0.88, "by the sum above");
+    for name in ["reno", "newreno", "sack", "jtcp", "wsc"] {
+        assert_between(share_of(&format!("\"{name}\""), 7), most - 0.055, most + 0.01, name);
+    }
+    let gentle = share_of(r#"{ cc = "reno", recovery = "sack", beta = 0.8 }"#, 7);
+    assert!(gentle >= BAR, "keeping four fifths: {gentle}");
+}
+
+/// Its probes find a path of at most 1.2 times the best RTT, which the default calls calm, and the window stays above
+/// what path and buffer hold. Asked for less than that the sender halves like the others.
+#[test]
+fn probing_cannot_see_a_shallow_buffer() {
+    let verdicts = |transport: &str| {
+        let verdicts = alone_with(transport, 7).flows[0].loss_verdicts.expect("it tells losses apart");
+        (verdicts.congestion.congestion, verdicts.congestion.wireless)
+    };
+    let (known, missed) = verdicts("\"probing\"");
+    assert!(missed > 50 && known * 20 < missed, "{known} of overflows known, {missed} not");
+    let strict = r#"{ preset = "probing", factor = 1.1 }"#;
+    assert!(share_of(strict, 7) >= 0.75, "{}", share_of(strict, 7));
+}
+
+/// After each loss it starts from one segment again, which is all that tells it from Reno where losses are single ones:
+/// the link idles while the window is small. As many repairs as losses, none of them by a timeout.
+#[test]
+fn tahoe_pays_with_slow_start() {
+    let flow = &alone_with("\"tahoe\"", 7).flows[0];
+    assert_eq!(flow.retransmitted_packets, flow.packets_lost["queue-overflow"]);
+    assert!(flow.timeouts <= 1, "{}", flow.timeouts);
+    assert!(share_of("\"reno\"", 7) > share_of("\"tahoe\"", 7) + 0.15);
 }
 
 /// Brakmo & Peterson (1995): between alpha = 1 and beta = 3 segments wait in the queue.

@@ -1,6 +1,6 @@
 //! Mobile hosts: what Freeze-TCP and fast retransmission after a handoff gain over plain NewReno, and when.
 
-use lasthop_core::packet::{Kind, flag};
+use lasthop_core::packet::Kind;
 use lasthop_core::time::{Span, Time};
 use lasthop_net::trace::HopRecord;
 use lasthop_sim::run::Run;
@@ -64,7 +64,7 @@ fn a_false_alarm_costs_a_pause() {
     assert_eq!(alarmed.summary.flows[0].timeouts, 0);
     // Both closing ACKs of a warning leave at the same time.
     let mut closings: Vec<Time> = (hops(&alarmed).iter())
-        .filter(|hop| hop.flags & flag::ZERO_WINDOW != 0 && hop.direction == 3)
+        .filter(|hop| hop.window == 0 && hop.direction == 3)
         .map(|hop| hop.enqueued)
         .collect();
     closings.sort_unstable();
@@ -77,11 +77,9 @@ fn a_false_alarm_costs_a_pause() {
 fn closing_and_opening_acks_leave_in_time() {
     let run = scenario("\"freeze\"", "at = [\"10 s\"], outage = \"1 s\", warning = \"100 ms\"", false);
     let radio: Vec<&HopRecord> = hops(&run).iter().filter(|hop| hop.direction == 3).collect();
-    let closing: Vec<Time> =
-        radio.iter().filter(|hop| hop.flags & flag::ZERO_WINDOW != 0).map(|hop| hop.enqueued).collect();
+    let closing: Vec<Time> = radio.iter().filter(|hop| hop.window == 0).map(|hop| hop.enqueued).collect();
     assert_eq!(closing[..2], [millis(9_900); 2]);
-    let opening =
-        radio.iter().filter(|hop| hop.enqueued == millis(11_000) && hop.flags & flag::ZERO_WINDOW == 0);
+    let opening = radio.iter().filter(|hop| hop.enqueued == millis(11_000) && hop.window > 0);
     assert_eq!(opening.count(), 3);
     // The sender rests from about 50 ms after the closing ACK to 50 ms after the opening one.
     let data: Vec<u64> = (hops(&run).iter())
@@ -103,7 +101,7 @@ fn a_handoff_is_followed_by_a_retransmission() {
             let run = scenario(&transport, "at = [\"10 s\"], outage = \"600 ms\"", upstream);
             let first_link = if upstream { 3 } else { 0 };
             let next = (hops(&run).iter())
-                .filter(|hop| hop.direction == first_link && hop.flags & flag::RETRANSMISSION != 0)
+                .filter(|hop| hop.direction == first_link && hop.again)
                 .map(|hop| hop.enqueued)
                 .filter(|&at| at >= millis(10_600))
                 .min();

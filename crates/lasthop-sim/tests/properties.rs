@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use lasthop_cc::ControllerConfig;
-use lasthop_core::packet::{Cause, Kind, flag};
+use lasthop_core::packet::{Cause, Kind};
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::device::Middlebox;
@@ -389,7 +389,9 @@ fn tcp_traffic() -> impl Strategy<Value = String> {
 /// The keys of a `[[flows]]` table, without its ends.
 fn flow(duration_ms: u32) -> impl Strategy<Value = String> {
     let transport = prop_oneof![
-        6 => (tcp(), tcp_traffic()),
+        6 => (tcp(), (tcp_traffic(), prop::option::weighted(0.2, 8u32..5000)).prop_map(|(traffic, reader)| {
+            traffic + &reader.map_or(String::new(), |rate| format!("\nreader = \"{rate} kbit/s\""))
+        })),
         1 => (Just("\"udp\"".to_owned()), paced_traffic()),
         1 => (rate_based(), prop_oneof![Just("\"ftp\"".to_owned()), paced_traffic()]),
     ];
@@ -519,8 +521,11 @@ fn scenario_of(grain: Grain) -> impl Strategy<Value = String> {
             dumbbell(duration, grain),
             graph(duration, grain).prop_map(|(nodes, links, flows)| graph_text(&nodes, &links, &flows)),
         ];
-        (0u64..1000, 0..duration / 2, body)
-            .prop_map(move |(seed, warmup, body)| head(duration, seed, warmup) + &body)
+        let processing = prop_oneof![2 => Just(0u32), 1 => 1u32..3000];
+        (0u64..1000, 0..duration / 2, processing, body).prop_map(move |(seed, warmup, processing, body)| {
+            let processing = format!("processing_time = \"{processing} us\"\n");
+            head(duration, seed, warmup) + &processing + &body
+        })
     })
 }
 
@@ -625,7 +630,7 @@ fn check_flow(plan: &Plan, run: &Run, flow: usize, trace: &[HopRecord]) {
         let link = &plan.links[record.direction as usize / 2];
         if record.direction & 1 == 0 { (link.from, link.to) } else { (link.to, link.from) }
     };
-    let is_answer = |record: &&HopRecord| record.flags & flag::BACK != 0 && ends(record).0 == sink;
+    let is_answer = |record: &&HopRecord| record.back && ends(record).0 == sink;
     let of_flow = || trace.iter().filter(|record| record.flow as usize == flow);
     let mut arrivals: Vec<&HopRecord> = of_flow()
         .filter(|record| matches!(record.kind, Kind::Syn | Kind::Data | Kind::Fin) && ends(record).1 == sink)
@@ -765,7 +770,7 @@ fn data_arrivals<'a>(plan: &'a Plan, run: &'a Run, flow: usize) -> Vec<&'a HopRe
     let trace = &run.recorded.hops;
     let mut arrivals: Vec<&HopRecord> = trace
         .iter()
-        .filter(|record| record.flow as usize == flow && record.flags & flag::BACK == 0 && record.payload > 0)
+        .filter(|record| record.flow as usize == flow && !record.back && record.payload > 0)
         .filter(|record| record.arrived.is_some() && end_of(record) == sink)
         .collect();
     arrivals.sort_by_key(|record| record.arrived);
@@ -780,7 +785,7 @@ fn delayed_by_trace(plan: &Plan, run: &Run, flow: usize, options: &RealtimePlan)
     let mut times: BTreeMap<u64, (u64, Time)> = BTreeMap::new();
     let mut first_sent: BTreeMap<u64, Time> = BTreeMap::new();
     let trace = &run.recorded.hops;
-    let is_data = |record: &&HopRecord| record.flags & flag::BACK == 0 && record.payload > 0;
+    let is_data = |record: &&HopRecord| !record.back && record.payload > 0;
     for record in trace.iter().filter(|record| record.flow as usize == flow).filter(is_data) {
         let sent = first_sent.entry(record.seq).or_insert(record.stamp);
         *sent = record.stamp.min(*sent);

@@ -118,6 +118,18 @@ fn ssvp_shares_with_tcp() {
     }
 }
 
+/// WTCP shrinks while the spacing of its packets grows, whoever makes it grow: beside a TCP that fills the queue it
+/// gives way, and the less there is of a queue the less.
+#[test]
+fn wtcp_gives_way_to_whoever_fills_the_queue() {
+    for (rate, queue) in [(2, 15), (5, 30), (10, 60)] {
+        let share = share_beside_tcp("\"wtcp-rate\"", rate, queue);
+        assert!((0.15..=0.4).contains(&share), "{rate} Mbit/s: {share}");
+    }
+    let shallow = share_beside_tcp("\"wtcp-rate\"", 10, 10);
+    assert!((0.45..=1.0).contains(&shallow), "{shallow}");
+}
+
 /// RFC 5348 against its own equation: goodput at a given Bernoulli loss rate.
 #[test]
 fn tfrc_gets_what_its_equation_says() {

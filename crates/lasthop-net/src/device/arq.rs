@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use lasthop_cc::Signal;
-use lasthop_core::packet::{Cause, Kind, NONE, Packet, flag};
+use lasthop_core::packet::{Cause, Kind, NONE, Note, Packet, flag};
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
@@ -384,7 +384,7 @@ impl ArqMachine {
                 bytes: NOTICE_BYTES,
                 extra: NONE,
                 kind: Kind::BadState,
-                flags: flag::BACK,
+                note: Note::BACK,
                 ..Packet::default()
             };
             cx.send_back(content.parcel, packet, None);

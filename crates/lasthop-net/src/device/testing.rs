@@ -1,7 +1,7 @@
 //! A bench for the unit tests of devices: hands packets and timers to one device that stands alone, in the order of the
 //! clock, and keeps what it wants done. And a device that only tests can build.
 
-use lasthop_core::packet::{Cause, NONE, Packet, PacketArena, flag};
+use lasthop_core::packet::{Cause, NONE, Note, Packet, PacketArena};
 use lasthop_core::time::Time;
 
 use super::{Cx, Effect, Element, OUTBOUND, Parcel};
@@ -37,8 +37,8 @@ impl Element for Mirroring {
         self.seen += 1;
         if self.seen.is_multiple_of(self.plan.every) {
             let there = *cx.packets.get(parcel.packet);
-            let flags = there.flags ^ flag::BACK;
-            let packet = Packet { bytes: 40, payload: 0, extra: NONE, flags, ..there };
+            let note = Note { back: there.is_forward(), ..Note::default() };
+            let packet = Packet { bytes: 40, payload: 0, extra: NONE, note, ..there };
             cx.send_back(parcel, packet, None);
         }
     }

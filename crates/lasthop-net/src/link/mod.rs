@@ -76,6 +76,12 @@ pub struct Link {
     /// The propagation delay, if it changes.
     delays: Option<Box<Delays>>,
     air: Option<Box<Air>>,
+    /// Several feed it, so that packets from different sides may meet.
+    pub(crate) contested: bool,
+    /// When the last packet joined the queue.
+    joined: Time,
+    /// Packets within the measurement window that found no room because another took the last in the same instant.
+    pub tied_drops: u64,
     /// Drops by cause within the measurement window.
     pub drops: Drops,
     /// What the link did over time, if a series is recorded.
@@ -117,6 +123,9 @@ impl Link {
             pace,
             delays,
             air,
+            contested: false,
+            joined: Time::MAX,
+            tied_drops: 0,
             drops: Drops::default(),
             bins,
         }
@@ -244,6 +253,7 @@ impl Link {
             return false;
         }
         self.crowded = true;
+        self.joined = now;
         self.ahead.push(self.busy_until, 0);
         self.gate.note_waiting(length.into(), now, window);
         true
@@ -277,6 +287,7 @@ impl Link {
         };
         if !idle {
             self.crowded = true;
+            self.joined = now;
             self.ahead.push(self.busy_until, self.last_bytes);
             self.gate.note_waiting(found.packets, now, window);
         }
@@ -293,6 +304,9 @@ impl Link {
 
     fn lose(&mut self, at: Time, cause: Cause, start: Option<Time>, window: &Window) -> Transit {
         self.count_drop(cause, at, window);
+        if cause == Cause::QueueOverflow && self.contested && self.joined == at && window.contains(at) {
+            self.tied_drops += 1;
+        }
         Transit::Lost { cause, start, at }
     }
 

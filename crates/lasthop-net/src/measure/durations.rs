@@ -108,18 +108,21 @@ impl Durations {
     #[cold]
     fn begin_sketch(&mut self) {
         match std::mem::replace(&mut self.kept, Kept::Narrow(Vec::new())) {
-            Kept::Short(samples) => {
-                for nanos in samples {
-                    self.add_with_care(u64::from(nanos));
-                }
-            }
-            Kept::Long(samples) => {
-                for nanos in samples {
-                    self.add_with_care(nanos);
-                }
-            }
+            Kept::Short(samples) => self.count_all(samples.into_iter().map(u64::from)),
+            Kept::Long(samples) => self.count_all(samples.into_iter()),
             histogram => self.kept = histogram,
         }
+    }
+
+    /// The histogram of so few samples that no counter overflows.
+    fn count_all(&mut self, samples: impl Iterator<Item = u64>) {
+        const { assert!(EXACT_SAMPLES < u16::MAX as usize) };
+        let mut counts = Vec::new();
+        for nanos in samples {
+            let place = make_room(&mut counts, &mut self.first_bin, bin_of(nanos));
+            counts[place] += 1;
+        }
+        self.kept = Kept::Narrow(counts);
     }
 
     /// Number of samples.

@@ -125,12 +125,12 @@ impl Observers {
         }
     }
 
-    fn arrive(&mut self, now: Time, packet: &Packet, fresh: bool) {
+    fn arrive(&mut self, now: Time, packet: &Packet, first_sent: Time, fresh: bool) {
         if let Some(bins) = &mut self.bins {
             bins.add(now, flow_column::RECEIVED, u64::from(packet.bytes));
         }
         if let Some(realtime) = &mut self.realtime {
-            realtime.arrive(now, packet, fresh);
+            realtime.arrive(now, packet, first_sent, fresh);
         }
     }
 }
@@ -188,19 +188,19 @@ impl FlowStats {
         }
     }
 
-    /// A forward packet arrived; `fresh` if its range was not here before.
+    /// A forward packet arrived whose range was sent for the first time at `first_sent`; `fresh` if it was not here
+    /// before.
     #[inline]
-    pub fn arrive(&mut self, now: Time, packet: &Packet, fresh: bool, window: &Window) {
+    pub fn arrive(&mut self, now: Time, packet: &Packet, first_sent: Time, fresh: bool, window: &Window) {
         if window.contains(now) {
             self.bytes_received += u64::from(packet.bytes);
             self.jitter.add(packet.stamp, now);
             if fresh {
-                // Data carries the time of its first transmission where ACKs carry the echo.
-                self.delay.add(now.since(packet.echo));
+                self.delay.add(now.since(first_sent));
             }
         }
         if let Some(observers) = &mut self.observers {
-            observers.arrive(now, packet, fresh);
+            observers.arrive(now, packet, first_sent, fresh);
         }
     }
 }

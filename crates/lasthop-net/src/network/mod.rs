@@ -18,7 +18,7 @@ use lasthop_cc::{LossKind, Signal};
 use lasthop_core::calendar::Calendar;
 use lasthop_core::event::{Event, EventQueue, MAX_INDEX, Target, arrival_order};
 use lasthop_core::fingerprint::Fingerprint;
-use lasthop_core::packet::{Cause, Kind, Ledger, NONE, Packet, PacketArena, flag};
+use lasthop_core::packet::{Cause, Kind, Ledger, NONE, Packet, PacketArena, Wait, flag};
 use lasthop_core::time::{Span, Time};
 
 use self::truth::{Truths, Verdicts};
@@ -121,6 +121,8 @@ pub struct Network {
     pub(crate) recorder: Option<Box<Recorder>>,
     /// Whether every packet on every link is.
     traced: bool,
+    /// Serial numbers of the packets by slot, if a trace is recorded: nobody else tells packets apart.
+    serials: Vec<u32>,
 }
 
 impl Network {
@@ -163,6 +165,7 @@ impl Network {
             end: window.to,
             recorder: None,
             traced: false,
+            serials: Vec::new(),
         };
         let mut wiring = network.place_devices(plan, seed);
         for ((paths, flow), index) in paths.iter().zip(&plan.flows).zip(0u32..) {
@@ -173,7 +176,7 @@ impl Network {
                 network.add_changing_ways(wiring, &plan.links, index, paths, (flow.source, flow.sink));
             }
         }
-        network.settle_waits(clocked);
+        network.settle_waits(clocked, plan.processing_time > Span::ZERO);
         network
     }
 
@@ -219,24 +222,41 @@ impl Network {
     #[inline]
     pub(crate) fn take_arrival(&mut self) -> Option<(u32, Hop)> {
         let index = self.calendar.pop()?;
-        Some((index, self.hops[self.packets.get(index).hop as usize]))
+        Some((index, self.hops[self.packets.get(index).wait.hop as usize]))
+    }
+
+    /// Takes a packet into the network.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
+    fn enter(&mut self, packet: Packet) -> u32 {
+        let index = self.packets.insert(packet);
+        self.note_entry(index);
+        index
+    }
+
+    /// There is one packet more.
+    #[inline]
+    fn note_entry(&mut self, index: u32) {
+        if self.traced {
+            self.number(index);
+        }
+        self.ledger.created += 1;
     }
 
     /// A sender hands a packet to the first place of its path.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
     pub(crate) fn launch(&mut self, packet: Packet, first: u32, now: Time) {
-        let index = self.enter(Packet { hop: first, ..packet });
+        let wait = Wait { hop: first, ..packet.wait };
+        let index = self.enter(Packet { wait, ..packet });
         self.walk(index, now);
     }
 
-    /// Gives a new packet its number and its slot.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
-    fn enter(&mut self, packet: Packet) -> u32 {
-        let id = self.ledger.created as u32;
-        self.ledger.created += 1;
-        self.packets.insert(Packet { id, ..packet })
+    /// The same for a packet that leaves its host at `at`, which may lie ahead.
+    pub(crate) fn launch_later(&mut self, packet: Packet, first: u32, at: Time) {
+        let index = self.enter(packet);
+        let feeder = !self.flow_names[self.hops[first as usize].flow as usize];
+        self.send_on(index, first, at, feeder);
     }
 
     /// A packet from outside enters the path of `flow` at the end from which it comes.
@@ -245,11 +265,10 @@ impl Network {
         let first = if packet.is_forward() { forward } else { back };
         let extra = extra.map_or(NONE, |extra| self.extras.insert(extra));
         let packet = Packet { extra, ..packet };
-        if self.hops[first as usize].waits() {
-            let id = self.ledger.created as u32;
-            self.ledger.created += 1;
-            let index = self.packets.insert(Packet { id, ..packet });
-            self.wait(index, first, now, self.feeder(self.hops[first as usize - 1]));
+        let ahead = self.hops[first as usize];
+        if ahead.waits() {
+            let index = self.enter(packet);
+            self.wait(index, (first, ahead), now, self.feeder(self.hops[first as usize - 1]));
         } else {
             self.launch(packet, first, now);
         }
@@ -260,31 +279,29 @@ impl Network {
     /// way.
     #[inline]
     pub(crate) fn walk(&mut self, mut index: u32, mut at: Time) {
-        let mut next = self.packets.get(index).hop;
+        let mut next = self.packets.get(index).wait.hop;
         let mut bytes = u32::from(self.packets.get(index).bytes);
         loop {
             let hop = self.hops[next as usize];
-            match hop.place() {
-                Place::Link(direction) => {
-                    self.packet_hops += 1;
-                    if let Some(arrival) = self.links[direction as usize].pass(at, bytes, &self.window) {
-                        self.fingerprint.add(arrival.0, u64::from(direction) << 2);
-                        at = arrival;
-                    } else {
-                        let Some(arrival) = self.cross(direction, next, index, bytes, at) else { return };
-                        at = arrival;
-                    }
+            if let Some(direction) = hop.link() {
+                self.packet_hops += 1;
+                if let Some(arrival) = self.links[direction as usize].pass(at, bytes, &self.window) {
+                    self.fingerprint.add(arrival.0, u64::from(direction) << 2);
+                    at = arrival;
+                } else {
+                    let Some(arrival) = self.cross(direction, next, index, bytes, at) else { return };
+                    at = arrival;
                 }
-                Place::Port(port) => {
-                    self.enter_device(port, index, next, at);
-                    return;
-                }
-                Place::Receiver => {
-                    let Some(answer) = self.deliver(hop.flow, index, at) else { return };
-                    index = answer;
-                    bytes = u32::from(self.packets.get(index).bytes);
-                }
-                Place::Sender => unreachable!("a packet waits before it meets a sender"),
+            } else if hop.is_receiver() {
+                let Some(answer) = self.deliver(hop.flow, index, at) else { return };
+                index = answer;
+                bytes = u32::from(self.packets.get(index).bytes);
+            } else {
+                let Place::Port(port) = hop.place() else {
+                    unreachable!("a packet waits before it meets a sender")
+                };
+                self.enter_device(port, index, next, at);
+                return;
             }
             if at > self.end {
                 self.ledger.in_flight += 1;
@@ -292,8 +309,9 @@ impl Network {
                 return;
             }
             next += 1;
-            if self.hops[next as usize].waits() {
-                self.wait(index, next, at, self.feeder(hop));
+            let ahead = self.hops[next as usize];
+            if ahead.waits() {
+                self.wait(index, (next, ahead), at, self.feeder(hop));
                 return;
             }
         }
@@ -443,10 +461,8 @@ impl Network {
                 self.lose(parcel.flow, parcel.packet, at, cause);
             }
             Effect::Emit { packet, extra, hop, at } => {
-                let id = self.ledger.created as u32;
-                self.ledger.created += 1;
                 let extra = extra.map_or(NONE, |extra| self.extras.insert(*extra));
-                let index = self.packets.insert(Packet { id, extra, ..packet });
+                let index = self.enter(Packet { extra, ..packet });
                 // Right behind itself it is the feeder that forwards; elsewhere it is one of its own, unlike any place.
                 let before = self.hops[hop as usize - 1];
                 let forwards =
@@ -478,13 +494,14 @@ impl Network {
 
     /// Lets a packet reach the place `hop` at `at`, perhaps ahead of the clock.
     fn send_on(&mut self, index: u32, hop: u32, at: Time, feeder: u32) {
+        let ahead = self.hops[hop as usize];
         if at > self.end {
             self.ledger.in_flight += 1;
             self.discard(index);
-        } else if self.hops[hop as usize].waits() {
-            self.wait(index, hop, at, feeder);
+        } else if ahead.waits() {
+            self.wait(index, (hop, ahead), at, feeder);
         } else {
-            self.packets.get_mut(index).hop = hop;
+            self.packets.get_mut(index).wait.hop = hop;
             self.walk(index, at);
         }
     }
@@ -585,6 +602,42 @@ impl Network {
     /// Gives a packet to the receiver of its flow; returns the answer, for the place behind the receiver.
     #[inline]
     fn deliver(&mut self, flow: u32, index: u32, at: Time) -> Option<u32> {
+        // The usual case with one look at the receiver; the answer takes the slot of the packet.
+        let Endpoint::TcpReceiver(receiver) = &mut self.receivers[flow as usize] else {
+            return self.deliver_otherwise(flow, index, at);
+        };
+        let packet = self.packets.get_mut(index);
+        if receiver.owes(packet, at) {
+            return self.deliver_otherwise(flow, index, at);
+        }
+        self.ledger.delivered += 1;
+        let stats = &mut self.flows[flow as usize];
+        let carried = packet.extra;
+        let extra = if carried == NONE { None } else { self.extras.get(carried) };
+        let answer = receiver.receive(packet, extra, at, stats, &self.window);
+        if carried != NONE {
+            self.extras.remove(carried);
+        }
+        if let Some(kind) = answer {
+            stats.acks_sent += u64::from(self.window.contains(at));
+            let extra = receiver.extra(kind, at).map_or(NONE, |extra| self.extras.insert(extra));
+            *packet = Packet { extra, ..receiver.acknowledge(kind, at) };
+        }
+        let due = receiver.rearm();
+        if answer.is_some() {
+            self.note_entry(index);
+        } else {
+            self.packets.remove(index);
+        }
+        if let Some(due) = due {
+            self.schedule(due, Target::new(event_kind::RECEIVER, flow));
+        }
+        answer.map(|_| index)
+    }
+
+    /// Gives a packet to a receiver of another kind, or to one that has something else to send before.
+    #[cold]
+    fn deliver_otherwise(&mut self, flow: u32, index: u32, at: Time) -> Option<u32> {
         self.ledger.delivered += 1;
         if self.receivers[flow as usize].owes(self.packets.get(index), at) {
             self.answer_overdue(flow, at);
@@ -616,12 +669,11 @@ impl Network {
     #[inline]
     fn answer(&mut self, flow: u32, kind: Kind, at: Time) -> u32 {
         self.flows[flow as usize].acks_sent += u64::from(self.window.contains(at));
-        let id = self.ledger.created as u32;
-        self.ledger.created += 1;
         let receiver = &mut self.receivers[flow as usize];
-        let extra = receiver.extra(at).map_or(NONE, |extra| self.extras.insert(extra));
-        let index = self.packets.insert(Packet { id, extra, ..receiver.acknowledge(kind, at) });
-        if let Some(statement) = receiver.statement() {
+        let extra = receiver.extra(kind, at).map_or(NONE, |extra| self.extras.insert(extra));
+        let packet = receiver.acknowledge(kind, at);
+        let index = self.enter(Packet { extra, ..packet });
+        if let Some(statement) = self.receivers[flow as usize].statement() {
             self.packets.get_mut(index).extra = self.extras.insert(statement);
         }
         index
@@ -652,38 +704,49 @@ impl Network {
     /// Who hands on what leaves a place, as a number: a link, a device, or the receiver of a flow.
     #[inline]
     fn feeder(&self, hop: Hop) -> u32 {
-        match hop.place() {
-            Place::Link(direction) => self.link_names[direction as usize],
-            Place::Port(port) => {
-                let (device, port) = self.ports[port as usize];
-                self.device_names[device as usize].wrapping_add(port)
-            }
-            Place::Receiver | Place::Sender => self.flow_names[hop.flow as usize],
+        if let Some(direction) = hop.link() {
+            return self.link_names[direction as usize];
         }
+        if let Place::Port(port) = hop.place() {
+            let (device, port) = self.ports[port as usize];
+            return self.device_names[device as usize].wrapping_add(port);
+        }
+        self.flow_names[hop.flow as usize]
     }
 
     /// Lets a packet wait until `at` for the place `hop`, to which `feeder` hands it.
     #[inline]
-    fn wait(&mut self, index: u32, hop: u32, at: Time, feeder: u32) {
+    fn wait(&mut self, index: u32, (hop, place): (u32, Hop), at: Time, feeder: u32) {
         self.order += 1;
-        let first = self.hops[hop as usize].place() == Place::Receiver;
-        let order = arrival_order(at, feeder, first, self.order);
-        let packet = self.packets.get_mut(index);
-        packet.hop = hop;
-        packet.at = at;
-        packet.order = order;
+        let order = arrival_order(at, feeder, place.is_receiver(), self.order);
+        let wait = &mut self.packets.get_mut(index).wait;
+        wait.hop = hop;
+        wait.at = at;
+        wait.order = order;
         self.calendar.schedule(&mut self.packets, index);
     }
 
-    /// A packet has reached its sender: takes it and what it carries out of the network.
+    /// A packet has reached its sender: takes it out of the network; [`Network::take_extra`] has the rest.
     #[inline]
-    pub(crate) fn receive_at_sender(&mut self, index: u32) -> (Packet, Option<Extra>) {
+    pub(crate) fn receive_at_sender(&mut self, index: u32) -> Packet {
         self.ledger.delivered += 1;
         let packet = *self.packets.get(index);
         self.packets.remove(index);
-        let extra = self.extras.get(packet.extra).copied();
-        self.extras.remove(packet.extra);
-        (packet, extra)
+        packet
+    }
+
+    /// What it carries beyond its header.
+    pub(crate) fn take_extra(&mut self, index: u32) -> Option<Extra> {
+        let extra = self.extras.get(index).copied();
+        self.extras.remove(index);
+        extra
+    }
+
+    /// A sender whose flow has real-time metrics sends a packet.
+    pub(crate) fn note_sent(&mut self, flow: u32, packet: &Packet, now: Time) {
+        if let Some(realtime) = self.flows[flow as usize].realtime_mut() {
+            realtime.send(packet, now);
+        }
     }
 
     /// Stores what a packet carries beyond its header; the index goes into `Packet::extra`.

@@ -55,6 +55,25 @@ impl Hop {
         Hop { flow, place: if waits { place | Self::WAITS } else { place } }
     }
 
+    /// The direction, if a link stands here: the question that is asked most.
+    #[inline]
+    pub(crate) fn link(self) -> Option<DirectionId> {
+        let place = self.place & !Self::WAITS;
+        (place < Self::PORT).then_some(place)
+    }
+
+    /// Whether the receiver stands here.
+    #[inline]
+    pub(crate) fn is_receiver(self) -> bool {
+        self.place & Self::KIND == Self::RECEIVER
+    }
+
+    /// Whether the sender stands here.
+    #[inline]
+    pub(crate) fn is_sender(self) -> bool {
+        self.place & Self::KIND == Self::SENDER
+    }
+
     #[inline]
     pub(crate) fn place(self) -> Place {
         let index = self.place & !(Self::WAITS | Self::KIND);
@@ -189,9 +208,12 @@ impl Network {
 
     /// Decides where packets wait for the clock: before devices, before a link or receiver that more than one feeds,
     /// and before senders; before everything if `clocked`. A sender acts at the current time, so its own first place
-    /// has nothing to wait for.
-    pub(super) fn settle_waits(&mut self, clocked: bool) {
+    /// has nothing to wait for, unless its packets leave `later`.
+    pub(super) fn settle_waits(&mut self, clocked: bool, later: bool) {
         let shared = self.links_with_several_feeders();
+        for (link, &shared) in self.links.iter_mut().zip(&shared) {
+            link.contested = shared;
+        }
         let moving = self.receivers_with_several_places();
         let mut first_places = self.ways.iter().map(|ways| ways.forward).peekable();
         for (hop, index) in self.hops.iter_mut().zip(0u32..) {
@@ -201,7 +223,7 @@ impl Network {
                 Place::Receiver => clocked || moving[hop.flow as usize],
                 Place::Port(_) | Place::Sender => true,
             };
-            if waits && !first {
+            if waits && (later || !first) {
                 hop.place |= Hop::WAITS;
             }
         }

@@ -12,18 +12,18 @@ impl Network {
     #[inline]
     pub(crate) fn upcoming(&mut self) -> Option<u32> {
         let index = self.calendar.upcoming(&self.packets)?;
-        prefetch(&self.hops[self.packets.get(index).hop as usize]);
+        prefetch(&self.hops[self.packets.get(index).wait.hop as usize]);
         Some(index)
     }
 
     /// The place that a packet waits for.
     pub(crate) fn awaited(&self, index: u32) -> Hop {
-        self.hops[self.packets.get(index).hop as usize]
+        self.hops[self.packets.get(index).wait.hop as usize]
     }
 
     /// Asks for the links and the receiver on the way of a packet until it waits again.
     pub(crate) fn prepare_way(&self, index: u32) {
-        for hop in &self.hops[self.packets.get(index).hop as usize..] {
+        for hop in &self.hops[self.packets.get(index).wait.hop as usize..] {
             match hop.place() {
                 Place::Link(direction) => prefetch(&self.links[direction as usize]),
                 Place::Receiver => {

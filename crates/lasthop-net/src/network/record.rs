@@ -1,6 +1,6 @@
 //! What the network tells the recorder, if there is one: every packet on every link, and what devices hold.
 
-use lasthop_core::packet::{Cause, Packet};
+use lasthop_core::packet::Cause;
 use lasthop_core::time::Time;
 
 use super::Network;
@@ -20,25 +20,12 @@ impl Network {
         self.recorder = Some(recorder);
     }
 
-    /// The same as [`Network::launch`] for a packet at which somebody looks: real-time metrics or the recorder.
+    /// Gives the packet in a slot its serial number.
     #[cold]
-    pub(crate) fn launch_observed(&mut self, flow: u32, packet: Packet, first: u32, now: Time) {
-        if let Some(realtime) = self.flows[flow as usize].realtime_mut() {
-            realtime.send(&packet, now);
-        }
-        let index = self.enter(Packet { hop: first, ..packet });
-        if let Some(recorder) = &mut self.recorder {
-            recorder.note_echo(flow, index);
-        }
-        self.walk(index, now);
-    }
-
-    /// An answer with the timestamp `stamp` reaches the sender of `flow`.
-    #[cold]
-    pub(crate) fn note_heard(&mut self, flow: usize, stamp: Time) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.hear(flow, stamp);
-        }
+    pub(super) fn number(&mut self, index: u32) {
+        let slots = self.serials.len().max(index as usize + 1);
+        self.serials.resize(slots, 0);
+        self.serials[index as usize] = self.ledger.created as u32;
     }
 
     /// Records what became of a packet on a plain link.
@@ -92,17 +79,20 @@ impl Network {
         let extra = self.extras.get(packet.extra);
         let back = !packet.is_forward();
         recorder.add_hop(HopRecord {
-            packet: packet.id,
+            packet: self.serials[index as usize],
             flow,
             direction,
             kind: packet.kind,
             flags: packet.flags,
+            window: packet.window,
+            back,
+            again: packet.note.again,
             seq: if back { 0 } else { packet.seq },
             ack: if back { packet.seq } else { 0 },
             payload: packet.payload,
             bytes: packet.bytes,
             stamp: packet.stamp,
-            echo: if back { packet.echo } else { recorder.echo(index) },
+            echo: packet.echo,
             sack: extra.map_or_else(Default::default, |extra| extra.sack),
             measured: Measured::of(packet, extra),
             enqueued,

@@ -44,6 +44,8 @@ pub struct Plan {
     pub duration: Span,
     /// Measurements start here; everything before runs but does not count.
     pub warmup: Span,
+    /// The host of a sender keeps each packet for a random time of less than this.
+    pub processing_time: Span,
     /// Seed of the run when the caller gives none.
     pub seed: u64,
     /// Limits after which the run ends with a named error instead of going on.

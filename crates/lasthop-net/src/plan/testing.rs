@@ -47,6 +47,7 @@ pub(crate) fn plan(nodes: usize, links: Vec<LinkPlan>, flows: Vec<FlowPlan>) -> 
         name: "test".to_owned(),
         duration: Span::from_secs(10),
         warmup: Span::ZERO,
+        processing_time: Span::ZERO,
         seed: 1,
         limits: Limits { events: u64::MAX, wall_time: Span(u64::MAX) },
         series_interval: Span::from_millis(100),

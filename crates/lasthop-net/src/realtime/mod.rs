@@ -8,7 +8,7 @@ pub mod plan;
 pub mod playback;
 pub mod success;
 
-use lasthop_core::packet::{Packet, flag};
+use lasthop_core::packet::Packet;
 use lasthop_core::time::Time;
 
 use crate::frames::Frame;
@@ -128,7 +128,7 @@ impl Realtime {
             return;
         }
         self.transmissions += 1;
-        self.transmitted += u64::from(!packet.has(flag::RETRANSMISSION));
+        self.transmitted += u64::from(!packet.note.again);
     }
 
     /// The network has lost a packet of the sender. It counts if it was transmitted in the window.
@@ -138,13 +138,13 @@ impl Realtime {
 
     /// A packet arrived; `fresh` if its range was not here before. It counts if it was first transmitted in the
     /// window and arrives in it.
-    pub fn arrive(&mut self, now: Time, packet: &Packet, fresh: bool) {
+    pub fn arrive(&mut self, now: Time, packet: &Packet, first_sent: Time, fresh: bool) {
         if packet.payload == 0 || now >= self.window.to {
             return;
         }
         let range = (packet.seq, packet.seq + u64::from(packet.payload));
         let fresh = fresh && !self.gaps.knows(range);
-        self.gaps.arrive(range, now, fresh, self.window.contains(packet.echo));
+        self.gaps.arrive(range, now, fresh, self.window.contains(first_sent));
         if fresh && let Some(playback) = &mut self.playback {
             playback.arrive(range, now);
         }

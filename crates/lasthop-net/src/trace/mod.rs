@@ -38,7 +38,13 @@ pub struct HopRecord {
     /// What it carries.
     pub kind: Kind,
     /// Flags of `lasthop_core::packet::flag`.
-    pub flags: u16,
+    pub flags: u8,
+    /// Receiver window in bytes.
+    pub window: u32,
+    /// It was on its way from the receiver to the sender.
+    pub back: bool,
+    /// Its range had been sent before.
+    pub again: bool,
     /// First byte of the payload, or the sender's position for an ACK.
     pub seq: u64,
     /// Cumulative acknowledgement of ACKs; 0 otherwise.
@@ -49,7 +55,7 @@ pub struct HopRecord {
     pub bytes: u16,
     /// Timestamp option: value and echo.
     pub stamp: Time,
-    /// Echoed timestamp: of a packet of the sender that of the last answer which had reached it.
+    /// The newest timestamp of the other end.
     pub echo: Time,
     /// SACK blocks of ACKs.
     pub sack: SackBlocks,

@@ -35,20 +35,11 @@ pub struct Recorder {
     intervals: u64,
     /// When the packets that devices hold at the heads of links came there, and how many at each time.
     held: VecDeque<(Time, u32)>,
-    /// Timestamp of the last answer that has reached the sender of each flow.
-    heard: Vec<Time>,
-    /// What the packets of senders echo, by their slots.
-    echoes: Vec<Time>,
 }
 
 impl Recorder {
-    /// Of a run of `duration` with so many flows; `None` if nothing is to be recorded.
-    pub(crate) fn new(
-        recording: Recording,
-        interval: Span,
-        duration: Span,
-        flows: usize,
-    ) -> Option<Box<Recorder>> {
+    /// Of a run of `duration`; `None` if nothing is to be recorded.
+    pub(crate) fn new(recording: Recording, interval: Span, duration: Span) -> Option<Box<Recorder>> {
         (recording.series || recording.trace).then(|| {
             Box::new(Recorder {
                 recording,
@@ -60,8 +51,6 @@ impl Recorder {
                 next_interval: 0,
                 intervals: if recording.series { duration.0 / interval.0 } else { 0 },
                 held: VecDeque::new(),
-                heard: vec![Time::ZERO; flows],
-                echoes: Vec::new(),
             })
         })
     }
@@ -87,25 +76,6 @@ impl Recorder {
         while self.held.front().is_some_and(|&(_, count)| count == 0) {
             self.held.pop_front();
         }
-    }
-
-    /// An answer with the timestamp `stamp` has reached the sender of `flow`.
-    pub(crate) fn hear(&mut self, flow: usize, stamp: Time) {
-        self.heard[flow] = stamp;
-    }
-
-    /// The sender of `flow` has sent the packet in the slot `index`.
-    pub(crate) fn note_echo(&mut self, flow: u32, index: u32) {
-        let index = index as usize;
-        if index >= self.echoes.len() {
-            self.echoes.resize(index + 1, Time::ZERO);
-        }
-        self.echoes[index] = self.heard[flow as usize];
-    }
-
-    /// What the packet of a sender in the slot `index` echoes.
-    pub(crate) fn echo(&self, index: u32) -> Time {
-        self.echoes.get(index as usize).copied().unwrap_or(Time::ZERO)
     }
 
     /// Records what became of a packet on a link.
@@ -205,7 +175,7 @@ mod tests {
     const TRACE: Recording = Recording { series: false, trace: true };
 
     fn recorder() -> Box<Recorder> {
-        Recorder::new(TRACE, Span(10), Span(100), 1).unwrap()
+        Recorder::new(TRACE, Span(10), Span(100)).unwrap()
     }
 
     /// The record of the packet with this number.
@@ -216,6 +186,9 @@ mod tests {
             direction: 0,
             kind: Kind::Data,
             flags: 0,
+            window: 0,
+            back: false,
+            again: false,
             seq: 0,
             ack: 0,
             payload: 0,

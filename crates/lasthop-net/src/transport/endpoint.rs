@@ -10,6 +10,7 @@ use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
 use super::extra::Extra;
+use super::outside::Departure;
 use super::rate::receiver::RateReceiver;
 use super::rate::sender::RateSender;
 use super::tcp::receiver::TcpReceiver;
@@ -36,6 +37,8 @@ pub enum Endpoint {
     RateSender(Box<RateSender>),
     /// Its receiver.
     RateReceiver(Box<RateReceiver>),
+    /// An end outside of the world, and what has left for it.
+    Outside(Vec<Departure>),
 }
 
 /// What a sender looks like at some instant, for the time series.
@@ -66,6 +69,10 @@ pub struct Report<'a> {
     pub fast_recoveries: u64,
     /// Reductions that were undone.
     pub undone_reductions: u64,
+    /// Times that the receiver closed its window.
+    pub zero_windows: u64,
+    /// How long it was closed, as far as the sender knew.
+    pub zero_window_time: Span,
     /// Packets that the sender dropped itself.
     pub expired: u64,
     /// RTT of segments sent once.
@@ -110,6 +117,14 @@ impl Endpoint {
         match self {
             Endpoint::TcpSender(sender) => Some(sender),
             _ => None,
+        }
+    }
+
+    /// Takes what has left for an end outside.
+    pub(crate) fn departures(&mut self) -> Vec<Departure> {
+        match self {
+            Endpoint::Outside(left) => std::mem::take(left),
+            _ => Vec::new(),
         }
     }
 
@@ -174,6 +189,9 @@ impl Endpoint {
         match self {
             Endpoint::TcpSender(sender) => sender.on_ack(packet, extra, now, wire),
             Endpoint::RateSender(sender) => sender.on_feedback(packet, extra, now, wire),
+            Endpoint::Outside(left) => {
+                left.push(Departure { at: now, packet: *packet, extra: extra.copied() });
+            }
             _ => {}
         }
     }
@@ -235,6 +253,8 @@ impl Endpoint {
                     timeouts: stats.timeouts,
                     fast_recoveries: stats.fast_recoveries,
                     undone_reductions: stats.undone_reductions,
+                    zero_windows: stats.zero_windows,
+                    zero_window_time: sender.zero_window_time(),
                     rtt: Some(&stats.rtt),
                     completed: stats.completed.filter(|_| !stats.withdrawn),
                     history_samples: Some(sender.history_samples()),
@@ -303,6 +323,10 @@ impl Endpoint {
         match self {
             Endpoint::TcpReceiver(receiver) => receiver.receive(packet, extra, at, stats, window),
             Endpoint::RateReceiver(receiver) => receiver.receive(packet, extra, at, stats, window),
+            Endpoint::Outside(left) => {
+                left.push(Departure { at, packet: *packet, extra: extra.copied() });
+                None
+            }
             _ => {
                 udp::receive(packet, at, stats, window);
                 None
@@ -310,11 +334,11 @@ impl Endpoint {
         }
     }
 
-    /// What the answer to be made next, at `at`, carries beyond its header.
+    /// What the answer of this kind to be made next, at `at`, carries beyond its header.
     #[inline]
-    pub(crate) fn extra(&mut self, at: Time) -> Option<Extra> {
+    pub(crate) fn extra(&mut self, kind: Kind, at: Time) -> Option<Extra> {
         match self {
-            Endpoint::TcpReceiver(receiver) => receiver.extra(at),
+            Endpoint::TcpReceiver(receiver) => receiver.extra(kind, at),
             _ => None,
         }
     }

@@ -3,7 +3,8 @@
 //! read it.
 
 use lasthop_cc::{ReceiveTime, WaveReport};
-use lasthop_core::time::Span;
+use lasthop_core::packet::Packet;
+use lasthop_core::time::{Span, Time};
 
 use super::rate::receiver::RateHeader;
 use super::sack::SackBlocks;
@@ -20,6 +21,19 @@ pub struct Wave {
     pub rtt: Span,
 }
 
+/// What an end offers in its SYN or SYN-ACK. What both offer is in force; ECN has flags of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// The longest segment that it takes, in payload bytes (option 2); 0 if it does not say.
+    pub mss: u16,
+    /// Shift of its windows, if it scales them (RFC 7323 section 2).
+    pub window_scale: Option<u8>,
+    /// It understands selective acknowledgements (RFC 2018 section 2).
+    pub sack: bool,
+    /// It uses timestamps (RFC 7323 section 3).
+    pub timestamps: bool,
+}
+
 /// The rare parts of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Extra {
@@ -33,6 +47,19 @@ pub struct Extra {
     pub wave: Option<Wave>,
     /// ACKs: the newest wave that has been measured.
     pub report: Option<WaveReport>,
+    /// SYN and SYN-ACK: what the end offers.
+    pub offer: Option<Offer>,
     /// Everything that a packet of a rate-based transport says.
     pub rate: Option<RateHeader>,
+    /// When the range of a retransmission was sent for the first time. No wire carries it: measurements need it.
+    pub first_sent: Option<Time>,
+}
+
+/// When the range of `packet` was sent for the first time.
+#[inline]
+pub fn first_sent(packet: &Packet, extra: Option<&Extra>) -> Time {
+    if !packet.note.again {
+        return packet.stamp;
+    }
+    extra.and_then(|extra| extra.first_sent).unwrap_or(packet.stamp)
 }

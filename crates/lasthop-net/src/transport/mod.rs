@@ -3,6 +3,7 @@
 pub mod codec;
 pub mod endpoint;
 pub mod extra;
+pub mod outside;
 pub mod profile;
 pub mod rate;
 pub mod sack;

@@ -31,7 +31,6 @@ impl UdpSender {
             let packet = Packet {
                 seq: self.next,
                 stamp: now,
-                echo: now,
                 bytes: (payload + u64::from(self.config.header)) as u16,
                 payload: payload as u16,
                 extra: NONE,
@@ -47,5 +46,5 @@ impl UdpSender {
 /// A datagram arrived.
 pub fn receive(packet: &Packet, now: Time, stats: &mut FlowStats, window: &Window) {
     stats.deliver(now, u64::from(packet.payload), window);
-    stats.arrive(now, packet, true, window);
+    stats.arrive(now, packet, packet.stamp, true, window);
 }

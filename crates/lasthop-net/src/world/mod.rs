@@ -3,23 +3,25 @@
 //! `lasthop-sim` builds a world from a plan, runs it and reads the measurements.
 
 mod ahead;
+mod processing;
 
 use std::io;
 
 use lasthop_cc::{LossKind, Signal};
 use lasthop_core::event::Target;
-use lasthop_core::packet::Packet;
+use lasthop_core::packet::{NONE, Packet};
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
 use ahead::Ahead;
+use processing::Processing;
 
 use crate::frames::Frame;
 use crate::handoff::{HostEvent, host_events};
 use crate::history::{HistoryEntry, Keeper};
 use crate::link::Link;
 use crate::measure::{FlowStats, Observers, Window};
-use crate::network::{Network, Next, Overflow, Paths, Place, event_kind};
+use crate::network::{Network, Next, Overflow, Paths, event_kind};
 use crate::plan::{Plan, Start, TcpConfig, Traffic, Transport};
 use crate::realtime::Realtime;
 use crate::routing::{DirectionId, Routes};
@@ -28,6 +30,7 @@ use crate::traffic::video::Packing;
 use crate::traffic::{Offer, Source, stream_of};
 use crate::transport::endpoint::{Endpoint, Sample};
 use crate::transport::extra::Extra;
+use crate::transport::outside::{Departure, End};
 use crate::transport::wire::Wire;
 
 /// What the host at an end of a flow learns of `direction`, the link that it is attached to. Empty without outages.
@@ -117,6 +120,8 @@ pub struct World {
     sources: Vec<Source>,
     /// What they sent.
     pub sent: Vec<Sent>,
+    /// The hosts of the senders, if they take time for a packet.
+    hosts: Vec<Processing>,
     started: Vec<bool>,
     stopped: Vec<bool>,
     now: Time,
@@ -143,14 +148,15 @@ pub struct Sent {
     pub packets: u64,
     /// First place of the flow's path.
     first_hop: u32,
-    /// Real-time metrics count what is sent as well, and a trace wants to know what it echoes.
-    is_observed: bool,
+    /// Real-time metrics count what is sent as well.
+    is_realtime: bool,
 }
 
 /// A sender's access to the network.
 struct Port<'a> {
     network: &'a mut Network,
     sent: &'a mut Sent,
+    host: Option<&'a mut Processing>,
     flow: u32,
     now: Time,
 }
@@ -161,10 +167,13 @@ impl Wire for Port<'_> {
     fn send(&mut self, packet: Packet, now: Time) {
         self.sent.first.get_or_insert(now);
         self.sent.packets += u64::from(self.network.window.contains(now));
-        if self.sent.is_observed {
-            return self.network.launch_observed(self.flow, packet, self.sent.first_hop, now);
+        if self.sent.is_realtime {
+            self.network.note_sent(self.flow, &packet, now);
         }
-        self.network.launch(packet, self.sent.first_hop, now);
+        match &mut self.host {
+            None => self.network.launch(packet, self.sent.first_hop, now),
+            Some(host) => self.network.launch_later(packet, self.sent.first_hop, host.leave(now)),
+        }
     }
 
     #[inline]
@@ -270,14 +279,12 @@ impl World {
         if recording.series {
             network.schedule(Time::ZERO + plan.series_interval, Target::new(event_kind::SAMPLE, 0));
         }
-        if let Some(recorder) =
-            Recorder::new(recording, plan.series_interval, plan.duration, plan.flows.len())
-        {
+        if let Some(recorder) = Recorder::new(recording, plan.series_interval, plan.duration) {
             network.start_recording(recorder);
         }
         let sent = plan.flows.iter().enumerate().map(|(index, flow)| {
-            let is_observed = flow.realtime.is_some() || recording.trace;
-            Sent { first_hop: network.first_place(index), is_observed, ..Sent::default() }
+            let is_realtime = flow.realtime.is_some();
+            Sent { first_hop: network.first_place(index), is_realtime, ..Sent::default() }
         });
         let sent = sent.collect();
         World {
@@ -285,6 +292,7 @@ impl World {
             senders,
             sources,
             sent,
+            hosts: Processing::of(plan, seed),
             started: vec![false; plan.flows.len()],
             stopped: vec![false; plan.flows.len()],
             now: Time::ZERO,
@@ -342,7 +350,30 @@ impl World {
 
     /// A packet from outside enters the path of `flow` now, at the end from which its direction starts.
     pub fn inject(&mut self, flow: usize, packet: Packet, extra: Option<Extra>) {
+        if packet.is_forward() {
+            let sent = &mut self.sent[flow];
+            sent.first.get_or_insert(self.now);
+            sent.packets += u64::from(self.network.window.contains(self.now));
+        }
         self.network.inject(flow, packet, extra, self.now);
+    }
+
+    /// Puts an end of `flow` outside of the world, before anything happened: what reaches it waits for
+    /// [`World::departures`], and what it sends comes by [`World::inject`]. Meant for [`Evaluation::Clocked`]; with the
+    /// other packets may leave ahead of the clock.
+    pub fn open_end(&mut self, flow: usize, end: End) {
+        let place = match end {
+            End::Sender => &mut self.senders[flow],
+            End::Receiver => &mut self.network.receivers[flow],
+        };
+        *place = Endpoint::Outside(Vec::new());
+    }
+
+    /// Takes the packets of `flow` that have left the world, in the order in which they did at each end.
+    pub fn departures(&mut self, flow: usize) -> Vec<Departure> {
+        let mut left = self.network.receivers[flow].departures();
+        left.append(&mut self.senders[flow].departures());
+        left
     }
 
     /// The run is over: closes connections, devices and the ledger. [`World::run`] does so itself.
@@ -385,13 +416,14 @@ impl World {
     fn on_arrival(&mut self) {
         let Some((index, hop)) = self.network.take_arrival() else { return };
         self.look_ahead();
-        if hop.place() != Place::Sender {
+        if !hop.is_sender() {
             self.network.walk(index, self.now);
             return;
         }
-        let (packet, extra) = self.network.receive_at_sender(index);
-        if self.watched {
-            self.network.note_heard(hop.flow as usize, packet.stamp);
+        let packet = self.network.receive_at_sender(index);
+        let mut extra = None;
+        if packet.extra != NONE {
+            extra = self.network.take_extra(packet.extra);
         }
         self.with_sender(hop.flow as usize, |sender, now, port| {
             sender.on_packet(&packet, extra.as_ref(), now, port);
@@ -431,8 +463,13 @@ impl World {
     fn with_sender(&mut self, flow: usize, act: impl FnOnce(&mut Endpoint, Time, &mut Port<'_>)) {
         let sender = &mut self.senders[flow];
         let before = sender.tcp_sender().filter(|_| self.watched).map(|sender| sender.window());
-        let mut port =
-            Port { network: &mut self.network, sent: &mut self.sent[flow], flow: flow as u32, now: self.now };
+        let mut port = Port {
+            network: &mut self.network,
+            sent: &mut self.sent[flow],
+            host: self.hosts.get_mut(flow),
+            flow: flow as u32,
+            now: self.now,
+        };
         act(sender, self.now, &mut port);
         if let Some(before) = before {
             self.watch(flow, before);
@@ -503,7 +540,7 @@ impl World {
         }
         let source = &mut self.sources[flow];
         let Offer { bytes, next } = if started { source.next(self.now) } else { source.start(self.now) };
-        if self.sent[flow].is_observed
+        if self.sent[flow].is_realtime
             && let Some(realtime) = self.network.flows[flow].realtime_mut()
         {
             // Before the transport gets the bytes: receivers may see them at once.

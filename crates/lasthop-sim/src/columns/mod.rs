@@ -8,10 +8,9 @@
 
 pub mod tables;
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use lasthop_core::packet::Cause;
+use lasthop_core::packet::{Cause, Drops};
 use serde::Serialize;
 
 use crate::summary::{FlowSummary, HistorySummary, LinkSummary, Summary};
@@ -370,8 +369,37 @@ impl<T> Field for Vec<T> {
     fn values(&self, _: &mut Vec<Value>) {}
 }
 
-/// Counts by cause of loss.
-pub type Causes = BTreeMap<&'static str, u64>;
+/// Counts by cause of loss. In JSON and by index they go by the names of the causes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Causes(pub Drops);
+
+impl Causes {
+    /// The counts.
+    pub fn values(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+impl std::ops::Index<&str> for Causes {
+    type Output = u64;
+
+    /// The count of the cause of this name.
+    fn index(&self, name: &str) -> &u64 {
+        match Cause::NAMES.iter().position(|&cause| cause == name) {
+            Some(cause) => &self.0[cause],
+            None => panic!("no cause of loss is called {name}"),
+        }
+    }
+}
+
+impl serde::Serialize for Causes {
+    /// An object, its names in alphabetical order.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut causes: Vec<(&str, u64)> = Cause::NAMES.into_iter().zip(self.0).collect();
+        causes.sort_unstable();
+        serializer.collect_map(causes)
+    }
+}
 
 /// What stands for a cause in a pattern.
 const CAUSE: &str = "<cause>";
@@ -403,7 +431,7 @@ impl Field for Causes {
 
     fn values(&self, out: &mut Vec<Value>) {
         out.push(Value::Whole(self.values().sum()));
-        out.extend(Cause::NAMES.iter().map(|cause| Value::Whole(self.get(cause).copied().unwrap_or(0))));
+        out.extend(self.0.iter().copied().map(Value::Whole));
     }
 }
 

@@ -76,6 +76,7 @@ pub(super) fn read<'n>(
             Checked::Transport(node) => shared.transport(table.source, node)?,
             _ => panic!("`transport` is declared as a transport"),
         };
+        let transport = with_reader(table, transport)?;
         let (start, stop) = times(table, run.duration)?;
         let traffic = traffic(table, &transport, files)?;
         check_load(table, (&transport, &traffic), flow.count, (start, stop), run)?;
@@ -112,6 +113,21 @@ pub(super) fn read<'n>(
     }
     run.realtime.check(&flows)?;
     Ok(flows)
+}
+
+/// The transport with an application at the receiver that takes its time, if the flow has one.
+fn with_reader(table: &Reader<'_>, mut transport: Transport) -> Result<Transport> {
+    if !table.has("reader") {
+        return Ok(transport);
+    }
+    let Transport::Tcp(config) = &mut transport else {
+        let message = "only TCP has a window that a slow reader closes".to_owned();
+        return Err(table.error("reader", message, "leave it out, or choose a TCP transport"));
+    };
+    if let Checked::Rate(rate) = table.value("reader")? {
+        Arc::make_mut(config).reader = Some(rate);
+    }
+    Ok(transport)
 }
 
 /// Between which nodes a flow runs.

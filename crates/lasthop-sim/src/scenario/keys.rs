@@ -286,6 +286,13 @@ pub(super) static ROOT: Table = Table {
         Key::new("duration", SOME_TIME, "Simulated length of the run.").required(),
         Key::new("warmup", ANY_TIME, "Measurements start here; what happens before does not count.")
             .default("\"0 s\""),
+        Key::new(
+            "processing_time",
+            ANY_TIME,
+            "The host of a sender keeps each packet for a random time of less than this; packets stay in order. About \
+             one transmission time of the bottleneck keeps flows from falling into step (Floyd & Jacobson 1992).",
+        )
+        .default("\"0 s\""),
         Key::new("seed", Kind::Integer { min: 0, max: u64::MAX }, "Seed of all random streams.").default("1"),
         Key::new("limits", Kind::Table(&LIMITS), "When a run is given up.").default("{}"),
         Key::new("measure", Kind::Table(&MEASURE), "How results are kept.").default("{}"),
@@ -311,7 +318,7 @@ pub(super) static ROOT: Table = Table {
 
 static HISTORY: Table = Table {
     title: "history",
-    doc: "The history of paths: with this table a run keeps one, by sink, hour, day of the week and month.",
+    doc: "The history of paths: with this table a run keeps one, by sink, hour, day, week and month.",
     groups: &[&[
         Key::new(
             "clock",
@@ -1145,6 +1152,12 @@ static FLOW: Table = Table {
         ),
         Key::new("transport", Kind::Transport, "The transport.").required(),
         Key::new("traffic", Kind::Tagged(&TRAFFIC), "What the application offers.").default("\"ftp\""),
+        Key::new(
+            "reader",
+            Kind::Rate,
+            "Rate at which the receiving application reads, from a buffer of receiver_window; TCP. What waits there \
+             closes the window, and counts as delivered. Default: it reads at once.",
+        ),
         Key::new("start", Kind::OrTable(&ANY_TIME, &START), "When the application starts.")
             .default("{ uniform = [\"0 s\", \"1 s\"] }"),
         Key::new("stop", SOME_TIME, "When the application stops. Default: with the run."),

@@ -315,6 +315,7 @@ fn plan(
         name,
         duration,
         warmup,
+        processing_time: root.span("processing_time")?,
         seed,
         limits,
         series_interval,

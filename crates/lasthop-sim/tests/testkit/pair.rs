@@ -241,7 +241,7 @@ impl Pair {
     }
 
     fn answer(&mut self, kind: Kind, at: Time) {
-        let extra = self.receiver.extra(at);
+        let extra = self.receiver.extra(kind, at);
         let packet = self.receiver.acknowledge(kind, at);
         self.send(at, packet, extra);
     }
@@ -253,6 +253,6 @@ impl Pair {
 
     /// Packets with data that were sent again.
     pub(crate) fn repeated(&self) -> Vec<Sent> {
-        self.log.iter().filter(|sent| sent.packet.has(flag::RETRANSMISSION)).copied().collect()
+        self.log.iter().filter(|sent| sent.packet.note.again).copied().collect()
     }
 }

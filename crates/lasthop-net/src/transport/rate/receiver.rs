@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use lasthop_core::packet::{Kind, NONE, Packet, flag};
+use lasthop_core::packet::{Kind, NONE, Note, Packet, flag};
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
@@ -17,7 +17,7 @@ use super::tfrc_ps::Counting;
 use super::tfrc_receiver::{Arrival, TfrcReceiver};
 use super::wtcp_rate::RateControl;
 use crate::measure::{FlowStats, Window};
-use crate::transport::extra::Extra;
+use crate::transport::extra::{Extra, first_sent};
 use crate::transport::tcp::segments::Ranges;
 
 /// WTCP: a report follows so many packets at the latest, half of what a report can acknowledge one by one.
@@ -300,7 +300,7 @@ impl RateReceiver {
             if fresh && !matches!(self.measure, Measure::Wtcp(..)) {
                 stats.deliver(now, u64::from(payload), window);
             }
-            stats.arrive(now, packet, fresh, window);
+            stats.arrive(now, packet, first_sent(packet, extra), fresh, window);
         }
         report.then_some(Kind::Feedback)
     }
@@ -355,7 +355,7 @@ impl RateReceiver {
             bytes: self.feedback_size,
             extra: NONE,
             kind,
-            flags: flag::BACK,
+            note: Note::BACK,
             ..Packet::default()
         }
     }

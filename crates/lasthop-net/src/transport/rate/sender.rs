@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use lasthop_core::packet::{Kind, NONE, Packet, flag};
+use lasthop_core::packet::{Kind, NONE, Note, Packet, flag};
 use lasthop_core::time::{Span, Time};
 
 use super::config::{Protocol, RateConfig};
@@ -368,7 +368,7 @@ impl RateSender {
         self.stats.timeouts += u64::from(lowered && self.measured.contains(now));
         self.note_rate(now);
         if probe {
-            self.transmit(Kind::Probe, self.seq, 0, now, now, 0, wire);
+            self.transmit(Kind::Probe, self.seq, 0, None, now, wire);
         } else if at_once {
             self.opportunity(now, wire);
         } else if self.due != Time::MAX {
@@ -494,7 +494,7 @@ impl RateSender {
         let Outstanding { seq, payload, first_sent, .. } = *packet;
         sender.on_sent(now);
         self.stats.retransmitted += u64::from(self.measured.contains(now));
-        self.transmit(Kind::Udp, seq, payload, first_sent, now, flag::RETRANSMISSION, wire);
+        self.transmit(Kind::Udp, seq, payload, Some(first_sent), now, wire);
         true
     }
 
@@ -544,19 +544,17 @@ impl RateSender {
         if first {
             self.note_rate(now);
         }
-        self.transmit(Kind::Udp, seq, payload, now, now, 0, wire);
+        self.transmit(Kind::Udp, seq, payload, None, now, wire);
         true
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of one packet")]
     fn transmit<W: Wire>(
         &mut self,
         kind: Kind,
         seq: u64,
         payload: u32,
-        first_sent: Time,
+        first_sent: Option<Time>,
         now: Time,
-        flags: u16,
         wire: &mut W,
     ) {
         let mut header = DataHeader {
@@ -570,17 +568,18 @@ impl RateSender {
         }
         self.number += 1;
         self.last_transmission = now;
-        let extra = wire.attach(Extra { rate: Some(RateHeader::Data(header)), ..Extra::default() });
+        let rate = Some(RateHeader::Data(header));
+        let extra = wire.attach(Extra { rate, first_sent, ..Extra::default() });
         debug_assert!(extra != NONE || cfg!(test));
         let packet = Packet {
             seq,
             stamp: now,
-            echo: first_sent,
             bytes: payload as u16 + self.header,
             payload: payload as u16,
             extra,
             kind,
-            flags: if self.ecn { flags | flag::ECT } else { flags },
+            flags: if self.ecn { flag::ECT } else { 0 },
+            note: Note { back: false, again: first_sent.is_some() },
             ..Packet::default()
         };
         wire.send(packet, now);
@@ -786,7 +785,7 @@ mod tests {
         // Number 2 is lost: 3, 4 and 5 have arrived.
         feedback(&mut sender, &mut tape, at(230), at(130), header(5, 0b11_0111, false));
         let again = tape.packets.last().copied().unwrap();
-        assert_eq!((again.seq, again.has(flag::RETRANSMISSION)), (2 * 1456, true));
+        assert_eq!((again.seq, again.note.again), (2 * 1456, true));
         // It is lost again, and nobody says so: the sender probes.
         run(&mut sender, &mut tape, at(1000));
         assert_eq!(tape.packets.last().map(|packet| packet.kind), Some(Kind::Probe));

@@ -14,7 +14,9 @@
 //! Averages between 1 + `low` and 1 + `high` hold the rate, and a rate that is held above that of the link fills the
 //! buffer: the band is narrower than a step of the rate on paths that hold fewer than fifty packets.
 //! *Limitations:* no flow control beyond `window`; the application is assumed to read at once. A queue that others
-//! build stretches its packets as its own does, so that beside senders that fill the queue it gives way, as Vegas does.
+//! build stretches its packets as its own does, so that beside senders that fill the queue it gives way, as Vegas does:
+//! beside a SACK TCP it earns 0.2 to 0.3 of what that does in a buffer of one bandwidth-delay product (Vegas 0.1 to
+//! 0.4), and 0.55 where a buffer of 10 packets leaves hardly a queue to see (`crates/lasthop-sim/tests/rate_laws.rs`).
 //! *Kernel counterpart:* none.
 //! *References:* Sinha et al., MobiCom 1999 and Wireless Networks 8, 2002.
 

@@ -5,8 +5,11 @@
 
 use lasthop_cc::{ControllerConfig, Needs, ParamError};
 use lasthop_core::time::Span;
+use lasthop_core::units::Rate;
 
 use super::mobility::{FastHandoff, Freeze, Mobility};
+use super::window::Scale;
+use crate::transport::extra::Offer;
 use crate::transport::profile::Profile;
 
 /// Bytes of the IP and TCP headers without options.
@@ -214,8 +217,10 @@ pub struct TcpConfig {
     pub initial_window: f64,
     /// Initial slow start threshold; infinite when unknown.
     pub initial_ssthresh: f64,
-    /// Receiver window: most segments in flight whatever cwnd says.
+    /// Receive buffer in full segments: most in flight whatever cwnd says.
     pub receiver_window: u32,
+    /// Rate at which the receiving application reads; `None` reads at once.
+    pub reader: Option<Rate>,
     /// Retransmission timer.
     pub rto: RtoConfig,
     /// Timestamps option (RFC 7323).
@@ -461,6 +466,7 @@ impl TcpConfig {
             initial_window: 10.0,
             initial_ssthresh: f64::INFINITY,
             receiver_window: 4096,
+            reader: None,
             rto: RtoConfig {
                 kind: RtoKind::Rfc6298,
                 min: Span::from_secs(1),
@@ -530,7 +536,7 @@ impl TcpConfig {
     }
 
     /// Bytes of the timestamps option.
-    fn timestamp_option(&self) -> u32 {
+    pub(super) fn timestamp_option(&self) -> u32 {
         match (self.timestamps, self.profile) {
             (false, _) => 0,
             (true, Profile::Ns2) => 10,
@@ -556,6 +562,38 @@ impl TcpConfig {
         match self.profile {
             Profile::Ns2 => self.packet_size,
             Profile::Rfc | Profile::Linux => self.packet_size - BASE_HEADER - self.data_options(),
+        }
+    }
+
+    /// How windows are advertised. ns-2 advertises none; what stands for it is exact.
+    pub fn window_scale(&self) -> Scale {
+        match self.profile {
+            Profile::Ns2 => Scale::Exact,
+            Profile::Rfc | Profile::Linux => Scale::of_buffer(self.window_bytes()),
+        }
+    }
+
+    fn window_bytes(&self) -> u64 {
+        u64::from(self.receiver_window) * u64::from(self.mss())
+    }
+
+    /// The receive buffer in bytes: as many as `receiver_window` segments and up to the next unit of the window scale,
+    /// so that all of it can be advertised; at most what the greatest scale can express, 1 GiB less 16 KiB.
+    pub fn receive_buffer(&self) -> u32 {
+        self.window_scale().buffer(self.window_bytes())
+    }
+
+    /// What an end with this configuration offers in its SYN. ns-2 has no options there; what its agents are
+    /// configured to stands for them.
+    pub fn offer(&self) -> Offer {
+        Offer {
+            mss: u16::try_from(self.mss()).unwrap_or(u16::MAX),
+            window_scale: match self.window_scale() {
+                Scale::Exact => None,
+                Scale::Shift(shift) => Some(shift),
+            },
+            sack: self.recovery.uses_sack(),
+            timestamps: self.timestamps,
         }
     }
 

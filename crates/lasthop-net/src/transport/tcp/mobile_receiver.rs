@@ -4,7 +4,6 @@
 //! Receivers run ahead of the clock, so the events of the link are a list that is known from the start; `receiver.rs`
 //! takes them like its other timers, when they are due.
 
-use lasthop_core::packet::flag;
 use lasthop_core::time::Time;
 
 use super::mobility::Mobility;
@@ -34,9 +33,9 @@ impl MobileReceiver {
         self.events.get(self.next).map(|event| event.0)
     }
 
-    /// Does what is due and says whether an ACK is to be sent. `open`: the connection can send ACKs. `flags` are those
-    /// of every ACK from now on.
-    pub(super) fn act(&mut self, open: bool, flags: &mut u16) -> bool {
+    /// Does what is due and says whether an ACK is to be sent. `open`: the connection can send ACKs. `frozen`: the
+    /// window is closed from now on.
+    pub(super) fn act(&mut self, open: bool, frozen: &mut bool) -> bool {
         if self.burst == 0 {
             let Some(&(at, event)) = self.events.get(self.next) else { return false };
             self.next += 1;
@@ -48,8 +47,8 @@ impl MobileReceiver {
                 HostEvent::Handoff => self.mobility.fast_handoff.map_or(0, |handoff| handoff.acks),
             };
             match event {
-                HostEvent::Fading(_) if freeze.is_some() && open => *flags |= flag::ZERO_WINDOW,
-                HostEvent::Up => *flags &= !flag::ZERO_WINDOW,
+                HostEvent::Fading(_) if freeze.is_some() && open => *frozen = true,
+                HostEvent::Up => *frozen = false,
                 _ => {}
             }
             if !open {

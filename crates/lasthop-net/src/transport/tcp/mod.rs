@@ -6,8 +6,10 @@
 pub mod config;
 mod mobile_receiver;
 pub mod mobility;
+mod reader;
 pub mod receiver;
 mod receiver_options;
 mod rtt;
 pub(super) mod segments;
 pub mod sender;
+pub mod window;

@@ -2,18 +2,20 @@
 //!
 //! `network.rs` calls it with each arriving packet, in the order of arrival and possibly ahead of the clock.
 
-use lasthop_core::packet::{Kind, NONE, Packet, flag};
+use lasthop_core::packet::{Kind, NONE, Note, Packet, flag};
 use lasthop_core::prefetch::prefetch;
 use lasthop_core::time::{Span, Time};
 
 use super::config::{DelayedAck, TcpConfig};
 use super::mobile_receiver::MobileReceiver;
 use super::mobility::Mobility;
+use super::reader::Reader;
 use super::receiver_options::ReceiverOptions;
 use super::segments::Ranges;
+use super::window::Scale;
 use crate::handoff::HostEvent;
 use crate::measure::{FlowStats, Window};
-use crate::transport::extra::Extra;
+use crate::transport::extra::{Extra, Offer, first_sent};
 use crate::transport::profile::Profile;
 use crate::transport::sack::{MAX_SACK_BLOCKS, SackBlocks};
 
@@ -21,6 +23,35 @@ use crate::transport::sack::{MAX_SACK_BLOCKS, SackBlocks};
 const FIN_TIMEOUT: Span = Span::from_secs(1);
 /// How often it tries.
 const FIN_TRIES: u32 = 6;
+
+/// What the host of a receiver can do; what of it is done is agreed when the connection opens.
+#[derive(Clone, Copy, Debug)]
+struct Abilities {
+    sack_blocks: u8,
+    timestamps: bool,
+    ecn: bool,
+    /// Bytes of an ACK that timestamps take.
+    timestamp_bytes: u16,
+    mss: u16,
+    scale: Scale,
+    /// Size of the receive buffer in bytes.
+    buffer: u32,
+}
+
+impl Abilities {
+    fn of(config: &TcpConfig) -> Abilities {
+        let blocks = config.sack_blocks.min(config.sack_room()).min(MAX_SACK_BLOCKS as u32);
+        Abilities {
+            sack_blocks: blocks as u8,
+            timestamps: config.timestamps,
+            ecn: config.uses_ecn() && config.profile != Profile::Ns2,
+            timestamp_bytes: config.timestamp_option() as u16,
+            mss: config.offer().mss,
+            scale: config.window_scale(),
+            buffer: config.receive_buffer(),
+        }
+    }
+}
 
 /// The receiver of one connection. What every packet touches comes first.
 #[derive(Clone, Debug)]
@@ -36,10 +67,12 @@ pub struct TcpReceiver {
     pub(crate) armed: Time,
     /// When the delayed ACK is due.
     ack_due: Option<Time>,
+    /// The window that ACKs advertise, in bytes.
+    window: u32,
     /// Segments received in order since the last ACK.
-    unacked: u32,
+    unacked: u16,
     /// Segments that are still acknowledged at once.
-    quick: u32,
+    quick: u16,
     /// Echo congestion until the sender says that it has reacted.
     echo_congestion: bool,
     /// Echo each mark exactly, as DCTCP needs it.
@@ -48,11 +81,11 @@ pub struct TcpReceiver {
     agrees_to_ecn: bool,
     ns2: bool,
     dsack: bool,
+    /// The window changes with what the application reads, or the host has closed it.
+    window_moves: bool,
     ack_size: u16,
-    /// Flags of every ACK.
-    ack_flags: u16,
 
-    /// The earlier of what `close_due` and `mobile` wait for.
+    /// The earliest of what `close_due`, `mobile` and `reader` wait for.
     rare_due: Option<Time>,
     /// The sender's FIN has been answered; our own waits for its ACK until then.
     close_due: Option<Time>,
@@ -73,6 +106,16 @@ pub struct TcpReceiver {
     probed: Time,
     probe_size: u16,
     syn_ack_size: u16,
+    /// What this host can do.
+    can: Abilities,
+    /// What the sender's SYN offered.
+    offered: Offer,
+    /// When the window that the application has opened is announced.
+    update_due: Option<Time>,
+    /// The application, if it does not read everything at once.
+    reader: Option<Box<Reader>>,
+    /// The host keeps the window closed (Freeze-TCP).
+    frozen: bool,
     /// What happens to the link of this host, if it matters.
     mobile: Option<Box<MobileReceiver>>,
     /// Measurements that ride on ACKs, if the sender asked for any.
@@ -80,11 +123,12 @@ pub struct TcpReceiver {
 }
 
 impl TcpReceiver {
-    /// A receiver for a sender with this configuration.
+    /// A receiver on a host with this configuration. What the SYN must offer for it (SACK, timestamps, window scale,
+    /// ECN) it does only if the SYN does. What the experimental options carry, and the exact echo of marks for DCTCP,
+    /// no SYN agrees on: there the configuration stands for both ends.
     pub fn new(config: &TcpConfig) -> TcpReceiver {
-        let blocks = config.sack_blocks.min(config.sack_room()) as usize;
-        let blocks = if config.recovery.uses_sack() { blocks } else { 0 };
         let ns2 = config.profile == Profile::Ns2;
+        let can = Abilities::of(config);
         TcpReceiver {
             next: 0,
             pending: Ranges::default(),
@@ -94,14 +138,21 @@ impl TcpReceiver {
             last_ack: 0,
             unacked: 0,
             ack_due: None,
-            quick: config.delayed_ack.map_or(0, |delayed| delayed.quick),
+            window: can.buffer,
+            window_moves: config.reader.is_some(),
+            quick: config.delayed_ack.map_or(0, |delayed| u16::try_from(delayed.quick).unwrap_or(u16::MAX)),
             echo_congestion: false,
             exact_marks: config.needs().exact_marks,
-            agrees_to_ecn: config.uses_ecn() && !ns2,
+            agrees_to_ecn: false,
             fin: None,
             rare_due: None,
             close_due: None,
-            ack_flags: flag::BACK,
+            reader: (config.reader)
+                .map(|rate| Box::new(Reader::new(rate, can.buffer, config.mss(), can.scale))),
+            can,
+            offered: Offer::default(),
+            update_due: None,
+            frozen: false,
             mobile: None,
             fin_tries: 0,
             probed: Time::ZERO,
@@ -109,7 +160,7 @@ impl TcpReceiver {
             armed: Time::MAX,
             ns2,
             delayed: config.delayed_ack,
-            sack_blocks: blocks.min(MAX_SACK_BLOCKS),
+            sack_blocks: 0,
             dsack: config.dsack,
             ack_size: config.ack_size() as u16,
             sack_sizes: std::array::from_fn(|count| config.sack_size(count as u32) as u16),
@@ -142,6 +193,9 @@ impl TcpReceiver {
             return self.receive_without_data(packet);
         }
         let syn = u64::from(packet.kind == Kind::Syn);
+        if syn == 1 && self.next == 0 {
+            self.agree(packet, extra);
+        }
         let fin = packet.kind == Kind::Fin;
         let start = packet.seq;
         // A SYN and a FIN take a sequence number each, which SACK blocks cover like data.
@@ -175,14 +229,18 @@ impl TcpReceiver {
             }
             // Neither the SYN nor the FIN is data.
             let fin_taken = u64::from(self.fin.is_some_and(|fin| self.next > fin));
-            stats.deliver(now, self.next - before - syn - fin_taken, window);
+            let bytes = self.next - before - syn - fin_taken;
+            stats.deliver(now, bytes, window);
+            if self.window_moves {
+                self.fill_buffer(bytes, now);
+            }
         } else if start > self.next {
             duplicate = !self.pending.insert(start, end);
         } else {
             duplicate = true;
         }
         if syn == 0 {
-            stats.arrive(now, packet, !duplicate, window);
+            stats.arrive(now, packet, first_sent(packet, extra), !duplicate, window);
         }
         let closed = self.fin.is_some_and(|fin| self.next > fin);
 
@@ -206,6 +264,70 @@ impl TcpReceiver {
             Kind::Ack
         };
         Some(kind)
+    }
+
+    /// The connection opens: what the SYN offers and this host can do is done.
+    #[cold]
+    fn agree(&mut self, packet: &Packet, extra: Option<&Extra>) {
+        let offer = extra.and_then(|extra| extra.offer).unwrap_or_default();
+        let can = &mut self.can;
+        self.sack_blocks = if offer.sack { can.sack_blocks.into() } else { 0 };
+        if !offer.timestamps && std::mem::replace(&mut can.timestamps, false) {
+            self.ack_size -= can.timestamp_bytes;
+            self.probe_size -= can.timestamp_bytes;
+        }
+        if offer.window_scale.is_none() && can.scale != Scale::Exact {
+            can.scale = Scale::Shift(0);
+        }
+        self.window = can.scale.advertised(can.buffer.into());
+        if let Some(reader) = &mut self.reader {
+            reader.agree(can.scale);
+        }
+        // RFC 3168 §6.1.1.
+        self.agrees_to_ecn = can.ecn && packet.has(flag::ECE | flag::CWR);
+        self.offered = offer;
+    }
+
+    /// What the SYN-ACK offers: what this host can do of what the SYN offered.
+    #[cold]
+    fn answer_offer(&self) -> Extra {
+        let Offer { window_scale, sack, timestamps, .. } = self.offered;
+        let offer = Offer {
+            mss: self.can.mss,
+            window_scale: window_scale.map(|_| self.can.scale.shift()),
+            sack: sack && self.can.sack_blocks > 0,
+            timestamps: timestamps && self.can.timestamps,
+        };
+        Extra { offer: Some(offer), ..Extra::default() }
+    }
+
+    /// Data in order wait for the application.
+    #[cold]
+    fn fill_buffer(&mut self, bytes: u64, now: Time) {
+        if let Some(reader) = &mut self.reader {
+            reader.arrive(bytes, now);
+            self.plan_update(now);
+        }
+    }
+
+    /// The window changes: what an ACK sent at `now` advertises.
+    #[cold]
+    fn move_window(&mut self, now: Time) {
+        let open = match &mut self.reader {
+            Some(reader) => reader.window(now),
+            None => self.can.scale.advertised(self.can.buffer.into()),
+        };
+        self.window = if self.frozen { 0 } else { open };
+        self.window_moves = self.reader.is_some();
+        self.plan_update(now);
+    }
+
+    /// Decides when the window must be announced without data that ask for an ACK; not before `now`.
+    fn plan_update(&mut self, now: Time) {
+        let closes = self.fin.is_some_and(|fin| self.next > fin);
+        let reader = self.reader.as_ref().filter(|_| !self.frozen && !closes);
+        self.update_due = reader.and_then(|reader| reader.due()).map(|due| due.max(now));
+        self.note_rare_due();
     }
 
     /// Takes a packet that is neither data nor the beginning or end of it.
@@ -232,7 +354,7 @@ impl TcpReceiver {
                 self.quick -= 1;
             } else {
                 self.unacked += 1;
-                if self.unacked < delayed.segments {
+                if u32::from(self.unacked) < delayed.segments {
                     self.ack_due = Some(self.ack_due.unwrap_or(now + delayed.timeout));
                     return false;
                 }
@@ -249,19 +371,25 @@ impl TcpReceiver {
 
     fn note_rare_due(&mut self) {
         let mobile = self.mobile.as_ref().and_then(|mobile| mobile.due());
-        self.rare_due = match (self.close_due, mobile) {
-            (Some(close), Some(mobile)) => Some(close.min(mobile)),
-            (close, mobile) => close.or(mobile),
-        };
+        self.rare_due = [self.close_due, mobile, self.update_due].into_iter().flatten().min();
     }
 
-    /// When the receiver wants to be called back: a delayed ACK, a FIN that may have been lost, an event of its link.
+    /// When the receiver wants to be called back: a delayed ACK, a FIN that may have been lost, an event of its link, a
+    /// window to be announced.
     #[inline]
     pub fn due(&self) -> Option<Time> {
         match (self.ack_due, self.rare_due) {
             (Some(ack), Some(rare)) => Some(ack.min(rare)),
             (ack, rare) => ack.or(rare),
         }
+    }
+
+    /// When it wants to be called back, if that is before the call that is pending.
+    #[inline]
+    pub(crate) fn rearm(&mut self) -> Option<Time> {
+        let due = self.due().filter(|&due| due < self.armed)?;
+        self.armed = due;
+        Some(due)
     }
 
     /// Whether an ACK is due that must go out before `packet` is received at `now`. RFC 8257 §3.2: one that waits for
@@ -288,7 +416,8 @@ impl TcpReceiver {
         while let Some(at) = mobile.due().filter(|&at| at <= now && at <= others)
             && sent.is_none()
         {
-            sent = mobile.act(open, &mut self.ack_flags).then_some(at);
+            sent = mobile.act(open, &mut self.frozen).then_some(at);
+            self.window_moves = true;
         }
         self.note_rare_due();
         sent
@@ -300,8 +429,13 @@ impl TcpReceiver {
             self.blocks.clear();
             return Some((Kind::Ack, due));
         }
-        if let Some(due) = self.ack_due.filter(|&due| due <= now) {
+        let update = self.update_due.unwrap_or(Time::MAX);
+        if let Some(due) = self.ack_due.filter(|&due| due <= now && due <= update) {
             self.blocks.clear();
+            return Some((Kind::Ack, due));
+        }
+        if let Some(due) = self.update_due.filter(|&due| due <= now) {
+            self.repeat_blocks();
             return Some((Kind::Ack, due));
         }
         let due = self.close_due.filter(|&due| due <= now)?;
@@ -322,34 +456,43 @@ impl TcpReceiver {
         self.ack_due = None;
         self.unacked = 0;
         self.last_ack = self.next;
-        let (size, echo) = if kind == Kind::SynAck {
-            (self.syn_ack_size, self.agrees_to_ecn)
+        if self.window_moves {
+            self.move_window(now);
+        }
+        let (size, echo, window) = if kind == Kind::SynAck {
+            (self.syn_ack_size, self.agrees_to_ecn, self.can.scale.unscaled(self.window))
         } else {
-            (self.ack_size, self.echo_congestion)
+            (self.ack_size, self.echo_congestion, self.window)
         };
         Packet {
             seq: self.next,
             stamp: now,
             echo: self.echo,
+            window,
             bytes: if self.sack_blocks == 0 { size } else { size + self.sack_sizes[self.blocks.len()] },
             extra: NONE,
             kind,
-            flags: if echo { self.ack_flags | flag::ECE } else { self.ack_flags },
+            flags: if echo { flag::ECE } else { 0 },
+            note: Note::BACK,
             ..Packet::default()
         }
     }
 
     /// The answer to the probe that has just arrived: it echoes the time of the probe, by which the sender knows it.
     #[cold]
-    fn answer_probe(&self, now: Time) -> Packet {
+    fn answer_probe(&mut self, now: Time) -> Packet {
+        if self.window_moves {
+            self.move_window(now);
+        }
         Packet {
+            window: self.window,
             seq: self.next,
             stamp: now,
             echo: self.probed,
             bytes: self.probe_size,
             extra: NONE,
             kind: Kind::ProbeAnswer,
-            flags: self.ack_flags,
+            note: Note::BACK,
             ..Packet::default()
         }
     }
@@ -361,9 +504,12 @@ impl TcpReceiver {
         }
     }
 
-    /// What the ACK to be sent at `now` carries beyond its header.
+    /// What the ACK of this kind, to be sent at `now`, carries beyond its header.
     #[inline]
-    pub fn extra(&mut self, now: Time) -> Option<Extra> {
+    pub fn extra(&mut self, kind: Kind, now: Time) -> Option<Extra> {
+        if kind == Kind::SynAck {
+            return Some(self.answer_offer());
+        }
         if self.options.is_none() && (self.sack_blocks == 0 || self.blocks.is_empty()) {
             return None;
         }
@@ -372,6 +518,20 @@ impl TcpReceiver {
             options.fill(&mut extra, now);
         }
         Some(extra)
+    }
+
+    /// The blocks of an ACK that no packet calls for.
+    #[cold]
+    fn repeat_blocks(&mut self) {
+        self.blocks.clear();
+        for &(start, _) in self.recent.as_slice() {
+            if let Some((start, end)) = self.pending.containing(start)
+                && self.blocks.len() < self.sack_blocks
+                && !self.blocks.as_slice().contains(&(start, end))
+            {
+                self.blocks.push(start, end);
+            }
+        }
     }
 
     /// RFC 2018 and RFC 2883: a duplicate first, then the block around the packet, then the most recent others.
@@ -424,6 +584,8 @@ mod tests {
     /// A receiver whose connection is open, and its clock in milliseconds.
     struct Rig {
         receiver: TcpReceiver,
+        /// What the SYN offers.
+        offer: Extra,
         stats: FlowStats,
     }
 
@@ -437,8 +599,9 @@ mod tests {
             let mut config = TcpConfig::preset("sack", Profile::Rfc).unwrap();
             config.delayed_ack = None;
             change(&mut config);
-            let mut rig =
-                Rig { receiver: TcpReceiver::new(&config), stats: FlowStats::new(Percentiles::Exact) };
+            let offer = Extra { offer: Some(config.offer()), ..Extra::default() };
+            let (receiver, stats) = (TcpReceiver::new(&config), FlowStats::new(Percentiles::Exact));
+            let mut rig = Rig { receiver, offer, stats };
             let syn = rig.take(Packet { kind: Kind::Syn, ..Packet::default() }, 0);
             assert_eq!(syn.map(|(ack, _)| (ack.kind, ack.seq)), Some((Kind::SynAck, 1)));
             rig
@@ -453,9 +616,12 @@ mod tests {
 
         fn take(&mut self, packet: Packet, millis: u64) -> Option<(Packet, Vec<(u64, u64)>)> {
             let now = Time::ZERO + Span::from_millis(millis);
-            let kind = self.receiver.receive(&packet, None, now, &mut self.stats, &ALWAYS)?;
-            let blocks =
-                self.receiver.extra(Time::ZERO).map_or(Vec::new(), |extra| extra.sack.as_slice().to_vec());
+            let extra = Some(&self.offer).filter(|_| packet.kind == Kind::Syn);
+            let kind = self.receiver.receive(&packet, extra, now, &mut self.stats, &ALWAYS)?;
+            let blocks = self
+                .receiver
+                .extra(kind, Time::ZERO)
+                .map_or(Vec::new(), |extra| extra.sack.as_slice().to_vec());
             Some((self.receiver.acknowledge(kind, now), blocks))
         }
 
@@ -598,7 +764,7 @@ mod tests {
     fn congestion_is_echoed_until_the_sender_reacts() {
         let mut rig = Rig::with(|config| config.ecn = true);
         let mut seq = 1;
-        let mut echoed = |flags: u16| {
+        let mut echoed = |flags: u8| {
             let packet = Packet { seq, payload: 500, kind: Kind::Data, flags, ..Packet::default() };
             seq += 500;
             rig.take(packet, 0).unwrap().0.has(flag::ECE)
@@ -693,5 +859,61 @@ mod tests {
         let first = Packet { seq: 1, payload: 500, kind: Kind::Data, ..Packet::default() };
         let (answer, blocks) = rig.take(first, 0).unwrap();
         assert_eq!((answer.kind, answer.seq, blocks), (Kind::FinAck, 1002, vec![]));
+    }
+
+    /// What the SYN does not offer is not done, whatever this host could do.
+    #[test]
+    fn only_what_the_syn_offers_is_done() {
+        let mut config = TcpConfig::preset("sack", Profile::Rfc).unwrap();
+        config.delayed_ack = None;
+        config.ecn = true;
+        let open = |offer: Option<Offer>, flags: u8| {
+            let (receiver, stats) = (TcpReceiver::new(&config), FlowStats::new(Percentiles::Exact));
+            let mut rig = Rig { receiver, offer: Extra { offer, ..Extra::default() }, stats };
+            let (answer, _) = rig.take(Packet { kind: Kind::Syn, flags, ..Packet::default() }, 0).unwrap();
+            let answered =
+                rig.receiver.extra(Kind::SynAck, Time::ZERO).and_then(|extra| extra.offer).unwrap();
+            let beyond_a_gap = Packet { seq: 501, payload: 500, kind: Kind::Data, ..Packet::default() };
+            let (ack, blocks) = rig.take(beyond_a_gap, 0).unwrap();
+            (answer, answered, ack, blocks.len())
+        };
+        let all = config.offer();
+        let asks = flag::ECE | flag::CWR;
+        let (answer, answered, ack, blocks) = open(Some(all), asks);
+        assert_eq!((answered, blocks, answer.has(flag::ECE)), (all, 1, true));
+        assert_eq!((answer.window, ack.window), (65_535, 4096 * 1448));
+        // 40 bytes of headers, 12 of timestamps, 12 of a SACK block.
+        assert_eq!(ack.bytes, 64);
+
+        let (answer, answered, ack, blocks) = open(Some(Offer { mss: 1448, ..Offer::default() }), 0);
+        assert_eq!(answered, Offer { mss: 1448, ..Offer::default() });
+        assert_eq!((blocks, answer.has(flag::ECE), answer.window, ack.window), (0, false, 65_535, 65_535));
+        assert_eq!(ack.bytes, 40);
+    }
+
+    /// By hand: a buffer of four segments and a reader of one byte per millisecond. The window closes with the fourth
+    /// segment, is announced when the first has been read, and again when it has doubled.
+    #[test]
+    fn a_slow_reader_closes_the_window_and_opens_it_again() {
+        let mut rig = Rig::with(|config| {
+            config.packet_size = 1052;
+            config.receiver_window = 4;
+            config.reader = Some(lasthop_core::units::Rate(8_000));
+        });
+        let mut windows = Vec::new();
+        for number in 0..4 {
+            let packet =
+                Packet { seq: 1 + 1000 * number, payload: 1000, kind: Kind::Data, ..Packet::default() };
+            windows.extend(rig.take(packet, 0).map(|(ack, _)| ack.window));
+        }
+        assert_eq!(windows, [3000, 2000, 1000, 0]);
+        for (millis, window) in [(1000, 1000), (2000, 2000)] {
+            let due = Time::ZERO + Span::from_millis(millis);
+            assert_eq!(rig.receiver.due(), Some(due));
+            assert_eq!(rig.receiver.overdue(due), Some((Kind::Ack, due)));
+            let update = rig.receiver.acknowledge(Kind::Ack, due);
+            assert_eq!((update.seq, update.window), (4001, window));
+        }
+        assert_eq!(rig.receiver.due(), None, "half of the buffer is open");
     }
 }

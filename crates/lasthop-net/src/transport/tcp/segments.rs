@@ -50,6 +50,11 @@ impl Segments {
         Segments { ring: VecDeque::new(), mss: u64::from(mss) }
     }
 
+    /// Segments are at most this long from now on.
+    pub(crate) fn set_mss(&mut self, mss: u32) {
+        self.mss = u64::from(mss);
+    }
+
     /// Appends the segment `seq..seq + len`, sent now for the first time.
     #[inline]
     pub(crate) fn push(&mut self, seq: u64, len: u16, fin: bool, now: Time) {

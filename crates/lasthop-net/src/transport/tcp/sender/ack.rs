@@ -36,6 +36,14 @@ impl Connection {
             }
             return;
         }
+        if packet.window != self.peer.bytes
+            && self.persist.is_none()
+            && self.take_peer_window(engine, packet, extra, now, wire)
+        {
+            self.peer_stamp = self.peer_stamp.max(packet.stamp);
+            return;
+        }
+        self.peer_stamp = self.peer_stamp.max(packet.stamp);
         if self.ecn {
             // On a SYN-ACK the bit agrees to the use of ECN.
             let marked = packet.has(flag::ECE) && packet.kind != Kind::SynAck;
@@ -111,7 +119,7 @@ impl Connection {
         if self.needs.signals && packet.has(flag::ELN) {
             self.host.signal(&Signal::Eln, now);
         }
-        if self.persist.is_some() && self.take_window(engine, packet, now, wire) {
+        if self.persist.is_some() && self.take_window(engine, packet, extra, now, wire) {
             return true;
         }
         match self.mobility.eln {

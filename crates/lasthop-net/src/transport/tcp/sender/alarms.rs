@@ -13,7 +13,7 @@ pub(super) enum Alarm {
     Hold,
     /// A probe that has not been answered (`probing.rs`).
     Probe,
-    /// The next window probe (`persist.rs`).
+    /// The next window probe (`flow_control.rs`, and `persist.rs` for Freeze-TCP).
     Persist,
     /// Segments that others have overtaken are lost now (`recovery/rack.rs`).
     Reordering,

@@ -40,7 +40,7 @@ mod tests {
     use crate::transport::tcp::config::{Recovery, TcpConfig};
     use crate::transport::tcp::mobility::Mobility;
     use lasthop_cc::ControllerConfig;
-    use lasthop_core::packet::{Kind, Packet, flag};
+    use lasthop_core::packet::{Kind, Note, Packet};
     use lasthop_core::time::{Span, Time};
 
     fn millis(value: u64) -> Time {
@@ -63,7 +63,7 @@ mod tests {
         rig.sender.set_timer(millis(armed_ms), &mut rig.tape);
         let before = (rig.sender.host.window, rig.sender.dup_acks, rig.sender.rtt.timeout());
         let due = notices.iter().map(|&at| {
-            let notice = Packet { kind: Kind::BadState, flags: flag::BACK, ..Packet::default() };
+            let notice = Packet { kind: Kind::BadState, note: Note::BACK, ..Packet::default() };
             rig.sender.on_ack(&notice, None, millis(at), &mut rig.tape);
             rig.sender.timer.unwrap()
         });

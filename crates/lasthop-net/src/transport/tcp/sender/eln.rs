@@ -46,7 +46,7 @@ mod tests {
     use crate::transport::tcp::config::{Recovery, TcpConfig};
     use crate::transport::tcp::mobility::Mobility;
     use lasthop_cc::ControllerConfig;
-    use lasthop_core::packet::{Kind, Packet, flag};
+    use lasthop_core::packet::{Kind, Note, Packet, flag};
 
     fn rig(threshold: u32) -> Rig {
         Rig::new(&TcpConfig {
@@ -62,7 +62,9 @@ mod tests {
 
     fn duplicate(rig: &mut Rig, number: u64) -> Vec<u64> {
         let seq = (number - 1) * 1000 + 1;
-        let packet = Packet { seq, kind: Kind::Ack, flags: flag::BACK | flag::ELN, ..Packet::default() };
+        let window = rig.sender.own_window;
+        let packet =
+            Packet { seq, window, kind: Kind::Ack, flags: flag::ELN, note: Note::BACK, ..Packet::default() };
         rig.sender.on_ack(&packet, None, rig.now, &mut rig.tape);
         std::mem::take(&mut rig.tape.sent)
     }

@@ -65,7 +65,7 @@ impl Connection {
     pub(super) fn reduction_base<E: RecoveryEngine>(&self, engine: &E) -> f64 {
         if self.ns2 {
             // ns-2 halves the usable window, not the flight.
-            return (self.host.window.cwnd + f64::from(self.inflation)).min(f64::from(self.receiver_window));
+            return (self.host.window.cwnd + f64::from(self.inflation)).min(f64::from(self.peer.segments));
         }
         engine.flight_at_loss(self)
     }

@@ -4,7 +4,7 @@
 //! `world.rs` calls `on_data`, `on_ack`, `on_timer`, `on_signal` and `on_close`; everything happens at the current
 //! time, in order. The state is a [`Connection`]; what happens to it is told in order by `open.rs` (beginning, data,
 //! end),
-//! `ack.rs`, `loss.rs`, `ecn.rs`, `send.rs`, `timer.rs` and `signal.rs`. What only some senders do has files of its
+//! `ack.rs`, `loss.rs`, `ecn.rs`, `flow_control.rs`, `send.rs`, `timer.rs` and `signal.rs`. What only some senders do has files of its
 //! own:
 //! `undo.rs`, `probing.rs`, `persist.rs`, `timing.rs`, `rate.rs`, `fast_handoff.rs`, `ebsn.rs`, and the states without
 //! a connection `alarms.rs`, `pacing.rs`, `waves.rs` and `eln.rs`.
@@ -18,6 +18,7 @@ mod ebsn;
 mod ecn;
 mod eln;
 mod fast_handoff;
+mod flow_control;
 mod loss;
 mod open;
 mod pacing;
@@ -44,6 +45,7 @@ use lasthop_core::time::{Span, Time};
 
 use self::alarms::Alarms;
 use self::eln::Eln;
+use self::flow_control::PeerWindow;
 use self::pacing::Pace;
 use self::persist::Persist;
 use self::probing::Probing;
@@ -57,7 +59,7 @@ use super::rtt::RttEstimator;
 use super::segments::Segments;
 use crate::measure;
 use crate::plan::Percentiles;
-use crate::transport::extra::Extra;
+use crate::transport::extra::{Extra, Offer};
 use crate::transport::profile::Profile;
 use crate::transport::wire::Wire;
 
@@ -89,6 +91,9 @@ pub struct SenderStats {
     pub completed: Option<Time>,
     /// The application stopped before all that it had to send was sent.
     pub withdrawn: bool,
+    /// Times that the receiver closed its window, and for how many nanoseconds it was closed.
+    pub zero_windows: u64,
+    zero_window_time: u64,
 }
 
 /// End of a file without end.
@@ -175,7 +180,13 @@ pub struct Connection {
 
     // Configuration, copied for the hot path.
     mss: u32,
-    receiver_window: u32,
+    /// What the other end has room for.
+    peer: PeerWindow,
+    /// The newest timestamp of the other end.
+    peer_stamp: Time,
+    /// The window that this end advertises, and what it offers in its SYN.
+    own_window: u32,
+    offer: Offer,
     dup_threshold: u32,
     ns2: bool,
     linux: bool,
@@ -239,10 +250,7 @@ impl TcpSender {
             rtt: RttEstimator::new(config.rto, phase),
             timed: None,
             timer: None,
-            persist: config
-                .mobility
-                .freeze
-                .map(|freeze| Box::new(Persist::new(freeze, config.receiver_window))),
+            persist: config.mobility.freeze.map(|freeze| Box::new(Persist::new(freeze))),
             eln: Eln::default(),
             mobility: config.mobility,
             alarms: Alarms::default(),
@@ -262,7 +270,10 @@ impl TcpSender {
             needs: config.needs(),
             extended,
             mss: config.mss(),
-            receiver_window: config.receiver_window,
+            peer: PeerWindow::unknown(config.receiver_window),
+            peer_stamp: Time::ZERO,
+            own_window: config.receive_buffer(),
+            offer: config.offer(),
             dup_threshold: config.dup_threshold,
             ns2,
             linux,
@@ -283,6 +294,8 @@ impl TcpSender {
                 rtt: measure::Durations::new(percentiles),
                 completed: None,
                 withdrawn: false,
+                zero_windows: 0,
+                zero_window_time: 0,
             },
         };
         TcpSender { connection, engine }
@@ -390,7 +403,7 @@ impl Connection {
 
     /// The congestion window as far as the receiver's lets it be used, in segments.
     pub fn limited_window(&self) -> f64 {
-        self.host.window.cwnd.min(f64::from(self.receiver_window))
+        self.host.window.cwnd.min(f64::from(self.peer.segments))
     }
 
     /// Whether the window of data was ever reduced, for a loss or for a mark.
@@ -499,7 +512,8 @@ mod testing {
         pub(crate) fn answer(&mut self, number: u64, extra: Option<&Extra>) -> Vec<u64> {
             self.now += Span::from_millis(1);
             let kind = if number == 1 { Kind::SynAck } else { Kind::Ack };
-            let packet = Packet { seq: (number - 1) * 1000 + 1, kind, ..Packet::default() };
+            let window = self.sender.own_window;
+            let packet = Packet { seq: (number - 1) * 1000 + 1, window, kind, ..Packet::default() };
             self.sender.on_ack(&packet, extra, self.now, &mut self.tape);
             std::mem::take(&mut self.tape.sent)
         }
@@ -508,7 +522,8 @@ mod testing {
         pub(crate) fn marked(&mut self, number: u64) -> Vec<u64> {
             self.now += Span::from_millis(1);
             let seq = (number - 1) * 1000 + 1;
-            let packet = Packet { seq, kind: Kind::Ack, flags: flag::ECE, ..Packet::default() };
+            let window = self.sender.own_window;
+            let packet = Packet { seq, window, kind: Kind::Ack, flags: flag::ECE, ..Packet::default() };
             self.sender.on_ack(&packet, None, self.now, &mut self.tape);
             std::mem::take(&mut self.tape.sent)
         }
@@ -559,7 +574,7 @@ mod tests {
         }
     }
 
-    fn flags(rig: &Rig) -> Vec<u16> {
+    fn flags(rig: &Rig) -> Vec<u8> {
         rig.tape.packets.iter().map(|packet| packet.flags).collect()
     }
 
@@ -625,7 +640,8 @@ mod tests {
     fn retransmissions_are_not_ecn_capable() {
         let mut rig = twenty_outstanding(Recovery::NewReno);
         rig.time_out();
-        assert_eq!(flags(&rig), [flag::RETRANSMISSION]);
+        assert_eq!(flags(&rig), [0]);
+        assert!(rig.tape.packets[0].note.again);
         let mut rig = Rig::new(&TcpConfig { ecn: true, ..config(Recovery::NewReno) });
         rig.sender.on_data(None, rig.now, &mut rig.tape);
         assert_eq!(flags(&rig), [flag::ECE | flag::CWR], "RFC 3168 §6.1.1");
@@ -667,8 +683,9 @@ mod tests {
             let mut rig = Rig::new(&TcpConfig { ecn: true, ..config(recovery) });
             rig.sender.on_data(None, rig.now, &mut rig.tape);
             rig.tape.sent.clear();
-            let flags = flag::BACK | flag::ECE;
-            let answer = Packet { seq: 1, kind: Kind::SynAck, flags, ..Packet::default() };
+            let flags = flag::ECE;
+            let window = rig.sender.own_window;
+            let answer = Packet { seq: 1, window, kind: Kind::SynAck, flags, ..Packet::default() };
             rig.sender.on_ack(&answer, None, rig.now, &mut rig.tape);
             assert_eq!(rig.tape.sent, (1..=10).collect::<Vec<_>>(), "{recovery:?}");
             assert_eq!(rig.sender.host.window.ssthresh, f64::INFINITY, "{recovery:?}");
@@ -759,7 +776,8 @@ mod tests {
             rig.ack(2);
             assert_eq!(rig.time_out(), [2], "{recovery:?}: the FIN was lost");
             assert_eq!(rig.sender.stats.completed, None);
-            let answer = Packet { seq: 1502, kind: Kind::FinAck, ..Packet::default() };
+            let window = rig.sender.own_window;
+            let answer = Packet { seq: 1502, window, kind: Kind::FinAck, ..Packet::default() };
             for _ in 0..2 {
                 // The second time because the receiver missed the last ACK.
                 rig.tape.packets.clear();

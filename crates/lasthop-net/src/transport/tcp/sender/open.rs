@@ -87,7 +87,8 @@ impl Connection {
             Packet {
                 seq: self.next,
                 stamp: now,
-                echo: now,
+                echo: self.peer_stamp,
+                window: self.own_window,
                 bytes,
                 extra: NONE,
                 kind: Kind::Ack,

@@ -24,32 +24,26 @@
 //! *References:* Goff et al. (2000); RFC 9293 §3.8.6.1; RFC 5681 §2.
 
 use lasthop_cc::Window;
-use lasthop_core::packet::{Kind, NONE, Packet, flag};
-use lasthop_core::time::{Span, Time};
+use lasthop_core::packet::{Kind, Packet};
+use lasthop_core::time::Time;
 
 use super::alarms::Alarm;
 use super::recovery::RecoveryEngine;
 use super::{Action, Connection};
+use crate::transport::extra::Extra;
 use crate::transport::tcp::mobility::Freeze;
 use crate::transport::wire::Wire;
-
-/// Longest interval between probes.
-const LONGEST_PROBE_INTERVAL: Span = Span::from_secs(60);
 
 /// State of a sender that knows zero windows.
 #[derive(Clone, Debug)]
 pub(super) struct Persist {
     config: Freeze,
-    /// The receiver's window when it is open, in segments.
+    /// The receiver's window when it was last open, in bytes.
     open_window: u32,
     /// The receiver has closed its window.
     closed: bool,
     /// The own link is down or about to be.
     halted: bool,
-    /// When the ACK was sent that the window was last taken from; what was sent before it says nothing new.
-    window_stamp: Time,
-    /// Interval of the next probe.
-    probe_interval: Span,
     /// The segment that opening ACKs ask for, and how many have.
     asked: Option<(u64, u32)>,
     /// The repair of an outage, while it lasts.
@@ -68,17 +62,8 @@ struct Kept {
 }
 
 impl Persist {
-    pub(super) fn new(config: Freeze, open_window: u32) -> Persist {
-        Persist {
-            config,
-            open_window,
-            closed: false,
-            halted: false,
-            window_stamp: Time::ZERO,
-            probe_interval: Span::ZERO,
-            asked: None,
-            kept: None,
-        }
+    pub(super) fn new(config: Freeze) -> Persist {
+        Persist { config, open_window: 0, closed: false, halted: false, asked: None, kept: None }
     }
 
     fn is_frozen(&self) -> bool {
@@ -97,19 +82,30 @@ impl Connection {
         &mut self,
         engine: &mut E,
         packet: &Packet,
+        extra: Option<&Extra>,
         now: Time,
         wire: &mut W,
     ) -> bool {
         let una = self.una;
+        // An ACK that was overtaken does not bring its window back.
+        let fresh = self.is_newest(packet);
+        self.peer_stamp = self.peer_stamp.max(packet.stamp);
+        if packet.kind == Kind::SynAck {
+            self.take_answer(packet, extra);
+        }
+        let opening = una == 0 || packet.kind == Kind::FinAck;
+        let closed = packet.window == 0;
+        if fresh && packet.window != self.peer.bytes && !self.is_frozen() && (opening || !closed) {
+            self.set_peer_window(packet.window, now);
+        }
         let Some(persist) = &mut self.persist else { return false };
-        if una == 0 || packet.kind == Kind::FinAck {
+        if fresh && !closed {
+            persist.open_window = packet.window;
+        }
+        if opening {
             return false;
         }
-        // RFC 9293 §3.10.7.4 (SND.WL1 and SND.WL2): an ACK that was overtaken does not bring its window back.
-        let fresh = packet.stamp >= persist.window_stamp;
         if fresh {
-            persist.window_stamp = packet.stamp;
-            let closed = packet.has(flag::ZERO_WINDOW);
             if closed && !persist.closed {
                 persist.closed = true;
                 self.freeze(true, now, wire);
@@ -186,15 +182,13 @@ impl Connection {
     /// The sender comes to rest.
     fn freeze<W: Wire>(&mut self, probes: bool, now: Time, wire: &mut W) {
         // Nothing fits into a window of nothing.
-        self.receiver_window = 0;
+        self.set_peer_window(0, now);
         self.timer = None;
-        let interval = self.rtt.timeout();
         if let Some(persist) = &mut self.persist {
-            persist.probe_interval = interval;
             persist.asked = None;
         }
         if probes {
-            self.set_alarm(Alarm::Persist, now + interval, wire);
+            self.begin_persisting(now, wire);
         }
     }
 
@@ -203,8 +197,9 @@ impl Connection {
         let outstanding = self.una < self.max_sent;
         let una = self.una;
         let Some(persist) = &mut self.persist else { return };
-        self.receiver_window = persist.open_window;
         persist.asked = outstanding.then_some((una, 0));
+        let open = persist.open_window;
+        self.set_peer_window(open, now);
         self.alarms.cancel(Alarm::Persist);
         self.rtt.end_backoff();
         if outstanding {
@@ -256,19 +251,10 @@ impl Connection {
 
     /// The persist timer: asks for the window, without data (as Linux does), and asks again later.
     pub(super) fn probe_window<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        let Some(persist) = &mut self.persist else { return };
-        if !persist.closed {
+        if self.persist.as_ref().is_none_or(|persist| !persist.closed) {
             return;
         }
-        persist.probe_interval = (persist.probe_interval * 2).min(LONGEST_PROBE_INTERVAL);
-        let next = now + persist.probe_interval;
-        let seq = self.una - 1;
-        let bytes = self.ack_size;
-        wire.send(
-            Packet { seq, stamp: now, echo: now, bytes, extra: NONE, kind: Kind::Data, ..Packet::default() },
-            now,
-        );
-        self.set_alarm(Alarm::Persist, next, wire);
+        self.probe_closed_window(now, wire);
     }
 
     /// The link of this host is about to go down: a mobile sender stops.
@@ -302,11 +288,18 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::super::testing::Rig;
+    use lasthop_core::packet::Note;
+    use lasthop_core::time::Span;
+
     use super::*;
     use crate::transport::profile::Profile;
     use crate::transport::tcp::config::{Recovery, TcpConfig};
     use crate::transport::tcp::mobility::Mobility;
     use lasthop_cc::{ControllerConfig, Signal};
+
+    /// Windows.
+    const CLOSED: u32 = 0;
+    const OPEN: u32 = u32::MAX;
 
     fn millis(value: u64) -> Time {
         Time::ZERO + Span::from_millis(value)
@@ -340,13 +333,14 @@ mod tests {
     }
 
     /// An ACK that expects segment `number`, sent and received at `at`; what the sender sends.
-    fn ack(rig: &mut Rig, number: u64, at: Time, flags: u16) -> Vec<u64> {
+    fn ack(rig: &mut Rig, number: u64, at: Time, window: u32) -> Vec<u64> {
         rig.now = at;
         let packet = Packet {
             seq: (number - 1) * 1000 + 1,
             stamp: at,
+            window: window.min(rig.sender.own_window),
             kind: Kind::Ack,
-            flags: flag::BACK | flags,
+            note: Note::BACK,
             ..Packet::default()
         };
         rig.tape.sent.clear();
@@ -376,14 +370,14 @@ mod tests {
         for recovery in ALL {
             let mut rig = rig(recovery, Freeze::default());
             for _ in 0..2 {
-                assert_eq!(ack(&mut rig, 11, millis(10_000), flag::ZERO_WINDOW), [0; 0], "{recovery:?}");
+                assert_eq!(ack(&mut rig, 11, millis(10_000), CLOSED), [0; 0], "{recovery:?}");
             }
             assert_eq!(rig.sender.timer, None);
             assert_eq!(probes(&mut rig, millis(12_900)), [10_400, 11_200, 12_800], "{recovery:?}");
-            assert_eq!(ack(&mut rig, 11, millis(13_000), 0), [0; 0], "{recovery:?}: W is full");
+            assert_eq!(ack(&mut rig, 11, millis(13_000), OPEN), [0; 0], "{recovery:?}: W is full");
             assert_eq!(rig.sender.timer, Some(millis(13_400)), "{recovery:?}");
-            assert_eq!(ack(&mut rig, 11, millis(13_000), 0), [0; 0], "{recovery:?}");
-            assert_eq!(ack(&mut rig, 11, millis(13_000), 0), [11], "{recovery:?}: the third");
+            assert_eq!(ack(&mut rig, 11, millis(13_000), OPEN), [0; 0], "{recovery:?}");
+            assert_eq!(ack(&mut rig, 11, millis(13_000), OPEN), [11], "{recovery:?}: the third");
             assert_eq!(rig.sender.host.window, Window { cwnd: 20.0, ssthresh: 12.0 }, "{recovery:?}");
             assert_eq!(rig.sender.stats.timeouts, 0);
         }
@@ -393,7 +387,7 @@ mod tests {
     #[test]
     fn probes_double_up_to_a_minute() {
         let mut rig = rig(Recovery::NewReno, Freeze::default());
-        ack(&mut rig, 11, millis(10_000), flag::ZERO_WINDOW);
+        ack(&mut rig, 11, millis(10_000), CLOSED);
         let times = probes(&mut rig, millis(300_000));
         assert_eq!(times[..4], [10_400, 11_200, 12_800, 16_000]);
         assert!(times.windows(2).any(|pair| pair[1] - pair[0] == 60_000), "{times:?}");
@@ -403,13 +397,13 @@ mod tests {
     #[test]
     fn the_repair_leaves_the_window_alone() {
         let mut rig = rig(Recovery::NewReno, Freeze::default());
-        ack(&mut rig, 11, millis(10_000), flag::ZERO_WINDOW);
-        (0..3).for_each(|_| drop(ack(&mut rig, 11, millis(13_000), 0)));
+        ack(&mut rig, 11, millis(10_000), CLOSED);
+        (0..3).for_each(|_| drop(ack(&mut rig, 11, millis(13_000), OPEN)));
         // Segments 11 to 30 are all gone: one partial ACK per round trip.
         for number in 12..=30 {
-            assert!(ack(&mut rig, number, millis(13_000 + 100 * number), 0).contains(&number));
+            assert!(ack(&mut rig, number, millis(13_000 + 100 * number), OPEN).contains(&number));
         }
-        ack(&mut rig, 40, millis(17_000), 0);
+        ack(&mut rig, 40, millis(17_000), OPEN);
         let Window { cwnd, ssthresh } = rig.sender.host.window;
         assert!((20.0..22.0).contains(&cwnd) && ssthresh == 12.0, "{cwnd} {ssthresh}");
         assert_eq!(rig.sender.stats.timeouts, 0);
@@ -422,8 +416,8 @@ mod tests {
         for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack, Recovery::Sack1] {
             let mut rig = rig(recovery, Freeze::default());
             rig.sender.timestamps = true;
-            ack(&mut rig, 11, millis(10_000), flag::ZERO_WINDOW);
-            let sent: Vec<u64> = (0..3).flat_map(|_| ack(&mut rig, 11, millis(13_000), 0)).collect();
+            ack(&mut rig, 11, millis(10_000), CLOSED);
+            let sent: Vec<u64> = (0..3).flat_map(|_| ack(&mut rig, 11, millis(13_000), OPEN)).collect();
             assert_eq!(sent, [11], "{recovery:?}: asked for");
             let mut sent = Vec::new();
             for number in 12..=31 {
@@ -432,8 +426,9 @@ mod tests {
                     seq: (number - 1) * 1000 + 1,
                     stamp: rig.now,
                     echo: millis(9_900),
+                    window: rig.sender.own_window,
                     kind: Kind::Ack,
-                    flags: flag::BACK,
+                    note: Note::BACK,
                     ..Packet::default()
                 };
                 rig.tape.sent.clear();
@@ -450,8 +445,8 @@ mod tests {
     fn the_switches_switch() {
         let freeze = Freeze { opening_ack_counts: false, keeps_window: false, ..Freeze::default() };
         let mut rig = rig(Recovery::NewReno, freeze);
-        ack(&mut rig, 11, millis(10_000), flag::ZERO_WINDOW);
-        let sent: Vec<Vec<u64>> = (0..4).map(|_| ack(&mut rig, 11, millis(13_000), 0)).collect();
+        ack(&mut rig, 11, millis(10_000), CLOSED);
+        let sent: Vec<Vec<u64>> = (0..4).map(|_| ack(&mut rig, 11, millis(13_000), OPEN)).collect();
         assert_eq!(sent, [vec![], vec![], vec![], vec![11]]);
         assert_eq!(rig.window(), (13.0, 10.0));
     }
@@ -460,16 +455,19 @@ mod tests {
     #[test]
     fn an_overtaken_ack_does_not_open_the_window() {
         let mut rig = rig(Recovery::NewReno, Freeze::default());
-        ack(&mut rig, 12, millis(10_000), flag::ZERO_WINDOW);
+        ack(&mut rig, 12, millis(10_000), CLOSED);
         assert_eq!(rig.sender.una, 11_001);
-        let older = Packet { seq: 12_001, stamp: millis(9_950), kind: Kind::Ack, ..Packet::default() };
+        let window = rig.sender.own_window;
+        let older =
+            Packet { seq: 12_001, stamp: millis(9_950), window, kind: Kind::Ack, ..Packet::default() };
+        rig.sender.timestamps = true;
         rig.tape.sent.clear();
         rig.sender.on_ack(&older, None, millis(10_010), &mut rig.tape);
         assert!(rig.tape.sent.is_empty() && rig.sender.is_frozen());
         assert_eq!(rig.sender.una, 12_001, "what it acknowledges counts");
         assert_eq!(rig.sender.timer, None);
         // The window opens: the two places that ACKs have freed are filled.
-        assert_eq!(ack(&mut rig, 13, millis(13_000), 0), [31, 32]);
+        assert_eq!(ack(&mut rig, 13, millis(13_000), OPEN), [31, 32]);
     }
 
     /// A sender on the mobile host stops by itself, and does not probe a link that is down.
@@ -478,7 +476,7 @@ mod tests {
         let mut rig = rig(Recovery::NewReno, Freeze::default());
         let warning = Span::from_millis(100);
         rig.sender.on_signal(&Signal::LinkFading { warning }, millis(10_000), &mut rig.tape);
-        assert!(ack(&mut rig, 15, millis(10_010), 0).is_empty());
+        assert!(ack(&mut rig, 15, millis(10_010), OPEN).is_empty());
         assert!(probes(&mut rig, millis(13_000)).is_empty());
         rig.tape.sent.clear();
         rig.sender.on_signal(&Signal::LinkUp, millis(13_000), &mut rig.tape);

@@ -130,7 +130,8 @@ impl Connection {
             Packet {
                 seq: self.max_sent,
                 stamp: now,
-                echo: now,
+                echo: self.peer_stamp,
+                window: self.own_window,
                 bytes,
                 extra: NONE,
                 kind: Kind::Probe,
@@ -300,7 +301,13 @@ mod tests {
         rig.now = probe.stamp + Span::from_millis(millis);
         rig.tape.sent.clear();
         let seq = rig.sender.una;
-        let packet = Packet { seq, echo: probe.stamp, kind: Kind::ProbeAnswer, ..Packet::default() };
+        let packet = Packet {
+            seq,
+            echo: probe.stamp,
+            window: rig.sender.own_window,
+            kind: Kind::ProbeAnswer,
+            ..Packet::default()
+        };
         rig.sender.on_ack(&packet, None, rig.now, &mut rig.tape);
     }
 
@@ -365,7 +372,13 @@ mod tests {
         }
         let waits: Vec<u64> = sent.windows(2).map(|pair| pair[1].since(pair[0]).0 / 1_000_000).collect();
         assert_eq!(waits, [1000, 2000, 4000], "the timeout is 1 s");
-        let packet = Packet { seq: 10_001, echo: stale, kind: Kind::ProbeAnswer, ..Packet::default() };
+        let packet = Packet {
+            seq: 10_001,
+            echo: stale,
+            window: rig.sender.own_window,
+            kind: Kind::ProbeAnswer,
+            ..Packet::default()
+        };
         rig.sender.on_ack(&packet, None, rig.now, &mut rig.tape);
         assert_eq!(kinds(&mut rig), [Kind::Probe; 4]);
         assert_eq!(rig.sender.host.window.cwnd, 20.0);

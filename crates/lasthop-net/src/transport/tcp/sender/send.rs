@@ -1,11 +1,12 @@
 //! What is sent: how much fits, what comes next, and how a segment becomes a packet.
 
 use lasthop_cc::CongestionControl;
-use lasthop_core::packet::{Kind, NONE, Packet, flag};
+use lasthop_core::packet::{Kind, NONE, Note, Packet, flag};
 use lasthop_core::time::Time;
 
 use super::Connection;
 use super::alarms::Alarm;
+use super::flow_control::Fits;
 use super::recovery::RecoveryEngine;
 use crate::transport::extra::Extra;
 use crate::transport::tcp::segments::Segment;
@@ -23,10 +24,16 @@ struct Transmission {
 }
 
 impl Connection {
-    /// Usable window in segments: floor(cwnd) plus inflation, capped by the receiver.
+    /// What congestion control allows to be outstanding, in segments: floor(cwnd) plus inflation.
+    #[inline]
+    pub(super) fn allowed(&self) -> u32 {
+        (self.host.window.cwnd as u32).saturating_add(self.inflation)
+    }
+
+    /// The same as far as the receiver's window lets it be used.
     #[inline]
     pub(super) fn usable(&self) -> u32 {
-        (self.host.window.cwnd as u32).saturating_add(self.inflation).min(self.receiver_window)
+        self.allowed().min(self.peer.segments)
     }
 
     /// Whether there is something at `next` that has never been sent.
@@ -61,18 +68,45 @@ impl Connection {
         now: Time,
         wire: &mut W,
     ) {
-        let window = u64::from(self.usable()) * u64::from(self.mss);
+        let allowed = self.allowed();
+        let congestion = u64::from(allowed) * u64::from(self.mss);
+        let window = congestion.min(self.peer.room);
         for _ in 0..burst {
             let fits = self.next - self.una < window;
             let has_more = self.has_more();
             if !fits || !has_more {
-                self.window_limited = has_more && self.usable() < self.receiver_window;
+                self.window_limited = has_more && allowed < self.peer.segments;
+                if has_more && self.next - self.una < congestion {
+                    self.fill_to_the_edge(engine, congestion, now, wire);
+                }
                 return;
             }
             if self.extended && self.held_back(now, wire) {
                 return;
             }
             self.transmit_next(engine, now, wire);
+        }
+    }
+
+    /// Sends what fits before the right edge of the receiver's window, where a whole segment does not; congestion
+    /// control would allow `congestion` bytes.
+    #[cold]
+    fn fill_to_the_edge<E: RecoveryEngine, W: Wire>(
+        &mut self,
+        engine: &mut E,
+        congestion: u64,
+        now: Time,
+        wire: &mut W,
+    ) {
+        while self.has_more() && self.next - self.una < congestion {
+            let fits = self.short_of_room(now, wire);
+            if fits == Fits::Nothing || (self.extended && self.held_back(now, wire)) {
+                return;
+            }
+            match fits {
+                Fits::Bytes(most) => self.transmit_new(engine, most, now, wire),
+                _ => self.transmit_next(engine, now, wire),
+            }
         }
     }
 
@@ -115,8 +149,7 @@ impl Connection {
         let mss = u64::from(self.mss);
         let outstanding = self.next - self.una;
         let allowed = (self.host.window.cwnd + f64::from(self.dup_acks)) * f64::from(self.mss);
-        if outstanding + mss <= u64::from(self.receiver_window) * mss && (outstanding + mss) as f64 <= allowed
-        {
+        if outstanding < self.peer.room && (outstanding + mss) as f64 <= allowed {
             self.transmit_next(engine, now, wire);
             self.limited += 1;
         }
@@ -137,13 +170,25 @@ impl Connection {
             self.next = self.retransmit_index(engine, index, now, wire);
             return;
         }
+        self.transmit_new(engine, self.mss, now, wire);
+    }
+
+    /// Sends a new segment with at most `most` bytes, and moves on.
+    #[inline]
+    pub(super) fn transmit_new<E: RecoveryEngine, W: Wire>(
+        &mut self,
+        engine: &mut E,
+        most: u32,
+        now: Time,
+        wire: &mut W,
+    ) {
         let nothing_outstanding = self.una == self.max_sent;
         let seq = self.next;
         let (payload, fin) = if seq == 0 {
             (0, false)
         } else {
             let left = self.data_end - seq;
-            let payload = left.min(u64::from(self.mss)) as u16;
+            let payload = left.min(u64::from(most)) as u16;
             (payload, self.closed && !self.ns2 && u64::from(payload) == left)
         };
         let len = payload + u16::from(seq == 0) + u16::from(fin);
@@ -218,9 +263,6 @@ impl Connection {
             (_, false) => (Kind::Data, self.data_header),
         };
         let mut flags = 0;
-        if again {
-            flags |= flag::RETRANSMISSION;
-        }
         if self.ecn && kind == Kind::Syn && !self.ns2 {
             // RFC 3168 §6.1.1; in ns-2 the agents agree on their own.
             flags |= flag::ECE | flag::CWR;
@@ -246,7 +288,9 @@ impl Connection {
         {
             self.pace.charge(f64::from(payload) / f64::from(self.mss), rate, now);
         }
-        let extra = if self.extended && self.needs.waves && payload > 0 && !again {
+        let extra = if again || seq == 0 {
+            self.attach_rest(seq, again.then_some(first_sent), wire)
+        } else if self.extended && self.needs.waves && payload > 0 {
             self.attach_wave(seq, wire)
         } else {
             NONE
@@ -255,21 +299,30 @@ impl Connection {
             Packet {
                 seq,
                 stamp: now,
-                echo: first_sent,
+                echo: self.peer_stamp,
+                window: self.own_window,
                 bytes: header + payload,
                 payload,
                 extra,
                 kind,
                 flags,
+                note: Note { back: false, again },
                 ..Packet::default()
             },
             now,
         );
     }
 
+    /// Stores what a SYN or a retransmission carries.
+    #[cold]
+    fn attach_rest<W: Wire>(&mut self, seq: u64, first_sent: Option<Time>, wire: &mut W) -> u32 {
+        let offer = (seq == 0).then_some(self.offer);
+        wire.attach(Extra { offer, first_sent, ..Extra::default() })
+    }
+
     /// Stores the wave header of the new segment at `seq`; the index goes into `Packet::extra`.
     pub(super) fn attach_wave<W: Wire>(&mut self, seq: u64, wire: &mut W) -> u32 {
-        let window = (self.host.window.cwnd as u32).min(self.receiver_window);
+        let window = (self.host.window.cwnd as u32).min(self.peer.segments);
         let wave = self.waves.next(seq, self.una, window, self.rtt.srtt());
         wire.attach(Extra { wave: Some(wave), ..Extra::default() })
     }

@@ -199,7 +199,7 @@ impl Connection {
         }
         let mss = u64::from(self.mss);
         let outstanding = (self.max_sent - ack.max(self.una)).div_ceil(mss);
-        let room = outstanding < u64::from(self.receiver_window);
+        let room = outstanding < u64::from(self.peer.segments);
         let proceeds = advances && ack < to && room && self.has_unsent();
         let Some(undo) = &mut self.undo else { return };
         if !proceeds {
@@ -349,7 +349,7 @@ mod tests {
             assert_eq!(rig.window(), (1.0, 5.0), "{recovery:?}");
             let first = rig.tape.packets.len();
             assert_eq!(rig.ack(12).len(), 2, "{recovery:?}");
-            assert!(rig.tape.packets[first..].iter().all(|packet| !packet.has(flag::RETRANSMISSION)));
+            assert!(rig.tape.packets[first..].iter().all(|packet| !packet.note.again));
             rig.ack(13);
             assert_eq!(rig.sender.stats.undone_reductions, 1, "{recovery:?}");
             assert!((rig.sender.host.window.cwnd - 10.1).abs() < 1e-9, "{recovery:?}: {:?}", rig.window());
@@ -407,7 +407,13 @@ mod tests {
     /// An ACK that expects `number` and echoes `echo`.
     fn echoing(rig: &mut Rig, number: u64, echo: Time) -> Vec<u64> {
         rig.now += lasthop_core::time::Span::from_millis(1);
-        let packet = Packet { seq: (number - 1) * 1000 + 1, kind: Kind::Ack, echo, ..Packet::default() };
+        let packet = Packet {
+            seq: (number - 1) * 1000 + 1,
+            window: rig.sender.own_window,
+            kind: Kind::Ack,
+            echo,
+            ..Packet::default()
+        };
         rig.sender.on_ack(&packet, None, rig.now, &mut rig.tape);
         std::mem::take(&mut rig.tape.sent)
     }

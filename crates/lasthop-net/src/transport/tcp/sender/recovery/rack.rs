@@ -8,10 +8,13 @@
 //! a probe timer.
 //!
 //! *Differs from the paper:* segments that arrive by cumulative ACK are told from their retransmissions by timestamps,
-//! SACKed ones by the least RTT only, because the echo of an ACK with SACK blocks belongs to another segment (as
-//! Linux does). After a timeout the window is one segment more than what is still believed to be in the network (as
-//! Linux does). The least RTT is that of the connection's life. New data is sent for SACKed data before a loss is
-//! found, which is limited transmit. How far the window falls and how fast is the controller's and `prr.rs`'s part.
+//! SACKed ones by the least RTT only, because the echo of an ACK with SACK blocks belongs to another segment (as Linux
+//! does). After a timeout the window is one segment more than what is still believed to be in the network (as Linux
+//! does). The least RTT is that of the connection's life. New data is sent for SACKed data before a loss is found,
+//! which is limited transmit. Transmissions of one instant count in the order of their sequence numbers, as the RFC has
+//! it (§6.2, step 4): in a network without transmission times new data that left just before a repair seems to have
+//! left after it, and the repair is made once more. How far the window falls and how fast is the controller's and
+//! `prr.rs`'s part.
 //!
 //! *Validation:* TV-2.12 and hand-worked cases below; simulations in `crates/lasthop-sim/tests/linux_recovery.rs`.
 //!
@@ -323,8 +326,7 @@ impl RecoveryEngine for Rack {
                     continue;
                 }
                 let sent = tcp.max_sent;
-                let room = u64::from(tcp.receiver_window) * u64::from(tcp.mss);
-                if tcp.next - tcp.una < room {
+                if tcp.has_room() {
                     tcp.send_new(self, now, wire);
                 }
                 if tcp.max_sent == sent {
@@ -418,8 +420,7 @@ impl RecoveryEngine for Rack {
         }
         let Some(last) = tcp.segments.len().checked_sub(1) else { return };
         let sent = tcp.max_sent;
-        let room = u64::from(tcp.receiver_window) * u64::from(tcp.mss);
-        if tcp.next - tcp.una < room {
+        if tcp.has_room() {
             tcp.send_new(self, now, wire);
         }
         let retransmits = tcp.max_sent == sent;

@@ -111,8 +111,7 @@ impl RecoveryEngine for Sack {
             }
             // (2) new data
             let sent = tcp.max_sent;
-            let room = u64::from(tcp.receiver_window) * u64::from(tcp.mss);
-            if tcp.next - tcp.una < room {
+            if tcp.has_room() {
                 tcp.send_new(self, now, wire);
             }
             if tcp.max_sent > sent {

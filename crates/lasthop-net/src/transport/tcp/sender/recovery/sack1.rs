@@ -127,7 +127,7 @@ impl RecoveryEngine for Sack1 {
             return;
         }
         let mss = u64::from(tcp.mss);
-        let receiver_room = u64::from(tcp.receiver_window) * mss;
+        let receiver_room = u64::from(tcp.peer.segments) * mss;
         loop {
             let window = u64::from(tcp.usable()) * mss;
             let (next, una, cwnd) = (tcp.next, tcp.una, tcp.host.window.cwnd as i64);

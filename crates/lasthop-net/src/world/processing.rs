@@ -1,0 +1,58 @@
+//! The time that a sending host takes for a packet: random, so that packets of different hosts do not fall into step
+//! (Floyd & Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992).
+//!
+//! Asked by the port of a sender for each packet, if the plan has such a time at all.
+
+use lasthop_core::random::Stream;
+use lasthop_core::time::{Span, Time};
+
+use crate::plan::Plan;
+
+/// The host of one flow's sender.
+#[derive(Clone, Debug)]
+pub(super) struct Processing {
+    stream: Stream,
+    longest: Span,
+    /// When the last packet left.
+    left: Time,
+}
+
+impl Processing {
+    /// The hosts of all flows; empty if they take no time.
+    pub(super) fn of(plan: &Plan, seed: u64) -> Vec<Processing> {
+        if plan.processing_time == Span::ZERO {
+            return Vec::new();
+        }
+        let host = |name: &str| Processing {
+            stream: Stream::new(seed, &format!("processing time of {name}")),
+            longest: plan.processing_time,
+            left: Time::ZERO,
+        };
+        plan.flows.iter().map(|flow| host(&flow.name)).collect()
+    }
+
+    /// When a packet leaves that is ready `now`: a uniform time later, and not before the last.
+    pub(super) fn leave(&mut self, now: Time) -> Time {
+        let span = Span(self.stream.below(self.longest.0));
+        self.left = self.left.max(now + span);
+        self.left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_leave_late_and_in_order() {
+        let longest = Span::from_millis(1);
+        let mut host = Processing { stream: Stream::new(1, "host"), longest, left: Time::ZERO };
+        let mut last = Time::ZERO;
+        for ready in 0..1000u64 {
+            let ready = Time::ZERO + Span(ready * 250_000);
+            let leaves = host.leave(ready);
+            assert!(leaves >= last && leaves >= ready && leaves < ready + longest, "{leaves:?}");
+            last = leaves;
+        }
+    }
+}

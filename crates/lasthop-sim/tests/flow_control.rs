@@ -1,0 +1,144 @@
+//! The receiver's window: applications that read slowly, closed windows, updates that are lost.
+
+mod testkit;
+
+use lasthop_core::packet::Kind;
+use lasthop_core::time::{Span, Time};
+use lasthop_core::units::Rate;
+use lasthop_net::plan::{Profile, TcpConfig};
+use proptest::prelude::*;
+
+use testkit::pair::{Fate, Pair, Sent};
+
+fn millis(value: u64) -> Time {
+    Time::ZERO + Span::from_millis(value)
+}
+
+/// A preset whose receiver has room for so many packets, and an application that reads so many bytes in a second.
+fn slow(preset: &str, profile: Profile, packets: u32, bytes_per_s: u64) -> TcpConfig {
+    let config = TcpConfig::preset(preset, profile).unwrap();
+    TcpConfig { receiver_window: packets, reader: Some(Rate(8 * bytes_per_s)), ..config }
+}
+
+/// Packets with sequence numbers that the sender did not know to be allowed when it sent them: beyond every right edge
+/// of which it had heard. The FIN takes a number and no room.
+fn overruns(pair: &Pair) -> Vec<(Time, u64, u64)> {
+    let mut edges: Vec<(Time, u64)> = Vec::new();
+    for sent in pair.log.iter().filter(|sent| !sent.packet.is_forward()) {
+        let arrival = match sent.fate {
+            Fate::Drop => continue,
+            Fate::Delay(more) => sent.at + pair.delay + more,
+            Fate::Pass | Fate::Mark | Fate::Duplicate(_) => sent.at + pair.delay,
+        };
+        edges.push((arrival, sent.packet.seq + u64::from(sent.packet.window)));
+    }
+    let of = |sent: &Sent| {
+        let end = sent.packet.seq + u64::from(sent.packet.payload);
+        // ns-2's Vegas sends data before it has heard anything.
+        let edge = edges.iter().filter(|(at, _)| *at <= sent.at).map(|(_, edge)| *edge).max()?;
+        (sent.packet.payload > 0 && end > edge).then_some((sent.at, end, edge))
+    };
+    pair.log.iter().filter(|sent| sent.packet.is_forward()).filter_map(of).collect()
+}
+
+/// A file of a million bytes, read at 100,000 bytes per second from a buffer of ten packets: the last byte can be sent
+/// when all but the buffer has been read.
+#[test]
+fn a_slow_reader_sets_the_pace() {
+    for (preset, profile) in [("newreno", Profile::Rfc), ("cubic", Profile::Linux), ("reno", Profile::Ns2)] {
+        let mut pair = Pair::new(&slow(preset, profile, 10, 100_000));
+        pair.transfer(1_000_000);
+        assert_eq!(pair.stats.bytes_delivered, 1_000_000, "{preset}");
+        let last = pair.log.iter().rfind(|sent| sent.packet.payload > 0).unwrap().at;
+        assert!((millis(9_800)..millis(10_100)).contains(&last), "{preset}: {last}");
+        assert!(pair.repeated().is_empty(), "{preset}: nothing is lost");
+        assert_eq!(pair.sender.stats.timeouts, 0, "{preset}");
+        // In the ns2 profile each segment is acknowledged, and the window has moved on by then.
+        let closes = profile != Profile::Ns2;
+        assert_eq!(pair.sender.stats.zero_windows > 0, closes, "{preset}");
+        assert_eq!(pair.sender.zero_window_time() > Span::ZERO, closes, "{preset}");
+        assert_eq!(overruns(&pair), [], "{preset}");
+    }
+}
+
+/// RFC 9293 §3.8.6.1: every announcement of the open window is lost, and no data call for another ACK. A probe gets it.
+#[test]
+fn a_lost_window_update_is_asked_for() {
+    for preset in ["newreno", "sack", "vegas", "freeze"] {
+        let (mut closed, mut asked, mut lost) = (false, false, 0);
+        let mut pair = Pair::new(&slow(preset, Profile::Rfc, 10, 10_000)).on_the_way(move |packet, _| {
+            if packet.is_forward() {
+                asked |= packet.kind == Kind::Data && packet.payload == 0;
+                return Fate::Pass;
+            }
+            closed |= packet.window == 0;
+            lost += usize::from(closed && !asked && packet.window > 0);
+            assert!(lost < 5, "few announcements");
+            if closed && !asked && packet.window > 0 { Fate::Drop } else { Fate::Pass }
+        });
+        pair.transfer(60_000);
+        assert_eq!(pair.stats.bytes_delivered, 60_000, "{preset}");
+        assert!(pair.sender.stats.completed.is_some(), "{preset}");
+        let is_probe = |sent: &&Sent| sent.packet.kind == Kind::Data && sent.packet.payload == 0;
+        assert_eq!(pair.log.iter().filter(is_probe).count(), 1, "{preset}: asked once");
+        assert_eq!(pair.sender.stats.timeouts, 0, "{preset}");
+        assert_eq!(overruns(&pair), [], "{preset}");
+    }
+}
+
+/// RFC 9293 §3.8.6.2: neither end makes a silly window. Segments are whole but for the last, and windows are closed or
+/// have room for one.
+#[test]
+fn no_window_is_silly() {
+    let config = slow("newreno", Profile::Rfc, 8, 30_000);
+    let mss = config.mss();
+    let mut pair = Pair::new(&config);
+    pair.transfer(100 * u64::from(mss) + 10);
+    let sizes: Vec<u32> =
+        pair.log.iter().map(|sent| u32::from(sent.packet.payload)).filter(|&size| size > 0).collect();
+    assert_eq!((sizes.len(), sizes[..100].iter().min()), (101, Some(&mss)));
+    let answers = pair.log.iter().filter(|sent| !sent.packet.is_forward());
+    let silly = answers.filter(|sent| sent.packet.window > 0 && sent.packet.window < mss).count();
+    // What is left of an edge that has not moved is all that there is to say.
+    assert!(silly <= 2, "{silly}");
+}
+
+/// What happens to packets, in order.
+fn fates() -> impl Strategy<Value = Vec<Fate>> {
+    let fate = prop_oneof![
+        8 => Just(Fate::Pass),
+        2 => Just(Fate::Drop),
+        1 => (1u64..300).prop_map(|later| Fate::Delay(Span::from_millis(later))),
+        1 => (0u64..300).prop_map(|later| Fate::Duplicate(Span::from_millis(later))),
+    ];
+    prop::collection::vec(fate, 0..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the sender, the buffer, the pace of the reader and the fate of packets: every byte arrives once, both
+    /// ends come to rest, and the sender keeps to the right edge.
+    #[test]
+    fn a_slow_reader_loses_nothing(
+        index in any::<prop::sample::Index>(),
+        profile in prop::sample::select(vec![Profile::Rfc, Profile::Linux, Profile::Ns2]),
+        packets in 1u32..60,
+        bytes_per_s in 2_000u64..3_000_000,
+        fates in fates(),
+        kilobytes in 1u64..60,
+    ) {
+        let name = index.get(TcpConfig::PRESETS).name;
+        let mut passed = 0;
+        let config = slow(name, profile, packets, bytes_per_s);
+        let mut pair = Pair::new(&config).on_the_way(move |_, _| {
+            passed += 1;
+            fates.get(passed - 1).copied().unwrap_or(Fate::Pass)
+        });
+        pair.transfer(1000 * kilobytes);
+        prop_assert_eq!(pair.stats.bytes_delivered, 1000 * kilobytes, "{} {:?}", name, profile);
+        prop_assert!(pair.sender.stats.completed.is_some(), "{} {:?}", name, profile);
+        prop_assert_eq!(pair.next_time(), None);
+        prop_assert_eq!(overruns(&pair), vec![], "{} {:?}", name, profile);
+    }
+}
