@@ -37,7 +37,7 @@ impl Element for Mirroring {
         self.seen += 1;
         if self.seen.is_multiple_of(self.plan.every) {
             let there = *cx.packets.get(parcel.packet);
-            let note = Note { back: there.is_forward(), ..there.note };
+            let note = Note { back: there.is_forward(), ..Note::default() };
             let packet = Packet { bytes: 40, payload: 0, extra: NONE, note, ..there };
             cx.send_back(parcel, packet, None);
         }
