@@ -449,7 +449,8 @@ impl Medium {
         if survives {
             let station = &mut self.stations[index as usize];
             let rules = &self.rules[station.mac];
-            if rules.plan.eifs_as_nav && senses {
+            // Who is about to send, before it can have heard anything, hears the rest of neither.
+            if rules.plan.eifs_as_nav && senses && station.access == NEVER {
                 // What it has drowned out keeps it quiet as if it had lost it (ns-2).
                 station.nav = station.nav.max(end + rules.eifs);
             }
