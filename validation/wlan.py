@@ -157,7 +157,9 @@ $ns run
 """
 
 
-def _script(cell: Cell, seed: int, trace: str, *, window: tuple[int, int], interval: float, end: float) -> str:
+def _script(
+    cell: Cell, seed: int, trace: str, *, window: tuple[int, int], interval: float, end: float
+) -> str:
     parts = [_SCRIPT, _UDP if cell.traffic == "udp" else _TCP, _END]
     values = {
         "seed": seed,
@@ -219,7 +221,7 @@ def their_arrivals(rts: str, end: float) -> list[float]:
     script = _script(cell, 1, "mac.tr", window=(1, 1), interval=0.01, end=end)
     lines = [
         "    set file [open mac.tr r]",
-        "    while {[gets $file line] >= 0} { if {[lindex $line 6] eq \"cbr\"} { puts $line } }",
+        '    while {[gets $file line] >= 0} { if {[lindex $line 6] eq "cbr"} { puts $line } }',
         "    close $file",
         '    puts "bytes $total"',
     ]
@@ -245,7 +247,8 @@ def scenario(cell: Cell, end: float = DURATION_S, **radio: Any) -> dict[str, Any
     if cell.per:
         rules["error"] = {"kind": "bernoulli", "packet_error_rate": cell.per}
     stations = [
-        {"node": f"s{number}", "position": _on_circle(number, cell.stations)} for number in range(cell.stations)
+        {"node": f"s{number}", "position": _on_circle(number, cell.stations)}
+        for number in range(cell.stations)
     ]
     flows: list[dict[str, Any]] = []
     for number in range(cell.stations):
@@ -266,8 +269,12 @@ def scenario(cell: Cell, end: float = DURATION_S, **radio: Any) -> dict[str, Any
             "nodes": ["ap", *(station["node"] for station in stations)],
             "cells": [{"access_point": "ap", "stations": stations, **rules}],
         },
-        "tcp": {"profile": "ns2", "packet_size": f"{PAYLOAD} B", "receiver_window": "20 packets",
-                "initial_ssthresh": "20 packets"},
+        "tcp": {
+            "profile": "ns2",
+            "packet_size": f"{PAYLOAD} B",
+            "receiver_window": "20 packets",
+            "initial_ssthresh": "20 packets",
+        },
         "flows": flows,
     }
 
@@ -362,14 +369,21 @@ def page(comparisons: list[Comparison], deviation: dict[str, float]) -> str:
         "",
         f"- {len(comparisons)} comparisons, {failed} outside; {len(comparisons[0].ours)} runs of {DURATION_S} s a side",
         f"- deterministic exchanges of a lone station: arrivals differ by at most {exact}",
-        f"- {dt.datetime.now(tz=dt.timezone.utc).date()}",
+        f"- {dt.datetime.now(tz=dt.UTC).date()}",
         "",
         "| traffic | RTS | PER | stations | goodput (Mbit/s) | repetitions (1/s) |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
     ]
     for goodput, repeated in zip(comparisons[::2], comparisons[1::2], strict=True):
         cell = goodput.cell
-        row = [cell.traffic, cell.rts, f"{cell.per:g}", str(cell.stations), _entry(goodput, 3), _entry(repeated, 1)]
+        row = [
+            cell.traffic,
+            cell.rts,
+            f"{cell.per:g}",
+            str(cell.stations),
+            _entry(goodput, 3),
+            _entry(repeated, 1),
+        ]
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
 
@@ -399,7 +413,7 @@ def main() -> None:
     with ThreadPoolExecutor(arguments.jobs) as pool:
         found = [one for many in pool.map(lambda cell: compare(cell, runs), cells()) for one in many]
     PAGE.write_text(page(found, {rts: deviation(rts) for rts in RTS}))
-    print(f"written: {PAGE.name}")  # noqa: T201 - a command-line program
+    print(f"written: {PAGE.name}")
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@
 //! - `counters.rs`: what is counted.
 //!
 //! A frame is two events: it starts, and it ends at all who hear it, one time of flight later than at the sender. The
-//! time of flight is one for the whole medium, so that all who count slots count them in step. A station whose countdown
-//! ends before it can have heard the frame of another starts as well, and both collide.
+//! time of flight is one for the whole medium, so that all who count slots count them in step. A station whose
+//! countdown ends before it can have heard the frame of another starts as well, and both collide.
 
 pub mod counters;
 pub(crate) mod errors;
