@@ -24,4 +24,6 @@ def test_exchanges_of_a_lone_station(rts: str) -> None:
 def test_same_means(cell: Cell) -> None:
     goodput, repeated = wlan.compare(cell, range(1, 4))
     assert goodput.agrees(), goodput.means()
-    assert repeated.agrees(), repeated.means()
+    # TCP towards the access point repeats more frames here than in ns-2: docs/reference/wlan.md.
+    if cell.traffic != "up":
+        assert repeated.agrees(), repeated.means()

@@ -14,9 +14,9 @@ use testkit::{SUMMARY, TRACE, hops, plan_of, run_text};
 /// A cell with these keys, a wire without queueing, and these flows.
 fn cell(stations: u32, radius: f64, keys: &str, duration: &str, flows: &str) -> String {
     format!(
-        "duration = \"{duration}\"\nwarmup = \"1 s\"\n[udp]\nheader = \"0 B\"\npayload = \"1500 B\"\n[topology]\nkind = \"wlan\"\n\
-         stations = {stations}\nradius = {radius:?}\nwire = {{ rate = \"1 Gbit/s\", delay = \"1 ms\" }}\n\
-         [topology.cell]\n{keys}\n{flows}\n"
+        "duration = \"{duration}\"\nwarmup = \"1 s\"\n[udp]\nheader = \"0 B\"\npayload = \"1500 \
+         B\"\n[topology]\nkind = \"wlan\"\nstations = {stations}\nradius = {radius:?}\nwire = {{ rate = \"1 \
+         Gbit/s\", delay = \"1 ms\" }}\n[topology.cell]\n{keys}\n{flows}\n"
     )
 }
 
@@ -184,8 +184,8 @@ fn counters_of_retries() {
     assert_eq!((radio.attempts, radio.rts_failures, radio.failed), (0, 7, 1));
 }
 
-/// NV-3.4: A and C 240 m on both sides of B. Sensing 550 m they defer to each other, sensing 250 m they are hidden: two in
-/// five frames of 1024 B collide, as in ns-2 (38 %), or with RTS mainly the RTS do.
+/// NV-3.4: A and C 240 m on both sides of B. Sensing 550 m they defer to each other, sensing 250 m they are hidden:
+/// two in five frames of 1024 B collide, as in ns-2 (38 %), or with RTS mainly the RTS do.
 #[test]
 fn hidden_terminals() {
     let text = |keys: &str| {
@@ -198,7 +198,8 @@ fn hidden_terminals() {
         format!(
             "duration = \"11 s\"\nwarmup = \"1 s\"\n[udp]\nheader = \"0 B\"\n[topology]\nkind = \"graph\"\n\
              nodes = [\"a\", \"b\", \"c\"]\n[[topology.cells]]\naccess_point = \"b\"\n\
-             stations = [{{ node = \"a\", position = [-240, 0] }}, {{ node = \"c\", position = [240, 0] }}]\n{keys}\n{}{}",
+             stations = [{{ node = \"a\", position = [-240, 0] }}, \
+             {{ node = \"c\", position = [240, 0] }}]\n{keys}\n{}{}",
             flow("a"),
             flow("c")
         )
@@ -241,8 +242,8 @@ fn between_stations_through_the_access_point() {
 #[test]
 fn ad_hoc() {
     let text = "duration = \"6 s\"\nwarmup = \"1 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"a\", \"b\", \"c\"]\n\
-                [[topology.cells]]\nstations = [{ node = \"a\", position = [0, 0] }, { node = \"b\", position = [5, 0] }, \
-                { node = \"c\", position = [0, 5] }]\n\
+                [[topology.cells]]\nstations = [{ node = \"a\", position = [0, 0] }, { node = \"b\", position = [5, \
+                0] }, { node = \"c\", position = [0, 5] }]\n\
                 [[flows]]\ncount = 2\nsource = \"a\"\nsink = \"b\"\ntransport = \"reno\"\n\
                 [[flows]]\nsource = \"c\"\nsink = \"a\"\ntransport = \"reno\"\n";
     let run = both_ways(text);
@@ -380,8 +381,8 @@ fn beacons_cost_airtime() {
 fn walking_out_of_range() {
     let text = "duration = \"20 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"walker\", \"ap\"]\n\
                 [[topology.cells]]\naccess_point = \"ap\"\n\
-                stations = [{ node = \"walker\", position = [200, 0], track = [{ at = \"20 s\", position = [300, 0] }] }]\n\
-                [[flows]]\nsource = \"walker\"\nsink = \"ap\"\ntransport = \"udp\"\nstart = \"0 s\"\n\
+                stations = [{ node = \"walker\", position = [200, 0], track = [{ at = \"20 s\", position = [300, 0] \
+                }] }]\n[[flows]]\nsource = \"walker\"\nsink = \"ap\"\ntransport = \"udp\"\nstart = \"0 s\"\n\
                 traffic = { kind = \"cbr\", rate = \"80 kbit/s\", packet = \"1000 B\" }\n";
     let run = run_text(text, 1, TRACE);
     let last = hops(&run).iter().filter_map(|hop| hop.arrived).max().unwrap();
@@ -395,7 +396,8 @@ fn from_cell_to_cell() {
     let cell = |access_point: &str, channel: u32, at: u32| {
         format!(
             "[[topology.cells]]\naccess_point = \"{access_point}\"\nposition = [{at}, 0]\nchannel = {channel}\n\
-             stations = [{{ node = \"walker\", position = [10, 0], track = [{{ at = \"20 s\", position = [390, 0] }}] }}]\n"
+             stations = [{{ node = \"walker\", position = [10, 0], \
+             track = [{{ at = \"20 s\", position = [390, 0] }}] }}]\n"
         )
     };
     let wire = |to: &str| {
@@ -404,9 +406,9 @@ fn from_cell_to_cell() {
         )
     };
     let text = format!(
-        "duration = \"20 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"server\", \"west\", \"east\", \"walker\"]\n{}{}{}{}\
-         [[flows]]\nsource = \"server\"\nsink = \"walker\"\ntransport = \"newreno\"\nstart = \"0 s\"\n\
-         [[flows.reroute]]\nat = \"10 s\"\nnodes = [\"server\", \"east\", \"walker\"]\n",
+        "duration = \"20 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"server\", \"west\", \"east\", \
+         \"walker\"]\n{}{}{}{} [[flows]]\nsource = \"server\"\nsink = \"walker\"\ntransport = \"newreno\"\nstart = \
+         \"0 s\"\n[[flows.reroute]]\nat = \"10 s\"\nnodes = [\"server\", \"east\", \"walker\"]\n",
         wire("west"),
         wire("east"),
         cell("west", 1, 0),

@@ -440,9 +440,9 @@ static GRAPH: Table = Table {
 /// An access point, its stations, and a server behind it.
 static WLAN: Table = Table {
     title: "wlan",
-    doc: "A cell of IEEE 802.11 with a wired path behind its access point. Nodes: station-1, ..., access-point, server. \
-          Links: wire (access-point to server), radio-1 (station-1 to access-point), ... A flow without source and sink \
-          goes from the next free station to the server, or back with direction = \"reverse\".",
+    doc: "A cell of IEEE 802.11 with a wired path behind its access point. Nodes: station-1, ..., access-point, \
+          server. Links: wire (access-point to server), radio-1 (station-1 to access-point), ... A flow without \
+          source and sink goes from the next free station to the server, or back with direction = \"reverse\".",
     groups: &[&[
         Key::new(
             "stations",

@@ -28,7 +28,8 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// The sink of pair `pair`, whose source has the number of the pair: in a dumbbell behind the sources and both routers.
+    /// The sink of pair `pair`, whose source has the number of the pair: in a dumbbell behind the sources and both
+    /// routers.
     pub(super) fn sink(&self, pair: usize) -> usize {
         self.server.unwrap_or_else(|| self.pairs.unwrap_or(0) + 2 + pair)
     }

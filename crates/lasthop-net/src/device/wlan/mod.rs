@@ -12,8 +12,8 @@
 //! - `counters.rs`: what is counted.
 //!
 //! A frame is two events: it starts, and it ends at all who hear it, one time of flight later than at the sender. The
-//! time of flight is one for the whole medium, so that all who count slots count them in step. A station whose countdown
-//! ends before it can have heard the frame of another starts as well, and both collide.
+//! time of flight is one for the whole medium, so that all who count slots count them in step. A station whose
+//! countdown ends before it can have heard the frame of another starts as well, and both collide.
 
 pub mod counters;
 pub(crate) mod errors;
@@ -449,7 +449,8 @@ impl Medium {
         if survives {
             let station = &mut self.stations[index as usize];
             let rules = &self.rules[station.mac];
-            if rules.plan.eifs_as_nav && senses {
+            // Who is about to send, before it can have heard anything, hears the rest of neither.
+            if rules.plan.eifs_as_nav && senses && station.access == NEVER {
                 // What it has drowned out keeps it quiet as if it had lost it (ns-2).
                 station.nav = station.nav.max(end + rules.eifs);
             }

@@ -1,7 +1,7 @@
 //! Which rate the next attempt uses: fixed, ARF, or by statistics in the manner of Minstrel.
 //!
-//! The medium keeps one [`RateChoice`] per pair of station and neighbour, asks it before every attempt, and tells it how
-//! each ended. To add one: a file or a state here with `impl RateAdaptation`, a line in `choices!`, and its keys.
+//! The medium keeps one [`RateChoice`] per pair of station and neighbour, asks it before every attempt, and tells it
+//! how each ended. To add one: a file or a state here with `impl RateAdaptation`, a line in `choices!`, and its keys.
 
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
