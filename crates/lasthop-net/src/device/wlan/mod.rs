@@ -283,7 +283,7 @@ impl Medium {
             port.estimates.push((flow, told));
         }
         if local {
-            port.listeners.push(Listener { flow, signals: Some(told), notices: None, last_notice: None });
+            port.listeners.push(Listener { flow, signals: Some(told), notices: false, last_notice: None });
             station.senders.push(flow);
         }
     }
