@@ -145,7 +145,7 @@ mod tests {
         let errors = StateErrors::PerBit([1e-6, 1e-4]);
         let plan = GilbertElliottTime { good: second, bad: second, errors };
         let (rate, _) = losses(TimedChain::new(plan, stream()), 4_000_000, Span::from_millis(1));
-        assert!((rate - (0.007_968 + 0.550_671) / 2.0).abs() < 0.008, "{rate}");
+        assert!((rate - f64::midpoint(0.007_968, 0.550_671)).abs() < 0.008, "{rate}");
         // States much shorter than a frame: every frame has half of its bits in either, 1 - exp(-0.4040).
         let short = Span::from_nanos(100_000);
         let plan = GilbertElliottTime { good: short, bad: short, errors };

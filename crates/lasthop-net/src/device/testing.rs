@@ -23,6 +23,7 @@ pub(crate) struct Mirroring {
 }
 
 impl Mirroring {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every device is made")]
     pub(super) fn new(plan: &Mirror, _name: &str, _seed: u64) -> Mirroring {
         Mirroring { plan: *plan, seen: 0 }
     }

@@ -1,6 +1,6 @@
 //! A receiving application that reads at a rate of its own, and the buffer that fills when it is too slow.
 //!
-//! *What it does.* Data in order wait in the receive buffer until the application has read them. The window is what is
+//! Data in order wait in the receive buffer until the application has read them. The window is what is
 //! free of the buffer, so a reader that is slower than the path closes it. The right edge never moves back, and moves
 //! on only by `min(buffer / 2, MSS)` or more (silly window avoidance, RFC 9293 section 3.8.6.2.2, RFC 1122 section
 //! 4.2.3.3). A window that the reader opens again is announced without waiting for data once it is at least twice
