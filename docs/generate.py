@@ -186,7 +186,7 @@ def value_of(declared: Schema) -> str:  # noqa: PLR0911 - one return for each fo
     """Say in a few words what may stand behind a key."""
     if "$ref" in declared:
         name = declared["$ref"].rsplit("/", 1)[-1]
-        return f"[{name}](#{name})"
+        return f"[{name}](#{name.lower()})"
     if "const" in declared:
         return f'`"{declared["const"]}"`'
     if "enum" in declared:

@@ -142,8 +142,8 @@ mod tests {
         assert_eq!(
             said(100),
             [
-                "cells \"cell-1\" and another share a channel and overlap: \"a\" and \"c\", 100 m apart, sense each other \
-              and take turns: give one another channel if this is not meant"
+                "cells \"cell-1\" and another share a channel and overlap: \"a\" and \"c\", 100 m apart, sense each \
+              other and take turns: give one another channel if this is not meant"
             ]
         );
         assert_eq!(said(2_000), Vec::<String>::new());

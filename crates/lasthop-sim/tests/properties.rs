@@ -440,7 +440,7 @@ fn graph(duration_ms: u32, grain: Grain) -> impl Strategy<Value = (Vec<String>, 
         prop::option::weighted(0.2, handoff(duration_ms)),
         prop::option::weighted(0.3, plain_link(50, 5000, grain)),
     );
-    let reroute = (0..duration_ms, any::<bool>(), one_of(&["divert", "lose"]));
+    let reroute = (1..duration_ms, any::<bool>(), one_of(&["divert", "lose"]));
     let one_flow = (flow(duration_ms), 0usize..64, 0usize..64, prop::option::weighted(0.2, reroute));
     let flows = prop::collection::vec(one_flow, 1..=6);
     (prop::collection::vec(one_link, 1..=5), flows).prop_map(|(links, flows)| {

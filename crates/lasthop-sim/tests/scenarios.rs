@@ -20,7 +20,8 @@ fn ready() -> Vec<PathBuf> {
 fn every_ready_scenario_is_valid() {
     for path in ready() {
         let scenario = Scenario::load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
-        let json = Scenario::parse(&scenario.to_json(), Format::Json, "json", &[]).unwrap();
+        let place = ("json", path.parent().unwrap());
+        let json = Scenario::parse_with(&scenario.to_json(), Format::Json, place, &[], &[]).unwrap();
         assert_eq!(format!("{:?}", scenario.plan()), format!("{:?}", json.plan()), "{}", path.display());
     }
 }

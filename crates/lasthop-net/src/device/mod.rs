@@ -148,8 +148,8 @@ impl Cx<'_> {
     }
 
     /// Sends a packet of the device's own against the stream, to where `parcel` came from: an answer of a proxy, say.
-    /// Its note must say which way it goes ([`Note::back`](lasthop_core::packet::Note::back)). Nothing is sent if no way
-    /// back of the flow passes here.
+    /// Its note must say which way it goes ([`Note::back`](lasthop_core::packet::Note::back)). Nothing is sent if no
+    /// way back of the flow passes here.
     pub(crate) fn send_back(&mut self, parcel: Parcel, packet: Packet, extra: Option<Box<Extra>>) {
         self.effects.push(Effect::Return { parcel, packet, extra, at: self.now });
     }

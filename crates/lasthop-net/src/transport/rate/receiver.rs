@@ -84,12 +84,12 @@ impl Gaps {
         Gaps { threshold: threshold as u32, next: 0, missing: VecDeque::new(), lost: 0 }
     }
 
-    /// Number `number` arrives; returns how many losses that shows, and whether it is new.
-    fn arrive(&mut self, number: u64, marked: bool) -> (u64, bool) {
+    /// Number `number` arrives; returns how many losses that shows.
+    fn arrive(&mut self, number: u64, marked: bool) -> u64 {
         let before = self.lost;
         if number < self.next {
             let late = self.missing.iter().position(|&(missing, _)| missing == number);
-            let Some(index) = late else { return (0, false) };
+            let Some(index) = late else { return 0 };
             self.missing.remove(index);
         } else {
             self.missing.extend((self.next..number).map(|missing| (missing, 0)));
@@ -103,7 +103,52 @@ impl Gaps {
             self.lost += 1;
         }
         self.lost += u64::from(marked);
-        (self.lost - before, true)
+        self.lost - before
+    }
+}
+
+/// Ranges of missing packets that are remembered.
+const MOST_MISSING: usize = 1024;
+
+/// Which packets have not arrived, whatever the protocol takes for lost: one that comes after it was given up still
+/// reaches the application.
+#[derive(Clone, Debug, Default)]
+struct Unseen {
+    next: u64,
+    /// Ranges below `next`, ascending.
+    missing: VecDeque<(u64, u64)>,
+}
+
+impl Unseen {
+    /// Number `number` arrives; returns whether for the first time.
+    #[inline]
+    fn take(&mut self, number: u64) -> bool {
+        if number < self.next {
+            return self.take_late(number);
+        }
+        if number > self.next {
+            self.missing.push_back((self.next, number));
+            if self.missing.len() > MOST_MISSING {
+                self.missing.pop_front();
+            }
+        }
+        self.next = number + 1;
+        true
+    }
+
+    #[cold]
+    fn take_late(&mut self, number: u64) -> bool {
+        let index = self.missing.partition_point(|&(_, end)| end <= number);
+        let Some(&(start, end)) = self.missing.get(index).filter(|&&(start, _)| start <= number) else {
+            return false;
+        };
+        self.missing.remove(index);
+        for range in [(number + 1, end), (start, number)] {
+            if range.0 < range.1 {
+                self.missing.insert(index, range);
+            }
+        }
+        true
     }
 }
 
@@ -184,6 +229,7 @@ enum Measure {
 #[derive(Clone, Debug)]
 pub struct RateReceiver {
     measure: Measure,
+    unseen: Unseen,
     /// Earliest timer event that is pending in the queue.
     pub(crate) armed: Time,
     feedback_size: u16,
@@ -240,6 +286,7 @@ impl RateReceiver {
         };
         RateReceiver {
             measure,
+            unseen: Unseen::default(),
             armed: Time::MAX,
             feedback_size: config.feedback_size() as u16,
             feedback: FeedbackHeader::default(),
@@ -258,7 +305,8 @@ impl RateReceiver {
         let Some(RateHeader::Data(header)) = extra.and_then(|extra| extra.rate) else { return None };
         let marked = packet.has(flag::CE);
         let payload = u32::from(packet.payload);
-        let (fresh, report) = match &mut self.measure {
+        let mut fresh = self.unseen.take(header.number);
+        let report = match &mut self.measure {
             Measure::Tfrc(receiver) => {
                 let arrival = Arrival {
                     number: header.number,
@@ -283,17 +331,17 @@ impl RateReceiver {
                 };
                 let taken = sink.on_packet(&arrival, now);
                 *first = taken.first.filter(|_| taken.at_once);
-                (taken.fresh, taken.at_once)
+                taken.at_once
             }
             Measure::Ssvp(gaps, beat) => {
-                let (losses, fresh) = gaps.arrive(header.number, marked);
-                let at_once = beat.arrive(packet.stamp, header.rtt_s, now);
-                (fresh, at_once || losses > 0)
+                let losses = gaps.arrive(header.number, marked);
+                beat.arrive(packet.stamp, header.rtt_s, now) || losses > 0
             }
             Measure::Wtcp(receiver, beat) => {
                 let at_once = beat.arrive(packet.stamp, header.rtt_s, now);
-                let fresh = receiver.on_packet(packet, &header, now, stats, window);
-                (fresh, at_once || receiver.probe)
+                // Repetitions have numbers of their own.
+                fresh = receiver.on_packet(packet, &header, now, stats, window);
+                at_once || receiver.probe
             }
         };
         if packet.kind != Kind::Probe {
@@ -387,7 +435,7 @@ impl WtcpReceiver {
         stats: &mut FlowStats,
         window: &Window,
     ) -> bool {
-        let (losses, _) = self.gaps.arrive(header.number, packet.has(flag::CE));
+        let losses = self.gaps.arrive(header.number, packet.has(flag::CE));
         self.control.on_loss(losses);
         let ahead = header.number.saturating_sub(self.highest);
         if ahead > 0 {
@@ -424,11 +472,19 @@ mod tests {
     fn gaps_are_losses_after_three_later_packets() {
         let mut gaps = Gaps::new(3.0);
         let losses: Vec<u64> =
-            [0, 1, 3, 5, 6, 4, 7, 8].into_iter().map(|number| gaps.arrive(number, false).0).collect();
+            [0, 1, 3, 5, 6, 4, 7, 8].into_iter().map(|number| gaps.arrive(number, false)).collect();
         // 2 is lost when 6 arrives; 4 is only late.
         assert_eq!(losses, [0, 0, 0, 0, 1, 0, 0, 0]);
-        assert_eq!(gaps.arrive(9, true), (1, true));
-        assert_eq!(gaps.arrive(9, false), (0, false));
+        assert_eq!([gaps.arrive(9, true), gaps.arrive(9, false)], [1, 0]);
+    }
+
+    #[test]
+    fn a_packet_that_comes_after_it_was_given_up_is_new_and_its_copy_is_not() {
+        let mut unseen = Unseen::default();
+        let arrivals = [0, 5, 6, 7, 3, 3, 1, 4, 5, 2, 2];
+        let fresh = arrivals.map(|number| unseen.take(number));
+        assert_eq!(fresh, [true, true, true, true, true, false, true, true, false, true, false]);
+        assert!(unseen.missing.is_empty());
     }
 
     #[test]

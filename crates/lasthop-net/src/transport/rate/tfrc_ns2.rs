@@ -364,8 +364,6 @@ pub(super) struct Ns2Arrival {
 /// What a packet that arrived calls for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
-    /// It had not arrived before.
-    pub(super) fresh: bool,
     /// A report must go out at once.
     pub(super) at_once: bool,
     /// The first loss event rate, if the history has just begun; it goes into that report.
@@ -489,9 +487,8 @@ impl Ns2Sink {
         let before = self.highest;
         let missing =
             number > self.judged && self.known(number).is_some_and(|known| known.state == State::Unknown);
-        let fresh = number > before || missing;
         let (mut urgent, mut event) = (false, false);
-        if fresh {
+        if number > before || missing {
             self.extend(number);
             self.out_of_order += u32::from(number > self.judged + 1);
             urgent = packet.urgent;
@@ -537,7 +534,7 @@ impl Ns2Sink {
             }
             urgent |= self.rtt > SMALL && now.since(self.last_report).seconds() >= self.rtt;
         }
-        Taken { fresh, at_once: urgent || event, first }
+        Taken { at_once: urgent || event, first }
     }
 
     /// Gives up everything unknown up to `number`; whether a loss event began.
@@ -759,7 +756,7 @@ mod tests {
                 round,
                 urgent: false,
             };
-            let Taken { at_once, first, .. } = sink.on_packet(&packet, at(number * 10 + 50));
+            let Taken { at_once, first } = sink.on_packet(&packet, at(number * 10 + 50));
             at_once.then(|| sink.report(at(number * 10 + 50), first).loss_rate)
         };
         for number in 0..100 {

@@ -67,8 +67,8 @@ impl TfrcReceiver {
         }
     }
 
-    /// A packet arrives. Says whether it is new, and whether a report must go out at once.
-    pub(super) fn on_packet(&mut self, packet: &Arrival, now: Time) -> (bool, bool) {
+    /// A packet arrives. Says whether a report must go out at once.
+    pub(super) fn on_packet(&mut self, packet: &Arrival, now: Time) -> bool {
         let first = self.newest.is_none();
         let rtt = Span::from_seconds(packet.rtt_s);
         let first_rtt = self.rtt == Span::ZERO && rtt > Span::ZERO;
@@ -90,7 +90,7 @@ impl TfrcReceiver {
         let Outcome { fresh, new_event } =
             self.history.arrive(packet.number, bytes, packet.marked, now, self.rtt, first_interval);
         if !fresh {
-            return (false, false);
+            return false;
         }
         self.bytes += u64::from(packet.payload);
         self.arrivals.push_back((now, packet.payload));
@@ -103,9 +103,7 @@ impl TfrcReceiver {
             self.newest = Some((packet.sent, now));
         }
         // RFC 5348 §6.1: the first packet, the first that tells the RTT, and whatever raises p.
-        let urgent =
-            first || first_rtt || new_event && self.history.loss_event_rate(now, self.rtt) > self.loss_rate;
-        (true, urgent)
+        first || first_rtt || new_event && self.history.loss_event_rate(now, self.rtt) > self.loss_rate
     }
 
     fn interval(&self) -> Span {
@@ -187,7 +185,7 @@ mod tests {
     fn arrive(receiver: &mut TfrcReceiver, number: u64, rtt_s: f64) -> bool {
         let packet =
             Arrival { number, seq: number * 1000, payload: 1000, marked: false, sent: at(number), rtt_s };
-        receiver.on_packet(&packet, at(number + 50)).1
+        receiver.on_packet(&packet, at(number + 50))
     }
 
     #[test]
