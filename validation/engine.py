@@ -28,13 +28,13 @@ class PacketTrace:
     windows: pl.DataFrame
 
 
-def trace_packets(scenario: Scenario, clock_phases_s: Sequence[float]) -> PacketTrace:
+def trace_packets(scenario: Scenario, clock_phases_s: Sequence[float] = ()) -> PacketTrace:
     """Run with a full trace.
 
-    The tick clock of each flow gets the phase that it had in the other simulator.
+    The tick clock of each flow gets the phase that it had in the other simulator, if phases are given.
     """
     tuned = copy.deepcopy(dict(scenario))
-    for flow, phase in zip(tuned["flows"], clock_phases_s, strict=True):
+    for flow, phase in zip(tuned["flows"] if clock_phases_s else [], clock_phases_s, strict=True):
         transport = flow.get("transport", {})
         table = {"preset": transport} if isinstance(transport, str) else transport
         rto = {**table.get("rto", {}), "clock_phase": f"{round(phase * 1e9)} ns"}

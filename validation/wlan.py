@@ -300,7 +300,7 @@ def our_arrivals(rts: str, end: float) -> list[float]:
     """The arrivals of `their_arrivals` in lasthop."""
     data = scenario(Cell(1, "udp", rts), end, cw_min=1, cw_max=1)
     data["flows"][0]["traffic"]["rate"] = f"{DATAGRAM * 800} bit/s"
-    hops = engine.trace_packets(data, 0.0).hops
+    hops = engine.trace_packets(data).hops
     return hops["arrive_s"].drop_nulls().to_list()
 
 

@@ -47,7 +47,7 @@ def test_every_packet_has_the_same_fate(sender: str, queue: str) -> None:
     certain = {"kind": "red", "profile": "ns2", "gentle": False, "max_p": 1e-9}
     scenario["topology"]["links"][1]["queue"] = certain | QUEUES[queue]
     theirs = ns2.trace_packets(scenario)
-    ours = engine.trace_packets(scenario, theirs.clock_phase_s)
+    ours = engine.trace_packets(scenario, theirs.clock_phases_s)
     divergence = compare.first_divergence(read(scenario), ours, theirs)
     assert divergence is None, str(divergence)
     lost = [
