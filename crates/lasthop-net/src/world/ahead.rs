@@ -10,13 +10,21 @@ use lasthop_core::prefetch::prefetch;
 use super::World;
 use crate::network::Place;
 
+/// With fewer flows all of it is in the caches, and looking ahead costs more than it saves.
+const FEWEST_FLOWS: usize = 256;
+
 /// The last packets that were named, newest first; [`NONE`] where there was none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ahead([u32; 3]);
+pub(super) struct Ahead {
+    last: [u32; 3],
+    /// Whether it is worth while.
+    pays: bool,
+}
 
-impl Default for Ahead {
-    fn default() -> Self {
-        Ahead([NONE; 3])
+impl Ahead {
+    /// Of a world with so many flows.
+    pub(super) fn of(flows: usize) -> Ahead {
+        Ahead { last: [NONE; 3], pays: flows >= FEWEST_FLOWS }
     }
 }
 
@@ -24,15 +32,18 @@ impl World {
     /// Takes one step for each of the packets that come next.
     #[inline]
     pub(super) fn look_ahead(&mut self) {
+        if !self.ahead.pays {
+            return;
+        }
         let upcoming = self.network.upcoming();
-        if upcoming.is_some() || self.ahead != Ahead::default() {
+        if upcoming.is_some() || self.ahead.last != [NONE; 3] {
             self.prepare(upcoming.unwrap_or(NONE));
         }
     }
 
     fn prepare(&mut self, newest: u32) {
-        let Ahead([second, third, fourth]) = self.ahead;
-        self.ahead = Ahead([newest, second, third]);
+        let [second, third, fourth] = self.ahead.last;
+        self.ahead.last = [newest, second, third];
         if second != NONE {
             let hop = self.network.awaited(second);
             if hop.place() == Place::Sender {

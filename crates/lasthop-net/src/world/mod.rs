@@ -304,7 +304,7 @@ impl World {
             history: Keeper::of(plan),
             watched: recording.trace || plan.history.is_some(),
             finished: false,
-            ahead: Ahead::default(),
+            ahead: Ahead::of(plan.flows.len()),
         }
     }
 
