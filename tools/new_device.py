@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from new_sender import NAME, RESERVED, ROOT, RefusedError, module_of, type_of
+from new_sender import NAME, RESERVED, RefusedError, module_of, run, type_of
 
 TEMPLATE = Path(__file__).with_name("device.rs.template")
 FOLDER = "crates/lasthop-net/src/device"
@@ -139,16 +139,5 @@ def write(name: str, root: Path) -> str:
     )
 
 
-def main() -> int:
-    """Write the device named by the only argument."""
-    name = sys.argv[1] if len(sys.argv) > 1 else ""
-    try:
-        print(write(name, ROOT))
-    except (RefusedError, FileExistsError) as error:
-        print(f"new-device: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("new-device", write))

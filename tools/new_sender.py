@@ -10,6 +10,10 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = Path(__file__).with_name("sender.rs.template")
@@ -108,16 +112,16 @@ def write(name: str, root: Path) -> str:
     return NEXT.format(name=name, module=module, file=f"{CRATE}/{module}.rs", library=f"{CRATE}/lib.rs")
 
 
-def main() -> int:
-    """Write the controller named by the only argument."""
+def run(command: str, make: Callable[[str, Path], str]) -> int:
+    """Make what the only argument of `command` names, and say what comes next; the exit code."""
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     try:
-        print(write(name, ROOT))
+        print(make(name, ROOT))
     except (RefusedError, FileExistsError) as error:
-        print(f"new-sender: {error}", file=sys.stderr)
+        print(f"{command}: {error}", file=sys.stderr)
         return 2
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("new-sender", write))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.python.copied_tree import ROOT, cargo, copy_tree, generate
 
-ROOT = Path(__file__).resolve().parents[2]
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 #: A run of the new device, as an integration test of the copied tree: it delays one direction, and only that.
 RUN = """\
@@ -59,31 +59,11 @@ fn the_new_device_runs() {
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """Return a copy of what cargo and the generator read."""
-    for name in ("Cargo.toml", "Cargo.lock", "rustfmt.toml"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    for folder in ("crates", "tools"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    return tmp_path
-
-
-def generate(tree: Path, name: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "tools/new_device.py", name]
-    return subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
-
-
-def cargo(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    if shutil.which("cargo") is None:
-        pytest.skip("cargo is not installed")
-    # What the crates outside the tree were built to is used again; those in it need not be fast.
-    environment = (
-        {"CARGO_TARGET_DIR": str(ROOT / "target")} | os.environ | {"CARGO_PROFILE_DEV_OPT_LEVEL": "0"}
-    )
-    command = ["cargo", *arguments]
-    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    return copy_tree(tmp_path)
 
 
 def test_a_new_device_runs_and_fails_its_first_vector_alone(tree: Path) -> None:
-    written = generate(tree, "slow-path")
+    written = generate(tree, "new_device", "slow-path")
     assert written.returncode == 0, written.stderr
     assert written.stdout.startswith("written:    crates/lasthop-net/src/device/slow_path.rs\n")
     devices = (tree / "crates/lasthop-net/src/device/mod.rs").read_text(encoding="utf-8")
@@ -95,6 +75,8 @@ def test_a_new_device_runs_and_fails_its_first_vector_alone(tree: Path) -> None:
         tree,
         *("test", "--offline", "--no-fail-fast", "--package=lasthop-net", "--package=lasthop-sim"),
         *("--lib", "--test=new_device", "--", "device"),
+        # It need not be fast.
+        CARGO_PROFILE_DEV_OPT_LEVEL="0",
     )
     results = dict(re.findall(r"^test (\S+) \.\.\. (\w+)$", tested.stdout, re.MULTILINE))
     assert results.pop("the_new_device_runs", None) == "ok", tested.stdout + tested.stderr
@@ -106,7 +88,7 @@ def test_a_new_device_runs_and_fails_its_first_vector_alone(tree: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a-b", "abcdefghijklmnopqrst", "impair-more", "tunnel"])
 def test_any_name_is_formatted(tree: Path, name: str) -> None:
-    assert generate(tree, name).returncode == 0
+    assert generate(tree, "new_device", name).returncode == 0
     assert cargo(tree, "fmt", "--all", "--check").returncode == 0
 
 
@@ -125,7 +107,7 @@ def test_any_name_is_formatted(tree: Path, name: str) -> None:
 )
 def test_names_that_cannot_be_are_refused(tree: Path, name: str, message: str) -> None:
     before = {path: path.read_bytes() for path in (tree / "crates").rglob("*.rs")}
-    refused = generate(tree, name)
+    refused = generate(tree, "new_device", name)
     assert refused.returncode == 2
     assert refused.stderr.startswith(f"new-device: {message}")
     assert "Traceback" not in refused.stderr

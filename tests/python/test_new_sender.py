@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.python.copied_tree import ROOT, cargo, copy_tree, generate
 
-ROOT = Path(__file__).resolve().parents[2]
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """Return a copy of what cargo and the generator read."""
-    for name in ("Cargo.toml", "Cargo.lock", "rustfmt.toml"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    for folder in ("crates", "tools"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    return tmp_path
-
-
-def generate(tree: Path, name: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "tools/new_sender.py", name]
-    return subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
-
-
-def cargo(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    if shutil.which("cargo") is None:
-        pytest.skip("cargo is not installed")
-    # What the crates outside the tree were built to is used again.
-    environment = {"CARGO_TARGET_DIR": str(ROOT / "target")} | os.environ
-    command = ["cargo", *arguments]
-    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    return copy_tree(tmp_path)
 
 
 def test_a_new_sender_compiles_and_fails_its_first_vector_alone(tree: Path) -> None:
-    written = generate(tree, "gentle-reno")
+    written = generate(tree, "new_sender", "gentle-reno")
     assert written.returncode == 0, written.stderr
     assert written.stdout.startswith("written:    crates/lasthop-cc/src/gentle_reno.rs\n")
     library = (tree / "crates/lasthop-cc/src/lib.rs").read_text()
@@ -55,7 +36,7 @@ def test_a_new_sender_compiles_and_fails_its_first_vector_alone(tree: Path) -> N
 
 def test_what_it_prints_is_true_of_any_controller(tree: Path) -> None:
     """The command that it prints works: a name alone is a transport, with or without a row of presets."""
-    printed = generate(tree, "gentle-reno").stdout
+    printed = generate(tree, "new_sender", "gentle-reno").stdout
     assert "compare scenarios/lossy-last-hop.toml --transport reno,gentle-reno --seeds 1-10\n" in printed
     assert "PRESETS" not in printed
     page = (ROOT / "docs" / "how-to" / "add-a-controller.md").read_text(encoding="utf-8")
@@ -82,7 +63,7 @@ def test_what_it_prints_is_true_of_any_controller(tree: Path) -> None:
 def test_names_that_cannot_be_are_refused(tree: Path, name: str, message: str) -> None:
     library = tree / "crates/lasthop-cc/src/lib.rs"
     before = library.read_text()
-    refused = generate(tree, name)
+    refused = generate(tree, "new_sender", name)
     assert refused.returncode == 2
     assert refused.stderr.startswith(f"new-sender: {message}")
     assert "Traceback" not in refused.stderr

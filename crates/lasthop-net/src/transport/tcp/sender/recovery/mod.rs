@@ -22,6 +22,7 @@ use self::duplicate::DuplicateAcks;
 use self::rack::Rack;
 use self::sack::Sack;
 use self::sack1::Sack1;
+use self::scoreboard::Scoreboard;
 use self::vegas::FineTimer;
 use super::Connection;
 use crate::transport::profile::Profile;
@@ -127,23 +128,34 @@ pub(super) trait RecoveryEngine {
         tcp.sent_flight() - f64::from(tcp.limited)
     }
 
-    /// Segments believed to be in the network.
-    fn pipe(&self, tcp: &Connection) -> u32 {
-        ((tcp.next - tcp.una) as u32).div_ceil(tcp.mss)
+    /// Its scoreboard, if it keeps one.
+    #[inline]
+    fn board(&self) -> Option<&Scoreboard> {
+        None
     }
 
-    /// Whether losses found by duplicate ACKs or SACK are being repaired.
-    fn is_in_recovery(&self, tcp: &Connection) -> bool;
+    /// Segments believed to be in the network.
+    fn pipe(&self, tcp: &Connection) -> u32 {
+        match self.board() {
+            Some(board) => board.pipe(tcp.segments.len()) as u32,
+            None => ((tcp.next - tcp.una) as u32).div_ceil(tcp.mss),
+        }
+    }
+
+    /// Whether losses found by duplicate ACKs or SACK are being repaired; without a scoreboard the engine says so.
+    fn is_in_recovery(&self, tcp: &Connection) -> bool {
+        let _ = tcp;
+        self.board().is_some_and(|board| board.in_recovery)
+    }
 
     /// Outstanding segments that are known to be there, if the engine keeps a scoreboard.
     fn sacked(&self) -> Option<usize> {
-        None
+        self.board().map(|board| board.sacked_count)
     }
 
     /// Whether the blocks tell of data at or above `una` that was not known to be there.
     fn has_news(&self, sack: &SackBlocks, una: u64) -> bool {
-        let _ = (sack, una);
-        false
+        self.board().is_some_and(|board| board.has_news(sack, una))
     }
 
     /// Forgets what was taken for lost, because nothing was; `reordered`: segments have overtaken each other.

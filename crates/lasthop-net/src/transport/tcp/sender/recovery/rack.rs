@@ -458,20 +458,9 @@ impl RecoveryEngine for Rack {
         tcp.sent_flight().min(tcp.host.window.cwnd)
     }
 
-    fn pipe(&self, tcp: &Connection) -> u32 {
-        self.board.pipe(tcp.segments.len()) as u32
-    }
-
-    fn is_in_recovery(&self, _tcp: &Connection) -> bool {
-        self.board.in_recovery
-    }
-
-    fn sacked(&self) -> Option<usize> {
-        Some(self.board.sacked_count)
-    }
-
-    fn has_news(&self, sack: &SackBlocks, una: u64) -> bool {
-        self.board.has_news(sack, una)
+    #[inline]
+    fn board(&self) -> Option<&Scoreboard> {
+        Some(&self.board)
     }
 
     /// Every outstanding segment is judged afresh.

@@ -243,20 +243,9 @@ impl RecoveryEngine for Sack {
         self.board.sacked.remove_below(ack);
     }
 
-    fn pipe(&self, tcp: &Connection) -> u32 {
-        self.board.pipe(tcp.segments.len()) as u32
-    }
-
-    fn is_in_recovery(&self, _tcp: &Connection) -> bool {
-        self.board.in_recovery
-    }
-
-    fn sacked(&self) -> Option<usize> {
-        Some(self.board.sacked_count)
-    }
-
-    fn has_news(&self, sack: &SackBlocks, una: u64) -> bool {
-        self.board.has_news(sack, una)
+    #[inline]
+    fn board(&self) -> Option<&Scoreboard> {
+        Some(&self.board)
     }
 
     fn forget_losses(&mut self, tcp: &mut Connection, _reordered: bool) {

@@ -7,7 +7,7 @@ use crate::transport::tcp::segments::{Ranges, Segment, Segments};
 
 /// What the receiver is known to hold, and what that says about the rest.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scoreboard {
+pub(in crate::transport::tcp::sender) struct Scoreboard {
     pub(super) sacked: Ranges,
     /// Outstanding segments that are SACKed; not SACKed and lost; not SACKed and sent again in this episode.
     pub(super) sacked_count: usize,
