@@ -116,6 +116,9 @@ impl Connection {
         if self.hold || self.waits_for_timer || self.is_probing() {
             return true;
         }
+        if self.host_time.is_some() && self.waits_for_host(now, wire) {
+            return true;
+        }
         if self.pace.next() <= now {
             return false;
         }
