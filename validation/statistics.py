@@ -282,13 +282,18 @@ def exceptions() -> dict[str, str]:
     """Cell and metric -> cause, for the real differences."""
     entries = tomllib.loads(EXCEPTIONS.read_text(encoding="utf-8")).get("exception", [])
     return {
-        f"{sender}, {flows} flows, PER {rate:g}: {metric}": entry["cause"]
+        f"{cell}: {metric}": entry["cause"]
         for entry in entries
-        for sender in entry.get("senders", SENDERS)
-        for flows in entry.get("flows", FLOWS)
-        for rate in entry.get("packet_error_rates", ERROR_RATES)
+        for cell in entry.get("cells", _cells_of(entry))
         for metric in entry.get("metrics", METRICS)
     }
+
+
+def _cells_of(entry: Mapping[str, Any]) -> list[str]:
+    """The cells of the grid that an exception is about."""
+    senders, flows = entry.get("senders", SENDERS), entry.get("flows", FLOWS)
+    rates = entry.get("packet_error_rates", ERROR_RATES)
+    return [Cell(*values).key for values in product(senders, flows, rates)]
 
 
 def unexplained(comparisons: Iterable[Comparison], causes: Mapping[str, str]) -> list[Comparison]:
@@ -350,7 +355,7 @@ def extended_section(comparisons: list[Comparison], causes: Mapping[str, str]) -
         entries = [_entry(one) for one in comparisons if one.cell == cell]
         lines += [f"| {cell.key.removesuffix(', processing time')} | " + " | ".join(entries) + " |"]
     lines += ["", "## Exceptions with processing time", ""]
-    outside = [_item(f"{describe(one)}. {cause_of(one, causes)}") for one in comparisons if not one.agrees]
+    outside = [item(f"{describe(one)}. {cause_of(one, causes)}") for one in comparisons if not one.agrees]
     return lines + ([line for item in outside for line in item] or ["None."])
 
 
@@ -381,11 +386,11 @@ def page(
         lines += [*_rows(comparisons, sender), ""]
     lines += ["## Exceptions", ""]
     for one in differing:
-        lines += _item(f"{describe(one)}. {cause_of(one, causes)}")
+        lines += item(f"{describe(one)}. {cause_of(one, causes)}")
     if not differing:
         lines.append("None.")
     lines += ["", "## Exceptions in the staggered grid", ""]
-    outside = [line for one in staggered if not one.agrees for line in _item(f"{describe(one)}.")]
+    outside = [line for one in staggered if not one.agrees for line in item(f"{describe(one)}.")]
     lines += outside or ["None."]
     lines += extended_section(extended, causes)
     return "\n".join(lines) + "\n"
@@ -396,7 +401,7 @@ def cause_of(one: Comparison, causes: Mapping[str, str]) -> str:
     return causes.get(one.key, "No cause on record.")
 
 
-def _item(text: str) -> list[str]:
+def item(text: str) -> list[str]:
     """A list item of the page, wrapped."""
     return textwrap.wrap(text, 100, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
 
@@ -465,10 +470,10 @@ def main() -> int:
         wanted = extension() if arguments.full or arguments.extension else []
         extended, found = run_extension(wanted, arguments.jobs)
         if arguments.extension:
-            print("\n".join(extended_section(extended, found)))
+            print("\n".join(extended_section(extended, found | exceptions())))
             return 0 if sum(one.agrees for one in extended) >= ENOUGH * len(extended) else 1
         comparisons, staggered, causes = run_cells(cells, arguments.jobs)
-        causes |= found
+        causes = found | causes
     except ns2.FailedError as error:
         print(error, file=sys.stderr)
         return 2
