@@ -361,7 +361,8 @@ impl<W: Write> Writer<W> {
             "lasthop ",
             env!("CARGO_PKG_VERSION")
         )));
-        let comments = comments.iter().map(|comment| SectionHeaderOption::Comment(Cow::Owned(comment.clone())));
+        let comments =
+            comments.iter().map(|comment| SectionHeaderOption::Comment(Cow::Owned(comment.clone())));
         let options = comments.chain([application]).collect();
         let section = SectionHeaderBlock { options, ..SectionHeaderBlock::default() };
         let mut file = PcapNgWriter::with_section_header(writer, section)?;

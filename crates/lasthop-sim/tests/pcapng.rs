@@ -542,7 +542,10 @@ fn captures_say_what_they_are_of() {
     pcapng::write_described(&mut written, &plan, &[], Vantage::Links, &comments).unwrap();
     let reader = PcapNgReader::new(&written[..]).unwrap();
     let options = format!("{:?}", reader.section().options);
-    assert!(options.contains("lasthop.seed: 7") && options.contains("lasthop.captured_at: left"), "{options}");
+    assert!(
+        options.contains("lasthop.seed: 7") && options.contains("lasthop.captured_at: left"),
+        "{options}"
+    );
 }
 
 /// Every packet stands once in the capture of a node, and the file says where it was made.

@@ -81,7 +81,10 @@ mod tests {
             rig.tape.sent.clear();
             rig.sender.on_timer(due, &mut rig.tape);
             let sent = rig.tape.sent.clone();
-            assert!(sent.len() >= 2 && sent.windows(2).all(|pair| pair[1] == pair[0] + 1), "{name}: {sent:?}");
+            assert!(
+                sent.len() >= 2 && sent.windows(2).all(|pair| pair[1] == pair[0] + 1),
+                "{name}: {sent:?}"
+            );
             assert!(!rig.sender.alarms.is_set(Alarm::Host), "{name}");
         }
     }
