@@ -5,7 +5,7 @@ Imports nothing before it can answer for a Ctrl-C, and what it needs for that is
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found]
 import os
 import sys
 

@@ -451,8 +451,8 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
         when the result does.
     capture_at : sequence of str, optional
         With `spool`: nodes and links at which packets are captured, ``"senders"`` for the hosts of all
-        senders, or ``"links"`` for every link. With `trace` the senders if not given, otherwise nothing. A trace in
-        memory needs no choice: `Run.write_pcapng` looks at it from everywhere.
+        senders, or ``"links"`` for every link. With `trace` the senders if not given, otherwise nothing. A
+        trace in memory needs no choice: `Run.write_pcapng` looks at it from everywhere.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Captures from the command line and from Python: at which places, under which names, and what they say they are."""
+"""Captures from the command line and from Python: at which places, and what the files say of themselves."""
 
 from __future__ import annotations
 
@@ -90,9 +90,8 @@ def test_places_with_odd_names_have_files(tmp_path: Path) -> None:
 def test_a_capture_says_what_it_is_of(command: Command, scenario_file: Path, tmp_path: Path) -> None:
     arguments = ("--seed", "7", "--capture-at", "left", "--set", "duration=2 s", "--out", tmp_path / "out")
     assert command("run", scenario_file, *arguments).exit_code == 0
-    printed = subprocess.run(
-        ["capinfos", tmp_path / "out" / "capture-at-left.pcapng"], capture_output=True, text=True, check=True
-    ).stdout
+    words = [str(shutil.which("capinfos")), tmp_path / "out" / "capture-at-left.pcapng"]
+    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     said = dict(
         line.removeprefix("Capture comment:").strip().split(": ", 1)
         for line in printed.splitlines()
@@ -124,8 +123,8 @@ def test_from_python_places_need_a_folder(scenario_file: Path, tmp_path: Path) -
     with pytest.raises(lh.ArgumentError) as caught:
         lh.run_seeds(scenario_file, [1], capture_at=["left"])
     assert str(caught.value) == (
-        "capture_at writes files while runs go on: say where with spool=, or run with trace=True and choose the "
-        "place in write_pcapng"
+        "capture_at writes files while runs go on: say where with spool=, or run with trace=True and choose "
+        "the place in write_pcapng"
     )
     with pytest.raises(lh.ArgumentError) as caught:
         lh.run_seeds(scenario_file, [1], spool=tmp_path, capture_at="left")

@@ -333,8 +333,8 @@ def test_drops_that_a_tie_decides_are_said(command: Callable[..., Result], tmp_p
     assert 20 <= tied <= full
     said = " ".join(command("run", path).stdout.split())
     assert (
-        f"{tied:,} of {full:,} drops at full queues ({tied / full:.0%}) were decided by a tie: packets met there in "
-        "the same instant. A processing_time of about one transmission time at the bottleneck keeps flows from "
-        "falling into step."
+        f"{tied:,} of {full:,} drops at full queues ({tied / full:.0%}) were decided by a tie: packets met "
+        "there in the same instant. A processing_time of about one transmission time at the bottleneck keeps "
+        "flows from falling into step."
     ) in said
     assert "decided by a tie" not in command("run", path, "--set", "processing_time=1 ms").stdout
