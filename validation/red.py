@@ -156,8 +156,9 @@ A bottleneck of 10 Mbit/s and 25 ms with RED for 60 packets; access 10 Mbit/s, 1
 each further source; hosts take a random time of up to 1 ms, so that packets do not arrive in the instant in
 which others leave, as those of a sender in slow start do otherwise; window of 64 packets of 1000 B; flows
 start in the first second; {runs} runs of 20 s a side, senders and RED in the profile `ns2`. Classic:
-`min_th` 5, `max_th` 15, `w_q` 0.002, in packets. Automatic: what ns-2 derives from the link, in bytes; 60 packets then are 30 kB. Marks and
-drops are those of the bottleneck. ns-2's Vegas never sends packets that can be marked.
+`min_th` 5, `max_th` 15, `w_q` 0.002, in packets. Automatic: what ns-2 derives from the link, in bytes; 60
+packets then are 30 kB. Marks and drops are those of the bottleneck. ns-2's Vegas never sends packets that
+can be marked.
 
 Each entry is lasthop's mean / ns-2's mean. **Bold**: zero is outside the 95 % interval of the difference
 (Welch), and the means are more than 3 % apart. Without any real difference up to one comparison in twenty
