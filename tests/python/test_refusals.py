@@ -1,0 +1,155 @@
+"""What is refused beside scenarios and the arguments of single runs: one exact message, and exit status 2.
+
+`test_bad_input.py` has runs and comparisons, `scenario_errors.md` of the engine's tests has scenarios.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+
+import lasthop as lh
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from typer.testing import Result
+
+
+@pytest.fixture
+def place(tmp_path: Path, scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a current folder with files of many kinds in it."""
+    folder = tmp_path / "place"
+    (folder / "folder").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    (folder / "small.toml").write_text(scenario_file.read_text())
+    (folder / "empty.toml").write_text("")
+    (folder / "broken.toml").write_text("[[")
+    (folder / "list.json").write_text("[1]")
+    (folder / "table.csv").write_text("a,b\n1\n")
+    (folder / "text.db").write_text("not a database")
+    for name, table in (("other.db", "t"), ("lacking.db", "windows")):
+        with sqlite3.connect(folder / name) as database:
+            database.execute(f"create table {table}(x)")
+        database.close()
+    return folder
+
+
+REFUSED = [
+    ("bundle folder --out x.zip", "error: nothing to bundle: 'folder' is empty"),
+    ("bundle nope --out x.zip", "error: nothing to bundle: there is no file or folder 'nope'"),
+    ("unbundle small.toml", "error: 'small.toml' is no bundle, or damaged (File is not a zip file)"),
+    (
+        "compare small.toml --transport reno,vegas --series",
+        "error: --series draws and keeps windows over time: say where with --plot or --out",
+    ),
+    (
+        "compare small.toml --transport reno,vegas --baseline cubic",
+        "error: baseline 'cubic' is not among the transports reno, vegas",
+    ),
+    (
+        "plot small.toml small.toml",
+        "error: several runs are laid over each other by their folders, not by files",
+    ),
+    (
+        "traffic small.toml",
+        "error: no flow of 'small' sends frames: this looks at traffic of the kinds mpeg4 and frames",
+    ),
+    ("metrics zzz", "error: no metric has 'zzz' in its name: 'lasthop metrics' lists all"),
+    ("history show folder", "error: 'folder' is a folder, not a path history"),
+    (
+        "history show text.db",
+        (
+            "error: 'text.db' is no path history, or a damaged one: file is not a database; delete it, or name another "
+            "file in [history]"
+        ),
+    ),
+    (
+        "history show other.db",
+        "error: 'other.db' is a database, but no path history: it has no table 'windows'",
+    ),
+    (
+        "history show lacking.db",
+        (
+            "error: 'lacking.db' is a database, but no path history: its table 'windows' lacks id, endpoint, hour, "
+            "weekday, month, window_segments"
+        ),
+    ),
+    (
+        "history import h.db table.csv",
+        "error: 'table.csv' has the columns a, b; expected endpoint, hour, weekday, month, window_segments, week",
+    ),
+    ("new a/b", "error: cannot write 'a/b.toml': the folder 'a' does not exist; make it first"),
+    (
+        "study run folder",
+        "study error: it is a folder, not a study file\n  at folder\n     name a .toml or .json file",
+    ),
+    (
+        "study run small.toml",
+        (
+            "study error: it is a scenario, not a study\n  at small.toml\n     'lasthop run small.toml' runs it; a study "
+            "names it with scenario = \"small.toml\", and 'lasthop study new' writes one to start from"
+        ),
+    ),
+    ("study run empty.toml", 'study error: missing key "name"\n  at empty.toml\n     add name = …'),
+    (
+        "study run broken.toml",
+        (
+            "study error: it is not valid TOML: Invalid initial character for a key part (at end of document)\n"
+            "  at broken.toml"
+        ),
+    ),
+    (
+        "study run list.json",
+        'study error: it holds no table\n  at list.json\n     start with {"name": …}',
+    ),
+    (
+        "study run nope.toml",
+        (
+            "study error: there is no such file\n  at nope.toml\n     check the path; 'lasthop study new' writes a "
+            "study to start from"
+        ),
+    ),
+    (
+        "study show folder",
+        "error: no study at 'folder': it has no study.json; 'lasthop study run FILE --out DIR' makes such a folder",
+    ),
+    (
+        "show folder",
+        "error: no run at 'folder': it has no result.json; 'lasthop run FILE --out DIR' makes such a folder",
+    ),
+]
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(("arguments", "message"), REFUSED, ids=[line for line, _ in REFUSED])
+def test_commands(command: Callable[..., Result], arguments: str, message: str) -> None:
+    result = command(*arguments.split())
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == message + "\n"
+
+
+CALLS: list[tuple[str, Callable[[], object], str]] = [
+    ("no runs", lambda: lh.Runs([]), "no runs given: at least one is needed"),
+    ("no seeds", lambda: lh.run_seeds(lh.EXAMPLE, []), "no seeds given: at least one is needed"),
+    (
+        "a seed in words",
+        lambda: lh.run(lh.EXAMPLE, seed="x"),  # type: ignore[arg-type]
+        "bad seed 'x': a seed is a whole number from 0 to 2^64-1",
+    ),
+    (
+        "no series",
+        lambda: lh.compare(lh.EXAMPLE, ["reno", "vegas"], seeds=[1]).table("flow_series"),
+        "this comparison has no series: compare with series=True (--series)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), [case[1:] for case in CALLS], ids=[case[0] for case in CALLS])
+def test_calls(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(lh.ArgumentError) as caught:
+        call()
+    assert str(caught.value) == message
