@@ -107,13 +107,23 @@ impl Medium {
                 cx.signal(parcel.flow, signal, told);
             }
         }
-        if given_up {
+        let is_gone = self.ports.get(usize::from(msdu.port)).is_some_and(|port| !port.absence.is_open());
+        if given_up || is_gone {
             if let Some(parcel) = msdu.parcel.filter(|_| !msdu.delivered) {
-                let direction = self.ports[usize::from(msdu.port)].direction;
-                let window = cx.window;
-                cx.link(direction).count_drop(Cause::LinkGaveUp, now, &window);
-                let crossing = Some(Crossing { direction, started: Some(msdu.first_start) });
-                cx.effects.push(Effect::Drop { parcel, cause: Cause::LinkGaveUp, at: now, crossing });
+                if is_gone {
+                    self.set_aside(
+                        msdu.port,
+                        parcel,
+                        Some(msdu.first_start).filter(|_| msdu.attempts > 0),
+                        cx,
+                    );
+                } else {
+                    let direction = self.ports[usize::from(msdu.port)].direction;
+                    let window = cx.window;
+                    cx.link(direction).count_drop(Cause::LinkGaveUp, now, &window);
+                    let crossing = Some(Crossing { direction, started: Some(msdu.first_start) });
+                    cx.effects.push(Effect::Drop { parcel, cause: Cause::LinkGaveUp, at: now, crossing });
+                }
             }
             self.complete(index, now);
             self.fetch(index, cx);
@@ -140,15 +150,8 @@ impl Medium {
             station.current = Some(Msdu { to: EVERYBODY, bytes, ..Msdu::default() });
             return self.defer(index, now);
         }
-        let Some(gate) = station.gate else { return };
-        let served = station.queue.pop(now, &mut self.shed);
-        self.lose_shed(cx);
+        let Some((parcel, number)) = self.next_packet(index, cx) else { return };
         let station = &mut self.stations[index];
-        let Some(Served { parcel, marked }) = served else { return };
-        if marked {
-            mark(parcel, gate, cx);
-        }
-        let number = self.places[parcel.hop as usize];
         let port = &self.ports[usize::from(number)];
         let mac = &self.plan.macs[station.mac];
         let range = if port.listeners.is_empty() { None } else { range_of(parcel, cx) };
@@ -163,6 +166,30 @@ impl Medium {
             ..Msdu::default()
         });
         self.defer(index, now);
+    }
+
+    /// The next packet of a station that can be sent, and its port.
+    fn next_packet(&mut self, index: usize, cx: &mut Cx<'_>) -> Option<(Parcel, u16)> {
+        let gate = self.stations[index].gate?;
+        loop {
+            let station = &mut self.stations[index];
+            let parcel = if let Some(parcel) = station.returned.pop_front() {
+                parcel
+            } else {
+                let served = station.queue.pop(cx.now, &mut self.shed);
+                self.lose_shed(cx);
+                let Served { parcel, marked } = served?;
+                if marked {
+                    mark(parcel, gate, cx);
+                }
+                parcel
+            };
+            let number = self.places[parcel.hop as usize];
+            if self.ports[usize::from(number)].absence.is_open() {
+                return Some((parcel, number));
+            }
+            self.set_aside(number, parcel, None, cx);
+        }
     }
 
     /// Packets that a queue has thrown away just now.
@@ -296,6 +323,9 @@ impl Medium {
         for port in &mut self.ports {
             let mac = &self.plan.macs[self.stations[usize::from(port.from)].mac];
             let Discards::RateEstimate { interval, rate, bytes } = mac.discards else { continue };
+            if !port.absence.is_open() {
+                continue;
+            }
             let expected = (interval.seconds() * rate.0 as f64 / (8.0 * f64::from(bytes))).round() as u64;
             let received = std::mem::take(&mut port.received_since);
             if expected > received {

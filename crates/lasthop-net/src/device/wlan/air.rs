@@ -294,6 +294,12 @@ impl Medium {
         }
     }
 
+    /// Whether the link between two stations is gone for now.
+    fn is_away(&self, at: u16, from: u16) -> bool {
+        let port = self.heard_port(at, from);
+        self.ports.get(usize::from(port)).is_some_and(|port| !port.absence.is_open())
+    }
+
     /// A station could not read a frame.
     fn miss_frame(&mut self, at: u16, from: u16, outcome: Reception, frame: &OnAir, cx: &mut Cx<'_>) {
         let now = cx.now;
@@ -305,6 +311,9 @@ impl Medium {
             station.eifs = true;
         }
         let discards = rules.plan.discards;
+        if self.roams && self.is_away(at, from) {
+            return;
+        }
         let port = self.heard_port(at, from);
         if let Some(port) = self.ports.get_mut(usize::from(port))
             && cx.window.contains(now)
@@ -336,6 +345,10 @@ impl Medium {
             station.nav = station.nav.max(now + frame.nav);
             return;
         }
+        if self.roams && self.is_away(at, from) {
+            return;
+        }
+        let station = &mut self.stations[index];
         let rules = &self.rules[station.mac];
         match frame.kind {
             FrameKind::Data => {

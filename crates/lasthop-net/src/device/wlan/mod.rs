@@ -9,6 +9,7 @@
 //! - `station.rs`: one station's state and its backoff.
 //! - `rules.rs`: the constants of a cell, with the times that follow from them.
 //! - `phy.rs`: generations of the radio as tables; `errors.rs`: what noise does to frames.
+//! - `roaming.rs`: links that come and go with a host.
 //! - `rate_adaptation.rs`: which rate an attempt uses.
 //! - `counters.rs`: what is counted.
 //!
@@ -23,10 +24,11 @@ pub(crate) mod errors;
 pub mod phy;
 pub mod plan;
 pub mod rate_adaptation;
+mod roaming;
 mod rules;
 mod station;
 
-use lasthop_core::packet::Kind;
+use lasthop_core::packet::{Kind, NONE};
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
@@ -34,13 +36,13 @@ use super::arq::Listener;
 use super::{Crossing, Cx, Effect, Element, Parcel};
 use crate::channel::Air;
 use crate::plan::{Direction, LinkPlan};
-use crate::propagation::{Fading, ratio};
 use crate::queue::{Served, Service, Shed, Waiting};
 use crate::routing::DirectionId;
 use counters::RadioStats;
 use errors::ErrorTable;
 use plan::{Discards, MacPlan, MediumPlan};
 use rate_adaptation::{RateChoice, RatePlan};
+use roaming::{Absence, Change};
 use rules::Rules;
 use station::{NEVER, NO_PORT, Station};
 
@@ -85,6 +87,7 @@ struct Port {
     estimates: Vec<(u32, Span)>,
     /// Those who listen to what the sending station does, by flow.
     listeners: Vec<Listener>,
+    absence: Absence,
 }
 
 /// Somebody who hears a station.
@@ -108,7 +111,8 @@ pub(crate) struct Medium {
     air: Vec<Option<OnAir>>,
     /// Stations that transmit.
     transmitting: Vec<u16>,
-    /// Ends of frames by station, then what each station does next, then the next estimate of what is missing.
+    /// Ends of frames by station, then what each station does next, then the next estimate of what is missing, then the
+    /// next link that comes or goes.
     due: Vec<Time>,
     /// Who hears each station.
     hearers: Vec<Vec<Hearer>>,
@@ -122,6 +126,11 @@ pub(crate) struct Medium {
     others: Vec<Option<Box<Air>>>,
     /// Port by place on a path.
     places: Vec<u16>,
+    /// By place the one before it at which the path may turn; `NONE` where it cannot.
+    turns: Vec<u32>,
+    /// Whether hosts leave and arrive, and when, the next last.
+    roams: bool,
+    changes: Vec<Change>,
     /// Random numbers of frame errors by pair, if noise makes any.
     luck: Vec<Stream>,
     table: Option<ErrorTable>,
@@ -160,13 +169,16 @@ impl Medium {
             ports: Vec::with_capacity(2 * plan.links.len()),
             air: vec![None; count],
             transmitting: Vec::new(),
-            due: vec![NEVER; 2 * count + 1],
+            due: vec![NEVER; 2 * count + 2],
             hearers: vec![Vec::new(); count],
             powers: vec![0.0; count * count],
             shadows: vec![1.0; count * count],
             between: vec![NO_PORT; count * count],
             others: Vec::new(),
             places: Vec::new(),
+            turns: Vec::new(),
+            roams: false,
+            changes: Vec::new(),
             luck: Vec::new(),
             refreshed: Time::ZERO,
             shed: Vec::new(),
@@ -216,6 +228,7 @@ impl Medium {
             received_since: 0,
             estimates: Vec::new(),
             listeners: Vec::new(),
+            absence: Absence::never(),
         });
         if self.stations[to].inbound == NO_PORT {
             self.stations[to].inbound = number;
@@ -228,14 +241,7 @@ impl Medium {
         let plan = &self.plan;
         for (from, to) in (0..count).flat_map(|from| (0..count).map(move |to| (from, to))) {
             let (one, other) = (plan.stations[from].name.as_str(), plan.stations[to].name.as_str());
-            if let Fading::LogDistance { shadowing, .. } = plan.propagation.fading
-                && shadowing > 0.0
-                && from != to
-            {
-                // The same both ways, whatever other stations there are.
-                let name = format!("shadowing of {} and {}", one.min(other), one.max(other));
-                self.shadows[from * count + to] = ratio(shadowing * normal(&mut Stream::new(seed, &name)));
-            }
+            self.shadows[from * count + to] = plan.shadow(from, to, seed);
             if plan.noise.is_some() {
                 self.luck.push(Stream::new(seed, &format!("noise from {one} at {other}")));
             }
@@ -257,12 +263,14 @@ impl Medium {
         self.ports.iter().map(|port| port.direction)
     }
 
-    /// Tells it which port the place `hop` on a path is.
-    pub(crate) fn note_place(&mut self, hop: u32, port: u32) {
+    /// Tells it which port the place `hop` on a path is, and the place before it at which the path may turn.
+    pub(crate) fn note_place(&mut self, hop: u32, port: u32, turn: u32) {
         let hop = hop as usize;
         if self.places.len() <= hop {
             self.places.resize(hop + 1, NO_PORT);
+            self.turns.resize(hop + 1, NONE);
         }
+        self.turns[hop] = turn;
         self.places[hop] = port as u16;
     }
 
@@ -281,19 +289,26 @@ impl Medium {
     pub(crate) fn listen(&mut self, direction: DirectionId, flow: u32, local: bool, told: Span) {
         let Some(port) = self.ports.iter_mut().find(|port| port.direction == direction) else { return };
         let station = &mut self.stations[usize::from(port.from)];
-        if matches!(self.plan.macs[station.mac].discards, Discards::RateEstimate { .. }) {
+        if matches!(self.plan.macs[station.mac].discards, Discards::RateEstimate { .. })
+            && port.estimates.last().is_none_or(|&(last, _)| last != flow)
+        {
             port.estimates.push((flow, told));
         }
-        if local {
+        if local && port.listeners.last().is_none_or(|last| last.flow != flow) {
             port.listeners.push(Listener { flow, signals: Some(told), notices: false, last_notice: None });
-            station.senders.push(flow);
+            if station.senders.last() != Some(&flow) {
+                station.senders.push(flow);
+            }
         }
     }
 
     /// The receiver of `flow` lives at the far end of `direction`, and hears what its MAC throws away.
     pub(crate) fn add_receiver(&mut self, direction: DirectionId, flow: u32) {
         if let Some(port) = self.ports.iter().find(|port| port.direction == direction) {
-            self.stations[port.to as usize].receivers.push(flow);
+            let receivers = &mut self.stations[port.to as usize].receivers;
+            if receivers.last() != Some(&flow) {
+                receivers.push(flow);
+            }
         }
     }
 
@@ -329,9 +344,23 @@ impl Medium {
                 self.finish(which, cx);
             } else if which == 2 * count {
                 self.estimate(cx);
+            } else if which == 2 * count + 1 {
+                self.change_link(cx);
             } else {
                 self.act(which - count, cx);
             }
+        }
+    }
+
+    /// Hands over packets that are still here when the run ends.
+    fn keep(&self, held: Vec<(Parcel, Option<Time>)>, cx: &mut Cx<'_>) {
+        let window = cx.window;
+        for (parcel, started) in held {
+            let direction = self.ports[usize::from(self.places[parcel.hop as usize])].direction;
+            if started.is_none() {
+                cx.link(direction).count_unserved(parcel.since, &window);
+            }
+            cx.effects.push(Effect::Keep { parcel, crossing: Some(Crossing { direction, started }) });
         }
     }
 
@@ -385,12 +414,6 @@ fn usable_rates(mac: &MacPlan, mtu: u32) -> Vec<(usize, Span)> {
     (0..mac.phy.rates.len()).filter(usable).map(timed).collect()
 }
 
-/// A standard normal variable (Box and Muller 1958).
-fn normal(stream: &mut Stream) -> f64 {
-    let radius = (-2.0 * libm::log(1.0 - stream.uniform())).sqrt();
-    radius * libm::cos(2.0 * std::f64::consts::PI * stream.uniform())
-}
-
 impl Element for Medium {
     fn receive(&mut self, parcel: Parcel, port: u32, cx: &mut Cx<'_>) {
         self.run(cx);
@@ -411,8 +434,10 @@ impl Element for Medium {
     }
 
     fn close(&mut self, cx: &mut Cx<'_>) {
-        let window = cx.window;
-        for station in &mut self.stations {
+        let left: Vec<_> = self.ports.iter_mut().flat_map(|port| port.absence.take()).collect();
+        self.keep(left, cx);
+        for index in 0..self.stations.len() {
+            let station = &mut self.stations[index];
             let sent = station.current.take().filter(|msdu| !msdu.delivered);
             let sent =
                 sent.and_then(|msdu| Some((msdu.parcel?, (msdu.attempts > 0).then_some(msdu.first_start))));
@@ -423,13 +448,8 @@ impl Element for Medium {
                 held.push((parcel, None));
             }
             held.extend(self.shed.drain(..).map(|shed| (shed.parcel, None)));
-            for (parcel, started) in held {
-                let direction = self.ports[usize::from(self.places[parcel.hop as usize])].direction;
-                if started.is_none() {
-                    cx.link(direction).count_unserved(parcel.since, &window);
-                }
-                cx.effects.push(Effect::Keep { parcel, crossing: Some(Crossing { direction, started }) });
-            }
+            held.extend(station.returned.drain(..).map(|parcel| (parcel, None)));
+            self.keep(held, cx);
         }
     }
 }
