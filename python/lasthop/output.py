@@ -176,6 +176,10 @@ def save_runs(
                 target = path / (f"capture-{run.seed}.pcapng" if len(runs) > 1 else "capture.pcapng")
                 run.write_pcapng(target)
                 written.add(target)
+                if run.has_table("frames"):
+                    target = path / (f"air-{run.seed}.pcapng" if len(runs) > 1 else "air.pcapng")
+                    run.write_air(target)
+                    written.add(target)
         _remove(stale - written)
         write_text(path / RESULT, json.dumps(runs.to_dict() | dict(more or {}), indent=1) + "\n")
 
@@ -292,7 +296,14 @@ class SavedTables:
 
     def write_pcapng(self, path: Path) -> None:
         """Copy the capture of this seed."""
-        names = (f"capture-{self._seed}.pcapng", "capture.pcapng")
+        self._copy("capture", path)
+
+    def write_air(self, path: Path) -> None:
+        """Copy the capture of radio channels of this seed."""
+        self._copy("air", path)
+
+    def _copy(self, kind: str, path: Path) -> None:
+        names = (f"{kind}-{self._seed}.pcapng", f"{kind}.pcapng")
         saved = next((self._folder / name for name in names if (self._folder / name).exists()), None)
         if saved is None:
             raise OutputError(f"'{self._folder}' has lost its {names[1]}; run the scenario again")

@@ -46,6 +46,9 @@ class TableSource(Protocol):
     def write_pcapng(self, path: Path) -> None:
         """Write the packet trace as a capture file."""
 
+    def write_air(self, path: Path) -> None:
+        """Write the frames of radio channels as a capture file."""
+
 
 class NativeTables:
     """The tables of a run that was made in this process.
@@ -84,6 +87,11 @@ class NativeTables:
         """Write the packet trace as a capture file."""
         if self._native is not None:
             self._native.write_pcapng(str(path))
+
+    def write_air(self, path: Path) -> None:
+        """Write the frames of radio channels as a capture file."""
+        if self._native is not None:
+            self._native.write_pcapng(str(path), "air")
 
 
 class Run:
@@ -161,6 +169,16 @@ class Run:
         return self._frame("link_series")
 
     @property
+    def radio_series(self) -> pl.DataFrame:
+        """Per radio link, direction and interval: what the MACs counted. Needs ``series=True`` and a cell."""
+        return self._frame("radio_series")
+
+    @property
+    def frames(self) -> pl.DataFrame:
+        """The trace of the air: one row per frame and station that had it. Needs ``trace=True`` and a cell."""
+        return self._frame("frames")
+
+    @property
     def hops(self) -> pl.DataFrame:
         """The packet trace: one row per packet and link. Needs ``trace=True``."""
         return self._frame("hops")
@@ -175,7 +193,7 @@ class Run:
         return self._frame(name)
 
     def has_table(self, name: str) -> bool:
-        """Whether the run carries ``flow_series``, ``link_series``, ``hops`` or ``windows``."""
+        """Whether the run carries ``flow_series``, ``link_series``, ``radio_series``, ``hops`` and so on."""
         return name in self._known or self._tables.has(name)
 
     def table_file(self, name: str) -> Path | None:
@@ -210,6 +228,20 @@ class Run:
             raise _lacks("packet trace", "trace")
         with replacing(Path(path)) as temporary:
             self._tables.write_pcapng(temporary)
+
+    def write_air(self, path: str | Path) -> None:
+        """Write the frames of radio channels as every station had them, 802.11 behind radiotap headers.
+
+        Wireshark and tshark open it. Needs ``trace=True`` and a scenario with a cell.
+        """
+        from pathlib import Path
+
+        from lasthop.output import replacing
+
+        if not self.has_table("frames"):
+            raise _lacks("trace of frames", "trace")
+        with replacing(Path(path)) as temporary:
+            self._tables.write_air(temporary)
 
     def plot(self, *paths: str | Path) -> Picture:
         """Draw window, queue, throughput and RTT over time; each path's ending chooses PNG, SVG, PDF or HTML.

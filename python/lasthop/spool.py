@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PREFIX = ".lasthop-spool-"
 CAPTURE = "capture.pcapng"
+AIR = "air.pcapng"
 
 
 class Spool:
@@ -88,3 +89,7 @@ class SpooledTables:
     def write_pcapng(self, path: Path) -> None:
         """Copy the capture."""
         shutil.copyfile(self._spool.folder / CAPTURE, path)
+
+    def write_air(self, path: Path) -> None:
+        """Copy the capture of radio channels."""
+        shutil.copyfile(self._spool.folder / AIR, path)

@@ -19,10 +19,12 @@ use lasthop_cc::{ControllerConfig, Param};
 use lasthop_core::packet::Cause;
 use lasthop_net::history::HistoryEntry;
 use lasthop_net::plan::{FlowPlan, QueueLimit, Traffic, Transport};
+use lasthop_net::trace::Sink;
 use lasthop_net::trace::{Recorded, Recording};
 use lasthop_net::transport::rate::config::Protocol;
 use lasthop_net::transport::tcp::config::{Recovery, TcpConfig};
 use lasthop_net::world::{Evaluation, World};
+use lasthop_sim::air::AirCapture;
 use lasthop_sim::columns;
 use lasthop_sim::pcapng::{self, Vantage};
 use lasthop_sim::run::{self as engine, RunError as EngineError};
@@ -277,6 +279,9 @@ impl RunResult {
     #[pyo3(signature = (path, at=None))]
     fn write_pcapng(&self, py: Python<'_>, path: &str, at: Option<&str>) -> PyResult<()> {
         let plan = self.plan.get().scenario.plan();
+        if at == Some("air") && !plan.media.is_empty() {
+            return self.write_air(py, path);
+        }
         let vantage = at.map_or(Ok(Vantage::Links), |name| Vantage::named(plan, name));
         let vantage = vantage.map_err(|error| PyValueError::new_err(error.to_string()))?;
         let Some((Recording { trace: true, .. }, Recorded { hops, .. })) = &self.recorded else {
@@ -287,6 +292,24 @@ impl RunResult {
             let mut writer = BufWriter::new(file);
             pcapng::write_trace(&mut writer, plan, hops, vantage).map_err(|error| error.to_string())?;
             writer.flush().map_err(|error| error.to_string())
+        })
+        .map_err(|error| PyOSError::new_err(format!("{path}: {error}")))
+    }
+}
+
+impl RunResult {
+    /// Writes the frames of radio channels, each as every station saw it.
+    fn write_air(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        let plan = self.plan.get().scenario.plan();
+        let Some((Recording { trace: true, .. }, Recorded { frames, .. })) = &self.recorded else {
+            return Err(PyValueError::new_err("the run keeps no trace in memory; run it with trace=True"));
+        };
+        py.detach(|| -> Result<(), String> {
+            let file = File::create(path).map_err(|error| error.to_string())?;
+            let mut capture =
+                AirCapture::new(BufWriter::new(file), plan).map_err(|error| error.to_string())?;
+            frames.iter().try_for_each(|frame| capture.frame(frame)).map_err(|error| error.to_string())?;
+            capture.finish().map(drop).map_err(|error| error.to_string())
         })
         .map_err(|error| PyOSError::new_err(format!("{path}: {error}")))
     }

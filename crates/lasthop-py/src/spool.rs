@@ -14,7 +14,10 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader, UInt64Array};
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use lasthop_net::plan::Plan;
-use lasthop_net::trace::{FlowInterval, HopRecord, LinkInterval, Recording, Sink, WindowRecord};
+use lasthop_net::trace::{
+    FlowInterval, FrameRecord, HopRecord, LinkInterval, RadioInterval, Recording, Sink, WindowRecord,
+};
+use lasthop_sim::air::AirCapture;
 use lasthop_sim::columns;
 use lasthop_sim::pcapng::{Capture, Vantage};
 use parquet::arrow::ArrowWriter;
@@ -50,12 +53,14 @@ pub(crate) struct Spool<'a> {
 struct Series {
     flows: Table<FlowInterval>,
     links: Table<LinkInterval>,
+    radios: Option<Table<RadioInterval>>,
 }
 
 struct Trace<'a> {
     hops: Table<HopRecord>,
     windows: Table<WindowRecord>,
     capture: Capture<'a, BufWriter<File>>,
+    air: Option<(Table<FrameRecord>, AirCapture<'a, BufWriter<File>>)>,
 }
 
 impl<'a> Spool<'a> {
@@ -67,17 +72,25 @@ impl<'a> Spool<'a> {
         recording: Recording,
     ) -> io::Result<Spool<'a>> {
         let mut spool = Spool { plan, names: tables::direction_names(plan), series: None, trace: None };
+        let has_radios = !plan.media.is_empty();
         if recording.series {
             let flows = Table::new(folder, "flow_series", seed)?;
             let links = Table::new(folder, "link_series", seed)?;
-            spool.series = Some(Series { flows, links });
+            let radios = has_radios.then(|| Table::new(folder, "radio_series", seed)).transpose()?;
+            spool.series = Some(Series { flows, links, radios });
         }
         if recording.trace {
             let file = BufWriter::new(File::create(folder.join("capture.pcapng"))?);
             let capture = Capture::new(file, plan, Vantage::Links).map_err(io::Error::other)?;
             let hops = Table::new(folder, "hops", seed)?;
             let windows = Table::new(folder, "windows", seed)?;
-            spool.trace = Some(Trace { hops, windows, capture });
+            let mut air = None;
+            if has_radios {
+                let file = BufWriter::new(File::create(folder.join("air.pcapng"))?);
+                let capture = AirCapture::new(file, plan).map_err(io::Error::other)?;
+                air = Some((Table::new(folder, "frames", seed)?, capture));
+            }
+            spool.trace = Some(Trace { hops, windows, capture, air });
         }
         Ok(spool)
     }
@@ -85,11 +98,18 @@ impl<'a> Spool<'a> {
     /// Completes the files.
     pub(crate) fn finish(self) -> io::Result<()> {
         let (plan, names) = (self.plan, &self.names);
-        if let Some(Series { flows, links }) = self.series {
+        if let Some(Series { flows, links, radios }) = self.series {
+            if let Some(radios) = radios {
+                radios.finish(|rows| tables::radio_series(names, rows))?;
+            }
             flows.finish(|rows| tables::flow_series(plan, rows))?;
             links.finish(|rows| tables::link_series(plan, names, rows))?;
         }
-        if let Some(Trace { hops, windows, capture }) = self.trace {
+        if let Some(Trace { hops, windows, capture, air }) = self.trace {
+            if let Some((frames, capture)) = air {
+                frames.finish(|rows| tables::frame_table(plan, rows))?;
+                capture.finish().map_err(io::Error::other)?;
+            }
             hops.finish(|rows| tables::hops(plan, names, rows))?;
             windows.finish(|rows| tables::windows(plan, rows))?;
             capture.finish().map_err(io::Error::other)?;
@@ -118,6 +138,17 @@ impl Sink for Spool<'_> {
     fn link(&mut self, interval: &LinkInterval) -> io::Result<()> {
         let Some(Series { links, .. }) = &mut self.series else { return Ok(()) };
         links.add(*interval, |rows| tables::link_series(self.plan, &self.names, rows))
+    }
+
+    fn radio(&mut self, interval: &RadioInterval) -> io::Result<()> {
+        let Some(Series { radios: Some(radios), .. }) = &mut self.series else { return Ok(()) };
+        radios.add(*interval, |rows| tables::radio_series(&self.names, rows))
+    }
+
+    fn frame(&mut self, record: &FrameRecord) -> io::Result<()> {
+        let Some(Trace { air: Some((frames, capture)), .. }) = &mut self.trace else { return Ok(()) };
+        capture.frame(record)?;
+        frames.add(*record, |rows| tables::frame_table(self.plan, rows))
     }
 }
 

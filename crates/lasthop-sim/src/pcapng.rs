@@ -279,6 +279,14 @@ struct Writer<W: Write> {
 
 impl<W: Write> Writer<W> {
     fn new(writer: W, interfaces: &[Interface]) -> Result<Writer<W>, PcapngError> {
+        Writer::of_type(writer, interfaces, (DataLink::RAW, SNAP_LENGTH))
+    }
+
+    fn of_type(
+        writer: W,
+        interfaces: &[Interface],
+        (linktype, snaplen): (DataLink, u32),
+    ) -> Result<Writer<W>, PcapngError> {
         let application = SectionHeaderOption::UserApplication(Cow::Borrowed(concat!(
             "lasthop ",
             env!("CARGO_PKG_VERSION")
@@ -287,8 +295,8 @@ impl<W: Write> Writer<W> {
         let mut file = PcapNgWriter::with_section_header(writer, section)?;
         for interface in interfaces {
             file.write_pcapng_block(InterfaceDescriptionBlock {
-                linktype: DataLink::RAW,
-                snaplen: SNAP_LENGTH,
+                linktype,
+                snaplen,
                 options: vec![
                     InterfaceDescriptionOption::IfName(Cow::Borrowed(&interface.name)),
                     InterfaceDescriptionOption::IfDescription(Cow::Borrowed(&interface.description)),
@@ -323,6 +331,74 @@ impl<W: Write> Writer<W> {
     fn finish(self) -> Result<u64, PcapngError> {
         self.file.into_inner().flush()?;
         Ok(self.written)
+    }
+}
+
+/// A file of frames with radiotap headers that is being written; `air.rs` makes them.
+pub(crate) struct AirWriter<W: Write>(Writer<W>);
+
+impl<W: Write> AirWriter<W> {
+    /// With interfaces of these names and descriptions.
+    pub(crate) fn new(
+        writer: W,
+        names: &[(String, String)],
+        snaplen: u32,
+    ) -> Result<AirWriter<W>, PcapngError> {
+        let interface = |(name, description): &(String, String)| Interface {
+            name: name.clone(),
+            description: description.clone(),
+            rate: Rate(0),
+        };
+        let interfaces: Vec<Interface> = names.iter().map(interface).collect();
+        let linktype = DataLink::IEEE802_11_RADIOTAP;
+        Ok(AirWriter(Writer::of_type(writer, &interfaces, (linktype, snaplen))?))
+    }
+
+    /// Writes a frame: its time and whether the station sent it, what is stored of it and its whole length.
+    pub(crate) fn write(
+        &mut self,
+        interface: u32,
+        (time_ns, outbound): (u64, bool),
+        (bytes, length): (&[u8], u32),
+        comment: Option<&'static str>,
+    ) -> Result<(), PcapngError> {
+        let mut options = vec![EnhancedPacketOption::Flags(if outbound { 2 } else { 1 })];
+        options.extend(comment.map(|comment| EnhancedPacketOption::Comment(Cow::Borrowed(comment))));
+        self.0.file.write_pcapng_block(EnhancedPacketBlock {
+            interface_id: interface,
+            timestamp: Duration::from_nanos(time_ns),
+            original_len: length,
+            data: Cow::Borrowed(bytes),
+            options,
+        })?;
+        self.0.written += 1;
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Result<u64, PcapngError> {
+        self.0.finish()
+    }
+}
+
+/// The bytes of packets as captures show them, for frames that carry them.
+pub(crate) struct PacketBytes<'a> {
+    plan: &'a Plan,
+    closing: Vec<Closing>,
+    /// Length of the last packet.
+    pub(crate) last: usize,
+}
+
+impl<'a> PacketBytes<'a> {
+    pub(crate) fn new(plan: &'a Plan) -> PacketBytes<'a> {
+        PacketBytes { plan, closing: vec![Closing::default(); plan.flows.len()], last: 0 }
+    }
+
+    /// Writes what is stored of a packet.
+    pub(crate) fn write(&mut self, hop: &HopRecord, bytes: &mut Vec<u8>) -> Result<(), PcapngError> {
+        let closing = &mut self.closing[hop.flow as usize];
+        closing.note(self.plan, hop);
+        self.last = packet(&of_hop(self.plan, hop, *closing), bytes)? as usize;
+        Ok(())
     }
 }
 

@@ -35,6 +35,7 @@ use crate::measure::Window;
 use crate::network::extras::ExtraArena;
 pub(crate) use crate::queue::Parcel;
 use crate::routing::DirectionId;
+use crate::trace::FrameRecord;
 use crate::transport::extra::Extra;
 
 /// Index of a device.
@@ -102,6 +103,8 @@ pub(crate) enum Effect {
     Noise { hop: u32, at: Time },
     /// The receiver of `flow` hears a corrupt frame at `at`, whose ever it was.
     Hear { flow: u32, at: Time },
+    /// A frame of a radio channel is to be recorded, with the packet in it, which is on its way over `direction`.
+    Frame { record: Box<FrameRecord>, parcel: Option<Parcel>, direction: DirectionId },
     /// The packet is still in the device when the run ends.
     Keep { parcel: Parcel, crossing: Option<Crossing> },
 }

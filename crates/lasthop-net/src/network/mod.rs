@@ -496,6 +496,7 @@ impl Network {
             Effect::Signal { flow, signal, at } => self.signal(flow, signal, at),
             Effect::Noise { hop, at } => self.hear_noise(hop, at),
             Effect::Hear { flow, at } => self.receivers[flow as usize].hear_noise(at),
+            Effect::Frame { record, parcel, direction } => self.record_frame(*record, parcel, direction),
             Effect::Keep { parcel, crossing } => {
                 self.ledger.in_flight += 1;
                 if let Some(Crossing { direction, started }) = crossing {

@@ -11,7 +11,10 @@ use std::io;
 
 use lasthop_core::packet::{Cause, Kind};
 use lasthop_core::time::{Span, Time};
+use lasthop_core::units::Rate;
 
+pub use crate::device::wlan::counters::RadioStats;
+pub use crate::device::wlan::frame::{FrameKind, FrameOutcome};
 use crate::transport::codec::Measured;
 use crate::transport::sack::SackBlocks;
 pub use bins::Bins;
@@ -131,6 +134,52 @@ pub struct LinkInterval {
     pub bytes: u64,
 }
 
+/// What the MACs at both ends of a radio direction counted in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RadioInterval {
+    /// End of the interval.
+    pub time: Time,
+    /// Direction: twice the link's index, plus one for the reverse.
+    pub direction: u32,
+    /// The counts of the interval alone.
+    pub stats: RadioStats,
+}
+
+/// A frame of a radio channel, as one station sent it or had it in its receiver.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FrameRecord {
+    /// When its first bit was sent.
+    pub start: Time,
+    /// When its last bit was there.
+    pub end: Time,
+    /// Index of the channel in the plan.
+    pub medium: u32,
+    /// Node that sent it.
+    pub from: u32,
+    /// Node that it was sent to; `None` for everybody.
+    pub to: Option<u32>,
+    /// Node at which it was seen: the sender itself, or one that received it.
+    pub at: u32,
+    /// What it is.
+    pub kind: FrameKind,
+    /// Whether it was sent before.
+    pub retry: bool,
+    /// Sequence number of data.
+    pub sequence: u16,
+    /// Bytes of the MPDU.
+    pub bytes: u32,
+    /// Rate at which it was sent.
+    pub rate: Rate,
+    /// How long the medium is reserved behind it.
+    pub duration: Span,
+    /// Power at which it was received, in dBm; NaN at the sender.
+    pub dbm: f64,
+    /// What became of it there.
+    pub outcome: FrameOutcome,
+    /// The packet in it, as it left its host, if it is still on its way.
+    pub packet: Option<HopRecord>,
+}
+
 /// Where records go. Those of one kind come in the order of time: packets by their arrival at the link, and those of
 /// one instant in the order in which they were settled. An error ends the run.
 pub trait Sink {
@@ -157,6 +206,18 @@ pub trait Sink {
         let _ = interval;
         Ok(())
     }
+
+    /// A direction of a radio link in an interval; all of an interval come one after the other.
+    fn radio(&mut self, interval: &RadioInterval) -> io::Result<()> {
+        let _ = interval;
+        Ok(())
+    }
+
+    /// A frame of a radio channel at a station; they come in the order of their ends.
+    fn frame(&mut self, record: &FrameRecord) -> io::Result<()> {
+        let _ = record;
+        Ok(())
+    }
 }
 
 /// The sink of those who want everything in memory: tests, and Python's data frames.
@@ -170,6 +231,10 @@ pub struct Recorded {
     pub flows: Vec<FlowInterval>,
     /// Every direction of a link in every interval.
     pub links: Vec<LinkInterval>,
+    /// Every direction of a radio link in every interval.
+    pub radios: Vec<RadioInterval>,
+    /// Every frame of radio channels at every station.
+    pub frames: Vec<FrameRecord>,
 }
 
 impl Sink for Recorded {
@@ -190,6 +255,16 @@ impl Sink for Recorded {
 
     fn link(&mut self, interval: &LinkInterval) -> io::Result<()> {
         self.links.push(*interval);
+        Ok(())
+    }
+
+    fn radio(&mut self, interval: &RadioInterval) -> io::Result<()> {
+        self.radios.push(*interval);
+        Ok(())
+    }
+
+    fn frame(&mut self, record: &FrameRecord) -> io::Result<()> {
+        self.frames.push(*record);
         Ok(())
     }
 }

@@ -595,6 +595,7 @@ impl World {
                 recorder.add_sample(sample);
             }
         }
+        self.network.sample_radios(self.now);
         self.network.schedule(self.now + self.sample_interval, Target::new(event_kind::SAMPLE, 0));
     }
 

@@ -5,10 +5,11 @@ use lasthop_cc::Signal;
 use lasthop_core::packet::{Cause, flag};
 use lasthop_core::time::{Span, Time};
 
+use super::frame::FrameKind;
 use super::plan::Discards;
 use super::rate_adaptation::RateAdaptation;
 use super::station::{Answer, Awaited, EVERYBODY, Msdu, NEVER};
-use super::{FrameKind, Medium, range_of, told};
+use super::{Medium, range_of, told};
 use crate::device::arq::mark;
 use crate::device::{Crossing, Cx, Effect, Parcel};
 use crate::plan::ErrorPosition;

@@ -8,13 +8,15 @@ use lasthop_core::packet::Cause;
 use lasthop_core::time::{Span, Time};
 
 use super::counters::RadioStats;
+use super::frame::{FrameKind, FrameOutcome};
 use super::plan::{Discards, Interference};
 use super::station::{Answer, Awaited, EVERYBODY, Lock, NEVER, NO_PORT};
-use super::{FrameKind, Hearer, Medium, OnAir, REFRESH, Reception};
+use super::{Hearer, Medium, OnAir, REFRESH};
 use crate::channel::Frame;
 use crate::device::{Crossing, Cx, Effect};
 use crate::plan::ErrorPosition;
 use crate::propagation::{dbm, decibels};
+use crate::trace::FrameRecord;
 
 impl Medium {
     /// Computes the powers of all pairs.
@@ -180,6 +182,9 @@ impl Medium {
         if let Some(place) = self.transmitting.iter().position(|&station| usize::from(station) == from) {
             self.transmitting.swap_remove(place);
         }
+        if self.traced {
+            self.record_frame(from as u16, &frame, (from as u16, f64::NAN, FrameOutcome::Sent), cx);
+        }
         let station = &mut self.stations[from];
         station.sending = false;
         if station.sensed == 0 {
@@ -230,7 +235,10 @@ impl Medium {
             && !station.sending
         {
             let outcome = self.judge(hearer.station, from, &lock, frame, cx);
-            if outcome == Reception::Good {
+            if self.traced {
+                self.record_frame(from, frame, (hearer.station, dbm(lock.power), outcome), cx);
+            }
+            if outcome == FrameOutcome::Read {
                 self.stations[index].eifs = false;
                 self.receive_frame(hearer.station, from, lock.power, frame, cx);
             } else {
@@ -246,7 +254,7 @@ impl Medium {
     }
 
     /// What becomes of a frame at a receiver that was locked on it.
-    fn judge(&mut self, at: u16, from: u16, lock: &Lock, frame: &OnAir, cx: &mut Cx<'_>) -> Reception {
+    fn judge(&mut self, at: u16, from: u16, lock: &Lock, frame: &OnAir, cx: &mut Cx<'_>) -> FrameOutcome {
         let plan = &self.plan;
         let count = self.stations.len();
         let pair = usize::from(from) * count + usize::from(at);
@@ -264,26 +272,30 @@ impl Medium {
         };
         if let (Some(noise), Some(table)) = (plan.noise, &self.table) {
             if lock.power < plan.receive_threshold {
-                return Reception::TooWeak;
+                return FrameOutcome::TooWeak;
             }
             if lock.lost {
-                return Reception::Collided;
+                return FrameOutcome::Collided;
             }
             let sinr = decibels(lock.power / (noise + lock.interference));
             let mac = &plan.macs[self.stations[usize::from(from)].mac];
             let loss = table.loss(mac.phy, frame.rate, frame.bytes, sinr);
             if self.luck[pair].uniform() < loss {
-                return if lock.interference > noise { Reception::Collided } else { Reception::Corrupt };
+                return if lock.interference > noise {
+                    FrameOutcome::Collided
+                } else {
+                    FrameOutcome::Corrupt
+                };
             }
         } else {
             if lock.power < plan.receive_threshold {
-                return Reception::TooWeak;
+                return FrameOutcome::TooWeak;
             }
             if lock.lost || lock.power < lock.interference * plan.capture {
-                return Reception::Collided;
+                return FrameOutcome::Collided;
             }
         }
-        if corrupt { Reception::Corrupt } else { Reception::Good }
+        if corrupt { FrameOutcome::Corrupt } else { FrameOutcome::Read }
     }
 
     /// The port whose counters take what a station hears from another.
@@ -294,6 +306,42 @@ impl Medium {
         }
     }
 
+    /// Records a frame at a station.
+    #[cold]
+    fn record_frame(
+        &self,
+        from: u16,
+        frame: &OnAir,
+        (at, dbm, outcome): (u16, f64, FrameOutcome),
+        cx: &mut Cx<'_>,
+    ) {
+        let node = |station: u16| self.plan.stations[usize::from(station)].node as u32;
+        let sender = &self.stations[usize::from(from)];
+        let msdu = sender.current.filter(|_| frame.kind == FrameKind::Data);
+        // One that has been delivered is on its way elsewhere, or gone.
+        let parcel = msdu.filter(|msdu| !msdu.delivered).and_then(|msdu| msdu.parcel);
+        let at_sender = outcome == FrameOutcome::Sent;
+        let record = Box::new(FrameRecord {
+            start: frame.start,
+            end: if at_sender { cx.now - self.plan.flight } else { cx.now },
+            medium: self.number,
+            from: node(from),
+            to: (frame.to != EVERYBODY).then(|| node(frame.to)),
+            at: node(at),
+            kind: frame.kind,
+            retry: frame.retry && frame.kind == FrameKind::Data,
+            sequence: frame.sequence,
+            bytes: frame.bytes,
+            rate: self.plan.macs[sender.mac].phy.rates[frame.rate].rate,
+            duration: frame.nav,
+            dbm,
+            outcome,
+            packet: None,
+        });
+        let direction = msdu.map_or(0, |msdu| self.ports[usize::from(msdu.port)].direction);
+        cx.effects.push(Effect::Frame { record, parcel, direction });
+    }
+
     /// Whether the link between two stations is gone for now.
     fn is_away(&self, at: u16, from: u16) -> bool {
         let port = self.heard_port(at, from);
@@ -301,7 +349,7 @@ impl Medium {
     }
 
     /// A station could not read a frame.
-    fn miss_frame(&mut self, at: u16, from: u16, outcome: Reception, frame: &OnAir, cx: &mut Cx<'_>) {
+    fn miss_frame(&mut self, at: u16, from: u16, outcome: FrameOutcome, frame: &OnAir, cx: &mut Cx<'_>) {
         let now = cx.now;
         let station = &mut self.stations[usize::from(at)];
         let rules = &self.rules[station.mac];
@@ -315,14 +363,12 @@ impl Medium {
             return;
         }
         let port = self.heard_port(at, from);
-        if let Some(port) = self.ports.get_mut(usize::from(port))
-            && cx.window.contains(now)
-        {
-            port.stats.fcs_errors += 1;
-            port.stats.collisions += u64::from(outcome == Reception::Collided);
-            port.stats.too_weak += u64::from(outcome == Reception::TooWeak);
-        }
-        if discards != Discards::Received || outcome == Reception::TooWeak {
+        self.count(port, cx, |stats| {
+            stats.fcs_errors += 1;
+            stats.collisions += u64::from(outcome == FrameOutcome::Collided);
+            stats.too_weak += u64::from(outcome == FrameOutcome::TooWeak);
+        });
+        if discards != Discards::Received || outcome == FrameOutcome::TooWeak {
             return;
         }
         if !self.plan.oracle {
@@ -392,11 +438,13 @@ impl Medium {
     }
 
     /// Counts something of a port if it falls into the window.
-    pub(super) fn count(&mut self, port: u16, cx: &Cx<'_>, add: impl FnOnce(&mut RadioStats)) {
-        if let Some(port) = self.ports.get_mut(usize::from(port))
-            && cx.window.contains(cx.now)
-        {
+    pub(super) fn count(&mut self, port: u16, cx: &Cx<'_>, add: impl Fn(&mut RadioStats)) {
+        let Some(port) = self.ports.get_mut(usize::from(port)) else { return };
+        if cx.window.contains(cx.now) {
             add(&mut port.stats);
+        }
+        if let Some(interval) = &mut port.interval {
+            add(interval);
         }
     }
 

@@ -11,7 +11,7 @@
 //! - `phy.rs`: generations of the radio as tables; `errors.rs`: what noise does to frames.
 //! - `roaming.rs`: links that come and go with a host.
 //! - `rate_adaptation.rs`: which rate an attempt uses.
-//! - `counters.rs`: what is counted.
+//! - `counters.rs`: what is counted; `frame.rs`: names of frames.
 //!
 //! A frame is two events: it starts, and it ends at all who hear it, one time of flight later than at the sender. The
 //! time of flight is one for the whole medium, so that all who count slots count them in step. A station whose
@@ -21,6 +21,7 @@ mod access;
 mod air;
 pub mod counters;
 pub(crate) mod errors;
+pub mod frame;
 pub mod phy;
 pub mod plan;
 pub mod rate_adaptation;
@@ -40,6 +41,7 @@ use crate::queue::{Served, Service, Shed, Waiting};
 use crate::routing::DirectionId;
 use counters::RadioStats;
 use errors::ErrorTable;
+use frame::FrameKind;
 use plan::{Discards, MacPlan, MediumPlan};
 use rate_adaptation::{RateChoice, RatePlan};
 use roaming::{Absence, Change};
@@ -48,16 +50,6 @@ use station::{NEVER, NO_PORT, Station};
 
 /// How often the powers of stations that move are computed anew.
 const REFRESH: Span = Span::from_millis(10);
-
-/// What a frame is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FrameKind {
-    Data,
-    Ack,
-    Cts,
-    Rts,
-    Beacon,
-}
 
 /// A frame on the air; a station has one at most.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +73,8 @@ struct Port {
     to: u16,
     rate: RateChoice,
     stats: RadioStats,
+    /// Since the last sample of the series, if there is one.
+    interval: Option<Box<RadioStats>>,
     /// MSDUs received since the last estimate of what is missing.
     received_since: u64,
     /// Those who are told of it, and how long after.
@@ -137,15 +131,10 @@ pub(crate) struct Medium {
     moves: bool,
     refreshed: Time,
     shed: Vec<Shed>,
-}
-
-/// What became of a frame at a receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reception {
-    Good,
-    TooWeak,
-    Collided,
-    Corrupt,
+    /// Frames are recorded.
+    traced: bool,
+    /// Index of the channel in the plan.
+    number: u32,
 }
 
 impl Medium {
@@ -182,6 +171,8 @@ impl Medium {
             luck: Vec::new(),
             refreshed: Time::ZERO,
             shed: Vec::new(),
+            traced: false,
+            number: 0,
         };
         for link in &plan.links {
             medium.add_port(links, (link.from, link.to), 2 * link.link as u32, seed);
@@ -225,6 +216,7 @@ impl Medium {
             to: to as u16,
             rate: RateChoice::new(&mac.rate, &usable_rates(mac, side.mtu), (&name, seed)),
             stats: RadioStats::default(),
+            interval: None,
             received_since: 0,
             estimates: Vec::new(),
             listeners: Vec::new(),
@@ -277,6 +269,22 @@ impl Medium {
     /// What was counted of a direction, if it is one of this medium.
     pub(crate) fn stats(&self, direction: DirectionId) -> Option<&RadioStats> {
         self.ports.iter().find(|port| port.direction == direction).map(|port| &port.stats)
+    }
+
+    /// Counts for the series and records frames from now on, as asked.
+    pub(crate) fn record(&mut self, number: u32, series: bool, frames: bool) {
+        (self.number, self.traced) = (number, frames);
+        for port in &mut self.ports {
+            port.interval = series.then(Box::default);
+        }
+    }
+
+    /// What was counted of each direction since it was last asked.
+    pub(crate) fn take_interval(&mut self) -> impl Iterator<Item = (DirectionId, RadioStats)> {
+        self.ports.iter_mut().filter_map(|port| {
+            let interval = port.interval.as_deref_mut()?;
+            Some((port.direction, std::mem::take(interval)))
+        })
     }
 
     /// The rules by which a direction is served.
