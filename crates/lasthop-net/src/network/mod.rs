@@ -93,7 +93,7 @@ pub struct Network {
     calendar: Calendar,
     /// Everything else that is to happen.
     timers: EventQueue,
-    /// Insertion number of the last event, of either kind.
+    /// Insertion number of the last of them.
     order: u64,
     pub(crate) receivers: Vec<Endpoint>,
     /// Where the ways of each flow begin.
@@ -761,8 +761,7 @@ impl Network {
     /// Lets a packet wait until `at` for the place `hop`, to which `feeder` hands it.
     #[inline]
     fn wait(&mut self, index: u32, (hop, place): (u32, Hop), at: Time, feeder: u32) {
-        self.order += 1;
-        let order = arrival_order(at, feeder, place.is_receiver(), self.order);
+        let order = arrival_order(at, feeder, place.is_receiver());
         let wait = &mut self.packets.get_mut(index).wait;
         wait.hop = hop;
         wait.at = at;
