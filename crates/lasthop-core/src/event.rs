@@ -242,9 +242,8 @@ mod tests {
     #[test]
     fn lots_favour_nobody() {
         for (one, other) in [(0, 1), (1, 2), (3, 4_000_000), (1 << 29, 7)] {
-            let first = |time: u64| {
-                arrival_order(Time(time), one, false) < arrival_order(Time(time), other, false)
-            };
+            let first =
+                |time: u64| arrival_order(Time(time), one, false) < arrival_order(Time(time), other, false);
             let won = (0..10_000).filter(|&step| first(step * 800_000)).count();
             assert!((4_800..=5_200).contains(&won), "{one} against {other}: {won} of 10,000");
         }

@@ -415,10 +415,10 @@ impl World {
     /// A packet has reached the place that it waited for.
     #[inline]
     fn on_arrival(&mut self) {
-        let Some((index, hop)) = self.network.take_arrival() else { return };
+        let Some((index, next, hop)) = self.network.take_arrival() else { return };
         self.look_ahead();
         if !hop.is_sender() {
-            self.network.walk(index, self.now);
+            self.network.walk(index, (next, hop), self.now);
             return;
         }
         let packet = self.network.receive_at_sender(index);
@@ -426,7 +426,7 @@ impl World {
         if packet.extra != NONE {
             extra = self.network.take_extra(packet.extra);
         }
-        self.with_sender(hop.flow as usize, |sender, now, port| {
+        self.with_sender(hop.flow() as usize, |sender, now, port| {
             sender.on_packet(&packet, extra.as_ref(), now, port);
         });
     }
