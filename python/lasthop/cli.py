@@ -167,7 +167,17 @@ def run(
     series: Annotated[
         bool, typer.Option("--series", help="With --out: windows, queues and rates over time.")
     ] = False,
-    trace: Annotated[bool, typer.Option("--trace", help="With --out: every packet, also as pcapng.")] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="With --out: every packet; and what the senders saw as pcapng.")
+    ] = False,
+    capture_at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--capture-at",
+            metavar="PLACE",
+            help="With --out: a pcapng of a node or link, of all 'senders' or 'links'; may be repeated.",
+        ),
+    ] = None,
     jobs: JobsOption = None,
     table_format: FormatOption = "parquet",
     force: ForceOption = False,
@@ -184,7 +194,11 @@ def run(
         if (series or trace) and out is None:
             option = "--series" if series else "--trace"
             raise ArgumentError(f"{option} writes tables: say where with --out DIR")
+        if capture_at and out is None:
+            raise ArgumentError("--capture-at writes captures: say where with --out DIR")
+        places = capture_at or None
         api.check_seeds(wanted)
+        api.check_places(scenario, places, spooled=True, trace=trace)
         with _targets(file, json_file, out, table_format, force=force):
             _advise(scenario)
             if out is not None:
@@ -199,6 +213,7 @@ def run(
                         jobs=jobs,
                         observer=observer,
                         spool=out,
+                        capture_at=places,
                     )
             except RunError as error:
                 _deliver_runs(error.finished, json_file, out, table_format, wanted)

@@ -122,7 +122,7 @@ pub struct World {
     /// What they sent.
     pub sent: Vec<Sent>,
     /// The hosts of the senders, if they take time for a packet.
-    hosts: Vec<Processing>,
+    hosts: Vec<Option<Processing>>,
     started: Vec<bool>,
     stopped: Vec<bool>,
     now: Time,
@@ -288,12 +288,13 @@ impl World {
             Sent { first_hop: network.first_place(index), is_realtime, ..Sent::default() }
         });
         let sent = sent.collect();
+        let hosts = Processing::of(plan, seed, &mut senders);
         World {
             network,
             senders,
             sources,
             sent,
-            hosts: Processing::of(plan, seed),
+            hosts,
             started: vec![false; plan.flows.len()],
             stopped: vec![false; plan.flows.len()],
             now: Time::ZERO,
@@ -467,7 +468,7 @@ impl World {
         let mut port = Port {
             network: &mut self.network,
             sent: &mut self.sent[flow],
-            host: self.hosts.get_mut(flow),
+            host: self.hosts.get_mut(flow).and_then(Option::as_mut),
             flow: flow as u32,
             now: self.now,
         };
