@@ -454,6 +454,14 @@ impl Link {
         }
     }
 
+    /// Counts a packet that has waited since `since` and is taken away at `now`.
+    pub(crate) fn count_left(&mut self, since: Time, now: Time, window: &Window) {
+        self.stats.waiting += window.overlap(since, now);
+        if let Some(bins) = &mut self.bins {
+            bins.add_span(since, now, link_column::WAITING);
+        }
+    }
+
     /// Whether the error model at `position` takes a packet of `bytes` at `at`. Calls must come in the order of `at`.
     pub(crate) fn corrupts(&mut self, position: ErrorPosition, at: Time, bytes: u32) -> bool {
         let frame = Frame { start: at, end: at, bytes };

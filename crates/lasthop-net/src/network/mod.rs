@@ -30,6 +30,7 @@ use crate::handoff::HostEvent;
 use crate::link::{Link, Transit};
 use crate::measure::{FlowStats, Window};
 use crate::plan::{Plan, Report};
+use crate::roaming::Journey;
 use crate::routing::{DirectionId, Routes, opposite};
 use crate::trace::Recorder;
 use crate::transport::endpoint::Endpoint;
@@ -134,7 +135,7 @@ impl Network {
     pub(crate) fn new(
         (plan, seed): (&Plan, u64),
         links: Vec<Link>,
-        (paths, routes): (&[Paths], &mut Routes),
+        (paths, routes, journeys): (&[Paths], &mut Routes, &[Journey]),
         (receivers, flows): (Vec<Endpoint>, Vec<FlowStats>),
         window: Window,
         clocked: bool,
@@ -169,10 +170,10 @@ impl Network {
             recorder: None,
             traced: false,
         };
-        let mut wiring = network.place_devices(plan, seed);
+        let mut wiring = network.place_devices(plan, seed, journeys);
         for ((paths, flow), index) in paths.iter().zip(&plan.flows).zip(0u32..) {
-            if paths.later.is_empty() {
-                network.add_ways(&wiring, index, &paths.first);
+            if paths.changes.is_empty() {
+                network.add_ways(&wiring, index, &paths.all[0]);
             } else {
                 let wiring = (&mut wiring, &mut *routes);
                 network.add_changing_ways(wiring, &plan.links, index, paths, (flow.source, flow.sink));
@@ -462,6 +463,11 @@ impl Network {
                 self.send_on(parcel.packet, parcel.hop + 1, at, feeder);
             }
             Effect::Divert { parcel, hop, at } => {
+                if self.devices[device as usize].device.is_head()
+                    && let Some(recorder) = &mut self.recorder
+                {
+                    recorder.let_go(parcel.since);
+                }
                 let feeder = self.feeder(self.hops[parcel.hop as usize]);
                 self.send_on(parcel.packet, hop, at, feeder);
             }
@@ -581,7 +587,9 @@ impl Network {
         // The delay of the way from the near end of each link to the sender, for a message of the size of a notice.
         let mut back = Span::ZERO;
         for (&direction, passed) in path.iter().zip(0u32..) {
-            if let Some(arq) = self.arq_mut(direction) {
+            if let Some(arq) = self.arq_mut(direction)
+                && arq.listener(flow).is_none()
+            {
                 let told = match arq.plan().report {
                     Report::Off => false,
                     Report::Local => passed == 0,

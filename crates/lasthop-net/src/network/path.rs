@@ -13,6 +13,7 @@ use crate::device::queued::Queued;
 use crate::device::wlan::Medium;
 use crate::device::{Device, DeviceId, Element, INBOUND, NOWHERE, OUTBOUND, Slot};
 use crate::plan::Plan;
+use crate::roaming::Journey;
 use crate::routing::{DirectionId, opposite};
 
 /// What stands at a place of a path.
@@ -164,14 +165,15 @@ impl Network {
     }
 
     /// Puts the devices of a plan to their places.
-    pub(super) fn place_devices(&mut self, plan: &Plan, seed: u64) -> Wiring {
+    pub(super) fn place_devices(&mut self, plan: &Plan, seed: u64, journeys: &[Journey]) -> Wiring {
         let directions = self.links.len();
         let mut wiring = Wiring { near: vec![Vec::new(); directions], first_ports: Vec::new() };
         self.heads = vec![NONE; directions];
         self.head_ports = vec![NONE; directions];
         for medium in &plan.media {
             let name = format!("radio channel {}", medium.name);
-            let device = Medium::new(medium, &plan.links, (seed, plan.duration));
+            let mut device = Medium::new(medium, &plan.links, (seed, plan.duration));
+            device.roam(journeys, &plan.links);
             let served: Vec<DirectionId> = device.directions().collect();
             let ports = served.len() as u32;
             let device = (Device::Medium(Box::new(device)), name.as_str());
@@ -254,12 +256,18 @@ impl Network {
 
     /// Tells every radio channel which places on paths are its ports.
     pub(super) fn tell_media(&mut self) {
+        // The last stop of a router on the way over the present link.
+        let mut turn = NONE;
         for (hop, index) in self.hops.iter().zip(0u32..) {
-            if let Place::Port(port) = hop.place() {
-                let (device, port) = self.ports[port as usize];
-                if let Device::Medium(medium) = &mut self.devices[device as usize].device {
-                    medium.note_place(index, port);
-                }
+            let Place::Port(port) = hop.place() else {
+                turn = NONE;
+                continue;
+            };
+            let (device, port) = self.ports[port as usize];
+            match &mut self.devices[device as usize].device {
+                Device::Medium(medium) => medium.note_place(index, port, turn),
+                Device::Router(router) => turn = if router.turns { index } else { NONE },
+                _ => {}
             }
         }
     }
