@@ -7,6 +7,7 @@ alone.
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from lasthop.output import check_folder, write_table, write_text
 from lasthop.papers.evaluation import counted, write_estimate
 from lasthop.papers.grammar import Comparison, Number, Series, bracket, format_value, parse
 from lasthop.papers.judge import MAIN, Judgement, Verdict
-from lasthop.papers.reproduce import claim_axes, claim_value
+from lasthop.papers.reproduce import claim_axes, claim_value, figures
 from lasthop.papers.tables import count
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-    from lasthop.papers.library import Experiment, Paper, Value
+    from lasthop.papers.library import Experiment, Paper, Source, Value
     from lasthop.papers.reproduce import Reproduction
     from lasthop.studies import StudyResult
 
@@ -219,13 +220,39 @@ def _settings(reproduction: Reproduction) -> list[str]:
     for one in alternatives:
         changes = ", ".join(
             [
-                *(f"`{key} = {toml_value(value)}`" for key, value in one.set.items()),
-                *(f"{series} is the metric `{source.metric}`" for series, source in one.sources.items()),
+                *_changes(one.set),
+                *(f"{series} is {_told(source)}" for series, source in one.sources.items()),
+                *(
+                    f"{axis} {ours} is `{format_value(theirs)}`"
+                    for axis, values in one.values.items()
+                    for ours, theirs in values.items()
+                ),
             ]
         )
         where = "all" if one.experiments is None else ", ".join(one.experiments)
         lines.append(f"| {one.name} | {one.title} | {changes} | {where} |")
     return ["## Alternative settings", "\n".join(lines)]
+
+
+def _changes(overrides: Mapping[str, Any]) -> list[str]:
+    """Say what is set; one key of several links, or of several flows, is said once."""
+    alike: dict[tuple[str, str], int] = {}
+    for key, value in overrides.items():
+        text = (re.sub(r"(?<=\.)\d+(?=\.)", "*", key), toml_value(value))
+        alike[text] = alike.get(text, 0) + 1
+    single = {re.sub(r"(?<=\.)\d+(?=\.)", "*", key): key for key in overrides}
+    return [
+        f"`{key if count > 1 else single[key]} = {value}`" for (key, value), count in alike.items()
+    ]
+
+
+def _told(source: Source) -> str:
+    """Say where a series comes from."""
+    if source.metric is not None:
+        return f"the metric `{source.metric}`"
+    if source.formula is not None:
+        return f"`{source.formula}`"
+    return f"{source.function or source.column} of the table {source.table}"
 
 
 def _experiment(reproduction: Reproduction, experiment: Experiment, pictures: Sequence[str]) -> list[str]:
@@ -275,32 +302,44 @@ def _cells(paper: Paper, experiment: Experiment, judgements: Sequence[Judgement]
     found: dict[Value, dict[Value, Judgement]] = {}
     for one in judgements:
         place = _cell(paper, one)
-        if place is not None and experiment.x in place:
-            series = paper.vocabulary.series[experiment.y[0]]
-            found.setdefault(place[series.axes[0]], {})[place[experiment.x]] = one
+        if place is not None and (experiment.x is None or experiment.x in place):
+            axis, column = place[""], place[experiment.x or "series"]
+            found.setdefault(axis, {})[column] = one
     if not found:
         return ""
     columns = list(dict.fromkeys(point for row in found.values() for point in row))
     lines = [
-        f"| | {' | '.join(f'{experiment.x} {format_value(point)}' for point in columns)} |",
+        f"| | {' | '.join(f'{experiment.x} {format_value(point)}' if experiment.x else str(point) for point in columns)} |",
         "| --- |" + " --- |" * len(columns),
     ]
     for row, cells in found.items():
         texts = [_cell_figures(cells[point]) if point in cells else "" for point in columns]
         lines.append(f"| {format_value(row)} | {' | '.join(texts)} |")
-    series = paper.vocabulary.series[experiment.y[0]]
-    return f"Measured, and what the paper prints; {series.means}, in {series.unit}.\n\n" + "\n".join(lines)
+    if experiment.x is None:
+        means = "; ".join(f"{name}: {_of_series(paper, str(name))}" for name in columns)
+    else:
+        means = _of_series(paper, experiment.y[0])
+    return f"Measured, and what the paper prints; {means}.\n\n" + "\n".join(lines)
+
+
+def _of_series(paper: Paper, name: str) -> str:
+    series = paper.vocabulary.series[name]
+    return f"{series.means}, in {series.unit}"
 
 
 def _cell(paper: Paper, judgement: Judgement) -> dict[str, Value] | None:
-    """Return where in a table a claim is a cell: a series at one place, about equal to a number."""
+    """Return where in a table a claim is a cell: a series at one place, about equal to a number.
+
+    Beside the axes of the bracket: what its first entry says, and the ``series``.
+    """
     predicate = parse(judgement.claim.predicate)
     match predicate:
         case Comparison(operator="~=" | "==", left=Series() as series, right=Number()):
-            return {
+            place: dict[str, Value] = {
                 axis: item.value if isinstance(item, Number) else item.name
                 for axis, item in bracket(series, paper.vocabulary)
             }
+            return {**place, "": place[paper.vocabulary.series[series.name].axes[0]], "series": series.name}
         case _:
             return None
 
@@ -316,24 +355,26 @@ def _cell_figures(judgement: Judgement) -> str:
 def _draw_series(
     paper: Paper, experiment: Experiment, file: str, result: StudyResult, name: str
 ) -> Figure | None:
-    from lasthop.columns import scaled
     from lasthop.extras import pl
     from lasthop.studies.charts import Look
     from lasthop.studies.plot import draw_metric, draw_series
 
+    if experiment.x is None and experiment.figure.startswith("Table"):
+        # Its cells stand in the report.
+        return None
     source = paper.sources[name]
     series = paper.vocabulary.series[name]
     axes = {ours: theirs for theirs, ours in claim_axes(paper, result.study).items()}
-    is_table = source.metric is None
+    is_table = source.column is not None
     if is_table:
         if source.table not in {one.name for one in result.study.keep}:
             return None
-        table = result.series(str(source.table))
+        table, column = result.series(str(source.table)), str(source.column)
     else:
-        table = scaled(result.table, result.study.metrics).filter(pl.col("state") == "done")
-    column = str(source.column if is_table else source.metric)
-    if column not in table.columns:
-        return None
+        measured = figures(result, name, source)
+        if measured is None:
+            return None
+        table, column = measured, name
     fixed = {**experiment.fixed, **experiment.studies[file]}
     for ours, value in fixed.items():
         if ours in axes:
@@ -342,14 +383,16 @@ def _draw_series(
     if table.is_empty():
         return None
     varied = [ours for ours in axes if ours != experiment.x and ours not in fixed]
+    along = axes.get(str(experiment.x)) or result.study.x
+    varied = [ours for ours in varied if axes[ours] != along]
     lines = next((ours for ours in [*series.axes, *varied] if ours in varied), None)
     panels = [axes[ours] for ours in varied if ours != lines and table[axes[ours]].n_unique() > 1]
-    measured = {metric.name: metric.label for metric in result.study.metrics}
+    label = next((one.label for one in result.study.metrics if one.name == source.metric), None)
     look = Look(
         title=f"{experiment.figure}: {experiment.title or result.study.title}",
         labels={
             "time_s": "time",
-            column: measured.get(column, name.replace("_", " ")),
+            column: label or name.replace("_", " "),
             **{axis.name: axis.label for axis in result.study.axes},
         },
         units={
@@ -364,7 +407,9 @@ def _draw_series(
     if is_table:
         seed = min(result.study.seeds)
         return draw_series(table, column, of_lines, panels, look, seed=seed)
-    return draw_metric(table, column, axes.get(str(experiment.x), str(experiment.x)), of_lines, panels, look)
+    if along is None or table[column].is_null().all():
+        return None
+    return draw_metric(table, column, along, of_lines, panels, look)
 
 
 def _order(

@@ -6,11 +6,15 @@ of runs: whatever a figure needs and another one has run already is not run agai
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from lasthop.errors import ArgumentError, Interrupted
+from lasthop.papers import derived
+from lasthop.papers.derived import formula
+from lasthop.papers.functions import RULES
 from lasthop.papers.judge import MAIN, Judgement, judge
 from lasthop.papers.library import Experiment, Paper, PaperError
 from lasthop.papers.measurement import Dataset
@@ -19,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from lasthop.papers.library import Alternative, Claim, Value
+    import polars as pl
+
+    from lasthop.papers.library import Alternative, Claim, Source, Value
     from lasthop.runner import Snapshot
     from lasthop.studies import Study, StudyResult
 
@@ -244,7 +250,7 @@ def carry_out(
     datasets = {MAIN: gather(plan.paper, plan.experiments, results[MAIN])}
     for alternative in plan.paper.alternatives:
         if alternative.name in results:
-            read_so = replace(plan.paper, sources={**plan.paper.sources, **alternative.sources})
+            read_so = _read_as(plan.paper, alternative)
             other = gather(read_so, plan.experiments, results[alternative.name])
             datasets[alternative.name] = datasets[MAIN].updated(other)
     judgements = judge(plan.paper, plan.claims, datasets, plan.only)
@@ -261,13 +267,24 @@ def gather(paper: Paper, experiments: Iterable[Experiment], results: Mapping[str
         A study varies what the claims do not know.
     """
     data = Dataset(paper.vocabulary)
-    for experiment in experiments:
-        for name, more in experiment.studies.items():
-            if name in results:
-                fixed = {**experiment.fixed, **more}
-                _gather_metrics(data, paper, fixed, results[name])
-                _gather_samples(data, paper, fixed, results[name])
+    _gather_rules(data, paper)
+    # What a figure draws counts more than what its studies measure by the way.
+    for drawn in (False, True):
+        for experiment in experiments:
+            names = [name for name in paper.sources if (name in experiment.y) is drawn]
+            for file, more in experiment.studies.items():
+                if file in results:
+                    _gather(data, paper, {**experiment.fixed, **more}, results[file], names)
     return data
+
+
+def _read_as(paper: Paper, alternative: Alternative) -> Paper:
+    """Return the paper with the sources and values of another reading."""
+    values = {
+        axis: {**paper.study_values.get(axis, {}), **alternative.values.get(axis, {})}
+        for axis in {**paper.study_values, **alternative.values}
+    }
+    return replace(paper, sources={**paper.sources, **alternative.sources}, study_values=values)
 
 
 def claim_axes(paper: Paper, study: Study) -> dict[str, str]:
@@ -288,40 +305,105 @@ def claim_axes(paper: Paper, study: Study) -> dict[str, str]:
 
 def claim_value(paper: Paper, axis: str, value: Any) -> Value:  # noqa: ANN401 - whatever the table holds
     """Return what the claims call a value on an axis of theirs."""
-    names = {theirs: ours for ours, theirs in paper.study_values.get(axis, {}).items()}
-    return cast("Value", names.get(value, value))
+    values = paper.study_values.get(axis, {})
+    names = {theirs: ours for ours, theirs in values.items()}
+    if value in names:
+        return names[value]
+    # Another point of the study stands for this value.
+    return f"{value} as studied" if value in values else cast("Value", value)
 
 
 def _settings(paper: Paper, axes: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Value]:
     return {ours: claim_value(paper, ours, row[theirs]) for theirs, ours in axes.items()}
 
 
-def _gather_metrics(data: Dataset, paper: Paper, fixed: Mapping[str, Value], result: StudyResult) -> None:
+def _gather_rules(data: Dataset, paper: Paper) -> None:
+    """Add the series that need no run: rules that a paper states, worked out."""
+    for name, series in paper.vocabulary.series.items():
+        rule = RULES.get((paper.number, name))
+        if rule is None:
+            continue
+        grids = [paper.vocabulary.axes[axis] or () for axis in series.axes]
+        for point in itertools.product(*grids):
+            data.add(name, dict(zip(series.axes, point, strict=True)), 0, rule(*point))
+
+
+def _gather(
+    data: Dataset, paper: Paper, fixed: Mapping[str, Value], result: StudyResult, names: Iterable[str]
+) -> None:
     axes = claim_axes(paper, result.study)
-    done = [row for row in result.table.iter_rows(named=True) if row["state"] == "done"]
+    for name in names:
+        source = paper.sources[name]
+        if source.column is not None:
+            _gather_samples(data, paper, fixed, result, name)
+            continue
+        table = figures(result, name, source)
+        if table is None:
+            continue
+        for row in table.drop_nulls(name).iter_rows(named=True):
+            data.add(name, {**fixed, **_settings(paper, axes, row)}, row["seed"], row[name])
+
+
+def figures(result: StudyResult, name: str, source: Source) -> pl.DataFrame | None:
+    """Return `figures_of` the source, or of what stands in for it; nothing if the study lacks both."""
+    table = figures_of(result, name, source)
+    if table is None and source.otherwise is not None:
+        return figures(result, name, source.otherwise)
+    return table
+
+
+def figures_of(result: StudyResult, name: str, source: Source) -> pl.DataFrame | None:
+    """Return one figure per run, as a column of this name beside the axes; nothing if the study lacks it.
+
+    Parameters
+    ----------
+    result : StudyResult
+        Of a study.
+    name : str
+        How the column is called.
+    source : Source
+        A metric, a formula, or a function of a kept table.
+    """
+    from lasthop.columns import scaled
+    from lasthop.extras import pl
+
+    keys = [axis.name for axis in result.study.axes] + ["seed"]
+    if source.function is not None:
+        if source.table not in {one.name for one in result.study.keep}:
+            return None
+        kept = result.series(source.table)
+        figure = derived.find(source.function, kept.columns, source.at)
+        # A run without rows has no figure.
+        rows = [
+            (*key, figure(of_run))
+            for key, of_run in kept.group_by(keys, maintain_order=True)
+        ]
+        schema = [*((key, kept.schema[key]) for key in keys), (name, pl.Float64)]
+        return pl.DataFrame(rows, schema=schema, orient="row")
     # Claims speak of figures as they are shown.
-    scales = {metric.name: metric.scale for metric in result.study.metrics}
-    for name, source in paper.sources.items():
-        if source.metric is None or source.metric not in result.table.columns:
-            continue
-        scale = scales.get(source.metric, 1.0)
-        for row in done:
-            if row[source.metric] is not None:
-                settings = {**fixed, **_settings(paper, axes, row)}
-                data.add(name, settings, row["seed"], row[source.metric] * scale)
+    table = scaled(result.table, result.study.metrics).filter(pl.col("state") == "done")
+    if source.metric is not None:
+        expression = pl.col(source.metric)
+        used = {source.metric}
+    else:
+        expression, used = formula(str(source.formula))
+    if not used <= set(table.columns):
+        return None
+    return table.select(*keys, expression.cast(pl.Float64).alias(f"\0{name}")).rename({f"\0{name}": name})
 
 
-def _gather_samples(data: Dataset, paper: Paper, fixed: Mapping[str, Value], result: StudyResult) -> None:
+def _gather_samples(
+    data: Dataset, paper: Paper, fixed: Mapping[str, Value], result: StudyResult, name: str
+) -> None:
+    source = paper.sources[name]
+    if source.table not in {one.name for one in result.study.keep}:
+        return
     axes = claim_axes(paper, result.study)
-    kept = {one.name for one in result.study.keep}
-    for name, source in paper.sources.items():
-        if source.table not in kept or source.column is None:
-            continue
-        series = result.series(source.table)
-        for _, samples in series.group_by([*axes, "seed"], maintain_order=True):
-            row = samples.row(0, named=True)
-            settings = {**fixed, **_settings(paper, axes, row)}
-            data.add(name, settings, row["seed"], samples[source.column].drop_nulls().to_numpy())
+    series = result.series(source.table)
+    for _, samples in series.group_by([*axes, "seed"], maintain_order=True):
+        row = samples.row(0, named=True)
+        settings = {**fixed, **_settings(paper, axes, row)}
+        data.add(name, settings, row["seed"], samples[str(source.column)].drop_nulls().to_numpy())
 
 
 def _read_studies(

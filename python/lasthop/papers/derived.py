@@ -1,0 +1,259 @@
+"""What the claims measure and no column of the results holds: worked out from the tables kept of each run.
+
+`reproduce` calls `find` and `formula` for a series whose entry in paper.toml names a ``function`` or a
+``formula``. Each function takes the rows of one run and returns one figure; what it needs is said by `COLUMNS`.
+Nothing here runs or reads anything.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lasthop.extras import np, pl
+from lasthop.papers.grammar import Binary, Call, Comparison, Name, Number, parse
+from lasthop.papers.library import PaperError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
+    from lasthop.papers.grammar import Arithmetic
+
+    Floats = NDArray[np.float64]
+
+#: Duplicate ACKs behind a fast retransmission.
+DUPLICATES = 3
+#: Clusters of RTT samples, how many samples they are made of, and the share below which one is sporadic.
+CLUSTERS, CLUSTERED_SAMPLES, SPORADIC = 3, 200, 0.05
+#: A window has come up when it is at this share of the steady one.
+RAMPED = 0.9
+#: Time in s in which a window may answer to an event.
+AFTERMATH = 2.0
+
+
+def formula(text: str) -> tuple[pl.Expr, set[str]]:
+    """Return arithmetic over metrics as an expression, and the metrics that it uses.
+
+    Raises
+    ------
+    PaperError
+        It is no arithmetic over metrics.
+
+    Examples
+    --------
+    >>> expression, used = formula("1 - lost / sent")
+    >>> pl.DataFrame({"lost": [1.0], "sent": [4.0]}).select(expression.alias("share"))["share"].to_list()
+    [0.75]
+    >>> sorted(used)
+    ['lost', 'sent']
+    """
+    tree = parse(f"{text} == 0")
+    if not isinstance(tree, Comparison):
+        raise PaperError(f"'{text}' is no arithmetic over metrics")
+    used: set[str] = set()
+    return _expression(tree.left, used, text), used
+
+
+def _expression(node: Arithmetic, used: set[str], text: str) -> pl.Expr:
+    match node:
+        case Number(value):
+            return pl.lit(value)
+        case Name(name):
+            used.add(name)
+            return pl.col(name)
+        case Binary(operator, left, right):
+            a, b = _expression(left, used, text), _expression(right, used, text)
+            return {"+": a + b, "-": a - b, "*": a * b, "/": a / b}[operator]
+        case Call("abs", (argument,)):
+            return _expression(argument, used, text).abs()
+        case _:
+            raise PaperError(f"'{text}' may hold numbers, metrics, + - * / and abs() only")
+
+
+def find(name: str, columns: Iterable[str], at: float | None = None) -> Callable[[pl.DataFrame], float]:
+    """Return a function by name, if the kept table has the columns that it needs; `at` is for those of a time.
+
+    Raises
+    ------
+    PaperError
+        There is no such function, or the table lacks a column.
+    """
+    if name not in FUNCTIONS:
+        raise PaperError(f"no function '{name}' of a kept table: there are {', '.join(FUNCTIONS)}")
+    missing = set(COLUMNS[name].split()) - set(columns)
+    if missing:
+        raise PaperError(f"{name} needs the columns {', '.join(sorted(missing))}: keep them in the study")
+    function = FUNCTIONS[name]
+    return function if at is None else partial(function, at=at)
+
+
+def delays(hops: pl.DataFrame) -> pl.Series:
+    """Return the time in s that each delivered packet of data spent in the network, repetitions apart."""
+    data = hops.filter(pl.col("kind") == "data")
+    per_packet = data.group_by("packet", maintain_order=True).agg(
+        pl.col("enqueue_ns").min().alias("from"),
+        pl.col("arrive_ns").max().alias("to"),
+        pl.col("link").n_unique().alias("links"),
+        (pl.col("outcome") == "delivered").all().alias("whole"),
+    )
+    longest = per_packet["links"].max()
+    done = per_packet.filter(pl.col("whole") & (pl.col("links") == longest))
+    return (done["to"] - done["from"]) / 1e9
+
+
+def delay_mean(hops: pl.DataFrame) -> float:
+    """Mean of `delays`."""
+    return _number(delays(hops).mean())
+
+
+def delay_max(hops: pl.DataFrame) -> float:
+    """Greatest of `delays`."""
+    return _number(delays(hops).max())
+
+
+def delay_min(hops: pl.DataFrame) -> float:
+    """Least of `delays`."""
+    return _number(delays(hops).min())
+
+
+def spurious_fast_retransmits(hops: pl.DataFrame) -> float:
+    """Count fast retransmissions of segments that the network had not lost.
+
+    A retransmission is fast if three duplicate ACKs for its first byte had arrived; the segment was not lost if
+    an earlier copy of it reaches the receiver.
+    """
+    count = 0
+    for _, flow in hops.group_by("flow", maintain_order=True):
+        count += _spurious_of_flow(flow)
+    return float(count)
+
+
+def _spurious_of_flow(hops: pl.DataFrame) -> int:
+    data = hops.filter(pl.col("kind") == "data")
+    acks = hops.filter((pl.col("kind") == "ack") & (pl.col("outcome") == "delivered"))
+    if data.is_empty() or acks.is_empty():
+        return 0
+    first_link = data.sort("enqueue_ns")["link"][0]
+    # Where ACKs end is the other direction of the link on which data begin.
+    last_ack_link = first_link.removesuffix(" (reverse)") if first_link.endswith(")") else f"{first_link} (reverse)"
+    arrived = acks.filter(pl.col("link") == last_ack_link).select("ack", "arrive_ns").drop_nulls()
+    times: dict[int, list[int]] = {}
+    for ack, at in arrived.sort("arrive_ns").iter_rows():
+        times.setdefault(ack, []).append(at)
+    hops_of_packet = data.group_by("packet").agg(
+        pl.col("link").n_unique().alias("links"), (pl.col("outcome") == "delivered").all().alias("whole")
+    )
+    longest = hops_of_packet["links"].max()
+    reached = hops_of_packet.filter(pl.col("whole") & (pl.col("links") == longest))["packet"]
+    sent = data.filter(pl.col("link") == first_link).sort("enqueue_ns")
+    sent = sent.with_columns(pl.col("packet").is_in(reached.implode()).alias("reached"))
+    copies: dict[int, bool] = {}
+    count = 0
+    for seq, repeated, at, came in sent.select("seq", "retransmission", "enqueue_ns", "reached").iter_rows():
+        if repeated and copies.get(seq, False):
+            duplicates = sum(time <= at for time in times.get(seq, ())) - 1
+            count += duplicates >= DUPLICATES
+        copies[seq] = copies.get(seq, False) or came
+    return count
+
+
+def restarts(windows: pl.DataFrame) -> float:
+    """Count falls of the congestion window to one segment or less: entries into slow start after the first."""
+    count = 0
+    for _, flow in windows.group_by("flow", maintain_order=True):
+        window = flow.sort("time_ns")["cwnd_segments"].to_numpy()
+        count += int(np.sum((window[1:] <= 1) & (window[:-1] > 1)))
+    return float(count)
+
+
+def ramp_time(series: pl.DataFrame) -> float:
+    """Time in s until the window first is at 90 % of its mean over the second half, averaged over the flows."""
+    times = []
+    for _, flow in series.group_by("flow", maintain_order=True):
+        rows = flow.drop_nulls("cwnd_segments").sort("time_s")
+        active = rows.filter(pl.col("flight_segments") > 0)
+        if active.is_empty():
+            continue
+        start, end = active["time_s"][0], rows["time_s"][-1]
+        steady = rows.filter(pl.col("time_s") > (start + end) / 2)["cwnd_segments"].mean()
+        up = rows.filter((pl.col("time_s") >= start) & (pl.col("cwnd_segments") >= RAMPED * _number(steady)))
+        if not up.is_empty():
+            times.append(up["time_s"][0] - start)
+    return float(np.mean(times)) if times else math.nan
+
+
+def window_dip(series: pl.DataFrame, at: float) -> float:
+    """Share of the window that is lost within two seconds of a time, averaged over the flows.
+
+    Of the smallest window in that time, against the one at its beginning; 0 if it only grew.
+    """
+    dips = []
+    for _, flow in series.group_by("flow", maintain_order=True):
+        rows = flow.drop_nulls("cwnd_segments").sort("time_s")
+        before = rows.filter(pl.col("time_s") <= at)["cwnd_segments"]
+        after = rows.filter((pl.col("time_s") > at) & (pl.col("time_s") <= at + AFTERMATH))["cwnd_segments"]
+        if not before.is_empty() and not after.is_empty():
+            dips.append(max(0.0, 1 - _number(after.min()) / before[-1]))
+    return float(np.mean(dips)) if dips else math.nan
+
+
+def cluster_gap(series: pl.DataFrame) -> float:
+    """Distance in s of the centres of the two largest clusters of RTT samples, averaged over the flows.
+
+    K-means with three centres, which start at the least, the middle and the greatest of the latest 200 samples;
+    clusters of fewer than 5 % of them count as sporadic. Not a number where only one cluster is left.
+    """
+    gaps = []
+    for _, flow in series.group_by("flow", maintain_order=True):
+        samples = flow.sort("time_s")["rtt_s"].drop_nulls().to_numpy()[-CLUSTERED_SAMPLES:]
+        gap = _gap_of_clusters(samples)
+        if not math.isnan(gap):
+            gaps.append(gap)
+    return float(np.mean(gaps)) if gaps else math.nan
+
+
+def _gap_of_clusters(samples: Floats) -> float:
+    if len(samples) < CLUSTERS:
+        return math.nan
+    centres = np.array([samples.min(), (samples.min() + samples.max()) / 2, samples.max()])
+    for _ in range(100):
+        nearest = np.abs(samples[:, None] - centres[None, :]).argmin(axis=1)
+        moved = np.array(
+            [samples[nearest == at].mean() if np.any(nearest == at) else centres[at] for at in range(CLUSTERS)]
+        )
+        if np.array_equal(moved, centres):
+            break
+        centres = moved
+    sizes = np.bincount(nearest, minlength=CLUSTERS)
+    kept = [at for at in np.argsort(-sizes) if sizes[at] >= SPORADIC * len(samples)]
+    return abs(float(centres[kept[0]] - centres[kept[1]])) if len(kept) > 1 else math.nan
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+FUNCTIONS: dict[str, Callable[..., float]] = {
+    "delay_mean": delay_mean,
+    "delay_max": delay_max,
+    "delay_min": delay_min,
+    "spurious_fast_retransmits": spurious_fast_retransmits,
+    "restarts": restarts,
+    "ramp_time": ramp_time,
+    "window_dip": window_dip,
+    "cluster_gap": cluster_gap,
+}
+#: The columns that each needs.
+COLUMNS = {
+    "delay_mean": "packet link kind enqueue_ns arrive_ns outcome",
+    "delay_max": "packet link kind enqueue_ns arrive_ns outcome",
+    "delay_min": "packet link kind enqueue_ns arrive_ns outcome",
+    "spurious_fast_retransmits": "packet flow link kind seq ack retransmission enqueue_ns arrive_ns outcome",
+    "restarts": "flow time_ns cwnd_segments",
+    "ramp_time": "flow time_s cwnd_segments flight_segments",
+    "window_dip": "flow time_s cwnd_segments",
+    "cluster_gap": "flow time_s rtt_s",
+}
