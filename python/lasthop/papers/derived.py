@@ -1,7 +1,8 @@
 """What the claims measure and no column of the results holds: worked out from the tables kept of each run.
 
 `reproduce` calls `find` and `formula` for a series whose entry in paper.toml names a ``function`` or a
-``formula``. Each function takes the rows of one run and returns one figure; what it needs is said by `COLUMNS`.
+``formula``. A function takes the rows of all runs and the columns that tell the runs apart, and returns a row per
+run with the column `FIGURE`; what it needs is said by `COLUMNS`.
 Nothing here runs or reads anything.
 """
 
@@ -16,7 +17,7 @@ from lasthop.papers.grammar import Binary, Call, Comparison, Name, Number, parse
 from lasthop.papers.library import PaperError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+#: Column of what a function returns.
+FIGURE = "figure"
 #: Duplicate ACKs behind a fast retransmission.
 DUPLICATES = 3
 #: Clusters of RTT samples, how many samples they are made of, and the share below which one is sporadic.
@@ -73,7 +76,7 @@ def _expression(node: Arithmetic, used: set[str], text: str) -> pl.Expr:
             raise PaperError(f"'{text}' may hold numbers, metrics, + - * / and abs() only")
 
 
-def find(name: str, columns: Iterable[str], at: float | None = None) -> Callable[[pl.DataFrame], float]:
+def find(name: str, columns: Iterable[str], at: float | None = None) -> Callable[..., pl.DataFrame]:
     """Return a function by name, if the kept table has the columns that it needs; `at` is for those of a time.
 
     Raises
@@ -90,33 +93,53 @@ def find(name: str, columns: Iterable[str], at: float | None = None) -> Callable
     return function if at is None else partial(function, at=at)
 
 
-def delays(hops: pl.DataFrame) -> pl.Series:
-    """Return the time in s that each delivered packet of data spent in the network, repetitions apart."""
-    data = hops.filter(pl.col("kind") == "data")
-    per_packet = data.group_by("packet", maintain_order=True).agg(
-        pl.col("enqueue_ns").min().alias("from"),
-        pl.col("arrive_ns").max().alias("to"),
-        pl.col("link").n_unique().alias("links"),
-        (pl.col("outcome") == "delivered").all().alias("whole"),
+def delays(hops: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
+    """Return the time in s that each delivered packet of data spent in the network, repetitions apart.
+
+    A row per packet, with the keys of its run and the column ``delay_s``.
+    """
+    data = hops.lazy().filter(pl.col("kind") == "data")
+    per_packet = data.group_by(*keys, "packet", maintain_order=True).agg(
+        ((pl.col("arrive_ns").max() - pl.col("enqueue_ns").min()) / 1e9).alias("delay_s"),
+        pl.len().alias(".hops"),
+        (pl.col("outcome") == "delivered").all().alias(".whole"),
     )
-    longest = per_packet["links"].max()
-    done = per_packet.filter(pl.col("whole") & (pl.col("links") == longest))
-    return (done["to"] - done["from"]) / 1e9
+    # The path of a packet that came to its end is the longest.
+    longest = pl.col(".hops").max().over(keys) if keys else pl.col(".hops").max()
+    done = per_packet.filter(pl.col(".whole") & (pl.col(".hops") == longest))
+    return done.select(*keys, "delay_s").collect()
 
 
-def delay_mean(hops: pl.DataFrame) -> float:
-    """Mean of `delays`."""
-    return _number(delays(hops).mean())
+def delay_mean(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Mean of `delays` of each run."""
+    return _of_runs(delays(hops, keys), keys, pl.col("delay_s").mean())
 
 
-def delay_max(hops: pl.DataFrame) -> float:
-    """Greatest of `delays`."""
-    return _number(delays(hops).max())
+def delay_max(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Greatest of `delays` of each run."""
+    return _of_runs(delays(hops, keys), keys, pl.col("delay_s").max())
 
 
-def delay_min(hops: pl.DataFrame) -> float:
-    """Least of `delays`."""
-    return _number(delays(hops).min())
+def delay_min(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Least of `delays` of each run."""
+    return _of_runs(delays(hops, keys), keys, pl.col("delay_s").min())
+
+
+def _of_runs(table: pl.DataFrame, keys: Sequence[str], figure: pl.Expr) -> pl.DataFrame:
+    return table.group_by(keys, maintain_order=True).agg(figure.cast(pl.Float64).alias(FIGURE))
+
+
+def run_by_run(function: Callable[..., float]) -> Callable[..., pl.DataFrame]:
+    """Make a function of the rows of one run a function of those of all runs."""
+
+    def of_runs(table: pl.DataFrame, keys: Sequence[str], **more: float) -> pl.DataFrame:
+        rows = [
+            (*key, function(of_run, **more)) for key, of_run in table.group_by(keys, maintain_order=True)
+        ]
+        schema = [*((key, table.schema[key]) for key in keys), (FIGURE, pl.Float64)]
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    return of_runs
 
 
 def spurious_fast_retransmits(hops: pl.DataFrame) -> float:
@@ -160,11 +183,11 @@ def _spurious_of_flow(hops: pl.DataFrame) -> int:
     return count
 
 
-def restarts(windows: pl.DataFrame) -> float:
+def restarts(series: pl.DataFrame) -> float:
     """Count falls of the congestion window to one segment or less: entries into slow start after the first."""
     count = 0
-    for _, flow in windows.group_by("flow", maintain_order=True):
-        window = flow.sort("time_ns")["cwnd_segments"].to_numpy()
+    for _, flow in series.group_by("flow", maintain_order=True):
+        window = flow.sort("time_s")["cwnd_segments"].drop_nulls().to_numpy()
         count += int(np.sum((window[1:] <= 1) & (window[:-1] > 1)))
     return float(count)
 
@@ -236,15 +259,15 @@ def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
 
 
-FUNCTIONS: dict[str, Callable[..., float]] = {
+FUNCTIONS: dict[str, Callable[..., pl.DataFrame]] = {
     "delay_mean": delay_mean,
     "delay_max": delay_max,
     "delay_min": delay_min,
-    "spurious_fast_retransmits": spurious_fast_retransmits,
-    "restarts": restarts,
-    "ramp_time": ramp_time,
-    "window_dip": window_dip,
-    "cluster_gap": cluster_gap,
+    "spurious_fast_retransmits": run_by_run(spurious_fast_retransmits),
+    "restarts": run_by_run(restarts),
+    "ramp_time": run_by_run(ramp_time),
+    "window_dip": run_by_run(window_dip),
+    "cluster_gap": run_by_run(cluster_gap),
 }
 #: The columns that each needs.
 COLUMNS = {
@@ -252,7 +275,7 @@ COLUMNS = {
     "delay_max": "packet link kind enqueue_ns arrive_ns outcome",
     "delay_min": "packet link kind enqueue_ns arrive_ns outcome",
     "spurious_fast_retransmits": "packet flow link kind seq ack retransmission enqueue_ns arrive_ns outcome",
-    "restarts": "flow time_ns cwnd_segments",
+    "restarts": "flow time_s cwnd_segments",
     "ramp_time": "flow time_s cwnd_segments flight_segments",
     "window_dip": "flow time_s cwnd_segments",
     "cluster_gap": "flow time_s rtt_s",

@@ -179,6 +179,8 @@ class Alternative:
         Series that are something else of the studies at this reading.
     values : dict
         By axis, values that another point of the studies stands for at this reading.
+    studies : dict
+        Studies in whose place others are run.
     experiments : tuple of str or None
         Those that it concerns; all if `None`.
     """
@@ -188,6 +190,7 @@ class Alternative:
     set: Mapping[str, Any]
     sources: Mapping[str, Source]
     values: Mapping[str, Mapping[str, Value]]
+    studies: Mapping[str, str]
     experiments: tuple[str, ...] | None
 
     def concerns(self, experiment: str) -> bool:
@@ -441,7 +444,7 @@ def _claim(path: Path, entry: dict[str, Any]) -> Claim:
 def _alternative(
     path: Path, name: str, entry: dict[str, Any], experiments: Iterable[str], vocabulary: Vocabulary
 ) -> Alternative:
-    _check_keys(path / MANIFEST, entry, "title set series values experiments", f"alternatives.{name}: ")
+    _check_keys(path / MANIFEST, entry, "title set series values studies experiments", f"alternatives.{name}: ")
     series: dict[str, Any] = entry.get("series", {})
     if not (entry.get("set") or series or entry.get("values")):
         raise PaperError(
@@ -465,6 +468,7 @@ def _alternative(
         set=entry.get("set", {}),
         sources={one: _source(source) for one, source in series.items()},
         values=entry.get("values", {}),
+        studies=entry.get("studies", {}),
         experiments=None if concerned is None else tuple(concerned),
     )
 

@@ -258,6 +258,10 @@ def carry_out(
     return Reproduction(plan, results, judgements, effort, time.monotonic() - start)
 
 
+#: What has been worked out: the figures of a study's result, by series and source.
+Figures = dict[tuple[str, str, "Source"], "pl.DataFrame | None"]
+
+
 def gather(paper: Paper, experiments: Iterable[Experiment], results: Mapping[str, StudyResult]) -> Dataset:
     """Make the tables of studies the series of the claims.
 
@@ -268,13 +272,14 @@ def gather(paper: Paper, experiments: Iterable[Experiment], results: Mapping[str
     """
     data = Dataset(paper.vocabulary)
     _gather_rules(data, paper)
+    known: Figures = {}
     # What a figure draws counts more than what its studies measure by the way.
     for drawn in (False, True):
         for experiment in experiments:
             names = [name for name in paper.sources if (name in experiment.y) is drawn]
             for file, more in experiment.studies.items():
                 if file in results:
-                    _gather(data, paper, {**experiment.fixed, **more}, results[file], names)
+                    _gather(data, paper, {**experiment.fixed, **more}, results[file], names, known)
     return data
 
 
@@ -328,8 +333,13 @@ def _gather_rules(data: Dataset, paper: Paper) -> None:
             data.add(name, dict(zip(series.axes, point, strict=True)), 0, rule(*point))
 
 
-def _gather(
-    data: Dataset, paper: Paper, fixed: Mapping[str, Value], result: StudyResult, names: Iterable[str]
+def _gather(  # noqa: PLR0913 - where from, what, and whereto
+    data: Dataset,
+    paper: Paper,
+    fixed: Mapping[str, Value],
+    result: StudyResult,
+    names: Iterable[str],
+    known: Figures,
 ) -> None:
     axes = claim_axes(paper, result.study)
     for name in names:
@@ -337,7 +347,8 @@ def _gather(
         if source.column is not None:
             _gather_samples(data, paper, fixed, result, name)
             continue
-        table = figures(result, name, source)
+        key = (result.study.name, name, source)
+        table = known[key] = known[key] if key in known else figures(result, name, source)
         if table is None:
             continue
         for row in table.drop_nulls(name).iter_rows(named=True):
@@ -373,13 +384,7 @@ def figures_of(result: StudyResult, name: str, source: Source) -> pl.DataFrame |
             return None
         kept = result.series(source.table)
         figure = derived.find(source.function, kept.columns, source.at)
-        # A run without rows has no figure.
-        rows = [
-            (*key, figure(of_run))
-            for key, of_run in kept.group_by(keys, maintain_order=True)
-        ]
-        schema = [*((key, kept.schema[key]) for key in keys), (name, pl.Float64)]
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        return _finite(figure(kept, keys).rename({derived.FIGURE: name}), name)
     # Claims speak of figures as they are shown.
     table = scaled(result.table, result.study.metrics).filter(pl.col("state") == "done")
     if source.metric is not None:
@@ -389,7 +394,15 @@ def figures_of(result: StudyResult, name: str, source: Source) -> pl.DataFrame |
         expression, used = formula(str(source.formula))
     if not used <= set(table.columns):
         return None
-    return table.select(*keys, expression.cast(pl.Float64).alias(f"\0{name}")).rename({f"\0{name}": name})
+    values = table.select(*keys, expression.cast(pl.Float64).alias(f"\0{name}")).rename({f"\0{name}": name})
+    return _finite(values, name)
+
+
+def _finite(table: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Return the table with nothing where a figure is no number, as a share of nothing."""
+    from lasthop.extras import pl
+
+    return table.with_columns(pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name))
 
 
 def _gather_samples(
@@ -436,7 +449,7 @@ def _read_study(paper: Paper, file: str, alternative: Alternative | None, *, qui
     from lasthop.studies import Study
     from lasthop.studies.reader import read_content
 
-    path = paper.study_path(file)
+    path = paper.study_path(file if alternative is None else alternative.studies.get(file, file))
     content = read_content(path)
     settings = dict(content.get("set", {}))
     if alternative is not None:
