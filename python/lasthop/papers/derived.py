@@ -31,6 +31,8 @@ FIGURE = "figure"
 DUPLICATES = 3
 #: Clusters of RTT samples, how many samples they are made of, and the share below which one is sporadic.
 CLUSTERS, CLUSTERED_SAMPLES, SPORADIC = 3, 200, 0.05
+#: Half a microsecond in s: what lies on the edge of two bins is of the first.
+TINY = 5e-7
 #: A window has come up when it is at this share of the steady one.
 RAMPED = 0.9
 #: Time in s in which a window may answer to an event.
@@ -127,6 +129,79 @@ def delay_min(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 def _of_runs(table: pl.DataFrame, keys: Sequence[str], figure: pl.Expr) -> pl.DataFrame:
     return table.group_by(keys, maintain_order=True).agg(figure.cast(pl.Float64).alias(FIGURE))
+
+
+def cwnd_mean(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
+    """Mean window in segments of each run, over time from `at` on and over the flows."""
+    return _of_runs(_windows(series, keys, at), keys, pl.col("mean").mean())
+
+
+def cwnd_flow_cv(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
+    """Coefficient of variation, across the flows of a run, of each flow's mean window."""
+    window = pl.col("mean")
+    return _of_runs(_windows(series, keys, at), keys, window.std(ddof=0) / window.mean())
+
+
+def cwnd_cv(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
+    """Coefficient of variation of a flow's window over time, averaged over the flows."""
+    return _of_runs(_windows(series, keys, at), keys, pl.col("cv").mean())
+
+
+def _windows(series: pl.DataFrame, keys: Sequence[str], at: float) -> pl.DataFrame:
+    window = pl.col("cwnd_segments")
+    rows = series.lazy().filter(pl.col("time_s") > at)
+    flows = rows.group_by(*keys, "flow", maintain_order=True)
+    return flows.agg(window.mean().alias("mean"), (window.std(ddof=0) / window.mean()).alias("cv")).collect()
+
+
+def rtt_cv(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
+    """Coefficient of variation of a flow's round trips, averaged over the flows."""
+    rtt = pl.col("rtt_s")
+    rows = series.lazy().filter(pl.col("time_s") > at)
+    flows = rows.group_by(*keys, "flow", maintain_order=True).agg((rtt.std(ddof=0) / rtt.mean()).alias("cv"))
+    return _of_runs(flows.collect(), keys, pl.col("cv").mean())
+
+
+def rate_cv(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
+    """Coefficient of variation of a flow's throughput in bins of a second, averaged over the flows."""
+    rate = pl.col("throughput_bit_s")
+    # A row is of the interval that ends at its time.
+    second = (pl.col("time_s") - TINY).floor()
+    rows = series.lazy().filter(pl.col("time_s") > at).with_columns(second.alias(".second"))
+    bins = rows.group_by(*keys, "flow", ".second", maintain_order=True).agg(rate.mean())
+    flows = bins.group_by(*keys, "flow", maintain_order=True).agg((rate.std(ddof=0) / rate.mean()).alias("cv"))
+    return _of_runs(flows.collect(), keys, pl.col("cv").mean())
+
+
+def fixed_delays(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Return the one-way delay in s less what was queueing, of each delivered packet of full size."""
+    data = hops.lazy().filter(pl.col("kind") == "data")
+    full = data.filter(pl.col("wire_bytes") == pl.col("wire_bytes").max())
+    per_packet = full.group_by(*keys, "packet", maintain_order=True).agg(
+        ((pl.col("arrive_ns") - pl.col("transmit_ns")).sum() / 1e9).alias(FIGURE),
+        (pl.col("outcome") == "delivered").all().alias(".whole"),
+        pl.len().alias(".hops"),
+    )
+    whole = pl.col(".whole") & (pl.col(".hops") == pl.col(".hops").max())
+    return per_packet.filter(whole).select(*keys, FIGURE).collect()
+
+
+def jitter_forms_gap(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Return how far the two forms of the jitter equation differ, in s, for each pair of arrivals of a flow."""
+    data = hops.lazy().filter(pl.col("kind") == "data")
+    per_packet = data.group_by(*keys, "flow", "packet", maintain_order=True).agg(
+        (pl.col("enqueue_ns").min() / 1e9).alias("sent"),
+        (pl.col("arrive_ns").max() / 1e9).alias("received"),
+        (pl.col("outcome") == "delivered").all().alias(".whole"),
+        pl.len().alias(".hops"),
+    )
+    done = per_packet.filter(pl.col(".whole") & (pl.col(".hops") == pl.col(".hops").max()))
+    flow = [*keys, "flow"]
+    sent, received = pl.col("sent"), pl.col("received")
+    spacing = (received - received.shift(1).over(flow)) - (sent - sent.shift(1).over(flow))
+    transit = (received - sent) - (received.shift(1).over(flow) - sent.shift(1).over(flow))
+    ordered = done.sort("received", maintain_order=True)
+    return ordered.select(*keys, (spacing - transit).abs().alias(FIGURE)).drop_nulls(FIGURE).collect()
 
 
 def run_by_run(function: Callable[..., float]) -> Callable[..., pl.DataFrame]:
@@ -266,6 +341,13 @@ FUNCTIONS: dict[str, Callable[..., pl.DataFrame]] = {
     "spurious_fast_retransmits": run_by_run(spurious_fast_retransmits),
     "restarts": run_by_run(restarts),
     "ramp_time": run_by_run(ramp_time),
+    "cwnd_mean": cwnd_mean,
+    "cwnd_flow_cv": cwnd_flow_cv,
+    "cwnd_cv": cwnd_cv,
+    "rtt_cv": rtt_cv,
+    "rate_cv": rate_cv,
+    "fixed_delays": fixed_delays,
+    "jitter_forms_gap": jitter_forms_gap,
     "window_dip": run_by_run(window_dip),
     "cluster_gap": run_by_run(cluster_gap),
 }
@@ -277,6 +359,13 @@ COLUMNS = {
     "spurious_fast_retransmits": "packet flow link kind seq ack retransmission enqueue_ns arrive_ns outcome",
     "restarts": "flow time_s cwnd_segments",
     "ramp_time": "flow time_s cwnd_segments flight_segments",
+    "cwnd_mean": "flow time_s cwnd_segments",
+    "cwnd_flow_cv": "flow time_s cwnd_segments",
+    "cwnd_cv": "flow time_s cwnd_segments",
+    "rtt_cv": "flow time_s rtt_s",
+    "rate_cv": "flow time_s throughput_bit_s",
+    "fixed_delays": "packet kind wire_bytes transmit_ns arrive_ns outcome",
+    "jitter_forms_gap": "packet flow kind enqueue_ns arrive_ns outcome",
     "window_dip": "flow time_s cwnd_segments",
     "cluster_gap": "flow time_s rtt_s",
 }

@@ -351,6 +351,9 @@ def _gather(  # noqa: PLR0913 - where from, what, and whereto
         table = known[key] = known[key] if key in known else figures(result, name, source)
         if table is None:
             continue
+        if paper.vocabulary.series[name].sample_axis is not None:
+            _add_samples(data, paper, fixed, (name, name), table, axes)
+            continue
         for row in table.drop_nulls(name).iter_rows(named=True):
             data.add(name, {**fixed, **_settings(paper, axes, row)}, row["seed"], row[name])
 
@@ -411,12 +414,24 @@ def _gather_samples(
     source = paper.sources[name]
     if source.table not in {one.name for one in result.study.keep}:
         return
-    axes = claim_axes(paper, result.study)
-    series = result.series(source.table)
-    for _, samples in series.group_by([*axes, "seed"], maintain_order=True):
+    column = str(source.column)
+    _add_samples(data, paper, fixed, (name, column), result.series(source.table), claim_axes(paper, result.study))
+
+
+def _add_samples(  # noqa: PLR0913 - where from, what, and whereto
+    data: Dataset,
+    paper: Paper,
+    fixed: Mapping[str, Value],
+    names: tuple[str, str],
+    table: pl.DataFrame,
+    axes: Mapping[str, str],
+) -> None:
+    """Add the samples of each run; `names` are that of the series and that of the column."""
+    series, column = names
+    for _, samples in table.group_by([*axes, "seed"], maintain_order=True):
         row = samples.row(0, named=True)
         settings = {**fixed, **_settings(paper, axes, row)}
-        data.add(name, settings, row["seed"], samples[str(source.column)].drop_nulls().to_numpy())
+        data.add(series, settings, row["seed"], samples[column].drop_nulls().to_numpy())
 
 
 def _read_studies(
