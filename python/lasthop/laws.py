@@ -166,7 +166,7 @@ def padhye_window(loss: float, *, acked_at_once: int = 2) -> tuple[float, float]
     Examples
     --------
     >>> [round(value, 4) for value in padhye_window(0.01)]
-    [12.1752, 0.2799]
+    [12.1751, 0.2799]
     """
     b = acked_at_once
     k = (2 + b) / (3 * b)

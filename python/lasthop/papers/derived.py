@@ -31,6 +31,9 @@ FIGURE = "figure"
 DUPLICATES = 3
 #: Clusters of RTT samples, how many samples they are made of, and the share below which one is sporadic.
 CLUSTERS, CLUSTERED_SAMPLES, SPORADIC = 3, 200, 0.05
+#: What a halved window keeps.
+HALVED = (0.4, 0.8)
+TIMES = ("enqueue_ns", "arrive_ns")
 #: Half a microsecond in s: what lies on the edge of two bins is of the first.
 TINY = 5e-7
 #: A window has come up when it is at this share of the steady one.
@@ -258,13 +261,68 @@ def _spurious_of_flow(hops: pl.DataFrame) -> int:
     return count
 
 
-def restarts(series: pl.DataFrame) -> float:
+def restarts(windows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Count falls of the congestion window to one segment or less: entries into slow start after the first."""
-    count = 0
-    for _, flow in series.group_by("flow", maintain_order=True):
-        window = flow.sort("time_s")["cwnd_segments"].drop_nulls().to_numpy()
-        count += int(np.sum((window[1:] <= 1) & (window[:-1] > 1)))
-    return float(count)
+    now, before = pl.col("cwnd_segments"), pl.col(".before")
+    return _of_runs(_steps(windows, keys), keys, ((now <= 1) & (before > 1)).sum())
+
+
+def halvings(windows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Count cuts of the congestion window to between 0.4 and 0.8 of its value."""
+    share = pl.col("cwnd_segments") / pl.col(".before")
+    return _of_runs(_steps(windows, keys), keys, share.is_between(*HALVED).sum())
+
+
+def _steps(windows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Return the windows, in the order of time, each with the one before it."""
+    known = windows.drop_nulls("cwnd_segments")
+    return known.with_columns(pl.col("cwnd_segments").shift(1).over([*keys, "flow"]).alias(".before"))
+
+
+def throughput(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
+    """Return the throughput in kbit/s of all flows together over time, from `at` on."""
+    rows = series.lazy().filter(pl.col("time_s") > at)
+    total = (pl.col("throughput_bit_s").sum() / 1e3).alias(FIGURE)
+    return rows.group_by(*keys, "time_s", maintain_order=True).agg(total).collect()
+
+
+def throughput_max(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
+    """Greatest value of `throughput`."""
+    return _of_runs(throughput(series, keys, at).rename({FIGURE: "rate"}), keys, pl.col("rate").max())
+
+
+def duplicate_acks(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Count ACKs that repeat the one before and reach the sender of the data."""
+    acks = hops.lazy().filter((pl.col("kind") == "ack") & (pl.col("outcome") == "delivered"))
+    # A packet reaches its end on the last of its links.
+    last = acks.sort("arrive_ns", maintain_order=True).group_by(*keys, "flow", "packet", maintain_order=True)
+    arrived = last.agg(pl.col("ack").last(), pl.col("arrive_ns").last(), pl.len().alias(".hops"))
+    whole = arrived.filter(pl.col(".hops") == pl.col(".hops").max().over(*keys, "flow"))
+    ordered = whole.sort("arrive_ns", maintain_order=True).collect()
+    same = pl.col("ack") == pl.col("ack").shift(1).over([*keys, "flow"])
+    return _of_runs(ordered.with_columns(same.alias(".same")), keys, pl.col(".same").sum())
+
+
+def recovery_time(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Mean time in s from the loss of data in the air until the same data reach the next node.
+
+    The loss counts from when the lost packet came to its link; what is never repaired does not count.
+    """
+    data = hops.filter(pl.col("kind") == "data").select(*keys, "flow", "link", "seq", *TIMES, "outcome")
+    place = [*keys, "flow", "link", "seq"]
+    lost = data.filter(pl.col("outcome") == "channel-error").sort("enqueue_ns")
+    came = data.filter(pl.col("outcome") == "delivered").select(*place, pl.col("arrive_ns").alias("repair"))
+    pairs = lost.join_asof(
+        came.sort("repair"),
+        left_on="enqueue_ns",
+        right_on="repair",
+        by=place,
+        strategy="forward",
+        check_sortedness=False,
+    )
+    return _of_runs(
+        pairs.drop_nulls("repair"), keys, ((pl.col("repair") - pl.col("enqueue_ns")) / 1e9).mean()
+    )
 
 
 def ramp_time(series: pl.DataFrame) -> float:
@@ -339,7 +397,12 @@ FUNCTIONS: dict[str, Callable[..., pl.DataFrame]] = {
     "delay_max": delay_max,
     "delay_min": delay_min,
     "spurious_fast_retransmits": run_by_run(spurious_fast_retransmits),
-    "restarts": run_by_run(restarts),
+    "restarts": restarts,
+    "halvings": halvings,
+    "throughput": throughput,
+    "throughput_max": throughput_max,
+    "duplicate_acks": duplicate_acks,
+    "recovery_time": recovery_time,
     "ramp_time": run_by_run(ramp_time),
     "cwnd_mean": cwnd_mean,
     "cwnd_flow_cv": cwnd_flow_cv,
@@ -357,7 +420,12 @@ COLUMNS = {
     "delay_max": "packet link kind enqueue_ns arrive_ns outcome",
     "delay_min": "packet link kind enqueue_ns arrive_ns outcome",
     "spurious_fast_retransmits": "packet flow link kind seq ack retransmission enqueue_ns arrive_ns outcome",
-    "restarts": "flow time_s cwnd_segments",
+    "restarts": "flow cwnd_segments",
+    "halvings": "flow cwnd_segments",
+    "throughput": "flow time_s throughput_bit_s",
+    "throughput_max": "flow time_s throughput_bit_s",
+    "duplicate_acks": "packet flow kind ack arrive_ns outcome",
+    "recovery_time": "flow link kind seq enqueue_ns arrive_ns outcome",
     "ramp_time": "flow time_s cwnd_segments flight_segments",
     "cwnd_mean": "flow time_s cwnd_segments",
     "cwnd_flow_cv": "flow time_s cwnd_segments",

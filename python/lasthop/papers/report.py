@@ -72,7 +72,7 @@ def draw(reproduction: Reproduction, experiment: Experiment) -> dict[str, Figure
     """Draw an experiment: a figure by name for each of its studies and series; none if it was not run."""
     drawn = []
     for file, result in reproduction.results_of(experiment).items():
-        for series in experiment.y:
+        for series in (name for name in experiment.y if name in reproduction.paper.vocabulary.series):
             figure = _draw_series(reproduction.paper, experiment, file, result, series)
             if figure is not None:
                 drawn.append((f"{experiment.name}-{file}-{series}", figure))
@@ -375,6 +375,7 @@ def _draw_series(
         if measured is None:
             return None
         table, column = measured, name
+        is_table = "time_s" in measured.columns
     fixed = {**experiment.fixed, **experiment.studies[file]}
     for ours, value in fixed.items():
         if ours in axes:
