@@ -208,6 +208,14 @@ class Quick:
 
 
 @dataclass(frozen=True, slots=True)
+class Now:
+    """A study with senders and queues of today, which is drawn and never judged: its file, and its metrics."""
+
+    study: str
+    metrics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Vocabulary:
     """The words a paper's formulas may use."""
 
@@ -248,6 +256,7 @@ class Paper:
     study_axes: Mapping[str, str]
     study_values: Mapping[str, Mapping[str, Value]]
     alternatives: tuple[Alternative, ...]
+    now: tuple[Now, ...]
     quick: Quick
 
     @property
@@ -328,7 +337,7 @@ def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Pap
     _check_keys(
         path / MANIFEST,
         manifest,
-        "subject title authors year series axes values experiments alternatives quick",
+        "subject title authors year series axes values experiments alternatives now quick",
     )
     if content.get("version") != CLAIMS_VERSION:
         raise PaperError(f"{path / CLAIMS}: version must be {CLAIMS_VERSION}, found {content.get('version')}")
@@ -363,6 +372,7 @@ def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Pap
             _alternative(path, name, entry, names, vocabulary)
             for name, entry in manifest.get("alternatives", {}).items()
         ),
+        now=tuple(_now(path, name, entry) for name, entry in manifest.get("now", {}).items()),
         quick=_quick(path, manifest.get("quick", {})),
     )
 
@@ -471,6 +481,13 @@ def _alternative(
         studies=entry.get("studies", {}),
         experiments=None if concerned is None else tuple(concerned),
     )
+
+
+def _now(path: Path, name: str, entry: dict[str, Any]) -> Now:
+    _check_keys(path / MANIFEST, entry, "metrics", f"now.{name}: ")
+    if not (path / STUDIES / f"{name}.toml").is_file():
+        raise PaperError(f"{path / MANIFEST}: now.{name}: there is no {STUDIES}/{name}.toml")
+    return Now(name, tuple(entry["metrics"]))
 
 
 def _source(entry: str | dict[str, Any] | list[Any]) -> Source:

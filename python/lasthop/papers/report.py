@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import _native
 from lasthop.api import toml_value
 from lasthop.output import check_folder, write_table, write_text
+from lasthop.papers import summary
 from lasthop.papers.evaluation import counted, write_estimate
 from lasthop.papers.grammar import Comparison, Number, Series, bracket, format_value, parse
 from lasthop.papers.judge import MAIN, Judgement, Verdict
@@ -60,10 +61,16 @@ def write(reproduction: Reproduction, folder: Path, command: str) -> list[Path]:
             save_figure(figure, path)
             pictures.setdefault(experiment.id, []).append(f"{FIGURES}/{path.name}")
             written.append(path)
+    for name, figure in draw_now(reproduction).items():
+        path = folder / FIGURES / f"{name}.png"
+        save_figure(figure, path)
+        written.append(path)
     # verdicts.json goes last: a folder that has it is whole.
     text = folder / REPORT
     write_text(text, markdown(reproduction, pictures, command))
     write_table(verdicts_frame(reproduction), folder / f"{VERDICTS}.parquet", "parquet")
+    write_table(summary.series_frame(reproduction.datasets), folder / summary.SERIES, "parquet")
+    write_text(folder / summary.VERDICTS, summary.verdicts_text(reproduction.judgements))
     write_text(folder / f"{VERDICTS}.json", json.dumps(verdicts(reproduction, command), indent=1) + "\n")
     return [text, *written, folder / f"{VERDICTS}.parquet", folder / f"{VERDICTS}.json"]
 
@@ -77,6 +84,69 @@ def draw(reproduction: Reproduction, experiment: Experiment) -> dict[str, Figure
             if figure is not None:
                 drawn.append((f"{experiment.name}-{file}-{series}", figure))
     return {experiment.name: drawn[0][1]} if len(drawn) == 1 else dict(drawn)
+
+
+def draw_now(reproduction: Reproduction) -> dict[str, Figure]:
+    """Draw what senders and queues of today do, by name: a figure for each metric."""
+    from lasthop.columns import scaled
+    from lasthop.extras import pl
+    from lasthop.studies.charts import Look
+    from lasthop.studies.plot import draw_metric
+
+    drawn = {}
+    for one in reproduction.paper.now:
+        result = reproduction.now.get(one.study)
+        if result is None:
+            continue
+        study = result.study
+        table = scaled(result.table, study.metrics).filter(pl.col("state") == "done")
+        x = study.x or study.axes[0].name
+        lines = next((axis.name for axis in study.axes if axis.name != x), None)
+        for metric in (metric for metric in study.metrics if metric.name in one.metrics):
+            look = Look(
+                title=f"{study.title}; not judged",
+                labels={metric.name: metric.label, **{axis.name: axis.label for axis in study.axes}},
+                units={metric.name: metric.unit, **{axis.name: axis.unit for axis in study.axes}},
+                names={axis.name: dict(zip(axis.values, axis.labels, strict=True)) for axis in study.axes},
+            )
+            name = f"{one.study}-{metric.name}"
+            drawn[name] = draw_metric(table, metric.name, x, lines, (), look)
+    return drawn
+
+
+def _now(reproduction: Reproduction) -> list[str]:
+    parts = []
+    for one in reproduction.paper.now:
+        result = reproduction.now.get(one.study)
+        if result is not None:
+            parts.append(f"{result.study.title}, in the setting of the paper; nothing here is judged.")
+            parts += [f"![{name}]({FIGURES}/{one.study}-{name}.png)" for name in one.metrics]
+            parts.append(_means(result, one.metrics))
+    return ["## Then and now", *parts] if parts else []
+
+
+def _means(result: StudyResult, metrics: Sequence[str]) -> str:
+    """Return a table of means with half their intervals, a row per point."""
+    from lasthop.columns import scaled
+    from lasthop.extras import pl
+    from lasthop.stats import estimate
+
+    study = result.study
+    shown = [metric for metric in study.metrics if metric.name in metrics]
+    table = scaled(result.table, study.metrics).filter(pl.col("state") == "done")
+    heads = [axis.label for axis in study.axes]
+    heads += [f"{metric.label}{f' ({metric.unit})' if metric.unit else ''}" for metric in shown]
+    lines = [f"| {' | '.join(heads)} |", "| --- |" + " --- |" * (len(heads) - 1)]
+    names = {axis.name: dict(zip(axis.values, axis.labels, strict=True)) for axis in study.axes}
+    axes = [axis.name for axis in study.axes]
+    for key, rows in table.group_by(axes, maintain_order=True):
+        cells = [str(names[axis].get(value, value)) for axis, value in zip(axes, key, strict=True)]
+        for metric in shown:
+            values = rows[metric.name].drop_nulls().to_list()
+            found = estimate(values)
+            cells.append("" if found is None else write_estimate(found))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def verdicts(reproduction: Reproduction, command: str) -> dict[str, Any]:
@@ -133,6 +203,7 @@ def markdown(reproduction: Reproduction, pictures: Mapping[str, Sequence[str]], 
             for experiment in reproduction.plan.experiments
             for part in _experiment(reproduction, experiment, pictures.get(experiment.id, ()))
         ),
+        *_now(reproduction),
     ]
     notes = paper.notes()
     if notes is not None:

@@ -49,6 +49,8 @@ class Plan:
         Those that rest on the figures wanted alone.
     also : tuple of Claim
         Those that need other figures as well, and are not judged.
+    now : dict
+        Studies with senders of today, by the name of their file; no claim rests on them.
     quick : bool
         Whether it is a quick look.
     """
@@ -58,12 +60,14 @@ class Plan:
     studies: Mapping[str, Mapping[str, Study]]
     claims: tuple[Claim, ...]
     also: tuple[Claim, ...]
+    now: Mapping[str, Study]
     quick: bool
 
     @property
     def all_studies(self) -> list[Study]:
-        """Every study of every setting."""
-        return [study for studies in self.studies.values() for study in studies.values()]
+        """Every study of every setting, and those with senders of today."""
+        of_settings = [study for studies in self.studies.values() for study in studies.values()]
+        return [*of_settings, *self.now.values()]
 
     @property
     def only(self) -> Mapping[str, Sequence[Value]]:
@@ -91,6 +95,10 @@ class Reproduction:
         What was run.
     results : dict
         As `Plan.studies`, the results instead of the studies.
+    now : dict
+        As `Plan.now`.
+    datasets : dict
+        The series of the claims at each setting.
     judgements : list of Judgement
         One for each claim.
     effort : Effort
@@ -101,6 +109,8 @@ class Reproduction:
 
     plan: Plan
     results: Mapping[str, Mapping[str, StudyResult]]
+    now: Mapping[str, StudyResult]
+    datasets: Mapping[str, Dataset]
     judgements: list[Judgement]
     effort: Effort
     wall_s: float
@@ -118,7 +128,7 @@ class Reproduction:
             for results in self.results.values()
             for name, result in results.items()
             for failure in result.failed
-        ]
+        ] + [f"{name}, {failure}" for name, result in self.now.items() for failure in result.failed]
 
     def results_of(self, experiment: Experiment) -> dict[str, StudyResult]:
         """Return the results of the studies of an experiment at the main setting, as far as they were run."""
@@ -200,6 +210,7 @@ def plan(
         studies=settings,
         claims=tuple(claim for claim in touching if set(claim.experiments) <= wanted),
         also=tuple(claim for claim in touching if not set(claim.experiments) <= wanted),
+        now=_read_now(paper, quick=quick, seeds=seeds) if len(experiments) == len(paper.experiments) else {},
         quick=quick,
     )
 
@@ -255,7 +266,9 @@ def carry_out(
             datasets[alternative.name] = datasets[MAIN].updated(other)
     judgements = judge(plan.paper, plan.claims, datasets, plan.only)
     effort = _effort(folder / RUNS, campaign.values())
-    return Reproduction(plan, results, judgements, effort, time.monotonic() - start)
+    now = {file: campaign[study.name] for file, study in plan.now.items()}
+    wall_s = time.monotonic() - start
+    return Reproduction(plan, results, now, datasets, judgements, effort, wall_s)
 
 
 #: What has been worked out: the figures of a study's result, by series and source.
@@ -458,6 +471,16 @@ def _read_studies(
         names[study.name] = file
         studies[file] = study if chosen is None else study.with_seeds(chosen)
     return studies
+
+
+def _read_now(paper: Paper, *, quick: bool, seeds: Sequence[int] | None) -> dict[str, Study]:
+    from lasthop.arguments import parse_seeds
+
+    chosen = list(seeds) if seeds is not None else parse_seeds(paper.quick.seeds) if quick else None
+    studies = {one.study: _read_study(paper, one.study, None, quick=quick) for one in paper.now}
+    return {
+        name: study if chosen is None else study.with_seeds(chosen) for name, study in studies.items()
+    }
 
 
 def _read_study(paper: Paper, file: str, alternative: Alternative | None, *, quick: bool) -> Study:
