@@ -1,8 +1,8 @@
 """Closed forms for what TCP achieves on a path, with the limits within which each of them holds.
 
-Public: import from here to set a simulation beside a formula; `lasthop plot --law` does it for a scenario. The
-claims of papers are judged with the same functions. Sizes are in bytes, times in seconds, and rates in packets
-or bytes per second, as the names say. Nothing here simulates anything.
+Public: import from here to set a simulation beside a formula; `lasthop plot --law` does it for a scenario.
+The claims of papers are judged with the same functions. Sizes are in bytes, times in seconds, and rates in
+packets or bytes per second, as the names say. Nothing here simulates anything.
 """
 
 from __future__ import annotations
@@ -180,7 +180,8 @@ def padhye_timeouts(loss: float, window: float) -> float:
         return 1.0
     kept = 1 - loss
     three = kept**3
-    return min(1.0, (1 - three) * (1 + three * (1 - kept ** (window - 3))) / (1 - kept**window))
+    share: float = (1 - three) * (1 + three * (1 - kept ** (window - 3))) / (1 - kept**window)
+    return min(1.0, share)
 
 
 def padhye_approximate(

@@ -206,7 +206,7 @@ def test_without_data_no_claim_is_decided_but_closed_forms(folder: Path) -> None
 
 
 def test_rules_need_no_run() -> None:
-    """Claims on rules that a paper states, with the series that are worked out; one denies the paper's own."""
+    """Claims on rules that a paper states; one of them denies the paper's own."""
     wanted = {
         "p002.fig2.keep": Verdict.REPRODUCED,
         "p002.fig2.halve": Verdict.REPRODUCED,

@@ -10,8 +10,9 @@ import lasthop as lh
 from lasthop import laws
 from lasthop.errors import ArgumentError
 
-#: Loss; square-root law and TFRC in bytes per second; full model in packets per second, its window and share of
-#: timeouts; approximation. 1000 B, 0.1 s, timeout of 0.4 s; the models with two packets per ACK and a window of 64.
+#: Loss; square-root law and TFRC in bytes per second; full model in packets per second, its window and share
+#: of timeouts; approximation. 1000 B, 0.1 s, timeout of 0.4 s; the models with two packets per ACK and a
+#: window of 64.
 VECTORS = [
     (0.001, 387298.3, 383843.6, 269.0912, 37.169, 0.0848, 271.4184),
     (0.01, 122474.5, 112332.2, 77.8465, 12.175, 0.2799, 79.4309),
@@ -57,21 +58,25 @@ def test_delays_add_up_hop_by_hop() -> None:
 
 
 def test_limits_of_the_laws() -> None:
-    assert laws.mathis(1000, 0.1, 0) == math.inf and laws.tfrc(0, 0.1, 0.4) == math.inf
+    assert laws.mathis(1000, 0.1, 0) == math.inf
+    assert laws.tfrc(0, 0.1, 0.4) == math.inf
     assert laws.padhye(0, 0.1, 0.4, 64) == laws.padhye_approximate(0, 0.1, 0.4, 64) == 640
     assert laws.padhye(1, 0.1, 0.4, 64) == 0
     assert laws.padhye(1e-6, 0.1, 0.4, 64) < 640
     # The bound of TFRC's middle factor matters above 8/27 only.
     assert laws.tfrc(0.29, 0.1, 0.4, bounded=True) == laws.tfrc(0.29, 0.1, 0.4)
     assert laws.tfrc(0.3, 0.1, 0.4, bounded=True) > laws.tfrc(0.3, 0.1, 0.4)
-    assert laws.repaired_loss(0.1) == 0 and laws.repaired_loss(1.0) == 1
+    assert laws.repaired_loss(0.1) == 0
+    assert laws.repaired_loss(1.0) == 1
 
 
-@pytest.mark.parametrize(("loss", "rtt_s"), [(-0.1, 0.1), (1.1, 0.1), (math.nan, 0.1), (0.1, 0.0), (0.1, -1.0)])
+@pytest.mark.parametrize(
+    ("loss", "rtt_s"), [(-0.1, 0.1), (1.1, 0.1), (math.nan, 0.1), (0.1, 0.0), (0.1, -1.0)]
+)
 def test_nonsense_is_refused(loss: float, rtt_s: float) -> None:
     for law in (laws.mathis, laws.padhye, laws.tfrc):
         arguments = (1000.0, rtt_s, loss) if law is laws.mathis else (loss, rtt_s, 0.4)
-        with pytest.raises(ArgumentError, match="loss is a share|above 0 s"):
+        with pytest.raises(ArgumentError, match=r"loss is a share|above 0 s"):
             law(*arguments)
 
 

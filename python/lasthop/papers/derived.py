@@ -1,8 +1,8 @@
 """What the claims measure and no column of the results holds: worked out from the tables kept of each run.
 
 `reproduce` calls `find` and `formula` for a series whose entry in paper.toml names a ``function`` or a
-``formula``. A function takes the rows of all runs and the columns that tell the runs apart, and returns a row per
-run with the column `FIGURE`; what it needs is said by `COLUMNS`.
+``formula``. A function takes the rows of all runs and the columns that tell the runs apart, and returns a row
+per run with the column `FIGURE`; what it needs is said by `COLUMNS`.
 Nothing here runs or reads anything.
 """
 
@@ -31,6 +31,8 @@ FIGURE = "figure"
 DUPLICATES = 3
 #: Clusters of RTT samples, how many samples they are made of, and the share below which one is sporadic.
 CLUSTERS, CLUSTERED_SAMPLES, SPORADIC = 3, 200, 0.05
+#: Centres that still move after so many rounds move by nothing that counts.
+MOST_ROUNDS = 100
 #: What a halved window keeps.
 HALVED = (0.4, 0.8)
 TIMES = ("enqueue_ns", "arrive_ns")
@@ -82,7 +84,9 @@ def _expression(node: Arithmetic, used: set[str], text: str) -> pl.Expr:
 
 
 def find(name: str, columns: Iterable[str], at: float | None = None) -> Callable[..., pl.DataFrame]:
-    """Return a function by name, if the kept table has the columns that it needs; `at` is for those of a time.
+    """Return a function by name, if the kept table has the columns that it needs.
+
+    `at` is for the functions that are about a time, in s.
 
     Raises
     ------
@@ -172,7 +176,9 @@ def rate_cv(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.Da
     second = (pl.col("time_s") - TINY).floor()
     rows = series.lazy().filter(pl.col("time_s") > at).with_columns(second.alias(".second"))
     bins = rows.group_by(*keys, "flow", ".second", maintain_order=True).agg(rate.mean())
-    flows = bins.group_by(*keys, "flow", maintain_order=True).agg((rate.std(ddof=0) / rate.mean()).alias("cv"))
+    flows = bins.group_by(*keys, "flow", maintain_order=True).agg(
+        (rate.std(ddof=0) / rate.mean()).alias("cv")
+    )
     return _of_runs(flows.collect(), keys, pl.col("cv").mean())
 
 
@@ -190,7 +196,7 @@ def fixed_delays(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def jitter_forms_gap(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return how far the two forms of the jitter equation differ, in s, for each pair of arrivals of a flow."""
+    """Return how far the two forms of the jitter equation differ, in s, for each pair of arrivals."""
     data = hops.lazy().filter(pl.col("kind") == "data")
     per_packet = data.group_by(*keys, "flow", "packet", maintain_order=True).agg(
         (pl.col("enqueue_ns").min() / 1e9).alias("sent"),
@@ -211,11 +217,9 @@ def run_by_run(function: Callable[..., float]) -> Callable[..., pl.DataFrame]:
     """Make a function of the rows of one run a function of those of all runs."""
 
     def of_runs(table: pl.DataFrame, keys: Sequence[str], **more: float) -> pl.DataFrame:
-        rows = [
-            (*key, function(of_run, **more)) for key, of_run in table.group_by(keys, maintain_order=True)
-        ]
-        schema = [*((key, table.schema[key]) for key in keys), (FIGURE, pl.Float64)]
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        rows = [(*key, function(of_run, **more)) for key, of_run in table.group_by(keys, maintain_order=True)]
+        known = pl.Schema([*((key, table.schema[key]) for key in keys), (FIGURE, pl.Float64())])
+        return pl.DataFrame(rows, schema=known, orient="row")
 
     return of_runs
 
@@ -223,8 +227,8 @@ def run_by_run(function: Callable[..., float]) -> Callable[..., pl.DataFrame]:
 def spurious_fast_retransmits(hops: pl.DataFrame) -> float:
     """Count fast retransmissions of segments that the network had not lost.
 
-    A retransmission is fast if three duplicate ACKs for its first byte had arrived; the segment was not lost if
-    an earlier copy of it reaches the receiver.
+    A retransmission is fast if three duplicate ACKs for its first byte had arrived; the segment was not lost
+    if an earlier copy of it reaches the receiver.
     """
     count = 0
     for _, flow in hops.group_by("flow", maintain_order=True):
@@ -239,7 +243,9 @@ def _spurious_of_flow(hops: pl.DataFrame) -> int:
         return 0
     first_link = data.sort("enqueue_ns")["link"][0]
     # Where ACKs end is the other direction of the link on which data begin.
-    last_ack_link = first_link.removesuffix(" (reverse)") if first_link.endswith(")") else f"{first_link} (reverse)"
+    last_ack_link = (
+        first_link.removesuffix(" (reverse)") if first_link.endswith(")") else f"{first_link} (reverse)"
+    )
     arrived = acks.filter(pl.col("link") == last_ack_link).select("ack", "arrive_ns").drop_nulls()
     times: dict[int, list[int]] = {}
     for ack, at in arrived.sort("arrive_ns").iter_rows():
@@ -262,7 +268,7 @@ def _spurious_of_flow(hops: pl.DataFrame) -> int:
 
 
 def restarts(windows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Count falls of the congestion window to one segment or less: entries into slow start after the first."""
+    """Count falls of the congestion window to one segment or less: slow starts after the first."""
     now, before = pl.col("cwnd_segments"), pl.col(".before")
     return _of_runs(_steps(windows, keys), keys, ((now <= 1) & (before > 1)).sum())
 
@@ -326,7 +332,7 @@ def recovery_time(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def ramp_time(series: pl.DataFrame) -> float:
-    """Time in s until the window first is at 90 % of its mean over the second half, averaged over the flows."""
+    """Time in s until the window is at 90 % of its mean over the second half, averaged over the flows."""
     times = []
     for _, flow in series.group_by("flow", maintain_order=True):
         rows = flow.drop_nulls("cwnd_segments").sort("time_s")
@@ -359,8 +365,9 @@ def window_dip(series: pl.DataFrame, at: float) -> float:
 def cluster_gap(series: pl.DataFrame) -> float:
     """Distance in s of the centres of the two largest clusters of RTT samples, averaged over the flows.
 
-    K-means with three centres, which start at the least, the middle and the greatest of the latest 200 samples;
-    clusters of fewer than 5 % of them count as sporadic. Not a number where only one cluster is left.
+    K-means with three centres, which start at the least, the middle and the greatest of the latest 200
+    samples; clusters of fewer than 5 % of them are sporadic and left out. Not a number where only one cluster
+    is left.
     """
     gaps = []
     for _, flow in series.group_by("flow", maintain_order=True):
@@ -372,20 +379,35 @@ def cluster_gap(series: pl.DataFrame) -> float:
 
 
 def _gap_of_clusters(samples: Floats) -> float:
-    if len(samples) < CLUSTERS:
-        return math.nan
+    enough = SPORADIC * len(samples)
+    while len(samples) >= CLUSTERS:
+        centres, nearest = _clustered(samples)
+        sizes = np.bincount(nearest, minlength=CLUSTERS)
+        sporadic = [at for at in range(CLUSTERS) if 0 < sizes[at] < enough]
+        if not sporadic:
+            kept = [at for at in np.argsort(-sizes) if sizes[at]]
+            return abs(float(centres[kept[0]] - centres[kept[1]])) if len(kept) > 1 else math.nan
+        # What is sporadic does not take a centre from the rest.
+        samples = samples[~np.isin(nearest, sporadic)]
+    return math.nan
+
+
+def _clustered(samples: Floats) -> tuple[Floats, NDArray[np.intp]]:
+    """Return the centres of the clusters, and the cluster of each sample."""
     centres = np.array([samples.min(), (samples.min() + samples.max()) / 2, samples.max()])
-    for _ in range(100):
+    nearest = np.zeros(len(samples), dtype=np.intp)
+    for _ in range(MOST_ROUNDS):
         nearest = np.abs(samples[:, None] - centres[None, :]).argmin(axis=1)
         moved = np.array(
-            [samples[nearest == at].mean() if np.any(nearest == at) else centres[at] for at in range(CLUSTERS)]
+            [
+                samples[nearest == at].mean() if np.any(nearest == at) else centres[at]
+                for at in range(CLUSTERS)
+            ]
         )
         if np.array_equal(moved, centres):
             break
         centres = moved
-    sizes = np.bincount(nearest, minlength=CLUSTERS)
-    kept = [at for at in np.argsort(-sizes) if sizes[at] >= SPORADIC * len(samples)]
-    return abs(float(centres[kept[0]] - centres[kept[1]])) if len(kept) > 1 else math.nan
+    return centres, nearest
 
 
 def _number(value: object) -> float:

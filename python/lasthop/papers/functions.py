@@ -1,8 +1,8 @@
 """Closed forms that the claims of a paper may call, and rules that it states, in the paper's units.
 
-`measurement` calls the forms in `CLOSED_FORMS`, `reproduce` works out the series in `RULES`. A function that a
-paper's claims.toml names and that is not here makes its claims not testable. The rules are written out as the
-paper prints them; that the senders of the engine follow the same rules is checked by their test vectors.
+`measurement` calls the forms in `CLOSED_FORMS`, `reproduce` works out the series in `RULES`. A function that
+a paper's claims.toml names and that is not here makes its claims not testable. The rules are written out as
+the paper prints them; that the senders of the engine follow the same rules is checked by their test vectors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from lasthop.papers.library import Value
 
-# ---------------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------------------------
 # Paper 000
 
 
@@ -47,9 +47,9 @@ def vegas_step(backlog: float, alpha: float = 1, beta: float = 3) -> float:
 def tfrc_largest_increase(discounting: float) -> float:
     """Packets per RTT by which TFRC's rate grows at most, with or without history discounting.
 
-    Worked out from the definition: an interval that grows by the packets of a round trip, eight weights of which
-    the newest is a sixth of the sum (with discounting the older ones count half), and the response function
-    without timeouts, ``1.2 / sqrt(p)`` packets per round trip.
+    Worked out from the definition: an interval that grows by the packets of a round trip, eight weights of
+    which the newest is a sixth of the sum (with discounting the older ones count half), and the response
+    function without timeouts, ``1.2 / sqrt(p)`` packets per round trip.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def tfrc_halving_round_trips() -> float:
     return math.inf
 
 
-# ---------------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------------------------
 # Paper 002
 
 
@@ -115,7 +115,7 @@ def on_off_rate(peak_mbit_s: float = 2.5, on_s: float = 1.2, off_s: float = 1.8)
 
 def jitter_forms_gap(pairs: int = 1000) -> float:
     """Largest difference of the two forms of the jitter ratio over random pairs of packets."""
-    draw = random.Random(2)
+    draw = random.Random(2)  # noqa: S311 - no secret
     worst = 0.0
     for _ in range(pairs):
         sent = (draw.random(), 1 + draw.random())
@@ -142,7 +142,7 @@ XJTCP_WINDOW: Mapping[tuple[str, str, str], Callable[[float], float]] = {
     (event, theta, jitter): action
     for event, random_loss, congestion in (
         ("tdack", lambda window: window, lambda window: window / 2),
-        ("rto", lambda window: window / 2, lambda window: 1.0),
+        ("rto", lambda window: window / 2, lambda _window: 1.0),
     )
     for theta in ("above", "equal", "below")
     for jitter in ("low", "high")
@@ -151,7 +151,7 @@ XJTCP_WINDOW: Mapping[tuple[str, str, str], Callable[[float], float]] = {
 
 
 def xjtcp_factor(event: Value, theta: Value, jitter: Value, window: float = 20.0) -> float:
-    """New window over old window that XJTCP chooses.
+    """Return new window over old window, as XJTCP chooses.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def xjtcp_window(event: Value, theta: Value, jitter: Value, window: float = 20.0
     return XJTCP_WINDOW[str(event), str(theta), str(jitter)](window)
 
 
-# ---------------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------------------------
 # Paper 003
 
 
@@ -199,8 +199,8 @@ LOCAL_ACKS: Mapping[str, tuple[int, ...]] = {
 def duplicate_threshold(sequence: Value) -> float:
     """Duplicate ACKs that WSC-TCP waits for after a sequence of local acknowledgements.
 
-    The listing of the thesis, with the cumulative counter advanced over what is acknowledged in order, which the
-    listing forgets.
+    The listing of the thesis, with the cumulative counter advanced over what is acknowledged in order, which
+    the listing forgets.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def duplicate_threshold(sequence: Value) -> float:
     return float(threshold)
 
 
-# ---------------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------------------------
 # Paper 004
 
 

@@ -209,7 +209,7 @@ class Quick:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """A study with senders and queues of today, which is drawn and never judged: its file, and its metrics."""
+    """A study with senders and queues of today, which is never judged: its file, and metrics to draw."""
 
     study: str
     metrics: tuple[str, ...]
@@ -454,7 +454,9 @@ def _claim(path: Path, entry: dict[str, Any]) -> Claim:
 def _alternative(
     path: Path, name: str, entry: dict[str, Any], experiments: Iterable[str], vocabulary: Vocabulary
 ) -> Alternative:
-    _check_keys(path / MANIFEST, entry, "title set series values studies experiments", f"alternatives.{name}: ")
+    _check_keys(
+        path / MANIFEST, entry, "title set series values studies experiments", f"alternatives.{name}: "
+    )
     series: dict[str, Any] = entry.get("series", {})
     if not (entry.get("set") or series or entry.get("values")):
         raise PaperError(
@@ -491,7 +493,7 @@ def _now(path: Path, name: str, entry: dict[str, Any]) -> Now:
 
 
 def _source(entry: str | dict[str, Any] | list[Any]) -> Source:
-    """Return a source: the name of a metric, a table with the fields of `Source`, or a list of them to try."""
+    """Return a source: the name of a metric, a table with fields of `Source`, or a list of them to try."""
     if isinstance(entry, list):
         first, *others = entry
         return replace(_source(first), otherwise=_source(others) if others else None)

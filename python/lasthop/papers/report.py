@@ -312,9 +312,7 @@ def _changes(overrides: Mapping[str, Any]) -> list[str]:
         text = (re.sub(r"(?<=\.)\d+(?=\.)", "*", key), toml_value(value))
         alike[text] = alike.get(text, 0) + 1
     single = {re.sub(r"(?<=\.)\d+(?=\.)", "*", key): key for key in overrides}
-    return [
-        f"`{key if count > 1 else single[key]} = {value}`" for (key, value), count in alike.items()
-    ]
+    return [f"`{key if count > 1 else single[key]} = {value}`" for (key, value), count in alike.items()]
 
 
 def _told(source: Source) -> str:
@@ -379,8 +377,9 @@ def _cells(paper: Paper, experiment: Experiment, judgements: Sequence[Judgement]
     if not found:
         return ""
     columns = list(dict.fromkeys(point for row in found.values() for point in row))
+    heads = [f"{experiment.x} {format_value(point)}" if experiment.x else str(point) for point in columns]
     lines = [
-        f"| | {' | '.join(f'{experiment.x} {format_value(point)}' if experiment.x else str(point) for point in columns)} |",
+        f"| | {' | '.join(heads)} |",
         "| --- |" + " --- |" * len(columns),
     ]
     for row, cells in found.items():
@@ -423,7 +422,7 @@ def _cell_figures(judgement: Judgement) -> str:
     return f"{text} / {reference}, {judgement.verdict.value}"
 
 
-def _draw_series(
+def _draw_series(  # noqa: PLR0911 - much that a study may lack
     paper: Paper, experiment: Experiment, file: str, result: StudyResult, name: str
 ) -> Figure | None:
     from lasthop.extras import pl

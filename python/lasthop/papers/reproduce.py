@@ -346,7 +346,7 @@ def _gather_rules(data: Dataset, paper: Paper) -> None:
             data.add(name, dict(zip(series.axes, point, strict=True)), 0, rule(*point))
 
 
-def _gather(  # noqa: PLR0913 - where from, what, and whereto
+def _gather(
     data: Dataset,
     paper: Paper,
     fixed: Mapping[str, Value],
@@ -428,10 +428,12 @@ def _gather_samples(
     if source.table not in {one.name for one in result.study.keep}:
         return
     column = str(source.column)
-    _add_samples(data, paper, fixed, (name, column), result.series(source.table), claim_axes(paper, result.study))
+    _add_samples(
+        data, paper, fixed, (name, column), result.series(source.table), claim_axes(paper, result.study)
+    )
 
 
-def _add_samples(  # noqa: PLR0913 - where from, what, and whereto
+def _add_samples(
     data: Dataset,
     paper: Paper,
     fixed: Mapping[str, Value],
@@ -478,9 +480,7 @@ def _read_now(paper: Paper, *, quick: bool, seeds: Sequence[int] | None) -> dict
 
     chosen = list(seeds) if seeds is not None else parse_seeds(paper.quick.seeds) if quick else None
     studies = {one.study: _read_study(paper, one.study, None, quick=quick) for one in paper.now}
-    return {
-        name: study if chosen is None else study.with_seeds(chosen) for name, study in studies.items()
-    }
+    return {name: study if chosen is None else study.with_seeds(chosen) for name, study in studies.items()}
 
 
 def _read_study(paper: Paper, file: str, alternative: Alternative | None, *, quick: bool) -> Study:

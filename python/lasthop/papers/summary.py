@@ -1,4 +1,4 @@
-"""The figures behind the verdicts of a paper, small enough to be kept: written with a report, and judged again.
+"""The figures behind the verdicts of a paper, small enough to be kept: written with a report, judged again.
 
 `report` writes them, `overview` and the tests read them. Samples over time are not kept: claims that need
 them cannot be judged again from here.
@@ -88,7 +88,9 @@ def verdicts_text(judgements: Iterable[Judgement]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(HEADING)
     for one in judgements:
-        writer.writerow((one.claim.id, one.claim.strength, one.verdict.value, one.findings[MAIN].outcome.value))
+        writer.writerow(
+            (one.claim.id, one.claim.strength, one.verdict.value, one.findings[MAIN].outcome.value)
+        )
     return text.getvalue()
 
 
