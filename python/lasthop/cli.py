@@ -309,6 +309,14 @@ def plot(
     seed: Annotated[
         int | None, typer.Option("--seed", metavar="N", help="Which seed; the first if not given.")
     ] = None,
+    law: Annotated[
+        str | None,
+        typer.Option(
+            "--law",
+            metavar="NAME",
+            help="Lay a closed form over the throughput: mathis, tfrc, padhye, padhye-approximate.",
+        ),
+    ] = None,
     settings: SetOption = None,
 ) -> None:
     """Draw window, queue, throughput and RTT over time, or a comparison.
@@ -332,6 +340,14 @@ def plot(
         known = {path for path in paths if path.is_file()}
         if not is_file and settings:
             raise ArgumentError("--set changes a scenario: it needs a scenario file, not the folder of a run")
+        if law is not None:
+            from lasthop.laws import find
+
+            find(law)
+            if len(places) > 1 or (not is_file and output.is_comparison(first)):
+                raise ArgumentError(
+                    "--law is laid over a single run: give one folder of a run, or a scenario file"
+                )
         if len(places) > 1:
             labels = _labels(places)
             tracks = [track_of(_seed_of(place, seed), labels[place]) for place in places]
@@ -341,11 +357,11 @@ def plot(
             with shown_progress("runs") as observer:
                 wanted = scenario.seed if seed is None else seed
                 drawn = api.run_seeds(scenario, [wanted], series=True, observer=observer, learn=False)
-                drawn[0].plot(*paths)
+                drawn[0].plot(*paths, law=law)
         elif output.is_comparison(first):
             output.load_comparison(first).plot(*paths)
         else:
-            _seed_of(first, seed).plot(*paths)
+            _seed_of(first, seed).plot(*paths, law=law)
         for path in paths:
             typer.echo(f"written: {path}" + (" (in place of the one before)" if path in known else ""))
 

@@ -16,8 +16,12 @@ from lasthop.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from lasthop.results import Run
+
 #: Constant of the square-root law for random losses and an ACK for every packet (Mathis et al. 1997).
 MATHIS_C0 = math.sqrt(1.5)
+#: Least timeouts of the profiles, in s.
+LEAST_TIMEOUTS_S = {"rfc": 1.0, "ns2": 0.2, "linux": 0.2}
 #: Up to this window a loss cannot be seen by three duplicate ACKs (Padhye et al. 2000).
 TIMEOUT_WINDOW = 3
 
@@ -308,6 +312,59 @@ def jain(values: Iterable[float]) -> float:
     rates = list(values)
     squares = sum(rate * rate for rate in rates)
     return sum(rates) ** 2 / (len(rates) * squares) if squares else 1.0
+
+
+def find(name: str) -> Law:
+    """Return a law by name.
+
+    Raises
+    ------
+    ArgumentError
+        There is none of that name; the text lists those there are.
+    """
+    if name not in LAWS:
+        raise ArgumentError(f"unknown law '{name}': there are {', '.join(LAWS)}")
+    return LAWS[name]
+
+
+def of_run(run: Run, name: str) -> dict[str, float]:
+    """Return what a law says of each flow's throughput in bit/s, by the loss and round trip that it measured.
+
+    Packets are of the mean size that arrived, the first timeout is the 99th percentile of the round trips but
+    at least the scenario's least one, and of the rate what is lost does not arrive. Flows without losses or
+    round trips, such as those of UDP, are left out.
+
+    Parameters
+    ----------
+    run : Run
+        Of any scenario.
+    name : str
+        One of `LAWS`.
+    """
+    law = find(name)
+    tcp = run.scenario.get("tcp", {})
+    least_s = _seconds(tcp.get("rto", {}).get("min")) or LEAST_TIMEOUTS_S.get(tcp.get("profile", "rfc"), 1.0)
+    room = str(tcp.get("receiver_window", "")).partition(" packets")
+    window = float(room[0]) if room[1] else math.inf
+    said = {}
+    for flow in run.flows.iter_rows(named=True):
+        arrived = flow["packets_sent"] - flow["lost_packets"]
+        if flow["rtt_mean_s"] is None or not flow["lost_packets"] or arrived <= 0:
+            continue
+        loss = flow["lost_packets"] / flow["packets_sent"]
+        wire_bits = flow["throughput_bit_s"] * run.record["measured_s"] / arrived
+        rto_s = max(flow["rtt_p99_s"], least_s)
+        rate = law.packets_per_s(loss, flow["rtt_mean_s"], rto_s, window)
+        said[flow["name"]] = rate * (1 - loss) * wire_bits
+    return said
+
+
+def _seconds(text: str | None) -> float | None:
+    """Return the seconds of a duration as scenarios have it, such as ``200 ms``."""
+    if text is None:
+        return None
+    number, _, unit = str(text).partition(" ")
+    return float(number) * {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}.get(unit, math.nan)
 
 
 def _check(loss: float, rtt_s: float) -> None:

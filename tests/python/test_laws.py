@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import pytest
 
 import lasthop as lh
 from lasthop import laws
 from lasthop.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: Loss; square-root law and TFRC in bytes per second; full model in packets per second, its window and share
 #: of timeouts; approximation. 1000 B, 0.1 s, timeout of 0.4 s; the models with two packets per ACK and a
@@ -111,3 +115,19 @@ def test_a_simulation_keeps_to_the_square_root_law(loss: float) -> None:
     sent = sum(flow["packets_sent"] for flow in flows) / 4 / 190
     rtt_s = sum(flow["rtt_mean_s"] for flow in flows) / 4
     assert sent == pytest.approx(laws.mathis(1, rtt_s, loss), rel=0.15)
+
+
+def test_a_law_is_laid_over_a_run(tmp_path: Path) -> None:
+    run = lh.run(lossy_path(0.01) | {"duration": "60 s"}, seed=1, series=True)
+    flow = run.flows.to_dicts()[0]
+    said = laws.of_run(run, "mathis")
+    assert said == {flow["name"]: pytest.approx(flow["throughput_bit_s"], rel=0.3)}
+    assert laws.of_run(run, "padhye")[flow["name"]] < said[flow["name"]]
+    figure = run.plot(tmp_path / "law.png", law="mathis").figure
+    assert "square-root law" in figure.axes[2].get_title(loc="left")
+    with pytest.raises(ArgumentError, match="unknown law 'matis': there are mathis, tfrc"):
+        run.plot(law="matis")
+
+
+def test_a_flow_without_losses_has_no_law() -> None:
+    assert laws.of_run(lh.run(lossy_path(0.0) | {"duration": "20 s"}, seed=1), "padhye") == {}
