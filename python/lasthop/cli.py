@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lasthop.comparison import Comparison
-    from lasthop.papers.library import Paper
+    from lasthop.papers.reproduce import Plan
     from lasthop.results import Run, Runs
 
 #: Files of a bundle that are named.
@@ -662,7 +662,7 @@ def reproduce(
     """
     with _user_errors():
         from lasthop.papers import library, tables
-        from lasthop.papers.reproduce import choose
+        from lasthop.papers.reproduce import choose, plan
 
         if paper is None:
             _print(tables.papers_table(map(library.load_paper, library.paper_folders())))
@@ -687,25 +687,19 @@ def reproduce(
                 wanted = {experiment.id for experiment in choose(one, figure)}
                 _print(tables.claims_table([it for it in one.claims if wanted & set(it.experiments)]))
             return
+        # Whatever is wrong is told before anything runs.
+        plans = [
+            plan(one, choose(one, figure), quick=quick, seeds=chosen, alternatives=also) for one in found
+        ]
         root = out or Path("out", "papers")
         folders = {one.number: root / one.number if every or out is None else root for one in found}
-        # Before anything runs.
         for folder in folders.values():
             output.check_folder(folder)
             refuse_other(folder, "reproduction", "study")
         failed = 0
-        for one in found:
-            failed += _reproduce(
-                one,
-                figure,
-                folders[one.number],
-                options,
-                quick=quick,
-                seeds=chosen,
-                alternatives=also,
-                jobs=jobs,
-                fresh=fresh,
-            )
+        for planned in plans:
+            folder = folders[planned.paper.number]
+            failed += _reproduce(planned, folder, options, jobs=jobs, fresh=fresh)
         if every:
             from lasthop.papers import overview
 
@@ -714,26 +708,14 @@ def reproduce(
             raise typer.Exit(EXIT_RUN)
 
 
-def _reproduce(
-    paper: Paper,
-    figure: str,
-    folder: Path,
-    options: list[str],
-    *,
-    quick: bool,
-    seeds: list[int] | None,
-    alternatives: bool,
-    jobs: int | None,
-    fresh: bool,
-) -> int:
+def _reproduce(planned: Plan, folder: Path, options: list[str], *, jobs: int | None, fresh: bool) -> int:
     """Run and judge one paper, write its report, and return how many runs failed."""
     from lasthop.papers import report, tables
-    from lasthop.papers.reproduce import carry_out, choose, plan
+    from lasthop.papers.reproduce import carry_out
 
-    planned = plan(paper, choose(paper, figure), quick=quick, seeds=seeds, alternatives=alternatives)
     with shown_progress("runs") as observer:
         reproduction = carry_out(planned, folder, jobs=jobs, observer=observer, fresh=fresh, note=_note)
-    report.write(reproduction, folder, " ".join(["lasthop reproduce", paper.number, *options]))
+    report.write(reproduction, folder, " ".join(["lasthop reproduce", planned.paper.number, *options]))
     _print(tables.verdicts_table(reproduction))
     _note(f"report in {folder / report.REPORT}")
     if reproduction.failed:

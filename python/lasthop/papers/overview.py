@@ -49,9 +49,9 @@ class Question:
     remark: str
 
 
-def questions(folder: Path = DATA) -> tuple[Question, ...]:
+def questions() -> tuple[Question, ...]:
     """Return the questions of the file `TOGETHER`."""
-    path = folder / TOGETHER
+    path = DATA / TOGETHER
     with path.open("rb") as file:
         content = tomllib.load(file)
     return tuple(
