@@ -237,10 +237,11 @@ class Run:
         with replacing(Path(path)) as temporary:
             self._tables.write_pcapng(temporary, self.captured_at[0] if at is None else at)
 
-    def plot(self, *paths: str | Path) -> Picture:
+    def plot(self, *paths: str | Path, law: str | None = None) -> Picture:
         """Draw window, queue, throughput and RTT over time; each path's ending chooses PNG, SVG, PDF or HTML.
 
-        Needs ``series=True``. Returns what was drawn: a notebook shows it, its ``figure`` is matplotlib's.
+        `law` is a closed form to lay over the throughput, by its name in `lasthop.laws.LAWS`. Needs
+        ``series=True``. Returns what was drawn: a notebook shows it, its ``figure`` is matplotlib's.
 
         Examples
         --------
@@ -254,7 +255,7 @@ class Run:
         """
         from lasthop.plot import plot_run
 
-        return plot_run(self, *paths)
+        return plot_run(self, *paths, law=law)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the large tables, as ``lasthop run --json`` prints it."""
