@@ -20,6 +20,23 @@ export interface Panel {
   limit: number | null;
 }
 
+/** The lowest and highest value that the axis of a panel shows: from zero, but for RTTs, which never come near it. */
+export function extent(panel: Panel): [number, number] {
+  let least = Number.POSITIVE_INFINITY;
+  let most = panel.limit ?? 0;
+  for (const line of panel.lines) {
+    for (const value of line.values) {
+      if (value === null) continue;
+      least = Math.min(least, value);
+      most = Math.max(most, value);
+    }
+  }
+  if (!(most > 0)) return [0, 1];
+  if (panel.id !== "rtt" || !Number.isFinite(least)) return [0, most * 1.06];
+  const margin = Math.max(most - least, most * 0.1) * 0.08;
+  return [Math.max(0, least - margin), most + margin];
+}
+
 const MOST_POINTS = 900;
 const RATE_POINTS = 120;
 
@@ -95,7 +112,8 @@ export function panels(runs: Map<string, RunResult>, checked: Checked, style: Ma
   };
 
   const cwnd = lines(bin, ofFlow("cwnd_segments"));
-  const rtt = lines(bin, ofFlow("rtt_s"));
+  // RTT samples are rarer than intervals: one line instead of many short ones.
+  const rtt = lines(rateBin, ofFlow("rtt_s"));
   const queue = lines(bin, (run) => {
     const values = run.series?.links["queue_packets"];
     return values ? column(values, names.length, direction) : null;
@@ -112,7 +130,7 @@ export function panels(runs: Map<string, RunResult>, checked: Checked, style: Ma
   const about = (text: string, more: string) => (more ? `${text}, ${more}` : text);
   return [
     { id: "cwnd", title: about("Congestion window", whose), unit: "segments", time: times(bin), lines: cwnd, limit: null },
-    { id: "rtt", title: about("Round-trip time", whose), unit: scale(rtt, "s"), time: times(bin), lines: rtt, limit: null },
+    { id: "rtt", title: about("Round-trip time", whose), unit: scale(rtt, "s"), time: times(rateBin), lines: rtt, limit: null },
     { id: "queue", title: `Queue at ${bottleneck}`, unit: "packets", time: times(bin), lines: queue, limit: room },
     { id: "throughput", title: about("Throughput", flows.length > 1 ? "all flows" : ""), unit: scale(throughput, "bit/s"), time: times(rateBin), lines: throughput, limit: null },
   ];

@@ -1,6 +1,6 @@
 // The figure as a file: the panels of the page as SVG, and as PNG drawn from it. Always on white, for papers.
 
-import type { Panel } from "./curves";
+import { extent, type Panel } from "./curves";
 import { COLOURS, DASHES } from "./style";
 
 const WIDTH = 960;
@@ -47,12 +47,11 @@ export function svg(panels: Panel[], title: string, duration: number): string {
   const parts: string[] = [];
   panels.forEach((panel, index) => {
     const top = 30 + index * HEIGHT;
-    const values = panel.lines.flatMap((line) => line.values).filter((value): value is number => value !== null);
-    const most = Math.max(values.reduce((best, value) => Math.max(best, value), 0), panel.limit ?? 0) * 1.06 || 1;
+    const [least, most] = extent(panel);
     const x = (time: number) => LEFT + (time / duration) * (WIDTH - LEFT - RIGHT);
-    const y = (value: number) => top + HEIGHT - BOTTOM - (value / most) * (HEIGHT - TOP - BOTTOM);
+    const y = (value: number) => top + HEIGHT - BOTTOM - ((value - least) / (most - least)) * (HEIGHT - TOP - BOTTOM);
     parts.push(`<text x="${LEFT}" y="${top + 18}" font-weight="600">${escape(panel.title)} <tspan fill="#666" font-weight="400">${escape(panel.unit)}</tspan></text>`);
-    for (const tick of ticks(most, 4)) {
+    for (const tick of ticks(most, 4).filter((one) => one >= least)) {
       parts.push(`<path d="M${LEFT} ${y(tick).toFixed(1)}H${WIDTH - RIGHT}" stroke="#e4e4e4"/><text x="${LEFT - 8}" y="${(y(tick) + 4).toFixed(1)}" text-anchor="end" fill="#555">${tick}</text>`);
     }
     if (index === panels.length - 1) {
@@ -64,7 +63,7 @@ export function svg(panels: Panel[], title: string, duration: number): string {
     for (const line of panel.lines) {
       let path = "";
       let pen = false;
-      let last = most / 2;
+      let last = (least + most) / 2;
       line.values.forEach((value, place) => {
         if (value === null) {
           pen = false;

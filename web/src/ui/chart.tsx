@@ -3,20 +3,25 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import type { Panel } from "../model/curves";
+import { extent, type Panel } from "../model/curves";
 import { apart } from "../model/figure";
 import { COLOURS, DASHES } from "../model/style";
 
 const SYNC = "time";
-const HEIGHT = 148;
+/** In units of the text, so that large screens get large figures. */
+const HEIGHT = 9.9;
 
 function variable(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+function textSize(): number {
+  return Number.parseFloat(getComputedStyle(document.documentElement).fontSize) || 15;
+}
+
 function labels(chart: uPlot, panel: Panel): void {
   const { ctx } = chart;
-  const ratio = devicePixelRatio;
+  const ratio = (devicePixelRatio * textSize()) / 15;
   const { left, top, width, height } = chart.bbox;
   const ends = panel.lines.map((_, index) => {
     const values = chart.data[index + 1] as (number | null)[] | undefined;
@@ -63,19 +68,19 @@ export function Chart({ panel, duration, theme, isLast }: { panel: Panel; durati
   useEffect(() => {
     const element = place.current;
     if (!element) return;
+    const rem = textSize();
     const grid = { stroke: variable("--grid"), width: 1 };
-    const axis = { stroke: variable("--muted"), grid, ticks: { show: false }, font: "12px system-ui, sans-serif" };
-    const most = Math.max(panel.limit ?? 0, ...panel.lines.map((line) => line.values.reduce<number>((best, value) => Math.max(best, value ?? 0), 0)));
-    const options: uPlot.Options = {
+    const axis = { stroke: variable("--muted"), grid, ticks: { show: false }, font: `${0.8 * rem}px system-ui, sans-serif` };
+    const options: uPlot.Options & { height: number } = {
       width: Math.max(240, element.clientWidth),
-      height: HEIGHT + (isLast ? 22 : 0),
-      padding: [8, 96, isLast ? 0 : 6, 0],
+      height: Math.round((HEIGHT + (isLast ? 1.5 : 0)) * rem),
+      padding: [8, 6.4 * rem, isLast ? 0 : 6, 0],
       legend: { show: false },
       cursor: { sync: { key: SYNC, setSeries: false }, drag: { x: false, y: false }, points: { size: 6 }, y: false },
-      scales: { x: { time: false, range: [0, duration] }, y: { range: [0, most > 0 ? most * 1.06 : 1] } },
+      scales: { x: { time: false, range: [0, duration] }, y: { range: extent(panel) } },
       axes: [
-        { ...axis, show: isLast, size: 26, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
-        { ...axis, size: 46, space: 32 },
+        { ...axis, show: isLast, size: 1.75 * rem, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
+        { ...axis, size: 3.1 * rem, space: 2.1 * rem },
       ],
       series: [
         {},
