@@ -10,7 +10,9 @@ use std::io;
 
 use lasthop_core::time::{Span, Time};
 
-use super::{Bins, FlowInterval, FlowSample, HopRecord, LinkInterval, Recording, Sink, WindowRecord};
+use super::{
+    Bins, DecisionRecord, FlowInterval, FlowSample, HopRecord, LinkInterval, Recording, Sink, WindowRecord,
+};
 use super::{flow_column, link_column};
 use crate::link::Link;
 use crate::measure::FlowStats;
@@ -28,6 +30,7 @@ pub struct Recorder {
     /// How many of them an earlier call left.
     left: usize,
     windows: Vec<WindowRecord>,
+    decisions: Vec<DecisionRecord>,
     samples: Vec<FlowSample>,
     /// Number of the interval of each direction that is handed on next.
     next_interval: u64,
@@ -47,6 +50,7 @@ impl Recorder {
                 hops: Vec::new(),
                 left: 0,
                 windows: Vec::new(),
+                decisions: Vec::new(),
                 samples: Vec::new(),
                 next_interval: 0,
                 intervals: if recording.series { duration.0 / interval.0 } else { 0 },
@@ -92,6 +96,13 @@ impl Recorder {
         }
     }
 
+    /// Records a decision of a sender; they come in the order of time.
+    pub(crate) fn add_decision(&mut self, record: DecisionRecord) {
+        if self.recording.trace {
+            self.decisions.push(record);
+        }
+    }
+
     /// Records the state of a sender at the end of an interval; they come in the order of time.
     pub(crate) fn add_sample(&mut self, sample: FlowSample) {
         self.samples.push(sample);
@@ -111,6 +122,9 @@ impl Recorder {
         };
         for record in self.windows.drain(..) {
             sink.window(&record)?;
+        }
+        for record in self.decisions.drain(..) {
+            sink.decision(&record)?;
         }
         self.hand_over_flows(flows, sink)?;
         self.hand_over_links(settled, links, sink)?;
