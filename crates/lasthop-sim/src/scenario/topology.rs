@@ -166,7 +166,7 @@ fn few(topology: &Reader<'_>, asked: u64) -> Result<usize> {
 }
 
 /// Two access points with stations on circles around them, joined by wires.
-fn two_cells(topology: &Reader<'_>, reader: &mut LinkReader<'_>, flows: u64) -> Result<Network> {
+fn two_cells(topology: &Reader<'_>, reader: &mut LinkReader<'_, '_>, flows: u64) -> Result<Network> {
     let stations = few(topology, topology.integer_if("stations")?.unwrap_or(flows))?;
     let (radius, distance) = (topology.number("radius")?, topology.number("distance")?);
     let named = |cell: &'static str| (1..=stations).map(move |number| format!("{cell}-{number}"));
