@@ -19,7 +19,7 @@ use lasthop_net::trace::{
 };
 use lasthop_sim::air::AirCapture;
 use lasthop_sim::columns;
-use lasthop_sim::pcapng::{Capture, Vantage};
+use lasthop_sim::pcapng::{self, Capture, Vantage};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -47,7 +47,27 @@ pub(crate) struct Spool<'a> {
     /// Of both directions of each link.
     names: Vec<String>,
     series: Option<Series>,
-    trace: Option<Trace<'a>>,
+    trace: Option<Trace>,
+    captures: Vec<Capture<'a, BufWriter<File>>>,
+    air: Vec<AirCapture<'a, BufWriter<File>>>,
+}
+
+/// What a run shall write.
+pub(crate) struct Wanted<'a> {
+    pub(crate) seed: u64,
+    pub(crate) series: bool,
+    pub(crate) trace: bool,
+    /// Places to capture at, and the names of the files.
+    pub(crate) captures: Vec<(String, String)>,
+    /// The scenario as JSON.
+    pub(crate) scenario: &'a str,
+}
+
+impl Wanted<'_> {
+    /// What the engine must record for it.
+    pub(crate) fn recording(&self) -> Recording {
+        Recording { series: self.series, trace: self.trace || !self.captures.is_empty() }
+    }
 }
 
 struct Series {
@@ -56,41 +76,42 @@ struct Series {
     radios: Option<Table<RadioInterval>>,
 }
 
-struct Trace<'a> {
+struct Trace {
     hops: Table<HopRecord>,
     windows: Table<WindowRecord>,
-    capture: Capture<'a, BufWriter<File>>,
-    air: Option<(Table<FrameRecord>, AirCapture<'a, BufWriter<File>>)>,
+    frames: Option<Table<FrameRecord>>,
 }
 
 impl<'a> Spool<'a> {
-    /// Starts the files in `folder` that a run with this seed records.
-    pub(crate) fn new(
-        folder: &Path,
-        plan: &'a Plan,
-        seed: u64,
-        recording: Recording,
-    ) -> io::Result<Spool<'a>> {
-        let mut spool = Spool { plan, names: tables::direction_names(plan), series: None, trace: None };
+    /// Starts the files of a run in `folder`.
+    pub(crate) fn new(folder: &Path, plan: &'a Plan, wanted: &Wanted<'_>) -> io::Result<Spool<'a>> {
+        let seed = wanted.seed;
+        let names = tables::direction_names(plan);
+        let mut spool =
+            Spool { plan, names, series: None, trace: None, captures: Vec::new(), air: Vec::new() };
         let has_radios = !plan.media.is_empty();
-        if recording.series {
+        if wanted.series {
             let flows = Table::new(folder, "flow_series", seed)?;
             let links = Table::new(folder, "link_series", seed)?;
             let radios = has_radios.then(|| Table::new(folder, "radio_series", seed)).transpose()?;
             spool.series = Some(Series { flows, links, radios });
         }
-        if recording.trace {
-            let file = BufWriter::new(File::create(folder.join("capture.pcapng"))?);
-            let capture = Capture::new(file, plan, Vantage::Links).map_err(io::Error::other)?;
+        if wanted.trace {
             let hops = Table::new(folder, "hops", seed)?;
             let windows = Table::new(folder, "windows", seed)?;
-            let mut air = None;
-            if has_radios {
-                let file = BufWriter::new(File::create(folder.join("air.pcapng"))?);
-                let capture = AirCapture::new(file, plan).map_err(io::Error::other)?;
-                air = Some((Table::new(folder, "frames", seed)?, capture));
+            let frames = has_radios.then(|| Table::new(folder, "frames", seed)).transpose()?;
+            spool.trace = Some(Trace { hops, windows, frames });
+        }
+        for (place, name) in &wanted.captures {
+            let vantage = Vantage::named(plan, place).map_err(io::Error::other)?;
+            let file = BufWriter::new(File::create(folder.join(name))?);
+            let comments = pcapng::about(wanted.scenario, seed, place);
+            if vantage == Vantage::Air {
+                spool.air.push(AirCapture::new(file, plan, &comments).map_err(io::Error::other)?);
+                continue;
             }
-            spool.trace = Some(Trace { hops, windows, capture, air });
+            let capture = Capture::new(file, plan, vantage, &comments).map_err(io::Error::other)?;
+            spool.captures.push(capture);
         }
         Ok(spool)
     }
@@ -105,13 +126,17 @@ impl<'a> Spool<'a> {
             flows.finish(|rows| tables::flow_series(plan, rows))?;
             links.finish(|rows| tables::link_series(plan, names, rows))?;
         }
-        if let Some(Trace { hops, windows, capture, air }) = self.trace {
-            if let Some((frames, capture)) = air {
+        for capture in self.air {
+            capture.finish().map_err(io::Error::other)?;
+        }
+        if let Some(Trace { hops, windows, frames }) = self.trace {
+            if let Some(frames) = frames {
                 frames.finish(|rows| tables::frame_table(plan, rows))?;
-                capture.finish().map_err(io::Error::other)?;
             }
             hops.finish(|rows| tables::hops(plan, names, rows))?;
             windows.finish(|rows| tables::windows(plan, rows))?;
+        }
+        for capture in self.captures {
             capture.finish().map_err(io::Error::other)?;
         }
         Ok(())
@@ -120,8 +145,10 @@ impl<'a> Spool<'a> {
 
 impl Sink for Spool<'_> {
     fn hop(&mut self, record: &HopRecord) -> io::Result<()> {
-        let Some(Trace { hops, capture, .. }) = &mut self.trace else { return Ok(()) };
-        capture.hop(record)?;
+        for capture in &mut self.captures {
+            capture.hop(record)?;
+        }
+        let Some(Trace { hops, .. }) = &mut self.trace else { return Ok(()) };
         hops.add(*record, |rows| tables::hops(self.plan, &self.names, rows))
     }
 
@@ -146,8 +173,10 @@ impl Sink for Spool<'_> {
     }
 
     fn frame(&mut self, record: &FrameRecord) -> io::Result<()> {
-        let Some(Trace { air: Some((frames, capture)), .. }) = &mut self.trace else { return Ok(()) };
-        capture.frame(record)?;
+        for capture in &mut self.air {
+            capture.frame(record)?;
+        }
+        let Some(Trace { frames: Some(frames), .. }) = &mut self.trace else { return Ok(()) };
         frames.add(*record, |rows| tables::frame_table(self.plan, rows))
     }
 }

@@ -39,8 +39,8 @@ pub struct AirCapture<'a, W: Write> {
 }
 
 impl<'a, W: Write> AirCapture<'a, W> {
-    /// Starts a capture.
-    pub fn new(writer: W, plan: &'a Plan) -> Result<AirCapture<'a, W>, PcapngError> {
+    /// Starts a capture with these comments at its head.
+    pub fn new(writer: W, plan: &'a Plan, comments: &[String]) -> Result<AirCapture<'a, W>, PcapngError> {
         let (mut names, mut first) = (Vec::new(), Vec::new());
         for medium in &plan.media {
             first.push(names.len());
@@ -49,7 +49,7 @@ impl<'a, W: Write> AirCapture<'a, W> {
                 (name, format!("what {} sends and receives on the channel of {}", station.name, medium.name))
             }));
         }
-        let out = pcapng::AirWriter::new(writer, &names, SNAP_LENGTH as u32)?;
+        let out = pcapng::AirWriter::new(writer, &names, comments, SNAP_LENGTH as u32)?;
         Ok(AirCapture { plan, out, first, packets: PacketBytes::new(plan), bytes: Vec::new() })
     }
 

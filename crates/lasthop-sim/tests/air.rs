@@ -93,7 +93,7 @@ fn tshark_reads_the_air() {
         let text = hidden(keys);
         let (plan, run) = (plan_of(&text), run_text(&text, 1, EVERYTHING));
         let mut bytes = Vec::new();
-        let mut capture = AirCapture::new(&mut bytes, &plan).unwrap();
+        let mut capture = AirCapture::new(&mut bytes, &plan, &[]).unwrap();
         frames(&run).iter().for_each(|frame| capture.frame(frame).unwrap());
         assert_eq!(capture.finish().unwrap(), frames(&run).len() as u64);
         let file =
@@ -112,7 +112,7 @@ fn tshark_reads_the_air() {
         };
         // Of frames that could not be read it says that their check sequences are wrong.
         let complaints =
-            ask("_ws.malformed || (_ws.expert.severity == \"Error\" && !frame.comment)", &["frame.number"]);
+            ask("(_ws.malformed || _ws.expert.severity == \"Error\") && !frame.comment", &["frame.number"]);
         assert!(complaints.is_empty(), "{keys}: {complaints:?}");
         // Where check sequences are stored they are wrong for what could not be read, and for nothing else.
         let wrong = ask("wlan.fcs.status == \"Bad\" && !frame.comment", &["frame.number"]);

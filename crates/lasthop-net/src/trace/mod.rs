@@ -9,6 +9,7 @@ mod recorder;
 
 use std::io;
 
+use lasthop_cc::LossKind;
 use lasthop_core::packet::{Cause, Kind};
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
@@ -85,6 +86,36 @@ pub struct WindowRecord {
     pub cwnd: f64,
     /// Slow start threshold in segments.
     pub ssthresh: f64,
+}
+
+/// What made a sender act beyond the course of its ACKs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Duplicate ACKs or SACK said that a segment is lost: a recovery began.
+    FastRecovery,
+    /// The retransmission timer expired with data outstanding.
+    Timeout,
+    /// A reduction was undone, because nothing had been lost.
+    Undone,
+}
+
+/// A decision of a sender, recorded with the packets from the end of the warm-up on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DecisionRecord {
+    /// When.
+    pub time: Time,
+    /// Flow.
+    pub flow: u32,
+    /// What it decided.
+    pub decision: Decision,
+    /// First byte that was not acknowledged then: that of the segment which is held to be lost.
+    pub seq: u64,
+    /// What the loss was taken for, by a sender that tells losses apart.
+    pub belief: Option<LossKind>,
+    /// Congestion window in segments before.
+    pub before: f64,
+    /// Congestion window in segments after.
+    pub after: f64,
 }
 
 /// A sender at the end of an interval.
@@ -195,6 +226,12 @@ pub trait Sink {
         Ok(())
     }
 
+    /// What a sender decided.
+    fn decision(&mut self, record: &DecisionRecord) -> io::Result<()> {
+        let _ = record;
+        Ok(())
+    }
+
     /// A flow in an interval; all flows of an interval come one after the other.
     fn flow(&mut self, interval: &FlowInterval) -> io::Result<()> {
         let _ = interval;
@@ -227,6 +264,8 @@ pub struct Recorded {
     pub hops: Vec<HopRecord>,
     /// Every change of a window.
     pub windows: Vec<WindowRecord>,
+    /// Every decision of a sender.
+    pub decisions: Vec<DecisionRecord>,
     /// Every flow in every interval.
     pub flows: Vec<FlowInterval>,
     /// Every direction of a link in every interval.
@@ -245,6 +284,11 @@ impl Sink for Recorded {
 
     fn window(&mut self, record: &WindowRecord) -> io::Result<()> {
         self.windows.push(*record);
+        Ok(())
+    }
+
+    fn decision(&mut self, record: &DecisionRecord) -> io::Result<()> {
+        self.decisions.push(*record);
         Ok(())
     }
 

@@ -11,8 +11,8 @@ use std::io;
 use lasthop_core::time::{Span, Time};
 
 use super::{
-    Bins, FlowInterval, FlowSample, FrameRecord, HopRecord, LinkInterval, RadioInterval, Recording, Sink,
-    WindowRecord,
+    Bins, DecisionRecord, FlowInterval, FlowSample, FrameRecord, HopRecord, LinkInterval, RadioInterval,
+    Recording, Sink, WindowRecord,
 };
 use super::{flow_column, link_column};
 use crate::link::Link;
@@ -31,6 +31,7 @@ pub struct Recorder {
     /// How many of them an earlier call left.
     left: usize,
     windows: Vec<WindowRecord>,
+    decisions: Vec<DecisionRecord>,
     samples: Vec<FlowSample>,
     radios: Vec<RadioInterval>,
     frames: Vec<FrameRecord>,
@@ -52,6 +53,7 @@ impl Recorder {
                 hops: Vec::new(),
                 left: 0,
                 windows: Vec::new(),
+                decisions: Vec::new(),
                 samples: Vec::new(),
                 radios: Vec::new(),
                 frames: Vec::new(),
@@ -104,6 +106,13 @@ impl Recorder {
         }
     }
 
+    /// Records a decision of a sender; they come in the order of time.
+    pub(crate) fn add_decision(&mut self, record: DecisionRecord) {
+        if self.recording.trace {
+            self.decisions.push(record);
+        }
+    }
+
     /// Records the state of a sender at the end of an interval; they come in the order of time.
     pub(crate) fn add_sample(&mut self, sample: FlowSample) {
         self.samples.push(sample);
@@ -138,6 +147,9 @@ impl Recorder {
         };
         for record in self.windows.drain(..) {
             sink.window(&record)?;
+        }
+        for record in self.decisions.drain(..) {
+            sink.decision(&record)?;
         }
         for record in self.frames.drain(..) {
             sink.frame(&record)?;

@@ -26,12 +26,13 @@ use crate::plan::{FlowPlan, Plan, Start, TcpConfig, Traffic, Transport};
 use crate::realtime::Realtime;
 use crate::roaming::{self, Journey};
 use crate::routing::{DirectionId, Routes};
-use crate::trace::{Bins, FlowSample, Recorder, Recording, Sink, WindowRecord};
+use crate::trace::{Bins, Decision, DecisionRecord, FlowSample, Recorder, Recording, Sink, WindowRecord};
 use crate::traffic::video::Packing;
 use crate::traffic::{Offer, Source, stream_of};
 use crate::transport::endpoint::{Endpoint, Sample};
 use crate::transport::extra::Extra;
 use crate::transport::outside::{Departure, End};
+use crate::transport::tcp::sender::TcpSender;
 use crate::transport::wire::Wire;
 
 /// What the host at an end of a flow learns of `direction`, the link that it is attached to. Empty without outages.
@@ -133,7 +134,7 @@ pub struct World {
     /// What they sent.
     pub sent: Vec<Sent>,
     /// The hosts of the senders, if they take time for a packet.
-    hosts: Vec<Processing>,
+    hosts: Vec<Option<Processing>>,
     started: Vec<bool>,
     stopped: Vec<bool>,
     now: Time,
@@ -164,6 +165,36 @@ pub struct Sent {
     is_realtime: bool,
 }
 
+/// How a sender stood before it acted.
+struct Before {
+    window: lasthop_cc::Window,
+    first_unacknowledged: u64,
+    /// What it had counted: timeouts, recoveries, reductions undone.
+    counts: [u64; 3],
+}
+
+impl Before {
+    fn counts(sender: &TcpSender) -> [u64; 3] {
+        let stats = &sender.stats;
+        [stats.timeouts, stats.fast_recoveries, stats.undone_reductions]
+    }
+
+    fn of(sender: &TcpSender) -> Before {
+        Before {
+            window: sender.window(),
+            first_unacknowledged: sender.first_unacknowledged(),
+            counts: Before::counts(sender),
+        }
+    }
+
+    /// What it has decided since, if anything.
+    fn decision(&self, sender: &TcpSender) -> Option<Decision> {
+        let kinds = [Decision::Timeout, Decision::FastRecovery, Decision::Undone];
+        let counts = Before::counts(sender).into_iter().zip(self.counts);
+        kinds.into_iter().zip(counts).find(|(_, (now, then))| now > then).map(|(kind, _)| kind)
+    }
+}
+
 /// A sender's access to the network.
 struct Port<'a> {
     network: &'a mut Network,
@@ -171,6 +202,8 @@ struct Port<'a> {
     host: Option<&'a mut Processing>,
     flow: u32,
     now: Time,
+    /// What the sender has taken a loss for while it acted.
+    belief: Option<LossKind>,
 }
 
 impl Wire for Port<'_> {
@@ -198,6 +231,7 @@ impl Wire for Port<'_> {
     }
 
     fn judged(&mut self, seq: u64, belief: LossKind) {
+        self.belief = Some(belief);
         self.network.judge(self.flow, seq, belief, self.now);
     }
 }
@@ -319,12 +353,13 @@ impl World {
             Sent { first_hop: network.first_place(index), is_realtime, ..Sent::default() }
         });
         let sent = sent.collect();
+        let hosts = Processing::of(plan, seed, &mut senders);
         World {
             network,
             senders,
             sources,
             sent,
-            hosts: Processing::of(plan, seed),
+            hosts,
             started: vec![false; plan.flows.len()],
             stopped: vec![false; plan.flows.len()],
             now: Time::ZERO,
@@ -446,10 +481,10 @@ impl World {
     /// A packet has reached the place that it waited for.
     #[inline]
     fn on_arrival(&mut self) {
-        let Some((index, hop)) = self.network.take_arrival() else { return };
+        let Some((index, next, hop)) = self.network.take_arrival() else { return };
         self.look_ahead();
         if !hop.is_sender() {
-            self.network.walk(index, self.now);
+            self.network.walk(index, (next, hop), self.now);
             return;
         }
         let packet = self.network.receive_at_sender(index);
@@ -457,7 +492,7 @@ impl World {
         if packet.extra != NONE {
             extra = self.network.take_extra(packet.extra);
         }
-        self.with_sender(hop.flow as usize, |sender, now, port| {
+        self.with_sender(hop.flow() as usize, |sender, now, port| {
             sender.on_packet(&packet, extra.as_ref(), now, port);
         });
     }
@@ -494,25 +529,41 @@ impl World {
     #[inline]
     fn with_sender(&mut self, flow: usize, act: impl FnOnce(&mut Endpoint, Time, &mut Port<'_>)) {
         let sender = &mut self.senders[flow];
-        let before = sender.tcp_sender().filter(|_| self.watched).map(|sender| sender.window());
+        let before = sender.tcp_sender().filter(|_| self.watched).map(Before::of);
         let mut port = Port {
             network: &mut self.network,
             sent: &mut self.sent[flow],
-            host: self.hosts.get_mut(flow),
+            host: self.hosts.get_mut(flow).and_then(Option::as_mut),
             flow: flow as u32,
             now: self.now,
+            belief: None,
         };
         act(sender, self.now, &mut port);
+        let belief = port.belief;
         if let Some(before) = before {
-            self.watch(flow, before);
+            self.watch(flow, &before, belief);
         }
     }
 
-    /// Notes what a sender did to its window, which was `before`, and whether its connection has ended.
+    /// Notes what a sender did, how it stood `before`, and whether its connection has ended.
     #[cold]
-    fn watch(&mut self, flow: usize, before: lasthop_cc::Window) {
+    fn watch(&mut self, flow: usize, before: &Before, belief: Option<LossKind>) {
         let Some(sender) = self.senders[flow].tcp_sender() else { return };
         let after = sender.window();
+        if let Some(decision) = before.decision(sender)
+            && let Some(recorder) = &mut self.network.recorder
+        {
+            recorder.add_decision(DecisionRecord {
+                time: self.now,
+                flow: flow as u32,
+                decision,
+                seq: before.first_unacknowledged.max(sender.first_unacknowledged()),
+                belief,
+                before: before.window.cwnd,
+                after: after.cwnd,
+            });
+        }
+        let before = before.window;
         if after != before
             && let Some(recorder) = &mut self.network.recorder
         {

@@ -111,7 +111,7 @@ impl Cells {
         &mut self,
         table: &Reader<'_>,
         members: &Members<'_>,
-        reader: &mut LinkReader<'_>,
+        reader: &mut LinkReader<'_, '_>,
         (nodes, links): (&[String], &mut Vec<LinkPlan>),
     ) -> Result<()> {
         if self.names.contains(&members.name) {

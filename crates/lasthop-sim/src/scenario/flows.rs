@@ -58,7 +58,7 @@ pub(super) fn read<'n>(
     tables: &[FlowTable<'n>],
     shared: &Shared<'n>,
     run: &Run<'_>,
-    files: &mut InputFiles,
+    files: &mut InputFiles<'_>,
 ) -> Result<Vec<FlowPlan>> {
     let total: usize = tables.iter().map(|flow| flow.count).sum();
     let numbers: BTreeMap<&str, usize> =
@@ -329,7 +329,7 @@ fn uniform(table: &Reader<'_>) -> Result<Start> {
     Ok(Start::Uniform(Time(from.0), Time(to.0)))
 }
 
-fn traffic(table: &Reader<'_>, transport: &Transport, files: &mut InputFiles) -> Result<Traffic> {
+fn traffic(table: &Reader<'_>, transport: &Transport, files: &mut InputFiles<'_>) -> Result<Traffic> {
     let (kind, traffic) = table.tagged("traffic")?;
     if kind == "ftp" && matches!(transport, Transport::Udp(_)) {
         let message = "traffic \"ftp\" needs TCP: nothing would limit the rate of a udp flow".to_owned();

@@ -297,7 +297,8 @@ pub(super) static ROOT: Table = Table {
             "processing_time",
             ANY_TIME,
             "The host of a sender keeps each packet for a random time of less than this; packets stay in order. About \
-             one transmission time of the bottleneck keeps flows from falling into step (Floyd & Jacobson 1992).",
+             one transmission time of the bottleneck keeps flows from falling into step (Floyd & Jacobson 1992). In the \
+             profile ns2 as ns-2's overhead_: what an ACK allows waits once and leaves together, repairs leave at once.",
         )
         .default("\"0 s\""),
         Key::new("seed", Kind::Integer { min: 0, max: u64::MAX }, "Seed of all random streams.").default("1"),

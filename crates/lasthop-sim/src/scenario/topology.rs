@@ -58,7 +58,12 @@ impl Network {
 }
 
 /// Reads `[topology]` and `[channel]` for a run of `duration` with `flows` flows.
-pub(super) fn read(root: &Reader<'_>, duration: Span, flows: u64, files: &mut InputFiles) -> Result<Network> {
+pub(super) fn read(
+    root: &Reader<'_>,
+    duration: Span,
+    flows: u64,
+    files: &mut InputFiles<'_>,
+) -> Result<Network> {
     let (kind, topology) = root.tagged("topology")?;
     let mut reader = LinkReader { duration, listed: 0, files };
     if kind == "dumbbell" {
@@ -85,7 +90,7 @@ pub(super) fn read(root: &Reader<'_>, duration: Span, flows: u64, files: &mut In
 fn dumbbell(
     root: &Reader<'_>,
     topology: &Reader<'_>,
-    reader: &mut LinkReader<'_>,
+    reader: &mut LinkReader<'_, '_>,
     flows: u64,
 ) -> Result<Network> {
     let pairs = topology.integer_if("pairs")?.unwrap_or(flows);
@@ -94,7 +99,7 @@ fn dumbbell(
     let channel = root.sub_if("channel")?;
 
     let link = reader.both(&[bottleneck], 1, topology, "bottleneck")?;
-    let side = |key: &'static str, channel: Option<Reader<'_>>, reader: &mut LinkReader<'_>| {
+    let side = |key: &'static str, channel: Option<Reader<'_>>, reader: &mut LinkReader<'_, '_>| {
         let own = topology.sub_if(key)?;
         // The most specific table comes last and wins.
         let tables: Vec<Reader<'_>> = [access, channel, own].into_iter().flatten().collect();
@@ -123,7 +128,7 @@ fn dumbbell(
 }
 
 /// Stations on a circle around an access point, and a server behind it.
-fn wlan(topology: &Reader<'_>, reader: &mut LinkReader<'_>, flows: u64) -> Result<Network> {
+fn wlan(topology: &Reader<'_>, reader: &mut LinkReader<'_, '_>, flows: u64) -> Result<Network> {
     let asked = topology.integer_if("stations")?.unwrap_or(flows);
     let stations = few(topology, asked)?;
     let (wire, radius) = (topology.sub("wire")?, topology.number("radius")?);
@@ -161,7 +166,7 @@ fn few(topology: &Reader<'_>, asked: u64) -> Result<usize> {
 }
 
 /// Two access points with stations on circles around them, joined by wires.
-fn two_cells(topology: &Reader<'_>, reader: &mut LinkReader<'_>, flows: u64) -> Result<Network> {
+fn two_cells(topology: &Reader<'_>, reader: &mut LinkReader<'_, '_>, flows: u64) -> Result<Network> {
     let stations = few(topology, topology.integer_if("stations")?.unwrap_or(flows))?;
     let (radius, distance) = (topology.number("radius")?, topology.number("distance")?);
     let named = |cell: &'static str| (1..=stations).map(move |number| format!("{cell}-{number}"));
@@ -218,7 +223,7 @@ pub(super) fn make(
     LinkPlan { name, from, to, forward: forward.clone(), reverse: reverse.clone() }
 }
 
-fn graph(topology: &Reader<'_>, reader: &mut LinkReader<'_>) -> Result<Network> {
+fn graph(topology: &Reader<'_>, reader: &mut LinkReader<'_, '_>) -> Result<Network> {
     let mut nodes = Vec::new();
     let mut numbers = BTreeMap::new();
     for item in topology.list("nodes")? {
