@@ -16,7 +16,7 @@ use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use lasthop_net::plan::Plan;
 use lasthop_net::trace::{FlowInterval, HopRecord, LinkInterval, Recording, Sink, WindowRecord};
 use lasthop_sim::columns;
-use lasthop_sim::pcapng::{Capture, Vantage};
+use lasthop_sim::pcapng::{self, Capture, Vantage};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -44,7 +44,26 @@ pub(crate) struct Spool<'a> {
     /// Of both directions of each link.
     names: Vec<String>,
     series: Option<Series>,
-    trace: Option<Trace<'a>>,
+    trace: Option<Trace>,
+    captures: Vec<Capture<'a, BufWriter<File>>>,
+}
+
+/// What a run shall write.
+pub(crate) struct Wanted<'a> {
+    pub(crate) seed: u64,
+    pub(crate) series: bool,
+    pub(crate) trace: bool,
+    /// Places to capture at, and the names of the files.
+    pub(crate) captures: Vec<(String, String)>,
+    /// The scenario as JSON.
+    pub(crate) scenario: &'a str,
+}
+
+impl Wanted<'_> {
+    /// What the engine must record for it.
+    pub(crate) fn recording(&self) -> Recording {
+        Recording { series: self.series, trace: self.trace || !self.captures.is_empty() }
+    }
 }
 
 struct Series {
@@ -52,32 +71,33 @@ struct Series {
     links: Table<LinkInterval>,
 }
 
-struct Trace<'a> {
+struct Trace {
     hops: Table<HopRecord>,
     windows: Table<WindowRecord>,
-    capture: Capture<'a, BufWriter<File>>,
 }
 
 impl<'a> Spool<'a> {
-    /// Starts the files in `folder` that a run with this seed records.
-    pub(crate) fn new(
-        folder: &Path,
-        plan: &'a Plan,
-        seed: u64,
-        recording: Recording,
-    ) -> io::Result<Spool<'a>> {
-        let mut spool = Spool { plan, names: tables::direction_names(plan), series: None, trace: None };
-        if recording.series {
+    /// Starts the files of a run in `folder`.
+    pub(crate) fn new(folder: &Path, plan: &'a Plan, wanted: &Wanted<'_>) -> io::Result<Spool<'a>> {
+        let seed = wanted.seed;
+        let names = tables::direction_names(plan);
+        let mut spool = Spool { plan, names, series: None, trace: None, captures: Vec::new() };
+        if wanted.series {
             let flows = Table::new(folder, "flow_series", seed)?;
             let links = Table::new(folder, "link_series", seed)?;
             spool.series = Some(Series { flows, links });
         }
-        if recording.trace {
-            let file = BufWriter::new(File::create(folder.join("capture.pcapng"))?);
-            let capture = Capture::new(file, plan, Vantage::Links).map_err(io::Error::other)?;
+        if wanted.trace {
             let hops = Table::new(folder, "hops", seed)?;
             let windows = Table::new(folder, "windows", seed)?;
-            spool.trace = Some(Trace { hops, windows, capture });
+            spool.trace = Some(Trace { hops, windows });
+        }
+        for (place, name) in &wanted.captures {
+            let vantage = Vantage::named(plan, place).map_err(io::Error::other)?;
+            let file = BufWriter::new(File::create(folder.join(name))?);
+            let comments = pcapng::about(wanted.scenario, seed, place);
+            let capture = Capture::new(file, plan, vantage, &comments).map_err(io::Error::other)?;
+            spool.captures.push(capture);
         }
         Ok(spool)
     }
@@ -89,9 +109,11 @@ impl<'a> Spool<'a> {
             flows.finish(|rows| tables::flow_series(plan, rows))?;
             links.finish(|rows| tables::link_series(plan, names, rows))?;
         }
-        if let Some(Trace { hops, windows, capture }) = self.trace {
+        if let Some(Trace { hops, windows }) = self.trace {
             hops.finish(|rows| tables::hops(plan, names, rows))?;
             windows.finish(|rows| tables::windows(plan, rows))?;
+        }
+        for capture in self.captures {
             capture.finish().map_err(io::Error::other)?;
         }
         Ok(())
@@ -100,8 +122,10 @@ impl<'a> Spool<'a> {
 
 impl Sink for Spool<'_> {
     fn hop(&mut self, record: &HopRecord) -> io::Result<()> {
-        let Some(Trace { hops, capture, .. }) = &mut self.trace else { return Ok(()) };
-        capture.hop(record)?;
+        for capture in &mut self.captures {
+            capture.hop(record)?;
+        }
+        let Some(Trace { hops, .. }) = &mut self.trace else { return Ok(()) };
         hops.add(*record, |rows| tables::hops(self.plan, &self.names, rows))
     }
 

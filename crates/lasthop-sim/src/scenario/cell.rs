@@ -41,7 +41,7 @@ pub(super) struct Members<'n> {
     pub(super) access_point: Option<(usize, Position)>,
     pub(super) stations: Vec<Member<'n>>,
     /// Links are called so, with a number; otherwise by the nodes that they join.
-    pub(super) link_name: Option<&'static str>,
+    pub(super) link_name: Option<String>,
 }
 
 /// The members of a cell of a graph.
@@ -164,7 +164,7 @@ impl Cells {
         let direction = reader.radio(table, pairs.len() as u64, (rate, delay))?;
         for ((from, to), number) in pairs.into_iter().zip(1..) {
             let (one, other) = (medium.stations[from].node, medium.stations[to].node);
-            let name = match members.link_name {
+            let name = match &members.link_name {
                 Some(name) => format!("{name}-{number}"),
                 None => format!("{}-{}", nodes[one], nodes[other]),
             };
@@ -368,6 +368,7 @@ fn mac(table: &Reader<'_>) -> Result<MacPlan> {
         eifs_as_nav: ns2,
         difs_after_timeout: ns2,
         processing: table.span_if("processing")?.unwrap_or(processing),
+        warning: table.span_if("warning")?,
         beacon: table.span_if("beacon")?,
         beacon_bytes: table.size("beacon_size")? as u32,
         discards,

@@ -67,6 +67,7 @@ pub(super) fn read<'n>(
         tables.iter().map(|flow| ends(&flow.table, run.network, &numbers)).collect::<Result<_>>()?;
     let paths = Paths::new(run.network);
     let mut free = free_pairs(&ends, run.network);
+    let mut free_back = free_pairs(&ends, run.network);
 
     let mut flows: Vec<FlowPlan> = Vec::with_capacity(total);
     let mut names = BTreeSet::new();
@@ -92,6 +93,7 @@ pub(super) fn read<'n>(
             let (source, sink) = match ends {
                 Ends::Nodes(source, sink) => (source, sink),
                 Ends::NextPair { reverse } => {
+                    let free = if reverse && run.network.both_ways { &mut free_back } else { &mut free };
                     let pair = free.next().ok_or_else(|| no_free_pair(table, run.network, total))?;
                     let (source, sink) = (pair, run.network.sink(pair));
                     if reverse { (sink, source) } else { (source, sink) }
@@ -281,6 +283,10 @@ fn no_free_pair(table: &Reader<'_>, network: &Network, total: usize) -> Scenario
     let pairs = network.pairs.unwrap_or(0);
     if network.server.is_some() {
         let message = format!("no station is left for this flow: {pairs} stations, {total} flows");
+        return table.error("count", message, "raise stations in [topology], or name source and sink");
+    }
+    if network.both_ways {
+        let message = format!("no pair of stations is left for this flow: {pairs} pairs, {total} flows");
         return table.error("count", message, "raise stations in [topology], or name source and sink");
     }
     let message = format!("no pair of the dumbbell is left for this flow: {pairs} pairs, {total} flows");

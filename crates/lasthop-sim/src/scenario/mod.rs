@@ -22,6 +22,7 @@ mod queue;
 mod rate;
 mod reader;
 mod realtime;
+mod roaming;
 mod schema;
 mod topology;
 mod trace_file;
@@ -325,6 +326,7 @@ fn plan(
         nodes: network.nodes,
         links: network.links,
         media: network.media,
+        roaming: network.roaming,
         flows,
         history,
     })
