@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -410,6 +410,52 @@ def show(
             _print(tables.comparison_table(output.load_comparison(folder)))
         else:
             _print(tables.runs_table(output.load_runs(folder)))
+
+
+@app.command()
+def view(
+    place: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN|SCENARIO",
+            help="Folder written by --out, a scenario file, or the name of a ready scenario.",
+            show_default=False,
+        ),
+    ] = None,
+    settings: SetOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write one .html file instead, which needs no server."),
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
+    ] = True,
+    force: ForceOption = False,
+) -> None:
+    """Show a run, a comparison or a scenario in the browser, where it can be changed and replayed.
+
+    The page comes from a server on this machine, which nobody else can reach and which ends with Ctrl-C.
+    """
+    with _user_errors():
+        from lasthop import view as page
+
+        folder = page.check_page()
+        shown = page.given(place, parse_settings(settings or []))
+        if out is not None:
+            if out.suffix.lower() not in (".html", ".htm"):
+                raise ArgumentError(f"cannot write '{out}': a page ends in .html")
+            output.check_file(out, replace=force)
+            output.write_text(out, page.single_page(folder, shown))
+            _note(f"written: {out}")
+            return
+        with page.Server(folder, shown) as server, suppress(KeyboardInterrupt):
+            typer.echo(server.address)
+            _note("Ctrl-C ends it")
+            if browser:
+                import webbrowser
+
+                webbrowser.open(server.address)
+            server.serve_forever(poll_interval=0.2)
 
 
 @app.command(cls=JsonCommand)

@@ -82,7 +82,7 @@ export class Layout {
   }
 
   places(width: number, height: number, time: number): Place[] {
-    const margin = { x: Math.min(84, width * 0.1), y: 34 };
+    const margin = { x: Math.min(104, width * 0.13), y: 34 };
     const placed = this.description.nodes.map((_, node) => {
       const at = this.column[node] ?? 0;
       const row = this.rows[at] ?? [];

@@ -296,7 +296,7 @@ export function Replay({ theme }: { theme: string }) {
           </p>
           <div class="timeline">
             <canvas ref={strip} class="strip" aria-hidden="true" />
-            <input type="range" min={0} max={duration} step={duration / 10_000} value={time} aria-label="Time in the run" aria-valuetext={`${time.toFixed(3)} seconds`} onInput={(event) => { setPlaying(false); go(Number(event.currentTarget.value)); }} />
+            <input type="range" min={0} max={duration} step={10 ** Math.floor(Math.log10(duration / 1000))} value={time} aria-label="Time in the run" aria-valuetext={`${time.toFixed(3)} seconds`} onInput={(event) => { setPlaying(false); go(Number(event.currentTarget.value)); }} />
             <p class="foot">Losses in queues above the middle, in the air below; grey where a link is down.</p>
           </div>
           <section aria-labelledby="sequence-title">
