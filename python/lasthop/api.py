@@ -600,6 +600,21 @@ def transports() -> list[dict[str, Any]]:
     return listed
 
 
+def helpers() -> list[dict[str, Any]]:
+    """Every helper in the network that a scenario may switch on, with its keys.
+
+    ``stands`` says where it may stand, ``columns`` how the names of what it counts begin.
+
+    Examples
+    --------
+    >>> import lasthop as lh
+    >>> [one["name"] for one in lh.helpers()][:2]
+    ['snoop', 'arq']
+    """
+    listed: list[dict[str, Any]] = json.loads(_native.helpers())
+    return listed
+
+
 def metrics() -> list[dict[str, Any]]:
     """Every figure of a run that a study, a plot or a comparison may name, with its unit and meaning.
 

@@ -93,6 +93,19 @@ def complete_transports(incomplete: str) -> list[str]:
     return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
 
 
+def complete_helpers(incomplete: str) -> list[str]:
+    """Return what a list of helpers may go on with, for the shell.
+
+    Examples
+    --------
+    >>> complete_helpers("none,sn")
+    ['none,snoop']
+    """
+    before, comma, begun = incomplete.rpartition(",")
+    names = ["none", *(one["name"] for one in api.helpers())]
+    return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
+
+
 def complete_formats(incomplete: str) -> list[str]:
     """Return the formats of stored tables that begin so."""
     return [name for name in output.FORMATS if name.startswith(incomplete)]
@@ -528,6 +541,32 @@ def transports(
                 _print(tables.transport_table(one))
 
 
+@app.command()
+def helpers(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Show the keys of this one.", autocompletion=complete_helpers),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List helpers in the network: what each does, where it may stand, its keys."""
+    with _user_errors():
+        from lasthop import tables
+
+        listed = api.helpers()
+        if name is not None:
+            known = [one["name"] for one in listed]
+            listed = [one for one in listed if one["name"] == name]
+            if not listed:
+                raise ArgumentError(f"unknown helper {name!r}: {_hint(name, known, 'lasthop helpers')}")
+        if as_json:
+            typer.echo(json.dumps(listed, indent=1))
+        elif name is None:
+            _print(tables.helpers_table(listed))
+        else:
+            _print(tables.helper_table(listed[0]))
+
+
 @app.command("metrics")
 def list_metrics(
     name: Annotated[
@@ -886,9 +925,13 @@ def _first_few(seeds: list[int]) -> str:
 
 
 def _refuse_transport(name: str, listed: list[dict[str, object]]) -> list[dict[str, object]]:
+    names = [str(one["name"]) for one in listed]
+    raise ArgumentError(f"unknown transport {name!r}: {_hint(name, names, 'lasthop transports')}")
+
+
+def _hint(name: str, known: list[str], command: str) -> str:
+    """Return the name that was probably meant, or which command lists them."""
     import difflib
 
-    names = [str(one["name"]) for one in listed]
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "'lasthop transports' lists them"
-    raise ArgumentError(f"unknown transport {name!r}: {hint}")
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"'{command}' lists them"

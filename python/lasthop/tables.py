@@ -279,6 +279,31 @@ def transport_table(one: Mapping[str, Any]) -> RenderableType:
     return Group(head, table)
 
 
+def helpers_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """Every helper with what it does, where it may stand, its keys and where it comes from."""
+    table = simple_table("helper", "helpers = [NAME], or [{ kind = NAME, KEY = VALUE, ... }]")
+    for column in ("what it does", "where it may stand", "keys", "from"):
+        table.add_column(column, ratio=1)
+    for one in listed:
+        keys = ", ".join(key["name"] for key in one["keys"])
+        table.add_row(one["name"], one["summary"], one["stands"], keys, one["origin"])
+    hint = Text("'lasthop helpers NAME' shows the keys of one.", style="dim")
+    return Group(table, hint)
+
+
+def helper_table(one: Mapping[str, Any]) -> RenderableType:
+    """One helper with meaning, default and values of each key."""
+    head = Text.assemble((one["name"], "bold"), f"  {one['summary']}")
+    head.append(f"\nstands {one['stands']}; {one['origin']}")
+    table = simple_table("key")
+    table.add_column("default", justify="right")
+    table.add_column("value")
+    table.add_column("what it does", ratio=1)
+    for key in one["keys"]:
+        table.add_row(key["name"], key["default"] or "", key["values"], key["help"])
+    return Group(head, table)
+
+
 def metrics_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Every metric with its unit, where it comes from, and its meaning."""
     sources = {
@@ -356,8 +381,10 @@ def _totals_table(records: Sequence[Mapping[str, Any]]) -> Table:
     table = simple_table("all flows")
     table.add_column("", justify="right")
     table.add_column("")
-    for column in _shown("totals"):
+    for column in columns.declared("totals").values():
         value = stats.estimate(column.of(record["totals"]) for record in records)
+        if not column.shown or (column.group is not None and value is None):
+            continue
         (text,), prefixed = estimate_texts([value], column.shown_unit)
         table.add_row(column.heading, text, prefixed)
     return table
