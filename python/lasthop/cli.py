@@ -225,7 +225,7 @@ def run(
 def compare(
     file: ScenarioFile,
     transport: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--transport",
             metavar="NAMES",
@@ -233,7 +233,21 @@ def compare(
             show_default=False,
             autocompletion=complete_transports,
         ),
-    ],
+    ] = None,
+    helpers: Annotated[
+        str | None,
+        typer.Option(
+            "--helpers",
+            metavar="NAMES",
+            help="Helpers in the network: none,snoop,arq+snoop; with several transports, each with each.",
+            show_default=False,
+            autocompletion=complete_helpers,
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="LINK", help="Where helpers stand; in front of what loses packets."),
+    ] = None,
     seeds: SeedsOption = "1-10",
     baseline: Annotated[
         str | None,
@@ -264,14 +278,17 @@ def compare(
     table_format: FormatOption = "parquet",
     force: ForceOption = False,
 ) -> None:
-    """Compare transports over the same channel, seed by seed.
+    """Compare transports, or helpers in the network, over the same channel, seed by seed.
 
-    Every flow that is not UDP gets each transport in turn. Differences are paired, with 95 % intervals and a
-    verdict.
+    Every flow that is not UDP gets each transport in turn, with each helper. Differences are paired, with
+    95 % intervals and a verdict.
     """
     with _user_errors():
         scenario = _open(file, settings)
-        names = parse_names("--transport", transport)
+        if transport is None and helpers is None:
+            raise ArgumentError("nothing to compare: give --transport reno,vegas, or --helpers none,snoop")
+        names = [] if transport is None else parse_names("--transport", transport)
+        helped = [] if helpers is None else parse_names("--helpers", helpers)
         if table is not None:
             from lasthop.formats import check_table_format
 
@@ -292,6 +309,8 @@ def compare(
                 jobs=jobs,
                 metrics=metrics or None,
                 series=series,
+                helpers=helped,
+                at=at,
             )
             if out is not None:
                 output.save_comparison(comparison, out, table_format, held=True)
@@ -837,6 +856,8 @@ def _compared(
     jobs: int | None = None,
     metrics: list[str] | None = None,
     series: bool = False,
+    helpers: list[str] | None = None,
+    at: str | None = None,
 ) -> tuple[Comparison, RunError | None]:
     """Compare; if that ends early, return what there is with the error, which is to be raised in the end."""
     try:
@@ -850,6 +871,8 @@ def _compared(
                 observer=observer,
                 metrics=metrics,
                 series=series,
+                helpers=helpers or (),
+                at=at,
             )
             return comparison, None
     except RunError as error:

@@ -170,7 +170,7 @@ def comparison_table(comparison: Comparison) -> RenderableType:
     ]
     labels = [metric.label for metric in metrics]
     certain = seeds == 1 or comparison.same
-    means = Wide(
+    means: RenderableType = Wide(
         [
             TableColumn("mean" if certain else "mean ± 95 % interval", labels),
             *(
@@ -180,6 +180,8 @@ def comparison_table(comparison: Comparison) -> RenderableType:
             TableColumn("", [unit for _, unit in rows]),
         ]
     )
+    if comparison.has_matrix:
+        means = _matrices(comparison)
     changes = {(one.metric.name, one.transport): one for one in comparison.list_differences()}
     differences = Wide(
         [
@@ -209,6 +211,31 @@ def comparison_table(comparison: Comparison) -> RenderableType:
         style="dim",
     )
     return Group(title, means, differences, _verdicts_table(comparison), note)
+
+
+def _matrices(comparison: Comparison) -> RenderableType:
+    """One table per metric: senders downwards, helpers across."""
+    axes = comparison.axes
+    assert axes is not None  # noqa: S101 - has_matrix says so
+    parts = []
+    for metric in comparison.metrics:
+        table = simple_table(metric.label)
+        for helper in axes.helpers:
+            table.add_column(helper, justify="right")
+        labels = [[axes.label(sender, helper) for helper in axes.helpers] for sender in axes.senders]
+        estimates = [[comparison.estimate(label, metric) for label in row] for row in labels]
+        texts, unit = estimate_texts([one for row in estimates for one in row], metric.unit)
+        table.add_column("")
+        width = len(axes.helpers)
+        for place, sender in enumerate(axes.senders):
+            table.add_row(sender, *texts[place * width : (place + 1) * width], unit)
+        if len(comparison.seeds) > 1:
+            for sender, row in zip(axes.senders, labels, strict=True):
+                changes = [comparison.difference(metric, label, row[0]) for label in row[1:]]
+                cells = [Text(one.interval_text, style=verdict_style(one.better)) for one in changes]
+                table.add_row(Text(f"  {sender}: change", style="dim"), "", *cells, "")
+        parts.append(table)
+    return Group(*parts)
 
 
 def _verdicts_table(comparison: Comparison) -> Table:
