@@ -418,6 +418,15 @@ impl Link {
         self.gate.has_room(bytes.into(), found)
     }
 
+    /// How long a packet that arrives at `now` will wait for the transmitter behind those that are there.
+    pub(crate) fn wait(&self, now: Time, held: bool) -> Span {
+        if !held {
+            return Span(self.busy_until.0.saturating_sub(now.0));
+        }
+        let (rate, bytes) = (self.rate_at(now), self.gate.held.1);
+        if rate.0 == 0 { Span::ZERO } else { rate.serialisation(bytes) }
+    }
+
     /// Transmits `bytes` from `now` on and returns the end. The packet has waited since `since`. Counts both.
     pub(crate) fn occupy(&mut self, since: Time, now: Time, bytes: u32, window: &Window) -> Time {
         let departs = self.serve(since, now, bytes);

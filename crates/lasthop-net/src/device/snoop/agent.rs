@@ -45,8 +45,9 @@ pub(super) struct Arrived<'a> {
     pub(super) packet: &'a Packet,
     /// Its place on its path.
     pub(super) hop: u32,
-    /// Whether the queue of the link will take it.
+    /// Whether the queue of the link will take it, and how long it will lie there.
     pub(super) has_room: bool,
+    pub(super) wait: Span,
     pub(super) now: Time,
 }
 
@@ -59,6 +60,7 @@ impl Arrived<'_> {
             hop: self.hop,
             repeats: 0,
             sent: self.now,
+            leaves: self.now + self.wait,
             order,
             by_sender,
             sacked: false,
@@ -72,6 +74,11 @@ pub(super) struct Clock {
     /// Smoothed, and its deviation; none before the first sample.
     smoothed: Option<(Span, Span)>,
 }
+
+/// So many ACKs of single packets in a row say that the other end does not delay them.
+const ENOUGH_SINGLES: u8 = 3;
+/// No receiver waits for more packets than these (RFC 5681 section 4.2 allows two; some stretch ACKs).
+const MOST_TOGETHER: u32 = 4;
 
 /// Timeout before the first sample.
 const FIRST_TIMEOUT: Span = Span::from_millis(100);
@@ -130,8 +137,14 @@ pub(super) struct Agent {
     /// Whether the last ACK that passed echoed congestion.
     echoed: bool,
     clock: Clock,
+    /// How much of that is for a delayed ACK.
+    patience: Span,
     /// Timeouts in a row.
     backoff: u32,
+    /// Packets that the other end has acknowledged together, and ACKs in a row that covered one although more were
+    /// under way.
+    together: u8,
+    singles: u8,
     /// When the timer runs out.
     pub(super) due: Option<Time>,
     /// Packets sent, by whomever.
@@ -170,8 +183,47 @@ impl Agent {
     }
 
     fn arm(&mut self, rules: &Snoop, now: Time) {
+        let Some(first) = self.cache.first() else {
+            self.due = None;
+            return;
+        };
         let most = if rules.backoff { self.backoff.min(10) } else { 0 };
-        self.due = (!self.cache.is_empty()).then(|| now + self.clock.timeout(rules) * (1 << most));
+        let timeout = self.clock.timeout(rules) * (1 << most);
+        // Whoever waits for more packets before it acknowledges has got no loss to tell.
+        self.patience = if self.may_wait() { rules.delayed_ack } else { Span::ZERO };
+        // Before it has left the queue there is nothing to wait for.
+        self.due = Some(now.max(first.leaves) + timeout + self.patience);
+    }
+
+    /// Whether the other end may be waiting for more packets before it acknowledges.
+    fn may_wait(&self) -> bool {
+        self.cache.len() < usize::from(self.together.max(2)) && self.singles < ENOUGH_SINGLES
+    }
+
+    /// One more packet is under way: with enough of them there is no reason to be patient any more.
+    fn note_sent(&mut self, rules: &Snoop, now: Time) {
+        match self.due {
+            None => self.arm(rules, now),
+            Some(due) if self.patience > Span::ZERO && !self.may_wait() => {
+                let soon = now + self.clock.timeout(rules);
+                self.due = Some((due - self.patience).max(soon).min(due));
+                self.patience = Span::ZERO;
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Notes how many packets an ACK covers: whether the other end acknowledges each at once.
+    fn note_covered(&mut self, count: u32) {
+        if count > 1 {
+            self.together = u8::try_from(count.min(MOST_TOGETHER)).unwrap_or(u8::MAX);
+            self.singles = 0;
+        } else if !self.cache.is_empty() {
+            self.singles = self.singles.saturating_add(1);
+            if self.singles >= ENOUGH_SINGLES {
+                self.together = 0;
+            }
+        }
     }
 
     /// A connection opens.
@@ -225,9 +277,7 @@ impl Agent {
         } else {
             self.take_again(rules, arrived)
         };
-        if self.due.is_none() {
-            self.arm(rules, now);
-        }
+        self.note_sent(rules, now);
         (Verdict::Pass, kept)
     }
 
@@ -335,13 +385,17 @@ impl Agent {
     /// An ACK of something new.
     fn advance(&mut self, rules: &Snoop, packet: &Packet, now: Time) {
         let ack = packet.seq as u32;
-        let (mut newest, mut clean) = (None, true);
+        let (mut newest, mut clean, mut count) = (None, true, 0);
         while let Some(entry) = self.cache.first()
             && !before(ack, entry.end())
         {
             clean &= entry.repeats == 0 && !entry.by_sender;
             newest = Some(entry.sent);
+            count += 1;
             self.cache.pop_first();
+        }
+        if clean && count > 0 {
+            self.note_covered(count);
         }
         // Karn's rule.
         if clean && let Some(sent) = newest {
@@ -440,9 +494,14 @@ impl Agent {
         let order = self.next_order();
         if let Some(entry) = self.cache.get_mut(place) {
             entry.repeats += 1;
-            (entry.sent, entry.order) = (now, order);
+            (entry.sent, entry.leaves, entry.order) = (now, now, order);
             tape.repeat(entry, why);
         }
+    }
+
+    /// The link is down until then: nothing is repeated before.
+    pub(super) fn rest_until(&mut self, back: Time) {
+        self.due = self.due.map(|due| due.max(back));
     }
 
     /// Repeats every packet below the highest that is selected, once per round trip; the first is left to the
@@ -493,7 +552,7 @@ impl Agent {
             if let Some(entry) = self.cache.get_mut(place) {
                 entry.hop = hop.unwrap_or(entry.hop);
                 entry.repeats = 0;
-                (entry.sent, entry.order, entry.by_sender) = (now, order, false);
+                (entry.sent, entry.leaves, entry.order, entry.by_sender) = (now, now, order, false);
                 tape.repeat(entry, Why::Handoff);
                 // No sample comes of it.
                 entry.repeats = 1;

@@ -41,6 +41,8 @@ pub(super) struct Entry {
     /// When it was last sent, and what orders it among all that was.
     pub(super) sent: Time,
     pub(super) order: u64,
+    /// When it leaves the queue of the link, as well as that can be told.
+    pub(super) leaves: Time,
     /// The sender has sent it again: it counts duplicate ACKs for it.
     pub(super) by_sender: bool,
     /// The other end has it, by a SACK block.

@@ -36,7 +36,8 @@
 //! default does; ACKs with data (8), since data of both directions are two flows here; the crash on the link layer of
 //! mobile nodes (11); refusing to repeat when the queue is long (12), gone since ns-2.1b8.
 //!
-//! *Differs from its paper:* one timer, armed whenever something is kept, in place of a round-trip timer and a persist
+//! *Differs from its paper:* the timer waits until a packet has left the queue of the link, rests while the link is
+//! down, and in `std` is patient with a host that may be delaying the ACK of a lone packet. There is one timer, armed whenever something is kept, in place of a round-trip timer and a persist
 //! timer of 200 ms. Duplicates that packets sent before a repetition still cause never trigger another one. What the
 //! sender repeats itself may be repeated from here once its own duplicates have passed. What the queue of the link would
 //! refuse is not kept, so that an overflow looks like congestion to the sender. Data that the host has acknowledged
@@ -151,6 +152,9 @@ pub struct Snoop {
     pub timing: Timing,
     /// And at least this.
     pub least_timeout: Span,
+    /// How much longer it may take while fewer packets are under way than the host may wait for before it
+    /// acknowledges.
+    pub delayed_ack: Span,
     /// Whether the timeout doubles while nothing is acknowledged.
     pub backoff: bool,
     /// Whether SACK blocks show more holes than the first.
@@ -407,6 +411,15 @@ impl Snooping {
         cx.link(self.direction).outages().get(self.outages).map(|&(_, end)| end)
     }
 
+    /// Until when the link is down, if it is and that matters.
+    fn down_until(&self, cx: &mut Cx<'_>) -> Option<Time> {
+        if self.plan.handoff == AtHandoff::Ignore || self.direction == NOWHERE {
+            return None;
+        }
+        let &(start, end) = cx.link(self.direction).outages().get(self.outages)?;
+        (start <= cx.now && cx.now < end).then_some(end)
+    }
+
     /// Data on their way to the wireless host; whether they go on.
     fn data_down(&mut self, parcel: Parcel, packet: &Packet, cx: &mut Cx<'_>) -> bool {
         let (now, (queue, holds)) = (cx.now, self.queue);
@@ -415,8 +428,13 @@ impl Snooping {
             Machine::Ns2 => Role::DownNs2(Box::default()),
         };
         let place = self.find_or(parcel.flow, role);
-        let has_room = queue == NOWHERE || cx.link(queue).has_room(now, parcel.bytes.into(), holds);
-        let arrived = Arrived { packet, hop: parcel.hop, has_room, now };
+        let (has_room, wait) = if queue == NOWHERE {
+            (true, Span::ZERO)
+        } else {
+            let link = cx.link(queue);
+            (link.has_room(now, parcel.bytes.into(), holds), link.wait(now, holds))
+        };
+        let arrived = Arrived { packet, hop: parcel.hop, has_room, wait, now };
         let connection = &mut self.connections[place as usize];
         let mut verdict = Verdict::Pass;
         let (before, kept, after) = match &mut connection.role {
@@ -662,6 +680,7 @@ impl Element for Snooping {
         self.return_of_link(cx);
         self.let_go(cx);
         let now = cx.now;
+        let down_until = self.down_until(cx);
         while let Some(&cmp::Reverse((at, place))) = self.timers.peek()
             && at <= now
         {
@@ -671,6 +690,11 @@ impl Element for Snooping {
                 continue;
             }
             connection.armed = Time::MAX;
+            if let Role::Down(agent) = &mut connection.role
+                && let Some(back) = down_until
+            {
+                agent.rest_until(back);
+            }
             let mut sending = Sending { cx, counts: &mut self.counts, ahead: self.plan.ahead };
             match &mut connection.role {
                 Role::Down(agent) if agent.due.is_some_and(|due| due <= now) => {

@@ -21,6 +21,7 @@ fn std_agent() -> Snoop {
         ahead: true,
         timing: Timing::Deviation,
         least_timeout: Span::from_millis(40),
+        delayed_ack: Span::from_millis(200),
         backoff: true,
         sack: false,
         ecn: true,
@@ -35,6 +36,7 @@ fn ns2_agent() -> Snoop {
         machine: Machine::Ns2,
         ahead: false,
         least_timeout: Span::from_millis(100),
+        delayed_ack: Span::ZERO,
         backoff: false,
         ecn: false,
         answer: false,
@@ -213,10 +215,28 @@ fn the_timer_doubles_and_gives_up() {
     let mut kit = Kit::new(std_agent());
     kit.ack(0, 0);
     kit.data(0, 0);
+    kit.data(0, 1000);
     let times: Vec<u64> = kit.until(u64::MAX / MILLI).into_iter().map(|(at, _)| at).collect();
     assert_eq!(times[..4], [100, 300, 700, 1500]);
     assert_eq!(times.len(), 10);
     assert_eq!(kit.bench.device.repairs(), Some(10));
+}
+
+/// A lone packet whose ACK may be delayed gets 200 ms more, until three ACKs in a row have covered one packet although
+/// more were under way.
+#[test]
+fn the_timer_is_patient_with_delayed_acks() {
+    let mut kit = Kit::new(std_agent());
+    kit.data(0, 0);
+    assert_eq!(kit.until(1_000)[0], (300, Out::Again(0)));
+    let mut kit = Kit::new(std_agent());
+    (0..7).for_each(|number| drop(kit.data(number, number * 1000)));
+    (1..7).for_each(|number| drop(kit.ack(10 + number, number * 1000)));
+    assert_eq!(kit.until(1_000)[0], (56, Out::Again(6000)), "40 ms after the last ACK");
+    let mut kit = Kit::new(std_agent());
+    (0..7).for_each(|number| drop(kit.data(number, number * 1000)));
+    (1..4).for_each(|number| drop(kit.ack(10 + 2 * number, 2000 * number)));
+    assert_eq!(kit.until(1_000)[0], (256, Out::Again(6000)), "two at a time: the last one may be waiting");
 }
 
 /// ns-2 starts with 0.1 s and four times 0.25 s, and never doubles.
@@ -334,7 +354,7 @@ fn a_whole_connection_wraps() {
         kit.ack(millis, base + 1001);
     }
     assert_eq!(kit.ack(32, base + 6001), [(32, Out::Ack(base + 6001))]);
-    assert_eq!(kit.until(500)[0], (72, Out::Again(base + 6001)), "the FIN");
+    assert_eq!(kit.until(500)[0], (272, Out::Again(base + 6001)), "the FIN");
     let closing = Packet { kind: Kind::FinAck, ..kit.ack_packet(base + 6502) };
     assert_eq!(kit.ack_with(501, closing, &[]), [(501, Out::Ack(base + 6502))]);
     assert!(kit.bench.device.places.is_empty(), "it is over, and nothing is remembered");

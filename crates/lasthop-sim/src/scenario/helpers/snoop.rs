@@ -74,6 +74,12 @@ const SNOOP_KEYS: &[Key] = &[
          Default: 40 ms; ns2: 100 ms.",
     ),
     Key::new(
+        "delayed_ack",
+        Kind::Duration { min: Span::ZERO, max: LONGEST },
+        "How long a host may hold back the ACK of a lone packet: so much longer the local timer then waits, until \
+         single packets are seen to be acknowledged at once. Default: 200 ms; paper, ns2: 0 s.",
+    ),
+    Key::new(
         "backoff",
         Kind::Switch,
         "Whether the local timeout doubles while nothing is acknowledged. Default: true; paper, ns2: false.",
@@ -116,7 +122,7 @@ pub(in super::super) fn read(reader: &Reader<'_>) -> Result<Snoop> {
     let profile = reader.name("profile")?;
     let (ns2, paper) = (profile == "ns2", profile == "paper");
     if ns2 {
-        let stray = ["threshold", "backoff", "ecn", "answer", "handoff", "sack", "when_full"];
+        let stray = ["threshold", "backoff", "delayed_ack", "ecn", "answer", "handoff", "sack", "when_full"];
         if let Some(key) = stray.into_iter().find(|key| reader.has(key)) {
             let message = format!("the agent of ns-2 knows no {key}");
             return Err(reader.error(key, message, "leave it out, or write profile = \"std\""));
@@ -137,6 +143,11 @@ pub(in super::super) fn read(reader: &Reader<'_>) -> Result<Snoop> {
         ahead: switch("ahead", !ns2)?,
         timing: if paper { SnoopTiming::Double } else { SnoopTiming::Deviation },
         least_timeout: reader.span_if("least_timeout")?.unwrap_or(least),
+        delayed_ack: (reader.span_if("delayed_ack")?).unwrap_or(if ns2 || paper {
+            Span::ZERO
+        } else {
+            Span::from_millis(200)
+        }),
         backoff: switch("backoff", !ns2 && !paper)?,
         sack: reader.switch("sack")?,
         ecn: switch("ecn", !ns2 && !paper)?,
