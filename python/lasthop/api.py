@@ -450,9 +450,9 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
         They are read when asked for, `Runs.save` puts them together without reading them whole, and they go
         when the result does.
     capture_at : sequence of str, optional
-        With `spool`: nodes and links at which packets are captured, ``"senders"`` for the hosts of all senders,
-        or ``"links"`` for every link. With `trace` the senders if not given, otherwise nothing. A trace in
-        memory needs no choice: `Run.write_pcapng` looks at it from everywhere.
+        With `spool`: nodes and links at which packets are captured, ``"senders"`` for the hosts of all
+        senders, or ``"links"`` for every link. With `trace` the senders if not given, otherwise nothing. A
+        trace in memory needs no choice: `Run.write_pcapng` looks at it from everywhere.
 
     Returns
     -------
@@ -729,8 +729,8 @@ def check_places(
         raise ArgumentError(f"capture_at is a list of places: say capture_at=[{places!r}]")
     if not spooled:
         raise ArgumentError(
-            "capture_at writes files while runs go on: say where with spool=, or run with trace=True and choose "
-            "the place in write_pcapng"
+            "capture_at writes files while runs go on: say where with spool=, or run with trace=True and "
+            "choose the place in write_pcapng"
         )
     for place in places:
         try:
