@@ -203,6 +203,16 @@ def theirs(cell: Cell, seed: int) -> tuple[float, float]:
     return goodput, (int(found["sent"]) - int(found["got"])) / seconds
 
 
+def their_time(cell: Cell, seed: int, end: float) -> float:
+    """Nanoseconds of CPU time that ns-2 takes per packet over the air: a segment of TCP or its ACK."""
+    plain = {"window": (31, 1023), "interval": 0.0015}
+    script = _script(cell, seed, "/dev/null", **plain, end=end)
+    lines, cost = ns2.run(script.replace("$ns at @warmup@ mark", "$ns at 0.05 mark"))
+    _, empty = ns2.run(_script(cell, seed, "/dev/null", **plain, end=0.06))
+    found = dict(line.split() for line in lines if line.startswith("bytes "))
+    return 1e9 * (cost.cpu_s - empty.cpu_s) / (2 * int(found["bytes"]) / WIRE)
+
+
 _COUNT_SENT = """
     set sent 0
     set got 0

@@ -256,6 +256,14 @@ impl Medium {
     /// What becomes of a frame at a receiver that was locked on it.
     fn judge(&mut self, at: u16, from: u16, lock: &Lock, frame: &OnAir, cx: &mut Cx<'_>) -> FrameOutcome {
         let plan = &self.plan;
+        if self.flawless {
+            let collided = lock.lost || lock.power < lock.interference * plan.capture;
+            return match lock.power < plan.receive_threshold {
+                true => FrameOutcome::TooWeak,
+                false if collided => FrameOutcome::Collided,
+                false => FrameOutcome::Read,
+            };
+        }
         let count = self.stations.len();
         let pair = usize::from(from) * count + usize::from(at);
         // The error model judges every frame that the receiver is locked on, so that a collision does not shift the

@@ -36,7 +36,7 @@ use lasthop_core::time::{Span, Time};
 use super::arq::Listener;
 use super::{Crossing, Cx, Effect, Element, Parcel};
 use crate::channel::Air;
-use crate::plan::{Direction, LinkPlan};
+use crate::plan::{Direction, ErrorModel, LinkPlan, OutageSchedule};
 use crate::queue::{Served, Service, Shed, Waiting};
 use crate::routing::DirectionId;
 use counters::RadioStats;
@@ -128,6 +128,8 @@ pub(crate) struct Medium {
     /// Random numbers of frame errors by pair, if noise makes any.
     luck: Vec<Stream>,
     table: Option<ErrorTable>,
+    /// No error model, no outage and no noise: collisions alone spoil frames.
+    flawless: bool,
     moves: bool,
     refreshed: Time,
     shed: Vec<Shed>,
@@ -152,6 +154,7 @@ impl Medium {
         let mut medium = Medium {
             rules: plan.macs.iter().map(Rules::new).collect(),
             table: plan.noise.map(|_| ErrorTable::new(plan.macs[0].phy)),
+            flawless: false,
             moves: plan.stations.iter().any(|station| station.track.moves()),
             plan: Box::new(plan.clone()),
             stations,
@@ -179,6 +182,11 @@ impl Medium {
             medium.add_port(links, (link.to, link.from), 2 * link.link as u32 + 1, seed);
         }
         medium.draw_pairs(links, (seed, duration));
+        medium.flawless = plan.noise.is_none()
+            && medium.ports.iter().all(|port| {
+                let side = side_of(links, port.direction);
+                side.error == ErrorModel::None && side.outages.schedule == OutageSchedule::None
+            });
         medium.look_around(Time::ZERO);
         for mac in &plan.macs {
             if let Discards::RateEstimate { interval, .. } = mac.discards {
@@ -340,14 +348,19 @@ impl Medium {
     fn run(&mut self, cx: &mut Cx<'_>) {
         let count = self.stations.len();
         loop {
-            let at = self.due.iter().copied().min().unwrap_or(NEVER);
+            let (mut at, mut which) = (NEVER, 0);
+            for (&due, index) in self.due.iter().zip(0..) {
+                // Of one instant the first.
+                if due < at {
+                    (at, which) = (due, index);
+                }
+            }
             if at > cx.now {
                 if at != NEVER {
                     cx.wake(at);
                 }
                 return;
             }
-            let which = self.due.iter().position(|&due| due == at).unwrap_or(0);
             if which < count {
                 self.finish(which, cx);
             } else if which == 2 * count {
