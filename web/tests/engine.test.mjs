@@ -4,11 +4,10 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { before, test } from "node:test";
 import init, { Scenario, setValue, studentT } from "../engine/lasthop_web.js";
-import { ROOT, lasthop } from "./helpers.mjs";
+import { ROOT, lasthop, prints } from "./helpers.mjs";
 
 const scenarios = path.join(ROOT, "scenarios");
 const files = Object.fromEntries(["train.down", "train.up"].map((name) => [name, readFileSync(path.join(scenarios, name), "utf8")]));
-const pins = readFileSync(path.join(ROOT, "tests/pins/scenarios.txt"), "utf8").split("\n").filter((line) => line && !line.startsWith("#"));
 
 function run(name, overrides = [], seed = 1) {
   const text = readFileSync(path.join(scenarios, `${name}.toml`), "utf8");
@@ -23,11 +22,8 @@ function timeless({ wall_s: _, set_up_s: __, ...rest }) {
 
 before(() => init({ module_or_path: readFileSync(path.join(ROOT, "web/engine/lasthop_web_bg.wasm")) }));
 
-test("every ready scenario has its pinned fingerprint", () => {
-  for (const line of pins) {
-    const [name, first] = line.split(/\s+/);
-    assert.equal(run(name).fingerprint, first, name);
-  }
+test("every ready scenario has the native fingerprint", () => {
+  for (const [name, print] of prints()) assert.equal(run(name).fingerprint, print, name);
 });
 
 test("random changes of scenarios give the numbers of the command", () => {

@@ -1,6 +1,6 @@
 // What the tests share: the command beside the page, its server, and a browser.
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -13,6 +13,14 @@ export const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 /** What the command prints. */
 export function lasthop(...words) {
   return execFileSync(LASTHOP, words, { cwd: ROOT, encoding: "utf8", maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] });
+}
+
+/** The ready scenarios and the fingerprint that the native engine gives each. */
+export function* prints() {
+  for (const file of readdirSync(path.join(ROOT, "scenarios")).filter((name) => name.endsWith(".toml"))) {
+    const { runs } = JSON.parse(lasthop("run", `scenarios/${file}`, "--seed", "1", "--json", "-"));
+    yield [file.slice(0, -5), runs[0].fingerprint];
+  }
 }
 
 /** What the command says of a mistake. */

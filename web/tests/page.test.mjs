@@ -7,7 +7,7 @@ import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { ROOT, done, lasthop, launch, open, refusal, view, write } from "./helpers.mjs";
+import { ROOT, done, lasthop, launch, open, prints, refusal, view, write } from "./helpers.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 let browser;
@@ -97,12 +97,10 @@ test("every ready scenario has the native fingerprint in the browser", async () 
   const { page, wrong, close } = await open(browser, server.address);
   await done(page);
   await page.fill('label:has-text("Seeds") input', "1");
-  const pins = readFileSync(path.join(ROOT, "tests/pins/scenarios.txt"), "utf8").split("\n").filter((line) => line && !line.startsWith("#"));
-  for (const line of pins) {
-    const [name, first] = line.split(/\s+/);
+  for (const [name, print] of prints()) {
     await page.selectOption(".scenario select", name);
-    await page.waitForFunction((wanted) => document.querySelector(".fingerprint code")?.textContent === wanted, first, { timeout: 120_000 }).catch(async () => {
-      assert.fail(`${name}: ${await page.textContent(".fingerprint")} instead of ${first}`);
+    await page.waitForFunction((wanted) => document.querySelector(".fingerprint code")?.textContent === wanted, print, { timeout: 240_000 }).catch(async () => {
+      assert.fail(`${name}: ${await page.textContent(".fingerprint")} instead of ${print}`);
     });
   }
   assert.deepEqual(wrong, []);
@@ -167,7 +165,8 @@ test("a long run can be cancelled, and the page goes on", async () => {
   await page.getByRole("button", { name: "Cancel" }).click();
   await page.waitForSelector("text=Cancelled");
   await page.selectOption(".scenario select", "single-flow");
-  await page.waitForFunction(() => document.querySelector(".fingerprint code")?.textContent === "0c87eb50e3a10d90", null, { timeout: 30_000 });
+  const single = JSON.parse(lasthop("run", "scenarios/single-flow.toml", "--json", "-")).runs[0].fingerprint;
+  await page.waitForFunction((wanted) => document.querySelector(".fingerprint code")?.textContent === wanted, single, { timeout: 30_000 });
   assert.deepEqual(wrong, []);
   await close();
 });
