@@ -437,13 +437,15 @@ impl Link {
         self.gate.has_room(bytes.into(), found)
     }
 
-    /// How long a packet that arrives at `now` will wait for the transmitter behind those that are there.
-    pub(crate) fn wait(&self, now: Time, held: bool) -> Span {
+    /// How long a packet of so many bytes that arrives at `now` will take until it has left, behind those that are
+    /// there. An estimate where a device decides who leaves when, or the rate changes.
+    pub(crate) fn wait(&self, now: Time, bytes: u32, held: bool) -> Span {
+        let rate = self.rate_at(now);
+        let own = if rate.0 == 0 { Span::ZERO } else { rate.serialisation(bytes.into()) };
         if !held {
-            return Span(self.busy_until.0.saturating_sub(now.0));
+            return Span(self.busy_until.0.saturating_sub(now.0)) + own;
         }
-        let (rate, bytes) = (self.rate_at(now), self.gate.held.1);
-        if rate.0 == 0 { Span::ZERO } else { rate.serialisation(bytes) }
+        if rate.0 == 0 { Span::ZERO } else { own + rate.serialisation(self.gate.held.1) }
     }
 
     /// Transmits `bytes` from `now` on and returns the end. The packet has waited since `since`. Counts both.

@@ -137,6 +137,8 @@ pub(super) struct Agent {
     /// Whether the last ACK that passed echoed congestion.
     echoed: bool,
     clock: Clock,
+    /// When the SYN passed, until it is answered.
+    opened: Option<Time>,
     /// How much of that is for a delayed ACK.
     patience: Span,
     /// Timeouts in a row.
@@ -226,10 +228,11 @@ impl Agent {
         }
     }
 
-    /// A connection opens.
-    pub(super) fn open(&mut self, packet: &Packet) {
-        *self = Agent::default();
-        self.last_seen = Some(range_of(packet).1);
+    /// A connection opens. Of a SYN that comes again it is not known which one the answer is for.
+    pub(super) fn open(&mut self, packet: &Packet, now: Time) {
+        let end = range_of(packet).1;
+        let again = self.last_seen == Some(end) && self.cache.is_empty();
+        *self = Agent { last_seen: Some(end), opened: (!again).then_some(now), ..Agent::default() };
     }
 
     /// Data from the sender, or its FIN; the second says whether they are kept now.
@@ -396,6 +399,11 @@ impl Agent {
         }
         if clean && count > 0 {
             self.note_covered(count);
+        }
+        if let Some(opened) = self.opened.take()
+            && packet.kind == Kind::SynAck
+        {
+            newest = Some(opened);
         }
         // Karn's rule.
         if clean && let Some(sent) = newest {

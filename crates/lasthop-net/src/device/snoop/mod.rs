@@ -81,8 +81,8 @@ use crate::transport::sack::SackBlocks;
 
 /// Size of an ACK with nothing in it.
 const ACK_BYTES: u16 = 40;
-/// Bytes of a SACK option with so many blocks, padded.
-const SACK_BYTES: [u16; 3] = [0, 12, 20];
+/// Size of a negative acknowledgement: with a SACK option of two blocks, padded.
+const NACK_BYTES: u16 = ACK_BYTES + 20;
 
 /// Whose protocol an agent follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -432,7 +432,7 @@ impl Snooping {
             (true, Span::ZERO)
         } else {
             let link = cx.link(queue);
-            (link.has_room(now, parcel.bytes.into(), holds), link.wait(now, holds))
+            (link.has_room(now, parcel.bytes.into(), holds), link.wait(now, parcel.bytes.into(), holds))
         };
         let arrived = Arrived { packet, hop: parcel.hop, has_room, wait, now };
         let connection = &mut self.connections[place as usize];
@@ -442,7 +442,7 @@ impl Snooping {
                 let before = agent.cache.len();
                 let mut kept = false;
                 if packet.kind == Kind::Syn {
-                    agent.open(packet);
+                    agent.open(packet, now);
                 } else {
                     (verdict, kept) = agent.data(&self.plan, &arrived);
                 }
@@ -542,7 +542,7 @@ impl Snooping {
     fn ack_up(&mut self, parcel: Parcel, packet: &Packet, cx: &mut Cx<'_>) {
         let Some(place) = self.find(parcel.flow) else { return };
         let Role::Up(reverse) = &mut self.connections[place as usize].role else { return };
-        if reverse.ack(packet) && self.plan.upward == Upward::Eln {
+        if reverse.ack(packet) && self.plan.upward != Upward::Off {
             self.counts.marked += u64::from(cx.window.contains(cx.now));
             cx.packets.get_mut(parcel.packet).flags |= flag::ELN;
         }
@@ -624,16 +624,15 @@ fn nack(packet: &Packet, reverse: &Reverse, hole: Hole, now: Time) -> (Packet, E
     let ack = reverse.last_ack().unwrap_or(hole.start);
     let mut sack = SackBlocks::default();
     sack.push(packet.seq, packet.seq + u64::from(hole.beyond.wrapping_sub(hole.end)));
-    if ack != hole.start {
-        sack.push(full(ack), full(hole.start));
-    }
+    // No receiver selects what it has acknowledged: by this block the sender knows whose word it is.
+    sack.push(full(ack), full(hole.start));
     let nack = Packet {
         seq: full(ack),
         stamp: now,
         echo: packet.stamp,
         window: reverse.window(),
         extra: NONE,
-        bytes: ACK_BYTES + SACK_BYTES[sack.len()],
+        bytes: NACK_BYTES,
         payload: 0,
         kind: Kind::Ack,
         flags: flag::ELN,

@@ -14,8 +14,10 @@ const MOST: usize = 64;
 /// What has come from the wireless host and is not acknowledged by the far end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reverse {
-    /// Intervals in ascending order, none touching another.
-    came: Vec<(u32, u32)>,
+    /// Where what has come ends.
+    last: Option<u32>,
+    /// What was missing below it when it came, in ascending order: lost in the air, whether it has come since or not.
+    holes: Vec<(u32, u32)>,
     /// The last cumulative acknowledgement of the far end.
     last_ack: Option<u32>,
     /// The window of that ACK.
@@ -37,36 +39,18 @@ impl Reverse {
     /// Data from the wireless host. The hole before them, if they are the first above it.
     pub(super) fn data(&mut self, packet: &Packet) -> Option<Hole> {
         let (start, end) = range_of(packet);
-        let reference = self.came.last().map(|last| last.1).or(self.last_ack);
-        if start == end || reference.is_some_and(|known| distance(known, start) >= FARTHEST) {
+        let known = self.last.or(self.last_ack);
+        if start == end || known.is_some_and(|known| distance(known, start) >= FARTHEST) {
             return None;
         }
-        if self.last_ack.is_some_and(|ack| !before(ack, end)) {
-            return None;
-        }
-        let place = self.came.partition_point(|known| before(known.1, start));
-        // Everything that it touches becomes one with it.
-        let touched = self.came[place..].iter().take_while(|known| !before(end, known.0)).count();
-        if touched > 0 {
-            let merged = &self.came[place..place + touched];
-            let first = if before(start, merged[0].0) { start } else { merged[0].0 };
-            let last = merged[touched - 1].1;
-            let last = if before(last, end) { end } else { last };
-            self.came.splice(place..place + touched, [(first, last)]);
-            return None;
-        }
-        if self.came.len() >= MOST {
-            return None;
-        }
-        self.came.insert(place, (start, end));
-        let is_newest = place + 1 == self.came.len();
-        let below = if place > 0 { Some(self.came[place - 1].1) } else { self.last_ack };
         // Nothing is known of what was sent before the first packet that came by.
-        below.filter(|&below| is_newest && before(below, start)).map(|below| Hole {
-            start: below,
-            end: start,
-            beyond: end,
-        })
+        let hole = known.filter(|&known| before(known, start));
+        if known.is_none_or(|known| before(known, end)) {
+            self.last = Some(end);
+        }
+        let below = hole.filter(|_| self.holes.len() < MOST)?;
+        self.holes.push((below, start));
+        Some(Hole { start: below, end: start, beyond: end })
     }
 
     /// An ACK of the far end; whether what it asks for was lost in the air.
@@ -79,16 +63,12 @@ impl Reverse {
         }
         self.last_ack = Some(ack);
         self.window = packet.window;
-        let gone = self.came.iter().take_while(|known| !before(ack, known.1)).count();
-        self.came.drain(..gone);
-        match self.came.first_mut() {
-            Some(first) if before(ack, first.0) => true,
-            Some(first) => {
-                first.0 = ack;
-                false
-            }
-            None => false,
+        if self.last.is_some_and(|last| before(last, ack)) {
+            self.last = Some(ack);
         }
+        let gone = self.holes.iter().take_while(|hole| !before(ack, hole.1)).count();
+        self.holes.drain(..gone);
+        self.holes.first().is_some_and(|hole| !before(ack, hole.0))
     }
 
     /// The last window of the far end.
