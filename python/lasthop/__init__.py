@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         EXAMPLE,
         Scenario,
         compare,
+        helpers,
         load_runs,
         metrics,
         run,
@@ -59,6 +60,7 @@ __all__ = [
     "Sender",
     "__version__",
     "compare",
+    "helpers",
     "load_runs",
     "metrics",
     "run",
@@ -73,8 +75,8 @@ __all__ = [
 PLACES = {
     "_native": ("__version__",),
     "api": (
-        *("EXAMPLE", "Scenario", "compare", "load_runs", "metrics", "run", "run_seeds", "schema"),
-        *("traffic", "transports"),
+        *("EXAMPLE", "Scenario", "compare", "helpers", "load_runs", "metrics", "run", "run_seeds"),
+        *("schema", "traffic", "transports"),
     ),
     "errors": ("ArgumentError", "Interrupted", "LasthopError", "OutputError", "RunError", "ScenarioError"),
     "results": ("Run", "Runs"),

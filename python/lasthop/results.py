@@ -172,6 +172,16 @@ class Run:
         return self._frame("link_series")
 
     @property
+    def radio_series(self) -> pl.DataFrame:
+        """Per radio link, direction and interval: what the MACs counted. Needs ``series=True`` and a cell."""
+        return self._frame("radio_series")
+
+    @property
+    def frames(self) -> pl.DataFrame:
+        """The trace of the air: one row per frame and station that had it. Needs ``trace=True`` and a cell."""
+        return self._frame("frames")
+
+    @property
     def hops(self) -> pl.DataFrame:
         """The packet trace: one row per packet and link. Needs ``trace=True``."""
         return self._frame("hops")
@@ -237,10 +247,11 @@ class Run:
         with replacing(Path(path)) as temporary:
             self._tables.write_pcapng(temporary, self.captured_at[0] if at is None else at)
 
-    def plot(self, *paths: str | Path) -> Picture:
+    def plot(self, *paths: str | Path, law: str | None = None) -> Picture:
         """Draw window, queue, throughput and RTT over time; each path's ending chooses PNG, SVG, PDF or HTML.
 
-        Needs ``series=True``. Returns what was drawn: a notebook shows it, its ``figure`` is matplotlib's.
+        `law` is a closed form to lay over the throughput, by its name in `lasthop.laws.LAWS`. Needs
+        ``series=True``. Returns what was drawn: a notebook shows it, its ``figure`` is matplotlib's.
 
         Examples
         --------
@@ -254,7 +265,7 @@ class Run:
         """
         from lasthop.plot import plot_run
 
-        return plot_run(self, *paths)
+        return plot_run(self, *paths, law=law)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the large tables, as ``lasthop run --json`` prints it."""

@@ -19,10 +19,12 @@ use lasthop_cc::{ControllerConfig, Param};
 use lasthop_core::packet::Cause;
 use lasthop_net::history::HistoryEntry;
 use lasthop_net::plan::{FlowPlan, QueueLimit, Traffic, Transport};
+use lasthop_net::trace::Sink;
 use lasthop_net::trace::{Recorded, Recording};
 use lasthop_net::transport::rate::config::Protocol;
 use lasthop_net::transport::tcp::config::{Recovery, TcpConfig};
 use lasthop_net::world::{Evaluation, World};
+use lasthop_sim::air::AirCapture;
 use lasthop_sim::columns;
 use lasthop_sim::pcapng::{self, Vantage};
 use lasthop_sim::run::{self as engine, RunError as EngineError};
@@ -289,12 +291,17 @@ impl RunResult {
         let plan = scenario.plan();
         let vantage = place_named(plan, at)?;
         let comments = pcapng::about(&scenario.to_json(), self.summary.seed, at);
-        let Some((Recording { trace: true, .. }, Recorded { hops, .. })) = &self.recorded else {
+        let Some((Recording { trace: true, .. }, Recorded { hops, frames, .. })) = &self.recorded else {
             return Err(PyValueError::new_err("the run keeps no trace in memory; run it with trace=True"));
         };
         py.detach(|| -> Result<(), String> {
             let file = File::create(path).map_err(|error| error.to_string())?;
             let mut writer = BufWriter::new(file);
+            if vantage == Vantage::Air {
+                let mut air = AirCapture::new(writer, plan, &comments).map_err(|error| error.to_string())?;
+                frames.iter().try_for_each(|frame| air.frame(frame)).map_err(|error| error.to_string())?;
+                return air.finish().map(drop).map_err(|error| error.to_string());
+            }
             pcapng::write_described(&mut writer, plan, hops, vantage, &comments)
                 .map_err(|error| error.to_string())?;
             writer.flush().map_err(|error| error.to_string())
@@ -350,6 +357,12 @@ fn parse_scenario(
 #[pyfunction]
 fn schema() -> String {
     lasthop_sim::scenario::schema()
+}
+
+/// Helpers in the network with their keys, as JSON text.
+#[pyfunction]
+fn helpers() -> String {
+    lasthop_sim::scenario::helpers()
 }
 
 /// Every column of every table of results, causes of loss, and which tables are recorded on demand, as JSON text.
@@ -509,6 +522,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(statistics::student_t_quantile, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(transports, module)?)?;
+    module.add_function(wrap_pyfunction!(helpers, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(spool::join_tables, module)?)?;
     Ok(())

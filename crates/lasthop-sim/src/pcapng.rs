@@ -59,12 +59,14 @@ pub enum Vantage {
     /// At a node: an interface for each of its links. What it sends or forwards appears when it is transmitted, and
     /// what is meant for it when it arrives; so every packet appears once.
     Node(usize),
+    /// In the air: every frame of radio channels as every station had it. [`crate::air::AirCapture`] writes it.
+    Air,
 }
 
 impl Vantage {
-    /// What [`Vantage::Senders`] and [`Vantage::Links`] are called, unless a node or a link has that name.
-    pub const WHOLE: [(&'static str, Vantage); 2] =
-        [("senders", Vantage::Senders), ("links", Vantage::Links)];
+    /// What those are called that are no single place, unless a node or a link has that name.
+    pub const WHOLE: [(&'static str, Vantage); 3] =
+        [("senders", Vantage::Senders), ("links", Vantage::Links), ("air", Vantage::Air)];
 
     /// The node or link called `name`, or one of [`Vantage::WHOLE`].
     pub fn named(plan: &Plan, name: &str) -> Result<Vantage, PcapngError> {
@@ -74,11 +76,13 @@ impl Vantage {
             (Some(_), Some(_)) => Err(PcapngError::AmbiguousPlace(name.to_owned())),
             (Some(place), None) | (None, Some(place)) => Ok(place),
             (None, None) => {
-                if let Some((_, whole)) = Vantage::WHOLE.iter().find(|(known, _)| *known == name) {
-                    return Ok(*whole);
+                let is_there = |whole: Vantage| whole != Vantage::Air || !plan.media.is_empty();
+                let whole = || Vantage::WHOLE.into_iter().filter(|&(_, whole)| is_there(whole));
+                if let Some((_, whole)) = whole().find(|(known, _)| *known == name) {
+                    return Ok(whole);
                 }
                 let links = plan.links.iter().map(|link| &link.name);
-                let whole = Vantage::WHOLE.map(|(name, _)| name);
+                let whole = whole().map(|(name, _)| name);
                 let known = plan.nodes.iter().chain(links).map(String::as_str).chain(whole);
                 let known: Vec<&str> = known.collect();
                 Err(PcapngError::NoPlace { name: name.to_owned(), remedy: suggest(name, &known) })
@@ -103,6 +107,7 @@ impl Vantage {
                 let sources: BTreeSet<usize> = plan.flows.iter().map(|flow| flow.source).collect();
                 sources.into_iter().for_each(|node| lens.add_node(plan, node, &ends[node]));
             }
+            Vantage::Air => {}
         }
         lens
     }
@@ -120,6 +125,7 @@ impl Vantage {
             Vantage::Node(node) => came().filter(|_| far == node && to == node),
             Vantage::Senders if hop.back => came().filter(|_| far == to),
             Vantage::Senders => sent().filter(|_| near == from),
+            Vantage::Air => None,
         }
     }
 }
@@ -357,6 +363,15 @@ struct Writer<W: Write> {
 
 impl<W: Write> Writer<W> {
     fn new(writer: W, interfaces: &[Interface], comments: &[String]) -> Result<Writer<W>, PcapngError> {
+        Writer::of_type(writer, interfaces, comments, (DataLink::RAW, SNAP_LENGTH))
+    }
+
+    fn of_type(
+        writer: W,
+        interfaces: &[Interface],
+        comments: &[String],
+        (linktype, snaplen): (DataLink, u32),
+    ) -> Result<Writer<W>, PcapngError> {
         let application = SectionHeaderOption::UserApplication(Cow::Borrowed(concat!(
             "lasthop ",
             env!("CARGO_PKG_VERSION")
@@ -368,8 +383,8 @@ impl<W: Write> Writer<W> {
         let mut file = PcapNgWriter::with_section_header(writer, section)?;
         for interface in interfaces {
             file.write_pcapng_block(InterfaceDescriptionBlock {
-                linktype: DataLink::RAW,
-                snaplen: SNAP_LENGTH,
+                linktype,
+                snaplen,
                 options: vec![
                     InterfaceDescriptionOption::IfName(Cow::Borrowed(&interface.name)),
                     InterfaceDescriptionOption::IfDescription(Cow::Borrowed(&interface.description)),
@@ -404,6 +419,75 @@ impl<W: Write> Writer<W> {
     fn finish(self) -> Result<u64, PcapngError> {
         self.file.into_inner().flush()?;
         Ok(self.written)
+    }
+}
+
+/// A file of frames with radiotap headers that is being written; `air.rs` makes them.
+pub(crate) struct AirWriter<W: Write>(Writer<W>);
+
+impl<W: Write> AirWriter<W> {
+    /// With interfaces of these names and descriptions.
+    pub(crate) fn new(
+        writer: W,
+        names: &[(String, String)],
+        comments: &[String],
+        snaplen: u32,
+    ) -> Result<AirWriter<W>, PcapngError> {
+        let interface = |(name, description): &(String, String)| Interface {
+            name: name.clone(),
+            description: description.clone(),
+            rate: Rate(0),
+        };
+        let interfaces: Vec<Interface> = names.iter().map(interface).collect();
+        let linktype = DataLink::IEEE802_11_RADIOTAP;
+        Ok(AirWriter(Writer::of_type(writer, &interfaces, comments, (linktype, snaplen))?))
+    }
+
+    /// Writes a frame: its time and whether the station sent it, what is stored of it and its whole length.
+    pub(crate) fn write(
+        &mut self,
+        interface: u32,
+        (time_ns, outbound): (u64, bool),
+        (bytes, length): (&[u8], u32),
+        comment: Option<&'static str>,
+    ) -> Result<(), PcapngError> {
+        let mut options = vec![EnhancedPacketOption::Flags(if outbound { 2 } else { 1 })];
+        options.extend(comment.map(|comment| EnhancedPacketOption::Comment(Cow::Borrowed(comment))));
+        self.0.file.write_pcapng_block(EnhancedPacketBlock {
+            interface_id: interface,
+            timestamp: Duration::from_nanos(time_ns),
+            original_len: length,
+            data: Cow::Borrowed(bytes),
+            options,
+        })?;
+        self.0.written += 1;
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Result<u64, PcapngError> {
+        self.0.finish()
+    }
+}
+
+/// The bytes of packets as captures show them, for frames that carry them.
+pub(crate) struct PacketBytes<'a> {
+    plan: &'a Plan,
+    closing: Vec<Closing>,
+    /// Length of the last packet.
+    pub(crate) last: usize,
+}
+
+impl<'a> PacketBytes<'a> {
+    pub(crate) fn new(plan: &'a Plan) -> PacketBytes<'a> {
+        PacketBytes { plan, closing: vec![Closing::default(); plan.flows.len()], last: 0 }
+    }
+
+    /// Writes what is stored of a packet.
+    pub(crate) fn write(&mut self, hop: &HopRecord, bytes: &mut Vec<u8>) -> Result<(), PcapngError> {
+        let closing = &mut self.closing[hop.flow as usize];
+        closing.note(self.plan, hop);
+        self.last = packet(&of_hop(self.plan, hop, *closing), bytes)? as usize;
+        Ok(())
     }
 }
 

@@ -377,6 +377,11 @@ impl Connection {
         self.host.window
     }
 
+    /// First byte that is not acknowledged.
+    pub fn first_unacknowledged(&self) -> u64 {
+        self.una
+    }
+
     /// Smoothed RTT; zero before the first sample.
     pub fn srtt(&self) -> Span {
         self.rtt.srtt()
