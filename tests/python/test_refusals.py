@@ -80,7 +80,10 @@ REFUSED = [
     ),
     (
         "history import h.db table.csv",
-        "error: 'table.csv' has the columns a, b; expected endpoint, hour, weekday, month, window_segments, week",
+        (
+            "error: 'table.csv' has the columns a, b; expected endpoint, hour, weekday, month, "
+            "window_segments, week"
+        ),
     ),
     ("new a/b", "error: cannot write 'a/b.toml': the folder 'a' does not exist; make it first"),
     (
@@ -115,7 +118,10 @@ REFUSED = [
     ),
     (
         "study show folder",
-        "error: no study at 'folder': it has no study.json; 'lasthop study run FILE --out DIR' makes such a folder",
+        (
+            "error: no study at 'folder': it has no study.json; 'lasthop study run FILE --out DIR' makes such "
+            "a folder"
+        ),
     ),
     (
         "show folder",

@@ -270,6 +270,10 @@ impl RunResult {
 
     /// Whether it keeps one of the tables of what it recorded.
     fn has(&self, name: &str) -> bool {
+        let has_radios = !self.plan.get().scenario.plan().media.is_empty();
+        if columns::tables::OF_RADIOS.contains(&name) && !has_radios {
+            return false;
+        }
         let recording = self.recorded.as_ref().map_or_else(Recording::default, |(recording, _)| *recording);
         match columns::tables::switch_of(name) {
             Some(columns::tables::SERIES) => recording.series,
