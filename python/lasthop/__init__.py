@@ -14,16 +14,19 @@ Examples
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+# As in `typing`, which takes a while to import.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from lasthop import studies
     from lasthop._native import __version__
     from lasthop.api import (
         EXAMPLE,
         Scenario,
         compare,
+        helpers,
         load_runs,
         metrics,
         run,
@@ -57,6 +60,7 @@ __all__ = [
     "Sender",
     "__version__",
     "compare",
+    "helpers",
     "load_runs",
     "metrics",
     "run",
@@ -71,8 +75,8 @@ __all__ = [
 PLACES = {
     "_native": ("__version__",),
     "api": (
-        *("EXAMPLE", "Scenario", "compare", "load_runs", "metrics", "run", "run_seeds", "schema"),
-        *("traffic", "transports"),
+        *("EXAMPLE", "Scenario", "compare", "helpers", "load_runs", "metrics", "run", "run_seeds"),
+        *("schema", "traffic", "transports"),
     ),
     "errors": ("ArgumentError", "Interrupted", "LasthopError", "OutputError", "RunError", "ScenarioError"),
     "results": ("Run", "Runs"),
@@ -83,6 +87,8 @@ MODULE_OF = {name: f"lasthop.{module}" for module, names in PLACES.items() for n
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
     """Import a public name when it is first asked for."""
+    import importlib
+
     if name == "studies":
         return importlib.import_module("lasthop.studies")
     if name in MODULE_OF:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -91,6 +91,19 @@ def complete_transports(incomplete: str) -> list[str]:
     before, comma, begun = incomplete.rpartition(",")
     kinds = ("preset", "rate")
     names = [one["name"] for one in api.transports() if one["kind"] in kinds and one["name"] != "udp"]
+    return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
+
+
+def complete_helpers(incomplete: str) -> list[str]:
+    """Return what a list of helpers may go on with, for the shell.
+
+    Examples
+    --------
+    >>> complete_helpers("none,sn")
+    ['none,snoop']
+    """
+    before, comma, begun = incomplete.rpartition(",")
+    names = ["none", *(one["name"] for one in api.helpers())]
     return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
 
 
@@ -228,7 +241,7 @@ def run(
 def compare(
     file: ScenarioFile,
     transport: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--transport",
             metavar="NAMES",
@@ -236,7 +249,21 @@ def compare(
             show_default=False,
             autocompletion=complete_transports,
         ),
-    ],
+    ] = None,
+    helpers: Annotated[
+        str | None,
+        typer.Option(
+            "--helpers",
+            metavar="NAMES",
+            help="Helpers in the network: none,snoop,arq+snoop; with several transports, each with each.",
+            show_default=False,
+            autocompletion=complete_helpers,
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="LINK", help="Where helpers stand; in front of what loses packets."),
+    ] = None,
     seeds: SeedsOption = "1-10",
     baseline: Annotated[
         str | None,
@@ -267,14 +294,17 @@ def compare(
     table_format: FormatOption = "parquet",
     force: ForceOption = False,
 ) -> None:
-    """Compare transports over the same channel, seed by seed.
+    """Compare transports, or helpers in the network, over the same channel, seed by seed.
 
-    Every flow that is not UDP gets each transport in turn. Differences are paired, with 95 % intervals and a
-    verdict.
+    Every flow that is not UDP gets each transport in turn, with each helper. Differences are paired, with
+    95 % intervals and a verdict.
     """
     with _user_errors():
         scenario = _open(file, settings)
-        names = parse_names("--transport", transport)
+        if transport is None and helpers is None:
+            raise ArgumentError("nothing to compare: give --transport reno,vegas, or --helpers none,snoop")
+        names = [] if transport is None else parse_names("--transport", transport)
+        helped = [] if helpers is None else parse_names("--helpers", helpers)
         if table is not None:
             from lasthop.formats import check_table_format
 
@@ -295,6 +325,8 @@ def compare(
                 jobs=jobs,
                 metrics=metrics or None,
                 series=series,
+                helpers=helped,
+                at=at,
             )
             if out is not None:
                 output.save_comparison(comparison, out, table_format, held=True)
@@ -410,6 +442,52 @@ def show(
             _print(tables.comparison_table(output.load_comparison(folder)))
         else:
             _print(tables.runs_table(output.load_runs(folder)))
+
+
+@app.command()
+def view(
+    place: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN|SCENARIO",
+            help="Folder written by --out, a scenario file, or the name of a ready scenario.",
+            show_default=False,
+        ),
+    ] = None,
+    settings: SetOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write one .html file instead, which needs no server."),
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
+    ] = True,
+    force: ForceOption = False,
+) -> None:
+    """Show a run, a comparison or a scenario in the browser, where it can be changed and replayed.
+
+    The page comes from a server on this machine, which nobody else can reach and which ends with Ctrl-C.
+    """
+    with _user_errors():
+        from lasthop import view as page
+
+        folder = page.check_page()
+        shown = page.given(place, parse_settings(settings or []))
+        if out is not None:
+            if out.suffix.lower() not in (".html", ".htm"):
+                raise ArgumentError(f"cannot write '{out}': a page ends in .html")
+            output.check_file(out, replace=force)
+            output.write_text(out, page.single_page(folder, shown))
+            _note(f"written: {out}")
+            return
+        with page.Server(folder, shown) as server, suppress(KeyboardInterrupt):
+            typer.echo(server.address)
+            _note("Ctrl-C ends it")
+            if browser:
+                import webbrowser
+
+                webbrowser.open(server.address)
+            server.serve_forever(poll_interval=0.2)
 
 
 @app.command(cls=JsonCommand)
@@ -558,6 +636,32 @@ def transports(
                 if one["kind"] == "controller" and preset is not None and preset["controller"] == name:
                     continue
                 _print(tables.transport_table(one))
+
+
+@app.command()
+def helpers(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Show the keys of this one.", autocompletion=complete_helpers),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List helpers in the network: what each does, where it may stand, its keys."""
+    with _user_errors():
+        from lasthop import tables
+
+        listed = api.helpers()
+        if name is not None:
+            known = [one["name"] for one in listed]
+            listed = [one for one in listed if one["name"] == name]
+            if not listed:
+                raise ArgumentError(f"unknown helper {name!r}: {_hint(name, known, 'lasthop helpers')}")
+        if as_json:
+            typer.echo(json.dumps(listed, indent=1))
+        elif name is None:
+            _print(tables.helpers_table(listed))
+        else:
+            _print(tables.helper_table(listed[0]))
 
 
 @app.command("metrics")
@@ -858,6 +962,8 @@ def _compared(
     jobs: int | None = None,
     metrics: list[str] | None = None,
     series: bool = False,
+    helpers: list[str] | None = None,
+    at: str | None = None,
 ) -> tuple[Comparison, RunError | None]:
     """Compare; if that ends early, return what there is with the error, which is to be raised in the end."""
     try:
@@ -871,6 +977,8 @@ def _compared(
                 observer=observer,
                 metrics=metrics,
                 series=series,
+                helpers=helpers or (),
+                at=at,
             )
             return comparison, None
     except RunError as error:
@@ -946,9 +1054,13 @@ def _first_few(seeds: list[int]) -> str:
 
 
 def _refuse_transport(name: str, listed: list[dict[str, object]]) -> list[dict[str, object]]:
+    names = [str(one["name"]) for one in listed]
+    raise ArgumentError(f"unknown transport {name!r}: {_hint(name, names, 'lasthop transports')}")
+
+
+def _hint(name: str, known: list[str], command: str) -> str:
+    """Return the name that was probably meant, or which command lists them."""
     import difflib
 
-    names = [str(one["name"]) for one in listed]
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "'lasthop transports' lists them"
-    raise ArgumentError(f"unknown transport {name!r}: {hint}")
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"'{command}' lists them"

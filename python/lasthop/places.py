@@ -80,7 +80,8 @@ def not_captured(at: str, known: Sequence[str]) -> ArgumentError:
     """Return the error of a run that was captured elsewhere."""
     there = ", ".join(repr(place) for place in known)
     return ArgumentError(
-        f"this run was not captured at {at!r} but at {there}: run it with capture_at=[{at!r}] (--capture-at {at})"
+        f"this run was not captured at {at!r} but at {there}: "
+        f"run it with capture_at=[{at!r}] (--capture-at {at})"
     )
 
 

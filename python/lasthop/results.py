@@ -85,7 +85,7 @@ class NativeTables:
         return None if self._native is None else self._native.table(name)
 
     def captured_at(self) -> list[str]:
-        """Return the place that is asked for if none is; a trace in memory can be looked at from everywhere."""
+        """Return the place taken if none is asked for; a trace in memory can be looked at from everywhere."""
         return [SENDERS] if self.has("hops") else []
 
     def write_pcapng(self, path: Path, at: str) -> None:

@@ -12,12 +12,11 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lasthop import _native
 from lasthop.places import capture_file, not_captured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from lasthop import _native
 
 PREFIX = ".lasthop-spool-"
 

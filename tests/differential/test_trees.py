@@ -21,7 +21,9 @@ LONE: dict[tuple[str, int], str | None] = dict.fromkeys(
 )
 LONE |= {("vegas", 1): "phantom"}
 #: Seeds with ECN: those in which no packet reaches the queue in the instant in which another leaves it.
-MARKED = [(sender, seed) for sender in ("tahoe", "reno", "newreno", "sack") for seed in (100, 101, 102, 103, 104)]
+MARKED = [
+    (sender, seed) for sender in ("tahoe", "reno", "newreno", "sack") for seed in (100, 101, 102, 103, 104)
+]
 
 
 def check(scenario: Scenario, expected: str | None) -> None:

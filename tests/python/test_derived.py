@@ -72,6 +72,19 @@ def test_a_loss_is_recovered_when_its_repeat_reaches_the_next_node() -> None:
     assert figure("recovery_time", TWO_LINKS) == pytest.approx(0.115)
 
 
+def test_a_loss_is_repaired_locally_if_the_next_copy_is_not_the_senders() -> None:
+    table = hops(
+        (1, "b", "data", 1, 0, False, 0, 1, None, "channel-error"),
+        (2, "b", "data", 1, 0, False, 5, 6, None, "channel-error"),
+        (3, "b", "data", 1, 0, True, 9, 9, None, "channel-error"),
+        (4, "b", "data", 1, 0, True, 12, 12, 20, "delivered"),
+        (5, "b", "data", 2, 0, False, 1, 1, None, "channel-error"),
+        (6, "b", "data", 3, 0, False, 1, 1, 5, "delivered"),
+    )
+    # Two of the losses were not the sender's copies and came again: first from the link, then from the sender.
+    assert figure("local_repairs", table) == 0.5
+
+
 def overtaken(duplicates: int, lost: bool) -> pl.DataFrame:
     """Return a segment that is sent again behind so many duplicate ACKs, lost at first or not."""
     first = (

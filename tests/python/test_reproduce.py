@@ -499,7 +499,9 @@ def test_all_papers_are_set_side_by_side(
     other.joinpath("claims.toml").write_text(
         other.joinpath("claims.toml").read_text(encoding="utf-8").replace("p900.", "p901."), encoding="utf-8"
     )
-    question = '[[question]]\ntitle = "Is it flat?"\nclaims = ["p900.flat", "p901.cell"]\nremark = "Hardly."\n'
+    question = (
+        '[[question]]\ntitle = "Is it flat?"\nclaims = ["p900.flat", "p901.cell"]\nremark = "Hardly."\n'
+    )
     (toy.parent / overview.TOGETHER).write_text(question, encoding="utf-8")
     (toy.parent / overview.LESSONS).write_text("## Lessons\n\nMany.\n", encoding="utf-8")
     for module in (library, overview):

@@ -176,7 +176,19 @@ fn middleboxes() -> impl Strategy<Value = String> {
             "{{ kind = \"impair\", jitter = \"{jitter} us\", reorder = {reorder}, duplicate = 0.{twice:02} }}"
         )
     });
-    prop::collection::vec(prop_oneof![policer, impair], 1..3)
+    let snoop = (
+        (one_of(&["std", "paper"]), 1u32..80, 0u32..6, 1u32..4),
+        (any::<bool>(), any::<bool>(), one_of(&["off", "eln", "nack"]), one_of(&["move", "fresh", "ignore"])),
+    )
+        .prop_map(|((profile, cache, persist, threshold), (ahead, sack, upward, handoff))| {
+            format!(
+                "{{ kind = \"snoop\", profile = \"{profile}\", cache = {cache}, persist = {persist}, \
+                 threshold = {threshold}, ahead = {ahead}, sack = {sack}, upward = \"{upward}\", \
+                 handoff = \"{handoff}\" }}"
+            )
+        });
+    let ns2 = Just("{ kind = \"snoop\", profile = \"ns2\" }".to_owned());
+    prop::collection::vec(prop_oneof![2 => policer, 2 => impair, 3 => snoop, 1 => ns2], 1..3)
         .prop_map(|list| format!("middleboxes = [{}]", list.join(", ")))
 }
 
@@ -227,7 +239,10 @@ fn link_with_devices(least_kbit: u32, most_kbit: u32, grain: Grain) -> impl Stra
 
 /// Whether packets of `keys` are retransmitted by the link, or wait in a queue that decides when they leave.
 fn keeps(keys: &[String]) -> bool {
-    keys.iter().any(|key| key.starts_with("arq") || key.contains("codel") || key.contains("pie"))
+    keys.iter().any(|key| {
+        let overtakes = key.contains("snoop") && key.contains("ahead = true");
+        key.starts_with("arq") || key.contains("codel") || key.contains("pie") || overtakes
+    })
 }
 
 /// The outage that a link with these keys can have: one that retransmits goes on trying.

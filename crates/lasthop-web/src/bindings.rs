@@ -1,5 +1,5 @@
-//! What JavaScript calls. Errors are JSON texts: `kind`, `message`, and for scenarios `place` and `text`, as the command
-//! line prints it.
+//! What JavaScript calls. Errors are JSON texts: `kind`, `message`, and for scenarios `place` and `text`, as the
+//! command line prints it.
 
 use std::collections::BTreeMap;
 

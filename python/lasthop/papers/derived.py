@@ -138,6 +138,18 @@ def _of_runs(table: pl.DataFrame, keys: Sequence[str], figure: pl.Expr) -> pl.Da
     return table.group_by(keys, maintain_order=True).agg(figure.cast(pl.Float64).alias(FIGURE))
 
 
+def local_repairs(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Share of the data lost in the air that come again from before the link, not from the sender.
+
+    Of what the sender had sent once when it was lost, and what came again at all; the table has one link.
+    """
+    data = hops.lazy().filter(pl.col("kind") == "data").sort("enqueue_ns", maintain_order=True)
+    again = pl.col("retransmission").shift(-1).over([*keys, "flow", "seq"]).alias(".again")
+    lost = (pl.col("outcome") == "channel-error") & ~pl.col("retransmission")
+    followed = data.with_columns(again).filter(lost & pl.col(".again").is_not_null()).collect()
+    return _of_runs(followed, keys, 1 - pl.col(".again").mean())
+
+
 def cwnd_mean(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
     """Mean window in segments of each run, over time from `at` on and over the flows."""
     return _of_runs(_windows(series, keys, at), keys, pl.col("mean").mean())
@@ -426,6 +438,7 @@ FUNCTIONS: dict[str, Callable[..., pl.DataFrame]] = {
     "duplicate_acks": duplicate_acks,
     "recovery_time": recovery_time,
     "ramp_time": run_by_run(ramp_time),
+    "local_repairs": local_repairs,
     "cwnd_mean": cwnd_mean,
     "cwnd_flow_cv": cwnd_flow_cv,
     "cwnd_cv": cwnd_cv,
@@ -449,6 +462,7 @@ COLUMNS = {
     "duplicate_acks": "packet flow kind ack arrive_ns outcome",
     "recovery_time": "flow link kind seq enqueue_ns arrive_ns outcome",
     "ramp_time": "flow time_s cwnd_segments flight_segments",
+    "local_repairs": "flow kind seq retransmission enqueue_ns outcome",
     "cwnd_mean": "flow time_s cwnd_segments",
     "cwnd_flow_cv": "flow time_s cwnd_segments",
     "cwnd_cv": "flow time_s cwnd_segments",

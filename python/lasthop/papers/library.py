@@ -458,9 +458,9 @@ def _alternative(
         path / MANIFEST, entry, "title set series values studies experiments", f"alternatives.{name}: "
     )
     series: dict[str, Any] = entry.get("series", {})
-    if not (entry.get("set") or series or entry.get("values")):
+    if not (entry.get("set") or series or entry.get("values") or entry.get("studies")):
         raise PaperError(
-            f"{path / MANIFEST}: alternatives.{name} changes nothing: give it set, series or values"
+            f"{path / MANIFEST}: alternatives.{name} changes nothing: give it set, series, values or studies"
         )
     for one in entry.get("values", {}):
         if one not in vocabulary.axes:

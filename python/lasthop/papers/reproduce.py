@@ -286,6 +286,13 @@ def gather(paper: Paper, experiments: Iterable[Experiment], results: Mapping[str
     data = Dataset(paper.vocabulary)
     _gather_rules(data, paper)
     known: Figures = {}
+    studies = {file: None for one in experiments for file in one.studies if file in results}
+    for file in studies:
+        # Worked out once for each study, whatever figures it serves.
+        tables = KeptTables()
+        for name, source in sorted(paper.sources.items(), key=lambda one: one[1].table or ""):
+            if source.column is None:
+                known[results[file].study.name, name, source] = figures(results[file], name, source, tables)
     # What a figure draws counts more than what its studies measure by the way.
     for drawn in (False, True):
         for experiment in experiments:
@@ -361,7 +368,7 @@ def _gather(
             _gather_samples(data, paper, fixed, result, name)
             continue
         key = (result.study.name, name, source)
-        table = known[key] = known[key] if key in known else figures(result, name, source)
+        table = known[key]
         if table is None:
             continue
         if paper.vocabulary.series[name].sample_axis is not None:
@@ -371,15 +378,42 @@ def _gather(
             data.add(name, {**fixed, **_settings(paper, axes, row)}, row["seed"], row[name])
 
 
-def figures(result: StudyResult, name: str, source: Source) -> pl.DataFrame | None:
-    """Return `figures_of` the source, or of what stands in for it; nothing if the study lacks both."""
-    table = figures_of(result, name, source)
-    if table is None and source.otherwise is not None:
-        return figures(result, name, source.otherwise)
-    return table
+class KeptTables:
+    """Reads kept tables of studies, and holds the one read last: functions of one table follow one another."""
+
+    def __init__(self) -> None:
+        self._last: tuple[tuple[str, str], pl.DataFrame] | None = None
+
+    def read(self, result: StudyResult, name: str) -> pl.DataFrame:
+        """Return the rows of all runs of a study."""
+        key = (result.study.name, name)
+        if self._last is None or self._last[0] != key:
+            self._last = None
+            self._last = (key, result.series(name))
+        return self._last[1]
 
 
-def figures_of(result: StudyResult, name: str, source: Source) -> pl.DataFrame | None:
+def figures(
+    result: StudyResult, name: str, source: Source, tables: KeptTables | None = None
+) -> pl.DataFrame | None:
+    """Return `figures_of` the source, and of what stands in for it for runs that lack it.
+
+    Nothing if the study has neither.
+    """
+    from lasthop.extras import pl
+
+    table = figures_of(result, name, source, tables or KeptTables())
+    if source.otherwise is None or (table is not None and not table[name].null_count()):
+        return table
+    other = figures(result, name, source.otherwise, tables)
+    if table is None or other is None:
+        return other if table is None else table
+    keys = [column for column in table.columns if column != name]
+    both = table.join(other, on=keys, how="left", suffix=".other", maintain_order="left")
+    return both.with_columns(pl.coalesce(name, f"{name}.other").alias(name)).drop(f"{name}.other")
+
+
+def figures_of(result: StudyResult, name: str, source: Source, tables: KeptTables) -> pl.DataFrame | None:
     """Return one figure per run, as a column of this name beside the axes; nothing if the study lacks it.
 
     Parameters
@@ -390,6 +424,8 @@ def figures_of(result: StudyResult, name: str, source: Source) -> pl.DataFrame |
         How the column is called.
     source : Source
         A metric, a formula, or a function of a kept table.
+    tables : KeptTables
+        Reads them.
     """
     from lasthop.columns import scaled
     from lasthop.extras import pl
@@ -398,7 +434,7 @@ def figures_of(result: StudyResult, name: str, source: Source) -> pl.DataFrame |
     if source.function is not None:
         if source.table not in {one.name for one in result.study.keep}:
             return None
-        kept = result.series(source.table)
+        kept = tables.read(result, str(source.table))
         figure = derived.find(source.function, kept.columns, source.at)
         return _finite(figure(kept, keys).rename({derived.FIGURE: name}), name)
     # Claims speak of figures as they are shown.

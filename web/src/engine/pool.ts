@@ -53,6 +53,8 @@ export class Pool {
   private line: Waiting[] = [];
   private next = 0;
   private address: string;
+  /** A page that comes from a file has no origin, and without one there are no modules. */
+  private type: WorkerType;
   private module: Promise<WebAssembly.Module>;
   private compiled: WebAssembly.Module | null = null;
   readonly size: number;
@@ -60,6 +62,7 @@ export class Pool {
   constructor() {
     const inside = embedded();
     this.address = inside ? URL.createObjectURL(new Blob([inside.worker], { type: "text/javascript" })) : workerUrl;
+    this.type = inside ? "classic" : "module";
     this.module = compile(inside);
     this.size = Math.max(1, Math.min(MOST_HANDS, navigator.hardwareConcurrency || 2));
     this.module.then(
@@ -143,7 +146,7 @@ export class Pool {
   }
 
   private hire(module: WebAssembly.Module): Hand {
-    const worker = new Worker(this.address, { type: "module" });
+    const worker = new Worker(this.address, { type: this.type });
     const hand: Hand = { worker, busy: null };
     worker.postMessage({ module });
     worker.onmessage = (event: MessageEvent<Answer>) => this.hear(hand, event.data);

@@ -181,8 +181,9 @@ export function shownMean(of: Estimate | null, factor: number): { value: string;
   if (!of) return { value: "–", half: null };
   const mean = of.mean / factor;
   const half = of.high === null ? null : (of.high - of.mean) / factor;
-  const size = half ? half : Math.abs(mean) / 100;
-  const places = size <= 0 ? 0 : Math.max(0, Math.min(4, -Math.floor(Math.log10(size)) + (size < 1 ? 0 : 0)));
+  const size = half || Math.abs(mean) / 100;
+  const isWhole = !half && Number.isInteger(mean);
+  const places = size <= 0 || isWhole ? 0 : Math.max(0, Math.min(4, -Math.floor(Math.log10(size))));
   const format = (value: number) => value.toLocaleString("en-GB", { minimumFractionDigits: places, maximumFractionDigits: places });
   return { value: format(mean), half: half === null ? null : format(half) };
 }

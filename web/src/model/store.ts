@@ -51,6 +51,8 @@ export interface State {
   runFailure: Failure | null;
   given: Given | null;
   note: string | null;
+  /** The last runs were cancelled. */
+  cancelled: boolean;
 }
 
 const first = READY.find((one) => one.id === FIRST) ?? READY[0];
@@ -61,7 +63,7 @@ let state: State = {
   source: first?.source ?? { name: "scenario.toml", text: "", files: {} },
   changed: [], edited: false, checked: null, failure: null,
   senders: [AS_WRITTEN], seed: 1, seeds: 5, running: false, done: 0, results: new Map(), resultsOf: null, took: 0,
-  runFailure: null, given: null, note: null,
+  runFailure: null, given: null, note: null, cancelled: false,
 };
 
 const listeners = new Set<() => void>();
@@ -140,7 +142,7 @@ export function refresh(delay = 200): void {
 export function stop(): void {
   runs += 1;
   pool.cancel("run");
-  update({ running: false, note: "Cancelled. What had finished is shown." });
+  update({ running: false, cancelled: true });
 }
 
 /** Runs every sender with every seed: the first seed of each sender first, for the curves. */
@@ -150,7 +152,7 @@ export async function run(): Promise<void> {
   const number = ++runs;
   if (state.running) pool.cancel("run");
   const results = new Map<string, (RunResult | null)[]>(senders.map((sender) => [sender, Array.from({ length: seeds }, () => null)]));
-  update({ running: true, done: 0, runFailure: null, note: null });
+  update({ running: true, done: 0, runFailure: null, cancelled: false });
   const started = performance.now();
   const progress = new Map<string, number>();
   const { duration_s } = checked.description;

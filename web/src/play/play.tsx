@@ -77,6 +77,7 @@ export function Play({ theme }: { theme: string }) {
       <main id="main" tabIndex={-1}>
         {state.checked && state.senders.includes(AS_WRITTEN) && state.checked.description.advice.map((one) => <p key={one} class="message note">{one}</p>)}
         {state.note && <p class="message note" role="status">{state.note}</p>}
+        {state.cancelled && <p class="message note" role="status">Cancelled. What had finished is shown.</p>}
         {state.runFailure && <pre class="message bad" role="alert">{state.runFailure.text}</pre>}
         <Results theme={theme} />
         <Actions />

@@ -111,6 +111,10 @@ function Figures({ comparison, style }: { comparison: Comparison; style: Map<str
           </tbody>
         </table>
       </div>
+      <p class="foot">
+        Fingerprints of seed {comparison.runs.get(comparison.baseline)?.[0]?.seed}:{" "}
+        {comparison.senders.map((sender) => <span key={sender} class="fingerprint" data-sender={sender}>{sender} <code>{comparison.runs.get(sender)?.[0]?.fingerprint}</code> </span>)}
+      </p>
     </section>
   );
 }
@@ -129,11 +133,12 @@ export function Results({ theme }: { theme: string }) {
   const flows = resultsOf?.checked.description.flows ?? [];
   const stale = state.failure !== null;
   return (
-    <div class={stale ? "results stale" : "results"} aria-busy={state.running}>
+    <div class="results" aria-busy={state.running}>
       <div class="head">
         <h2 class="name">{resultsOf?.checked.description.name ?? (state.about ? "" : "Loading the simulator …")}</h2>
         <Bar state={state} />
       </div>
+      {stale && resultsOf && <p class="message note">What follows is of the scenario before the mistake.</p>}
       <Saved state={state} />
       {drawn.length > 0 && resultsOf && (
         <section class="charts" aria-label="Curves">

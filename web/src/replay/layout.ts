@@ -62,6 +62,13 @@ function columns(description: Description): number[] {
     }
     if (!changed) break;
   }
+  // A node that no flow passes at first stands among its neighbours.
+  const used = new Set([...edges.values()].flat());
+  description.nodes.forEach((_, node) => {
+    if (used.has(node)) return;
+    const near = description.links.filter((link) => link.from === node || link.to === node).map((link) => column[link.from === node ? link.to : link.from] ?? 0);
+    if (near.length > 0) column[node] = Math.round(near.reduce((total, one) => total + one, 0) / near.length);
+  });
   return column;
 }
 
@@ -82,7 +89,7 @@ export class Layout {
   }
 
   places(width: number, height: number, time: number): Place[] {
-    const margin = { x: Math.min(84, width * 0.1), y: 34 };
+    const margin = { x: Math.min(104, width * 0.13), y: 34 };
     const placed = this.description.nodes.map((_, node) => {
       const at = this.column[node] ?? 0;
       const row = this.rows[at] ?? [];

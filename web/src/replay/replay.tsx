@@ -13,7 +13,9 @@ import { drawSequence } from "./sequence";
 /** Packets on links of one window. */
 const MOST = 200_000;
 const SPEEDS: [string, number][] = [["real time", 1], ["1/10", 0.1], ["1/100", 0.01], ["1/1000", 0.001]];
-const SPANS = [0.1, 0.25, 0.5, 1, 2, 5];
+const SPANS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
+/** Packets that a sequence diagram holds and can still be read. */
+const READABLE = 90;
 /** Rows of the table of decisions. */
 const SHOWN = 8;
 /** A loss is to be seen for so many seconds of the person who looks. */
@@ -122,7 +124,7 @@ export function Replay({ theme }: { theme: string }) {
   const [flow, setFlow] = useState(0);
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeed] = useState(0.01);
-  const [span, setSpan] = useState(0.5);
+  const [asked, setSpan] = useState<number | null>(null);
   const [time, setTime] = useState(0);
   const clock = useRef(0);
   const loading = useRef(false);
@@ -133,6 +135,14 @@ export function Replay({ theme }: { theme: string }) {
   const duration = checked?.description.duration_s ?? 1;
   const layout = useMemo(() => (checked ? new Layout(checked.description) : null), [checked]);
   const ink = useMemo(inkOf, [theme]);
+  // Unless somebody says otherwise, the diagram is as high as can be read.
+  const usual = useMemo(() => {
+    if (!trace) return 0.5;
+    const sent = trace.journeys(flow).filter((one) => !one.back);
+    const rate = sent.length / Math.max(1e-9, (sent.at(-1)?.sent ?? 1) - (sent[0]?.sent ?? 0));
+    return [...SPANS].reverse().find((one) => one * rate <= READABLE / 2) ?? (SPANS[0] as number);
+  }, [trace, flow]);
+  const span = asked ?? usual;
 
   const load = useCallback(
     async (from: number, isFirst: boolean) => {
@@ -253,6 +263,7 @@ export function Replay({ theme }: { theme: string }) {
     return <main id="main" class="replay" tabIndex={-1}><p class="message note">{state.failure ? "The scenario has a mistake: see Play." : "Loading the simulator …"}</p></main>;
   }
   const { flows, nodes } = checked.description;
+  const isAway = trace !== null && (time < trace.window.from_s || (time >= trace.window.to_s && trace.window.to_s < duration));
   return (
     <main id="main" class="replay" tabIndex={-1}>
       <div class="head">
@@ -289,6 +300,7 @@ export function Replay({ theme }: { theme: string }) {
             {moments.outages.length > 0 && <button type="button" onClick={() => jump(moments.outages)}>Next outage</button>}
             <output class="clock">{time.toFixed(speed < 0.05 ? 4 : 2)} s</output>
           </div>
+          {isAway && <p class="took" role="status">Running to this time …</p>}
           <canvas ref={scene} class="scene" role="img" aria-label={`The path: ${nodes.length} nodes, ${checked.description.links.length} links, ${flows.length} flows, at ${time.toFixed(2)} s`} />
           <p class="legend">
             <span><i class="dot" /> data</span><span><i class="dot small" /> ACK</span><span><i class="square" /> sent again</span>
@@ -296,7 +308,7 @@ export function Replay({ theme }: { theme: string }) {
           </p>
           <div class="timeline">
             <canvas ref={strip} class="strip" aria-hidden="true" />
-            <input type="range" min={0} max={duration} step={duration / 10_000} value={time} aria-label="Time in the run" aria-valuetext={`${time.toFixed(3)} seconds`} onInput={(event) => { setPlaying(false); go(Number(event.currentTarget.value)); }} />
+            <input type="range" min={0} max={duration} step={10 ** Math.floor(Math.log10(duration / 1000))} value={time} aria-label="Time in the run" aria-valuetext={`${time.toFixed(3)} seconds`} onInput={(event) => { setPlaying(false); go(Number(event.currentTarget.value)); }} />
             <p class="foot">Losses in queues above the middle, in the air below; grey where a link is down.</p>
           </div>
           <section aria-labelledby="sequence-title">

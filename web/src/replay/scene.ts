@@ -28,6 +28,8 @@ export interface Ink {
 
 /** Squares of a queue in a column; beyond them a number says how many. */
 const SQUARES = 30;
+/** Most of a queue that lies, in px. */
+const LYING = 34;
 const GAP = 5;
 
 interface Way {
@@ -147,7 +149,19 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
   });
 
   // Queues stand upright at the heads of their links, the next to leave at the foot.
-  for (const { place, rows, room, side } of queues) {
+  for (const { place, line, rows, room, side } of queues) {
+    // Where nodes stand close together, they lie, away from the link.
+    const close = places.some((other) => other.x === line.from.x && other !== line.from && Math.abs(other.y - line.from.y) < 70);
+    if (close) {
+      const outward = line.along.x < 0 ? 1 : -1;
+      const wide = Math.min(1.5, LYING / Math.max(1, room ?? rows.length));
+      rows.slice(0, Math.floor(LYING / wide)).forEach((row, number) => {
+        context.fillStyle = COLOURS[(flows[row] ?? 0) % COLOURS.length] ?? ink.ink;
+        context.fillRect(line.from.x + outward * (7 + number * wide) - (outward < 0 ? wide : 0), line.from.y - 2.5, wide, 5);
+        drawn += 1;
+      });
+      continue;
+    }
     const step = crowded ? 3 : 4;
     const shown = Math.min(rows.length, SQUARES);
     const upward = side === 0 ? -1 : 1;
@@ -189,6 +203,7 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
     context.fill();
     context.stroke();
     const ends = description.flows[flow];
+    if (crowded && width < 700 && !layoutIsAlone(layout, places, node)) return;
     const isNamed = !crowded || [ends?.source, ends?.sink].includes(node) || layoutIsAlone(layout, places, node);
     if (!isNamed) return;
     context.fillStyle = ink.muted;
@@ -199,8 +214,8 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
     context.textAlign = edge === "left" ? "right" : edge === "right" ? "left" : "center";
     context.textBaseline = edge === "center" ? "top" : "middle";
     if (edge === "center") context.fillText(shown, place.x, place.y + size + 4);
-    else if (context.measureText(shown).width < (edge === "left" ? place.x : width - place.x) - size - 8) {
-      context.fillText(shown, place.x + (edge === "left" ? -1 : 1) * (size + 6), place.y);
+    else if (context.measureText(shown).width < (edge === "left" ? place.x : width - place.x) - size - (crowded ? LYING : 0) - 8) {
+      context.fillText(shown, place.x + (edge === "left" ? -1 : 1) * (size + 6 + (crowded ? LYING : 0)), place.y);
     } else {
       context.textAlign = edge;
       context.textBaseline = "top";

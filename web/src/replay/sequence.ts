@@ -54,6 +54,11 @@ export function drawSequence(context: CanvasRenderingContext2D, width: number, h
     context.stroke();
   }
 
+  context.save();
+  context.beginPath();
+  context.rect(0, TOP, width, height - TOP);
+  context.clip();
+
   // The window: a silhouette at the left of the sender.
   const windows = trace.window.windows;
   const [times, flows, cwnd] = [columnOf(windows, "time_s"), columnOf(windows, "flow"), columnOf(windows, "cwnd_segments")];
@@ -87,10 +92,15 @@ export function drawSequence(context: CanvasRenderingContext2D, width: number, h
   context.lineTo(sender - 8, height);
   context.fill();
   context.globalAlpha = 1;
+  context.restore();
   context.fillStyle = ink.muted;
   context.textAlign = "right";
-  context.fillText(`cwnd, up to ${most.toFixed(0)}`, sender - 26, 16);
+  context.fillText(`cwnd ≤ ${most.toFixed(0)}`, sender - 26, 16);
 
+  context.save();
+  context.beginPath();
+  context.rect(0, TOP, width, height - TOP);
+  context.clip();
   // Packets: what has not happened yet is faint.
   for (const one of trace.journeys(flow)) {
     if (one.ended < from) continue;
@@ -123,7 +133,7 @@ export function drawSequence(context: CanvasRenderingContext2D, width: number, h
       context.fill();
     }
   }
-  context.globalAlpha = 1;
+  context.restore();
 
   // Decisions, each with what it was taken for and what it was.
   let lowest = TOP;

@@ -22,6 +22,7 @@ pub mod impair;
 pub mod policer;
 pub(crate) mod queued;
 pub(crate) mod router;
+pub mod snoop;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod wlan;
@@ -66,6 +67,11 @@ pub(crate) trait Element {
         Vec::new()
     }
 
+    /// Packets that it sent again within the measurement window to repair losses; `None` if it never does.
+    fn repairs(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether it sends packets of its own against the direction of those that it receives to a place that it does
     /// not stand before: a head of a link does, behind the other direction of its link. What a middlebox sends back
     /// leaves by its other port.
@@ -105,6 +111,8 @@ pub(crate) enum Effect {
     Hear { flow: u32, at: Time },
     /// A frame of a radio channel is to be recorded, with the packet in it, which is on its way over `direction`.
     Frame { record: Box<FrameRecord>, parcel: Option<Parcel>, direction: DirectionId },
+    /// Another device takes over what this one knows of a flow.
+    Hand { to: DeviceId, flow: u32, handed: Box<snoop::Handed> },
     /// The packet is still in the device when the run ends.
     Keep { parcel: Parcel, crossing: Option<Crossing> },
 }
@@ -202,6 +210,12 @@ macro_rules! devices {
                 }
             }
 
+            fn repairs(&self) -> Option<u64> {
+                match self {
+                    $($(#[$when])? Device::$name(device) => device.repairs(),)*
+                }
+            }
+
             fn emits_back(&self) -> bool {
                 match self {
                     $($(#[$when])? Device::$name(device) => device.emits_back(),)*
@@ -246,7 +260,16 @@ macro_rules! middleboxes {
 middleboxes! {
     Policer(policer::Policer) => policer::Bucket,
     Impair(impair::Impair) => impair::Impairing,
+    Snoop(snoop::Snoop) => snoop::Snooping,
     #[cfg(test)] Mirror(testing::Mirror) => testing::Mirroring,
+}
+
+impl Middlebox {
+    /// Whether it sends packets that overtake those that wait at the head of its link, which therefore has to hold
+    /// them.
+    pub fn goes_ahead(&self) -> bool {
+        matches!(self, Middlebox::Snoop(snoop) if snoop.ahead)
+    }
 }
 
 /// A device of a network and its timer.

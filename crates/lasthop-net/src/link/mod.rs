@@ -423,6 +423,31 @@ impl Link {
         self.air.as_ref().map_or(&[], |air| air.arrivals.all())
     }
 
+    /// Whether a packet of so many bytes that arrives at `now` finds room in the queue. What a rule or a discipline
+    /// would make of it is left open.
+    pub(crate) fn has_room(&mut self, now: Time, bytes: u32, held: bool) -> bool {
+        let found = if held {
+            self.gate.held
+        } else if self.busy_until <= now {
+            (0, 0)
+        } else {
+            self.ahead.expire(now);
+            (self.ahead.len() as u64 + 1, self.ahead.bytes() + u64::from(self.last_bytes))
+        };
+        self.gate.has_room(bytes.into(), found)
+    }
+
+    /// How long a packet of so many bytes that arrives at `now` will take until it has left, behind those that are
+    /// there. An estimate where a device decides who leaves when, or the rate changes.
+    pub(crate) fn wait(&self, now: Time, bytes: u32, held: bool) -> Span {
+        let rate = self.rate_at(now);
+        let own = if rate.0 == 0 { Span::ZERO } else { rate.serialisation(bytes.into()) };
+        if !held {
+            return Span(self.busy_until.0.saturating_sub(now.0)) + own;
+        }
+        if rate.0 == 0 { Span::ZERO } else { own + rate.serialisation(self.gate.held.1) }
+    }
+
     /// Transmits `bytes` from `now` on and returns the end. The packet has waited since `since`. Counts both.
     pub(crate) fn occupy(&mut self, since: Time, now: Time, bytes: u32, window: &Window) -> Time {
         let departs = self.serve(since, now, bytes);

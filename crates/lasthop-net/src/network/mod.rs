@@ -171,6 +171,7 @@ impl Network {
             traced: false,
         };
         let mut wiring = network.place_devices(plan, seed, journeys);
+        network.tell_agents(plan);
         for ((paths, flow), index) in paths.iter().zip(&plan.flows).zip(0u32..) {
             if paths.changes.is_empty() {
                 network.add_ways(&wiring, index, &paths.all[0]);
@@ -376,7 +377,10 @@ impl Network {
         self.ledger.dropped[cause as usize] += 1;
         let packet = self.packets.get(index);
         let forward = packet.is_forward();
-        if forward && let Some(realtime) = self.flows[flow as usize].realtime_mut() {
+        if forward
+            && cause != Cause::Withheld
+            && let Some(realtime) = self.flows[flow as usize].realtime_mut()
+        {
             realtime.lose(packet);
         }
         let is_notice = packet.kind == Kind::BadState;
@@ -404,10 +408,15 @@ impl Network {
         let (device, port) = self.ports[port as usize];
         let flow = self.hops[hop as usize].flow();
         let packet = self.packets.get(index);
-        let parcel =
-            Parcel { packet: index, hop, flow, bytes: packet.bytes, ect: packet.has(flag::ECT), since: now };
+        let (bytes, ect) = (packet.bytes, packet.has(flag::ECT));
+        let mut parcel = Parcel { packet: index, hop, flow, bytes, ect, ahead: false, since: now };
         if self.devices[device as usize].device.is_head() {
             self.packet_hops += 1;
+            if packet.has(flag::AHEAD) {
+                // At this link only.
+                self.packets.get_mut(index).flags &= !flag::AHEAD;
+                parcel.ahead = true;
+            }
             if let Some(recorder) = &mut self.recorder {
                 recorder.hold(now);
             }
@@ -504,6 +513,14 @@ impl Network {
             Effect::Noise { hop, at } => self.hear_noise(hop, at),
             Effect::Hear { flow, at } => self.receivers[flow as usize].hear_noise(at),
             Effect::Frame { record, parcel, direction } => self.record_frame(*record, parcel, direction),
+            Effect::Hand { to, flow, handed } => {
+                let now = handed.at();
+                self.with_device(to, now, |device, cx| {
+                    if let Device::Snoop(snoop) = device {
+                        snoop.take_over(flow, *handed, cx);
+                    }
+                });
+            }
             Effect::Keep { parcel, crossing } => {
                 self.ledger.in_flight += 1;
                 if let Some(Crossing { direction, started }) = crossing {
@@ -580,6 +597,18 @@ impl Network {
             slot.device.counters().into_iter().map(move |(name, count)| (direction, name, count))
         };
         self.devices.iter().flat_map(counters).collect()
+    }
+
+    /// Retransmissions within the measurement window by helpers in paths, and by links; `None` where nobody can make
+    /// any.
+    pub fn local_repairs(&self) -> (Option<u64>, Option<u64>) {
+        let (mut helpers, mut links) = (None, None);
+        for slot in &self.devices {
+            if let Some(count) = slot.device.repairs() {
+                *if slot.device.is_head() { &mut links } else { &mut helpers }.get_or_insert(0) += count;
+            }
+        }
+        (helpers, links)
     }
 
     /// Makes the sender of `flow` listen to the links with retransmission on its path. Flows come in ascending order.

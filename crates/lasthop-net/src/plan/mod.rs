@@ -24,6 +24,9 @@ pub use crate::channel::{
 pub use crate::device::Middlebox;
 pub use crate::device::impair::Impair;
 pub use crate::device::policer::Policer;
+pub use crate::device::snoop::{
+    AtHandoff, Machine as SnoopMachine, Snoop, Timing as SnoopTiming, Upward, WhenFull,
+};
 pub use crate::device::wlan::plan::{Discards, Interference, MacPlan, MediumPlan, RadioLink, StationPlan};
 pub use crate::history::HistoryPlan;
 pub use crate::link::Opportunities;

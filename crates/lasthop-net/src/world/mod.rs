@@ -140,6 +140,8 @@ pub struct World {
     now: Time,
     end: Time,
     events: u64,
+    /// Those that only took samples: a run does the same with and without a recording.
+    samples: u64,
     sample_interval: Span,
     /// RTT count and sum of each flow at the last sample.
     last_rtt: Vec<(u64, u64)>,
@@ -365,6 +367,7 @@ impl World {
             now: Time::ZERO,
             end,
             events: 0,
+            samples: 0,
             sample_interval: plan.series_interval,
             last_rtt: vec![(0, 0); plan.flows.len()],
             history: Keeper::of(plan),
@@ -472,7 +475,7 @@ impl World {
     pub fn standing(&self) -> Standing {
         Standing {
             now: self.now,
-            events: self.events,
+            events: self.events.saturating_sub(self.samples),
             packet_hops: self.network.packet_hops,
             overflow: self.network.overflow(),
         }
@@ -515,7 +518,10 @@ impl World {
                     sender.on_close(true, now, port);
                 });
             }
-            event_kind::SAMPLE => self.sample(),
+            event_kind::SAMPLE => {
+                self.samples += 1;
+                self.sample();
+            }
             event_kind::DEVICE => self.network.on_device_timer(index as u32, self.now),
             event_kind::SIGNAL => {
                 let (flow, signal) = self.network.take_signal(index);

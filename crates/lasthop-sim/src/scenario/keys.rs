@@ -9,6 +9,7 @@ use lasthop_core::time::Span;
 use lasthop_net::device::wlan::phy::PHYS;
 use lasthop_net::plan::TcpConfig;
 
+use super::helpers;
 use super::reader::Checked;
 use super::realtime::REALTIME;
 use super::transport;
@@ -315,6 +316,12 @@ pub(super) static ROOT: Table = Table {
             "history",
             Kind::Table(&HISTORY),
             "The history of paths: windows of earlier connections, from which senders may start.",
+        ),
+        Key::new(
+            "helpers",
+            Kind::AnyList(&A_HELPER),
+            "Helpers in the network, each a name or a table: switched on at the base station, or where `at` says. \
+             `lasthop helpers` lists them. Default: none.",
         ),
         Key::new("tcp", Kind::Table(&transport::TCP), "Defaults of all TCP flows.").default("{}"),
         Key::new("udp", Kind::Table(&UDP), "Settings of all UDP flows.").default("{}"),
@@ -746,6 +753,12 @@ const RADIO: &[Key] = &[
          within this time, they take their link for fading, and learn when it is back. Default: they do not look.",
     ),
     Key::new(
+        "middleboxes",
+        Kind::AnyList(&A_MIDDLEBOX),
+        "What stands at the access point before each of its links to a station, in the order in which packets to the \
+         station meet it. Default: nothing.",
+    ),
+    Key::new(
         "discards",
         Kind::OrTable(&DISCARD_NAMES, &RATE_ESTIMATE),
         "What senders learn of as discarded frames: failed attempts of their own MAC, frames that it gave up, corrupt \
@@ -980,6 +993,7 @@ static CSV: Table = Table {
 };
 
 static A_RATE_CHANGE: Kind = Kind::Table(&RATE_CHANGE);
+static A_HELPER: Kind = Kind::Tagged(&helpers::HELPER);
 static A_MIDDLEBOX: Kind = Kind::Tagged(&MIDDLEBOX);
 
 static RATE_CHANGE: Table = Table {
@@ -998,6 +1012,7 @@ static MIDDLEBOX: Tagged = Tagged {
     variants: &[
         Variant { name: "policer", table: &POLICER, bare: false },
         Variant { name: "impair", table: &IMPAIR, bare: false },
+        Variant { name: "snoop", table: &helpers::SNOOP, bare: true },
     ],
 };
 
@@ -1525,52 +1540,54 @@ static ARQ: Table = Table {
     title: "arq",
     doc: "Retransmission by the link itself: a frame that is not acknowledged in time is transmitted again, before any \
           new one. `arq = {}` takes all defaults.",
-    groups: &[&[
-        Key::new(
-            "window",
-            Kind::Integer { min: 1, max: 1024 },
-            "Most frames that are neither acknowledged nor given up; 1 is stop-and-wait.",
-        )
-        .default("16"),
-        Key::new("attempts", Kind::Integer { min: 1, max: 1000 }, "Most transmissions of a frame.").default("4"),
-        Key::new(
-            "timeout",
-            SOME_TIME,
-            "From the start of a transmission to the next attempt. Default: twice the propagation delay, the \
-             transmission of the frame and of its acknowledgement, and 1 ms.",
-        ),
-        Key::new(
-            "order",
-            Kind::Choice(|| vec!["in-order", "out-of-order"]),
-            "Whether frames above a gap wait until it is filled or given up, or are delivered at once.",
-        )
-        .default("\"in-order\""),
-        Key::new("ack_size", Kind::Size { min: 1, max: LARGEST_PACKET }, "Size of a link acknowledgement.")
-            .default("\"14 B\""),
-        Key::new("ack_error_rate", Kind::Probability, "Probability that a link acknowledgement is lost.")
-            .default("0"),
-        Key::new(
-            "report",
-            Kind::Choice(|| vec!["local", "proxy", "off"]),
-            "Whose sender learns of acknowledgements, retries and losses if it can use them: local, those at the near \
-             end of the link; proxy, all, after the unloaded delay of the way back.",
-        )
-        .default("\"local\""),
-        Key::new(
-            "discards",
-            Kind::Choice(|| vec!["attempts", "frames"]),
-            "What the sending MAC reports as a discarded frame: each failed attempt, or a frame given up.",
-        )
-        .default("\"attempts\""),
-        Key::new(
-            "ebsn",
-            Kind::OrTable(&Kind::Switch, &EBSN),
-            "After a failed attempt, send a notice of 56 B to the sender if it understands EBSN.",
-        )
-        .default("false"),
-    ]],
+    groups: &[ARQ_KEYS],
     partial: false,
 };
+
+pub(super) const ARQ_KEYS: &[Key] = &[
+    Key::new(
+        "window",
+        Kind::Integer { min: 1, max: 1024 },
+        "Most frames that are neither acknowledged nor given up; 1 is stop-and-wait.",
+    )
+    .default("16"),
+    Key::new("attempts", Kind::Integer { min: 1, max: 1000 }, "Most transmissions of a frame.").default("4"),
+    Key::new(
+        "timeout",
+        SOME_TIME,
+        "From the start of a transmission to the next attempt. Default: twice the propagation delay, the \
+         transmission of the frame and of its acknowledgement, and 1 ms.",
+    ),
+    Key::new(
+        "order",
+        Kind::Choice(|| vec!["in-order", "out-of-order"]),
+        "Whether frames above a gap wait until it is filled or given up, or are delivered at once.",
+    )
+    .default("\"in-order\""),
+    Key::new("ack_size", Kind::Size { min: 1, max: LARGEST_PACKET }, "Size of a link acknowledgement.")
+        .default("\"14 B\""),
+    Key::new("ack_error_rate", Kind::Probability, "Probability that a link acknowledgement is lost.")
+        .default("0"),
+    Key::new(
+        "report",
+        Kind::Choice(|| vec!["local", "proxy", "off"]),
+        "Whose sender learns of acknowledgements, retries and losses if it can use them: local, those at the near \
+         end of the link; proxy, all, after the unloaded delay of the way back.",
+    )
+    .default("\"local\""),
+    Key::new(
+        "discards",
+        Kind::Choice(|| vec!["attempts", "frames"]),
+        "What the sending MAC reports as a discarded frame: each failed attempt, or a frame given up.",
+    )
+    .default("\"attempts\""),
+    Key::new(
+        "ebsn",
+        Kind::OrTable(&Kind::Switch, &EBSN),
+        "After a failed attempt, send a notice of 56 B to the sender if it understands EBSN.",
+    )
+    .default("false"),
+];
 
 static EBSN: Table = Table {
     title: "ebsn of a link",

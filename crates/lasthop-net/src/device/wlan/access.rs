@@ -179,6 +179,8 @@ impl Medium {
             } else {
                 let served = station.queue.pop(cx.now, &mut self.shed);
                 self.lose_shed(cx);
+                let found = self.stations[index].queue.found(None, cx.now);
+                cx.link(gate).gate.note_held(&found);
                 let Served { parcel, marked } = served?;
                 if marked {
                     mark(parcel, gate, cx);
@@ -380,7 +382,11 @@ impl Medium {
             let station = &mut self.stations[index];
             station.reschedule(&self.rules[station.mac], now);
         }
-        let waiting = self.stations[index].queue.packets();
-        cx.link(gate).gate.note_waiting(waiting, now, &window);
+        let station = &self.stations[index];
+        let found = station.queue.found(station.in_service(), station.freed);
+        let waiting = station.queue.packets();
+        let gate = &mut cx.link(gate).gate;
+        gate.note_held(&found);
+        gate.note_waiting(waiting, now, &window);
     }
 }

@@ -435,6 +435,14 @@ fn usable_rates(mac: &MacPlan, mtu: u32) -> Vec<(usize, Span)> {
     (0..mac.phy.rates.len()).filter(usable).map(timed).collect()
 }
 
+impl Medium {
+    /// The direction whose gate guards the queue that packets of `direction` wait in.
+    pub(crate) fn guard_of(&self, direction: DirectionId) -> Option<DirectionId> {
+        let port = self.ports.iter().find(|port| port.direction == direction)?;
+        self.stations[usize::from(port.from)].gate
+    }
+}
+
 impl Element for Medium {
     fn receive(&mut self, parcel: Parcel, port: u32, cx: &mut Cx<'_>) {
         self.run(cx);
@@ -452,6 +460,13 @@ impl Element for Medium {
 
     fn on_timer(&mut self, cx: &mut Cx<'_>) {
         self.run(cx);
+    }
+
+    /// Transmissions beyond the first of each frame, up to those of frames that are being sent.
+    fn repairs(&self) -> Option<u64> {
+        let repeated =
+            |stats: &RadioStats| stats.attempts.saturating_sub(stats.transmitted_fragments + stats.failed);
+        Some(self.ports.iter().map(|port| repeated(&port.stats)).sum())
     }
 
     fn close(&mut self, cx: &mut Cx<'_>) {

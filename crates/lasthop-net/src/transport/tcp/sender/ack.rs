@@ -123,7 +123,10 @@ impl Connection {
             return true;
         }
         match self.mobility.eln {
-            Some(threshold) => self.take_eln(engine, packet, threshold, now, wire),
+            Some(threshold) => {
+                self.take_nack(engine, packet, extra, now, wire)
+                    || self.take_eln(engine, packet, threshold, now, wire)
+            }
             None => false,
         }
     }

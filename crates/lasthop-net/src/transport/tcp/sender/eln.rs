@@ -4,18 +4,30 @@
 //! sender repeats the segment once, when `eln` such duplicates have come, and neither reduces its window nor counts
 //! them towards a fast retransmission.
 //!
-//! *Reacts to* `flag::ELN` on ACKs.
+//! A negative acknowledgement of a base station (Balakrishnan, Seshan, Katz, 1995) names a hole by SACK blocks on both
+//! sides of it: the sender repeats what it has sent there at once, whatever its window says.
+//!
+//! *Reacts to* `flag::ELN` on ACKs; with a SACK block that begins with the ACK's own number it is a negative
+//! acknowledgement, which no receiver would write.
 //!
 //! *Differs from the paper:* nothing known. As in ns-2, a segment is repeated once, and a second loss of it is left to
 //! the timer.
 //!
 //! *Validation:* hand-made ACKs below; what an agent in the network marks is another matter.
 //!
-//! *Limitations:* SACK blocks on ACKs with the notification are not looked at.
+//! *Limitations:* SACK blocks on other ACKs with the notification are not looked at.
 //!
 //! *Kernel counterpart:* none.
 //!
 //! *References:* Balakrishnan and Katz (1998).
+
+use lasthop_core::packet::{Packet, flag};
+use lasthop_core::time::Time;
+
+use super::Connection;
+use super::recovery::RecoveryEngine;
+use crate::transport::extra::Extra;
+use crate::transport::wire::Wire;
 
 /// Duplicates with the notification so far.
 #[derive(Clone, Debug, Default)]
@@ -39,10 +51,39 @@ impl Eln {
     }
 }
 
+impl Connection {
+    /// Repeats what a negative acknowledgement names; `false` if it is none.
+    pub(super) fn take_nack<E: RecoveryEngine, W: Wire>(
+        &mut self,
+        engine: &mut E,
+        packet: &Packet,
+        extra: Option<&Extra>,
+        now: Time,
+        wire: &mut W,
+    ) -> bool {
+        let Some([(end, _), .., (own, start)]) = extra.map(|extra| extra.sack.as_slice()) else {
+            return false;
+        };
+        if !packet.has(flag::ELN) || *own != packet.seq {
+            return false;
+        }
+        let (mut seq, end) = ((*start).max(self.una).max(self.eln.repeated), *end);
+        while seq < end
+            && let Some(index) = self.segments.find(seq)
+        {
+            seq = self.retransmit_index(engine, index, now, wire);
+        }
+        self.eln.repeated = self.eln.repeated.max(seq);
+        true
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::Rig;
+    use crate::transport::extra::Extra;
     use crate::transport::profile::Profile;
+    use crate::transport::sack::SackBlocks;
     use crate::transport::tcp::config::{Recovery, TcpConfig};
     use crate::transport::tcp::mobility::Mobility;
     use lasthop_cc::ControllerConfig;
@@ -87,6 +128,36 @@ mod tests {
         let mut rig = rig(3);
         let sent: Vec<Vec<u64>> = (0..4).map(|_| duplicate(&mut rig, 11)).collect();
         assert_eq!(sent, [vec![], vec![], vec![11], vec![]]);
+    }
+
+    /// A negative acknowledgement names the twelfth segment: it is repeated once, and duplicates that are marked for the
+    /// hole do not repeat it again.
+    #[test]
+    fn a_hole_is_repeated_at_once() {
+        let mut rig = rig(1);
+        let window = rig.sender.own_window;
+        let mut told = |rig: &mut Rig| {
+            let mut sack = SackBlocks::default();
+            sack.push(12_001, 13_001);
+            sack.push(10_001, 11_001);
+            let packet = Packet {
+                seq: 10_001,
+                window,
+                kind: Kind::Ack,
+                flags: flag::ELN,
+                note: Note::BACK,
+                ..Packet::default()
+            };
+            let extra = Extra { sack, ..Extra::default() };
+            rig.sender.on_ack(&packet, Some(&extra), rig.now, &mut rig.tape);
+            std::mem::take(&mut rig.tape.sent)
+        };
+        assert_eq!(told(&mut rig), [12]);
+        assert!(told(&mut rig).is_empty(), "once");
+        assert_eq!(rig.window(), (10.0, 5.0));
+        rig.ack(12);
+        assert!(duplicate(&mut rig, 12).is_empty());
+        assert_eq!(rig.sender.stats.fast_recoveries, 0);
     }
 
     /// A congestion loss is answered as ever.
