@@ -300,7 +300,7 @@ def twins_part(program: Path, cases: str, runs: int) -> str:
 
 
 def cells_part(program: Path, runs: int) -> str:
-    """Time cells of more and more stations, the smallest beside ns-2; return the part of the page that tells."""
+    """Time cells of more and more stations, the smallest beside ns-2; return their part of the page."""
     heading = CELLS_HEADING.format(duration=CELL_DURATION_S, runs=runs, first=CELLS[0], aim=CELL_AIM)
     lines = [heading, "| stations | packet-hops | lasthop (ns) | ns-2 (ns) |"]
     lines.append("| ---: | ---: | ---: | ---: |")

@@ -178,7 +178,7 @@ class Run:
 
     @property
     def frames(self) -> pl.DataFrame:
-        """The trace of the air: one row per frame and station that had it. Needs ``trace=True`` and a cell."""
+        """The air: one row per frame and station that had it. Needs ``trace=True`` and a cell."""
         return self._frame("frames")
 
     @property
