@@ -65,9 +65,10 @@ CELL_DURATION_S = 60.0
 
 CELLS_HEADING = """## Cells
 
-Case (f): stations of 802.11b at 11 Mbit/s with FTP up over an access point, {duration:g} s, both sides as ns-2's
-`Mac/802_11` without RTS; CPU time of the event loop per packet-hop, medians of {runs} runs that alternate. A
-packet-hop is a packet over the air once, however often it was repeated. Aim with {first} stations: {aim:g} ns.
+Case (f): stations of 802.11b at 11 Mbit/s with FTP up over an access point, {duration:g} s, both sides as
+ns-2's `Mac/802_11` without RTS; CPU time of the event loop per packet-hop, medians of {runs} runs that
+alternate. A packet-hop is a packet over the air once, however often it was repeated. Aim with {first}
+stations: {aim:g} ns.
 """
 
 #: Scenario -> times in s between which instructions are counted: some 200,000 packet-hops.
@@ -299,9 +300,10 @@ def twins_part(program: Path, cases: str, runs: int) -> str:
 
 
 def cells_part(program: Path, runs: int) -> str:
-    """Time cells of more and more stations, the smallest beside ns-2; return the part of the page that tells."""
+    """Time cells of more and more stations, the smallest beside ns-2; return their part of the page."""
     heading = CELLS_HEADING.format(duration=CELL_DURATION_S, runs=runs, first=CELLS[0], aim=CELL_AIM)
-    lines = [heading, "| stations | packet-hops | lasthop (ns) | ns-2 (ns) |", "| ---: | ---: | ---: | ---: |"]
+    lines = [heading, "| stations | packet-hops | lasthop (ns) | ns-2 (ns) |"]
+    lines.append("| ---: | ---: | ---: | ---: |")
     for stations in CELLS:
         cell = wlan.Cell(stations, "up")
         rival = stations == CELLS[0] and shutil.which("ns") is not None
@@ -553,7 +555,10 @@ def main() -> int:
             version=lasthop_version(),
             rivals=rivals,
         )
-        write(introduction + "\n" + table(rows) + "\n" + twins + "\n" + cells, senders_part(program, arguments.runs))
+        write(
+            introduction + "\n" + table(rows) + "\n" + twins + "\n" + cells,
+            senders_part(program, arguments.runs),
+        )
     return 0
 
 

@@ -189,7 +189,7 @@ def run(
         typer.Option(
             "--capture-at",
             metavar="PLACE",
-            help="With --out: a pcapng of a node or link, all 'senders' or 'links', or the 'air'; repeatable.",
+            help="With --out: a pcapng of a node, a link, 'senders', 'links' or the 'air'; repeatable.",
         ),
     ] = None,
     jobs: JobsOption = None,

@@ -178,7 +178,7 @@ class Run:
 
     @property
     def frames(self) -> pl.DataFrame:
-        """The trace of the air: one row per frame and station that had it. Needs ``trace=True`` and a cell."""
+        """The air: one row per frame and station that had it. Needs ``trace=True`` and a cell."""
         return self._frame("frames")
 
     @property
@@ -196,7 +196,7 @@ class Run:
         return self._frame(name)
 
     def has_table(self, name: str) -> bool:
-        """Whether the run carries ``flow_series``, ``link_series``, ``hops`` or ``windows``."""
+        """Whether the run carries ``flow_series``, ``hops``, ``hops`` or ``windows``."""
         return name in self._known or self._tables.has(name)
 
     def table_file(self, name: str) -> Path | None:
