@@ -88,13 +88,15 @@ lint: build ## Formatting, clippy, ruff and mypy; every warning is an error
 PAPER ?= 004
 OPTIONS ?=
 
-reproduce: build ## Run a paper's figures and judge its claims: make reproduce PAPER=004 [OPTIONS=--quick]
-	$(BIN)/lasthop reproduce $(PAPER) --out out/papers/$(PAPER) $(OPTIONS)
+reproduce: build ## Run a paper's figures and judge its claims: make reproduce PAPER=004 (or all) [OPTIONS=--quick]
+	$(BIN)/lasthop reproduce $(PAPER) --out out/papers$(if $(filter all,$(PAPER)),,/$(PAPER)) $(OPTIONS)
 
 paper-report: reproduce ## Put the report of a paper into docs/papers, where it is committed
-	rm -rf docs/papers/$(PAPER)
-	mkdir -p docs/papers/$(PAPER)
-	cp -r out/papers/$(PAPER)/report.md out/papers/$(PAPER)/figures docs/papers/$(PAPER)
+	for paper in $(if $(filter all,$(PAPER)),000 001 002 003 004,$(PAPER)); do \
+	  rm -rf docs/papers/$$paper && mkdir -p docs/papers/$$paper && \
+	  (cd out/papers/$$paper && cp -r report.md verdicts.csv series.parquet figures $(CURDIR)/docs/papers/$$paper) \
+	  || exit 1; done
+	$(BIN)/python tools/papers_page.py
 
 bench: build ## Speed and memory beside ns-2 (and ns-3, if installed), cost of each sender; writes bench/RESULTS.md
 	$(BIN)/python bench/run.py

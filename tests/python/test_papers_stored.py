@@ -1,0 +1,50 @@
+"""The verdicts in docs/papers follow from the figures that lie beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lasthop.papers import overview, summary
+from lasthop.papers.grammar import parse, series_in
+from lasthop.papers.library import load_paper, paper_folders
+
+if TYPE_CHECKING:
+    from lasthop.papers.library import Claim, Paper
+
+REPORTS = Path(__file__).resolve().parents[2] / "docs" / "papers"
+#: The largest folder of a report, in bytes.
+LARGEST = 5_000_000
+PAPERS = [load_paper(folder) for folder in paper_folders()]
+STORED = [paper for paper in PAPERS if (REPORTS / paper.number / summary.SERIES).is_file()]
+
+
+def over_samples(claim: Claim, paper: Paper) -> bool:
+    """Whether a claim needs samples of a run, which are not kept."""
+    named = series_in(parse(claim.predicate))
+    return any(paper.vocabulary.series[one.name].sample_axis is not None for one in named)
+
+
+@pytest.mark.parametrize("paper", STORED, ids=lambda paper: paper.number)
+def test_stored_figures_give_the_stored_verdicts(paper: Paper) -> None:
+    folder = REPORTS / paper.number
+    stored = summary.read_verdicts(folder / summary.VERDICTS)
+    again = summary.judged_again(paper, folder / summary.SERIES)
+    assert stored.keys() == {one.claim.id for one in again}
+    for one in again:
+        if not over_samples(one.claim, paper):
+            assert one.verdict.value == stored[one.claim.id], one.reason
+
+
+@pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.number)
+def test_reports_are_small(paper: Paper) -> None:
+    files = [path for path in (REPORTS / paper.number).rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < LARGEST
+
+
+def test_the_page_is_that_of_the_reports() -> None:
+    folders = {paper.number: REPORTS / paper.number for paper in PAPERS}
+    page = REPORTS / overview.PAGE
+    assert page.read_text(encoding="utf-8") == overview.markdown(PAPERS, folders, REPORTS)
