@@ -29,7 +29,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from validation import ns2, ns3, process  # noqa: E402, the tree's own packages are found from its root
+from validation import ns2, ns3, process, wlan  # noqa: E402, the tree's own packages are found from its root
 from validation.network import Network, read  # noqa: E402
 
 SCENARIOS = ROOT / "bench" / "scenarios"
@@ -62,6 +62,18 @@ TWINS_HEADING = """## Queues, recordings and Snoop
 CPU time of the event loop per packet-hop, medians of {runs} runs that alternate: FQ-CoDel beside drop-tail,
 a link that follows a recording (Mahimahi) beside a plain one, a Snoop agent with 20 flows beside none, and
 one with 1,000 flows beside that.
+"""
+
+#: Stations of case (f), what lasthop aims at with the first, and the simulated seconds.
+CELLS = (5, 10, 20, 50)
+CELL_AIM = 300.0
+CELL_DURATION_S = 60.0
+
+CELLS_HEADING = """## Cells
+
+Case (f): stations of 802.11b at 11 Mbit/s with FTP up over an access point, {duration:g} s, both sides as ns-2's
+`Mac/802_11` without RTS; CPU time of the event loop per packet-hop, medians of {runs} runs that alternate. A
+packet-hop is a packet over the air once, however often it was repeated. Aim with {first} stations: {aim:g} ns.
 """
 
 #: Scenario -> times in s between which instructions are counted: some 200,000 packet-hops.
@@ -292,6 +304,28 @@ def twins_part(program: Path, cases: str, runs: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def cells_part(program: Path, runs: int) -> str:
+    """Time cells of more and more stations, the smallest beside ns-2; return the part of the page that tells."""
+    heading = CELLS_HEADING.format(duration=CELL_DURATION_S, runs=runs, first=CELLS[0], aim=CELL_AIM)
+    lines = [heading, "| stations | packet-hops | lasthop (ns) | ns-2 (ns) |", "| ---: | ---: | ---: | ---: |"]
+    for stations in CELLS:
+        cell = wlan.Cell(stations, "up")
+        rival = stations == CELLS[0] and shutil.which("ns") is not None
+        ours, theirs = [], []
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "cell.json")
+            path.write_text(json.dumps(wlan.scenario(cell, CELL_DURATION_S)), encoding="utf-8")
+            for number in range(1, runs + 1):
+                ours.append(time_lasthop(program, path, number))
+                if rival:
+                    theirs.append(wlan.their_time(cell, number, CELL_DURATION_S))
+        own = median(ours)
+        other = f"{statistics.median(theirs):,.0f}" if theirs else "-"
+        lines.append(f"| {stations} | {own.packet_hops:,} | {own.loop_ns_per_hop:.0f} | {other} |")
+        say(f"  (f) {stations} stations: {own.loop_ns_per_hop:.0f} ns per packet-hop, ns-2 {other}")
+    return "\n".join(lines) + "\n"
+
+
 def table(rows: list[Row]) -> str:
     """The results as Markdown."""
     heads = ("case", "packet-hops", "lasthop (ns)", "aim", "ns-2 (ns)", "ratio", "ns-3 (ns)", "memory")
@@ -469,7 +503,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="bench/run.py", description="Time lasthop against other simulators."
     )
-    parser.add_argument("--case", default="abcdeghij", help="letters of the cases to run (default: all)")
+    parser.add_argument("--case", default="abcdefghij", help="letters of the cases to run (default: all)")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"runs of each simulator (default: {RUNS})")
     parser.add_argument("--senders", action="store_true", help="time the senders alone, and write their part")
     parser.add_argument("--against", metavar="BINARY", type=Path, help="compare with an older lasthop-bench")
@@ -486,7 +520,8 @@ def main() -> int:
         return 0
     scenarios = [path for path in sorted(SCENARIOS.glob("*.toml")) if path.name[0] in arguments.case]
     with_twins = any(case in arguments.case for case in TWINS)
-    if not (scenarios or with_twins) or arguments.runs < 1:
+    with_cells = "f" in arguments.case
+    if not (scenarios or with_twins or with_cells) or arguments.runs < 1:
         parser.error("nothing to run")
     if arguments.against or arguments.instructions:
         programs = {"old": arguments.against.resolve()} if arguments.against else {}
@@ -508,11 +543,12 @@ def main() -> int:
             third = ns3.build(Path(folder)) if scenarios and ns3.version() != "not installed" else None
             rows = [run_case(program, third, scenario, arguments.runs) for scenario in scenarios]
         twins = twins_part(program, arguments.case, arguments.runs) if with_twins else ""
+        cells = cells_part(program, arguments.runs) if with_cells else ""
     except (process.ProcessError, ns2.FailedError) as error:
         say(f"bench: {error}")
         return 2
-    print("\n".join(part for part in (table(rows) if rows else "", twins) if part))
-    if twins and len(scenarios) == len(list(SCENARIOS.glob("*.toml"))) and arguments.runs >= RUNS:
+    print("\n".join(part for part in (table(rows) if rows else "", twins, cells) if part))
+    if twins and cells and len(scenarios) == len(list(SCENARIOS.glob("*.toml"))) and arguments.runs >= RUNS:
         introduction = INTRODUCTION.format(
             command="make bench",
             runs=arguments.runs,
@@ -523,7 +559,7 @@ def main() -> int:
             version=lasthop_version(),
             rivals=rivals,
         )
-        write(introduction + "\n" + table(rows) + "\n" + twins, senders_part(program, arguments.runs))
+        write(introduction + "\n" + table(rows) + "\n" + twins + "\n" + cells, senders_part(program, arguments.runs))
     return 0
 
 

@@ -333,7 +333,7 @@ def helper_pages(listed: list[Schema]) -> dict[str, str]:
     lines = [
         "# Helpers in the network",
         NOTE,
-        "`helpers = [\"NAME\"]` in a scenario switches one on at the base station, in front of the link that loses "
+        '`helpers = ["NAME"]` in a scenario switches one on at the base station, in front of the link that loses '
         "packets; `at` says where else. `lasthop compare FILE --helpers none,NAME` shows what it does for a path. "
         "[Which help does my path need?](../../how-to/which-help.md) goes through it.",
         "\n".join(rows),
@@ -361,7 +361,9 @@ def helper_page(one: Schema) -> str:
     for label, text in head.sections:
         lines.append(f"## {label}")
         lines += [plain(paragraph) for paragraph in text.split("\n\n")]
-    counted = [column for column in columns.declared("links").values() if column.name.startswith(one["columns"])]
+    counted = [
+        column for column in columns.declared("links").values() if column.name.startswith(one["columns"])
+    ]
     if counted:
         rows = ["| column of its link | unit | meaning |", "| --- | --- | --- |"]
         rows += [f"| `{column.name}` | {column.unit} | {column.help} |" for column in counted]

@@ -42,6 +42,12 @@ needs 'lasthop[analysis]' study show per-sweep.toml
 needs 'lasthop[plot]' plot run --out x.png
 needs 'lasthop[cluster]' study run per-sweep.toml --cluster tcp://localhost:1
 empty/bin/lasthop doctor | tail -1
+# Where the page could not be built, the wheel says so and does the rest.
+if empty/bin/lasthop view run --out page.html 2>message; then
+    echo "with the page: $(($(stat -c %s page.html) / 1000)) kB as one file"
+else
+    grep -qF "make page" message || fail "lasthop view does not say what is missing: $(cat message)"
+fi
 
 empty/bin/pip install --quiet --disable-pip-version-check "$wheel[all]"
 empty/bin/lasthop study show per-sweep.toml >/dev/null

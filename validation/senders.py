@@ -60,7 +60,14 @@ class Pair:
 
 
 #: Westwood+ as the kernel has it.
-LINUX_WESTWOOD = {"filter": "linux", "decrease": "after-recovery", "round_floor": 0.05, "forget_rtt": True}
+LINUX_WESTWOOD = {
+    "filter": "linux",
+    "decrease": "after-recovery",
+    "round_floor": 0.05,
+    "forget_rtt": True,
+    "counting": "paper",
+    "recovery_floor": True,
+}
 LINUX_PAIRS = (
     Pair("reno", {"cc": "reno"}, "reno"),
     Pair("westwood+", {"cc": "westwood+", **LINUX_WESTWOOD}, "westwood"),

@@ -216,7 +216,7 @@ def trace(cell: Cell) -> pl.DataFrame:
     """Every packet of a deterministic run of ns-2 on the links beside the LAN: when, where, what."""
     network = read(cell.scenario(for_ns2=True))
     lines = script(cell, network, None)
-    lines.append("proc seen {link line} { global ns; puts \"p [$ns now] $link $line\" }")
+    lines.append('proc seen {link line} { global ns; puts "p [$ns now] $link $line" }')
     for number, link in enumerate(network.directions):
         ends = f"$node({network.nodes.index(link.source)}) $node({network.nodes.index(link.target)})"
         lines.append(f"[$ns link {ends}] trace-callback $ns {{seen {number}}}")
@@ -331,7 +331,9 @@ def describe(one: Comparison) -> str:
 
 def main() -> int:
     """Entry point; 1 if more comparisons differ than chance explains."""
-    parser = argparse.ArgumentParser(prog="python -m validation.snoop", description="Compare Snoop with ns-2.")
+    parser = argparse.ArgumentParser(
+        prog="python -m validation.snoop", description="Compare Snoop with ns-2."
+    )
     parser.add_argument("--full", action="store_true", help="run the whole grid and write the reference page")
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="cells at a time (default: cores)"

@@ -14,10 +14,12 @@ Examples
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+# As in `typing`, which takes a while to import.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from lasthop import studies
     from lasthop._native import __version__
     from lasthop.api import (
@@ -85,6 +87,8 @@ MODULE_OF = {name: f"lasthop.{module}" for module, names in PLACES.items() for n
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
     """Import a public name when it is first asked for."""
+    import importlib
+
     if name == "studies":
         return importlib.import_module("lasthop.studies")
     if name in MODULE_OF:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lasthop import _native, sources
 from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError, ScenarioError, native_errors
+from lasthop.places import SENDERS
 from lasthop.results import NativeTables, Run, Runs
 from lasthop.runner import Job, Outcome, Snapshot, run_jobs
 from lasthop.senders import Sender, describe, describe_all
 from lasthop.spool import SpooledTables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from lasthop.comparison import Comparison
     from lasthop.frames import Traffic
@@ -423,6 +424,7 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
     transports: Senders | None = None,
     learn: bool = True,
     spool: str | Path | None = None,
+    capture_at: Sequence[str] | None = None,
 ) -> Runs:
     """Run a scenario with several seeds, in parallel on all cores.
 
@@ -447,6 +449,10 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
         A folder in which series and traces are written while the runs go on, instead of being kept in memory.
         They are read when asked for, `Runs.save` puts them together without reading them whole, and they go
         when the result does.
+    capture_at : sequence of str, optional
+        With `spool`: nodes and links at which packets are captured, ``"senders"`` for the hosts of all
+        senders, or ``"links"`` for every link. With `trace` the senders if not given, otherwise nothing. A
+        trace in memory needs no choice: `Run.write_pcapng` looks at it from everywhere.
 
     Returns
     -------
@@ -472,6 +478,7 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
         workers=jobs,
         observer=observer,
         spool=None if spool is None else Path(spool),
+        capture_at=check_places(scenario, capture_at, spooled=spool is not None, trace=trace),
     )
     finished = collect(scenario, outcome)
     if learn:
@@ -710,6 +717,27 @@ def check_seeds(seeds: Iterable[int]) -> list[int]:
     if not wanted:
         raise ArgumentError("no seeds given: at least one is needed")
     return wanted
+
+
+def check_places(
+    scenario: Scenario, places: Sequence[str] | None, *, spooled: bool, trace: bool
+) -> list[str]:
+    """Return where to capture packets, and refuse places that the scenario does not have."""
+    if places is None:
+        return [SENDERS] if spooled and trace else []
+    if isinstance(places, str):
+        raise ArgumentError(f"capture_at is a list of places: say capture_at=[{places!r}]")
+    if not spooled:
+        raise ArgumentError(
+            "capture_at writes files while runs go on: say where with spool=, or run with trace=True and "
+            "choose the place in write_pcapng"
+        )
+    for place in places:
+        try:
+            scenario.plan.check_place(place)
+        except ValueError as error:
+            raise ArgumentError(str(error)) from None
+    return list(dict.fromkeys(places))
 
 
 def collect(scenario: Scenario, outcome: Outcome) -> list[Run]:

@@ -306,3 +306,35 @@ def test_a_throttling_arq_is_said(command: Callable[..., Result], tmp_path: Path
         'note: link "radio": its ARQ window of 16 frames is less than the 35 frames of 1500 B'
     )
     assert command("run", path, "--set", "topology.links.0.arq.window=64").stderr == ""
+
+
+IN_STEP = """\
+name     = "in step"
+duration = "10 s"
+
+[topology]
+kind       = "dumbbell"
+bottleneck = { rate = "10 Mbit/s", delay = "25 ms", queue = { kind = "drop-tail", limit = "30 packets" } }
+access     = { rate = "1 Mbit/s", delay = "10 ms" }
+
+[[flows]]
+count     = 20
+transport = { preset = "reno", profile = "ns2" }
+"""
+
+
+def test_drops_that_a_tie_decides_are_said(command: Callable[..., Result], tmp_path: Path) -> None:
+    path = tmp_path / "step.toml"
+    path.write_text(IN_STEP)
+    result = json.loads(command("run", path, "--json", "-").stdout)
+    links = result["runs"][0]["links"]
+    tied = sum(link["tied_drops"] for link in links)
+    full = sum(link["drops"]["queue-overflow"] for link in links)
+    assert 20 <= tied <= full
+    said = " ".join(command("run", path).stdout.split())
+    assert (
+        f"{tied:,} of {full:,} drops at full queues ({tied / full:.0%}) were decided by a tie: packets met "
+        "there in the same instant. A processing_time of about one transmission time at the bottleneck keeps "
+        "flows from falling into step."
+    ) in said
+    assert "decided by a tie" not in command("run", path, "--set", "processing_time=1 ms").stdout

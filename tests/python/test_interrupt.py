@@ -165,6 +165,26 @@ def test_ctrl_c_while_importing_leaves_no_stack_trace() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
+def test_ctrl_c_inside_an_import_ends_at_once() -> None:
+    """Where an exception would be hidden or wrapped: class bodies, callbacks of the garbage collector."""
+    script = (
+        "import builtins, os, signal\n"
+        "import lasthop.__main__ as start\n"
+        "real = builtins.__import__\n"
+        "def interrupted(name, *arguments, **options):\n"
+        "    if name == 'typer':\n"
+        "        try:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "        except BaseException:\n"
+        "            raise RuntimeError('hidden') from None\n"
+        "    return real(name, *arguments, **options)\n"
+        "builtins.__import__ = interrupted\n"
+        "start.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 def test_a_long_run_says_how_far_it_is_without_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,9 +3,15 @@
 //! Scheduling a packet links it into the list of its day; no comparison is made. Only when a day begins are its few
 //! packets sorted by (time, order). Packets beyond the horizon wait in a heap. The cost per packet does not grow
 //! with the number that wait.
+//!
+//! Packets of the same time and order keep that in which they were scheduled, without a number that says so: lists are
+//! last in, first out, as is the current day, the sort is stable, and packets leave the heap before another can be
+//! scheduled for their day.
+
+use std::cmp::Ordering;
 
 use crate::event::{Event, EventQueue};
-use crate::packet::{NONE, PacketArena};
+use crate::packet::{NONE, Packet, PacketArena};
 use crate::prefetch::prefetch;
 use crate::time::Time;
 
@@ -26,8 +32,10 @@ pub struct Calendar {
     days: Box<[u32; DAYS]>,
     /// One bit per day that has packets.
     busy: Box<[u64; DAYS / 64]>,
-    /// Arrivals beyond the horizon.
+    /// Arrivals beyond the horizon, ordered by time and by how many came here before them.
     later: EventQueue,
+    /// How many have come there so far.
+    postponed: u64,
     /// Number of the current day.
     day: u64,
     /// Number of the next day with packets in `days`; [`NEVER`] if there is none.
@@ -49,6 +57,7 @@ impl Default for Calendar {
             days: Box::new([NONE; DAYS]),
             busy: Box::new([0; DAYS / 64]),
             later: EventQueue::default(),
+            postponed: 0,
             day: 0,
             next_day: NEVER,
             waiting: 0,
@@ -65,8 +74,7 @@ fn day_of(time: Time) -> u64 {
 
 /// The event of a packet that waits.
 #[inline]
-fn event_of(packets: &PacketArena, index: u32) -> Event {
-    let packet = packets.get(index);
+fn event_of(packet: &Packet, index: u32) -> Event {
     Event::arrival(packet.wait.at, packet.wait.order, index)
 }
 
@@ -74,31 +82,31 @@ impl Calendar {
     /// Schedules the packet at `index`, whose `wait.at` and `wait.order` are set.
     #[inline]
     pub fn schedule(&mut self, packets: &mut PacketArena, index: u32) {
-        let day = day_of(packets.get(index).wait.at);
-        if day <= self.day {
-            self.enter_today(event_of(packets, index));
-        } else if day < self.day + DAYS as u64 {
-            self.enter(packets, index, day);
-        } else {
-            self.later.push(event_of(packets, index));
+        let packet = packets.get_mut(index);
+        let day = day_of(packet.wait.at);
+        // One comparison says whether the day lies behind the current one and before the horizon.
+        if day.wrapping_sub(self.day + 1) >= DAYS as u64 - 1 {
+            self.schedule_elsewhere(packet, index, day);
+            return;
         }
-    }
-
-    /// Puts an arrival of the current day in its place.
-    fn enter_today(&mut self, event: Event) {
-        let place = self.today.partition_point(|&other| other > event);
-        self.today.insert(place, event);
-    }
-
-    /// Puts a packet into the list of its day.
-    #[inline]
-    fn enter(&mut self, packets: &mut PacketArena, index: u32, day: u64) {
         let slot = day as usize % DAYS;
-        packets.get_mut(index).wait.next = self.days[slot];
-        self.days[slot] = index;
+        packet.wait.next = std::mem::replace(&mut self.days[slot], index);
         self.busy[slot / 64] |= 1 << (slot % 64);
         self.next_day = self.next_day.min(day);
         self.waiting += 1;
+    }
+
+    /// The same for a packet of the current day, or of one beyond the horizon.
+    #[cold]
+    fn schedule_elsewhere(&mut self, packet: &Packet, index: u32, day: u64) {
+        if day <= self.day {
+            let event = event_of(packet, index);
+            let place = self.today.partition_point(|&other| event.is_before(other));
+            self.today.insert(place, event);
+        } else {
+            self.postponed += 1;
+            self.later.push(Event::arrival(packet.wait.at, self.postponed, index));
+        }
     }
 
     /// The next arrival; moves on to the next busy day if this one is over.
@@ -127,15 +135,20 @@ impl Calendar {
             self.day = self.next_day;
             let slot = self.day as usize % DAYS;
             let mut index = std::mem::replace(&mut self.days[slot], NONE);
-            self.busy[slot / 64] &= !(1 << (slot % 64));
+            self.busy[slot / 64] ^= 1 << (slot % 64);
             while index != NONE {
-                self.today.push(event_of(packets, index));
-                index = packets.get(index).wait.next;
+                let packet = packets.get(index);
+                self.today.push(event_of(packet, index));
+                index = packet.wait.next;
             }
             self.waiting -= self.today.len();
-            self.ahead = NONE;
             if self.today.len() > 1 {
-                self.today.sort_unstable_by(|left, right| right.cmp(left));
+                // Stable: of two that are the same the first one scheduled stays behind, and leaves first.
+                self.today.sort_by(|left, right| match right.is_before(*left) {
+                    true => Ordering::Less,
+                    false if left.is_before(*right) => Ordering::Greater,
+                    false => Ordering::Equal,
+                });
             }
             self.look_ahead(packets);
         }
@@ -150,6 +163,7 @@ impl Calendar {
     /// Finds the next busy day and asks for its first packet.
     #[inline]
     fn look_ahead(&mut self, packets: &PacketArena) {
+        self.ahead = NONE;
         if self.waiting == 0 {
             self.next_day = NEVER;
             return;
@@ -207,32 +221,34 @@ mod tests {
     use crate::packet::{Packet, Wait};
 
     proptest! {
-        /// Against a sorted list: times within a day, across days, and beyond the horizon, scheduled while
-        /// time moves on.
+        /// Against a sorted list: times within a day, across days, and beyond the horizon, scheduled while time moves
+        /// on, many of them the same: then the first one scheduled comes first.
         #[test]
-        fn agrees_with_a_sorted_list(steps in prop::collection::vec((0u32..4, 0u64..1 << 20, any::<bool>()), 1..300)) {
+        fn agrees_with_a_sorted_list(
+            steps in prop::collection::vec((0u32..4, 0u64..8, 0u64..3, any::<bool>()), 1..300),
+        ) {
             let mut calendar = Calendar::default();
             let mut packets = PacketArena::default();
-            let mut model: Vec<(u64, u64)> = Vec::new();
+            let mut model: Vec<(u64, u64, u64)> = Vec::new();
             let mut now = 0;
-            for ((scale, offset, pop), order) in steps.into_iter().zip(1u64..) {
+            for ((scale, offset, order, pop), seq) in steps.into_iter().zip(1u64..) {
                 if pop && !model.is_empty() {
                     model.sort_unstable();
-                    let (at, order) = model.remove(0);
+                    let (at, _, seq) = model.remove(0);
                     let event = calendar.peek(&mut packets);
                     prop_assert_eq!(event.map(Event::time), Some(Time(at)));
                     let index = calendar.pop().unwrap_or(NONE);
-                    prop_assert_eq!(packets.get(index).wait.order, order);
+                    prop_assert_eq!(packets.get(index).seq, seq);
                     packets.remove(index);
                     now = at;
                 } else {
-                    // At most 1 us, 33 us, 1 ms or 34 s from now.
-                    let shift = [0, 5, 10, 15][scale as usize];
-                    let at = now + (offset >> 10 << shift);
+                    // At most 1 us, 33 us, 1 ms or 34 s from the present, on a grid that others meet too.
+                    let shift = [7, 12, 17, 32][scale as usize];
+                    let at = ((now >> shift) + offset << shift).max(now);
                     let wait = Wait { at: Time(at), order, ..Wait::default() };
-                    let index = packets.insert(Packet { wait, ..Packet::default() });
+                    let index = packets.insert(Packet { seq, wait, ..Packet::default() });
                     calendar.schedule(&mut packets, index);
-                    model.push((at, order));
+                    model.push((at, order, seq));
                 }
                 prop_assert_eq!(calendar.remaining(&packets).len(), model.len());
             }

@@ -50,7 +50,7 @@ impl Target {
 }
 
 /// An event: 56 bits of time, 46 that order the events of one instant, 26 of target; comparing the integer compares
-/// (time, order).
+/// (time, order) and, where that is the same, the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Event(u128);
 
@@ -78,6 +78,12 @@ impl Event {
         Event::pack(time, order, packet)
     }
 
+    /// Whether it happens before `other`, the target apart: of two neither does if only that differs.
+    #[inline]
+    pub(crate) fn is_before(self, other: Event) -> bool {
+        self.0 >> TARGET_BITS < other.0 >> TARGET_BITS
+    }
+
     /// When it happens.
     #[inline]
     pub fn time(self) -> Time {
@@ -97,22 +103,20 @@ impl Event {
     }
 }
 
-/// Bits of an arrival's order that count insertions.
-const COUNTER_BITS: u32 = 22;
-/// Bits of it that are drawn.
-const LOT_BITS: u32 = ORDER_BITS - 1 - COUNTER_BITS;
+/// Bits of an arrival's order that are drawn.
+const LOT_BITS: u32 = ORDER_BITS - 1;
 
 /// What orders the arrivals of one instant (decision 0013).
 ///
 /// Those at an endpoint come `first`, because it may answer within the instant. Arrivals from different `feeder`s
 /// follow a lot that is drawn from the instant and the feeder: it favours nobody, and does not depend on when the
 /// arrivals were computed. A feeder is known by a number made of its name, so that it draws the same lot in a larger
-/// network. Those of one feeder keep the order of their `insertion`.
+/// network. Those of one feeder have the same order: whoever keeps them does so in that in which they were scheduled.
 #[inline]
-pub fn arrival_order(time: Time, feeder: u32, first: bool, insertion: u64) -> u64 {
+pub fn arrival_order(time: Time, feeder: u32, first: bool) -> u64 {
     let mixed = (time.0 ^ u64::from(feeder).rotate_left(32)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let lot = fold(mixed ^ (mixed >> 32), 0xd1b5_4a32_d192_ed03) >> (64 - LOT_BITS);
-    u64::from(!first) << (ORDER_BITS - 1) | lot << COUNTER_BITS | insertion & ((1 << COUNTER_BITS) - 1)
+    u64::from(!first) << LOT_BITS | lot
 }
 
 /// Pending events.
@@ -234,18 +238,18 @@ mod tests {
         assert_eq!(Event::new(Time::MAX, 1, Target::new(1, 1)).time(), Time((1 << TIME_BITS) - 1));
     }
 
-    /// Whichever two feeders meet, each goes first about as often, and those of one keep their order.
+    /// Whichever two feeders meet, each goes first about as often; endpoints come before all.
     #[test]
     fn lots_favour_nobody() {
         for (one, other) in [(0, 1), (1, 2), (3, 4_000_000), (1 << 29, 7)] {
-            let first = |time: u64| {
-                arrival_order(Time(time), one, false, 1) < arrival_order(Time(time), other, false, 2)
-            };
+            let first =
+                |time: u64| arrival_order(Time(time), one, false) < arrival_order(Time(time), other, false);
             let won = (0..10_000).filter(|&step| first(step * 800_000)).count();
             assert!((4_800..=5_200).contains(&won), "{one} against {other}: {won} of 10,000");
         }
-        assert!(arrival_order(Time(9), 3, false, 7) < arrival_order(Time(9), 3, false, 8));
-        assert!(arrival_order(Time(9), 3, true, 9) < arrival_order(Time(9), 4, false, 8));
+        assert!((0..100).all(|feeder| {
+            arrival_order(Time(9), feeder, true) < arrival_order(Time(9), feeder + 1, false)
+        }));
     }
 
     proptest! {

@@ -761,7 +761,8 @@ impl LinkSummary {
 }
 
 impl RadioSummary {
-    fn new(stats: &RadioStats) -> RadioSummary {
+    /// What was counted.
+    pub fn new(stats: &RadioStats) -> RadioSummary {
         RadioSummary {
             transmitted_fragments: stats.transmitted_fragments,
             transmitted_frames: stats.transmitted_frames,

@@ -133,6 +133,12 @@ impl Air {
         }))
     }
 
+    /// Whether it only takes packets that have been transmitted, and changes nothing before.
+    pub(crate) fn only_judges(&self) -> bool {
+        self.position != ErrorPosition::BeforeQueue
+            && (self.policy == OutagePolicy::DropAir || self.served.all().is_empty())
+    }
+
     /// Judges the next packet if the model sits at `position` and is concerned with such a packet at all.
     pub(crate) fn corrupts(&mut self, position: ErrorPosition, frame: &Frame) -> bool {
         let ErrorScope { from, until, at_least } = self.scope;

@@ -36,6 +36,7 @@ use crate::measure::Window;
 use crate::network::extras::ExtraArena;
 pub(crate) use crate::queue::Parcel;
 use crate::routing::DirectionId;
+use crate::trace::FrameRecord;
 use crate::transport::extra::Extra;
 
 /// Index of a device.
@@ -108,6 +109,8 @@ pub(crate) enum Effect {
     Noise { hop: u32, at: Time },
     /// The receiver of `flow` hears a corrupt frame at `at`, whose ever it was.
     Hear { flow: u32, at: Time },
+    /// A frame of a radio channel is to be recorded, with the packet in it, which is on its way over `direction`.
+    Frame { record: Box<FrameRecord>, parcel: Option<Parcel>, direction: DirectionId },
     /// Another device takes over what this one knows of a flow.
     Hand { to: DeviceId, flow: u32, handed: Box<snoop::Handed> },
     /// The packet is still in the device when the run ends.

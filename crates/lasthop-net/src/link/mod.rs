@@ -17,6 +17,7 @@ use lasthop_core::units::Rate;
 
 use crate::channel::{Air, Frame};
 use crate::measure::Window;
+use crate::network::name_number;
 use crate::plan::{Direction, ErrorPosition, OutagePolicy};
 use crate::queue::{Arrival, Departures, Found, Gate, Verdict};
 use crate::trace::{Bins, link_column};
@@ -58,28 +59,31 @@ pub struct Link {
     pub stats: LinkStats,
     /// Nanoseconds per byte when that is a small whole number that never changes, else 0.
     nanos_per_byte: u32,
-    /// Whether anything but the plain queue is to be looked at: a byte limit, a rule, losses, outages, a series, a
-    /// rate that changes or has a fractional transmission time.
+    /// A number made of the name, by which it draws lots as a feeder.
+    pub(crate) number: u32,
+    /// Whether anything but the plain queue is to be looked at: a byte limit, a rule, what the air does before a packet
+    /// is transmitted, a series, a rate that changes or has a fractional transmission time.
     special: bool,
-    /// Whether somebody wants to see every packet.
-    watched: bool,
-    /// Whether `ahead` holds anything.
-    crowded: bool,
+    /// Whether the air judges what has been transmitted.
+    judged: bool,
+    /// Either of them, or somebody wants to see every packet.
+    guarded: bool,
     /// Whether the queue tells packets apart.
     has_rule: bool,
+    /// Several feed it, so that packets from different sides may meet.
+    pub(crate) contested: bool,
 
     pub(crate) gate: Gate,
-    /// All accepted packets that have not left, but the last: that one leaves at `busy_until`.
+    /// When the last packet joined the queue.
+    joined: Time,
+    /// Accepted packets, but the last: that one leaves at `busy_until`. Those that have left are forgotten when the next
+    /// one joins the queue.
     ahead: Departures,
     last_bytes: u32,
     pace: Pace,
     /// The propagation delay, if it changes.
     delays: Option<Box<Delays>>,
     air: Option<Box<Air>>,
-    /// Several feed it, so that packets from different sides may meet.
-    pub(crate) contested: bool,
-    /// When the last packet joined the queue.
-    joined: Time,
     /// Packets within the measurement window that found no room because another took the last in the same instant.
     pub tied_drops: u64,
     /// Drops by cause within the measurement window.
@@ -104,27 +108,30 @@ impl Link {
         let gate = Gate::new(&plan.queue, name, seed);
         let air = Air::new(plan, name, seed, duration);
         let bins = series_interval.map(|interval| Box::new(Bins::new(interval, duration)));
+        let judged = air.as_ref().is_some_and(|air| air.only_judges());
+        let special = gate.is_special()
+            || (air.is_some() && !judged)
+            || bins.is_some()
+            || delays.is_some()
+            || nanos_per_byte == 0;
         Link {
             busy_until: Time::ZERO,
             delay: plan.delay,
             stats: LinkStats::default(),
             nanos_per_byte,
-            special: gate.is_special()
-                || air.is_some()
-                || bins.is_some()
-                || delays.is_some()
-                || nanos_per_byte == 0,
-            watched: false,
-            crowded: false,
+            number: name_number(name),
+            special,
+            judged,
+            guarded: special || judged,
             has_rule: gate.has_rule(),
+            contested: false,
             gate,
+            joined: Time::MAX,
             ahead: Departures::default(),
             last_bytes: 0,
             pace,
             delays,
             air,
-            contested: false,
-            joined: Time::MAX,
             tied_drops: 0,
             drops: Drops::default(),
             bins,
@@ -184,7 +191,7 @@ impl Link {
 
     /// Lets nothing pass unseen any more: [`Link::pass`] always refuses.
     pub fn watch(&mut self) {
-        self.watched = true;
+        self.guarded = true;
     }
 
     /// Whether the queue tells packets apart, so that [`Link::transit`] wants to know who may be marked.
@@ -193,22 +200,42 @@ impl Link {
         self.has_rule
     }
 
-    /// The short way for a packet that meets an idle transmitter and nothing out of the ordinary: its arrival
-    /// at the far end. `None` says that it must go through [`Link::transit`].
+    /// The short way for a packet that meets nothing out of the ordinary within the measurement window: its arrival at
+    /// the far end. `None` says that it must go through [`Link::transit`].
     #[inline]
-    #[expect(clippy::needless_bitwise_bool, reason = "measured: one branch instead of four")]
     pub fn pass(&mut self, now: Time, bytes: u32, window: &Window) -> Option<Time> {
         let span = u64::from(self.nanos_per_byte) * u64::from(bytes);
-        let end = now.0 + span;
-        let ordinary = !self.special & !self.watched & !self.crowded & (self.busy_until <= now);
-        if !ordinary || now < window.from || end > window.to.0 {
+        let start = self.busy_until.max(now);
+        let end = start.0 + span;
+        let arrival = Time(end + self.delay.0);
+        if self.guarded || now < window.from || arrival > window.to || !self.takes(now) {
             return None;
         }
         self.busy_until = Time(end);
+        self.stats.waiting += start.0 - now.0;
         self.stats.busy += span;
         self.stats.packets += 1;
         self.stats.bytes += u64::from(bytes);
-        Some(Time(end + self.delay.0))
+        Some(arrival)
+    }
+
+    /// Whether the transmitter of a link with nothing but a packet limit takes a packet within the measurement window:
+    /// it is idle, or there is room behind those who wait.
+    #[inline]
+    fn takes(&mut self, now: Time) -> bool {
+        if self.busy_until <= now {
+            return true;
+        }
+        self.ahead.expire(now);
+        let waiting = self.ahead.len() as u32;
+        if waiting + 1 >= self.gate.packet_limit {
+            return false;
+        }
+        self.gate.found_waiting += u64::from(waiting);
+        self.gate.max_waiting = self.gate.max_waiting.max(waiting + 1);
+        self.joined = now;
+        self.ahead.push(self.busy_until, 0);
+        true
     }
 
     /// Takes a packet of `bytes` at `now` and says what becomes of it. Calls must come in the order of `now`.
@@ -220,29 +247,22 @@ impl Link {
         if self.special {
             return self.transit_special(&Arrival { at: now, bytes, ect }, window);
         }
-        if self.busy_until <= now {
-            self.forget_departed();
-        } else if !self.join_queue(now, window) {
+        if self.busy_until > now && !self.join_queue(now, window) {
             return self.lose(now, Cause::QueueOverflow, None, window);
         }
         let start = self.busy_until.max(now);
         self.busy_until = start + Span(u64::from(self.nanos_per_byte) * u64::from(bytes));
         self.stats.count(now, start, self.busy_until, bytes, window);
-        Transit::Arrives { start, at: self.busy_until + self.delay, marked: false }
-    }
-
-    /// The transmitter is idle: whoever was before it has left.
-    #[inline]
-    fn forget_departed(&mut self) {
-        if self.crowded {
-            self.crowded = false;
-            self.ahead.clear();
+        if self.judged
+            && let Some(cause) = self.judge_attempt(start, self.busy_until, bytes)
+        {
+            return self.lose(self.busy_until, cause, Some(start), window);
         }
+        Transit::Arrives { start, at: self.busy_until + self.delay, marked: false }
     }
 
     /// The transmitter of a link with nothing but a packet limit is busy: looks for room behind those who wait, and
     /// takes it. [`Gate::judge`] without what such a link does not have.
-    #[inline]
     fn join_queue(&mut self, now: Time, window: &Window) -> bool {
         self.ahead.expire(now);
         let length = self.ahead.len() as u32 + 1;
@@ -252,7 +272,6 @@ impl Link {
         if length >= self.gate.packet_limit {
             return false;
         }
-        self.crowded = true;
         self.joined = now;
         self.ahead.push(self.busy_until, 0);
         self.gate.note_waiting(length.into(), now, window);
@@ -271,7 +290,8 @@ impl Link {
         let idle = self.busy_until <= now;
         let mut found = Found { idle_since: self.busy_until, ..Found::default() };
         if idle {
-            self.forget_departed();
+            // An outage may have emptied the queue.
+            self.ahead.clear();
         } else {
             self.ahead.expire(now);
             let waiting = self.ahead.len() as u64;
@@ -286,7 +306,6 @@ impl Link {
             Verdict::Refuse(cause) => return Err(cause),
         };
         if !idle {
-            self.crowded = true;
             self.joined = now;
             self.ahead.push(self.busy_until, self.last_bytes);
             self.gate.note_waiting(found.packets, now, window);
@@ -457,6 +476,14 @@ impl Link {
         self.stats.waiting += window.overlap(since, window.to);
         if let Some(bins) = &mut self.bins {
             bins.add_span(since, window.to, link_column::WAITING);
+        }
+    }
+
+    /// Counts a packet that has waited since `since` and is taken away at `now`.
+    pub(crate) fn count_left(&mut self, since: Time, now: Time, window: &Window) {
+        self.stats.waiting += window.overlap(since, now);
+        if let Some(bins) = &mut self.bins {
+            bins.add_span(since, now, link_column::WAITING);
         }
     }
 

@@ -18,7 +18,7 @@ use lasthop_cc::{LossKind, Signal};
 use lasthop_core::calendar::Calendar;
 use lasthop_core::event::{Event, EventQueue, MAX_INDEX, Target, arrival_order};
 use lasthop_core::fingerprint::Fingerprint;
-use lasthop_core::packet::{Cause, Kind, Ledger, NONE, Packet, PacketArena, Wait, flag};
+use lasthop_core::packet::{Cause, Kind, Ledger, NONE, Packet, PacketArena, flag};
 use lasthop_core::time::{Span, Time};
 
 use self::truth::{Truths, Verdicts};
@@ -30,14 +30,14 @@ use crate::handoff::HostEvent;
 use crate::link::{Link, Transit};
 use crate::measure::{FlowStats, Window};
 use crate::plan::{Plan, Report};
+use crate::roaming::Journey;
 use crate::routing::{DirectionId, Routes, opposite};
 use crate::trace::Recorder;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::extra::Extra;
 use crate::transport::tcp::mobility::Mobility;
 use extras::ExtraArena;
-use path::name_number;
-pub(crate) use path::{Hop, Place, Ways};
+pub(crate) use path::{Hop, Place, Ways, name_number};
 pub(crate) use reroute::Paths;
 
 /// Kinds of events beside the arrivals of packets.
@@ -93,7 +93,7 @@ pub struct Network {
     calendar: Calendar,
     /// Everything else that is to happen.
     timers: EventQueue,
-    /// Insertion number of the last event, of either kind.
+    /// Insertion number of the last of them.
     order: u64,
     pub(crate) receivers: Vec<Endpoint>,
     /// Where the ways of each flow begin.
@@ -103,8 +103,7 @@ pub struct Network {
     heads: Vec<DeviceId>,
     /// The port at which packets enter it, as an index into the table of ports.
     head_ports: Vec<u32>,
-    /// Numbers made of the names of directions, devices and flows: by these they draw lots.
-    link_names: Vec<u32>,
+    /// Numbers made of the names of devices and flows: by these they draw lots.
     device_names: Vec<u32>,
     flow_names: Vec<u32>,
     /// Ports of devices: whose, and which of them.
@@ -136,7 +135,7 @@ impl Network {
     pub(crate) fn new(
         (plan, seed): (&Plan, u64),
         links: Vec<Link>,
-        (paths, routes): (&[Paths], &mut Routes),
+        (paths, routes, journeys): (&[Paths], &mut Routes, &[Journey]),
         (receivers, flows): (Vec<Endpoint>, Vec<FlowStats>),
         window: Window,
         clocked: bool,
@@ -157,7 +156,6 @@ impl Network {
             devices: Vec::new(),
             heads: Vec::new(),
             head_ports: Vec::new(),
-            link_names: Vec::new(),
             device_names: Vec::new(),
             flow_names: plan.flows.iter().map(|flow| name_number(&flow.name)).collect(),
             ports: Vec::new(),
@@ -172,11 +170,11 @@ impl Network {
             recorder: None,
             traced: false,
         };
-        let mut wiring = network.place_devices(plan, seed);
+        let mut wiring = network.place_devices(plan, seed, journeys);
         network.tell_agents(plan);
         for ((paths, flow), index) in paths.iter().zip(&plan.flows).zip(0u32..) {
-            if paths.later.is_empty() {
-                network.add_ways(&wiring, index, &paths.first);
+            if paths.changes.is_empty() {
+                network.add_ways(&wiring, index, &paths.all[0]);
             } else {
                 let wiring = (&mut wiring, &mut *routes);
                 network.add_changing_ways(wiring, &plan.links, index, paths, (flow.source, flow.sink));
@@ -227,9 +225,10 @@ impl Network {
 
     /// Takes the arrival that happens next off the calendar and returns the packet and the place it has reached.
     #[inline]
-    pub(crate) fn take_arrival(&mut self) -> Option<(u32, Hop)> {
+    pub(crate) fn take_arrival(&mut self) -> Option<(u32, u32, Hop)> {
         let index = self.calendar.pop()?;
-        Some((index, self.hops[self.packets.get(index).wait.hop as usize]))
+        let next = self.packets.get(index).wait.hop;
+        Some((index, next, self.hops[next as usize]))
     }
 
     /// Takes a packet into the network.
@@ -254,15 +253,14 @@ impl Network {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
     pub(crate) fn launch(&mut self, packet: Packet, first: u32, now: Time) {
-        let wait = Wait { hop: first, ..packet.wait };
-        let index = self.enter(Packet { wait, ..packet });
-        self.walk(index, now);
+        let index = self.enter(packet);
+        self.walk(index, (first, self.hops[first as usize]), now);
     }
 
     /// The same for a packet that leaves its host at `at`, which may lie ahead.
     pub(crate) fn launch_later(&mut self, packet: Packet, first: u32, at: Time) {
         let index = self.enter(packet);
-        let feeder = !self.flow_names[self.hops[first as usize].flow as usize];
+        let feeder = !self.flow_names[self.hops[first as usize].flow() as usize];
         self.send_on(index, first, at, feeder);
     }
 
@@ -281,26 +279,35 @@ impl Network {
         }
     }
 
-    /// Moves the packet at `index` on from its next place, where it arrives at `at`, as far as it gets
-    /// without waiting for the clock, and the receiver's answer likewise. A packet stays in its slot all the
-    /// way.
+    /// Moves the packet at `index` on from its place `next`, where it arrives at `at`, as far as it gets without waiting
+    /// for the clock, and the receiver's answer likewise. A packet stays in its slot all the way.
     #[inline]
-    pub(crate) fn walk(&mut self, mut index: u32, mut at: Time) {
-        let mut next = self.packets.get(index).wait.hop;
+    pub(crate) fn walk(&mut self, mut index: u32, (mut next, mut hop): (u32, Hop), mut at: Time) {
         let mut bytes = u32::from(self.packets.get(index).bytes);
         loop {
-            let hop = self.hops[next as usize];
-            if let Some(direction) = hop.link() {
-                self.packet_hops += 1;
-                if let Some(arrival) = self.links[direction as usize].pass(at, bytes, &self.window) {
-                    self.fingerprint.add(arrival.0, u64::from(direction) << 2);
-                    at = arrival;
-                } else {
-                    let Some(arrival) = self.cross(direction, next, index, bytes, at) else { return };
-                    at = arrival;
+            // Over links on which nothing out of the ordinary happens.
+            let Network { hops, links, fingerprint, packet_hops, window, .. } = self;
+            let link = loop {
+                let Some(direction) = hop.link() else { break None };
+                *packet_hops += 1;
+                let link = &mut links[direction as usize];
+                let Some(arrival) = link.pass(at, bytes, window) else { break Some(direction) };
+                fingerprint.add(arrival.0, u64::from(direction) << 2);
+                at = arrival;
+                next += 1;
+                hop = hops[next as usize];
+                if hop.waits() {
+                    let feeder = link.number;
+                    self.wait(index, (next, hop), at, feeder);
+                    return;
                 }
+            };
+            let here = hop;
+            if let Some(direction) = link {
+                let Some(arrival) = self.cross(direction, next, index, bytes, at) else { return };
+                at = arrival;
             } else if hop.is_receiver() {
-                let Some(answer) = self.deliver(hop.flow, index, at) else { return };
+                let Some(answer) = self.deliver(hop.flow(), index, at) else { return };
                 index = answer;
                 bytes = u32::from(self.packets.get(index).bytes);
             } else {
@@ -310,24 +317,20 @@ impl Network {
                 self.enter_device(port, index, next, at);
                 return;
             }
-            if at > self.end {
-                self.ledger.in_flight += 1;
-                self.discard(index);
-                return;
-            }
             next += 1;
-            let ahead = self.hops[next as usize];
-            if ahead.waits() {
-                self.wait(index, (next, ahead), at, self.feeder(hop));
+            hop = self.hops[next as usize];
+            if hop.waits() {
+                self.wait_behind(index, (next, hop), at, here);
                 return;
             }
         }
     }
 
-    /// Sends a packet over a link that may be busy or worse; returns its arrival at the far end, or `None` if
-    /// it is lost. `hop`: the link's place on the packet's path.
+    /// Sends a packet over a link on which anything may happen; returns its arrival at the far end, or `None` if it is
+    /// lost or still on its way when the run ends. `hop`: the link's place on the packet's path.
+    #[inline(never)]
     fn cross(&mut self, direction: DirectionId, hop: u32, index: u32, bytes: u32, at: Time) -> Option<Time> {
-        let flow = self.hops[hop as usize].flow;
+        let flow = self.hops[hop as usize].flow();
         let link = &mut self.links[direction as usize];
         let ect = link.has_rule() && self.packets.get(index).has(flag::ECT);
         let transit = link.transit(at, bytes, ect, &self.window);
@@ -340,6 +343,11 @@ impl Network {
         match transit {
             Transit::Arrives { at, .. } => {
                 self.fingerprint.add(at.0, u64::from(direction) << 2);
+                if at > self.end {
+                    self.ledger.in_flight += 1;
+                    self.discard(index);
+                    return None;
+                }
                 Some(at)
             }
             Transit::Lost { cause, at: lost_at, start } => {
@@ -398,7 +406,7 @@ impl Network {
     #[cold]
     fn enter_device(&mut self, port: u32, index: u32, hop: u32, now: Time) {
         let (device, port) = self.ports[port as usize];
-        let flow = self.hops[hop as usize].flow;
+        let flow = self.hops[hop as usize].flow();
         let packet = self.packets.get(index);
         let (bytes, ect) = (packet.bytes, packet.has(flag::ECT));
         let mut parcel = Parcel { packet: index, hop, flow, bytes, ect, ahead: false, since: now };
@@ -464,6 +472,11 @@ impl Network {
                 self.send_on(parcel.packet, parcel.hop + 1, at, feeder);
             }
             Effect::Divert { parcel, hop, at } => {
+                if self.devices[device as usize].device.is_head()
+                    && let Some(recorder) = &mut self.recorder
+                {
+                    recorder.let_go(parcel.since);
+                }
                 let feeder = self.feeder(self.hops[parcel.hop as usize]);
                 self.send_on(parcel.packet, hop, at, feeder);
             }
@@ -499,6 +512,7 @@ impl Network {
             Effect::Signal { flow, signal, at } => self.signal(flow, signal, at),
             Effect::Noise { hop, at } => self.hear_noise(hop, at),
             Effect::Hear { flow, at } => self.receivers[flow as usize].hear_noise(at),
+            Effect::Frame { record, parcel, direction } => self.record_frame(*record, parcel, direction),
             Effect::Hand { to, flow, handed } => {
                 let now = handed.at();
                 self.with_device(to, now, |device, cx| {
@@ -525,8 +539,7 @@ impl Network {
         } else if ahead.waits() {
             self.wait(index, (hop, ahead), at, feeder);
         } else {
-            self.packets.get_mut(index).wait.hop = hop;
-            self.walk(index, at);
+            self.walk(index, (hop, ahead), at);
         }
     }
 
@@ -534,7 +547,7 @@ impl Network {
     /// whose it was; the receiver of the flow that the frame belonged to hears of it, if it is there.
     #[cold]
     fn hear_noise(&mut self, hop: u32, at: Time) {
-        let flow = self.hops[hop as usize].flow;
+        let flow = self.hops[hop as usize].flow();
         if self.ends_at_receiver(hop) {
             self.receivers[flow as usize].hear_noise(at);
         }
@@ -604,7 +617,9 @@ impl Network {
         // The delay of the way from the near end of each link to the sender, for a message of the size of a notice.
         let mut back = Span::ZERO;
         for (&direction, passed) in path.iter().zip(0u32..) {
-            if let Some(arq) = self.arq_mut(direction) {
+            if let Some(arq) = self.arq_mut(direction)
+                && arq.listener(flow).is_none()
+            {
                 let told = match arq.plan().report {
                     Report::Off => false,
                     Report::Local => passed == 0,
@@ -778,20 +793,25 @@ impl Network {
     #[inline]
     fn feeder(&self, hop: Hop) -> u32 {
         if let Some(direction) = hop.link() {
-            return self.link_names[direction as usize];
+            return self.links[direction as usize].number;
         }
         if let Place::Port(port) = hop.place() {
             let (device, port) = self.ports[port as usize];
             return self.device_names[device as usize].wrapping_add(port);
         }
-        self.flow_names[hop.flow as usize]
+        self.flow_names[hop.flow() as usize]
+    }
+
+    /// Lets a packet wait for the place `hop`, to which what stands at the place `here` hands it.
+    #[inline(never)]
+    fn wait_behind(&mut self, index: u32, hop: (u32, Hop), at: Time, here: Hop) {
+        self.wait(index, hop, at, self.feeder(here));
     }
 
     /// Lets a packet wait until `at` for the place `hop`, to which `feeder` hands it.
     #[inline]
     fn wait(&mut self, index: u32, (hop, place): (u32, Hop), at: Time, feeder: u32) {
-        self.order += 1;
-        let order = arrival_order(at, feeder, place.is_receiver(), self.order);
+        let order = arrival_order(at, feeder, place.is_receiver());
         let wait = &mut self.packets.get_mut(index).wait;
         wait.hop = hop;
         wait.at = at;

@@ -17,6 +17,7 @@ use crate::device::snoop::FlowFacts;
 use crate::device::wlan::Medium;
 use crate::device::{Device, DeviceId, Element, INBOUND, NOWHERE, OUTBOUND, Slot};
 use crate::plan::{Plan, Transport};
+use crate::roaming::Journey;
 use crate::routing::{DirectionId, opposite};
 
 /// What stands at a place of a path.
@@ -35,17 +36,18 @@ pub(crate) enum Place {
 /// A place on the path of a flow, in 8 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hop {
-    pub(crate) flow: u32,
-    /// The top bit says whether packets wait, two more what stands here, and the rest which.
+    /// The top bit says whether packets wait, the rest whose path it is.
+    flow: u32,
+    /// Two bits say what stands here, the rest which.
     place: u32,
 }
 
 impl Hop {
     const WAITS: u32 = 1 << 31;
-    const KIND: u32 = 3 << 29;
-    const PORT: u32 = 1 << 29;
-    const RECEIVER: u32 = 2 << 29;
-    const SENDER: u32 = 3 << 29;
+    const KIND: u32 = 3 << 30;
+    const PORT: u32 = 1 << 30;
+    const RECEIVER: u32 = 2 << 30;
+    const SENDER: u32 = 3 << 30;
     /// Most links and ports that a place can name.
     pub(super) const MOST: u32 = Self::PORT - 1;
 
@@ -57,31 +59,36 @@ impl Hop {
             Place::Receiver => Self::RECEIVER,
             Place::Sender => Self::SENDER,
         };
-        Hop { flow, place: if waits { place | Self::WAITS } else { place } }
+        Hop { flow: if waits { flow | Self::WAITS } else { flow }, place }
+    }
+
+    /// The flow.
+    #[inline]
+    pub(crate) fn flow(self) -> u32 {
+        self.flow & !Self::WAITS
     }
 
     /// The direction, if a link stands here: the question that is asked most.
     #[inline]
     pub(crate) fn link(self) -> Option<DirectionId> {
-        let place = self.place & !Self::WAITS;
-        (place < Self::PORT).then_some(place)
+        (self.place < Self::PORT).then_some(self.place)
     }
 
     /// Whether the receiver stands here.
     #[inline]
     pub(crate) fn is_receiver(self) -> bool {
-        self.place & Self::KIND == Self::RECEIVER
+        self.place == Self::RECEIVER
     }
 
     /// Whether the sender stands here.
     #[inline]
     pub(crate) fn is_sender(self) -> bool {
-        self.place & Self::KIND == Self::SENDER
+        self.place == Self::SENDER
     }
 
     #[inline]
     pub(crate) fn place(self) -> Place {
-        let index = self.place & !(Self::WAITS | Self::KIND);
+        let index = self.place & !Self::KIND;
         match self.place & Self::KIND {
             0 => Place::Link(index),
             Self::PORT => Place::Port(index),
@@ -92,12 +99,12 @@ impl Hop {
 
     #[inline]
     pub(crate) fn waits(self) -> bool {
-        self.place & Self::WAITS != 0
+        self.flow & Self::WAITS != 0
     }
 }
 
 /// A number for a name (FNV-1a): what draws lots by it draws the same ones whatever else there is.
-pub(super) fn name_number(name: &str) -> u32 {
+pub(crate) fn name_number(name: &str) -> u32 {
     name.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
@@ -162,14 +169,15 @@ impl Network {
     }
 
     /// Puts the devices of a plan to their places.
-    pub(super) fn place_devices(&mut self, plan: &Plan, seed: u64) -> Wiring {
+    pub(super) fn place_devices(&mut self, plan: &Plan, seed: u64, journeys: &[Journey]) -> Wiring {
         let directions = self.links.len();
         let mut wiring = Wiring { near: vec![Vec::new(); directions], first_ports: Vec::new() };
         self.heads = vec![NONE; directions];
         self.head_ports = vec![NONE; directions];
         for medium in &plan.media {
             let name = format!("radio channel {}", medium.name);
-            let device = Medium::new(medium, &plan.links, (seed, plan.duration));
+            let mut device = Medium::new(medium, &plan.links, (seed, plan.duration));
+            device.roam(journeys, &plan.links);
             let served: Vec<DirectionId> = device.directions().collect();
             let ports = served.len() as u32;
             let device = (Device::Medium(Box::new(device)), name.as_str());
@@ -182,7 +190,6 @@ impl Network {
         for (link, index) in plan.links.iter().zip(0u32..) {
             for (side, direction) in [(&link.forward, 2 * index), (&link.reverse, 2 * index + 1)] {
                 let name = link.direction_name(direction);
-                self.link_names.push(name_number(&name));
                 let head = match &side.arq {
                     _ if self.heads[direction as usize] != NONE => None,
                     Some(arq) => {
@@ -269,23 +276,29 @@ impl Network {
             let first = first_places.next_if_eq(&index).is_some();
             let waits = match hop.place() {
                 Place::Link(direction) => clocked || shared[direction as usize],
-                Place::Receiver => clocked || moving[hop.flow as usize],
+                Place::Receiver => clocked || moving[hop.flow() as usize],
                 Place::Port(_) | Place::Sender => true,
             };
             if waits && (later || !first) {
-                hop.place |= Hop::WAITS;
+                hop.flow |= Hop::WAITS;
             }
         }
     }
 
     /// Tells every radio channel which places on paths are its ports.
     pub(super) fn tell_media(&mut self) {
+        // The last stop of a router on the way over the present link.
+        let mut turn = NONE;
         for (hop, index) in self.hops.iter().zip(0u32..) {
-            if let Place::Port(port) = hop.place() {
-                let (device, port) = self.ports[port as usize];
-                if let Device::Medium(medium) = &mut self.devices[device as usize].device {
-                    medium.note_place(index, port);
-                }
+            let Place::Port(port) = hop.place() else {
+                turn = NONE;
+                continue;
+            };
+            let (device, port) = self.ports[port as usize];
+            match &mut self.devices[device as usize].device {
+                Device::Medium(medium) => medium.note_place(index, port, turn),
+                Device::Router(router) => turn = if router.turns { index } else { NONE },
+                _ => {}
             }
         }
     }
@@ -295,7 +308,7 @@ impl Network {
         let mut seen = vec![false; self.ways.len()];
         let mut several = vec![false; self.ways.len()];
         for hop in self.hops.iter().filter(|hop| hop.place() == Place::Receiver) {
-            several[hop.flow as usize] |= std::mem::replace(&mut seen[hop.flow as usize], true);
+            several[hop.flow() as usize] |= std::mem::replace(&mut seen[hop.flow() as usize], true);
         }
         several
     }
@@ -310,7 +323,7 @@ impl Network {
         };
         let mut before: Option<Feeder> = None;
         for hop in &self.hops {
-            let feeder = before.unwrap_or(Feeder::Sender(hop.flow));
+            let feeder = before.unwrap_or(Feeder::Sender(hop.flow()));
             before = match hop.place() {
                 Place::Link(direction) => {
                     note(direction, feeder);
@@ -321,14 +334,14 @@ impl Network {
                     // What a device sends against the stream starts where the way back passes it.
                     let slot = &self.devices[device as usize];
                     if slot.device.emits_back()
-                        && let Some(back) = self.way_back_from(hop.flow, slot.direction)
+                        && let Some(back) = self.way_back_from(hop.flow(), slot.direction)
                         && let Place::Link(direction) = self.hops[back as usize].place()
                     {
                         note(direction, Feeder::Device(device));
                     }
                     Some(Feeder::Device(device))
                 }
-                Place::Receiver => Some(Feeder::Receiver(hop.flow)),
+                Place::Receiver => Some(Feeder::Receiver(hop.flow())),
                 Place::Sender => None,
             };
         }
@@ -354,14 +367,14 @@ impl Network {
     /// The place behind the other port of a middlebox that stands at the place `hop`, on the same flow's way in the
     /// other direction. `None` if that way does not pass it.
     pub(super) fn behind_other_port(&self, device: DeviceId, hop: u32) -> Option<u32> {
-        let (hop, flow) = (hop as usize, self.hops[hop as usize].flow);
+        let (hop, flow) = (hop as usize, self.hops[hop as usize].flow());
         let is_its = |port: u32| self.ports[port as usize].0 == device;
         let is_other = |place: usize| {
             place != hop && matches!(self.hops[place].place(), Place::Port(port) if is_its(port))
         };
         // Both ways of a path lie one behind the other, the receiver between them and a sender at either end.
         let ends = |place: &usize| {
-            self.hops[*place].flow == flow && (*place == hop || self.hops[*place].place() != Place::Sender)
+            self.hops[*place].flow() == flow && (*place == hop || self.hops[*place].place() != Place::Sender)
         };
         let mut onwards = (hop..self.hops.len()).take_while(ends);
         let mut backwards = (0..=hop).rev().take_while(ends);

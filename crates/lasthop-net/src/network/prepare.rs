@@ -27,8 +27,8 @@ impl Network {
             match hop.place() {
                 Place::Link(direction) => prefetch(&self.links[direction as usize]),
                 Place::Receiver => {
-                    prefetch(&self.receivers[hop.flow as usize]);
-                    self.flows[hop.flow as usize].prepare();
+                    prefetch(&self.receivers[hop.flow() as usize]);
+                    self.flows[hop.flow() as usize].prepare();
                 }
                 Place::Port(_) | Place::Sender => return,
             }

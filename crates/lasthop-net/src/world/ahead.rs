@@ -47,8 +47,8 @@ impl World {
         if second != NONE {
             let hop = self.network.awaited(second);
             if hop.place() == Place::Sender {
-                prefetch(&self.senders[hop.flow as usize]);
-                prefetch(&self.sent[hop.flow as usize]);
+                prefetch(&self.senders[hop.flow() as usize]);
+                prefetch(&self.sent[hop.flow() as usize]);
             } else {
                 self.network.prepare_way(second);
             }
@@ -56,19 +56,19 @@ impl World {
         if third != NONE {
             let hop = self.network.awaited(third);
             if hop.place() != Place::Sender {
-                self.network.prepare_receiver(hop.flow);
-            } else if let Some(sender) = self.senders[hop.flow as usize].tcp_sender() {
+                self.network.prepare_receiver(hop.flow());
+            } else if let Some(sender) = self.senders[hop.flow() as usize].tcp_sender() {
                 sender.prepare();
-                self.network.prepare_place(self.sent[hop.flow as usize].first_hop);
+                self.network.prepare_place(self.sent[hop.flow() as usize].first_hop);
             }
         }
         if fourth != NONE {
             let hop = self.network.awaited(fourth);
             if hop.place() == Place::Sender
-                && let Some(sender) = self.senders[hop.flow as usize].tcp_sender()
+                && let Some(sender) = self.senders[hop.flow() as usize].tcp_sender()
             {
                 sender.prepare_history();
-                self.network.prepare_link(self.sent[hop.flow as usize].first_hop);
+                self.network.prepare_link(self.sent[hop.flow() as usize].first_hop);
             }
         }
     }

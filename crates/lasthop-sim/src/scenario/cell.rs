@@ -43,7 +43,7 @@ pub(super) struct Members<'n> {
     pub(super) access_point: Option<(usize, Position)>,
     pub(super) stations: Vec<Member<'n>>,
     /// Links are called so, with a number; otherwise by the nodes that they join.
-    pub(super) link_name: Option<&'static str>,
+    pub(super) link_name: Option<String>,
 }
 
 /// The members of a cell of a graph.
@@ -113,7 +113,7 @@ impl Cells {
         &mut self,
         table: &Reader<'_>,
         members: &Members<'_>,
-        reader: &mut LinkReader<'_>,
+        reader: &mut LinkReader<'_, '_>,
         (nodes, links): (&[String], &mut Vec<LinkPlan>),
     ) -> Result<()> {
         if self.names.contains(&members.name) {
@@ -176,7 +176,7 @@ impl Cells {
         let down = Direction { middleboxes, ..direction.clone() };
         for ((from, to), number) in pairs.into_iter().zip(1..) {
             let (one, other) = (medium.stations[from].node, medium.stations[to].node);
-            let name = match members.link_name {
+            let name = match &members.link_name {
                 Some(name) => format!("{name}-{number}"),
                 None => format!("{}-{}", nodes[one], nodes[other]),
             };
@@ -380,6 +380,7 @@ fn mac(table: &Reader<'_>) -> Result<MacPlan> {
         eifs_as_nav: ns2,
         difs_after_timeout: ns2,
         processing: table.span_if("processing")?.unwrap_or(processing),
+        warning: table.span_if("warning")?,
         beacon: table.span_if("beacon")?,
         beacon_bytes: table.size("beacon_size")? as u32,
         discards,

@@ -21,13 +21,13 @@ use super::trace_file;
 type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// Reads links; keeps count of what they list, so that a small file cannot ask for a large plan.
-pub(super) struct LinkReader<'f> {
+pub(super) struct LinkReader<'f, 'i> {
     pub(super) duration: Span,
     pub(super) listed: u64,
-    pub(super) files: &'f mut InputFiles,
+    pub(super) files: &'f mut InputFiles<'i>,
 }
 
-impl LinkReader<'_> {
+impl LinkReader<'_, '_> {
     /// Both directions of a link that stands for `copies`. `tables` may override one another, the most
     /// specific last; `parent` and `name` say where a missing key belongs.
     pub(super) fn both(

@@ -275,6 +275,7 @@ const HABITS: &[Habit] = &[
     Habit::of_linux("westwood+", "round_floor", 0.05),
     Habit::of_linux("westwood+", "decrease", 1.0),
     Habit::of_linux("westwood+", "forget_rtt", 1.0),
+    Habit::of_linux("westwood+", "counting", 1.0),
     // A segment every second round trip.
     Habit::of_linux("veno", "growth", 1.0),
 ];

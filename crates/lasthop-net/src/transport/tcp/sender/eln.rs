@@ -136,7 +136,7 @@ mod tests {
     fn a_hole_is_repeated_at_once() {
         let mut rig = rig(1);
         let window = rig.sender.own_window;
-        let mut told = |rig: &mut Rig| {
+        let told = |rig: &mut Rig| {
             let mut sack = SackBlocks::default();
             sack.push(12_001, 13_001);
             sack.push(10_001, 11_001);

@@ -1,0 +1,116 @@
+//! What a page gets of a run: the same run, whatever is recorded of it, and columns that fit together.
+
+use std::collections::BTreeMap;
+
+use lasthop_core::time::{Span, Time};
+use lasthop_net::trace::Recording;
+use lasthop_net::world::Evaluation;
+use lasthop_sim::run::{self, Progress, Run};
+use lasthop_sim::scenario::{Files, Format, Scenario, ScenarioError};
+use lasthop_web::replay::Replay;
+use lasthop_web::series::Series;
+
+const LOSSY: &str = r#"
+duration = "20 s"
+warmup = "2 s"
+[topology]
+kind = "dumbbell"
+bottleneck = { rate = "4 Mbit/s", delay = "20 ms", queue = { kind = "drop-tail", limit = "15 packets" } }
+access = { rate = "10 Mbit/s", delay = "5 ms" }
+[channel]
+error = { kind = "bernoulli", packet_error_rate = 0.01 }
+handoff = { count = 2, outage = "1 s" }
+[[flows]]
+count = 3
+transport = "veno"
+"#;
+
+fn lossy() -> Scenario {
+    Scenario::parse(LOSSY, Format::Toml, "lossy", &[]).unwrap()
+}
+
+fn bare(scenario: &Scenario) -> Run {
+    run::run(scenario.plan(), 1, Recording::default(), &Progress::default()).unwrap()
+}
+
+/// The summary does not depend on what is recorded, the number of events included.
+#[test]
+fn series_are_of_the_same_run() {
+    let scenario = lossy();
+    let plan = scenario.plan();
+    let mut heard = Vec::new();
+    let mut tell = |seconds| heard.push(seconds);
+    let mut series = Series::new(plan, &mut tell);
+    let how = (Recording { series: true, trace: false }, Evaluation::Eager);
+    let with = run::run_into(plan, 1, how, &mut series, &Progress::default()).unwrap().summary;
+    let series = series.finish();
+    let without = bare(&scenario).summary;
+    assert_eq!((with.fingerprint, with.events), (without.fingerprint, without.events));
+    assert_eq!(series.of_flows("cwnd_segments").unwrap().len(), 3 * 200);
+    assert_eq!(series.of_links("queue_packets").unwrap().len(), 2 * plan.links.len() * 200);
+    assert_eq!(series.of_flows("no_such_column"), None);
+    let sent: f64 = series.of_flows("goodput_bit_s").unwrap().iter().sum::<f64>() * 0.1;
+    assert!(sent > 0.0);
+    assert!(
+        heard.is_sorted() && heard.len() >= 90,
+        "progress is told about a hundred times: {}",
+        heard.len()
+    );
+}
+
+/// Every decision that the summary counts is recorded, with the segment that it answers.
+#[test]
+fn decisions_and_losses_are_those_that_are_counted() {
+    let scenario = lossy();
+    let mut plan = scenario.plan().clone();
+    plan.warmup = Span::ZERO;
+    let mut tell = |_| {};
+    let mut replay = Replay::new((Time(5_000_000_000), Time(6_000_000_000)), 1_000_000, &mut tell);
+    let how = (Recording { series: false, trace: true }, Evaluation::Eager);
+    let summary = run::run_into(&plan, 1, how, &mut replay, &Progress::default()).unwrap().summary;
+    let replay = replay.finish();
+    assert_eq!(summary.fingerprint, bare(&scenario).summary.fingerprint);
+    let kinds = replay.of_decisions("decision").unwrap();
+    let count = |wanted: f64| kinds.iter().filter(|&&kind| kind == wanted).count() as u64;
+    let flows = || summary.flows.iter();
+    assert_eq!(count(0.0), flows().map(|flow| flow.fast_recoveries).sum::<u64>());
+    assert_eq!(count(1.0), flows().map(|flow| flow.timeouts).sum::<u64>());
+    assert!(count(0.0) > 10 && count(1.0) > 2);
+    assert_eq!(replay.seen(), summary.packet_hops);
+    // Veno says what it takes a loss for; the network knows what it was.
+    let beliefs = replay.of_decisions("belief").unwrap();
+    let truths = replay.of_decisions("truth").unwrap();
+    let recoveries = kinds.iter().zip(beliefs.iter().zip(&truths)).filter(|(kind, _)| **kind == 0.0);
+    let known = recoveries.filter(|(_, (belief, truth))| **belief > 0.0 && **truth > 0.0).count() as u64;
+    assert_eq!(known, count(0.0));
+    let enqueued = replay.of_hops("enqueue_s").unwrap();
+    assert!(enqueued.is_sorted() && enqueued.iter().all(|&time| time <= 6.0) && enqueued.len() > 100);
+}
+
+/// Files are found by the names that the scenario gives them, and nowhere else.
+#[test]
+fn files_that_are_given_take_the_place_of_a_folder() {
+    let text = r#"
+duration = "2 s"
+[topology]
+kind = "graph"
+nodes = ["a", "b"]
+[[topology.links]]
+from = "a"
+to = "b"
+delay = "5 ms"
+trace = { kind = "mahimahi", file = "lab/up.txt" }
+[[flows]]
+source = "a"
+sink = "b"
+transport = "reno"
+"#;
+    let read = |files: &BTreeMap<String, String>| -> Result<Scenario, ScenarioError> {
+        Scenario::parse_with(text, Format::Toml, ("lab.toml", Files::Given(files)), &[], &[])
+    };
+    let given = BTreeMap::from([("lab/up.txt".to_owned(), "\u{feff}1\n2\n5\n".to_owned())]);
+    assert_eq!(read(&given).unwrap().input_files().len(), 1);
+    let error = read(&BTreeMap::new()).unwrap_err().to_string();
+    assert!(error.contains("the trace cannot be read from lab/up.txt: it was not given"), "{error}");
+    assert!(error.ends_with("add the file beside the scenario"), "{error}");
+}
