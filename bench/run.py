@@ -50,12 +50,18 @@ MOST_NODES_NS2 = 30_000
 TARGETS = {"a": 30.0, "b": 30.0, "c": 15.0, "d": 40.0}
 
 #: Case -> scenarios in `twins` that differ in one thing, the plain one last, and the most that it may cost.
-TWINS = {"g": ("g-fq-codel", "g-drop-tail", 2.0), "h": ("h-recording", "h-plain", 2.0)}
+TWINS = {
+    "g": ("g-fq-codel", "g-drop-tail", 2.0),
+    "h": ("h-recording", "h-plain", 2.0),
+    "i": ("i-snoop", "i-plain", 3.0),
+    "j": ("i-snoop-1000", "i-snoop", 2.0),
+}
 
-TWINS_HEADING = """## Queues and recordings
+TWINS_HEADING = """## Queues, recordings and Snoop
 
 CPU time of the event loop per packet-hop, medians of {runs} runs that alternate: FQ-CoDel beside drop-tail,
-and a link that follows a recording (Mahimahi) beside a plain one.
+a link that follows a recording (Mahimahi) beside a plain one, a Snoop agent with 20 flows beside none, and
+one with 1,000 flows beside that.
 """
 
 #: Stations of case (f), what lasthop aims at with the first, and the simulated seconds.
@@ -499,7 +505,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="bench/run.py", description="Time lasthop against other simulators."
     )
-    parser.add_argument("--case", default="abcdefgh", help="letters of the cases to run (default: all)")
+    parser.add_argument("--case", default="abcdefghij", help="letters of the cases to run (default: all)")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"runs of each simulator (default: {RUNS})")
     parser.add_argument("--senders", action="store_true", help="time the senders alone, and write their part")
     parser.add_argument("--against", metavar="BINARY", type=Path, help="compare with an older lasthop-bench")
