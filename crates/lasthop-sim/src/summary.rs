@@ -189,6 +189,11 @@ columns! {
         expired_packets: u64 = About::new("packets", "expired packets").lower().sum();
         /// Real-time metrics, if the flow is measured so.
         realtime: Option<RealtimeSummary> = About::group("{}", "{}");
+        /// What the proxies that split the connection did, if any does. Then what the row says of arrivals (goodput,
+        /// throughput, delays, ACKs sent, completion) is of the last receiver, and what it says of the sender (packets,
+        /// losses, retransmissions, timeouts, RTT) is of the first half.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        split: Option<SplitSummary> = About::group("split_{}", "split: {}");
         /// only with a table `[history]`: windows of earlier connections that the flow could start from
         #[serde(skip_serializing_if = "Option::is_none")]
         history_samples: Option<usize> = About::new("", "windows known").sum().rare();
@@ -508,6 +513,41 @@ columns! {
 }
 
 columns! {
+    /// The proxies of a split connection and the halves that begin at them, within the measured time; several count
+    /// together.
+    #[derive(Clone, Debug)]
+    pub struct SplitSummary {
+        /// senders of a split connection's proxies, joined by `+`
+        transport: String = About::new("", "senders of the proxies");
+        /// packets that the proxies of a split connection sent on, repetitions included
+        packets_sent: u64 = About::new("packets", "packets sent").sum();
+        /// packets from the proxies of a split connection that were lost
+        packets_lost: u64 = About::new("packets", "packets lost").lower().sum();
+        /// packets that the proxies of a split connection sent again
+        retransmitted_packets: u64 = About::new("packets", "retransmissions").lower().sum().shown("proxy resent");
+        /// expiries of retransmission timers at the proxies of a split connection
+        timeouts: u64 = About::new("", "timeouts").lower().sum();
+        /// mean RTT beyond the last proxy of a split connection, of segments that were sent once
+        rtt_mean_s: Option<f64> = About::new("s", "mean RTT").lower().mean();
+        /// bytes that the first proxy of a split connection took in order, over the measured time
+        accepted_bit_s: f64 = About::new("bit/s", "rate accepted").sum();
+        /// time average of what the proxies of a split connection held, what was under way from them included
+        avg_held_bytes: f64 = About::new("bytes", "bytes held").mean();
+        /// most that a proxy of a split connection held at once
+        max_held_bytes: u64 = About::new("bytes", "most bytes held").mean();
+        /// at the end of the run, bytes that the source knows to be acknowledged and the sink does not have
+        acked_not_delivered_bytes: u64 = About::new("bytes", "acknowledged, not delivered").lower().sum()
+            .shown("acked, not there");
+        /// times that the state of a split connection moved to another proxy
+        moves: u64 = About::new("", "moves").sum();
+        /// bytes that moved with the state of a split connection
+        moved_bytes: u64 = About::new("bytes", "bytes moved").sum();
+        /// time during which nothing passed because the state of a split connection was moving
+        halted_s: f64 = About::new("s", "time halted").lower().sum();
+    }
+}
+
+columns! {
     /// Link-layer retransmission on one direction of a link, within the measured time.
     #[derive(Clone, Copy, Debug)]
     pub struct ArqSummary {
@@ -532,8 +572,10 @@ impl Summary {
             .zip(&network.flows)
             .zip(world.senders.iter().zip(&world.sent))
             .enumerate()
+            .filter(|(_, ((flow, _), _))| flow.relay.is_none())
             .map(|(index, ((flow, stats), (sender, sent)))| {
                 let mut summary = FlowSummary::new(flow, stats, sender, sent, measured);
+                summary.join_halves(plan, world, index, measured);
                 summary.history_samples = plan.history.as_ref().and(sender.report().history_samples);
                 summary.loss_verdicts = network.verdicts(index).as_ref().map(LossVerdicts::new);
                 summary
@@ -645,12 +687,70 @@ impl FlowSummary {
             jitter_rfc3550_s: stats.jitter.rfc3550_seconds(),
             start_s: sent.first.map(lasthop_core::time::Time::seconds),
             realtime: None,
+            split: None,
             history_samples: None,
             completion_s: completed.zip(sent.first).map(|(end, start)| end.since(start).seconds()),
             allowed_rate_bit_s: report.allowed_rate.map(|rate| rate * 8.0),
             loss_event_rate: report.loss_event_rate,
             expired_packets: report.expired,
         }
+    }
+}
+
+impl FlowSummary {
+    /// Takes what the halves of a split connection behind the one with the number `first` say.
+    fn join_halves(&mut self, plan: &Plan, world: &World, first: usize, measured: Span) {
+        let mut halves = Vec::new();
+        let mut last = first;
+        while let Some((_, to, half)) = world.halves().find(|half| half.0 == last) {
+            halves.push((to, half));
+            last = to;
+        }
+        let Some((_, proxy)) = halves.first() else { return };
+        let accepted_bit_s = proxy.stats.relayed as f64 * 8.0 / measured.seconds();
+        let end = FlowSummary::new(
+            &plan.flows[last],
+            &world.network.flows[last],
+            &world.senders[last],
+            &world.sent[last],
+            measured,
+        );
+        let reports: Vec<_> = halves.iter().map(|&(to, _)| world.senders[to].report()).collect();
+        let stats = || halves.iter().map(|(_, half)| half.stats);
+        let flows = || halves.iter().map(|&(to, _)| &world.network.flows[to]);
+        let transports = halves.iter().map(|&(to, _)| match &plan.flows[to].transport {
+            Transport::Tcp(config) => config.name.as_str(),
+            _ => "",
+        });
+        self.split = Some(SplitSummary {
+            transport: transports.collect::<Vec<_>>().join("+"),
+            packets_sent: halves.iter().map(|&(to, _)| world.sent[to].packets).sum(),
+            packets_lost: flows().map(|flow| flow.lost.iter().sum::<u64>()).sum(),
+            retransmitted_packets: reports.iter().map(|report| report.retransmitted).sum(),
+            timeouts: reports.iter().map(|report| report.timeouts).sum(),
+            rtt_mean_s: end.rtt_mean_s,
+            accepted_bit_s,
+            avg_held_bytes: stats().map(|stats| stats.mean_held(world.network.window())).sum(),
+            max_held_bytes: stats().map(|stats| stats.most_held).max().unwrap_or(0),
+            acked_not_delivered_bytes: world.acked_not_delivered(first, last),
+            moves: stats().map(|stats| stats.moves).sum(),
+            moved_bytes: stats().map(|stats| stats.moved).sum(),
+            halted_s: stats().map(|stats| stats.halted.seconds()).sum(),
+        });
+        let completed = world.senders[last].report().completed.filter(|_| self.completion_s.is_some());
+        self.completion_s =
+            completed.zip(world.sent[first].first).map(|(end, start)| end.since(start).seconds());
+        self.goodput_bit_s = end.goodput_bit_s;
+        self.throughput_bit_s = end.throughput_bit_s;
+        self.bytes_delivered = end.bytes_delivered;
+        self.acks_sent = end.acks_sent;
+        self.acks_lost = end.acks_lost;
+        self.delay_mean_s = end.delay_mean_s;
+        self.delay_p50_s = end.delay_p50_s;
+        self.delay_p95_s = end.delay_p95_s;
+        self.delay_p99_s = end.delay_p99_s;
+        self.jitter_s = end.jitter_s;
+        self.jitter_rfc3550_s = end.jitter_rfc3550_s;
     }
 }
 

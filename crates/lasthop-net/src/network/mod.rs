@@ -173,15 +173,19 @@ impl Network {
             traced: false,
         };
         let mut wiring = network.place_devices(plan, seed);
-        for ((paths, flow), index) in paths.iter().zip(&plan.flows).zip(0u32..) {
+        for (paths, index) in paths.iter().zip(0u32..) {
             if paths.later.is_empty() {
                 network.add_ways(&wiring, index, &paths.first);
             } else {
                 let wiring = (&mut wiring, &mut *routes);
-                network.add_changing_ways(wiring, &plan.links, index, paths, (flow.source, flow.sink));
+                network.add_changing_ways(wiring, &plan.links, index, paths);
             }
         }
-        network.settle_waits(clocked, plan.processing_time > Span::ZERO);
+        let mut relayed = vec![false; plan.flows.len()];
+        for relay in plan.flows.iter().filter_map(|flow| flow.relay) {
+            relayed[relay.of] = true;
+        }
+        network.settle_waits(clocked, plan.processing_time > Span::ZERO, &relayed);
         network.tell_media();
         network
     }
@@ -194,6 +198,11 @@ impl Network {
         let devices = self.devices.len() > MAX_INDEX as usize;
         let ports = self.ports.len() > Hop::MOST as usize || self.links.len() > Hop::MOST as usize;
         (devices || ports || self.hops.len() > u32::MAX as usize).then_some(Overflow::Places)
+    }
+
+    /// The measurement window.
+    pub fn window(&self) -> Window {
+        self.window
     }
 
     /// The first place of the way of `flow` from its sender.
@@ -229,6 +238,51 @@ impl Network {
     pub(crate) fn take_arrival(&mut self) -> Option<(u32, Hop)> {
         let index = self.calendar.pop()?;
         Some((index, self.hops[self.packets.get(index).wait.hop as usize]))
+    }
+
+    /// Lets a packet that has just been taken off the calendar reach its place at `at` instead.
+    pub(crate) fn postpone(&mut self, index: u32, at: Time) {
+        let hop = self.packets.get(index).wait.hop;
+        // Whoever hands it on first is its feeder still: the order of arrival stays.
+        let feeder = hop.checked_sub(1).map_or(0, |before| self.feeder(self.hops[before as usize]));
+        self.wait(index, (hop, self.hops[hop as usize]), at, feeder);
+    }
+
+    /// A packet of the calendar, and what it carries beyond its header.
+    pub(crate) fn look_at(&self, index: u32) -> (&Packet, Option<&Extra>) {
+        let packet = self.packets.get(index);
+        (packet, self.extras.get(packet.extra))
+    }
+
+    /// Notes that the range of a packet, whose extra lies at `index`, was sent for the first time at `at`; the index of
+    /// the extra from now on.
+    pub(crate) fn note_first_sent(&mut self, index: u32, at: Time) -> u32 {
+        if let Some(extra) = self.extras.get_mut(index) {
+            extra.first_sent = Some(at);
+            return index;
+        }
+        self.extras.insert(Extra { first_sent: Some(at), ..Extra::default() })
+    }
+
+    /// The receiver of `flow` answers the SYN that it has withheld its answer from.
+    pub(crate) fn answer_withheld(&mut self, flow: u32, now: Time) {
+        let Endpoint::TcpReceiver(receiver) = &mut self.receivers[flow as usize] else { return };
+        if !receiver.answer_withheld() {
+            return;
+        }
+        let index = self.answer(flow, Kind::SynAck, now);
+        let first = self.ways[flow as usize].back;
+        let feeder = self.feeder(self.hops[first as usize - 1]);
+        self.send_on(index, first, now, feeder);
+        self.arm_receiver(flow);
+    }
+
+    /// The other half of the proxy at the receiver of `flow` has got rid of the first `count` bytes.
+    pub(crate) fn take_relayed(&mut self, flow: u32, count: u64, now: Time) {
+        if let Endpoint::TcpReceiver(receiver) = &mut self.receivers[flow as usize] {
+            receiver.take(count, now);
+        }
+        self.arm_receiver(flow);
     }
 
     /// Takes a packet into the network.

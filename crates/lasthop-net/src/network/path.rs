@@ -227,7 +227,8 @@ impl Network {
     /// Decides where packets wait for the clock: before devices, before a link or receiver that more than one feeds,
     /// and before senders; before everything if `clocked`. A sender acts at the current time, so its own first place
     /// has nothing to wait for, unless its packets leave `later`.
-    pub(super) fn settle_waits(&mut self, clocked: bool, later: bool) {
+    /// So does a receiver whose data is passed on: `relayed`, by flow.
+    pub(super) fn settle_waits(&mut self, clocked: bool, later: bool, relayed: &[bool]) {
         let shared = self.links_with_several_feeders();
         for (link, &shared) in self.links.iter_mut().zip(&shared) {
             link.contested = shared;
@@ -238,7 +239,7 @@ impl Network {
             let first = first_places.next_if_eq(&index).is_some();
             let waits = match hop.place() {
                 Place::Link(direction) => clocked || shared[direction as usize],
-                Place::Receiver => clocked || moving[hop.flow as usize],
+                Place::Receiver => clocked || moving[hop.flow as usize] || relayed[hop.flow as usize],
                 Place::Port(_) | Place::Sender => true,
             };
             if waits && (later || !first) {

@@ -4,6 +4,7 @@
 
 mod ahead;
 mod processing;
+mod relay;
 
 use std::io;
 
@@ -15,6 +16,8 @@ use lasthop_core::time::{Span, Time};
 
 use ahead::Ahead;
 use processing::Processing;
+pub use relay::{Half, RelayStats};
+use relay::{Origins, Relays};
 
 use crate::frames::Frame;
 use crate::handoff::{HostEvent, host_events};
@@ -138,6 +141,8 @@ pub struct World {
     finished: bool,
     /// The packets that are being prepared for.
     ahead: Ahead,
+    /// Proxies that split connections.
+    relays: Relays,
 }
 
 /// What a flow's transport handed to the network.
@@ -158,6 +163,8 @@ struct Port<'a> {
     network: &'a mut Network,
     sent: &'a mut Sent,
     host: Option<&'a mut Processing>,
+    /// A proxy's sender: when its data was sent first.
+    origins: Option<&'a Origins>,
     flow: u32,
     now: Time,
 }
@@ -165,7 +172,13 @@ struct Port<'a> {
 impl Wire for Port<'_> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
-    fn send(&mut self, packet: Packet, now: Time) {
+    fn send(&mut self, mut packet: Packet, now: Time) {
+        if let Some(origins) = self.origins
+            && packet.payload > 0
+            && let Some(first) = origins.of(packet.seq)
+        {
+            packet.extra = self.network.note_first_sent(packet.extra, first);
+        }
         self.sent.first.get_or_insert(now);
         self.sent.packets += u64::from(self.network.window.contains(now));
         if self.sent.is_realtime {
@@ -223,9 +236,11 @@ impl World {
         let mut sources = Vec::with_capacity(plan.flows.len());
         let mut flows = Vec::with_capacity(plan.flows.len());
         for flow in &plan.flows {
-            let Some(first) = routes.path(flow.source, flow.sink) else {
-                unreachable!("the plan is checked: every sink can be reached")
+            let first = match &flow.first_path {
+                Some(nodes) => routes.along(nodes).ok(),
+                None => routes.path(flow.source, flow.sink),
             };
+            let Some(first) = first else { unreachable!("the plan is checked: every sink can be reached") };
             let later = flow.reroutes.iter().map(|reroute| {
                 let Ok(path) = routes.along(&reroute.nodes) else {
                     unreachable!("the plan is checked: neighbours on a path are joined")
@@ -272,6 +287,9 @@ impl World {
                     network.signal(index, Signal::LinkTimeout { timeout }, start + delay);
                 }
             }
+            if flow.relay.is_some() {
+                continue;
+            }
             network.schedule(start, Target::new(event_kind::TRAFFIC, index));
             if let Some(stop) = flow.stop {
                 network.schedule(stop, Target::new(event_kind::STOP, index));
@@ -288,7 +306,7 @@ impl World {
             Sent { first_hop: network.first_place(index), is_realtime, ..Sent::default() }
         });
         let sent = sent.collect();
-        World {
+        let mut world = World {
             network,
             senders,
             sources,
@@ -305,7 +323,10 @@ impl World {
             watched: recording.trace || plan.history.is_some(),
             finished: false,
             ahead: Ahead::of(plan.flows.len()),
-        }
+            relays: Relays::default(),
+        };
+        world.join_halves(plan);
+        world
     }
 
     /// Runs to the end. `go_on` is asked now and then, and once more behind the end; its error stops the run.
@@ -381,6 +402,7 @@ impl World {
     pub fn finish(&mut self) {
         self.now = self.end;
         self.close_connections();
+        self.close_halves();
         self.network.close_ledger();
         self.finished = true;
         debug_assert!(self.network.ledger.balances(), "{:?}", self.network.ledger);
@@ -417,16 +439,25 @@ impl World {
     fn on_arrival(&mut self) {
         let Some((index, hop)) = self.network.take_arrival() else { return };
         self.look_ahead();
+        if !self.relays.is_empty() && self.arrive_at_half(index, hop) {
+            return;
+        }
         if !hop.is_sender() {
             self.network.walk(index, self.now);
             return;
         }
+        self.arrive_at_sender(index, hop.flow as usize);
+    }
+
+    /// A packet has reached its sender.
+    #[inline]
+    fn arrive_at_sender(&mut self, index: u32, flow: usize) {
         let packet = self.network.receive_at_sender(index);
         let mut extra = None;
         if packet.extra != NONE {
             extra = self.network.take_extra(packet.extra);
         }
-        self.with_sender(hop.flow as usize, |sender, now, port| {
+        self.with_sender(flow, |sender, now, port| {
             sender.on_packet(&packet, extra.as_ref(), now, port);
         });
     }
@@ -435,6 +466,12 @@ impl World {
     fn on_event(&mut self, target: Target) {
         self.network.take_timer();
         let index = target.index();
+        if !self.relays.is_empty()
+            && matches!(target.kind(), event_kind::SENDER | event_kind::RECEIVER)
+            && self.postpones(index, target, target.kind() == event_kind::SENDER)
+        {
+            return;
+        }
         match target.kind() {
             event_kind::SENDER => self.with_sender(index, |sender, now, port| sender.on_timer(now, port)),
             event_kind::RECEIVER => self.network.on_receiver_timer(index as u32, self.now),
@@ -464,10 +501,15 @@ impl World {
     fn with_sender(&mut self, flow: usize, act: impl FnOnce(&mut Endpoint, Time, &mut Port<'_>)) {
         let sender = &mut self.senders[flow];
         let before = sender.tcp_sender().filter(|_| self.watched).map(|sender| sender.window());
+        let origins = match self.relays.is_empty() {
+            true => None,
+            false => self.relays.before(flow).map(|half| &half.origins),
+        };
         let mut port = Port {
             network: &mut self.network,
             sent: &mut self.sent[flow],
             host: self.hosts.get_mut(flow),
+            origins,
             flow: flow as u32,
             now: self.now,
         };
@@ -529,7 +571,7 @@ impl World {
 
     /// An application starts or writes again.
     fn on_traffic(&mut self, flow: usize) {
-        if self.stopped[flow] {
+        if self.stopped[flow] || (!self.relays.is_empty() && self.move_half(flow)) {
             return;
         }
         let started = std::mem::replace(&mut self.started[flow], true);

@@ -15,6 +15,7 @@ use super::input_file::InputFiles;
 use super::keys::{MOST_FLOWS, MOST_FRAMES};
 use super::reader::{Checked, Item, Reader};
 use super::realtime::Settings;
+use super::split::Splits;
 use super::topology::{Network, node};
 use super::transport::Shared;
 use super::video;
@@ -66,6 +67,8 @@ pub(super) fn read<'n>(
     let ends: Vec<Ends> =
         tables.iter().map(|flow| ends(&flow.table, run.network, &numbers)).collect::<Result<_>>()?;
     let paths = Paths::new(run.network);
+    let mut splits = Splits::new(run.network);
+    let mut relayed: Vec<FlowPlan> = Vec::new();
     let mut free = free_pairs(&ends, run.network);
 
     let mut flows: Vec<FlowPlan> = Vec::with_capacity(total);
@@ -98,19 +101,45 @@ pub(super) fn read<'n>(
                 }
             };
             if copy == 0 {
-                check_path(table, &transport, &traffic, (source, sink), &paths)?;
+                check_connected(table, (source, sink), &paths)?;
             }
             let reroutes = reroutes(table, (source, sink), run.network, &numbers)?;
-            if copy == 0 {
-                check_reroutes(table, &transport, &traffic, &reroutes, run.network)?;
+            let flow = FlowPlan {
+                name,
+                source,
+                sink,
+                transport: transport.clone(),
+                traffic: traffic.clone(),
+                start,
+                stop,
+                realtime: run.realtime.of_flow(&traffic),
+                first_path: None,
+                reroutes,
+                relay: None,
+            };
+            let mut halves = splits.halves(table, flow, (flows.len(), total + relayed.len()))?.into_iter();
+            let Some(flow) = halves.next() else { continue };
+            if copy == 0 && halves.len() == 0 {
+                check_path(table, &transport, &traffic, (source, sink), &paths)?;
+                check_reroutes(table, &transport, &traffic, &flow.reroutes, run.network)?;
             }
-            let realtime = run.realtime.of_flow(&traffic);
-            let transport = transport.clone();
-            let traffic = traffic.clone();
-            flows.push(FlowPlan { name, source, sink, transport, traffic, start, stop, realtime, reroutes });
+            for half in halves.as_slice() {
+                if !names.insert(half.name.clone()) {
+                    let message = format!(
+                        "half of a split connection is called {}, and so is a flow",
+                        quoted(&half.name)
+                    );
+                    return Err(table.error("name", message, "give the flow another name"));
+                }
+            }
+            flows.push(flow);
+            relayed.extend(halves);
         }
     }
+    splits.check()?;
     run.realtime.check(&flows)?;
+    // Behind all flows that the scenario names: their numbers stay what they are.
+    flows.append(&mut relayed);
     Ok(flows)
 }
 
@@ -420,15 +449,8 @@ fn check_frames(table: &Reader<'_>, frames: &FramePlan, packing: Packing, number
     Ok(())
 }
 
-/// Checks that the network connects both ends, and that every link on a shortest path takes the largest
-/// packet.
-fn check_path(
-    table: &Reader<'_>,
-    transport: &Transport,
-    traffic: &Traffic,
-    (source, sink): (usize, usize),
-    paths: &Paths<'_>,
-) -> Result<()> {
+/// Checks that the network connects both ends.
+fn check_connected(table: &Reader<'_>, (source, sink): (usize, usize), paths: &Paths<'_>) -> Result<()> {
     let nodes = &paths.network.nodes;
     if paths.parts[source] != paths.parts[sink] {
         let reached: Vec<&str> = (nodes.iter().zip(&paths.parts).enumerate())
@@ -442,6 +464,17 @@ fn check_path(
         };
         return Err(table.error("sink", format!("no path leads from {source} to {sink}"), &remedy));
     }
+    Ok(())
+}
+
+/// Checks that every link on a shortest path takes the largest packet.
+fn check_path(
+    table: &Reader<'_>,
+    transport: &Transport,
+    traffic: &Traffic,
+    (source, sink): (usize, usize),
+    paths: &Paths<'_>,
+) -> Result<()> {
     let largest = largest_packet(transport, traffic);
     let Some(link) = paths.too_narrow(source, sink, largest) else { return Ok(()) };
     let (direction_name, direction) = narrowest(link);
@@ -540,12 +573,12 @@ impl Paths<'_> {
 }
 
 /// The direction of `link` with the smaller MTU, and what its name adds to that of the link.
-fn narrowest(link: &LinkPlan) -> (&'static str, &Direction) {
+pub(super) fn narrowest(link: &LinkPlan) -> (&'static str, &Direction) {
     if link.reverse.mtu < link.forward.mtu { (" (reverse)", &link.reverse) } else { ("", &link.forward) }
 }
 
 /// The largest packet that either end of a flow sends.
-fn largest_packet(transport: &Transport, traffic: &Traffic) -> u32 {
+pub(super) fn largest_packet(transport: &Transport, traffic: &Traffic) -> u32 {
     match transport {
         Transport::Tcp(config) => {
             let blocks = if config.recovery.uses_sack() { config.sack_blocks } else { 0 };

@@ -857,7 +857,44 @@ static MIDDLEBOX: Tagged = Tagged {
     variants: &[
         Variant { name: "policer", table: &POLICER, bare: false },
         Variant { name: "impair", table: &IMPAIR, bare: false },
+        Variant { name: "split", table: &SPLIT, bare: true },
     ],
+};
+
+static SPLIT: Table = Table {
+    title: "split",
+    doc: "A proxy that ends every TCP connection at the node and opens one of its own beyond (I-TCP; RFC 3135), in \
+          both directions. It holds what one half has brought until the other has got rid of it.",
+    groups: &[&[
+        Key::new("to_wireless", Kind::Transport, "Its sender over the link at which it stands.").default("\"newreno\""),
+        Key::new(
+            "to_wired",
+            Kind::Transport,
+            "Its sender for what has come over that link. With a radio on the other side the names change places.",
+        )
+        .default("\"newreno\""),
+        Key::new(
+            "buffer",
+            Kind::Size { min: 1, max: 1_000_000_000 },
+            "Bytes that it holds for each connection, those included that are under way from it. What is free is the \
+             window that it advertises.",
+        )
+        .default("\"64 kB\""),
+        Key::new(
+            "opens",
+            Kind::Choice(|| vec!["late", "early"]),
+            "When it answers a SYN: when the connection beyond is open, or at once.",
+        )
+        .default("\"late\""),
+        Key::new(
+            "backhaul",
+            Kind::Rate,
+            "When a later path of a flow leads over another split, what is held moves there at this rate.",
+        )
+        .default("\"10 Mbit/s\""),
+        Key::new("transfer", ANY_TIME, "And takes so long beside; meanwhile nothing passes.").default("\"10 ms\""),
+    ]],
+    partial: false,
 };
 
 static IMPAIR: Table = Table {

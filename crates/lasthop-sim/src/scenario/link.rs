@@ -1,12 +1,14 @@
 //! One link: rate, queue, errors, outages, retransmission and what stands at its ends, from tables that may override
 //! one another.
 
+use std::sync::Arc;
+
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
     Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, Impair, List, Middlebox,
-    Opportunities, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, Report, RulePlan, TimedLoss,
-    Warning,
+    Opportunities, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, Report, RulePlan, Split,
+    TcpConfig, TimedLoss, Transport, Warning,
 };
 
 use super::diagnostic::{Place, ScenarioError};
@@ -16,6 +18,7 @@ use super::keys::MOST_LISTED;
 use super::queue::{self, LinkFacts};
 use super::reader::{Checked, Reader};
 use super::trace_file;
+use super::transport::Shared;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -24,6 +27,9 @@ pub(super) struct LinkReader<'f> {
     pub(super) duration: Span,
     pub(super) listed: u64,
     pub(super) files: &'f mut InputFiles,
+    pub(super) shared: &'f Shared<'f>,
+    /// What is said of each proxy that splits connections if none passes it.
+    pub(super) splits: Vec<ScenarioError>,
 }
 
 impl LinkReader<'_> {
@@ -36,6 +42,7 @@ impl LinkReader<'_> {
         parent: &Reader<'_>,
         name: &str,
     ) -> Result<(Direction, Direction)> {
+        let known = self.splits.len();
         let forward = self.direction(tables, copies, parent, name)?;
         // Table by table: inside a table `reverse` wins, but a more specific table wins over both.
         let mut reversed = Vec::with_capacity(2 * tables.len());
@@ -45,7 +52,14 @@ impl LinkReader<'_> {
                 reversed.extend(table.sub_if("reverse")?);
             }
         }
-        let reverse = self.direction(&reversed, copies, parent, name)?;
+        let mut reverse = self.direction(&reversed, copies, parent, name)?;
+        if let Some(split) = &mut reverse.split
+            && split.number > known
+        {
+            // Both ends of one link: one of them splits what passes.
+            split.number = known;
+            self.splits.truncate(known + 1);
+        }
         Ok((forward, reverse))
     }
 
@@ -141,9 +155,9 @@ impl LinkReader<'_> {
             let remedy = "leave out arq: a trace of deliveries has the retransmissions of its link in it";
             return Err(table.error("arq", message, remedy));
         }
-        let middleboxes = match of("middleboxes") {
-            Some(table) => middleboxes(&table, mtu)?,
-            None => Vec::new(),
+        let (split, middleboxes) = match of("middleboxes") {
+            Some(table) => self.middleboxes(&table, mtu)?,
+            None => (None, Vec::new()),
         };
         Ok(Direction {
             rate_changes,
@@ -156,6 +170,7 @@ impl LinkReader<'_> {
             error_scope: judged.scope,
             outages,
             arq,
+            split,
             middleboxes,
             ..Direction::plain(rate, delay)
         })
@@ -452,32 +467,79 @@ fn no_table(parent: &Reader<'_>, name: &str) -> ScenarioError {
     parent.source.error(parent.place, message, &remedy)
 }
 
-/// What stands at the near end of a link, in order.
-fn middleboxes(table: &Reader<'_>, mtu: u64) -> Result<Vec<Middlebox>> {
-    let mut middleboxes = Vec::new();
-    for item in table.list("middleboxes")? {
-        let Checked::Tagged(kind, device) = item.value else { continue };
-        middleboxes.push(match kind {
-            "policer" => {
-                let (rate, burst) = (device.rate("rate")?, device.size("burst")?);
-                if burst < mtu {
+impl LinkReader<'_> {
+    /// What stands at the near end of a link, in order; a proxy that splits connections apart.
+    fn middleboxes(&mut self, table: &Reader<'_>, mtu: u64) -> Result<(Option<Split>, Vec<Middlebox>)> {
+        let mut split = None;
+        let mut middleboxes = Vec::new();
+        for item in table.list("middleboxes")? {
+            let Checked::Tagged(kind, device) = item.value else { continue };
+            if kind == "split" {
+                if split.is_some() || !middleboxes.is_empty() {
                     let message =
-                        format!("a burst of {burst} B lets no packet of the link's mtu, {mtu} B, pass");
-                    return Err(device.error(
-                        "burst",
-                        message,
-                        &format!("raise burst to {mtu} B, or lower mtu"),
-                    ));
+                        "a split ends connections at the node, before anything else on the link".to_owned();
+                    let remedy =
+                        "write it once, and first: what follows stands on the way of the second connection";
+                    return Err(table.source.error(item.place, message, remedy));
                 }
-                Middlebox::Policer(Policer { rate, burst })
+                split = Some(self.split(&device)?);
+                continue;
             }
-            "impair" => Middlebox::Impair(Impair {
-                jitter: device.span("jitter")?,
-                reorder: device.switch("reorder")?,
-                duplicate: device.number("duplicate")?,
-            }),
-            kind => panic!("no reader for the middlebox `{kind}`"),
-        });
+            middleboxes.push(middlebox(kind, &device, mtu)?);
+        }
+        Ok((split, middleboxes))
     }
-    Ok(middleboxes)
+
+    /// A proxy that splits connections.
+    fn split(&mut self, table: &Reader<'_>) -> Result<Split> {
+        let sender = |key: &str| -> Result<Arc<TcpConfig>> {
+            let Checked::Transport(node) = table.value(key)? else {
+                panic!("`{key}` is declared as a transport")
+            };
+            match self.shared.transport(table.source, node)? {
+                Transport::Tcp(config) => Ok(config),
+                Transport::Udp(_) | Transport::Rate(_) => {
+                    let message = "a proxy that splits TCP connections sends by TCP".to_owned();
+                    Err(table.error(
+                        key,
+                        message,
+                        &format!("write {key} = \"newreno\", or another TCP transport"),
+                    ))
+                }
+            }
+        };
+        let split = Split {
+            number: self.splits.len(),
+            buffer: table.size("buffer")?,
+            late: table.name("opens")? == "late",
+            to_wireless: sender("to_wireless")?,
+            to_wired: sender("to_wired")?,
+            backhaul: table.rate("backhaul")?,
+            transfer: table.span("transfer")?,
+        };
+        let message = "no TCP connection passes this split: it stands where they all begin or end".to_owned();
+        let remedy = "put it at a link that begins between source and sink, or leave it out";
+        self.splits.push(table.source.error(table.place, message, remedy));
+        Ok(split)
+    }
+}
+
+/// A device at the near end of a link.
+fn middlebox(kind: &str, device: &Reader<'_>, mtu: u64) -> Result<Middlebox> {
+    Ok(match kind {
+        "policer" => {
+            let (rate, burst) = (device.rate("rate")?, device.size("burst")?);
+            if burst < mtu {
+                let message = format!("a burst of {burst} B lets no packet of the link's mtu, {mtu} B, pass");
+                return Err(device.error("burst", message, &format!("raise burst to {mtu} B, or lower mtu")));
+            }
+            Middlebox::Policer(Policer { rate, burst })
+        }
+        "impair" => Middlebox::Impair(Impair {
+            jitter: device.span("jitter")?,
+            reorder: device.switch("reorder")?,
+            duplicate: device.number("duplicate")?,
+        }),
+        kind => panic!("no reader for the middlebox `{kind}`"),
+    })
 }

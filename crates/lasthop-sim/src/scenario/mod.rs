@@ -23,6 +23,7 @@ mod rate;
 mod reader;
 mod realtime;
 mod schema;
+mod split;
 mod topology;
 mod trace_file;
 mod transport;
@@ -308,8 +309,8 @@ fn plan(
     };
 
     let (tables, count) = flows::open(&root)?;
-    let network = topology::read(&root, duration, count, files)?;
     let shared = transport::Shared::read(&root, own)?;
+    let network = topology::read(&root, duration, count, (&shared, files))?;
     let run = flows::Run { network: &network, duration, events: limits.events, realtime: &realtime };
     let flows = flows::read(&tables, &shared, &run, files)?;
     Ok(Plan {

@@ -12,6 +12,7 @@ use super::input_file::InputFiles;
 use super::keys::MOST_STATIONS;
 use super::link::LinkReader;
 use super::reader::{Checked, Reader};
+use super::transport::Shared;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -25,6 +26,8 @@ pub(super) struct Network {
     pub(super) pairs: Option<usize>,
     /// The server of a wlan: the sink of every pair.
     pub(super) server: Option<usize>,
+    /// What is said of each proxy that splits connections if none passes it.
+    pub(super) splits: Vec<ScenarioError>,
 }
 
 impl Network {
@@ -43,11 +46,27 @@ impl Network {
 }
 
 /// Reads `[topology]` and `[channel]` for a run of `duration` with `flows` flows.
-pub(super) fn read(root: &Reader<'_>, duration: Span, flows: u64, files: &mut InputFiles) -> Result<Network> {
+pub(super) fn read(
+    root: &Reader<'_>,
+    duration: Span,
+    flows: u64,
+    (shared, files): (&Shared<'_>, &mut InputFiles),
+) -> Result<Network> {
     let (kind, topology) = root.tagged("topology")?;
-    let mut reader = LinkReader { duration, listed: 0, files };
+    let mut reader = LinkReader { duration, listed: 0, files, shared, splits: Vec::new() };
+    let network = of_kind(root, kind, &topology, &mut reader, flows)?;
+    Ok(Network { splits: reader.splits, ..network })
+}
+
+fn of_kind(
+    root: &Reader<'_>,
+    kind: &str,
+    topology: &Reader<'_>,
+    reader: &mut LinkReader<'_>,
+    flows: u64,
+) -> Result<Network> {
     if kind == "dumbbell" {
-        return dumbbell(root, &topology, &mut reader, flows);
+        return dumbbell(root, topology, reader, flows);
     }
     if root.has("channel") {
         let message = "[channel] is for dumbbells".to_owned();
@@ -59,9 +78,9 @@ pub(super) fn read(root: &Reader<'_>, duration: Span, flows: u64, files: &mut In
         return Err(root.error("channel", message, remedy));
     }
     if kind == "wlan" {
-        return wlan(&topology, &mut reader, flows);
+        return wlan(topology, reader, flows);
     }
-    graph(&topology, &mut reader)
+    graph(topology, reader)
 }
 
 fn dumbbell(
@@ -100,7 +119,7 @@ fn dumbbell(
         let name = format!("sink-access-{}", pair + 1);
         links.push(make(name, right, pairs + 2 + pair, &sink_access));
     }
-    Ok(Network { nodes, links, media: Vec::new(), pairs: Some(pairs), server: None })
+    Ok(Network { nodes, links, media: Vec::new(), pairs: Some(pairs), server: None, splits: Vec::new() })
 }
 
 /// Stations on a circle around an access point, and a server behind it.
@@ -135,7 +154,14 @@ fn wlan(topology: &Reader<'_>, reader: &mut LinkReader<'_>, flows: u64) -> Resul
         link_name: Some("radio"),
     };
     cells.add(&cell, &plan, reader, (&nodes, &mut links))?;
-    Ok(Network { nodes, links, media: cells.finish(), pairs: Some(stations), server: Some(stations + 1) })
+    Ok(Network {
+        nodes,
+        links,
+        media: cells.finish(),
+        pairs: Some(stations),
+        server: Some(stations + 1),
+        splits: Vec::new(),
+    })
 }
 
 /// Points on a circle, from the east counter-clockwise.
@@ -198,7 +224,7 @@ fn graph(topology: &Reader<'_>, reader: &mut LinkReader<'_>) -> Result<Network> 
         let plan = cell::members(&table, number, &numbers)?;
         cells.add(&table, &plan, reader, (&nodes, &mut links))?;
     }
-    Ok(Network { nodes, links, media: cells.finish(), pairs: None, server: None })
+    Ok(Network { nodes, links, media: cells.finish(), pairs: None, server: None, splits: Vec::new() })
 }
 
 /// The number of the node that `key` names.
