@@ -35,11 +35,13 @@ pub enum Kind {
     Feedback,
     /// A base station's notice to the sender that the wireless link is bad (EBSN).
     BadState,
+    /// A repair of an erasure code (FEC): of a link, and of no flow.
+    Repair,
 }
 
 impl Kind {
     /// Names as they appear in traces.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 12] = [
         "syn",
         "syn-ack",
         "data",
@@ -51,6 +53,7 @@ impl Kind {
         "probe-answer",
         "feedback",
         "bad-state",
+        "repair",
     ];
 
     /// The name in traces.
@@ -161,11 +164,13 @@ pub enum Cause {
     Policed,
     /// Its way was taken away while it was on it.
     RouteChanged,
+    /// A helper in the path withheld it, because nobody needs it any more.
+    Withheld,
 }
 
 impl Cause {
     /// Number of causes.
-    pub const COUNT: usize = 7;
+    pub const COUNT: usize = 8;
     /// Names as they appear in results, in the order of the variants.
     pub const NAMES: [&'static str; Self::COUNT] = [
         "queue-overflow",
@@ -175,6 +180,7 @@ impl Cause {
         "early-drop",
         "policed",
         "route-changed",
+        "withheld",
     ];
     /// What each means, for people.
     pub const HELP: [&'static str; Self::COUNT] = [
@@ -185,6 +191,7 @@ impl Cause {
         "the queue kept itself short (CoDel)",
         "a policer found it beyond what it allows",
         "its way was taken away while it was on it",
+        "a helper in the path withheld it: a duplicate ACK of a loss that it repairs, or what the other end has",
     ];
 
     /// The name in results.
@@ -303,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_ledger_that_lost_a_packet_does_not_balance() {
-        let mut ledger = Ledger { created: 3, delivered: 1, dropped: [0, 1, 0, 0, 0, 0, 0], in_flight: 1 };
+        let mut ledger = Ledger { created: 3, delivered: 1, dropped: [0, 1, 0, 0, 0, 0, 0, 0], in_flight: 1 };
         assert!(ledger.balances());
         ledger.in_flight = 0;
         assert!(!ledger.balances());

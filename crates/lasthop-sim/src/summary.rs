@@ -448,6 +448,26 @@ columns! {
         /// What impairments at the head of the link did, where they stand.
         #[serde(skip_serializing_if = "Option::is_none")]
         impair: Option<ImpairSummary> = About::group("impair_{}", "impairments: {}");
+        /// What FEC at both ends of the link did, where it stands.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fec: Option<FecSummary> = About::group("fec_{}", "FEC: {}");
+    }
+}
+
+columns! {
+    /// FEC over one direction of a link, within the measured time; several count together.
+    #[derive(Clone, Copy, Debug)]
+    pub struct FecSummary {
+        /// packets that were put into blocks
+        sources: u64 = About::new("packets", "packets coded").sum();
+        /// repairs of FEC that were sent
+        repairs: u64 = About::new("packets", "repairs sent").sum();
+        /// packets that the far end of FEC rebuilt
+        rebuilt: u64 = About::new("packets", "packets rebuilt").sum().shown("FEC rebuilt");
+        /// packets of blocks of FEC that were lost and that nothing rebuilt
+        given_up: u64 = About::new("packets", "packets given up").lower().sum();
+        /// packets that arrived when FEC had rebuilt them
+        late: u64 = About::new("packets", "originals too late").sum();
     }
 }
 
@@ -798,6 +818,13 @@ impl LinkSummary {
             impair: counters.has("impair_").then(|| ImpairSummary {
                 duplicated: counters.sum("impair_duplicated"),
                 reordered: counters.sum("impair_reordered"),
+            }),
+            fec: counters.has("fec_").then(|| FecSummary {
+                sources: counters.sum("fec_sources"),
+                repairs: counters.sum("fec_repairs"),
+                rebuilt: counters.sum("fec_rebuilt"),
+                given_up: counters.sum("fec_given_up"),
+                late: counters.sum("fec_late"),
             }),
         }
     }

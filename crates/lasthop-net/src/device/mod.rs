@@ -11,13 +11,14 @@
 //!   use the link's transmitter and air, and radio channels ([`wlan`]), one device for all directions of all links that
 //!   share the channel;
 //! - as a [`Middlebox`] at an end of a link: departing packets come in at [`OUTBOUND`], those that arrive from the
-//!   other direction at [`INBOUND`].
+//!   other direction at [`INBOUND`], and, if it has an end there, those that have crossed the link at [`FAR`].
 //!
 //! To add a middlebox: write `device/<name>.rs` (what a plan says of it, its state, `impl Element`, tests), add its
 //! line to `middleboxes!` below, and its keys to the scenario (`lasthop-sim/src/scenario/keys.rs` and `link.rs`).
 //! `make new-device NAME=x` does all of it once, and `docs/how-to/add-a-device.md` explains it.
 
 pub mod arq;
+pub mod fec;
 pub mod impair;
 pub mod policer;
 pub(crate) mod queued;
@@ -44,6 +45,8 @@ pub(crate) type DeviceId = u32;
 pub(crate) const OUTBOUND: u32 = 0;
 /// Port of a middlebox at which packets arrive that have come over the other direction of its link.
 pub(crate) const INBOUND: u32 = 1;
+/// Port of a middlebox that has an end at the far end of its link, too: there packets arrive that have crossed it.
+pub(crate) const FAR: u32 = 2;
 
 /// What every device does.
 pub(crate) trait Element {
@@ -102,6 +105,8 @@ pub(crate) enum Effect {
     Noise { hop: u32, at: Time },
     /// The receiver of `flow` hears a corrupt frame at `at`, whose ever it was.
     Hear { flow: u32, at: Time },
+    /// The packet has reached its end here: it was meant for the device.
+    Absorb { parcel: Parcel },
     /// The packet is still in the device when the run ends.
     Keep { parcel: Parcel, crossing: Option<Crossing> },
 }
@@ -243,7 +248,15 @@ macro_rules! middleboxes {
 middleboxes! {
     Policer(policer::Policer) => policer::Bucket,
     Impair(impair::Impair) => impair::Impairing,
+    Fec(fec::Fec) => fec::Coding,
     #[cfg(test)] Mirror(testing::Mirror) => testing::Mirroring,
+}
+
+impl Middlebox {
+    /// Whether it has an end at the far end of its link, too.
+    pub(crate) fn reaches_over(&self) -> bool {
+        matches!(self, Middlebox::Fec(_))
+    }
 }
 
 /// A device of a network and its timer.

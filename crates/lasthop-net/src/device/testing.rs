@@ -92,6 +92,30 @@ impl<D: Element> Bench<D> {
         self.act(now, |device, cx| device.receive(parcel, port, cx));
     }
 
+    /// A packet that is known already arrives at `port`, the place `hop` of its path.
+    pub(super) fn send_on(&mut self, packet: u32, port: u32, hop: u32, now: Time) {
+        self.run_until(now);
+        let bytes = self.packets.get(packet).bytes;
+        let parcel = Parcel { packet, hop, flow: 0, bytes, ect: false, since: now };
+        self.act(now, |device, cx| device.receive(parcel, port, cx));
+    }
+
+    /// A packet with this header arrives at `port`, the place `hop` of its path; its number.
+    pub(super) fn offer_packet(&mut self, packet: Packet, port: u32, hop: u32, now: Time) -> u32 {
+        let packet = self.packets.insert(packet);
+        self.send_on(packet, port, hop, now);
+        packet
+    }
+
+    /// The packet of the device's own that it sent as the `number`th, whichever way.
+    pub(super) fn emitted_packet(&self, number: usize) -> Packet {
+        let emitted = |effect: &Effect| match effect {
+            Effect::Emit { packet, .. } | Effect::Return { packet, .. } => Some(*packet),
+            _ => None,
+        };
+        self.effects.iter().filter_map(emitted).nth(number).expect("so many were sent")
+    }
+
     /// The run is over.
     pub(super) fn close(&mut self, end: Time) {
         self.run_until(end);

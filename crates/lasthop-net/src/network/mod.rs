@@ -422,19 +422,24 @@ impl Network {
         self.ledger.dropped[cause as usize] += 1;
         let packet = self.packets.get(index);
         let forward = packet.is_forward();
-        if forward && let Some(realtime) = self.flows[flow as usize].realtime_mut() {
+        // What devices send for themselves is no loss of a flow.
+        let is_foreign = matches!(packet.kind, Kind::BadState | Kind::Repair);
+        if forward
+            && !is_foreign
+            && let Some(realtime) = self.flows[flow as usize].realtime_mut()
+        {
             realtime.lose(packet);
         }
-        let is_notice = packet.kind == Kind::BadState;
         // Probes carry no data that could be lost.
         if forward
+            && !is_foreign
             && packet.kind != Kind::Probe
             && let Some(truths) = &mut self.truths[flow as usize]
         {
             truths.lose(packet.seq, cause, at);
         }
         self.discard(index);
-        if self.window.contains(at) && !is_notice {
+        if self.window.contains(at) && !is_foreign {
             let stats = &mut self.flows[flow as usize];
             let lost = if forward { &mut stats.lost } else { &mut stats.acks_lost };
             lost[cause as usize] += 1;
@@ -544,6 +549,10 @@ impl Network {
             Effect::Signal { flow, signal, at } => self.signal(flow, signal, at),
             Effect::Noise { hop, at } => self.hear_noise(hop, at),
             Effect::Hear { flow, at } => self.receivers[flow as usize].hear_noise(at),
+            Effect::Absorb { parcel } => {
+                self.ledger.delivered += 1;
+                self.discard(parcel.packet);
+            }
             Effect::Keep { parcel, crossing } => {
                 self.ledger.in_flight += 1;
                 if let Some(Crossing { direction, started }) = crossing {

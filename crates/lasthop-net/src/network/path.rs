@@ -11,7 +11,7 @@ use super::Network;
 use crate::device::arq::ArqMachine;
 use crate::device::queued::Queued;
 use crate::device::wlan::Medium;
-use crate::device::{Device, DeviceId, Element, INBOUND, NOWHERE, OUTBOUND, Slot};
+use crate::device::{Device, DeviceId, Element, FAR, INBOUND, NOWHERE, OUTBOUND, Slot};
 use crate::plan::Plan;
 use crate::routing::{DirectionId, opposite};
 
@@ -120,6 +120,8 @@ pub(crate) struct Ways {
 pub(super) struct Wiring {
     /// Middleboxes at the near end of each direction, in the order in which departing packets meet them.
     near: Vec<Vec<DeviceId>>,
+    /// Those of them that have an end at the far end, too.
+    beyond: Vec<Vec<DeviceId>>,
     /// First port of each device.
     first_ports: Vec<u32>,
 }
@@ -135,8 +137,9 @@ impl Wiring {
     fn places(&self, direction: DirectionId, head: u32) -> impl Iterator<Item = Place> {
         let near = self.near[direction as usize].iter().map(|&device| self.port(device, OUTBOUND));
         let link = if head == NONE { Place::Link(direction) } else { Place::Port(head) };
+        let beyond = self.beyond[direction as usize].iter().rev().map(|&device| self.port(device, FAR));
         let far = self.near[opposite(direction) as usize].iter().rev();
-        near.chain([link]).chain(far.map(|&device| self.port(device, INBOUND)))
+        near.chain([link]).chain(beyond).chain(far.map(|&device| self.port(device, INBOUND)))
     }
 }
 
@@ -160,7 +163,11 @@ impl Network {
     /// Puts the devices of a plan to their places.
     pub(super) fn place_devices(&mut self, plan: &Plan, seed: u64) -> Wiring {
         let directions = self.links.len();
-        let mut wiring = Wiring { near: vec![Vec::new(); directions], first_ports: Vec::new() };
+        let mut wiring = Wiring {
+            near: vec![Vec::new(); directions],
+            beyond: vec![Vec::new(); directions],
+            first_ports: Vec::new(),
+        };
         self.heads = vec![NONE; directions];
         self.head_ports = vec![NONE; directions];
         for medium in &plan.media {
@@ -195,8 +202,12 @@ impl Network {
                 for (middlebox, number) in side.middleboxes.iter().zip(1..) {
                     let name = format!("middlebox {number} of {name}");
                     let device = (middlebox.build(&name, seed), name.as_str());
-                    let device = self.add_device(&mut wiring, device, 2, direction);
+                    let ports = if middlebox.reaches_over() { 3 } else { 2 };
+                    let device = self.add_device(&mut wiring, device, ports, direction);
                     wiring.near[direction as usize].push(device);
+                    if middlebox.reaches_over() {
+                        wiring.beyond[direction as usize].push(device);
+                    }
                 }
             }
         }

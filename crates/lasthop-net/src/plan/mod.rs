@@ -22,6 +22,7 @@ pub use crate::channel::{
     TimedLoss, TwoState, TwoStatePackets,
 };
 pub use crate::device::Middlebox;
+pub use crate::device::fec::Fec;
 pub use crate::device::impair::Impair;
 pub use crate::device::policer::Policer;
 pub use crate::device::wlan::plan::{Discards, Interference, MacPlan, MediumPlan, RadioLink, StationPlan};

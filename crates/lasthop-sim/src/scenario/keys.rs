@@ -858,7 +858,43 @@ static MIDDLEBOX: Tagged = Tagged {
         Variant { name: "policer", table: &POLICER, bare: false },
         Variant { name: "impair", table: &IMPAIR, bare: false },
         Variant { name: "split", table: &SPLIT, bare: true },
+        Variant { name: "fec", table: &FEC, bare: true },
     ],
+};
+
+static FEC: Table = Table {
+    title: "FEC",
+    doc: "Sends repairs behind blocks of packets, from which the far end of the link rebuilds what was lost; in both \
+          directions, unless `reverse` says otherwise.",
+    groups: &[&[
+        Key::new(
+            "code",
+            Kind::Choice(|| vec!["reed-solomon", "xor"]),
+            "Any k of the n packets of a block give the others; xor makes one repair.",
+        )
+        .default("\"reed-solomon\""),
+        Key::new("k", Kind::Integer { min: 1, max: 254 }, "Packets of a block that are sent as they come.")
+            .default("8"),
+        Key::new("n", Kind::Integer { min: 1, max: 65_535 }, "Packets of a block, repairs included: 255 at most.")
+            .default("10"),
+        Key::new(
+            "interleave",
+            Kind::Integer { min: 1, max: 64 },
+            "So many blocks are filled in turn: bursts of up to (n - k) times as many losses can be repaired.",
+        )
+        .default("1"),
+        Key::new("close_after", SOME_TIME, "A block that is not full is closed so long after its first packet.")
+            .default("\"20 ms\""),
+        Key::new("hold", SOME_TIME, "The far end forgets a block so long after it was closed.")
+            .default("\"200 ms\""),
+        Key::new(
+            "target",
+            Kind::Number { min: 1e-9, max: 1.0 },
+            "As few repairs as keep the share of packets that stay lost below this, by the losses seen, n - k at most. \
+             Default: always n - k.",
+        ),
+    ]],
+    partial: false,
 };
 
 static SPLIT: Table = Table {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
+use lasthop_net::device::fec::LONGEST_BLOCK;
 use lasthop_net::plan::{
-    Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, Impair, List, Middlebox,
+    Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, Fec, Impair, List, Middlebox,
     Opportunities, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, Report, RulePlan, Split,
     TcpConfig, TimedLoss, Transport, Warning,
 };
@@ -156,7 +157,7 @@ impl LinkReader<'_> {
             return Err(table.error("arq", message, remedy));
         }
         let (split, middleboxes) = match of("middleboxes") {
-            Some(table) => self.middleboxes(&table, mtu)?,
+            Some(table) => (self.split(&table)?, middleboxes(&table, mtu)?),
             None => (None, Vec::new()),
         };
         Ok(Direction {
@@ -202,6 +203,53 @@ impl LinkReader<'_> {
             outages,
             ..Direction::plain(rate, flight)
         })
+    }
+
+    /// The proxy that splits connections at the near end of a link, if one is among its middleboxes.
+    fn split(&mut self, table: &Reader<'_>) -> Result<Option<Split>> {
+        let mut split = None;
+        for (item, number) in table.list("middleboxes")?.into_iter().zip(0..) {
+            let Checked::Tagged("split", device) = item.value else { continue };
+            if number > 0 {
+                let message =
+                    "a split ends connections at the node, before anything else on the link".to_owned();
+                let remedy =
+                    "write it once, and first: what follows stands on the way of the second connection";
+                return Err(table.source.error(item.place, message, remedy));
+            }
+            split = Some(self.read_split(&device)?);
+        }
+        Ok(split)
+    }
+
+    /// What a table says of it.
+    fn read_split(&mut self, table: &Reader<'_>) -> Result<Split> {
+        let sender = |key: &str| -> Result<Arc<TcpConfig>> {
+            let Checked::Transport(node) = table.value(key)? else {
+                panic!("`{key}` is declared as a transport")
+            };
+            match self.shared.transport(table.source, node)? {
+                Transport::Tcp(config) => Ok(config),
+                Transport::Udp(_) | Transport::Rate(_) => {
+                    let message = "a proxy that splits TCP connections sends by TCP".to_owned();
+                    let remedy = format!("write {key} = \"newreno\", or another TCP transport");
+                    Err(table.error(key, message, &remedy))
+                }
+            }
+        };
+        let split = Split {
+            number: self.splits.len(),
+            buffer: table.size("buffer")?,
+            late: table.name("opens")? == "late",
+            to_wireless: sender("to_wireless")?,
+            to_wired: sender("to_wired")?,
+            backhaul: table.rate("backhaul")?,
+            transfer: table.span("transfer")?,
+        };
+        let message = "no TCP connection passes this split: it stands where they all begin or end".to_owned();
+        let remedy = "put it at a link that begins between source and sink, or leave it out";
+        self.splits.push(table.source.error(table.place, message, remedy));
+        Ok(split)
     }
 
     /// The recording that the key `trace` of `table` names.
@@ -467,79 +515,62 @@ fn no_table(parent: &Reader<'_>, name: &str) -> ScenarioError {
     parent.source.error(parent.place, message, &remedy)
 }
 
-impl LinkReader<'_> {
-    /// What stands at the near end of a link, in order; a proxy that splits connections apart.
-    fn middleboxes(&mut self, table: &Reader<'_>, mtu: u64) -> Result<(Option<Split>, Vec<Middlebox>)> {
-        let mut split = None;
-        let mut middleboxes = Vec::new();
-        for item in table.list("middleboxes")? {
-            let Checked::Tagged(kind, device) = item.value else { continue };
-            if kind == "split" {
-                if split.is_some() || !middleboxes.is_empty() {
+/// What stands at the near end of a link, in order.
+fn middleboxes(table: &Reader<'_>, mtu: u64) -> Result<Vec<Middlebox>> {
+    let mut middleboxes = Vec::new();
+    for item in table.list("middleboxes")? {
+        let Checked::Tagged(kind, device) = item.value else { continue };
+        middleboxes.push(match kind {
+            "policer" => {
+                let (rate, burst) = (device.rate("rate")?, device.size("burst")?);
+                if burst < mtu {
                     let message =
-                        "a split ends connections at the node, before anything else on the link".to_owned();
-                    let remedy =
-                        "write it once, and first: what follows stands on the way of the second connection";
-                    return Err(table.source.error(item.place, message, remedy));
-                }
-                split = Some(self.split(&device)?);
-                continue;
-            }
-            middleboxes.push(middlebox(kind, &device, mtu)?);
-        }
-        Ok((split, middleboxes))
-    }
-
-    /// A proxy that splits connections.
-    fn split(&mut self, table: &Reader<'_>) -> Result<Split> {
-        let sender = |key: &str| -> Result<Arc<TcpConfig>> {
-            let Checked::Transport(node) = table.value(key)? else {
-                panic!("`{key}` is declared as a transport")
-            };
-            match self.shared.transport(table.source, node)? {
-                Transport::Tcp(config) => Ok(config),
-                Transport::Udp(_) | Transport::Rate(_) => {
-                    let message = "a proxy that splits TCP connections sends by TCP".to_owned();
-                    Err(table.error(
-                        key,
+                        format!("a burst of {burst} B lets no packet of the link's mtu, {mtu} B, pass");
+                    return Err(device.error(
+                        "burst",
                         message,
-                        &format!("write {key} = \"newreno\", or another TCP transport"),
-                    ))
+                        &format!("raise burst to {mtu} B, or lower mtu"),
+                    ));
                 }
+                Middlebox::Policer(Policer { rate, burst })
             }
-        };
-        let split = Split {
-            number: self.splits.len(),
-            buffer: table.size("buffer")?,
-            late: table.name("opens")? == "late",
-            to_wireless: sender("to_wireless")?,
-            to_wired: sender("to_wired")?,
-            backhaul: table.rate("backhaul")?,
-            transfer: table.span("transfer")?,
-        };
-        let message = "no TCP connection passes this split: it stands where they all begin or end".to_owned();
-        let remedy = "put it at a link that begins between source and sink, or leave it out";
-        self.splits.push(table.source.error(table.place, message, remedy));
-        Ok(split)
+            "impair" => Middlebox::Impair(Impair {
+                jitter: device.span("jitter")?,
+                reorder: device.switch("reorder")?,
+                duplicate: device.number("duplicate")?,
+            }),
+            // It is no device: see `LinkReader::split`.
+            "split" => continue,
+            "fec" => Middlebox::Fec(fec(&device)?),
+            kind => panic!("no reader for the middlebox `{kind}`"),
+        });
     }
+    Ok(middleboxes)
 }
 
-/// A device at the near end of a link.
-fn middlebox(kind: &str, device: &Reader<'_>, mtu: u64) -> Result<Middlebox> {
-    Ok(match kind {
-        "policer" => {
-            let (rate, burst) = (device.rate("rate")?, device.size("burst")?);
-            if burst < mtu {
-                let message = format!("a burst of {burst} B lets no packet of the link's mtu, {mtu} B, pass");
-                return Err(device.error("burst", message, &format!("raise burst to {mtu} B, or lower mtu")));
-            }
-            Middlebox::Policer(Policer { rate, burst })
-        }
-        "impair" => Middlebox::Impair(Impair {
-            jitter: device.span("jitter")?,
-            reorder: device.switch("reorder")?,
-            duplicate: device.number("duplicate")?,
-        }),
-        kind => panic!("no reader for the middlebox `{kind}`"),
+/// An erasure code.
+fn fec(table: &Reader<'_>) -> Result<Fec> {
+    let (k, n) = (table.integer("k")? as u32, table.integer("n")?);
+    let n = u32::try_from(n).unwrap_or(u32::MAX);
+    if n <= k {
+        let message = format!("a block of {n} packets with {k} of the source has no repair");
+        return Err(table.error("n", message, &format!("write n = {} or more, or lower k", k + 1)));
+    }
+    if table.name("code")? == "xor" && n != k + 1 {
+        let message = format!("XOR makes one repair of a block, not {}", n - k);
+        let remedy = format!("write n = {}, or code = \"reed-solomon\"", k + 1);
+        return Err(table.error("n", message, &remedy));
+    }
+    if n > LONGEST_BLOCK {
+        let message = format!("GF(256) tells {LONGEST_BLOCK} packets of a block apart, not {n}");
+        return Err(table.error("n", message, "write shorter blocks, and interleave for long bursts"));
+    }
+    Ok(Fec {
+        k,
+        n,
+        interleave: table.integer("interleave")? as u32,
+        close_after: table.span("close_after")?,
+        hold: table.span("hold")?,
+        target: table.number_if("target")?,
     })
 }
