@@ -17,6 +17,7 @@
 //! line to `middleboxes!` below, and its keys to the scenario (`lasthop-sim/src/scenario/keys.rs` and `link.rs`).
 //! `make new-device NAME=x` does all of it once, and `docs/how-to/add-a-device.md` explains it.
 
+pub mod ack_filter;
 pub mod arq;
 pub mod fec;
 pub mod impair;
@@ -26,6 +27,7 @@ pub(crate) mod router;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod wlan;
+pub mod wtcp;
 
 use lasthop_cc::Signal;
 use lasthop_core::packet::{Cause, Packet, PacketArena};
@@ -249,6 +251,8 @@ middleboxes! {
     Policer(policer::Policer) => policer::Bucket,
     Impair(impair::Impair) => impair::Impairing,
     Fec(fec::Fec) => fec::Coding,
+    AckFilter(ack_filter::AckFilter) => ack_filter::Filtering,
+    Wtcp(wtcp::Wtcp) => wtcp::Agent,
     #[cfg(test)] Mirror(testing::Mirror) => testing::Mirroring,
 }
 

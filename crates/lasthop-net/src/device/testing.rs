@@ -2,11 +2,15 @@
 //! clock, and keeps what it wants done. And a device that only tests can build.
 
 use lasthop_core::packet::{Cause, NONE, Note, Packet, PacketArena};
-use lasthop_core::time::Time;
+use lasthop_core::time::{Span, Time};
+use lasthop_core::units::Rate;
 
 use super::{Cx, Effect, Element, OUTBOUND, Parcel};
+use crate::link::Link;
 use crate::measure::Window;
 use crate::network::extras::ExtraArena;
+use crate::plan::Direction;
+use crate::transport::extra::Extra;
 
 /// Answers each so-manieth datagram that departs with one of 40 bytes, at once and in place of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +56,7 @@ pub(super) struct Bench<D> {
     pub(super) effects: Vec<Effect>,
     packets: PacketArena,
     extras: ExtraArena,
+    links: Vec<Link>,
     /// When the device wants to be called.
     wake: Time,
 }
@@ -59,7 +64,19 @@ pub(super) struct Bench<D> {
 impl<D: Element> Bench<D> {
     pub(super) fn new(device: D) -> Bench<D> {
         let (packets, extras) = (PacketArena::default(), ExtraArena::default());
-        Bench { device, effects: Vec::new(), packets, extras, wake: Time::MAX }
+        Bench { device, effects: Vec::new(), packets, extras, links: Vec::new(), wake: Time::MAX }
+    }
+
+    /// The same at the near end of a link of so many bits per second.
+    pub(super) fn over_link(device: D, rate: u64) -> Bench<D> {
+        let plan = Direction::plain(Rate(rate), Span::ZERO);
+        let link = Link::new(&plan, "link", 1, Span::from_secs(1000), None);
+        Bench { links: vec![link], ..Bench::new(device) }
+    }
+
+    /// Stores what a packet carries beyond its header.
+    pub(super) fn attach(&mut self, extra: Extra) -> u32 {
+        self.extras.insert(extra)
     }
 
     fn act(&mut self, now: Time, act: impl FnOnce(&mut D, &mut Cx<'_>)) {
@@ -68,7 +85,7 @@ impl<D: Element> Bench<D> {
             window: Window { from: Time::ZERO, to: Time::MAX },
             packets: &mut self.packets,
             extras: &self.extras,
-            links: &mut [],
+            links: &mut self.links,
             effects: &mut self.effects,
             wake: self.wake,
         };

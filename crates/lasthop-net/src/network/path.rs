@@ -11,7 +11,7 @@ use super::Network;
 use crate::device::arq::ArqMachine;
 use crate::device::queued::Queued;
 use crate::device::wlan::Medium;
-use crate::device::{Device, DeviceId, Element, FAR, INBOUND, NOWHERE, OUTBOUND, Slot};
+use crate::device::{Device, DeviceId, Element, FAR, INBOUND, Middlebox, NOWHERE, OUTBOUND, Slot};
 use crate::plan::Plan;
 use crate::routing::{DirectionId, opposite};
 
@@ -201,6 +201,10 @@ impl Network {
                 }
                 for (middlebox, number) in side.middleboxes.iter().zip(1..) {
                     let name = format!("middlebox {number} of {name}");
+                    let mut middlebox = middlebox.clone();
+                    if let Middlebox::AckFilter(filter) = &mut middlebox {
+                        filter.direction = direction;
+                    }
                     let device = (middlebox.build(&name, seed), name.as_str());
                     let ports = if middlebox.reaches_over() { 3 } else { 2 };
                     let device = self.add_device(&mut wiring, device, ports, direction);

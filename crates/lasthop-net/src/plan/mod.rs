@@ -22,10 +22,12 @@ pub use crate::channel::{
     TimedLoss, TwoState, TwoStatePackets,
 };
 pub use crate::device::Middlebox;
+pub use crate::device::ack_filter::AckFilter;
 pub use crate::device::fec::Fec;
 pub use crate::device::impair::Impair;
 pub use crate::device::policer::Policer;
 pub use crate::device::wlan::plan::{Discards, Interference, MacPlan, MediumPlan, RadioLink, StationPlan};
+pub use crate::device::wtcp::Wtcp;
 pub use crate::history::HistoryPlan;
 pub use crate::link::Opportunities;
 pub use crate::queue::{
