@@ -482,7 +482,7 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
 
 def compare(  # noqa: PLR0913 - all but two are keywords
     scenario: Scenario | str | Path | Mapping[str, Any],
-    transports: Iterable[str],
+    transports: Iterable[str] = (),
     *,
     seeds: Iterable[int] = range(1, 11),
     baseline: str | None = None,
@@ -490,8 +490,10 @@ def compare(  # noqa: PLR0913 - all but two are keywords
     observer: Callable[[Snapshot], None] | None = None,
     metrics: Iterable[str] | None = None,
     series: bool = False,
+    helpers: Iterable[str] = (),
+    at: str | None = None,
 ) -> Comparison:
-    """Run a scenario with each transport over the same channels, and compare seed by seed.
+    """Run a scenario with each transport and helper over the same channels, and compare seed by seed.
 
     Parameters
     ----------
@@ -499,6 +501,7 @@ def compare(  # noqa: PLR0913 - all but two are keywords
         What to simulate; the transport of every flow that is not UDP is replaced.
     transports : iterable of str
         At least two names from ``lasthop transports``, or ``FILE.py:CLASS`` for a sender written in Python.
+        With helpers one will do, and without any the flows keep those of the scenario.
     seeds : iterable of int
         Each transport runs with the same ones, so that it meets the same channel errors.
     baseline : str, optional
@@ -511,6 +514,11 @@ def compare(  # noqa: PLR0913 - all but two are keywords
         What they are compared by: names from ``lasthop metrics``, whose units may be left out.
     series : bool
         Also keep windows, queues and rates over time, for `Comparison.plot`.
+    helpers : iterable of str
+        Names from ``lasthop helpers``, each in place of the list ``helpers`` of the scenario; ``none`` for
+        none, ``arq+snoop`` for two in series. With several transports every pair is run.
+    at : str, optional
+        The link at which helpers stand; in front of those that lose packets if not given.
 
     Raises
     ------
@@ -533,9 +541,10 @@ def compare(  # noqa: PLR0913 - all but two are keywords
     """
     from lasthop.comparison import compare_transports
 
-    if isinstance(transports, str):
-        names = [name.strip() for name in transports.split(",")]
-        raise ArgumentError(f"transports is the text {transports!r}: give a list of names, {names}")
+    for name, given in (("transports", transports), ("helpers", helpers)):
+        if isinstance(given, str):
+            names = [one.strip() for one in given.split(",")]
+            raise ArgumentError(f"{name} is the text {given!r}: give a list of names, {names}")
     return compare_transports(
         as_scenario(scenario),
         list(transports),
@@ -545,6 +554,8 @@ def compare(  # noqa: PLR0913 - all but two are keywords
         observer,
         metrics,
         series=series,
+        helpers=list(helpers),
+        at=at,
     )
 
 
@@ -597,6 +608,21 @@ def transports() -> list[dict[str, Any]]:
     True
     """
     listed: list[dict[str, Any]] = json.loads(_native.transports())
+    return listed
+
+
+def helpers() -> list[dict[str, Any]]:
+    """Every helper in the network that a scenario may switch on, with its keys.
+
+    ``stands`` says where it may stand, ``columns`` how the names of what it counts begin.
+
+    Examples
+    --------
+    >>> import lasthop as lh
+    >>> [one["name"] for one in lh.helpers()][:2]
+    ['snoop', 'arq']
+    """
+    listed: list[dict[str, Any]] = json.loads(_native.helpers())
     return listed
 
 

@@ -93,6 +93,19 @@ def complete_transports(incomplete: str) -> list[str]:
     return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
 
 
+def complete_helpers(incomplete: str) -> list[str]:
+    """Return what a list of helpers may go on with, for the shell.
+
+    Examples
+    --------
+    >>> complete_helpers("none,sn")
+    ['none,snoop']
+    """
+    before, comma, begun = incomplete.rpartition(",")
+    names = ["none", *(one["name"] for one in api.helpers())]
+    return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
+
+
 def complete_formats(incomplete: str) -> list[str]:
     """Return the formats of stored tables that begin so."""
     return [name for name in output.FORMATS if name.startswith(incomplete)]
@@ -212,7 +225,7 @@ def run(
 def compare(
     file: ScenarioFile,
     transport: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--transport",
             metavar="NAMES",
@@ -220,7 +233,21 @@ def compare(
             show_default=False,
             autocompletion=complete_transports,
         ),
-    ],
+    ] = None,
+    helpers: Annotated[
+        str | None,
+        typer.Option(
+            "--helpers",
+            metavar="NAMES",
+            help="Helpers in the network: none,snoop,arq+snoop; with several transports, each with each.",
+            show_default=False,
+            autocompletion=complete_helpers,
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="LINK", help="Where helpers stand; in front of what loses packets."),
+    ] = None,
     seeds: SeedsOption = "1-10",
     baseline: Annotated[
         str | None,
@@ -251,14 +278,17 @@ def compare(
     table_format: FormatOption = "parquet",
     force: ForceOption = False,
 ) -> None:
-    """Compare transports over the same channel, seed by seed.
+    """Compare transports, or helpers in the network, over the same channel, seed by seed.
 
-    Every flow that is not UDP gets each transport in turn. Differences are paired, with 95 % intervals and a
-    verdict.
+    Every flow that is not UDP gets each transport in turn, with each helper. Differences are paired, with
+    95 % intervals and a verdict.
     """
     with _user_errors():
         scenario = _open(file, settings)
-        names = parse_names("--transport", transport)
+        if transport is None and helpers is None:
+            raise ArgumentError("nothing to compare: give --transport reno,vegas, or --helpers none,snoop")
+        names = [] if transport is None else parse_names("--transport", transport)
+        helped = [] if helpers is None else parse_names("--helpers", helpers)
         if table is not None:
             from lasthop.formats import check_table_format
 
@@ -279,6 +309,8 @@ def compare(
                 jobs=jobs,
                 metrics=metrics or None,
                 series=series,
+                helpers=helped,
+                at=at,
             )
             if out is not None:
                 output.save_comparison(comparison, out, table_format, held=True)
@@ -526,6 +558,32 @@ def transports(
                 if one["kind"] == "controller" and preset is not None and preset["controller"] == name:
                     continue
                 _print(tables.transport_table(one))
+
+
+@app.command()
+def helpers(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Show the keys of this one.", autocompletion=complete_helpers),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List helpers in the network: what each does, where it may stand, its keys."""
+    with _user_errors():
+        from lasthop import tables
+
+        listed = api.helpers()
+        if name is not None:
+            known = [one["name"] for one in listed]
+            listed = [one for one in listed if one["name"] == name]
+            if not listed:
+                raise ArgumentError(f"unknown helper {name!r}: {_hint(name, known, 'lasthop helpers')}")
+        if as_json:
+            typer.echo(json.dumps(listed, indent=1))
+        elif name is None:
+            _print(tables.helpers_table(listed))
+        else:
+            _print(tables.helper_table(listed[0]))
 
 
 @app.command("metrics")
@@ -798,6 +856,8 @@ def _compared(
     jobs: int | None = None,
     metrics: list[str] | None = None,
     series: bool = False,
+    helpers: list[str] | None = None,
+    at: str | None = None,
 ) -> tuple[Comparison, RunError | None]:
     """Compare; if that ends early, return what there is with the error, which is to be raised in the end."""
     try:
@@ -811,6 +871,8 @@ def _compared(
                 observer=observer,
                 metrics=metrics,
                 series=series,
+                helpers=helpers or (),
+                at=at,
             )
             return comparison, None
     except RunError as error:
@@ -886,9 +948,13 @@ def _first_few(seeds: list[int]) -> str:
 
 
 def _refuse_transport(name: str, listed: list[dict[str, object]]) -> list[dict[str, object]]:
+    names = [str(one["name"]) for one in listed]
+    raise ArgumentError(f"unknown transport {name!r}: {_hint(name, names, 'lasthop transports')}")
+
+
+def _hint(name: str, known: list[str], command: str) -> str:
+    """Return the name that was probably meant, or which command lists them."""
     import difflib
 
-    names = [str(one["name"]) for one in listed]
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "'lasthop transports' lists them"
-    raise ArgumentError(f"unknown transport {name!r}: {hint}")
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"'{command}' lists them"

@@ -74,6 +74,8 @@ pub mod flag {
     pub const CWR: u8 = 8;
     /// Explicit loss notification: the loss that this duplicate ACK reports happened on the wireless link.
     pub const ELN: u8 = 16;
+    /// It is to be served before those that wait at the head of the next link. No wire carries it.
+    pub const AHEAD: u8 = 32;
 }
 
 /// What a simulation knows of a packet and no wire carries.

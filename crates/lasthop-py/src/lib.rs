@@ -341,6 +341,12 @@ fn schema() -> String {
     lasthop_sim::scenario::schema()
 }
 
+/// Helpers in the network with their keys, as JSON text.
+#[pyfunction]
+fn helpers() -> String {
+    lasthop_sim::scenario::helpers()
+}
+
 /// Every column of every table of results, causes of loss, and which tables are recorded on demand, as JSON text.
 #[pyfunction(name = "columns")]
 fn declared_columns() -> String {
@@ -495,6 +501,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(statistics::student_t_quantile, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(transports, module)?)?;
+    module.add_function(wrap_pyfunction!(helpers, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(spool::join_tables, module)?)?;
     Ok(())

@@ -95,6 +95,16 @@ columns! {
         /// expiries of retransmission timers
         timeouts: u64 = About::new("", "timeouts")
             .lower().shown("timeouts").compared().says("has {} more timeouts", "has {} fewer timeouts");
+        /// packets that helpers in the network sent again; only where one can
+        #[serde(skip_serializing_if = "Option::is_none")]
+        helper_retransmissions: Option<u64> = About::new("packets", "retransmissions by helpers")
+            .rare().shown("by helpers").compared()
+            .says("has {} more repeated by helpers", "has {} less repeated by helpers");
+        /// transmissions of frames beyond their first, by links and MACs; only where one retransmits
+        #[serde(skip_serializing_if = "Option::is_none")]
+        link_retransmissions: Option<u64> = About::new("packets", "retransmissions by links")
+            .rare().shown("by links").compared()
+            .says("has {} more repeated by links", "has {} less repeated by links");
         /// packets of all kinds handed to the network, ACKs included, over the whole run
         packets_sent: u64 = About::new("packets", "packets sent");
         /// packets of all kinds that reached an endpoint, over the whole run
@@ -451,6 +461,15 @@ columns! {
         /// What FEC at both ends of the link did, where it stands.
         #[serde(skip_serializing_if = "Option::is_none")]
         fec: Option<FecSummary> = About::group("fec_{}", "FEC: {}");
+        /// What a WTCP agent at the head of the link did, where one stands.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        wtcp: Option<WtcpSummary> = About::group("wtcp_{}", "WTCP: {}");
+        /// What an ACK filter at the head of the link did, where one stands.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ack_filter: Option<AckFilterSummary> = About::group("ack_filter_{}", "ACK filter: {}");
+        /// What a Snoop agent at the head of the link did, where one stands.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        snoop: Option<SnoopSummary> = About::group("snoop_{}", "Snoop: {}");
     }
 }
 
@@ -568,6 +587,69 @@ columns! {
 }
 
 columns! {
+    /// A WTCP agent at the head of a link, within the measured time; several count together.
+    #[derive(Clone, Copy, Debug)]
+    pub struct WtcpSummary {
+        /// segments that the WTCP agent kept
+        kept: u64 = About::new("packets", "packets kept").sum();
+        /// segments that the WTCP agent sent again for duplicate ACKs
+        repeats_by_duplicate: u64 = About::new("packets", "repeated for duplicate ACKs").sum().shown("WTCP: ACK");
+        /// segments that the WTCP agent sent again because its timer ran out
+        repeats_by_timer: u64 = About::new("packets", "repeated by timer").sum().shown("WTCP: timer");
+        /// duplicate ACKs that the WTCP agent withheld from senders
+        withheld: u64 = About::new("packets", "ACKs withheld").sum();
+        /// data that the host had already and that the WTCP agent answered
+        answered: u64 = About::new("packets", "data answered").sum();
+        /// time in all by which the WTCP agent moved timestamps
+        hidden_s: f64 = About::new("s", "time hidden").sum();
+        /// connections without timestamps that the WTCP agent let alone
+        without_timestamps: u64 = About::new("", "connections without timestamps").sum();
+    }
+}
+
+columns! {
+    /// A filter of ACKs at the head of a link, within the measured time; several count together.
+    #[derive(Clone, Copy, Debug)]
+    pub struct AckFilterSummary {
+        /// packets that left the queue of the ACK filter
+        passed: u64 = About::new("packets", "packets passed").sum();
+        /// ACKs that the ACK filter withheld because a newer one said as much
+        withheld: u64 = About::new("packets", "ACKs withheld").sum().shown("ACKs withheld");
+        /// most packets that waited in the ACK filter at once, over the whole run
+        most_waiting: u64 = About::new("packets", "most packets waiting").sum();
+    }
+}
+
+columns! {
+    /// A Snoop agent at the head of a link, within the measured time; several count together.
+    #[derive(Clone, Copy, Debug)]
+    pub struct SnoopSummary {
+        /// packets that were kept
+        kept: u64 = About::new("packets", "packets kept").sum();
+        /// packets sent again because a duplicate ACK asked for them
+        repeats_by_duplicate: u64 = About::new("packets", "repeated for duplicate ACKs").sum().shown("Snoop: ACK");
+        /// packets sent again because SACK blocks left them out
+        repeats_by_hole: u64 = About::new("packets", "repeated for holes").sum();
+        /// packets sent again because the local timer ran out
+        repeats_by_timer: u64 = About::new("packets", "repeated by timer").sum().shown("Snoop: timer");
+        /// packets sent because a host had come
+        repeats_at_handoff: u64 = About::new("packets", "sent at handoffs").sum();
+        /// duplicate and late ACKs that were withheld from senders
+        withheld: u64 = About::new("packets", "ACKs withheld").sum().shown("Snoop withheld");
+        /// data that the host had already and that were answered here
+        answered: u64 = About::new("packets", "data answered").sum();
+        /// ACKs marked with explicit loss notification
+        marked: u64 = About::new("packets", "ACKs marked (ELN)").sum();
+        /// negative acknowledgements sent
+        nacks: u64 = About::new("packets", "negative acknowledgements").sum();
+        /// connections that came with a cache
+        moved: u64 = About::new("", "caches that moved").sum();
+        /// most packets kept at once, over the whole run
+        most_kept: u64 = About::new("packets", "most packets kept").sum();
+    }
+}
+
+columns! {
     /// Link-layer retransmission on one direction of a link, within the measured time.
     #[derive(Clone, Copy, Debug)]
     pub struct ArqSummary {
@@ -626,6 +708,8 @@ impl Summary {
             jain_index: jain_index(&goodputs),
             retransmitted_packets: flows.iter().map(|flow| flow.retransmitted_packets).sum(),
             timeouts: flows.iter().map(|flow| flow.timeouts).sum(),
+            helper_retransmissions: network.local_repairs().0,
+            link_retransmissions: network.local_repairs().1,
             packets_sent: network.ledger.created,
             packets_delivered: network.ledger.delivered,
             packets_lost: Causes(network.ledger.dropped),
@@ -825,6 +909,33 @@ impl LinkSummary {
                 rebuilt: counters.sum("fec_rebuilt"),
                 given_up: counters.sum("fec_given_up"),
                 late: counters.sum("fec_late"),
+            }),
+            wtcp: counters.has("wtcp_").then(|| WtcpSummary {
+                kept: counters.sum("wtcp_kept"),
+                repeats_by_duplicate: counters.sum("wtcp_repeats_by_duplicate"),
+                repeats_by_timer: counters.sum("wtcp_repeats_by_timer"),
+                withheld: counters.sum("wtcp_withheld"),
+                answered: counters.sum("wtcp_answered"),
+                hidden_s: counters.sum("wtcp_hidden_ns") as f64 / 1e9,
+                without_timestamps: counters.sum("wtcp_without_timestamps"),
+            }),
+            ack_filter: counters.has("ack_filter_").then(|| AckFilterSummary {
+                passed: counters.sum("ack_filter_passed"),
+                withheld: counters.sum("ack_filter_withheld"),
+                most_waiting: counters.sum("ack_filter_most_waiting"),
+            }),
+            snoop: counters.has("snoop_").then(|| SnoopSummary {
+                kept: counters.sum("snoop_kept"),
+                repeats_by_duplicate: counters.sum("snoop_repeats_by_duplicate"),
+                repeats_by_hole: counters.sum("snoop_repeats_by_hole"),
+                repeats_by_timer: counters.sum("snoop_repeats_by_timer"),
+                repeats_at_handoff: counters.sum("snoop_repeats_at_handoff"),
+                withheld: counters.sum("snoop_withheld"),
+                answered: counters.sum("snoop_answered"),
+                marked: counters.sum("snoop_marked"),
+                nacks: counters.sum("snoop_nacks"),
+                moved: counters.sum("snoop_moved"),
+                most_kept: counters.sum("snoop_most_kept"),
             }),
         }
     }

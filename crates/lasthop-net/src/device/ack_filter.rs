@@ -202,7 +202,7 @@ mod tests {
     fn the_newest_stands_for_all() {
         let mut bench = bench(true, Span::ZERO);
         for seq in 1..=4 {
-            bench.offer_packet(ack(seq), OUTBOUND, 0, millis(0));
+            bench.offer_at(ack(seq), OUTBOUND, 0, millis(0));
         }
         bench.run_until(millis(9));
         assert_eq!(bench.forwarded(), [(0, millis(0)), (3, millis(1))]);
@@ -213,17 +213,12 @@ mod tests {
     #[test]
     fn what_says_more_is_kept() {
         let mut bench = bench(true, Span::ZERO);
-        bench.offer_packet(ack(5), OUTBOUND, 0, millis(0));
-        bench.offer_packet(ack(5), OUTBOUND, 0, millis(0));
-        bench.offer_packet(Packet { flags: flag::ECE, ..ack(6) }, OUTBOUND, 0, millis(0));
-        bench.offer_packet(
-            Packet { kind: Kind::Data, note: Note::default(), ..ack(1) },
-            OUTBOUND,
-            0,
-            millis(0),
-        );
-        bench.offer_packet(ack(7), OUTBOUND, 0, millis(0));
-        bench.offer_packet(ack(1), INBOUND, 0, millis(0));
+        bench.offer_at(ack(5), OUTBOUND, 0, millis(0));
+        bench.offer_at(ack(5), OUTBOUND, 0, millis(0));
+        bench.offer_at(Packet { flags: flag::ECE, ..ack(6) }, OUTBOUND, 0, millis(0));
+        bench.offer_at(Packet { kind: Kind::Data, note: Note::default(), ..ack(1) }, OUTBOUND, 0, millis(0));
+        bench.offer_at(ack(7), OUTBOUND, 0, millis(0));
+        bench.offer_at(ack(1), INBOUND, 0, millis(0));
         bench.run_until(millis(9));
         assert!(bench.dropped().is_empty());
         let order: Vec<u32> = bench.forwarded().iter().map(|sent| sent.0).collect();
@@ -235,7 +230,7 @@ mod tests {
     fn acks_are_spaced() {
         let mut bench = bench(false, Span::from_millis(5));
         for seq in 1..=6 {
-            bench.offer_packet(ack(seq), OUTBOUND, 0, millis(0));
+            bench.offer_at(ack(seq), OUTBOUND, 0, millis(0));
         }
         bench.run_until(millis(99));
         assert_eq!(bench.dropped(), [(5, Cause::QueueOverflow)]);

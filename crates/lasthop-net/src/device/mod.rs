@@ -24,6 +24,7 @@ pub mod impair;
 pub mod policer;
 pub(crate) mod queued;
 pub(crate) mod router;
+pub mod snoop;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod wlan;
@@ -70,6 +71,11 @@ pub(crate) trait Element {
         Vec::new()
     }
 
+    /// Packets that it sent again within the measurement window to repair losses; `None` if it never does.
+    fn repairs(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether it sends packets of its own against the direction of those that it receives to a place that it does
     /// not stand before: a head of a link does, behind the other direction of its link. What a middlebox sends back
     /// leaves by its other port.
@@ -109,6 +115,8 @@ pub(crate) enum Effect {
     Hear { flow: u32, at: Time },
     /// The packet has reached its end here: it was meant for the device.
     Absorb { parcel: Parcel },
+    /// Another device takes over what this one knows of a flow.
+    Hand { to: DeviceId, flow: u32, handed: Box<snoop::Handed> },
     /// The packet is still in the device when the run ends.
     Keep { parcel: Parcel, crossing: Option<Crossing> },
 }
@@ -206,6 +214,12 @@ macro_rules! devices {
                 }
             }
 
+            fn repairs(&self) -> Option<u64> {
+                match self {
+                    $($(#[$when])? Device::$name(device) => device.repairs(),)*
+                }
+            }
+
             fn emits_back(&self) -> bool {
                 match self {
                     $($(#[$when])? Device::$name(device) => device.emits_back(),)*
@@ -253,6 +267,7 @@ middleboxes! {
     Fec(fec::Fec) => fec::Coding,
     AckFilter(ack_filter::AckFilter) => ack_filter::Filtering,
     Wtcp(wtcp::Wtcp) => wtcp::Agent,
+    Snoop(snoop::Snoop) => snoop::Snooping,
     #[cfg(test)] Mirror(testing::Mirror) => testing::Mirroring,
 }
 
@@ -260,6 +275,12 @@ impl Middlebox {
     /// Whether it has an end at the far end of its link, too.
     pub(crate) fn reaches_over(&self) -> bool {
         matches!(self, Middlebox::Fec(_))
+    }
+
+    /// Whether it sends packets that overtake those that wait at the head of its link, which therefore has to hold
+    /// them.
+    pub fn goes_ahead(&self) -> bool {
+        matches!(self, Middlebox::Snoop(snoop) if snoop.ahead)
     }
 }
 

@@ -424,7 +424,7 @@ mod tests {
         let plan = Wtcp { buffer: 8, tick: Span::from_millis(10), least_timeout: Span::from_millis(40) };
         let mut bench = Bench::new(Agent::new(&plan, "agent", 1));
         let offer = Some(Offer { timestamps: true, ..Offer::default() });
-        bench.offer_packet(
+        bench.offer_at(
             Packet { kind: Kind::Syn, bytes: 60, extra: NONE, ..Packet::default() },
             OUTBOUND,
             0,
@@ -433,7 +433,7 @@ mod tests {
         let extra = bench.attach(Extra { offer, ..Extra::default() });
         let answer =
             Packet { seq: 1, kind: Kind::SynAck, bytes: 60, extra, note: Note::BACK, ..Packet::default() };
-        bench.offer_packet(answer, INBOUND, 0, millis(10));
+        bench.offer_at(answer, INBOUND, 0, millis(10));
         bench
     }
 
@@ -450,13 +450,13 @@ mod tests {
     #[test]
     fn residence_is_hidden() {
         let mut bench = bench();
-        bench.offer_packet(data(0, millis(15)), OUTBOUND, 0, millis(20));
-        bench.offer_packet(ack(1, 1000), INBOUND, 0, millis(30));
-        bench.offer_packet(data(1, millis(35)), OUTBOUND, 0, millis(40));
-        bench.offer_packet(data(2, millis(36)), OUTBOUND, 0, millis(41));
+        bench.offer_at(data(0, millis(15)), OUTBOUND, 0, millis(20));
+        bench.offer_at(ack(1, 1000), INBOUND, 0, millis(30));
+        bench.offer_at(data(1, millis(35)), OUTBOUND, 0, millis(40));
+        bench.offer_at(data(2, millis(36)), OUTBOUND, 0, millis(41));
         // Its timer would repeat segment 1 before; the ACK comes in time for segment 2 to have waited 130 ms.
         bench.device.connections.get_mut(&0).unwrap().timer = Time::MAX;
-        bench.offer_packet(ack(2, 1000), INBOUND, 0, millis(171));
+        bench.offer_at(ack(2, 1000), INBOUND, 0, millis(171));
         assert_eq!(emitted(&bench), [(2001, millis(36 + 130), millis(171))]);
         assert_eq!(bench.device.hidden, Span::from_millis(130));
     }
@@ -466,11 +466,11 @@ mod tests {
     fn duplicates_are_answered_here() {
         let mut bench = bench();
         for number in 0..5 {
-            bench.offer_packet(data(number, millis(20)), OUTBOUND, 0, millis(20 + number));
+            bench.offer_at(data(number, millis(20)), OUTBOUND, 0, millis(20 + number));
         }
-        bench.offer_packet(ack(1, 9000), INBOUND, 0, millis(30));
+        bench.offer_at(ack(1, 9000), INBOUND, 0, millis(30));
         for time in [32, 33, 34] {
-            bench.offer_packet(ack(1, 9000), INBOUND, 0, millis(time));
+            bench.offer_at(ack(1, 9000), INBOUND, 0, millis(time));
         }
         // Eleven milliseconds after it came: one tick.
         assert_eq!(emitted(&bench), [(1001, millis(30), millis(32))]);
@@ -485,13 +485,13 @@ mod tests {
     fn a_timeout_closes_the_window() {
         let mut bench = bench();
         for number in 0..2 {
-            bench.offer_packet(data(number, millis(20)), OUTBOUND, 0, millis(20));
+            bench.offer_at(data(number, millis(20)), OUTBOUND, 0, millis(20));
         }
         bench.run_until(millis(61));
         assert_eq!(emitted(&bench), [(1, millis(60), millis(60))]);
-        bench.offer_packet(data(2, millis(65)), OUTBOUND, 0, millis(70));
+        bench.offer_at(data(2, millis(65)), OUTBOUND, 0, millis(70));
         assert_eq!(bench.forwarded().len(), 4, "SYN, SYN-ACK and two segments; the third waits");
-        bench.offer_packet(ack(1, 9000), INBOUND, 0, millis(80));
+        bench.offer_at(ack(1, 9000), INBOUND, 0, millis(80));
         assert_eq!(emitted(&bench)[1], (2001, millis(75), millis(80)));
     }
 }

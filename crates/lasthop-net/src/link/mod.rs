@@ -404,6 +404,20 @@ impl Link {
         self.air.as_ref().map_or(&[], |air| air.arrivals.all())
     }
 
+    /// Whether a packet of so many bytes that arrives at `now` finds room in the queue. What a rule or a discipline
+    /// would make of it is left open.
+    pub(crate) fn has_room(&mut self, now: Time, bytes: u32, held: bool) -> bool {
+        let found = if held {
+            self.gate.held
+        } else if self.busy_until <= now {
+            (0, 0)
+        } else {
+            self.ahead.expire(now);
+            (self.ahead.len() as u64 + 1, self.ahead.bytes() + u64::from(self.last_bytes))
+        };
+        self.gate.has_room(bytes.into(), found)
+    }
+
     /// Transmits `bytes` from `now` on and returns the end. The packet has waited since `since`. Counts both.
     pub(crate) fn occupy(&mut self, since: Time, now: Time, bytes: u32, window: &Window) -> Time {
         let departs = self.serve(since, now, bytes);

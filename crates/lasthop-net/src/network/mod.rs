@@ -173,6 +173,7 @@ impl Network {
             traced: false,
         };
         let mut wiring = network.place_devices(plan, seed);
+        network.tell_agents(plan);
         for (paths, index) in paths.iter().zip(0u32..) {
             if paths.later.is_empty() {
                 network.add_ways(&wiring, index, &paths.first);
@@ -426,6 +427,7 @@ impl Network {
         let is_foreign = matches!(packet.kind, Kind::BadState | Kind::Repair);
         if forward
             && !is_foreign
+            && cause != Cause::Withheld
             && let Some(realtime) = self.flows[flow as usize].realtime_mut()
         {
             realtime.lose(packet);
@@ -455,10 +457,15 @@ impl Network {
         let (device, port) = self.ports[port as usize];
         let flow = self.hops[hop as usize].flow;
         let packet = self.packets.get(index);
-        let parcel =
-            Parcel { packet: index, hop, flow, bytes: packet.bytes, ect: packet.has(flag::ECT), since: now };
+        let (bytes, ect) = (packet.bytes, packet.has(flag::ECT));
+        let mut parcel = Parcel { packet: index, hop, flow, bytes, ect, ahead: false, since: now };
         if self.devices[device as usize].device.is_head() {
             self.packet_hops += 1;
+            if packet.has(flag::AHEAD) {
+                // At this link only.
+                self.packets.get_mut(index).flags &= !flag::AHEAD;
+                parcel.ahead = true;
+            }
             if let Some(recorder) = &mut self.recorder {
                 recorder.hold(now);
             }
@@ -553,6 +560,14 @@ impl Network {
                 self.ledger.delivered += 1;
                 self.discard(parcel.packet);
             }
+            Effect::Hand { to, flow, handed } => {
+                let now = handed.at();
+                self.with_device(to, now, |device, cx| {
+                    if let Device::Snoop(snoop) = device {
+                        snoop.take_over(flow, *handed, cx);
+                    }
+                });
+            }
             Effect::Keep { parcel, crossing } => {
                 self.ledger.in_flight += 1;
                 if let Some(Crossing { direction, started }) = crossing {
@@ -630,6 +645,18 @@ impl Network {
             slot.device.counters().into_iter().map(move |(name, count)| (direction, name, count))
         };
         self.devices.iter().flat_map(counters).collect()
+    }
+
+    /// Retransmissions within the measurement window by helpers in paths, and by links; `None` where nobody can make
+    /// any.
+    pub fn local_repairs(&self) -> (Option<u64>, Option<u64>) {
+        let (mut helpers, mut links) = (None, None);
+        for slot in &self.devices {
+            if let Some(count) = slot.device.repairs() {
+                *if slot.device.is_head() { &mut links } else { &mut helpers }.get_or_insert(0) += count;
+            }
+        }
+        (helpers, links)
     }
 
     /// Makes the sender of `flow` listen to the links with retransmission on its path. Flows come in ascending order.

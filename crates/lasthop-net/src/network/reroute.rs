@@ -12,7 +12,8 @@ use lasthop_core::time::Time;
 use super::Network;
 use super::path::{Hop, Place, Ways, Wiring};
 use crate::device::router::{Router, Stop};
-use crate::device::{Device, NOWHERE};
+use crate::device::snoop::Move;
+use crate::device::{Device, DeviceId, NOWHERE, OUTBOUND};
 use crate::plan::{LinkPlan, UnderWay};
 use crate::routing::{DirectionId, Routes, opposite};
 
@@ -131,9 +132,11 @@ impl Network {
             onward: HashMap::new(),
             moves,
         };
+        let mut starts = Vec::with_capacity(paths.later.len() + 1);
         for (path, epoch) in all().zip(0usize..) {
             let (source, sink) = ends[epoch];
             let forward = layout.network.hops.len() as u32;
+            starts.push(forward);
             layout.lay(epoch, Toward::Sink, path, sink, false);
             let back = layout.network.hops.len() as u32;
             let reversed: Vec<DirectionId> =
@@ -174,6 +177,38 @@ impl Network {
         self.ports.extend((0..stops.len() as u32).map(|port| (router, port)));
         if let Device::Router(device) = &mut self.devices[router as usize].device {
             device.set_stops(stops);
+        }
+        self.plan_moves(flow, paths, &starts);
+    }
+
+    /// Tells the Snoop agents that the host of a flow leaves with each change of its path which agent it comes to.
+    fn plan_moves(&mut self, flow: u32, paths: &Paths, starts: &[u32]) {
+        let agents = |start: u32| -> Vec<(DeviceId, u32)> {
+            let way = self.hops[start as usize..].iter().zip(start..);
+            let way = way.take_while(|(hop, _)| hop.place() != Place::Receiver);
+            way.filter_map(|(hop, place)| {
+                let Place::Port(port) = hop.place() else { return None };
+                let (device, port) = self.ports[port as usize];
+                let is_agent = matches!(self.devices[device as usize].device, Device::Snoop(_));
+                (is_agent && port == OUTBOUND).then_some((device, place))
+            })
+            .collect()
+        };
+        let mut moves: Vec<(DeviceId, Move)> = Vec::new();
+        for (pair, &(at, ..)) in starts.windows(2).zip(&paths.later) {
+            let (old, new) = (agents(pair[0]), agents(pair[1]));
+            let stays = |device: DeviceId, others: &[(DeviceId, u32)]| {
+                others.iter().any(|&(other, _)| other == device)
+            };
+            let left = old.iter().filter(|&&(device, _)| !stays(device, &new));
+            let reached = new.iter().filter(|&&(device, _)| !stays(device, &old));
+            moves
+                .extend(left.zip(reached).map(|(&(from, _), &(to, hop))| (from, Move { at, flow, to, hop })));
+        }
+        for (from, leaves) in moves {
+            if let Device::Snoop(snoop) = &mut self.devices[from as usize].device {
+                snoop.add_move(leaves);
+            }
         }
     }
 }

@@ -9,12 +9,14 @@ use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::device::wlan::phy::{Phy, Rounding};
 use lasthop_net::device::wlan::rate_adaptation::{Arf, Minstrel, RatePlan};
-use lasthop_net::plan::{Discards, Interference, LinkPlan, MacPlan, MediumPlan, RadioLink, StationPlan};
+use lasthop_net::plan::{
+    Direction, Discards, Interference, LinkPlan, MacPlan, MediumPlan, RadioLink, StationPlan,
+};
 use lasthop_net::propagation::{Fading, Position, Propagation, Track, flight, ratio, watts};
 
 use super::diagnostic::{Place, ScenarioError, listed, quoted};
 use super::keys::MOST_STATIONS;
-use super::link::LinkReader;
+use super::link::{LinkReader, middleboxes};
 use super::reader::{Checked, Item, Reader};
 use super::topology::{make, node};
 
@@ -162,6 +164,16 @@ impl Cells {
         let delay = air.flight.unwrap_or_else(|| flight(farthest)).max(Span::from_nanos(1));
         medium.flight = medium.flight.max(delay);
         let direction = reader.radio(table, pairs.len() as u64, (rate, delay))?;
+        let middleboxes = match table.list_if("middleboxes")? {
+            Some(_) => middleboxes(table, direction.mtu.into())?,
+            None => Vec::new(),
+        };
+        if hub.is_none() && !middleboxes.is_empty() {
+            let message = "nothing stands between the stations of a cell without an access point".to_owned();
+            let remedy = "name an access_point, or leave out middleboxes";
+            return Err(table.error("middleboxes", message, remedy));
+        }
+        let down = Direction { middleboxes, ..direction.clone() };
         for ((from, to), number) in pairs.into_iter().zip(1..) {
             let (one, other) = (medium.stations[from].node, medium.stations[to].node);
             let name = match members.link_name {
@@ -173,7 +185,7 @@ impl Cells {
                 return Err(table.error("stations", message, "give the other link a name"));
             }
             medium.links.push(RadioLink { link: links.len(), from, to });
-            links.push(make(name, one, other, &(direction.clone(), direction.clone())));
+            links.push(make(name, one, other, &(direction.clone(), down.clone())));
         }
         Ok(())
     }

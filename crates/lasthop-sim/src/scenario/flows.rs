@@ -67,8 +67,6 @@ pub(super) fn read<'n>(
     let ends: Vec<Ends> =
         tables.iter().map(|flow| ends(&flow.table, run.network, &numbers)).collect::<Result<_>>()?;
     let paths = Paths::new(run.network);
-    let mut splits = Splits::new(run.network);
-    let mut relayed: Vec<FlowPlan> = Vec::new();
     let mut free = free_pairs(&ends, run.network);
 
     let mut flows: Vec<FlowPlan> = Vec::with_capacity(total);
@@ -101,10 +99,13 @@ pub(super) fn read<'n>(
                 }
             };
             if copy == 0 {
-                check_connected(table, (source, sink), &paths)?;
+                check_path(table, &transport, &traffic, (source, sink), &paths)?;
             }
             let reroutes = reroutes(table, (source, sink), run.network, &numbers)?;
-            let flow = FlowPlan {
+            if copy == 0 {
+                check_reroutes(table, &transport, &traffic, &reroutes, run.network)?;
+            }
+            flows.push(FlowPlan {
                 name,
                 source,
                 sink,
@@ -116,31 +117,43 @@ pub(super) fn read<'n>(
                 first_path: None,
                 reroutes,
                 relay: None,
-            };
-            let mut halves = splits.halves(table, flow, (flows.len(), total + relayed.len()))?.into_iter();
-            let Some(flow) = halves.next() else { continue };
-            if copy == 0 && halves.len() == 0 {
-                check_path(table, &transport, &traffic, (source, sink), &paths)?;
-                check_reroutes(table, &transport, &traffic, &flow.reroutes, run.network)?;
+            });
+        }
+    }
+    run.realtime.check(&flows)?;
+    Ok(flows)
+}
+
+/// Makes several flows of each whose connection a proxy splits, when it is known where proxies stand.
+pub(super) fn split(
+    tables: &[FlowTable<'_>],
+    network: &Network,
+    flows: Vec<FlowPlan>,
+) -> Result<Vec<FlowPlan>> {
+    if network.splits.is_empty() {
+        return Ok(flows);
+    }
+    let mut splits = Splits::new(network);
+    let total = flows.len();
+    let mut names: BTreeSet<String> = flows.iter().map(|flow| flow.name.clone()).collect();
+    let (mut first, mut relayed) = (Vec::with_capacity(total), Vec::new());
+    let tables = tables.iter().flat_map(|flow| std::iter::repeat_n(&flow.table, flow.count));
+    for (flow, table) in flows.into_iter().zip(tables) {
+        let mut halves = splits.halves(table, flow, (first.len(), total + relayed.len()))?.into_iter();
+        first.extend(halves.next());
+        for half in halves {
+            if !names.insert(half.name.clone()) {
+                let name = quoted(&half.name);
+                let message = format!("half of a split connection is called {name}, and so is a flow");
+                return Err(table.error("name", message, "give the flow another name"));
             }
-            for half in halves.as_slice() {
-                if !names.insert(half.name.clone()) {
-                    let message = format!(
-                        "half of a split connection is called {}, and so is a flow",
-                        quoted(&half.name)
-                    );
-                    return Err(table.error("name", message, "give the flow another name"));
-                }
-            }
-            flows.push(flow);
-            relayed.extend(halves);
+            relayed.push(half);
         }
     }
     splits.check()?;
-    run.realtime.check(&flows)?;
     // Behind all flows that the scenario names: their numbers stay what they are.
-    flows.append(&mut relayed);
-    Ok(flows)
+    first.append(&mut relayed);
+    Ok(first)
 }
 
 /// The transport with an application at the receiver that takes its time, if the flow has one.
@@ -449,8 +462,15 @@ fn check_frames(table: &Reader<'_>, frames: &FramePlan, packing: Packing, number
     Ok(())
 }
 
-/// Checks that the network connects both ends.
-fn check_connected(table: &Reader<'_>, (source, sink): (usize, usize), paths: &Paths<'_>) -> Result<()> {
+/// Checks that the network connects both ends, and that every link on a shortest path takes the largest
+/// packet.
+fn check_path(
+    table: &Reader<'_>,
+    transport: &Transport,
+    traffic: &Traffic,
+    (source, sink): (usize, usize),
+    paths: &Paths<'_>,
+) -> Result<()> {
     let nodes = &paths.network.nodes;
     if paths.parts[source] != paths.parts[sink] {
         let reached: Vec<&str> = (nodes.iter().zip(&paths.parts).enumerate())
@@ -464,17 +484,6 @@ fn check_connected(table: &Reader<'_>, (source, sink): (usize, usize), paths: &P
         };
         return Err(table.error("sink", format!("no path leads from {source} to {sink}"), &remedy));
     }
-    Ok(())
-}
-
-/// Checks that every link on a shortest path takes the largest packet.
-fn check_path(
-    table: &Reader<'_>,
-    transport: &Transport,
-    traffic: &Traffic,
-    (source, sink): (usize, usize),
-    paths: &Paths<'_>,
-) -> Result<()> {
     let largest = largest_packet(transport, traffic);
     let Some(link) = paths.too_narrow(source, sink, largest) else { return Ok(()) };
     let (direction_name, direction) = narrowest(link);

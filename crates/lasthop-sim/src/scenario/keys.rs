@@ -9,6 +9,7 @@ use lasthop_core::time::Span;
 use lasthop_net::device::wlan::phy::PHYS;
 use lasthop_net::plan::TcpConfig;
 
+use super::helpers;
 use super::reader::Checked;
 use super::realtime::REALTIME;
 use super::transport;
@@ -275,8 +276,8 @@ fn key_names(table: &Table) -> String {
     super::diagnostic::listed(&names)
 }
 
-const ANY_TIME: Kind = Kind::Duration { min: Span::ZERO, max: LONGEST };
-const SOME_TIME: Kind = Kind::Duration { min: Span::from_nanos(1), max: LONGEST };
+pub(super) const ANY_TIME: Kind = Kind::Duration { min: Span::ZERO, max: LONGEST };
+pub(super) const SOME_TIME: Kind = Kind::Duration { min: Span::from_nanos(1), max: LONGEST };
 const TRANSFER: Kind = Kind::Size { min: 1, max: 1_000_000_000_000_000 };
 const PACKET: Kind = Kind::Size { min: 1, max: LARGEST_PACKET };
 
@@ -314,6 +315,12 @@ pub(super) static ROOT: Table = Table {
             "history",
             Kind::Table(&HISTORY),
             "The history of paths: windows of earlier connections, from which senders may start.",
+        ),
+        Key::new(
+            "helpers",
+            Kind::AnyList(&A_HELPER),
+            "Helpers in the network, each a name or a table: switched on at the base station, or where `at` says. \
+             `lasthop helpers` lists them. Default: none.",
         ),
         Key::new("tcp", Kind::Table(&transport::TCP), "Defaults of all TCP flows.").default("{}"),
         Key::new("udp", Kind::Table(&UDP), "Settings of all UDP flows.").default("{}"),
@@ -605,6 +612,12 @@ const RADIO: &[Key] = &[
     .default("\"none\""),
     Key::new("handoff", Kind::OrTable(&NONE, &HANDOFF), "When the air loses everything.").default("\"none\""),
     Key::new(
+        "middleboxes",
+        Kind::AnyList(&A_MIDDLEBOX),
+        "What stands at the access point before each of its links to a station, in the order in which packets to the \
+         station meet it. Default: nothing.",
+    ),
+    Key::new(
         "discards",
         Kind::OrTable(&DISCARD_NAMES, &RATE_ESTIMATE),
         "What senders learn of as discarded frames: failed attempts of their own MAC, frames that it gave up, corrupt \
@@ -839,6 +852,7 @@ static CSV: Table = Table {
 };
 
 static A_RATE_CHANGE: Kind = Kind::Table(&RATE_CHANGE);
+static A_HELPER: Kind = Kind::Tagged(&helpers::HELPER);
 static A_MIDDLEBOX: Kind = Kind::Tagged(&MIDDLEBOX);
 
 static RATE_CHANGE: Table = Table {
@@ -857,80 +871,12 @@ static MIDDLEBOX: Tagged = Tagged {
     variants: &[
         Variant { name: "policer", table: &POLICER, bare: false },
         Variant { name: "impair", table: &IMPAIR, bare: false },
-        Variant { name: "split", table: &SPLIT, bare: true },
-        Variant { name: "fec", table: &FEC, bare: true },
+        Variant { name: "split", table: &helpers::SPLIT, bare: true },
+        Variant { name: "fec", table: &helpers::FEC, bare: true },
+        Variant { name: "wtcp", table: &helpers::WTCP, bare: true },
+        Variant { name: "ack-filter", table: &helpers::ACK_FILTER, bare: true },
+        Variant { name: "snoop", table: &helpers::SNOOP, bare: true },
     ],
-};
-
-static FEC: Table = Table {
-    title: "FEC",
-    doc: "Sends repairs behind blocks of packets, from which the far end of the link rebuilds what was lost; in both \
-          directions, unless `reverse` says otherwise.",
-    groups: &[&[
-        Key::new(
-            "code",
-            Kind::Choice(|| vec!["reed-solomon", "xor"]),
-            "Any k of the n packets of a block give the others; xor makes one repair.",
-        )
-        .default("\"reed-solomon\""),
-        Key::new("k", Kind::Integer { min: 1, max: 254 }, "Packets of a block that are sent as they come.")
-            .default("8"),
-        Key::new("n", Kind::Integer { min: 1, max: 65_535 }, "Packets of a block, repairs included: 255 at most.")
-            .default("10"),
-        Key::new(
-            "interleave",
-            Kind::Integer { min: 1, max: 64 },
-            "So many blocks are filled in turn: bursts of up to (n - k) times as many losses can be repaired.",
-        )
-        .default("1"),
-        Key::new("close_after", SOME_TIME, "A block that is not full is closed so long after its first packet.")
-            .default("\"20 ms\""),
-        Key::new("hold", SOME_TIME, "The far end forgets a block so long after it was closed.")
-            .default("\"200 ms\""),
-        Key::new(
-            "target",
-            Kind::Number { min: 1e-9, max: 1.0 },
-            "As few repairs as keep the share of packets that stay lost below this, by the losses seen, n - k at most. \
-             Default: always n - k.",
-        ),
-    ]],
-    partial: false,
-};
-
-static SPLIT: Table = Table {
-    title: "split",
-    doc: "A proxy that ends every TCP connection at the node and opens one of its own beyond (I-TCP; RFC 3135), in \
-          both directions. It holds what one half has brought until the other has got rid of it.",
-    groups: &[&[
-        Key::new("to_wireless", Kind::Transport, "Its sender over the link at which it stands.").default("\"newreno\""),
-        Key::new(
-            "to_wired",
-            Kind::Transport,
-            "Its sender for what has come over that link. With a radio on the other side the names change places.",
-        )
-        .default("\"newreno\""),
-        Key::new(
-            "buffer",
-            Kind::Size { min: 1, max: 1_000_000_000 },
-            "Bytes that it holds for each connection, those included that are under way from it. What is free is the \
-             window that it advertises.",
-        )
-        .default("\"64 kB\""),
-        Key::new(
-            "opens",
-            Kind::Choice(|| vec!["late", "early"]),
-            "When it answers a SYN: when the connection beyond is open, or at once.",
-        )
-        .default("\"late\""),
-        Key::new(
-            "backhaul",
-            Kind::Rate,
-            "When a later path of a flow leads over another split, what is held moves there at this rate.",
-        )
-        .default("\"10 Mbit/s\""),
-        Key::new("transfer", ANY_TIME, "And takes so long beside; meanwhile nothing passes.").default("\"10 ms\""),
-    ]],
-    partial: false,
 };
 
 static IMPAIR: Table = Table {
@@ -1457,52 +1403,54 @@ static ARQ: Table = Table {
     title: "arq",
     doc: "Retransmission by the link itself: a frame that is not acknowledged in time is transmitted again, before any \
           new one. `arq = {}` takes all defaults.",
-    groups: &[&[
-        Key::new(
-            "window",
-            Kind::Integer { min: 1, max: 1024 },
-            "Most frames that are neither acknowledged nor given up; 1 is stop-and-wait.",
-        )
-        .default("16"),
-        Key::new("attempts", Kind::Integer { min: 1, max: 1000 }, "Most transmissions of a frame.").default("4"),
-        Key::new(
-            "timeout",
-            SOME_TIME,
-            "From the start of a transmission to the next attempt. Default: twice the propagation delay, the \
-             transmission of the frame and of its acknowledgement, and 1 ms.",
-        ),
-        Key::new(
-            "order",
-            Kind::Choice(|| vec!["in-order", "out-of-order"]),
-            "Whether frames above a gap wait until it is filled or given up, or are delivered at once.",
-        )
-        .default("\"in-order\""),
-        Key::new("ack_size", Kind::Size { min: 1, max: LARGEST_PACKET }, "Size of a link acknowledgement.")
-            .default("\"14 B\""),
-        Key::new("ack_error_rate", Kind::Probability, "Probability that a link acknowledgement is lost.")
-            .default("0"),
-        Key::new(
-            "report",
-            Kind::Choice(|| vec!["local", "proxy", "off"]),
-            "Whose sender learns of acknowledgements, retries and losses if it can use them: local, those at the near \
-             end of the link; proxy, all, after the unloaded delay of the way back.",
-        )
-        .default("\"local\""),
-        Key::new(
-            "discards",
-            Kind::Choice(|| vec!["attempts", "frames"]),
-            "What the sending MAC reports as a discarded frame: each failed attempt, or a frame given up.",
-        )
-        .default("\"attempts\""),
-        Key::new(
-            "ebsn",
-            Kind::OrTable(&Kind::Switch, &EBSN),
-            "After a failed attempt, send a notice of 56 B to the sender if it understands EBSN.",
-        )
-        .default("false"),
-    ]],
+    groups: &[ARQ_KEYS],
     partial: false,
 };
+
+pub(super) const ARQ_KEYS: &[Key] = &[
+    Key::new(
+        "window",
+        Kind::Integer { min: 1, max: 1024 },
+        "Most frames that are neither acknowledged nor given up; 1 is stop-and-wait.",
+    )
+    .default("16"),
+    Key::new("attempts", Kind::Integer { min: 1, max: 1000 }, "Most transmissions of a frame.").default("4"),
+    Key::new(
+        "timeout",
+        SOME_TIME,
+        "From the start of a transmission to the next attempt. Default: twice the propagation delay, the \
+         transmission of the frame and of its acknowledgement, and 1 ms.",
+    ),
+    Key::new(
+        "order",
+        Kind::Choice(|| vec!["in-order", "out-of-order"]),
+        "Whether frames above a gap wait until it is filled or given up, or are delivered at once.",
+    )
+    .default("\"in-order\""),
+    Key::new("ack_size", Kind::Size { min: 1, max: LARGEST_PACKET }, "Size of a link acknowledgement.")
+        .default("\"14 B\""),
+    Key::new("ack_error_rate", Kind::Probability, "Probability that a link acknowledgement is lost.")
+        .default("0"),
+    Key::new(
+        "report",
+        Kind::Choice(|| vec!["local", "proxy", "off"]),
+        "Whose sender learns of acknowledgements, retries and losses if it can use them: local, those at the near \
+         end of the link; proxy, all, after the unloaded delay of the way back.",
+    )
+    .default("\"local\""),
+    Key::new(
+        "discards",
+        Kind::Choice(|| vec!["attempts", "frames"]),
+        "What the sending MAC reports as a discarded frame: each failed attempt, or a frame given up.",
+    )
+    .default("\"attempts\""),
+    Key::new(
+        "ebsn",
+        Kind::OrTable(&Kind::Switch, &EBSN),
+        "After a failed attempt, send a notice of 56 B to the sender if it understands EBSN.",
+    )
+    .default("false"),
+];
 
 static EBSN: Table = Table {
     title: "ebsn of a link",

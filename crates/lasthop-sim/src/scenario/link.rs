@@ -1,19 +1,17 @@
 //! One link: rate, queue, errors, outages, retransmission and what stands at its ends, from tables that may override
 //! one another.
 
-use std::sync::Arc;
-
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
-use lasthop_net::device::fec::LONGEST_BLOCK;
 use lasthop_net::plan::{
-    Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, Fec, Impair, List, Middlebox,
+    Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, Impair, List, Middlebox,
     Opportunities, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, Report, RulePlan, Split,
-    TcpConfig, TimedLoss, Transport, Warning,
+    TimedLoss, Warning,
 };
 
 use super::diagnostic::{Place, ScenarioError};
 use super::error::{self, Judged};
+use super::helpers;
 use super::input_file::InputFiles;
 use super::keys::MOST_LISTED;
 use super::queue::{self, LinkFacts};
@@ -116,7 +114,6 @@ impl LinkReader<'_> {
             let known = if depth("mark") >= depth("queue") { queue.limit } else { QueueLimit::Unlimited };
             queue.rule = RulePlan::Threshold(queue::mark(&table, known)?);
         }
-        let stored = queue.discipline != Discipline::Fifo;
         let errors = or_default("error")?;
         let (mut error, judged) = self.error_model(&errors, copies)?;
         if let Some(rates) = trace.loss {
@@ -141,10 +138,6 @@ impl LinkReader<'_> {
             let remedy = "add arq = {}, or write position = \"after-transmission\"";
             return Err(errors.error("error", message, remedy));
         }
-        if stored && outages.schedule != OutageSchedule::None && outages.policy == OutagePolicy::Drop {
-            let message = "an outage cannot empty a queue that decides when packets leave".to_owned();
-            return Err(handoff.error("handoff", message, "write policy = \"drop-air\" or \"hold\""));
-        }
         let rate_changes = match of("rate_changes") {
             Some(table) if trace.rate.is_some() => return Err(of_trace(&table, "rate_changes")),
             Some(table) => self.rate_changes(&table, copies)?,
@@ -160,7 +153,7 @@ impl LinkReader<'_> {
             Some(table) => (self.split(&table)?, middleboxes(&table, mtu)?),
             None => (None, Vec::new()),
         };
-        Ok(Direction {
+        let direction = Direction {
             rate_changes,
             opportunities: trace.opportunities,
             delay_changes: if depth("trace") > depth("delay") { trace.delay_changes } else { Vec::new() },
@@ -174,7 +167,17 @@ impl LinkReader<'_> {
             split,
             middleboxes,
             ..Direction::plain(rate, delay)
-        })
+        };
+        if helpers::flushes_what_it_holds(&direction) {
+            let message = if direction.queue.discipline == Discipline::Fifo {
+                "an outage cannot empty a queue whose packets a snoop overtakes"
+            } else {
+                "an outage cannot empty a queue that decides when packets leave"
+            };
+            let remedy = "write policy = \"drop-air\" or \"hold\"";
+            return Err(handoff.error("handoff", message.to_owned(), remedy));
+        }
+        Ok(direction)
     }
 
     /// A direction of the radio links of a cell, which has the table `cell`; both directions of so many `links` are
@@ -217,38 +220,8 @@ impl LinkReader<'_> {
                     "write it once, and first: what follows stands on the way of the second connection";
                 return Err(table.source.error(item.place, message, remedy));
             }
-            split = Some(self.read_split(&device)?);
+            split = Some(helpers::read_split(&device, self.shared, &mut self.splits)?);
         }
-        Ok(split)
-    }
-
-    /// What a table says of it.
-    fn read_split(&mut self, table: &Reader<'_>) -> Result<Split> {
-        let sender = |key: &str| -> Result<Arc<TcpConfig>> {
-            let Checked::Transport(node) = table.value(key)? else {
-                panic!("`{key}` is declared as a transport")
-            };
-            match self.shared.transport(table.source, node)? {
-                Transport::Tcp(config) => Ok(config),
-                Transport::Udp(_) | Transport::Rate(_) => {
-                    let message = "a proxy that splits TCP connections sends by TCP".to_owned();
-                    let remedy = format!("write {key} = \"newreno\", or another TCP transport");
-                    Err(table.error(key, message, &remedy))
-                }
-            }
-        };
-        let split = Split {
-            number: self.splits.len(),
-            buffer: table.size("buffer")?,
-            late: table.name("opens")? == "late",
-            to_wireless: sender("to_wireless")?,
-            to_wired: sender("to_wired")?,
-            backhaul: table.rate("backhaul")?,
-            transfer: table.span("transfer")?,
-        };
-        let message = "no TCP connection passes this split: it stands where they all begin or end".to_owned();
-        let remedy = "put it at a link that begins between source and sink, or leave it out";
-        self.splits.push(table.source.error(table.place, message, remedy));
         Ok(split)
     }
 
@@ -482,6 +455,11 @@ fn warning(handoff: &Reader<'_>) -> Result<Option<Warning>> {
 /// Retransmission by the link; `timeout` is that of a full frame.
 fn arq(table: &Reader<'_>, timeout: impl Fn(&Arq) -> Span) -> Result<Option<Arq>> {
     let Checked::Table(table) = table.value("arq")? else { return Ok(None) };
+    arq_of(&table, timeout).map(Some)
+}
+
+/// What a table says of it.
+pub(super) fn arq_of(table: &Reader<'_>, timeout: impl Fn(&Arq) -> Span) -> Result<Arq> {
     let mut arq = Arq {
         window: table.integer("window")? as u32,
         attempts: table.integer("attempts")? as u32,
@@ -505,7 +483,7 @@ fn arq(table: &Reader<'_>, timeout: impl Fn(&Arq) -> Span) -> Result<Option<Arq>
         Checked::Switch(true) => Some(timeout(&arq)),
         _ => None,
     };
-    Ok(Some(arq))
+    Ok(arq)
 }
 
 /// The error for a link of which no table says anything.
@@ -516,7 +494,7 @@ fn no_table(parent: &Reader<'_>, name: &str) -> ScenarioError {
 }
 
 /// What stands at the near end of a link, in order.
-fn middleboxes(table: &Reader<'_>, mtu: u64) -> Result<Vec<Middlebox>> {
+pub(super) fn middleboxes(table: &Reader<'_>, mtu: u64) -> Result<Vec<Middlebox>> {
     let mut middleboxes = Vec::new();
     for item in table.list("middleboxes")? {
         let Checked::Tagged(kind, device) = item.value else { continue };
@@ -541,36 +519,12 @@ fn middleboxes(table: &Reader<'_>, mtu: u64) -> Result<Vec<Middlebox>> {
             }),
             // It is no device: see `LinkReader::split`.
             "split" => continue,
-            "fec" => Middlebox::Fec(fec(&device)?),
+            "fec" => Middlebox::Fec(helpers::read_fec(&device)?),
+            "wtcp" => Middlebox::Wtcp(helpers::read_wtcp(&device)?),
+            "ack-filter" => Middlebox::AckFilter(helpers::read_ack_filter(&device)?),
+            "snoop" => Middlebox::Snoop(helpers::read_snoop(&device)?),
             kind => panic!("no reader for the middlebox `{kind}`"),
         });
     }
     Ok(middleboxes)
-}
-
-/// An erasure code.
-fn fec(table: &Reader<'_>) -> Result<Fec> {
-    let (k, n) = (table.integer("k")? as u32, table.integer("n")?);
-    let n = u32::try_from(n).unwrap_or(u32::MAX);
-    if n <= k {
-        let message = format!("a block of {n} packets with {k} of the source has no repair");
-        return Err(table.error("n", message, &format!("write n = {} or more, or lower k", k + 1)));
-    }
-    if table.name("code")? == "xor" && n != k + 1 {
-        let message = format!("XOR makes one repair of a block, not {}", n - k);
-        let remedy = format!("write n = {}, or code = \"reed-solomon\"", k + 1);
-        return Err(table.error("n", message, &remedy));
-    }
-    if n > LONGEST_BLOCK {
-        let message = format!("GF(256) tells {LONGEST_BLOCK} packets of a block apart, not {n}");
-        return Err(table.error("n", message, "write shorter blocks, and interleave for long bursts"));
-    }
-    Ok(Fec {
-        k,
-        n,
-        interleave: table.integer("interleave")? as u32,
-        close_after: table.span("close_after")?,
-        hold: table.span("hold")?,
-        target: table.number_if("target")?,
-    })
 }

@@ -14,6 +14,7 @@ mod diagnostic;
 mod error;
 mod flows;
 mod frame_file;
+mod helpers;
 mod input_file;
 mod keys;
 mod link;
@@ -48,7 +49,7 @@ pub(crate) use diagnostic::suggest;
 use diagnostic::{Place, Source, nearest};
 use input_file::InputFiles;
 use reader::Reader;
-pub use schema::schema;
+pub use schema::{helpers, schema};
 pub use transport::{OwnTransport, OwnTransportError};
 use value::{Entry, Node, Value};
 
@@ -310,9 +311,11 @@ fn plan(
 
     let (tables, count) = flows::open(&root)?;
     let shared = transport::Shared::read(&root, own)?;
-    let network = topology::read(&root, duration, count, (&shared, files))?;
+    let mut network = topology::read(&root, duration, count, (&shared, files))?;
     let run = flows::Run { network: &network, duration, events: limits.events, realtime: &realtime };
     let flows = flows::read(&tables, &shared, &run, files)?;
+    helpers::fit(&root, &mut network, &shared, &flows)?;
+    let flows = flows::split(&tables, &network, flows)?;
     Ok(Plan {
         name,
         duration,

@@ -299,9 +299,9 @@ mod tests {
         assert_eq!(emitted(&bench.effects), [(Kind::Repair, 1202, 1); 2]);
         bench.send_on(1, FAR, 2, millis(10));
         let repair = bench.emitted_packet(0);
-        bench.offer_packet(repair, FAR, 2, millis(11));
+        bench.offer_at(repair, FAR, 2, millis(11));
         assert_eq!(emitted(&bench.effects).len(), 2, "two of five do not suffice");
-        bench.offer_packet(repair, FAR, 2, millis(12));
+        bench.offer_at(repair, FAR, 2, millis(12));
         assert_eq!(emitted(&bench.effects)[2..], [(Kind::Data, 1000, 3), (Kind::Data, 1100, 3)]);
         bench.send_on(0, FAR, 2, millis(13));
         assert_eq!(bench.device.late, 1, "the original of what has been rebuilt is not wanted");

@@ -835,6 +835,8 @@ impl Medium {
         let served = station.queue.pop(now, &mut self.shed);
         self.lose_shed(cx);
         let station = &mut self.stations[index];
+        let found = station.queue.found(None, now);
+        cx.link(gate).gate.note_held(&found);
         let Some(Served { parcel, marked }) = served else { return };
         if marked {
             mark(parcel, gate, cx);
@@ -1040,8 +1042,12 @@ impl Medium {
             let station = &mut self.stations[index];
             station.reschedule(&self.rules[station.mac], now);
         }
-        let waiting = self.stations[index].queue.packets();
-        cx.link(gate).gate.note_waiting(waiting, now, &window);
+        let station = &self.stations[index];
+        let found = station.queue.found(station.in_service(), station.freed);
+        let waiting = station.queue.packets();
+        let gate = &mut cx.link(gate).gate;
+        gate.note_held(&found);
+        gate.note_waiting(waiting, now, &window);
     }
 
     // -----------------------------------------------------------------------------------------------------------------
@@ -1124,6 +1130,14 @@ fn normal(stream: &mut Stream) -> f64 {
     radius * libm::cos(2.0 * std::f64::consts::PI * stream.uniform())
 }
 
+impl Medium {
+    /// The direction whose gate guards the queue that packets of `direction` wait in.
+    pub(crate) fn guard_of(&self, direction: DirectionId) -> Option<DirectionId> {
+        let port = self.ports.iter().find(|port| port.direction == direction)?;
+        self.stations[usize::from(port.from)].gate
+    }
+}
+
 impl Element for Medium {
     fn receive(&mut self, parcel: Parcel, port: u32, cx: &mut Cx<'_>) {
         self.run(cx);
@@ -1141,6 +1155,13 @@ impl Element for Medium {
 
     fn on_timer(&mut self, cx: &mut Cx<'_>) {
         self.run(cx);
+    }
+
+    /// Transmissions beyond the first of each frame, up to those of frames that are being sent.
+    fn repairs(&self) -> Option<u64> {
+        let repeated =
+            |stats: &RadioStats| stats.attempts.saturating_sub(stats.transmitted_fragments + stats.failed);
+        Some(self.ports.iter().map(|port| repeated(&port.stats)).sum())
     }
 
     fn close(&mut self, cx: &mut Cx<'_>) {
