@@ -238,4 +238,11 @@ mod tests {
         assert_eq!(times, [0, 5, 10, 15, 20].map(millis));
         assert!(bench.effects.iter().all(|effect| !matches!(effect, Effect::Emit { .. })));
     }
+
+    #[test]
+    fn nothing_that_comes_breaks_it() {
+        let plan = AckFilter { direction: 0, limit: 9, filters: true, spacing: Span::from_millis(3) };
+        let make = || Filtering::new(&plan, "filter", 1);
+        super::super::testing::hammer(make, 2, |device| device.queue.len() <= 9);
+    }
 }

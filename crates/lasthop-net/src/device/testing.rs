@@ -1,7 +1,8 @@
 //! A bench for the unit tests of devices: hands packets and timers to one device that stands alone, in the order of the
 //! clock, and keeps what it wants done. And a device that only tests can build.
 
-use lasthop_core::packet::{Cause, NONE, Note, Packet, PacketArena, flag};
+use lasthop_core::packet::{Cause, Kind, NONE, Note, Packet, PacketArena, flag};
+use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
@@ -10,7 +11,7 @@ use crate::link::Link;
 use crate::measure::Window;
 use crate::network::extras::ExtraArena;
 use crate::plan::Direction;
-use crate::transport::extra::Extra;
+use crate::transport::extra::{Extra, Offer};
 
 /// Answers each so-manieth datagram that departs with one of 40 bytes, at once and in place of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -148,7 +149,7 @@ impl<D: Element> Bench<D> {
         let effects = std::mem::take(&mut self.effects);
         let with_packet = |effect: Effect| {
             let packet = match &effect {
-                Effect::Forward { parcel, .. } | Effect::Drop { parcel, .. } => {
+                Effect::Forward { parcel, .. } | Effect::Drop { parcel, .. } | Effect::Absorb { parcel } => {
                     let packet = *self.packets.get(parcel.packet);
                     self.extras.remove(packet.extra);
                     self.packets.remove(parcel.packet);
@@ -194,4 +195,79 @@ impl<D: Element> Bench<D> {
         };
         self.effects.iter().filter_map(kept).collect()
     }
+}
+
+/// Hands a device packets that nobody sends: any kind, number, flow, port and order, repeated and in the past of one
+/// another, and calls its timers. After each step `look` says whether it holds no more than it may.
+/// `LASTHOP_FUZZ=1000000` makes it as many packets.
+pub(super) fn hammer<D: Element>(make: impl Fn() -> D, ports: u32, look: impl Fn(&D) -> bool) {
+    let count: u64 = std::env::var("LASTHOP_FUZZ").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000);
+    let mut stream = Stream::new(1, "hammer");
+    let kinds = [
+        Kind::Syn,
+        Kind::SynAck,
+        Kind::Data,
+        Kind::Data,
+        Kind::Data,
+        Kind::Ack,
+        Kind::Ack,
+        Kind::Fin,
+        Kind::FinAck,
+        Kind::Udp,
+        Kind::Probe,
+        Kind::BadState,
+        Kind::Repair,
+    ];
+    let mut bench = Bench::over_link(make(), 1_000_000);
+    let mut now = Time::ZERO;
+    let mut sent: Vec<Packet> = Vec::new();
+    for step in 0..count {
+        if step % 10_000 == 9_999 {
+            // Another life.
+            bench.close(now);
+            bench = Bench::over_link(make(), 1_000_000);
+            now = Time::ZERO;
+        }
+        let mut pick = |below: u64| stream.below(below);
+        let kind = kinds[pick(kinds.len() as u64) as usize];
+        let far = if pick(20) == 0 { 1 << 40 } else { 100 };
+        let payload = [0, 1, 1000, 1460, 65_000][pick(5) as usize];
+        let note = Note { back: pick(2) == 0, again: pick(4) == 0 };
+        let mut packet = Packet {
+            seq: pick(far) * 1000 + pick(2),
+            stamp: Time(pick(far) * 1_000_000),
+            echo: Time(pick(far) * 1_000_000),
+            window: [0, 1, 1000, 65_535, u32::MAX][pick(5) as usize],
+            bytes: (payload + 40).min(65_535),
+            payload,
+            kind,
+            flags: pick(64) as u8,
+            note,
+            extra: NONE,
+            ..Packet::default()
+        };
+        if pick(10) == 0
+            && let Some(&earlier) = sent.get(pick(64) as usize)
+        {
+            packet = earlier;
+        }
+        if sent.len() < 64 {
+            sent.push(packet);
+        } else {
+            sent[pick(64) as usize] = packet;
+        }
+        let offer = Offer { timestamps: pick(4) > 0, ..Offer::default() };
+        let extra = (kind == Kind::SynAck).then(|| Extra { offer: Some(offer), ..Extra::default() });
+        packet.extra = extra.map_or(NONE, |extra| bench.extras.insert(extra));
+        let (port, flow) = (pick(ports.into()) as u32, pick(5) as u32);
+        now += Span(pick(3) * pick(3) * pick(5_000_000));
+        bench.run_until(now);
+        let (bytes, hop) = (packet.bytes, pick(3) as u32 + 3);
+        let packet = bench.packets.insert(packet);
+        let parcel = Parcel { packet, hop, flow, bytes, ect: false, ahead: false, since: now };
+        bench.act(now, |device, cx| device.receive(parcel, port, cx));
+        assert!(look(&bench.device), "it holds too much after {step} packets");
+        bench.take_effects();
+    }
+    bench.close(now + Span::from_secs(100));
 }

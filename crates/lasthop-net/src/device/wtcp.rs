@@ -77,6 +77,8 @@ struct Connection {
     variance: Span,
     timeout: Span,
     timer: Time,
+    /// When the timer ran out last: what was sent before is not under way any more.
+    timed_out: Time,
 }
 
 impl Connection {
@@ -93,6 +95,7 @@ impl Connection {
             variance: Span::ZERO,
             timeout: plan.least_timeout,
             timer: Time::MAX,
+            timed_out: Time::ZERO,
         }
     }
 
@@ -111,7 +114,8 @@ impl Connection {
     }
 
     fn in_flight(&self) -> u64 {
-        self.held.iter().filter(|held| held.times > 0).map(|held| held.end - held.seq).sum()
+        let under_way = |held: &&Held| held.times > 0 && held.sent >= self.timed_out;
+        self.held.iter().filter(under_way).map(|held| held.end - held.seq).sum()
     }
 }
 
@@ -177,7 +181,13 @@ impl Agent {
             return cx.drop(parcel, Cause::Withheld);
         }
         if connection.held.len() >= plan.buffer as usize {
-            return cx.drop(parcel, Cause::QueueOverflow);
+            if place == connection.held.len() {
+                return cx.drop(parcel, Cause::QueueOverflow);
+            }
+            // The host needs what fills a gap before it can use the last, which makes room.
+            if let Some(parcel) = connection.held.pop_back().and_then(|last| last.parcel) {
+                cx.drop(parcel, Cause::QueueOverflow);
+            }
         }
         let extra = if packet.extra == NONE { None } else { cx.extra(parcel.packet) };
         self.kept += u64::from(cx.window.contains(cx.now));
@@ -200,12 +210,13 @@ impl Agent {
     fn fill(&mut self, flow: u32, cx: &mut Cx<'_>) {
         loop {
             let Some(connection) = self.connections.get_mut(&flow) else { return };
-            let window = connection.window.min(connection.host_window);
             let in_flight = connection.in_flight();
+            let edge = connection.una.saturating_add(connection.host_window);
             let Some(index) = connection.held.iter().position(|held| held.times == 0) else { return };
-            let length = connection.held[index].end - connection.held[index].seq;
-            // One segment may always be under way: it asks a closed window.
-            if in_flight > 0 && in_flight + length > window {
+            let Held { seq, end, .. } = connection.held[index];
+            // One segment may always be under way: it asks a closed window. The first of all is what the host waits for.
+            let fits = end <= edge && in_flight + (end - seq) <= connection.window;
+            if !fits && in_flight > 0 && index > 0 {
                 return;
             }
             self.send(flow, index, cx);
@@ -335,9 +346,13 @@ impl Agent {
         for flow in due {
             let Some(connection) = self.connections.get_mut(&flow) else { continue };
             connection.timer = Time::MAX;
-            let Some(first) = connection.held.front().filter(|held| held.times > 0) else { continue };
+            // What the host waits for may not have come here: then it is the source's turn.
+            let Some(first) = connection.held.front().filter(|held| held.seq <= connection.una) else {
+                continue;
+            };
             connection.window = first.end - first.seq;
             connection.timeout = (connection.timeout * 2).min(LONGEST_TIMEOUT);
+            connection.timed_out = now;
             self.repeats_by_timer += u64::from(cx.window.contains(now));
             self.send(flow, 0, cx);
         }
@@ -383,6 +398,10 @@ impl Element for Agent {
                 cx.keep(parcel);
             }
         }
+    }
+
+    fn repairs(&self) -> Option<u64> {
+        Some(self.repeats_by_duplicate + self.repeats_by_timer)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -493,5 +512,14 @@ mod tests {
         assert_eq!(bench.forwarded().len(), 4, "SYN, SYN-ACK and two segments; the third waits");
         bench.offer_at(ack(1, 9000), INBOUND, 0, millis(80));
         assert_eq!(emitted(&bench)[1], (2001, millis(75), millis(80)));
+    }
+
+    #[test]
+    fn nothing_that_comes_breaks_it() {
+        let plan = Wtcp { buffer: 8, tick: Span::from_millis(10), least_timeout: Span::from_millis(40) };
+        let make = || Agent::new(&plan, "agent", 1);
+        super::super::testing::hammer(make, 2, |device| {
+            device.connections.len() <= 5 && device.connections.values().all(|known| known.held.len() <= 8)
+        });
     }
 }

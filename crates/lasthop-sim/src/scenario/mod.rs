@@ -316,6 +316,7 @@ fn plan(
     let flows = flows::read(&tables, &shared, &run, files)?;
     helpers::fit(&root, &mut network, &shared, &flows)?;
     let flows = flows::split(&tables, &network, flows)?;
+    helpers::check_connections(&root, &network, &flows)?;
     Ok(Plan {
         name,
         duration,

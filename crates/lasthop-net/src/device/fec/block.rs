@@ -158,6 +158,12 @@ impl<T> Blocks<T> {
         Blocks { blocks: VecDeque::new(), first: 0, hold, most }
     }
 
+    /// How many are remembered.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
     fn get(&mut self, block: u64) -> Option<&mut Block<T>> {
         self.blocks.get_mut(usize::try_from(block.checked_sub(self.first)?).ok()?)
     }

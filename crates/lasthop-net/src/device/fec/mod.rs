@@ -253,6 +253,10 @@ impl Element for Coding {
         self.run(cx);
     }
 
+    fn repairs(&self) -> Option<u64> {
+        Some(self.rebuilt)
+    }
+
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("fec_sources", self.sources),
@@ -333,5 +337,11 @@ mod tests {
         assert!(residual_loss(8, repairs, 0.05) <= 1e-3 && residual_loss(8, repairs - 1, 0.05) > 1e-3);
         device.loss = 0.9;
         assert_eq!(device.redundancy(8), 6, "n - k at most");
+    }
+
+    #[test]
+    fn nothing_that_comes_breaks_it() {
+        let make = || Coding::new(&Fec { interleave: 3, target: Some(0.01), ..plan(5, 9) }, "fec", 1);
+        super::super::testing::hammer(make, 3, |device| device.blocks.len() <= MOST_BLOCKS + 4);
     }
 }

@@ -27,7 +27,7 @@ pub(in super::super) static ACK_FILTER: Table =
 
 /// As an entry of `helpers`.
 pub(super) static TABLE: Table =
-    Table { title: "ack-filter", doc: DOC, groups: &[ACK_FILTER_KEYS, PLACED], partial: false };
+    Table { title: "ack-filter as a helper", doc: DOC, groups: &[ACK_FILTER_KEYS, PLACED], partial: false };
 
 const ACK_FILTER_KEYS: &[Key] = &[
     Key::new("limit", Kind::Integer { min: 1, max: 1_000_000 }, "Most packets that wait; more are lost.")

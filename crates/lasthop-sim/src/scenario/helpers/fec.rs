@@ -28,7 +28,7 @@ pub(in super::super) static FEC: Table =
 
 /// As an entry of `helpers`.
 pub(super) static TABLE: Table =
-    Table { title: "fec", doc: DOC, groups: &[FEC_KEYS, PLACED], partial: false };
+    Table { title: "fec as a helper", doc: DOC, groups: &[FEC_KEYS, PLACED], partial: false };
 
 const FEC_KEYS: &[Key] = &[
     Key::new(

@@ -252,6 +252,68 @@ fn sites_where(
     found
 }
 
+/// Refuses agents whose connections lack what they work by, and proxies behind agents that would help the wrong half.
+/// `flows` are those of the plan: halves of split connections are flows of their own.
+pub(super) fn check_connections(root: &Reader<'_>, network: &Network, flows: &[FlowPlan]) -> Result<()> {
+    let key = if root.has("helpers") { "helpers" } else { "topology" };
+    let at = |direction: DirectionId| {
+        let link = &network.links[direction as usize / 2];
+        if direction.is_multiple_of(2) { &link.forward } else { &link.reverse }
+    };
+    let agents = |direction: DirectionId| at(direction).middleboxes.iter();
+    let has_any = network
+        .links
+        .iter()
+        .any(|link| !link.forward.middleboxes.is_empty() || !link.reverse.middleboxes.is_empty());
+    if !has_any {
+        return Ok(());
+    }
+    let mut routes = Routes::new(network.nodes.len(), &network.links);
+    for (flow, number) in flows.iter().zip(0usize..) {
+        let Transport::Tcp(config) = &flow.transport else { continue };
+        let mut path = match &flow.first_path {
+            Some(nodes) => routes.along(nodes).unwrap_or_default(),
+            None => routes.path(flow.source, flow.sink).unwrap_or_default(),
+        };
+        for later in &flow.reroutes {
+            path.extend(routes.along(&later.nodes).unwrap_or_default());
+        }
+        let is_passed_on = || flows.iter().any(|other| other.relay.is_some_and(|relay| relay.of == number));
+        for &direction in path.iter().filter(|&&direction| start_of(network, direction) != flow.source) {
+            let link = quoted(&network.links[direction as usize / 2].name);
+            for agent in agents(direction) {
+                let (name, works_by_stamps) = match agent {
+                    Middlebox::Snoop(_) => ("snoop", false),
+                    Middlebox::Wtcp(_) => ("wtcp", true),
+                    _ => continue,
+                };
+                if works_by_stamps && !config.timestamps {
+                    let message = format!(
+                        "wtcp at link {link} works by timestamps, and flow {} has none",
+                        quoted(&flow.name)
+                    );
+                    return Err(root.error(
+                        key,
+                        message,
+                        "write timestamps = true in its transport, or use snoop",
+                    ));
+                }
+                if is_passed_on() {
+                    let message = format!(
+                        "a split behind the {name} at link {link} ends the connection of flow {} before the wireless \
+                         host: the {name} would help the wired half",
+                        quoted(&flow.name)
+                    );
+                    let remedy =
+                        format!("put the {name} behind the split, at the wireless link, or leave one out");
+                    return Err(root.error(key, message, &remedy));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Refuses agents that no flow of TCP gives anything to do.
 fn check(root: &Reader<'_>, network: &Network, flows: &[FlowPlan]) -> Result<()> {
     let has_agent = |direction: &Direction| {

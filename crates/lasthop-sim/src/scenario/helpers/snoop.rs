@@ -29,7 +29,7 @@ pub(in super::super) static SNOOP: Table =
 
 /// As an entry of `helpers`.
 pub(super) static TABLE: Table =
-    Table { title: "snoop", doc: DOC, groups: &[SNOOP_KEYS, PLACED], partial: false };
+    Table { title: "snoop as a helper", doc: DOC, groups: &[SNOOP_KEYS, PLACED], partial: false };
 
 const SNOOP_KEYS: &[Key] = &[
     Key::new(

@@ -30,7 +30,7 @@ pub(in super::super) static SPLIT: Table =
 
 /// As an entry of `helpers`.
 pub(super) static TABLE: Table =
-    Table { title: "split", doc: DOC, groups: &[SPLIT_KEYS, PLACED], partial: false };
+    Table { title: "split as a helper", doc: DOC, groups: &[SPLIT_KEYS, PLACED], partial: false };
 
 const SPLIT_KEYS: &[Key] = &[
         Key::new("to_wireless", Kind::Transport, "Its sender over the link at which it stands.").default("\"newreno\""),

@@ -27,7 +27,7 @@ pub(in super::super) static WTCP: Table =
 
 /// As an entry of `helpers`.
 pub(super) static TABLE: Table =
-    Table { title: "wtcp", doc: DOC, groups: &[WTCP_KEYS, PLACED], partial: false };
+    Table { title: "wtcp as a helper", doc: DOC, groups: &[WTCP_KEYS, PLACED], partial: false };
 
 const WTCP_KEYS: &[Key] = &[
     Key::new(
