@@ -17,7 +17,7 @@ pub(super) static HELPER: Helper = Helper {
 };
 
 pub(super) static TABLE: Table = Table {
-    title: "arq",
+    title: "arq as a helper",
     doc: "The link acknowledges frames and transmits again what is not acknowledged, for every packet alike.",
     groups: &[ARQ_KEYS, PLACED],
     partial: false,
