@@ -35,11 +35,13 @@ pub enum Kind {
     Feedback,
     /// A base station's notice to the sender that the wireless link is bad (EBSN).
     BadState,
+    /// A repair of an erasure code (FEC): of a link, and of no flow.
+    Repair,
 }
 
 impl Kind {
     /// Names as they appear in traces.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 12] = [
         "syn",
         "syn-ack",
         "data",
@@ -51,6 +53,7 @@ impl Kind {
         "probe-answer",
         "feedback",
         "bad-state",
+        "repair",
     ];
 
     /// The name in traces.

@@ -684,7 +684,7 @@ fn packet(record: &Record, bytes: &mut Vec<u8>) -> Result<u32, PcapngError> {
             _ => Ecn::NotCapable,
         },
         transport: match record.kind {
-            Kind::Udp => codec::Transport::Udp,
+            Kind::Udp | Kind::Repair => codec::Transport::Udp,
             _ => codec::Transport::Tcp(tcp(record)),
         },
     };

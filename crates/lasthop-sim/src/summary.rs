@@ -199,6 +199,11 @@ columns! {
         expired_packets: u64 = About::new("packets", "expired packets").lower().sum();
         /// Real-time metrics, if the flow is measured so.
         realtime: Option<RealtimeSummary> = About::group("{}", "{}");
+        /// What the proxies that split the connection did, if any does. Then what the row says of arrivals (goodput,
+        /// throughput, delays, ACKs sent, completion) is of the last receiver, and what it says of the sender (packets,
+        /// losses, retransmissions, timeouts, RTT) is of the first half.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        split: Option<SplitSummary> = About::group("split_{}", "split: {}");
         /// only with a table `[history]`: windows of earlier connections that the flow could start from
         #[serde(skip_serializing_if = "Option::is_none")]
         history_samples: Option<usize> = About::new("", "windows known").sum().rare();
@@ -453,9 +458,35 @@ columns! {
         /// What impairments at the head of the link did, where they stand.
         #[serde(skip_serializing_if = "Option::is_none")]
         impair: Option<ImpairSummary> = About::group("impair_{}", "impairments: {}");
+        /// What FEC at both ends of the link did, where it stands.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fec: Option<FecSummary> = About::group("fec_{}", "FEC: {}");
+        /// What a WTCP agent at the head of the link did, where one stands.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        wtcp: Option<WtcpSummary> = About::group("wtcp_{}", "WTCP: {}");
+        /// What an ACK filter at the head of the link did, where one stands.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ack_filter: Option<AckFilterSummary> = About::group("ack_filter_{}", "ACK filter: {}");
         /// What a Snoop agent at the head of the link did, where one stands.
         #[serde(skip_serializing_if = "Option::is_none")]
         snoop: Option<SnoopSummary> = About::group("snoop_{}", "Snoop: {}");
+    }
+}
+
+columns! {
+    /// FEC over one direction of a link, within the measured time; several count together.
+    #[derive(Clone, Copy, Debug)]
+    pub struct FecSummary {
+        /// packets that were put into blocks
+        sources: u64 = About::new("packets", "packets coded").sum();
+        /// repairs of FEC that were sent
+        repairs: u64 = About::new("packets", "repairs sent").sum();
+        /// packets that the far end of FEC rebuilt
+        rebuilt: u64 = About::new("packets", "packets rebuilt").sum().shown("FEC rebuilt");
+        /// packets of blocks of FEC that were lost and that nothing rebuilt
+        given_up: u64 = About::new("packets", "packets given up").lower().sum();
+        /// packets that arrived when FEC had rebuilt them
+        late: u64 = About::new("packets", "originals too late").sum();
     }
 }
 
@@ -521,6 +552,75 @@ columns! {
 }
 
 columns! {
+    /// The proxies of a split connection and the halves that begin at them, within the measured time; several count
+    /// together.
+    #[derive(Clone, Debug)]
+    pub struct SplitSummary {
+        /// senders of a split connection's proxies, joined by `+`
+        transport: String = About::new("", "senders of the proxies");
+        /// packets that the proxies of a split connection sent on, repetitions included
+        packets_sent: u64 = About::new("packets", "packets sent").sum();
+        /// packets from the proxies of a split connection that were lost
+        packets_lost: u64 = About::new("packets", "packets lost").lower().sum();
+        /// packets that the proxies of a split connection sent again
+        retransmitted_packets: u64 = About::new("packets", "retransmissions").lower().sum().shown("proxy resent");
+        /// expiries of retransmission timers at the proxies of a split connection
+        timeouts: u64 = About::new("", "timeouts").lower().sum();
+        /// mean RTT beyond the last proxy of a split connection, of segments that were sent once
+        rtt_mean_s: Option<f64> = About::new("s", "mean RTT").lower().mean();
+        /// bytes that the first proxy of a split connection took in order, over the measured time
+        accepted_bit_s: f64 = About::new("bit/s", "rate accepted").sum();
+        /// time average of what the proxies of a split connection held, what was under way from them included
+        avg_held_bytes: f64 = About::new("bytes", "bytes held").mean();
+        /// most that a proxy of a split connection held at once
+        max_held_bytes: u64 = About::new("bytes", "most bytes held").mean();
+        /// at the end of the run, bytes that the source knows to be acknowledged and the sink does not have
+        acked_not_delivered_bytes: u64 = About::new("bytes", "acknowledged, not delivered").lower().sum()
+            .shown("acked, not there");
+        /// times that the state of a split connection moved to another proxy
+        moves: u64 = About::new("", "moves").sum();
+        /// bytes that moved with the state of a split connection
+        moved_bytes: u64 = About::new("bytes", "bytes moved").sum();
+        /// time during which nothing passed because the state of a split connection was moving
+        halted_s: f64 = About::new("s", "time halted").lower().sum();
+    }
+}
+
+columns! {
+    /// A WTCP agent at the head of a link, within the measured time; several count together.
+    #[derive(Clone, Copy, Debug)]
+    pub struct WtcpSummary {
+        /// segments that the WTCP agent kept
+        kept: u64 = About::new("packets", "packets kept").sum();
+        /// segments that the WTCP agent sent again for duplicate ACKs
+        repeats_by_duplicate: u64 = About::new("packets", "repeated for duplicate ACKs").sum().shown("WTCP: ACK");
+        /// segments that the WTCP agent sent again because its timer ran out
+        repeats_by_timer: u64 = About::new("packets", "repeated by timer").sum().shown("WTCP: timer");
+        /// duplicate ACKs that the WTCP agent withheld from senders
+        withheld: u64 = About::new("packets", "ACKs withheld").sum();
+        /// data that the host had already and that the WTCP agent answered
+        answered: u64 = About::new("packets", "data answered").sum();
+        /// time in all by which the WTCP agent moved timestamps
+        hidden_s: f64 = About::new("s", "time hidden").sum();
+        /// connections without timestamps that the WTCP agent let alone
+        without_timestamps: u64 = About::new("", "connections without timestamps").sum();
+    }
+}
+
+columns! {
+    /// A filter of ACKs at the head of a link, within the measured time; several count together.
+    #[derive(Clone, Copy, Debug)]
+    pub struct AckFilterSummary {
+        /// packets that left the queue of the ACK filter
+        passed: u64 = About::new("packets", "packets passed").sum();
+        /// ACKs that the ACK filter withheld because a newer one said as much
+        withheld: u64 = About::new("packets", "ACKs withheld").sum().shown("ACKs withheld");
+        /// most packets that waited in the ACK filter at once, over the whole run
+        most_waiting: u64 = About::new("packets", "most packets waiting").sum();
+    }
+}
+
+columns! {
     /// A Snoop agent at the head of a link, within the measured time; several count together.
     #[derive(Clone, Copy, Debug)]
     pub struct SnoopSummary {
@@ -574,8 +674,10 @@ impl Summary {
             .zip(&network.flows)
             .zip(world.senders.iter().zip(&world.sent))
             .enumerate()
+            .filter(|(_, ((flow, _), _))| flow.relay.is_none())
             .map(|(index, ((flow, stats), (sender, sent)))| {
                 let mut summary = FlowSummary::new(flow, stats, sender, sent, measured);
+                summary.join_halves(plan, world, index, measured);
                 summary.history_samples = plan.history.as_ref().and(sender.report().history_samples);
                 summary.loss_verdicts = network.verdicts(index).as_ref().map(LossVerdicts::new);
                 summary
@@ -689,12 +791,70 @@ impl FlowSummary {
             jitter_rfc3550_s: stats.jitter.rfc3550_seconds(),
             start_s: sent.first.map(lasthop_core::time::Time::seconds),
             realtime: None,
+            split: None,
             history_samples: None,
             completion_s: completed.zip(sent.first).map(|(end, start)| end.since(start).seconds()),
             allowed_rate_bit_s: report.allowed_rate.map(|rate| rate * 8.0),
             loss_event_rate: report.loss_event_rate,
             expired_packets: report.expired,
         }
+    }
+}
+
+impl FlowSummary {
+    /// Takes what the halves of a split connection behind the one with the number `first` say.
+    fn join_halves(&mut self, plan: &Plan, world: &World, first: usize, measured: Span) {
+        let mut halves = Vec::new();
+        let mut last = first;
+        while let Some((_, to, half)) = world.halves().find(|half| half.0 == last) {
+            halves.push((to, half));
+            last = to;
+        }
+        let Some((_, proxy)) = halves.first() else { return };
+        let accepted_bit_s = proxy.stats.relayed as f64 * 8.0 / measured.seconds();
+        let end = FlowSummary::new(
+            &plan.flows[last],
+            &world.network.flows[last],
+            &world.senders[last],
+            &world.sent[last],
+            measured,
+        );
+        let reports: Vec<_> = halves.iter().map(|&(to, _)| world.senders[to].report()).collect();
+        let stats = || halves.iter().map(|(_, half)| half.stats);
+        let flows = || halves.iter().map(|&(to, _)| &world.network.flows[to]);
+        let transports = halves.iter().map(|&(to, _)| match &plan.flows[to].transport {
+            Transport::Tcp(config) => config.name.as_str(),
+            _ => "",
+        });
+        self.split = Some(SplitSummary {
+            transport: transports.collect::<Vec<_>>().join("+"),
+            packets_sent: halves.iter().map(|&(to, _)| world.sent[to].packets).sum(),
+            packets_lost: flows().map(|flow| flow.lost.iter().sum::<u64>()).sum(),
+            retransmitted_packets: reports.iter().map(|report| report.retransmitted).sum(),
+            timeouts: reports.iter().map(|report| report.timeouts).sum(),
+            rtt_mean_s: end.rtt_mean_s,
+            accepted_bit_s,
+            avg_held_bytes: stats().map(|stats| stats.mean_held(world.network.window())).sum(),
+            max_held_bytes: stats().map(|stats| stats.most_held).max().unwrap_or(0),
+            acked_not_delivered_bytes: world.acked_not_delivered(first, last),
+            moves: stats().map(|stats| stats.moves).sum(),
+            moved_bytes: stats().map(|stats| stats.moved).sum(),
+            halted_s: stats().map(|stats| stats.halted.seconds()).sum(),
+        });
+        let completed = world.senders[last].report().completed.filter(|_| self.completion_s.is_some());
+        self.completion_s =
+            completed.zip(world.sent[first].first).map(|(end, start)| end.since(start).seconds());
+        self.goodput_bit_s = end.goodput_bit_s;
+        self.throughput_bit_s = end.throughput_bit_s;
+        self.bytes_delivered = end.bytes_delivered;
+        self.acks_sent = end.acks_sent;
+        self.acks_lost = end.acks_lost;
+        self.delay_mean_s = end.delay_mean_s;
+        self.delay_p50_s = end.delay_p50_s;
+        self.delay_p95_s = end.delay_p95_s;
+        self.delay_p99_s = end.delay_p99_s;
+        self.jitter_s = end.jitter_s;
+        self.jitter_rfc3550_s = end.jitter_rfc3550_s;
     }
 }
 
@@ -742,6 +902,27 @@ impl LinkSummary {
             impair: counters.has("impair_").then(|| ImpairSummary {
                 duplicated: counters.sum("impair_duplicated"),
                 reordered: counters.sum("impair_reordered"),
+            }),
+            fec: counters.has("fec_").then(|| FecSummary {
+                sources: counters.sum("fec_sources"),
+                repairs: counters.sum("fec_repairs"),
+                rebuilt: counters.sum("fec_rebuilt"),
+                given_up: counters.sum("fec_given_up"),
+                late: counters.sum("fec_late"),
+            }),
+            wtcp: counters.has("wtcp_").then(|| WtcpSummary {
+                kept: counters.sum("wtcp_kept"),
+                repeats_by_duplicate: counters.sum("wtcp_repeats_by_duplicate"),
+                repeats_by_timer: counters.sum("wtcp_repeats_by_timer"),
+                withheld: counters.sum("wtcp_withheld"),
+                answered: counters.sum("wtcp_answered"),
+                hidden_s: counters.sum("wtcp_hidden_ns") as f64 / 1e9,
+                without_timestamps: counters.sum("wtcp_without_timestamps"),
+            }),
+            ack_filter: counters.has("ack_filter_").then(|| AckFilterSummary {
+                passed: counters.sum("ack_filter_passed"),
+                withheld: counters.sum("ack_filter_withheld"),
+                most_waiting: counters.sum("ack_filter_most_waiting"),
             }),
             snoop: counters.has("snoop_").then(|| SnoopSummary {
                 kept: counters.sum("snoop_kept"),

@@ -11,13 +11,15 @@
 //!   use the link's transmitter and air, and radio channels ([`wlan`]), one device for all directions of all links that
 //!   share the channel;
 //! - as a [`Middlebox`] at an end of a link: departing packets come in at [`OUTBOUND`], those that arrive from the
-//!   other direction at [`INBOUND`].
+//!   other direction at [`INBOUND`], and, if it has an end there, those that have crossed the link at [`FAR`].
 //!
 //! To add a middlebox: write `device/<name>.rs` (what a plan says of it, its state, `impl Element`, tests), add its
 //! line to `middleboxes!` below, and its keys to the scenario (`lasthop-sim/src/scenario/keys.rs` and `link.rs`).
 //! `make new-device NAME=x` does all of it once, and `docs/how-to/add-a-device.md` explains it.
 
+pub mod ack_filter;
 pub mod arq;
+pub mod fec;
 pub mod impair;
 pub mod policer;
 pub(crate) mod queued;
@@ -26,6 +28,7 @@ pub mod snoop;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod wlan;
+pub mod wtcp;
 
 use lasthop_cc::Signal;
 use lasthop_core::packet::{Cause, Packet, PacketArena};
@@ -46,6 +49,8 @@ pub(crate) type DeviceId = u32;
 pub(crate) const OUTBOUND: u32 = 0;
 /// Port of a middlebox at which packets arrive that have come over the other direction of its link.
 pub(crate) const INBOUND: u32 = 1;
+/// Port of a middlebox that has an end at the far end of its link, too: there packets arrive that have crossed it.
+pub(crate) const FAR: u32 = 2;
 
 /// What every device does.
 pub(crate) trait Element {
@@ -111,6 +116,8 @@ pub(crate) enum Effect {
     Hear { flow: u32, at: Time },
     /// A frame of a radio channel is to be recorded, with the packet in it, which is on its way over `direction`.
     Frame { record: Box<FrameRecord>, parcel: Option<Parcel>, direction: DirectionId },
+    /// The packet has reached its end here: it was meant for the device.
+    Absorb { parcel: Parcel },
     /// Another device takes over what this one knows of a flow.
     Hand { to: DeviceId, flow: u32, handed: Box<snoop::Handed> },
     /// The packet is still in the device when the run ends.
@@ -260,11 +267,19 @@ macro_rules! middleboxes {
 middleboxes! {
     Policer(policer::Policer) => policer::Bucket,
     Impair(impair::Impair) => impair::Impairing,
+    Fec(fec::Fec) => fec::Coding,
+    AckFilter(ack_filter::AckFilter) => ack_filter::Filtering,
+    Wtcp(wtcp::Wtcp) => wtcp::Agent,
     Snoop(snoop::Snoop) => snoop::Snooping,
     #[cfg(test)] Mirror(testing::Mirror) => testing::Mirroring,
 }
 
 impl Middlebox {
+    /// Whether it has an end at the far end of its link, too.
+    pub(crate) fn reaches_over(&self) -> bool {
+        matches!(self, Middlebox::Fec(_))
+    }
+
     /// Whether it sends packets that overtake those that wait at the head of its link, which therefore has to hold
     /// them.
     pub fn goes_ahead(&self) -> bool {

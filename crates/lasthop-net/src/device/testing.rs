@@ -1,13 +1,17 @@
 //! A bench for the unit tests of devices: hands packets and timers to one device that stands alone, in the order of the
 //! clock, and keeps what it wants done. And a device that only tests can build.
 
-use lasthop_core::packet::{Cause, NONE, Note, Packet, PacketArena, flag};
-use lasthop_core::time::Time;
+use lasthop_core::packet::{Cause, Kind, NONE, Note, Packet, PacketArena, flag};
+use lasthop_core::random::Stream;
+use lasthop_core::time::{Span, Time};
+use lasthop_core::units::Rate;
 
 use super::{Cx, Effect, Element, OUTBOUND, Parcel};
+use crate::link::Link;
 use crate::measure::Window;
 use crate::network::extras::ExtraArena;
-use crate::transport::extra::Extra;
+use crate::plan::Direction;
+use crate::transport::extra::{Extra, Offer};
 
 /// Answers each so-manieth datagram that departs with one of 40 bytes, at once and in place of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,6 +57,7 @@ pub(super) struct Bench<D> {
     pub(super) effects: Vec<Effect>,
     packets: PacketArena,
     extras: ExtraArena,
+    links: Vec<Link>,
     /// When the device wants to be called.
     wake: Time,
 }
@@ -60,7 +65,19 @@ pub(super) struct Bench<D> {
 impl<D: Element> Bench<D> {
     pub(super) fn new(device: D) -> Bench<D> {
         let (packets, extras) = (PacketArena::default(), ExtraArena::default());
-        Bench { device, effects: Vec::new(), packets, extras, wake: Time::MAX }
+        Bench { device, effects: Vec::new(), packets, extras, links: Vec::new(), wake: Time::MAX }
+    }
+
+    /// The same at the near end of a link of so many bits per second.
+    pub(super) fn over_link(device: D, rate: u64) -> Bench<D> {
+        let plan = Direction::plain(Rate(rate), Span::ZERO);
+        let link = Link::new(&plan, "link", 1, Span::from_secs(1000), None);
+        Bench { links: vec![link], ..Bench::new(device) }
+    }
+
+    /// Stores what a packet carries beyond its header.
+    pub(super) fn attach(&mut self, extra: Extra) -> u32 {
+        self.extras.insert(extra)
     }
 
     fn act(&mut self, now: Time, act: impl FnOnce(&mut D, &mut Cx<'_>)) {
@@ -69,7 +86,7 @@ impl<D: Element> Bench<D> {
             window: Window { from: Time::ZERO, to: Time::MAX },
             packets: &mut self.packets,
             extras: &self.extras,
-            links: &mut [],
+            links: &mut self.links,
             effects: &mut self.effects,
             wake: self.wake,
         };
@@ -93,6 +110,30 @@ impl<D: Element> Bench<D> {
         self.act(now, |device, cx| device.receive(parcel, port, cx));
     }
 
+    /// A packet that is known already arrives at `port`, the place `hop` of its path.
+    pub(super) fn send_on(&mut self, packet: u32, port: u32, hop: u32, now: Time) {
+        self.run_until(now);
+        let bytes = self.packets.get(packet).bytes;
+        let parcel = Parcel { packet, hop, flow: 0, bytes, ect: false, ahead: false, since: now };
+        self.act(now, |device, cx| device.receive(parcel, port, cx));
+    }
+
+    /// A packet with this header arrives at `port`, the place `hop` of its path; its number.
+    pub(super) fn offer_at(&mut self, packet: Packet, port: u32, hop: u32, now: Time) -> u32 {
+        let packet = self.packets.insert(packet);
+        self.send_on(packet, port, hop, now);
+        packet
+    }
+
+    /// The packet of the device's own that it sent as the `number`th, whichever way.
+    pub(super) fn emitted_packet(&self, number: usize) -> Packet {
+        let emitted = |effect: &Effect| match effect {
+            Effect::Emit { packet, .. } | Effect::Return { packet, .. } => Some(*packet),
+            _ => None,
+        };
+        self.effects.iter().filter_map(emitted).nth(number).expect("so many were sent")
+    }
+
     /// The same for a packet that is given, with what it carries beyond its header.
     pub(super) fn offer_packet(&mut self, port: u32, packet: Packet, extra: Option<Extra>, now: Time) {
         self.run_until(now);
@@ -108,7 +149,7 @@ impl<D: Element> Bench<D> {
         let effects = std::mem::take(&mut self.effects);
         let with_packet = |effect: Effect| {
             let packet = match &effect {
-                Effect::Forward { parcel, .. } | Effect::Drop { parcel, .. } => {
+                Effect::Forward { parcel, .. } | Effect::Drop { parcel, .. } | Effect::Absorb { parcel } => {
                     let packet = *self.packets.get(parcel.packet);
                     self.extras.remove(packet.extra);
                     self.packets.remove(parcel.packet);
@@ -154,4 +195,79 @@ impl<D: Element> Bench<D> {
         };
         self.effects.iter().filter_map(kept).collect()
     }
+}
+
+/// Hands a device packets that nobody sends: any kind, number, flow, port and order, repeated and in the past of one
+/// another, and calls its timers. After each step `look` says whether it holds no more than it may.
+/// `LASTHOP_FUZZ=1000000` makes it as many packets.
+pub(super) fn hammer<D: Element>(make: impl Fn() -> D, ports: u32, look: impl Fn(&D) -> bool) {
+    let count: u64 = std::env::var("LASTHOP_FUZZ").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000);
+    let mut stream = Stream::new(1, "hammer");
+    let kinds = [
+        Kind::Syn,
+        Kind::SynAck,
+        Kind::Data,
+        Kind::Data,
+        Kind::Data,
+        Kind::Ack,
+        Kind::Ack,
+        Kind::Fin,
+        Kind::FinAck,
+        Kind::Udp,
+        Kind::Probe,
+        Kind::BadState,
+        Kind::Repair,
+    ];
+    let mut bench = Bench::over_link(make(), 1_000_000);
+    let mut now = Time::ZERO;
+    let mut sent: Vec<Packet> = Vec::new();
+    for step in 0..count {
+        if step % 10_000 == 9_999 {
+            // Another life.
+            bench.close(now);
+            bench = Bench::over_link(make(), 1_000_000);
+            now = Time::ZERO;
+        }
+        let mut pick = |below: u64| stream.below(below);
+        let kind = kinds[pick(kinds.len() as u64) as usize];
+        let far = if pick(20) == 0 { 1 << 40 } else { 100 };
+        let payload = [0, 1, 1000, 1460, 65_000][pick(5) as usize];
+        let note = Note { back: pick(2) == 0, again: pick(4) == 0 };
+        let mut packet = Packet {
+            seq: pick(far) * 1000 + pick(2),
+            stamp: Time(pick(far) * 1_000_000),
+            echo: Time(pick(far) * 1_000_000),
+            window: [0, 1, 1000, 65_535, u32::MAX][pick(5) as usize],
+            bytes: (payload + 40).min(65_535),
+            payload,
+            kind,
+            flags: pick(64) as u8,
+            note,
+            extra: NONE,
+            ..Packet::default()
+        };
+        if pick(10) == 0
+            && let Some(&earlier) = sent.get(pick(64) as usize)
+        {
+            packet = earlier;
+        }
+        if sent.len() < 64 {
+            sent.push(packet);
+        } else {
+            sent[pick(64) as usize] = packet;
+        }
+        let offer = Offer { timestamps: pick(4) > 0, ..Offer::default() };
+        let extra = (kind == Kind::SynAck).then(|| Extra { offer: Some(offer), ..Extra::default() });
+        packet.extra = extra.map_or(NONE, |extra| bench.extras.insert(extra));
+        let (port, flow) = (pick(ports.into()) as u32, pick(5) as u32);
+        now += Span(pick(3) * pick(3) * pick(5_000_000));
+        bench.run_until(now);
+        let (bytes, hop) = (packet.bytes, pick(3) as u32 + 3);
+        let packet = bench.packets.insert(packet);
+        let parcel = Parcel { packet, hop, flow, bytes, ect: false, ahead: false, since: now };
+        bench.act(now, |device, cx| device.receive(parcel, port, cx));
+        assert!(look(&bench.device), "it holds too much after {step} packets");
+        bench.take_effects();
+    }
+    bench.close(now + Span::from_secs(100));
 }

@@ -27,6 +27,11 @@ impl ExtraArena {
         self.extras.get(index as usize)
     }
 
+    /// The extra at `index`, to be changed; `None` at [`NONE`].
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Extra> {
+        self.extras.get_mut(index as usize)
+    }
+
     /// Frees the place at `index`, if it is one.
     pub(crate) fn remove(&mut self, index: u32) {
         if index != NONE {

@@ -172,15 +172,19 @@ impl Network {
         };
         let mut wiring = network.place_devices(plan, seed, journeys);
         network.tell_agents(plan);
-        for ((paths, flow), index) in paths.iter().zip(&plan.flows).zip(0u32..) {
+        for (paths, index) in paths.iter().zip(0u32..) {
             if paths.changes.is_empty() {
                 network.add_ways(&wiring, index, &paths.all[0]);
             } else {
                 let wiring = (&mut wiring, &mut *routes);
-                network.add_changing_ways(wiring, &plan.links, index, paths, (flow.source, flow.sink));
+                network.add_changing_ways(wiring, &plan.links, index, paths);
             }
         }
-        network.settle_waits(clocked, plan.processing_time > Span::ZERO);
+        let mut relayed = vec![false; plan.flows.len()];
+        for relay in plan.flows.iter().filter_map(|flow| flow.relay) {
+            relayed[relay.of] = true;
+        }
+        network.settle_waits(clocked, plan.processing_time > Span::ZERO, &relayed);
         network.tell_media();
         network
     }
@@ -193,6 +197,11 @@ impl Network {
         let devices = self.devices.len() > MAX_INDEX as usize;
         let ports = self.ports.len() > Hop::MOST as usize || self.links.len() > Hop::MOST as usize;
         (devices || ports || self.hops.len() > u32::MAX as usize).then_some(Overflow::Places)
+    }
+
+    /// The measurement window.
+    pub fn window(&self) -> Window {
+        self.window
     }
 
     /// The first place of the way of `flow` from its sender.
@@ -229,6 +238,51 @@ impl Network {
         let index = self.calendar.pop()?;
         let next = self.packets.get(index).wait.hop;
         Some((index, next, self.hops[next as usize]))
+    }
+
+    /// Lets a packet that has just been taken off the calendar reach its place at `at` instead.
+    pub(crate) fn postpone(&mut self, index: u32, at: Time) {
+        let hop = self.packets.get(index).wait.hop;
+        // Whoever hands it on first is its feeder still: the order of arrival stays.
+        let feeder = hop.checked_sub(1).map_or(0, |before| self.feeder(self.hops[before as usize]));
+        self.wait(index, (hop, self.hops[hop as usize]), at, feeder);
+    }
+
+    /// A packet of the calendar, and what it carries beyond its header.
+    pub(crate) fn look_at(&self, index: u32) -> (&Packet, Option<&Extra>) {
+        let packet = self.packets.get(index);
+        (packet, self.extras.get(packet.extra))
+    }
+
+    /// Notes that the range of a packet, whose extra lies at `index`, was sent for the first time at `at`; the index of
+    /// the extra from now on.
+    pub(crate) fn note_first_sent(&mut self, index: u32, at: Time) -> u32 {
+        if let Some(extra) = self.extras.get_mut(index) {
+            extra.first_sent = Some(at);
+            return index;
+        }
+        self.extras.insert(Extra { first_sent: Some(at), ..Extra::default() })
+    }
+
+    /// The receiver of `flow` answers the SYN that it has withheld its answer from.
+    pub(crate) fn answer_withheld(&mut self, flow: u32, now: Time) {
+        let Endpoint::TcpReceiver(receiver) = &mut self.receivers[flow as usize] else { return };
+        if !receiver.answer_withheld() {
+            return;
+        }
+        let index = self.answer(flow, Kind::SynAck, now);
+        let first = self.ways[flow as usize].back;
+        let feeder = self.feeder(self.hops[first as usize - 1]);
+        self.send_on(index, first, now, feeder);
+        self.arm_receiver(flow);
+    }
+
+    /// The other half of the proxy at the receiver of `flow` has got rid of the first `count` bytes.
+    pub(crate) fn take_relayed(&mut self, flow: u32, count: u64, now: Time) {
+        if let Endpoint::TcpReceiver(receiver) = &mut self.receivers[flow as usize] {
+            receiver.take(count, now);
+        }
+        self.arm_receiver(flow);
     }
 
     /// Takes a packet into the network.
@@ -377,22 +431,25 @@ impl Network {
         self.ledger.dropped[cause as usize] += 1;
         let packet = self.packets.get(index);
         let forward = packet.is_forward();
+        // What devices send for themselves is no loss of a flow.
+        let is_foreign = matches!(packet.kind, Kind::BadState | Kind::Repair);
         if forward
+            && !is_foreign
             && cause != Cause::Withheld
             && let Some(realtime) = self.flows[flow as usize].realtime_mut()
         {
             realtime.lose(packet);
         }
-        let is_notice = packet.kind == Kind::BadState;
         // Probes carry no data that could be lost.
         if forward
+            && !is_foreign
             && packet.kind != Kind::Probe
             && let Some(truths) = &mut self.truths[flow as usize]
         {
             truths.lose(packet.seq, cause, at);
         }
         self.discard(index);
-        if self.window.contains(at) && !is_notice {
+        if self.window.contains(at) && !is_foreign {
             let stats = &mut self.flows[flow as usize];
             let lost = if forward { &mut stats.lost } else { &mut stats.acks_lost };
             lost[cause as usize] += 1;
@@ -513,6 +570,10 @@ impl Network {
             Effect::Noise { hop, at } => self.hear_noise(hop, at),
             Effect::Hear { flow, at } => self.receivers[flow as usize].hear_noise(at),
             Effect::Frame { record, parcel, direction } => self.record_frame(*record, parcel, direction),
+            Effect::Absorb { parcel } => {
+                self.ledger.delivered += 1;
+                self.discard(parcel.packet);
+            }
             Effect::Hand { to, flow, handed } => {
                 let now = handed.at();
                 self.with_device(to, now, |device, cx| {

@@ -15,7 +15,7 @@ use crate::device::arq::ArqMachine;
 use crate::device::queued::Queued;
 use crate::device::snoop::FlowFacts;
 use crate::device::wlan::Medium;
-use crate::device::{Device, DeviceId, Element, INBOUND, NOWHERE, OUTBOUND, Slot};
+use crate::device::{Device, DeviceId, Element, FAR, INBOUND, Middlebox, NOWHERE, OUTBOUND, Slot};
 use crate::plan::{Plan, Transport};
 use crate::roaming::Journey;
 use crate::routing::{DirectionId, opposite};
@@ -131,6 +131,8 @@ pub(crate) struct Ways {
 pub(super) struct Wiring {
     /// Middleboxes at the near end of each direction, in the order in which departing packets meet them.
     near: Vec<Vec<DeviceId>>,
+    /// Those of them that have an end at the far end, too.
+    beyond: Vec<Vec<DeviceId>>,
     /// First port of each device.
     first_ports: Vec<u32>,
 }
@@ -146,8 +148,9 @@ impl Wiring {
     fn places(&self, direction: DirectionId, head: u32) -> impl Iterator<Item = Place> {
         let near = self.near[direction as usize].iter().map(|&device| self.port(device, OUTBOUND));
         let link = if head == NONE { Place::Link(direction) } else { Place::Port(head) };
+        let beyond = self.beyond[direction as usize].iter().rev().map(|&device| self.port(device, FAR));
         let far = self.near[opposite(direction) as usize].iter().rev();
-        near.chain([link]).chain(far.map(|&device| self.port(device, INBOUND)))
+        near.chain([link]).chain(beyond).chain(far.map(|&device| self.port(device, INBOUND)))
     }
 }
 
@@ -171,7 +174,11 @@ impl Network {
     /// Puts the devices of a plan to their places.
     pub(super) fn place_devices(&mut self, plan: &Plan, seed: u64, journeys: &[Journey]) -> Wiring {
         let directions = self.links.len();
-        let mut wiring = Wiring { near: vec![Vec::new(); directions], first_ports: Vec::new() };
+        let mut wiring = Wiring {
+            near: vec![Vec::new(); directions],
+            beyond: vec![Vec::new(); directions],
+            first_ports: Vec::new(),
+        };
         self.heads = vec![NONE; directions];
         self.head_ports = vec![NONE; directions];
         for medium in &plan.media {
@@ -205,9 +212,17 @@ impl Network {
                 }
                 for (middlebox, number) in side.middleboxes.iter().zip(1..) {
                     let name = format!("middlebox {number} of {name}");
+                    let mut middlebox = middlebox.clone();
+                    if let Middlebox::AckFilter(filter) = &mut middlebox {
+                        filter.direction = direction;
+                    }
                     let device = (middlebox.build(&name, seed), name.as_str());
-                    let device = self.add_device(&mut wiring, device, 2, direction);
+                    let ports = if middlebox.reaches_over() { 3 } else { 2 };
+                    let device = self.add_device(&mut wiring, device, ports, direction);
                     wiring.near[direction as usize].push(device);
+                    if middlebox.reaches_over() {
+                        wiring.beyond[direction as usize].push(device);
+                    }
                 }
             }
         }
@@ -265,7 +280,8 @@ impl Network {
     /// Decides where packets wait for the clock: before devices, before a link or receiver that more than one feeds,
     /// and before senders; before everything if `clocked`. A sender acts at the current time, so its own first place
     /// has nothing to wait for, unless its packets leave `later`.
-    pub(super) fn settle_waits(&mut self, clocked: bool, later: bool) {
+    /// So does a receiver whose data is passed on: `relayed`, by flow.
+    pub(super) fn settle_waits(&mut self, clocked: bool, later: bool, relayed: &[bool]) {
         let shared = self.links_with_several_feeders();
         for (link, &shared) in self.links.iter_mut().zip(&shared) {
             link.contested = shared;
@@ -276,7 +292,7 @@ impl Network {
             let first = first_places.next_if_eq(&index).is_some();
             let waits = match hop.place() {
                 Place::Link(direction) => clocked || shared[direction as usize],
-                Place::Receiver => clocked || moving[hop.flow() as usize],
+                Place::Receiver => clocked || moving[hop.flow() as usize] || relayed[hop.flow() as usize],
                 Place::Port(_) | Place::Sender => true,
             };
             if waits && (later || !first) {

@@ -48,13 +48,14 @@ struct Layout<'a> {
     stops: Vec<(Stop, Stand)>,
     /// The place behind the port at which a path leads on.
     onward: HashMap<Stand, u32>,
+    /// Whether the source, or the sink, stands at another node on some path: there packets turn, too.
+    moves: (bool, bool),
 }
 
 impl Layout<'_> {
     /// The node at which a direction starts.
     fn start_of(&self, direction: DirectionId) -> usize {
-        let link = &self.links[direction as usize / 2];
-        if direction.is_multiple_of(2) { link.from } else { link.to }
+        start_of(self.links, direction)
     }
 
     /// Adds a port of the router, without saying yet where it leads.
@@ -75,6 +76,15 @@ impl Layout<'_> {
             self.onward.insert(stand, self.network.hops.len() as u32);
             self.network.add_places(self.wiring, self.flow, direction);
         }
+        let moves = if toward == Toward::Sink { self.moves.1 } else { self.moves.0 };
+        if moves {
+            let stand = (epoch, end, toward);
+            self.add_stop(stand, false);
+            if self.onward.contains_key(&stand) {
+                return;
+            }
+            self.onward.insert(stand, self.network.hops.len() as u32);
+        }
         match toward {
             Toward::Sink => {
                 self.network.hops.push(Hop::new(self.flow, Place::Receiver, false));
@@ -88,6 +98,12 @@ impl Layout<'_> {
     }
 }
 
+/// The node at which a direction starts.
+fn start_of(links: &[LinkPlan], direction: DirectionId) -> usize {
+    let link = &links[direction as usize / 2];
+    if direction.is_multiple_of(2) { link.from } else { link.to }
+}
+
 impl Network {
     /// Adds the ways of the next flow, whose path changes.
     pub(super) fn add_changing_ways(
@@ -96,7 +112,6 @@ impl Network {
         links: &[LinkPlan],
         flow: u32,
         paths: &Paths,
-        (source, sink): (usize, usize),
     ) {
         let name = format!("router of flow {}", self.flow_names[flow as usize]);
         let router = self.add_device(
@@ -105,6 +120,15 @@ impl Network {
             0,
             NOWHERE,
         );
+        // Source and sink of each path; none has those of the first.
+        let ends_of = |path: &Vec<DirectionId>| {
+            let path = if path.is_empty() { &paths.all[0] } else { path };
+            let (first, last) = (path.first().copied(), path.last().copied());
+            let node = |direction: Option<DirectionId>| direction.map_or(0, |to| start_of(links, to));
+            (node(first), node(last.map(opposite)))
+        };
+        let ends: Vec<(usize, usize)> = paths.all.iter().map(ends_of).collect();
+        let moves = (ends.iter().any(|end| end.0 != ends[0].0), ends.iter().any(|end| end.1 != ends[0].1));
         let mut layout = Layout {
             first_port: self.ports.len() as u32,
             network: self,
@@ -113,12 +137,14 @@ impl Network {
             flow,
             stops: Vec::new(),
             onward: HashMap::new(),
+            moves,
         };
         let mut starts = vec![None; paths.all.len()];
-        for (path, epoch) in paths.all.iter().zip(0..) {
+        for (path, epoch) in paths.all.iter().zip(0usize..) {
             if path.is_empty() {
                 continue;
             }
+            let (source, sink) = ends[epoch];
             let forward = layout.network.hops.len() as u32;
             starts[epoch] = Some(forward);
             layout.lay(epoch, Toward::Sink, path, sink, false);
@@ -142,10 +168,12 @@ impl Network {
         };
         let mut next = 0;
         while next < layout.stops.len() {
-            let (_, (_, node, toward)) = layout.stops[next];
-            let end = if toward == Toward::Sink { sink } else { source };
+            let (Stop { at_source, .. }, (_, node, toward)) = layout.stops[next];
             let mut onward = Vec::with_capacity(epochs);
-            for epoch in 0..epochs {
+            for (epoch, &(source, sink)) in ends.iter().enumerate() {
+                let (start, end) = if toward == Toward::Sink { (source, sink) } else { (sink, source) };
+                // What has only just been sent starts where its end stands now.
+                let node = if at_source { start } else { node };
                 let stand = (epoch, node, toward);
                 if !layout.onward.contains_key(&stand)
                     && !paths.all[epoch].is_empty()

@@ -1,5 +1,7 @@
 //! The link's part of a plan: rate, delay, queue, what the air does, and what stands at its ends.
 
+use std::sync::Arc;
+
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
@@ -7,6 +9,7 @@ use crate::channel::ErrorModel;
 use crate::device::Middlebox;
 use crate::link::Opportunities;
 use crate::queue::QueuePlan;
+use crate::transport::tcp::config::TcpConfig;
 
 /// A full-duplex point-to-point link: two independent directions.
 #[derive(Clone, Debug)]
@@ -27,6 +30,31 @@ impl LinkPlan {
     /// The name of a direction: even numbers run forward.
     pub fn direction_name(&self, direction: u32) -> String {
         if direction.is_multiple_of(2) { self.name.clone() } else { format!("{} (reverse)", self.name) }
+    }
+}
+
+/// A proxy at a node that ends every TCP connection there and opens one of its own beyond (I-TCP; RFC 3135).
+#[derive(Clone, Debug)]
+pub struct Split {
+    /// Which of the scenario's proxies it is.
+    pub number: usize,
+    /// Bytes that it holds for each connection, whoever has sent them: what is free is the window that it advertises.
+    pub buffer: u64,
+    /// It answers a SYN only when the connection beyond it is open.
+    pub late: bool,
+    /// Its sender over the link at whose near end it stands.
+    pub to_wireless: Arc<TcpConfig>,
+    /// Its sender for what has come over that link.
+    pub to_wired: Arc<TcpConfig>,
+    /// State goes to the proxy of a later path at this rate.
+    pub backhaul: Rate,
+    /// And takes so long beside.
+    pub transfer: Span,
+}
+
+impl PartialEq for Split {
+    fn eq(&self, other: &Split) -> bool {
+        self.number == other.number
     }
 }
 
@@ -57,6 +85,9 @@ pub struct Direction {
     pub outages: Outages,
     /// Retransmission by the link itself, if it does that.
     pub arq: Option<Arq>,
+    /// A proxy at the near end of the link that splits connections. It makes two flows of one, each of which has a plan
+    /// of its own; the world does not look here.
+    pub split: Option<Split>,
     /// What stands at the near end of the link, in the order in which departing packets meet it; packets that arrive
     /// from the other direction meet it in the opposite order.
     pub middleboxes: Vec<Middlebox>,
@@ -78,6 +109,7 @@ impl Direction {
             error_scope: ErrorScope::EVERYTHING,
             outages: Outages { schedule: OutageSchedule::None, policy: OutagePolicy::DropAir, warning: None },
             arq: None,
+            split: None,
             middleboxes: Vec::new(),
         }
     }

@@ -14,7 +14,7 @@ use lasthop_core::units::Rate;
 
 pub use link::{
     Arq, Direction, DiscardUnit, ErrorPosition, ErrorScope, LinkPlan, OutagePolicy, OutageSchedule, Outages,
-    Report, Warning,
+    Report, Split, Warning,
 };
 
 pub use crate::channel::{
@@ -22,12 +22,15 @@ pub use crate::channel::{
     TimedLoss, TwoState, TwoStatePackets,
 };
 pub use crate::device::Middlebox;
+pub use crate::device::ack_filter::AckFilter;
+pub use crate::device::fec::Fec;
 pub use crate::device::impair::Impair;
 pub use crate::device::policer::Policer;
 pub use crate::device::snoop::{
     AtHandoff, Machine as SnoopMachine, Snoop, Timing as SnoopTiming, Upward, WhenFull,
 };
 pub use crate::device::wlan::plan::{Discards, Interference, MacPlan, MediumPlan, RadioLink, StationPlan};
+pub use crate::device::wtcp::Wtcp;
 pub use crate::history::HistoryPlan;
 pub use crate::link::Opportunities;
 pub use crate::queue::{
@@ -110,8 +113,26 @@ pub struct FlowPlan {
     pub stop: Option<Time>,
     /// How real-time metrics are measured, if they are.
     pub realtime: Option<Box<RealtimePlan>>,
-    /// Paths that replace the shortest one while the run goes on, in the order of time.
+    /// The nodes of its first path, if that is not just the shortest.
+    pub first_path: Option<Vec<usize>>,
+    /// Paths that replace the first one while the run goes on, in the order of time. With a proxy at one of its ends the
+    /// path may end at another node than before: the proxy has moved.
     pub reroutes: Vec<Reroute>,
+    /// Its sender is a proxy's, and passes on what another flow brings.
+    pub relay: Option<Relay>,
+}
+
+/// What makes a flow the second half of a split connection: a proxy at its source, which is also the sink of the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relay {
+    /// Index of the flow that brings the data. A flow brings data to one other at most, and comes before it.
+    pub of: usize,
+    /// The proxy answers a SYN only when the connection beyond it is open.
+    pub late: bool,
+    /// When the path of this flow begins at another node, the proxy's state goes there at this rate.
+    pub backhaul: Rate,
+    /// And takes so long beside.
+    pub transfer: Span,
 }
 
 /// A path that a flow takes from some time on, in both directions.

@@ -24,7 +24,9 @@ fn flow(source: usize, sink: usize, transport: Transport, start: Start) -> FlowP
         start,
         stop: None,
         realtime: None,
+        first_path: None,
         reroutes: Vec::new(),
+        relay: None,
     }
 }
 

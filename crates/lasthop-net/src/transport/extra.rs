@@ -51,15 +51,13 @@ pub struct Extra {
     pub offer: Option<Offer>,
     /// Everything that a packet of a rate-based transport says.
     pub rate: Option<RateHeader>,
-    /// When the range of a retransmission was sent for the first time. No wire carries it: measurements need it.
+    /// When the range of a retransmission, or of what a proxy passes on, was sent for the first time. No wire carries
+    /// it: measurements need it.
     pub first_sent: Option<Time>,
 }
 
 /// When the range of `packet` was sent for the first time.
 #[inline]
 pub fn first_sent(packet: &Packet, extra: Option<&Extra>) -> Time {
-    if !packet.note.again {
-        return packet.stamp;
-    }
     extra.and_then(|extra| extra.first_sent).unwrap_or(packet.stamp)
 }

@@ -4,6 +4,7 @@
 
 mod ahead;
 mod processing;
+mod relay;
 
 use std::io;
 
@@ -15,6 +16,8 @@ use lasthop_core::time::{Span, Time};
 
 use ahead::Ahead;
 use processing::Processing;
+pub use relay::{Half, RelayStats};
+use relay::{Origins, Relays};
 
 use crate::frames::Frame;
 use crate::handoff::{HostEvent, host_events};
@@ -152,6 +155,8 @@ pub struct World {
     finished: bool,
     /// The packets that are being prepared for.
     ahead: Ahead,
+    /// Proxies that split connections.
+    relays: Relays,
 }
 
 /// What a flow's transport handed to the network.
@@ -202,6 +207,8 @@ struct Port<'a> {
     network: &'a mut Network,
     sent: &'a mut Sent,
     host: Option<&'a mut Processing>,
+    /// A proxy's sender: when its data was sent first.
+    origins: Option<&'a Origins>,
     flow: u32,
     now: Time,
     /// What the sender has taken a loss for while it acted.
@@ -211,7 +218,13 @@ struct Port<'a> {
 impl Wire for Port<'_> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
-    fn send(&mut self, packet: Packet, now: Time) {
+    fn send(&mut self, mut packet: Packet, now: Time) {
+        if let Some(origins) = self.origins
+            && packet.payload > 0
+            && let Some(first) = origins.of(packet.seq)
+        {
+            packet.extra = self.network.note_first_sent(packet.extra, first);
+        }
         self.sent.first.get_or_insert(now);
         self.sent.packets += u64::from(self.network.window.contains(now));
         if self.sent.is_realtime {
@@ -253,15 +266,18 @@ fn links_of(plan: &Plan, seed: u64, series_interval: Option<Span>) -> Vec<Link> 
 /// The paths of a flow: those that it names, or those that follow hosts from one access point to another.
 fn paths_of(flow: &FlowPlan, routes: &mut Routes, journeys: &[Journey]) -> Paths {
     if flow.reroutes.is_empty()
+        && flow.first_path.is_none()
         && !journeys.is_empty()
         && let Some((all, changes)) = roaming::ways(journeys, routes, flow.source, flow.sink)
     {
         let roaming = journeys.iter().flat_map(|journey| &journey.links).map(|&link| link as u32);
         return Paths { all, changes, roaming: roaming.collect() };
     }
-    let Some(first) = routes.path(flow.source, flow.sink) else {
-        unreachable!("the plan is checked: every sink can be reached")
+    let first = match &flow.first_path {
+        Some(nodes) => routes.along(nodes).ok(),
+        None => routes.path(flow.source, flow.sink),
     };
+    let Some(first) = first else { unreachable!("the plan is checked: every sink can be reached") };
     let mut paths = Paths { all: vec![first], changes: Vec::new(), roaming: Vec::new() };
     for reroute in &flow.reroutes {
         let Ok(path) = routes.along(&reroute.nodes) else {
@@ -339,6 +355,9 @@ impl World {
                     network.signal(index, Signal::LinkTimeout { timeout }, start + delay);
                 }
             }
+            if flow.relay.is_some() {
+                continue;
+            }
             network.schedule(start, Target::new(event_kind::TRAFFIC, index));
             if let Some(stop) = flow.stop {
                 network.schedule(stop, Target::new(event_kind::STOP, index));
@@ -356,7 +375,7 @@ impl World {
         });
         let sent = sent.collect();
         let hosts = Processing::of(plan, seed, &mut senders);
-        World {
+        let mut world = World {
             network,
             senders,
             sources,
@@ -374,7 +393,10 @@ impl World {
             watched: recording.trace || plan.history.is_some(),
             finished: false,
             ahead: Ahead::of(plan.flows.len()),
-        }
+            relays: Relays::default(),
+        };
+        world.join_halves(plan);
+        world
     }
 
     /// Runs to the end. `go_on` is asked now and then, and once more behind the end; its error stops the run.
@@ -450,6 +472,7 @@ impl World {
     pub fn finish(&mut self) {
         self.now = self.end;
         self.close_connections();
+        self.close_halves();
         self.network.close_ledger();
         self.finished = true;
         debug_assert!(self.network.ledger.balances(), "{:?}", self.network.ledger);
@@ -486,16 +509,25 @@ impl World {
     fn on_arrival(&mut self) {
         let Some((index, next, hop)) = self.network.take_arrival() else { return };
         self.look_ahead();
+        if !self.relays.is_empty() && self.arrive_at_half(index, (next, hop)) {
+            return;
+        }
         if !hop.is_sender() {
             self.network.walk(index, (next, hop), self.now);
             return;
         }
+        self.arrive_at_sender(index, hop.flow() as usize);
+    }
+
+    /// A packet has reached its sender.
+    #[inline]
+    fn arrive_at_sender(&mut self, index: u32, flow: usize) {
         let packet = self.network.receive_at_sender(index);
         let mut extra = None;
         if packet.extra != NONE {
             extra = self.network.take_extra(packet.extra);
         }
-        self.with_sender(hop.flow() as usize, |sender, now, port| {
+        self.with_sender(flow, |sender, now, port| {
             sender.on_packet(&packet, extra.as_ref(), now, port);
         });
     }
@@ -504,6 +536,12 @@ impl World {
     fn on_event(&mut self, target: Target) {
         self.network.take_timer();
         let index = target.index();
+        if !self.relays.is_empty()
+            && matches!(target.kind(), event_kind::SENDER | event_kind::RECEIVER)
+            && self.postpones(index, target, target.kind() == event_kind::SENDER)
+        {
+            return;
+        }
         match target.kind() {
             event_kind::SENDER => self.with_sender(index, |sender, now, port| sender.on_timer(now, port)),
             event_kind::RECEIVER => self.network.on_receiver_timer(index as u32, self.now),
@@ -536,10 +574,15 @@ impl World {
     fn with_sender(&mut self, flow: usize, act: impl FnOnce(&mut Endpoint, Time, &mut Port<'_>)) {
         let sender = &mut self.senders[flow];
         let before = sender.tcp_sender().filter(|_| self.watched).map(Before::of);
+        let origins = match self.relays.is_empty() {
+            true => None,
+            false => self.relays.before(flow).map(|half| &half.origins),
+        };
         let mut port = Port {
             network: &mut self.network,
             sent: &mut self.sent[flow],
             host: self.hosts.get_mut(flow).and_then(Option::as_mut),
+            origins,
             flow: flow as u32,
             now: self.now,
             belief: None,
@@ -617,7 +660,7 @@ impl World {
 
     /// An application starts or writes again.
     fn on_traffic(&mut self, flow: usize) {
-        if self.stopped[flow] {
+        if self.stopped[flow] || (!self.relays.is_empty() && self.move_half(flow)) {
             return;
         }
         let started = std::mem::replace(&mut self.started[flow], true);

@@ -15,6 +15,7 @@ use super::input_file::InputFiles;
 use super::keys::{MOST_FLOWS, MOST_FRAMES};
 use super::reader::{Checked, Item, Reader};
 use super::realtime::Settings;
+use super::split::Splits;
 use super::topology::{Network, node};
 use super::transport::Shared;
 use super::video;
@@ -106,14 +107,55 @@ pub(super) fn read<'n>(
             if copy == 0 {
                 check_reroutes(table, &transport, &traffic, &reroutes, run.network)?;
             }
-            let realtime = run.realtime.of_flow(&traffic);
-            let transport = transport.clone();
-            let traffic = traffic.clone();
-            flows.push(FlowPlan { name, source, sink, transport, traffic, start, stop, realtime, reroutes });
+            flows.push(FlowPlan {
+                name,
+                source,
+                sink,
+                transport: transport.clone(),
+                traffic: traffic.clone(),
+                start,
+                stop,
+                realtime: run.realtime.of_flow(&traffic),
+                first_path: None,
+                reroutes,
+                relay: None,
+            });
         }
     }
     run.realtime.check(&flows)?;
     Ok(flows)
+}
+
+/// Makes several flows of each whose connection a proxy splits, when it is known where proxies stand.
+pub(super) fn split(
+    tables: &[FlowTable<'_>],
+    network: &Network,
+    flows: Vec<FlowPlan>,
+) -> Result<Vec<FlowPlan>> {
+    if network.splits.is_empty() {
+        return Ok(flows);
+    }
+    let mut splits = Splits::new(network);
+    let total = flows.len();
+    let mut names: BTreeSet<String> = flows.iter().map(|flow| flow.name.clone()).collect();
+    let (mut first, mut relayed) = (Vec::with_capacity(total), Vec::new());
+    let tables = tables.iter().flat_map(|flow| std::iter::repeat_n(&flow.table, flow.count));
+    for (flow, table) in flows.into_iter().zip(tables) {
+        let mut halves = splits.halves(table, flow, (first.len(), total + relayed.len()))?.into_iter();
+        first.extend(halves.next());
+        for half in halves {
+            if !names.insert(half.name.clone()) {
+                let name = quoted(&half.name);
+                let message = format!("half of a split connection is called {name}, and so is a flow");
+                return Err(table.error("name", message, "give the flow another name"));
+            }
+            relayed.push(half);
+        }
+    }
+    splits.check()?;
+    // Behind all flows that the scenario names: their numbers stay what they are.
+    first.append(&mut relayed);
+    Ok(first)
 }
 
 /// The transport with an application at the receiver that takes its time, if the flow has one.
@@ -546,12 +588,12 @@ impl Paths<'_> {
 }
 
 /// The direction of `link` with the smaller MTU, and what its name adds to that of the link.
-fn narrowest(link: &LinkPlan) -> (&'static str, &Direction) {
+pub(super) fn narrowest(link: &LinkPlan) -> (&'static str, &Direction) {
     if link.reverse.mtu < link.forward.mtu { (" (reverse)", &link.reverse) } else { ("", &link.forward) }
 }
 
 /// The largest packet that either end of a flow sends.
-fn largest_packet(transport: &Transport, traffic: &Traffic) -> u32 {
+pub(super) fn largest_packet(transport: &Transport, traffic: &Traffic) -> u32 {
     match transport {
         Transport::Tcp(config) => {
             let blocks = if config.recovery.uses_sack() { config.sack_blocks } else { 0 };

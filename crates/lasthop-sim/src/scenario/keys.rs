@@ -276,8 +276,8 @@ fn key_names(table: &Table) -> String {
     super::diagnostic::listed(&names)
 }
 
-const ANY_TIME: Kind = Kind::Duration { min: Span::ZERO, max: LONGEST };
-const SOME_TIME: Kind = Kind::Duration { min: Span::from_nanos(1), max: LONGEST };
+pub(super) const ANY_TIME: Kind = Kind::Duration { min: Span::ZERO, max: LONGEST };
+pub(super) const SOME_TIME: Kind = Kind::Duration { min: Span::from_nanos(1), max: LONGEST };
 const TRANSFER: Kind = Kind::Size { min: 1, max: 1_000_000_000_000_000 };
 const PACKET: Kind = Kind::Size { min: 1, max: LARGEST_PACKET };
 
@@ -1012,6 +1012,10 @@ static MIDDLEBOX: Tagged = Tagged {
     variants: &[
         Variant { name: "policer", table: &POLICER, bare: false },
         Variant { name: "impair", table: &IMPAIR, bare: false },
+        Variant { name: "split", table: &helpers::SPLIT, bare: true },
+        Variant { name: "fec", table: &helpers::FEC, bare: true },
+        Variant { name: "wtcp", table: &helpers::WTCP, bare: true },
+        Variant { name: "ack-filter", table: &helpers::ACK_FILTER, bare: true },
         Variant { name: "snoop", table: &helpers::SNOOP, bare: true },
     ],
 };

@@ -5,8 +5,8 @@ use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
     Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, Impair, List, Middlebox,
-    Opportunities, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, Report, RulePlan, TimedLoss,
-    Warning,
+    Opportunities, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, Report, RulePlan, Split,
+    TimedLoss, Warning,
 };
 
 use super::diagnostic::{Place, ScenarioError};
@@ -17,6 +17,7 @@ use super::keys::MOST_LISTED;
 use super::queue::{self, LinkFacts};
 use super::reader::{Checked, Reader};
 use super::trace_file;
+use super::transport::Shared;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -25,6 +26,9 @@ pub(super) struct LinkReader<'f, 'i> {
     pub(super) duration: Span,
     pub(super) listed: u64,
     pub(super) files: &'f mut InputFiles<'i>,
+    pub(super) shared: &'f Shared<'f>,
+    /// What is said of each proxy that splits connections if none passes it.
+    pub(super) splits: Vec<ScenarioError>,
 }
 
 impl LinkReader<'_, '_> {
@@ -37,6 +41,7 @@ impl LinkReader<'_, '_> {
         parent: &Reader<'_>,
         name: &str,
     ) -> Result<(Direction, Direction)> {
+        let known = self.splits.len();
         let forward = self.direction(tables, copies, parent, name)?;
         // Table by table: inside a table `reverse` wins, but a more specific table wins over both.
         let mut reversed = Vec::with_capacity(2 * tables.len());
@@ -46,7 +51,14 @@ impl LinkReader<'_, '_> {
                 reversed.extend(table.sub_if("reverse")?);
             }
         }
-        let reverse = self.direction(&reversed, copies, parent, name)?;
+        let mut reverse = self.direction(&reversed, copies, parent, name)?;
+        if let Some(split) = &mut reverse.split
+            && split.number > known
+        {
+            // Both ends of one link: one of them splits what passes.
+            split.number = known;
+            self.splits.truncate(known + 1);
+        }
         Ok((forward, reverse))
     }
 
@@ -137,9 +149,9 @@ impl LinkReader<'_, '_> {
             let remedy = "leave out arq: a trace of deliveries has the retransmissions of its link in it";
             return Err(table.error("arq", message, remedy));
         }
-        let middleboxes = match of("middleboxes") {
-            Some(table) => middleboxes(&table, mtu)?,
-            None => Vec::new(),
+        let (split, middleboxes) = match of("middleboxes") {
+            Some(table) => (self.split(&table)?, middleboxes(&table, mtu)?),
+            None => (None, Vec::new()),
         };
         let direction = Direction {
             rate_changes,
@@ -152,6 +164,7 @@ impl LinkReader<'_, '_> {
             error_scope: judged.scope,
             outages,
             arq,
+            split,
             middleboxes,
             ..Direction::plain(rate, delay)
         };
@@ -193,6 +206,23 @@ impl LinkReader<'_, '_> {
             outages,
             ..Direction::plain(rate, flight)
         })
+    }
+
+    /// The proxy that splits connections at the near end of a link, if one is among its middleboxes.
+    fn split(&mut self, table: &Reader<'_>) -> Result<Option<Split>> {
+        let mut split = None;
+        for (item, number) in table.list("middleboxes")?.into_iter().zip(0..) {
+            let Checked::Tagged("split", device) = item.value else { continue };
+            if number > 0 {
+                let message =
+                    "a split ends connections at the node, before anything else on the link".to_owned();
+                let remedy =
+                    "write it once, and first: what follows stands on the way of the second connection";
+                return Err(table.source.error(item.place, message, remedy));
+            }
+            split = Some(helpers::read_split(&device, self.shared, &mut self.splits)?);
+        }
+        Ok(split)
     }
 
     /// The recording that the key `trace` of `table` names.
@@ -487,6 +517,11 @@ pub(super) fn middleboxes(table: &Reader<'_>, mtu: u64) -> Result<Vec<Middlebox>
                 reorder: device.switch("reorder")?,
                 duplicate: device.number("duplicate")?,
             }),
+            // It is no device: see `LinkReader::split`.
+            "split" => continue,
+            "fec" => Middlebox::Fec(helpers::read_fec(&device)?),
+            "wtcp" => Middlebox::Wtcp(helpers::read_wtcp(&device)?),
+            "ack-filter" => Middlebox::AckFilter(helpers::read_ack_filter(&device)?),
             "snoop" => Middlebox::Snoop(helpers::read_snoop(&device)?),
             kind => panic!("no reader for the middlebox `{kind}`"),
         });

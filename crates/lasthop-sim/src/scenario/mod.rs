@@ -25,6 +25,7 @@ mod reader;
 mod realtime;
 mod roaming;
 mod schema;
+mod split;
 mod topology;
 mod trace_file;
 mod transport;
@@ -311,11 +312,13 @@ fn plan(
     };
 
     let (tables, count) = flows::open(&root)?;
-    let mut network = topology::read(&root, duration, count, files)?;
     let shared = transport::Shared::read(&root, own)?;
+    let mut network = topology::read(&root, duration, count, (&shared, files))?;
     let run = flows::Run { network: &network, duration, events: limits.events, realtime: &realtime };
     let flows = flows::read(&tables, &shared, &run, files)?;
-    helpers::fit(&root, &mut network, &flows)?;
+    helpers::fit(&root, &mut network, &shared, &flows)?;
+    let flows = flows::split(&tables, &network, flows)?;
+    helpers::check_connections(&root, &network, &flows)?;
     Ok(Plan {
         name,
         duration,

@@ -13,6 +13,7 @@ use super::keys::MOST_STATIONS;
 use super::link::LinkReader;
 use super::reader::{Checked, Reader};
 use super::roaming::{self, Surroundings};
+use super::transport::Shared;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -32,13 +33,15 @@ pub(super) struct Network {
     pub(super) both_ways: bool,
     /// The server of a wlan: the sink of every pair.
     pub(super) server: Option<usize>,
+    /// What is said of each proxy that splits connections if none passes it.
+    pub(super) splits: Vec<ScenarioError>,
 }
 
 impl Network {
     /// Any network, without pairs.
     fn of(nodes: Vec<String>, links: Vec<LinkPlan>, media: Vec<MediumPlan>) -> Network {
         let (roaming, pairs, server) = (Vec::new(), None, None);
-        Network { nodes, links, media, roaming, pairs, first_sink: 0, both_ways: false, server }
+        Network { nodes, links, media, roaming, pairs, first_sink: 0, both_ways: false, server, splits: Vec::new() }
     }
 
     /// The sink of pair `pair`, whose source has the number of the pair.
@@ -62,12 +65,23 @@ pub(super) fn read(
     root: &Reader<'_>,
     duration: Span,
     flows: u64,
-    files: &mut InputFiles<'_>,
+    (shared, files): (&Shared<'_>, &mut InputFiles<'_>),
 ) -> Result<Network> {
     let (kind, topology) = root.tagged("topology")?;
-    let mut reader = LinkReader { duration, listed: 0, files };
+    let mut reader = LinkReader { duration, listed: 0, files, shared, splits: Vec::new() };
+    let network = of_kind(root, kind, &topology, &mut reader, flows)?;
+    Ok(Network { splits: reader.splits, ..network })
+}
+
+fn of_kind(
+    root: &Reader<'_>,
+    kind: &str,
+    topology: &Reader<'_>,
+    reader: &mut LinkReader<'_, '_>,
+    flows: u64,
+) -> Result<Network> {
     if kind == "dumbbell" {
-        return dumbbell(root, &topology, &mut reader, flows);
+        return dumbbell(root, topology, reader, flows);
     }
     if root.has("channel") {
         let message = "[channel] is for dumbbells".to_owned();
@@ -79,12 +93,12 @@ pub(super) fn read(
         return Err(root.error("channel", message, remedy));
     }
     if kind == "wlan" {
-        return wlan(&topology, &mut reader, flows);
+        return wlan(topology, reader, flows);
     }
     if kind == "wired-cum-wireless" {
-        return two_cells(&topology, &mut reader, flows);
+        return two_cells(topology, reader, flows);
     }
-    graph(&topology, &mut reader)
+    graph(topology, reader)
 }
 
 fn dumbbell(

@@ -8,7 +8,8 @@
 //! is open.
 //!
 //! The reader is a fluid: it takes bytes as soon as its rate allows, without a system call that would take some at
-//! once. `receiver.rs` owns it and asks it for every window.
+//! once. Or it is the other half of a proxy, which says itself what it has taken: bytes that the far end of its own
+//! connection has acknowledged. `receiver.rs` owns it and asks it for every window.
 
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
@@ -21,7 +22,8 @@ const NANOBITS: u128 = 8_000_000_000;
 /// The reader and its buffer. Bytes are counted from the first of data.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
-    rate: Rate,
+    /// How fast it reads; `None`: it says itself what it has taken.
+    rate: Option<Rate>,
     /// Size of the buffer in bytes.
     buffer: u64,
     /// The least step of the right edge.
@@ -37,7 +39,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(rate: Rate, buffer: u32, mss: u32, scale: Scale) -> Reader {
+    pub(super) fn new(rate: Option<Rate>, buffer: u32, mss: u32, scale: Scale) -> Reader {
         let buffer = u64::from(buffer);
         let step = (buffer / 2).min(u64::from(mss)).max(1);
         Reader { rate, buffer, step, scale, arrived: 0, read: 0, since: Time::ZERO, edge: buffer }
@@ -50,29 +52,39 @@ impl Reader {
 
     /// Bytes that have been read by `now`.
     fn read_by(&self, now: Time) -> u64 {
-        let bits = u128::from(now.since(self.since).0) * u128::from(self.rate.0);
+        let Some(rate) = self.rate else { return self.read };
+        let bits = u128::from(now.since(self.since).0) * u128::from(rate.0);
         let more = u64::try_from(bits / NANOBITS).unwrap_or(u64::MAX);
         self.read.saturating_add(more).min(self.arrived)
     }
 
     /// When the byte before `count` will have been read, if no more arrives; `None` if it is not there.
     fn time_of(&self, count: u64) -> Option<Time> {
+        let Some(rate) = self.rate else { return (count <= self.read).then_some(self.since) };
         if count > self.arrived {
             return None;
         }
         let bits = u128::from(count.saturating_sub(self.read)) * NANOBITS;
-        let nanos = bits.div_ceil(u128::from(self.rate.0.max(1)));
+        let nanos = bits.div_ceil(u128::from(rate.0.max(1)));
         Some(self.since + Span(u64::try_from(nanos).unwrap_or(u64::MAX / 4).min(u64::MAX / 4)))
     }
 
     /// So many bytes more are there in order.
     pub(super) fn arrive(&mut self, bytes: u64, now: Time) {
-        if self.read_by(now) == self.arrived {
+        if self.rate.is_some() && self.read_by(now) == self.arrived {
             // It had paused.
             self.read = self.arrived;
             self.since = now;
         }
         self.arrived += bytes;
+    }
+
+    /// It has taken the first `count` bytes, by `now`.
+    pub(super) fn take(&mut self, count: u64, now: Time) {
+        if count > self.read {
+            self.read = count.min(self.arrived);
+            self.since = now;
+        }
     }
 
     /// The window that an ACK sent at `now` advertises.
@@ -112,7 +124,7 @@ mod tests {
 
     /// 8 kbit/s are a byte per millisecond.
     fn reader(buffer: u32) -> Reader {
-        Reader::new(Rate(8_000), buffer, 1_000, Scale::Shift(0))
+        Reader::new(Some(Rate(8_000)), buffer, 1_000, Scale::Shift(0))
     }
 
     /// By hand: a buffer of 4,000 bytes, segments of 1,000, a byte read per millisecond from the first arrival on.
@@ -149,10 +161,26 @@ mod tests {
     /// A buffer of less than two segments opens by half of itself, and fractions of a byte are not lost.
     #[test]
     fn small_buffers_open_by_halves() {
-        let mut reader = Reader::new(Rate(12_000), 1_000, 1_000, Scale::Shift(0));
+        let mut reader = Reader::new(Some(Rate(12_000)), 1_000, 1_000, Scale::Shift(0));
         reader.arrive(1_000, at(0));
         assert_eq!((reader.window(at(0)), reader.due()), (0, Some(Time(333_333_334))));
         assert_eq!(reader.window(Time(333_333_333)), 0);
         assert_eq!(reader.window(Time(333_333_334)), 500);
+    }
+
+    /// A proxy's other half: what is not taken keeps its place, however long it waits, and the window is announced at
+    /// the instant in which enough has been taken.
+    #[test]
+    fn what_is_not_taken_keeps_its_place() {
+        let mut reader = Reader::new(None, 4_000, 1_000, Scale::Shift(0));
+        reader.arrive(4_000, at(10));
+        assert_eq!((reader.window(at(5_000)), reader.due()), (0, None));
+        reader.take(999, at(5_001));
+        assert_eq!((reader.window(at(5_001)), reader.due()), (0, None), "less than a segment moves no edge");
+        reader.take(1_000, at(5_002));
+        assert_eq!(reader.due(), Some(at(5_002)));
+        assert_eq!(reader.window(at(5_002)), 1_000);
+        reader.take(9_000, at(5_003));
+        assert_eq!(reader.window(at(5_003)), 4_000, "no more than has arrived");
     }
 }

@@ -116,6 +116,8 @@ pub struct TcpReceiver {
     reader: Option<Box<Reader>>,
     /// The host keeps the window closed (Freeze-TCP).
     frozen: bool,
+    /// The SYN is not answered yet: a proxy waits for the other half of the connection.
+    withholds: bool,
     /// What happens to the link of this host, if it matters.
     mobile: Option<Box<MobileReceiver>>,
     /// Measurements that ride on ACKs, if the sender asked for any.
@@ -148,11 +150,12 @@ impl TcpReceiver {
             rare_due: None,
             close_due: None,
             reader: (config.reader)
-                .map(|rate| Box::new(Reader::new(rate, can.buffer, config.mss(), can.scale))),
+                .map(|rate| Box::new(Reader::new(Some(rate), can.buffer, config.mss(), can.scale))),
             can,
             offered: Offer::default(),
             update_due: None,
             frozen: false,
+            withholds: false,
             mobile: None,
             fin_tries: 0,
             probed: Time::ZERO,
@@ -173,6 +176,38 @@ impl TcpReceiver {
     pub(crate) fn prepare(&self) {
         prefetch(&self.next);
         prefetch(&self.rare_due);
+    }
+
+    /// Makes it the end of a proxy: what arrives in order keeps its place in the buffer until the other half has taken
+    /// it ([`TcpReceiver::take`]). `withholds`: the SYN is answered only by [`TcpReceiver::answer_withheld`].
+    pub(crate) fn relay(&mut self, mss: u32, withholds: bool) {
+        self.reader = Some(Box::new(Reader::new(None, self.can.buffer, mss, self.can.scale)));
+        self.window_moves = true;
+        self.withholds = withholds;
+    }
+
+    /// Bytes of data that are here in order, whether a SYN has come, and whether the sender has closed.
+    pub(crate) fn in_order(&self) -> (u64, bool, bool) {
+        let closed = self.fin.is_some_and(|fin| self.next > fin);
+        (self.next.saturating_sub(1 + u64::from(closed)), self.next > 0, closed)
+    }
+
+    /// Bytes of data that have been acknowledged.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.last_ack.saturating_sub(1).min(self.in_order().0)
+    }
+
+    /// The other half of the proxy has got rid of the first `count` bytes.
+    pub(crate) fn take(&mut self, count: u64, now: Time) {
+        if let Some(reader) = &mut self.reader {
+            reader.take(count, now);
+            self.plan_update(now);
+        }
+    }
+
+    /// The other half of the connection is open; whether the SYN waits to be answered.
+    pub(crate) fn answer_withheld(&mut self) -> bool {
+        std::mem::take(&mut self.withholds) && self.next > 0
     }
 
     /// Takes a packet that arrives at `now` and returns the kind of ACK it calls for, if any; make it with
@@ -249,6 +284,9 @@ impl TcpReceiver {
         let progress = if self.ns2 { end == self.next } else { in_order && !filled_gap };
         let immediate = !progress || !self.pending.is_empty() || syn == 1 || closed;
         if !self.may_wait(immediate, now) {
+            return None;
+        }
+        if syn == 1 && self.withholds {
             return None;
         }
         self.build_blocks(packet, duplicate);

@@ -8,8 +8,12 @@
 //! that senders use. If it is a middlebox, its kind in `middleboxes` is another line in `keys.rs` and `link.rs`, with
 //! the same keys and the same reader.
 
+mod ack_filter;
 mod arq;
+mod fec;
 mod snoop;
+mod split;
+mod wtcp;
 
 use std::collections::BTreeSet;
 
@@ -23,7 +27,12 @@ use super::diagnostic::{ScenarioError, listed, quoted, suggest};
 use super::keys::{Key, Kind, Table, Tagged, Variant};
 use super::reader::{Checked, Item, Reader};
 use super::topology::Network;
+use super::transport::Shared;
+pub(super) use ack_filter::{ACK_FILTER, read as read_ack_filter};
+pub(super) use fec::{FEC, read as read_fec};
 pub(super) use snoop::{SNOOP, read as read_snoop};
+pub(super) use split::{SPLIT, read as read_split};
+pub(super) use wtcp::{WTCP, read as read_wtcp};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -51,6 +60,10 @@ pub(super) struct Site<'a> {
     pub(super) link: &'a str,
     /// Whether a radio channel serves the link.
     pub(super) is_radio: bool,
+    /// What transports are made of.
+    pub(super) shared: &'a Shared<'a>,
+    /// What is said of each proxy that splits connections if none passes it.
+    pub(super) splits: &'a mut Vec<ScenarioError>,
 }
 
 /// The key that all entries of the list have.
@@ -77,7 +90,7 @@ macro_rules! helpers {
     };
 }
 
-helpers!(snoop, arq);
+helpers!(snoop, arq, split, fec, wtcp, ack_filter);
 
 /// Every helper with its keys, as `lasthop helpers` lists it.
 pub(super) fn list() -> Value {
@@ -94,7 +107,12 @@ pub(super) fn list() -> Value {
 }
 
 /// Switches on what the list `helpers` of a scenario asks for, and refuses what could not help there.
-pub(super) fn fit(root: &Reader<'_>, network: &mut Network, flows: &[FlowPlan]) -> Result<()> {
+pub(super) fn fit(
+    root: &Reader<'_>,
+    network: &mut Network,
+    shared: &Shared<'_>,
+    flows: &[FlowPlan],
+) -> Result<()> {
     let asked = root.list_if("helpers")?.unwrap_or_default();
     if !asked.is_empty() {
         let paths = paths(network, flows);
@@ -113,7 +131,7 @@ pub(super) fn fit(root: &Reader<'_>, network: &mut Network, flows: &[FlowPlan]) 
                 return refuse(message, &format!("say where it stands with at; links: {}", listed(&names)));
             }
             for direction in found {
-                (helper.fit)(&entry, site(network, direction))?;
+                (helper.fit)(&entry, site(network, shared, direction))?;
             }
             let is_undecided =
                 |link: &LinkPlan| [&link.forward, &link.reverse].into_iter().any(flushes_what_it_holds);
@@ -137,12 +155,12 @@ pub(super) fn flushes_what_it_holds(direction: &Direction) -> bool {
         && direction.outages.policy == OutagePolicy::Drop
 }
 
-fn site(network: &mut Network, direction: DirectionId) -> Site<'_> {
+fn site<'a>(network: &'a mut Network, shared: &'a Shared<'a>, direction: DirectionId) -> Site<'a> {
     let is_radio = is_radio(network, direction);
     let LinkPlan { name, forward, reverse, .. } = &mut network.links[direction as usize / 2];
     let (direction, other) =
         if direction.is_multiple_of(2) { (forward, reverse) } else { (reverse, forward) };
-    Site { direction, other, link: name, is_radio }
+    Site { direction, other, link: name, is_radio, shared, splits: &mut network.splits }
 }
 
 fn is_radio(network: &Network, direction: DirectionId) -> bool {
@@ -232,6 +250,68 @@ fn sites_where(
         }
     }
     found
+}
+
+/// Refuses agents whose connections lack what they work by, and proxies behind agents that would help the wrong half.
+/// `flows` are those of the plan: halves of split connections are flows of their own.
+pub(super) fn check_connections(root: &Reader<'_>, network: &Network, flows: &[FlowPlan]) -> Result<()> {
+    let key = if root.has("helpers") { "helpers" } else { "topology" };
+    let at = |direction: DirectionId| {
+        let link = &network.links[direction as usize / 2];
+        if direction.is_multiple_of(2) { &link.forward } else { &link.reverse }
+    };
+    let agents = |direction: DirectionId| at(direction).middleboxes.iter();
+    let has_any = network
+        .links
+        .iter()
+        .any(|link| !link.forward.middleboxes.is_empty() || !link.reverse.middleboxes.is_empty());
+    if !has_any {
+        return Ok(());
+    }
+    let mut routes = Routes::new(network.nodes.len(), &network.links);
+    for (flow, number) in flows.iter().zip(0usize..) {
+        let Transport::Tcp(config) = &flow.transport else { continue };
+        let mut path = match &flow.first_path {
+            Some(nodes) => routes.along(nodes).unwrap_or_default(),
+            None => routes.path(flow.source, flow.sink).unwrap_or_default(),
+        };
+        for later in &flow.reroutes {
+            path.extend(routes.along(&later.nodes).unwrap_or_default());
+        }
+        let is_passed_on = || flows.iter().any(|other| other.relay.is_some_and(|relay| relay.of == number));
+        for &direction in path.iter().filter(|&&direction| start_of(network, direction) != flow.source) {
+            let link = quoted(&network.links[direction as usize / 2].name);
+            for agent in agents(direction) {
+                let (name, works_by_stamps) = match agent {
+                    Middlebox::Snoop(_) => ("snoop", false),
+                    Middlebox::Wtcp(_) => ("wtcp", true),
+                    _ => continue,
+                };
+                if works_by_stamps && !config.timestamps {
+                    let message = format!(
+                        "wtcp at link {link} works by timestamps, and flow {} has none",
+                        quoted(&flow.name)
+                    );
+                    return Err(root.error(
+                        key,
+                        message,
+                        "write timestamps = true in its transport, or use snoop",
+                    ));
+                }
+                if is_passed_on() {
+                    let message = format!(
+                        "a split behind the {name} at link {link} ends the connection of flow {} before the wireless \
+                         host: the {name} would help the wired half",
+                        quoted(&flow.name)
+                    );
+                    let remedy =
+                        format!("put the {name} behind the split, at the wireless link, or leave one out");
+                    return Err(root.error(key, message, &remedy));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Refuses agents that no flow of TCP gives anything to do.

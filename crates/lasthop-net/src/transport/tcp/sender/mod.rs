@@ -410,6 +410,11 @@ impl Connection {
         self.segments.len() as u32
     }
 
+    /// The number up to which everything has been acknowledged: the SYN is 0 and data begin at 1.
+    pub fn acknowledged(&self) -> u64 {
+        self.una
+    }
+
     /// Fewest windows of earlier connections that the controller can start from, if it can at all.
     pub fn history_needed(&self) -> Option<usize> {
         self.needs.history.map(|least| least as usize)

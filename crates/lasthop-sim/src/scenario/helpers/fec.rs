@@ -1,0 +1,99 @@
+//! FEC: its keys and what a scenario may say of it.
+
+use lasthop_net::device::fec::LONGEST_BLOCK;
+use lasthop_net::plan::{Fec, Middlebox};
+
+use super::super::diagnostic::ScenarioError;
+use super::super::keys::{Key, Kind, SOME_TIME, Table};
+use super::super::reader::Reader;
+use super::{Helper, PLACED, Site};
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+pub(super) const NAME: &str = "fec";
+
+pub(super) static HELPER: Helper = Helper {
+    stands: "at both ends of any link, in both directions",
+    origin: "Rizzo, Computer Communication Review 1997; RFC 5510",
+    source: "crates/lasthop-net/src/device/fec/mod.rs",
+    columns: "fec_",
+    fit,
+};
+
+const DOC: &str = "Sends repairs behind blocks of packets, from which the far end of the link rebuilds what was lost; in both directions.";
+
+/// As an entry of `middleboxes`.
+pub(in super::super) static FEC: Table =
+    Table { title: "fec", doc: DOC, groups: &[FEC_KEYS], partial: false };
+
+/// As an entry of `helpers`.
+pub(super) static TABLE: Table =
+    Table { title: "fec as a helper", doc: DOC, groups: &[FEC_KEYS, PLACED], partial: false };
+
+const FEC_KEYS: &[Key] = &[
+    Key::new(
+        "code",
+        Kind::Choice(|| vec!["reed-solomon", "xor"]),
+        "Any k of the n packets of a block give the others; xor makes one repair.",
+    )
+    .default("\"reed-solomon\""),
+    Key::new("k", Kind::Integer { min: 1, max: 254 }, "Packets of a block that are sent as they come.")
+        .default("8"),
+    Key::new(
+        "n",
+        Kind::Integer { min: 1, max: 65_535 },
+        "Packets of a block, repairs included: 255 at most.",
+    )
+    .default("10"),
+    Key::new(
+        "interleave",
+        Kind::Integer { min: 1, max: 64 },
+        "So many blocks are filled in turn: bursts of up to (n - k) times as many losses can be repaired.",
+    )
+    .default("1"),
+    Key::new("close_after", SOME_TIME, "A block that is not full is closed so long after its first packet.")
+        .default("\"20 ms\""),
+    Key::new("hold", SOME_TIME, "The far end forgets a block so long after it was closed.")
+        .default("\"200 ms\""),
+    Key::new(
+        "target",
+        Kind::Number { min: 1e-9, max: 1.0 },
+        "As few repairs as keep the share of packets that stay lost below this, by the losses seen, n - k at most. \
+             Default: always n - k.",
+    ),
+];
+
+/// What `table`, an entry of either list, says of a code.
+pub(in super::super) fn read(table: &Reader<'_>) -> Result<Fec> {
+    let (k, n) = (table.integer("k")? as u32, table.integer("n")?);
+    let n = u32::try_from(n).unwrap_or(u32::MAX);
+    if n <= k {
+        let message = format!("a block of {n} packets with {k} of the source has no repair");
+        return Err(table.error("n", message, &format!("write n = {} or more, or lower k", k + 1)));
+    }
+    if table.name("code")? == "xor" && n != k + 1 {
+        let message = format!("XOR makes one repair of a block, not {}", n - k);
+        let remedy = format!("write n = {}, or code = \"reed-solomon\"", k + 1);
+        return Err(table.error("n", message, &remedy));
+    }
+    if n > LONGEST_BLOCK {
+        let message = format!("GF(256) tells {LONGEST_BLOCK} packets of a block apart, not {n}");
+        return Err(table.error("n", message, "write shorter blocks, and interleave for long bursts"));
+    }
+    Ok(Fec {
+        k,
+        n,
+        interleave: table.integer("interleave")? as u32,
+        close_after: table.span("close_after")?,
+        hold: table.span("hold")?,
+        target: table.number_if("target")?,
+    })
+}
+
+/// Over both directions of the link.
+fn fit(entry: &Reader<'_>, site: Site<'_>) -> Result<()> {
+    let code = read(entry)?;
+    site.direction.middleboxes.push(Middlebox::Fec(code));
+    site.other.middleboxes.push(Middlebox::Fec(code));
+    Ok(())
+}

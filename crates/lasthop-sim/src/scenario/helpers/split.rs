@@ -1,0 +1,107 @@
+//! Split connections: the keys of a proxy, and where it stands.
+
+use std::sync::Arc;
+
+use lasthop_net::plan::{Split, TcpConfig, Transport};
+
+use super::super::diagnostic::{ScenarioError, quoted};
+use super::super::keys::{ANY_TIME, Key, Kind, Table};
+use super::super::reader::{Checked, Reader};
+use super::super::transport::Shared;
+use super::{Helper, PLACED, Site};
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+pub(super) const NAME: &str = "split";
+
+pub(super) static HELPER: Helper = Helper {
+    stands: "at any node between the ends of a TCP connection, at the head of a link",
+    origin: "Bakre, Badrinath, ICDCS 1995; RFC 3135",
+    source: "crates/lasthop-net/src/world/relay.rs",
+    columns: "split_",
+    fit,
+};
+
+const DOC: &str = "A proxy that ends every TCP connection at the node and opens one of its own beyond (I-TCP; RFC 3135), in both directions. It holds what one half has brought until the other has got rid of it.";
+
+/// As an entry of `middleboxes`.
+pub(in super::super) static SPLIT: Table =
+    Table { title: "split", doc: DOC, groups: &[SPLIT_KEYS], partial: false };
+
+/// As an entry of `helpers`.
+pub(super) static TABLE: Table =
+    Table { title: "split as a helper", doc: DOC, groups: &[SPLIT_KEYS, PLACED], partial: false };
+
+const SPLIT_KEYS: &[Key] = &[
+        Key::new("to_wireless", Kind::Transport, "Its sender over the link at which it stands.").default("\"newreno\""),
+        Key::new(
+            "to_wired",
+            Kind::Transport,
+            "Its sender for what has come over that link. With a radio on the other side the names change places.",
+        )
+        .default("\"newreno\""),
+        Key::new(
+            "buffer",
+            Kind::Size { min: 1, max: 1_000_000_000 },
+            "Bytes that it holds for each connection, those included that are under way from it. What is free is the \
+             window that it advertises.",
+        )
+        .default("\"64 kB\""),
+        Key::new(
+            "opens",
+            Kind::Choice(|| vec!["late", "early"]),
+            "When it answers a SYN: when the connection beyond is open, or at once.",
+        )
+        .default("\"late\""),
+        Key::new(
+            "backhaul",
+            Kind::Rate,
+            "When a later path of a flow leads over another split, what is held moves there at this rate.",
+        )
+        .default("\"10 Mbit/s\""),
+        Key::new("transfer", ANY_TIME, "And takes so long beside; meanwhile nothing passes.").default("\"10 ms\""),
+    ];
+
+/// What `table`, an entry of either list, says of a proxy. `idle` gets what is to be said if no connection passes it.
+pub(in super::super) fn read(
+    table: &Reader<'_>,
+    shared: &Shared<'_>,
+    idle: &mut Vec<ScenarioError>,
+) -> Result<Split> {
+    let sender = |key: &str| -> Result<Arc<TcpConfig>> {
+        let Checked::Transport(node) = table.value(key)? else {
+            panic!("`{key}` is declared as a transport")
+        };
+        match shared.transport(table.source, node)? {
+            Transport::Tcp(config) => Ok(config),
+            Transport::Udp(_) | Transport::Rate(_) => {
+                let message = "a proxy that splits TCP connections sends by TCP".to_owned();
+                let remedy = format!("write {key} = \"newreno\", or another TCP transport");
+                Err(table.error(key, message, &remedy))
+            }
+        }
+    };
+    let split = Split {
+        number: idle.len(),
+        buffer: table.size("buffer")?,
+        late: table.name("opens")? == "late",
+        to_wireless: sender("to_wireless")?,
+        to_wired: sender("to_wired")?,
+        backhaul: table.rate("backhaul")?,
+        transfer: table.span("transfer")?,
+    };
+    let message = "no TCP connection passes this split: it stands where they all begin or end".to_owned();
+    let remedy = "put it at a link that begins between source and sink, or leave it out";
+    idle.push(table.source.error(table.place, message, remedy));
+    Ok(split)
+}
+
+/// First of all that stands there: it ends connections at the node.
+fn fit(entry: &Reader<'_>, site: Site<'_>) -> Result<()> {
+    if site.direction.split.is_some() {
+        let message = format!("a split stands at link {} already", quoted(site.link));
+        return Err(entry.error("at", message, "leave one of them out"));
+    }
+    site.direction.split = Some(read(entry, site.shared, site.splits)?);
+    Ok(())
+}

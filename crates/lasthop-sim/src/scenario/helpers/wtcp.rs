@@ -1,0 +1,57 @@
+//! WTCP of the base station: its keys and what a scenario may say of it.
+
+use lasthop_net::plan::{Middlebox, Wtcp};
+
+use super::super::diagnostic::ScenarioError;
+use super::super::keys::{Key, Kind, SOME_TIME, Table};
+use super::super::reader::Reader;
+use super::{Helper, PLACED, Site};
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+pub(super) const NAME: &str = "wtcp";
+
+pub(super) static HELPER: Helper = Helper {
+    stands: "at the head of any link that TCP with timestamps crosses: a base station",
+    origin: "Ratnam, Matta, ISCC 1998",
+    source: "crates/lasthop-net/src/device/wtcp.rs",
+    columns: "wtcp_",
+    fit,
+};
+
+const DOC: &str = "Keeps TCP segments before the wireless link, repeats those that it loses, and hides from the source how long that took.";
+
+/// As an entry of `middleboxes`.
+pub(in super::super) static WTCP: Table =
+    Table { title: "wtcp", doc: DOC, groups: &[WTCP_KEYS], partial: false };
+
+/// As an entry of `helpers`.
+pub(super) static TABLE: Table =
+    Table { title: "wtcp as a helper", doc: DOC, groups: &[WTCP_KEYS, PLACED], partial: false };
+
+const WTCP_KEYS: &[Key] = &[
+    Key::new(
+        "buffer",
+        Kind::Integer { min: 1, max: 1_000_000 },
+        "Most segments that are kept of one connection; more are lost.",
+    )
+    .default("256"),
+    Key::new("tick", SOME_TIME, "Granularity of the sources' timestamps.").default("\"1 ms\""),
+    Key::new("least_timeout", SOME_TIME, "Least local timeout, and that before the first sample.")
+        .default("\"100 ms\""),
+];
+
+/// What `table`, an entry of either list, says of an agent.
+pub(in super::super) fn read(table: &Reader<'_>) -> Result<Wtcp> {
+    Ok(Wtcp {
+        buffer: table.integer("buffer")? as u32,
+        tick: table.span("tick")?,
+        least_timeout: table.span("least_timeout")?,
+    })
+}
+
+/// Behind what stands there already: next to the link.
+fn fit(entry: &Reader<'_>, site: Site<'_>) -> Result<()> {
+    site.direction.middleboxes.push(Middlebox::Wtcp(read(entry)?));
+    Ok(())
+}

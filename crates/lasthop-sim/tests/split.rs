@@ -1,0 +1,301 @@
+//! Split connections: two real TCP connections that share a stream, at a proxy between them.
+
+use lasthop_net::world::Evaluation;
+use lasthop_sim::run::{Progress, Run, run_evaluated};
+
+mod testkit;
+
+use testkit::{TRACE, plan_of};
+
+fn evaluated(text: &str, evaluation: Evaluation) -> Run {
+    run_evaluated(&plan_of(text), 1, (TRACE, evaluation), &Progress::default()).unwrap()
+}
+
+/// Runs it both ways and returns one of the two.
+fn run(text: &str) -> Run {
+    let eager = evaluated(text, Evaluation::Eager);
+    let clocked = evaluated(text, Evaluation::Clocked);
+    assert_eq!(eager.summary.fingerprint, clocked.summary.fingerprint);
+    assert!(eager.world.network.ledger.balances(), "{:?}", eager.world.network.ledger);
+    assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
+    assert_eq!(eager.world.network.packet_hops, clocked.world.network.packet_hops);
+    eager
+}
+
+/// A server, a router and a phone: 100 ms of round trip to the router, 20 ms beyond. `radio` describes the last hop.
+fn path(radio: &str, flows: &str) -> String {
+    format!(
+        r#"
+duration = "60 s"
+[topology]
+kind = "graph"
+nodes = ["server", "router", "phone"]
+[[topology.links]]
+from = "server"
+to = "router"
+rate = "100 Mbit/s"
+delay = "50 ms"
+queue = {{ kind = "drop-tail", limit = "1000 packets" }}
+[[topology.links]]
+from = "router"
+to = "phone"
+rate = "100 Mbit/s"
+delay = "10 ms"
+queue = {{ kind = "drop-tail", limit = "1000 packets" }}
+{radio}
+{flows}
+"#
+    )
+}
+
+const DOWN: &str = "[[flows]]\nname = \"down\"\nsource = \"server\"\nsink = \"phone\"\ntransport = \"newreno\"\n\
+                    start = \"0 s\"\n";
+const LOSSY: &str = "error = { kind = \"bernoulli\", packet_error_rate = 0.01 }\n";
+
+/// A split with so large a buffer that it never limits anything, and every segment acknowledged at once.
+fn with_split(more: &str) -> String {
+    format!(
+        "{LOSSY}middleboxes = [{{ kind = \"split\", buffer = \"256 kB\", to_wireless = {}{more} }}]",
+        prompt("newreno")
+    )
+}
+
+/// A sender whose receiver acknowledges each segment of 1000 bytes at once.
+fn prompt(preset: &str) -> String {
+    format!("{{ preset = \"{preset}\", delayed_ack = false, packet_size = \"1052 B\" }}")
+}
+
+fn goodput(run: &Run) -> f64 {
+    run.summary.flows[0].goodput_bit_s / 1e6
+}
+
+/// TV-5.5: a proxy's sender sees only its own 20 ms, so it reaches what a sender at the router would, and that is near
+/// the law 1.22 MSS / (RTT sqrt p): six times that of 120 ms end to end. The law knows neither timeouts nor several
+/// losses in a window: NewReno stays a fifth below it.
+#[test]
+fn each_half_has_its_own_law() {
+    let down = DOWN.replace("\"newreno\"", &prompt("newreno"));
+    let whole = run(&path(LOSSY, &down));
+    let split = run(&path(&with_split(""), &down));
+    let law = |rtt: f64| 1.22 * 8000.0 / (rtt * 0.1) / 1e6;
+    let alone = run(&path(LOSSY, &down.replace("\"server\"", "\"router\"")));
+    let shares =
+        [goodput(&split) / law(0.0202), goodput(&alone) / law(0.0202), goodput(&whole) / law(0.1202)];
+    assert!(shares.iter().all(|share| (0.78..1.0).contains(share)), "{shares:?}");
+    assert!((goodput(&split) / goodput(&alone) - 1.0).abs() < 0.05, "{shares:?}");
+    let row = &split.summary.flows[0];
+    let proxy = row.split.as_ref().unwrap();
+    // Every repair took place at the proxy: the first half has lost nothing.
+    assert_eq!((row.retransmitted_packets, row.timeouts), (0, 0));
+    assert!(proxy.retransmitted_packets > 200, "{proxy:?}");
+    assert!(proxy.max_held_bytes <= 256_000 && proxy.avg_held_bytes > 150_000.0, "{proxy:?}");
+    assert!(proxy.acked_not_delivered_bytes > 0);
+    // The delay is that from the first transmission by the source: a buffer at the rate of the last hop.
+    let waits = proxy.avg_held_bytes * 8.0 / row.goodput_bit_s;
+    let delay = row.delay_mean_s.unwrap();
+    assert!((delay - 0.05 - waits).abs() < 0.05, "{delay} of {waits}");
+}
+
+/// The window that the source sees is what is free: the proxy never holds more than its buffer, and the source follows
+/// the slow half without a loss.
+#[test]
+fn a_slow_half_holds_the_fast_one_back() {
+    let radio = "reverse = { rate = \"100 Mbit/s\", delay = \"10 ms\" }\nmiddleboxes = [{ kind = \"split\", buffer = \"40 kB\" }]";
+    let slow = path(radio, DOWN).replacen(
+        "rate = \"100 Mbit/s\"\ndelay = \"10 ms\"",
+        "rate = \"1 Mbit/s\"\ndelay = \"10 ms\"",
+        1,
+    );
+    let run = run(&slow);
+    let row = &run.summary.flows[0];
+    let proxy = row.split.as_ref().unwrap();
+    assert!(proxy.max_held_bytes <= 40_000, "{proxy:?}");
+    assert_eq!((row.retransmitted_packets, proxy.retransmitted_packets), (0, 0));
+    assert!(goodput(&run) > 0.9, "{}", goodput(&run));
+}
+
+fn file(bytes: &str, from: &str, to: &str, name: &str) -> String {
+    format!(
+        "[[flows]]\nname = \"{name}\"\nsource = \"{from}\"\nsink = \"{to}\"\ntransport = \"newreno\"\nstart = \"0 s\"\n\
+         traffic = {{ kind = \"ftp\", bytes = \"{bytes}\" }}\n"
+    )
+}
+
+/// Everything arrives once and in order, in both directions, over losses on both halves; the ends close.
+#[test]
+fn nothing_is_lost_either_way() {
+    for opens in ["late", "early"] {
+        let more = format!(", opens = \"{opens}\", to_wired = \"cubic\"");
+        let flows = file("500 kB", "server", "phone", "down") + &file("500 kB", "phone", "server", "up");
+        let wired = path(&with_split(&more), &flows).replacen(
+            "queue",
+            &format!("{}queue", LOSSY.replace("0.01", "0.03")),
+            1,
+        );
+        let run = run(&wired);
+        for row in &run.summary.flows {
+            let proxy = row.split.as_ref().unwrap();
+            assert_eq!(row.bytes_delivered, 500_000, "{opens} {}", row.name);
+            assert_eq!(proxy.acked_not_delivered_bytes, 0);
+            assert!(row.completion_s.is_some() && row.retransmitted_packets > 0, "{row:?}");
+            assert!(proxy.retransmitted_packets > 0, "{proxy:?}");
+        }
+        let senders: Vec<&str> =
+            run.summary.flows.iter().map(|row| row.split.as_ref().unwrap().transport.as_str()).collect();
+        assert_eq!(senders, ["newreno", "cubic"], "one over the radio, one over the wire");
+    }
+}
+
+/// A late split answers the SYN when the connection beyond is open: 100 + 20 ms after it was sent, and a packet's time
+/// on four links; an early one does after 100. The source's first data leave then.
+#[test]
+fn a_late_split_opens_the_far_half_first() {
+    let first_data = |opens: &str| {
+        let more = format!(", opens = \"{opens}\"");
+        let run =
+            run(&path(&with_split(&more).replace("0.01", "0"), &file("10 kB", "server", "phone", "down")));
+        let hop = run.recorded.hops.iter().find(|hop| hop.flow == 0 && hop.bytes > 500).unwrap();
+        hop.enqueued.0 / 1_000_000
+    };
+    assert_eq!((first_data("late"), first_data("early")), (120, 100));
+}
+
+/// Two proxies in a row make three connections.
+#[test]
+fn splits_may_stand_in_a_row() {
+    let text = r#"
+duration = "20 s"
+[topology]
+kind = "graph"
+nodes = ["server", "a", "b", "phone"]
+[[topology.links]]
+from = "server"
+to = "a"
+rate = "20 Mbit/s"
+delay = "20 ms"
+[[topology.links]]
+from = "a"
+to = "b"
+rate = "20 Mbit/s"
+delay = "20 ms"
+middleboxes = ["split"]
+[[topology.links]]
+from = "b"
+to = "phone"
+rate = "20 Mbit/s"
+delay = "5 ms"
+middleboxes = [{ kind = "split", to_wireless = "westwood+" }]
+error = { kind = "bernoulli", packet_error_rate = 0.01 }
+"#;
+    let run = run(&format!("{text}{}", file("2 MB", "server", "phone", "down")));
+    let row = &run.summary.flows[0];
+    assert_eq!((row.bytes_delivered, run.summary.flows.len()), (2_000_000, 1));
+    assert_eq!(row.split.as_ref().unwrap().transport, "newreno+westwood+");
+    assert!(row.completion_s.unwrap() < 6.0, "{row:?}");
+}
+
+/// A walking host: from 5 s on the phone is at another base station.
+fn walk(first: &str, second: &str, transport: &str) -> String {
+    format!(
+        r#"
+duration = "20 s"
+[topology]
+kind = "graph"
+nodes = ["server", "core", "bs1", "bs2", "phone"]
+[[topology.links]]
+from = "server"
+to = "core"
+rate = "50 Mbit/s"
+delay = "20 ms"
+[[topology.links]]
+from = "core"
+to = "bs1"
+rate = "50 Mbit/s"
+delay = "2 ms"
+[[topology.links]]
+from = "core"
+to = "bs2"
+rate = "50 Mbit/s"
+delay = "2 ms"
+[[topology.links]]
+from = "bs1"
+to = "phone"
+rate = "5 Mbit/s"
+delay = "2 ms"
+{first}
+[[topology.links]]
+from = "bs2"
+to = "phone"
+rate = "5 Mbit/s"
+delay = "2 ms"
+{second}
+[[flows]]
+name = "down"
+source = "server"
+sink = "phone"
+transport = "{transport}"
+start = "0 s"
+traffic = {{ kind = "ftp", bytes = "8 MB" }}
+reroute = [{{ at = "5 s", nodes = ["server", "core", "bs2", "phone"] }}]
+"#
+    )
+}
+
+/// The state moves with the phone: so many bytes at 10 Mbit/s, and 10 ms; nothing is lost, and the file is whole.
+#[test]
+fn the_state_of_a_split_moves() {
+    let split = "middleboxes = [{ kind = \"split\", buffer = \"64 kB\" }]";
+    let run = run(&walk(split, split, "newreno"));
+    let row = &run.summary.flows[0];
+    let proxy = row.split.as_ref().unwrap();
+    assert_eq!((row.bytes_delivered, proxy.moves), (8_000_000, 1));
+    assert!(proxy.moved_bytes > 10_000, "{proxy:?}");
+    let expected = proxy.moved_bytes as f64 * 8.0 / 10e6 + 0.01;
+    assert!((proxy.halted_s - expected).abs() < 1e-9, "{} of {expected}", proxy.halted_s);
+    // What the proxy sends goes from the new station on as soon as its state is there.
+    let halt = 5.0 + proxy.halted_s;
+    let sent: Vec<f64> = (run.recorded.hops.iter())
+        .filter(|hop| hop.flow == 1 && hop.direction == 8 && hop.bytes > 500)
+        .map(|hop| hop.enqueued.seconds())
+        .collect();
+    assert!(sent.iter().all(|&at| at >= halt), "{halt}: {:?}", sent.first());
+    assert!(sent.len() > 1000);
+}
+
+/// Over a cell of IEEE 802.11 the proxy stands at the access point, at the end of the wire: its sender to the stations
+/// is the wireless one.
+#[test]
+fn a_split_stands_at_an_access_point() {
+    let text = r#"
+duration = "10 s"
+[topology]
+kind = "wlan"
+wire = { rate = "100 Mbit/s", delay = "20 ms", middleboxes = [{ kind = "split", to_wireless = "westwood+" }] }
+[[flows]]
+name = "down"
+direction = "reverse"
+transport = "newreno"
+traffic = { kind = "ftp", bytes = "500 kB" }
+[[flows]]
+name = "up"
+transport = "newreno"
+traffic = { kind = "ftp", bytes = "500 kB" }
+"#;
+    let run = run(text);
+    let rows = &run.summary.flows;
+    assert!(rows.iter().all(|row| row.bytes_delivered == 500_000), "{rows:?}");
+    let senders: Vec<&str> = rows.iter().map(|row| row.split.as_ref().unwrap().transport.as_str()).collect();
+    assert_eq!(senders, ["westwood+", "newreno"]);
+}
+
+/// The second half queues like everybody else: under FQ-CoDel each half of each connection has a queue of its own.
+#[test]
+fn a_split_goes_with_fq_codel() {
+    let queue = "queue = \"fq-codel\"\nmiddleboxes = [\"split\"]\n";
+    let base = path("", "").replace("queue = { kind = \"drop-tail\", limit = \"1000 packets\" }\n\n", queue);
+    let text = base.replacen("\"100 Mbit/s\"\ndelay = \"10 ms\"", "\"10 Mbit/s\"\ndelay = \"10 ms\"", 1);
+    let run = run(&(text + &DOWN.replace("start", "count = 4\nstart")));
+    let shares: Vec<f64> = run.summary.flows.iter().map(|row| row.goodput_bit_s / 1e6).collect();
+    assert!(shares.iter().all(|share| (share - 2.3).abs() < 0.3), "{shares:?}");
+    assert!(run.summary.links[2].drops["early-drop"] > 0, "{:?}", run.summary.links[2].drops);
+}
