@@ -188,7 +188,7 @@ columns! {
         /// packets that a rate-based sender dropped itself: past their deadline, or its queue was full
         expired_packets: u64 = About::new("packets", "expired packets").lower().sum();
         /// Real-time metrics, if the flow is measured so.
-        realtime: Option<RealtimeSummary> = About::group("{}", "{}");
+        realtime: Option<Box<RealtimeSummary>> = About::group("{}", "{}");
         /// only with a table `[history]`: windows of earlier connections that the flow could start from
         #[serde(skip_serializing_if = "Option::is_none")]
         history_samples: Option<usize> = About::new("", "windows known").sum().rare();
@@ -436,7 +436,7 @@ columns! {
         arq: Option<ArqSummary> = About::group("arq_{}", "ARQ {}");
         /// What the MACs at both ends of a radio link counted.
         #[serde(skip_serializing_if = "Option::is_none")]
-        radio: Option<RadioSummary> = About::group("radio_{}", "radio: {}");
+        radio: Option<Box<RadioSummary>> = About::group("radio_{}", "radio: {}");
         /// What a policer at the head of the link did, where one stands.
         #[serde(skip_serializing_if = "Option::is_none")]
         policer: Option<PolicerSummary> = About::group("policer_{}", "policer: {}");
@@ -541,7 +541,8 @@ impl Summary {
             .collect();
         for (index, (flow, stats)) in flows.iter_mut().zip(&network.flows).enumerate() {
             flow.realtime = stats.realtime().map(|realtime| {
-                RealtimeSummary::new(realtime, world.unsent_packets(index), world.numbers_are_whole(index))
+                let (unsent, whole) = (world.unsent_packets(index), world.numbers_are_whole(index));
+                Box::new(RealtimeSummary::new(realtime, unsent, whole))
             });
         }
         let counters = network.device_counters();
@@ -553,7 +554,7 @@ impl Summary {
             .map(|(name, (link, direction))| {
                 let counters = counters.iter().filter(|counter| counter.0 == direction);
                 let counters = counters.map(|&(_, name, count)| (name, count)).collect();
-                let radio = network.radio(direction).map(RadioSummary::new);
+                let radio = network.radio(direction).map(RadioSummary::new).map(Box::new);
                 LinkSummary { radio, ..LinkSummary::new(name, link, &Counters(counters), measured) }
             })
             .collect();
@@ -682,8 +683,8 @@ impl LinkSummary {
             utilisation: stats.busy as f64 / length,
             packets_sent: stats.packets,
             bytes_sent: stats.bytes,
-            drops: Causes(link.drops),
-            tied_drops: link.tied_drops,
+            drops: Causes(link.drops()),
+            tied_drops: link.tied_drops(),
             marks: link.marks(),
             arq: counters.has("arq_").then(|| ArqSummary {
                 retransmissions: counters.sum("arq_retransmissions"),

@@ -1,5 +1,7 @@
 //! The link's part of a plan: rate, delay, queue, what the air does, and what stands at its ends.
 
+use std::sync::Arc;
+
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
@@ -17,10 +19,10 @@ pub struct LinkPlan {
     pub from: usize,
     /// The node at which the forward direction ends.
     pub to: usize,
-    /// `from` -> `to`.
-    pub forward: Direction,
+    /// `from` -> `to`. Equal links share it, as they do the other.
+    pub forward: Arc<Direction>,
     /// `to` -> `from`.
-    pub reverse: Direction,
+    pub reverse: Arc<Direction>,
 }
 
 impl LinkPlan {

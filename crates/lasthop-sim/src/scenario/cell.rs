@@ -4,6 +4,7 @@
 //! one another; every pair that may talk is a link of the network as well, so that routes and results know it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
@@ -161,7 +162,7 @@ impl Cells {
             pairs.iter().map(|&(from, to)| medium.distance(from, to, Time::ZERO)).fold(0.0, f64::max);
         let delay = air.flight.unwrap_or_else(|| flight(farthest)).max(Span::from_nanos(1));
         medium.flight = medium.flight.max(delay);
-        let direction = reader.radio(table, pairs.len() as u64, (rate, delay))?;
+        let direction = Arc::new(reader.radio(table, pairs.len() as u64, (rate, delay))?);
         for ((from, to), number) in pairs.into_iter().zip(1..) {
             let (one, other) = (medium.stations[from].node, medium.stations[to].node);
             let name = match members.link_name {

@@ -1,6 +1,8 @@
 //! One link: rate, queue, errors, outages, retransmission and what stands at its ends, from tables that may override
 //! one another.
 
+use std::sync::Arc;
+
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
@@ -26,6 +28,9 @@ pub(super) struct LinkReader<'f> {
     pub(super) files: &'f mut InputFiles,
 }
 
+/// Both directions of a link.
+pub(super) type Sides = (Arc<Direction>, Arc<Direction>);
+
 impl LinkReader<'_> {
     /// Both directions of a link that stands for `copies`. `tables` may override one another, the most
     /// specific last; `parent` and `name` say where a missing key belongs.
@@ -35,7 +40,7 @@ impl LinkReader<'_> {
         copies: u64,
         parent: &Reader<'_>,
         name: &str,
-    ) -> Result<(Direction, Direction)> {
+    ) -> Result<Sides> {
         let forward = self.direction(tables, copies, parent, name)?;
         // Table by table: inside a table `reverse` wins, but a more specific table wins over both.
         let mut reversed = Vec::with_capacity(2 * tables.len());
@@ -46,7 +51,7 @@ impl LinkReader<'_> {
             }
         }
         let reverse = self.direction(&reversed, copies, parent, name)?;
-        Ok((forward, reverse))
+        Ok((forward.into(), reverse.into()))
     }
 
     fn direction(
