@@ -31,8 +31,10 @@ use pyo3::prelude::*;
 use crate::arrow::{ArrowTable, write_csv};
 use crate::tables;
 
-/// Rows that are made into columns at a time.
-const BATCH_ROWS: usize = 1 << 14;
+/// Rows that are made into columns at a time: as many as fit into the caches.
+const BATCH_ROWS: usize = 1 << 12;
+/// Bytes of a capture that are written at a time.
+const CAPTURE_BUFFER: usize = 1 << 20;
 /// Rows of a row group: what a reader loads at a time, and what is held here in encoded form.
 const GROUP_ROWS: usize = 1 << 19;
 /// Before the other columns.
@@ -73,7 +75,7 @@ impl<'a> Spool<'a> {
             spool.series = Some(Series { flows, links });
         }
         if recording.trace {
-            let file = BufWriter::new(File::create(folder.join("capture.pcapng"))?);
+            let file = BufWriter::with_capacity(CAPTURE_BUFFER, File::create(folder.join("capture.pcapng"))?);
             let capture = Capture::new(file, plan, Vantage::Links).map_err(io::Error::other)?;
             let hops = Table::new(folder, "hops", seed)?;
             let windows = Table::new(folder, "windows", seed)?;
