@@ -28,7 +28,8 @@ SEEDS ?= 1-10
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help build demo test test-rust test-properties test-python test-scenarios test-differential pins \
-    pins-check lint format reproduce paper-report bench validate docs site new-sender new-device lock wheel clean
+    pins-check lint format reproduce paper-report bench validate docs site new-sender new-device lock wheel clean \
+    page test-page bench-page
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,8 +106,18 @@ validate: build ## Compare with ns-2 and ns-3 at length; writes docs/reference/v
 	$(BIN)/python -m validation.classifiers
 	$(BIN)/python -m validation.wlan
 
+page: ## Build the page of `lasthop view` into python/lasthop/page, a static folder; needs Node and npm
+	tools/build_page.sh
+
+test-page: build ## Test the page under Node and in Chromium (Debian package chromium); says so where it cannot
+	@tools/test_page.sh
+
+bench-page: build page ## How fast the page is, in Chromium; writes bench/PAGE.md
+	cd web && node tools/bench.mjs
+
 wheel: build ## Build a wheel for every Python from 3.11 on into out/wheels, and try it in an empty environment
 	rm -rf out/wheels
+	@tools/build_page.sh --if-possible || echo "the wheel carries no page: lasthop view will say so"
 	$(BIN)/maturin build --release --locked --out out/wheels
 	PYTHON="$(PYTHON)" tools/check_wheel.sh out/wheels/*.whl
 
@@ -139,5 +150,5 @@ site: build ## Build the documentation with the Python API into out/site; a brok
 	@echo "out/site/index.html"
 
 clean: ## Remove everything that was built
-	rm -rf $(VENV) target out
+	rm -rf $(VENV) target out python/lasthop/page web/engine web/node_modules
 	find python -name '*.so' -delete

@@ -38,6 +38,8 @@ DECLARED = re.compile(
 
 #: Where the reference pages of senders lie; nothing else does.
 SENDERS = "docs/reference/senders"
+#: Where the reference pages of helpers in the network lie; nothing else does.
+HELPERS = "docs/reference/helpers"
 LAWS = ROOT / "crates" / "lasthop-cc" / "src"
 ENDPOINTS = ROOT / "crates" / "lasthop-net" / "src"
 VALIDATION = "docs/reference/validation-senders.md"
@@ -72,6 +74,7 @@ def pages() -> dict[str, str]:
         "docs/reference/transports.md": transports_page(lh.transports()),
     }
     texts |= sender_pages(lh.transports())
+    texts |= helper_pages(lh.helpers())
     for name in ("docs/reference/results.md", "docs/reference/studies.md"):
         texts[name] = DECLARED.sub(with_declared, (ROOT / name).read_text(encoding="utf-8"))
     for name in ("README.md", "docs/tutorial/first-run.md"):
@@ -274,7 +277,8 @@ def heads() -> dict[str, list[Head]]:
     found = {name: [head_of(LAWS / f"{module}.rs")] for name, module in REGISTERED.findall(registry)}
     for path in sorted(ENDPOINTS.rglob("*.rs")):
         head = head_of(path)
-        if head.section("What it does"):
+        # What stands in the network has pages of its own.
+        if head.section("What it does") and "device" not in path.relative_to(ENDPOINTS).parts:
             found.setdefault(path.stem.replace("_", "-"), []).append(head)
     return found
 
@@ -315,6 +319,54 @@ def index_page(known: dict[str, list[Head]], listed: list[Schema]) -> str:
             text = " | ".join(plain(cell).replace("\n\n", " ") for cell in cells)
             rows.append(f"| [{name}]({file_name(name)}) | {text} |")
         lines += [f"## {title}", use, "\n".join(rows)]
+    return page(lines)
+
+
+def helper_pages(listed: list[Schema]) -> dict[str, str]:
+    """One page for each helper in the network, and their index."""
+    rows = ["| name | what it does | where it may stand | from |", "| --- | --- | --- | --- |"]
+    texts = {}
+    for one in listed:
+        name = one["name"]
+        texts[f"{HELPERS}/{name}.md"] = helper_page(one)
+        rows.append(f"| [{name}]({name}.md) | {one['summary']} | {one['stands']} | {one['origin']} |")
+    lines = [
+        "# Helpers in the network",
+        NOTE,
+        "`helpers = [\"NAME\"]` in a scenario switches one on at the base station, in front of the link that loses "
+        "packets; `at` says where else. `lasthop compare FILE --helpers none,NAME` shows what it does for a path. "
+        "[Which help does my path need?](../../how-to/which-help.md) goes through it.",
+        "\n".join(rows),
+    ]
+    return texts | {f"{HELPERS}/README.md": page(lines)}
+
+
+def helper_page(one: Schema) -> str:
+    """All that is known of one helper."""
+    head = head_of(ROOT / one["source"])
+    lines = [
+        f"# {one['name']}",
+        NOTE,
+        plain(head.title),
+        "## In a scenario",
+        f'```toml\nhelpers = ["{one["name"]}"]\n```',
+        f"At every link that loses packets or goes down on the path of a flow. It may stand {one['stands']}.",
+        "## Keys",
+    ]
+    rows = ["| key | value | default | meaning |", "| --- | --- | --- | --- |"]
+    for key in one["keys"]:
+        default = f"`{key['default']}`" if key["default"] else ""
+        rows.append(f"| `{key['name']}` | {key['values']} | {default} | {key['help']} |")
+    lines.append("\n".join(rows))
+    for label, text in head.sections:
+        lines.append(f"## {label}")
+        lines += [plain(paragraph) for paragraph in text.split("\n\n")]
+    counted = [column for column in columns.declared("links").values() if column.name.startswith(one["columns"])]
+    if counted:
+        rows = ["| column of its link | unit | meaning |", "| --- | --- | --- |"]
+        rows += [f"| `{column.name}` | {column.unit} | {column.help} |" for column in counted]
+        lines += ["## What it counts", "\n".join(rows)]
+    lines.append(f"Source: `{one['source']}`")
     return page(lines)
 
 
@@ -413,12 +465,13 @@ def wrapped(text: str) -> str:
 
 
 def main() -> None:
-    """Write the pages, and remove those of senders that are no more."""
+    """Write the pages, and remove those of senders and helpers that are no more."""
     written = pages()
-    (ROOT / SENDERS).mkdir(exist_ok=True)
-    for path in (ROOT / SENDERS).glob("*.md"):
-        if path.relative_to(ROOT).as_posix() not in written:
-            path.unlink()
+    for folder in (ROOT / SENDERS, ROOT / HELPERS):
+        folder.mkdir(exist_ok=True)
+        for path in folder.glob("*.md"):
+            if path.relative_to(ROOT).as_posix() not in written:
+                path.unlink()
     for name, text in written.items():
         (ROOT / name).write_text(text, encoding="utf-8")
 

@@ -32,7 +32,7 @@ from validation import engine, ns2
 from validation.network import SENDERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "validation-ns2.md"
@@ -218,15 +218,20 @@ def compare(cell: Cell, runs: range = RUNS, confidence: float = CONFIDENCE) -> l
 def examine(cell: Cell) -> tuple[list[Comparison], list[Comparison], dict[str, str]]:
     """Compare a cell, plain and staggered, and look again at what differs: metric -> cause."""
     plain, staggered = compare(cell), compare(replace(cell, staggered=True))
+    return plain, staggered, causes_of(plain, staggered)
+
+
+def causes_of(plain: list[Comparison], staggered: Sequence[Comparison] = ()) -> dict[str, str]:
+    """Look again at what differs in a cell: metric -> cause, if one is found."""
     causes: dict[str, str] = {}
     differing = {one.metric for one in plain if not one.agrees}
     if differing:
-        for cause, again in ((TIES, staggered), (CHANCE, compare(cell, SECOND_LOOK))):
+        for cause, again in ((TIES, staggered), (CHANCE, compare(plain[0].cell, SECOND_LOOK))):
             for one in again:
                 if one.metric in differing and one.agrees:
                     digits = METRICS[one.metric]
                     causes[one.metric] = f"{cause} ({one.ours:.{digits}f} and {one.theirs:.{digits}f})."
-    return plain, staggered, causes
+    return causes
 
 
 def _ours(plan: _native.Plan, seed: int) -> Sample:
@@ -277,13 +282,18 @@ def exceptions() -> dict[str, str]:
     """Cell and metric -> cause, for the real differences."""
     entries = tomllib.loads(EXCEPTIONS.read_text(encoding="utf-8")).get("exception", [])
     return {
-        f"{sender}, {flows} flows, PER {rate:g}: {metric}": entry["cause"]
+        f"{cell}: {metric}": entry["cause"]
         for entry in entries
-        for sender in entry.get("senders", SENDERS)
-        for flows in entry.get("flows", FLOWS)
-        for rate in entry.get("packet_error_rates", ERROR_RATES)
+        for cell in entry.get("cells", _cells_of(entry))
         for metric in entry.get("metrics", METRICS)
     }
+
+
+def _cells_of(entry: Mapping[str, Any]) -> list[str]:
+    """The cells of the grid that an exception is about."""
+    senders, flows = entry.get("senders", SENDERS), entry.get("flows", FLOWS)
+    rates = entry.get("packet_error_rates", ERROR_RATES)
+    return [Cell(*values).key for values in product(senders, flows, rates)]
 
 
 def unexplained(comparisons: Iterable[Comparison], causes: Mapping[str, str]) -> list[Comparison]:
@@ -326,7 +336,7 @@ the end says what came out.
 """
 
 
-def extended_section(comparisons: list[Comparison]) -> list[str]:
+def extended_section(comparisons: list[Comparison], causes: Mapping[str, str]) -> list[str]:
     """What agrees where hosts take a random time, and what does not."""
     agreeing = sum(one.agrees for one in comparisons)
     lines = ["", "## With processing time", ""]
@@ -344,7 +354,9 @@ def extended_section(comparisons: list[Comparison]) -> list[str]:
     for cell in dict.fromkeys(one.cell for one in comparisons):
         entries = [_entry(one) for one in comparisons if one.cell == cell]
         lines += [f"| {cell.key.removesuffix(', processing time')} | " + " | ".join(entries) + " |"]
-    return lines
+    lines += ["", "## Exceptions with processing time", ""]
+    outside = [item(f"{describe(one)}. {cause_of(one, causes)}") for one in comparisons if not one.agrees]
+    return lines + ([line for item in outside for line in item] or ["None."])
 
 
 def page(
@@ -374,17 +386,22 @@ def page(
         lines += [*_rows(comparisons, sender), ""]
     lines += ["## Exceptions", ""]
     for one in differing:
-        lines += _item(f"{describe(one)}. {causes.get(one.key, 'No cause on record.')}")
+        lines += item(f"{describe(one)}. {cause_of(one, causes)}")
     if not differing:
         lines.append("None.")
     lines += ["", "## Exceptions in the staggered grid", ""]
-    outside = [line for one in staggered if not one.agrees for line in _item(f"{describe(one)}.")]
+    outside = [line for one in staggered if not one.agrees for line in item(f"{describe(one)}.")]
     lines += outside or ["None."]
-    lines += extended_section(extended)
+    lines += extended_section(extended, causes)
     return "\n".join(lines) + "\n"
 
 
-def _item(text: str) -> list[str]:
+def cause_of(one: Comparison, causes: Mapping[str, str]) -> str:
+    """Why a comparison differs, if that is known."""
+    return causes.get(one.key, "No cause on record.")
+
+
+def item(text: str) -> list[str]:
     """A list item of the page, wrapped."""
     return textwrap.wrap(text, 100, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
 
@@ -403,16 +420,23 @@ def _entry(one: Comparison) -> str:
     return text if one.agrees else f"**{text}**"
 
 
-def run_extension(cells: list[Cell], jobs: int) -> list[Comparison]:
+def run_extension(cells: list[Cell], jobs: int) -> tuple[list[Comparison], dict[str, str]]:
     """Compare the cells of the extension, `jobs` at a time, with a line of progress for each."""
     comparisons: list[Comparison] = []
+    causes: dict[str, str] = {}
+
+    def looked_at(cell: Cell) -> tuple[list[Comparison], dict[str, str]]:
+        found = compare(cell)
+        return found, causes_of(found)
+
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        for number, found in enumerate(pool.map(compare, cells), start=1):
+        for number, (found, why) in enumerate(pool.map(looked_at, cells), start=1):
             comparisons += found
+            causes |= {f"{found[0].cell.key}: {metric}": cause for metric, cause in why.items()}
             outside = [one.metric for one in found if not one.agrees]
             verdict = "agrees" if not outside else "differs in " + ", ".join(outside)
             print(f"[{number}/{len(cells)}] {found[0].cell.key}: {verdict}", file=sys.stderr, flush=True)
-    return comparisons
+    return comparisons, causes
 
 
 def run_cells(cells: list[Cell], jobs: int) -> tuple[list[Comparison], list[Comparison], dict[str, str]]:
@@ -443,11 +467,13 @@ def main() -> int:
     arguments = parser.parse_args()
     cells = grid() if arguments.full else [Cell(sender, 10, 0.01) for sender in SENDERS]
     try:
-        extended = run_extension(extension(), arguments.jobs) if arguments.full or arguments.extension else []
+        wanted = extension() if arguments.full or arguments.extension else []
+        extended, found = run_extension(wanted, arguments.jobs)
         if arguments.extension:
-            print("\n".join(extended_section(extended)))
+            print("\n".join(extended_section(extended, found | exceptions())))
             return 0 if sum(one.agrees for one in extended) >= ENOUGH * len(extended) else 1
         comparisons, staggered, causes = run_cells(cells, arguments.jobs)
+        causes = found | causes
     except ns2.FailedError as error:
         print(error, file=sys.stderr)
         return 2

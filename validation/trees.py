@@ -64,6 +64,30 @@ def lone(seed: int, sender: str) -> dict[str, Any]:
     }
 
 
+def marked(seed: int, sender: str) -> dict[str, Any]:
+    """The same without end, with ECN, losses, and a queue that marks whatever finds five packets or more."""
+    scenario = lone(seed, sender)
+    draw = random.Random(seed)
+    link, flow = scenario["topology"]["links"][1], scenario["flows"][0]
+    link["queue"] = {
+        "kind": "red",
+        "profile": "ns2",
+        "measure": "packets",
+        "limit": "30 packets",
+        "w_q": 1.0,
+        "min_th": "5 packets",
+        "max_th": "6 packets",
+        "max_p": 1.0,
+        "use_mark_p": False,
+    }
+    link["error"] = {"kind": "list", "packets": [k for k in range(3000) if draw.random() < 0.02]}
+    link["delay"] = f"{draw.uniform(5, 40):.6f} ms"
+    windows = {"receiver_window": "64 packets", "initial_ssthresh": "64 packets"}
+    flow["transport"] |= {"ecn": True} | windows
+    flow.pop("traffic", None)
+    return scenario
+
+
 def _link(
     draw: random.Random,
     name: str,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         EXAMPLE,
         Scenario,
         compare,
+        helpers,
         load_runs,
         metrics,
         run,
@@ -57,6 +58,7 @@ __all__ = [
     "Sender",
     "__version__",
     "compare",
+    "helpers",
     "load_runs",
     "metrics",
     "run",
@@ -71,8 +73,8 @@ __all__ = [
 PLACES = {
     "_native": ("__version__",),
     "api": (
-        *("EXAMPLE", "Scenario", "compare", "load_runs", "metrics", "run", "run_seeds", "schema"),
-        *("traffic", "transports"),
+        *("EXAMPLE", "Scenario", "compare", "helpers", "load_runs", "metrics", "run", "run_seeds"),
+        *("schema", "traffic", "transports"),
     ),
     "errors": ("ArgumentError", "Interrupted", "LasthopError", "OutputError", "RunError", "ScenarioError"),
     "results": ("Run", "Runs"),

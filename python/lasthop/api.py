@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lasthop import _native, sources
 from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError, ScenarioError, native_errors
+from lasthop.places import SENDERS
 from lasthop.results import NativeTables, Run, Runs
 from lasthop.runner import Job, Outcome, Snapshot, run_jobs
 from lasthop.senders import Sender, describe, describe_all
 from lasthop.spool import SpooledTables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from lasthop.comparison import Comparison
     from lasthop.frames import Traffic
@@ -423,6 +424,7 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
     transports: Senders | None = None,
     learn: bool = True,
     spool: str | Path | None = None,
+    capture_at: Sequence[str] | None = None,
 ) -> Runs:
     """Run a scenario with several seeds, in parallel on all cores.
 
@@ -447,6 +449,10 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
         A folder in which series and traces are written while the runs go on, instead of being kept in memory.
         They are read when asked for, `Runs.save` puts them together without reading them whole, and they go
         when the result does.
+    capture_at : sequence of str, optional
+        With `spool`: nodes and links at which packets are captured, ``"senders"`` for the hosts of all senders,
+        or ``"links"`` for every link. With `trace` the senders if not given, otherwise nothing. A trace in
+        memory needs no choice: `Run.write_pcapng` looks at it from everywhere.
 
     Returns
     -------
@@ -472,6 +478,7 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
         workers=jobs,
         observer=observer,
         spool=None if spool is None else Path(spool),
+        capture_at=check_places(scenario, capture_at, spooled=spool is not None, trace=trace),
     )
     finished = collect(scenario, outcome)
     if learn:
@@ -482,7 +489,7 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
 
 def compare(  # noqa: PLR0913 - all but two are keywords
     scenario: Scenario | str | Path | Mapping[str, Any],
-    transports: Iterable[str],
+    transports: Iterable[str] = (),
     *,
     seeds: Iterable[int] = range(1, 11),
     baseline: str | None = None,
@@ -490,8 +497,10 @@ def compare(  # noqa: PLR0913 - all but two are keywords
     observer: Callable[[Snapshot], None] | None = None,
     metrics: Iterable[str] | None = None,
     series: bool = False,
+    helpers: Iterable[str] = (),
+    at: str | None = None,
 ) -> Comparison:
-    """Run a scenario with each transport over the same channels, and compare seed by seed.
+    """Run a scenario with each transport and helper over the same channels, and compare seed by seed.
 
     Parameters
     ----------
@@ -499,6 +508,7 @@ def compare(  # noqa: PLR0913 - all but two are keywords
         What to simulate; the transport of every flow that is not UDP is replaced.
     transports : iterable of str
         At least two names from ``lasthop transports``, or ``FILE.py:CLASS`` for a sender written in Python.
+        With helpers one will do, and without any the flows keep those of the scenario.
     seeds : iterable of int
         Each transport runs with the same ones, so that it meets the same channel errors.
     baseline : str, optional
@@ -511,6 +521,11 @@ def compare(  # noqa: PLR0913 - all but two are keywords
         What they are compared by: names from ``lasthop metrics``, whose units may be left out.
     series : bool
         Also keep windows, queues and rates over time, for `Comparison.plot`.
+    helpers : iterable of str
+        Names from ``lasthop helpers``, each in place of the list ``helpers`` of the scenario; ``none`` for
+        none, ``arq+snoop`` for two in series. With several transports every pair is run.
+    at : str, optional
+        The link at which helpers stand; in front of those that lose packets if not given.
 
     Raises
     ------
@@ -533,9 +548,10 @@ def compare(  # noqa: PLR0913 - all but two are keywords
     """
     from lasthop.comparison import compare_transports
 
-    if isinstance(transports, str):
-        names = [name.strip() for name in transports.split(",")]
-        raise ArgumentError(f"transports is the text {transports!r}: give a list of names, {names}")
+    for name, given in (("transports", transports), ("helpers", helpers)):
+        if isinstance(given, str):
+            names = [one.strip() for one in given.split(",")]
+            raise ArgumentError(f"{name} is the text {given!r}: give a list of names, {names}")
     return compare_transports(
         as_scenario(scenario),
         list(transports),
@@ -545,6 +561,8 @@ def compare(  # noqa: PLR0913 - all but two are keywords
         observer,
         metrics,
         series=series,
+        helpers=list(helpers),
+        at=at,
     )
 
 
@@ -597,6 +615,21 @@ def transports() -> list[dict[str, Any]]:
     True
     """
     listed: list[dict[str, Any]] = json.loads(_native.transports())
+    return listed
+
+
+def helpers() -> list[dict[str, Any]]:
+    """Every helper in the network that a scenario may switch on, with its keys.
+
+    ``stands`` says where it may stand, ``columns`` how the names of what it counts begin.
+
+    Examples
+    --------
+    >>> import lasthop as lh
+    >>> [one["name"] for one in lh.helpers()][:2]
+    ['snoop', 'arq']
+    """
+    listed: list[dict[str, Any]] = json.loads(_native.helpers())
     return listed
 
 
@@ -684,6 +717,27 @@ def check_seeds(seeds: Iterable[int]) -> list[int]:
     if not wanted:
         raise ArgumentError("no seeds given: at least one is needed")
     return wanted
+
+
+def check_places(
+    scenario: Scenario, places: Sequence[str] | None, *, spooled: bool, trace: bool
+) -> list[str]:
+    """Return where to capture packets, and refuse places that the scenario does not have."""
+    if places is None:
+        return [SENDERS] if spooled and trace else []
+    if isinstance(places, str):
+        raise ArgumentError(f"capture_at is a list of places: say capture_at=[{places!r}]")
+    if not spooled:
+        raise ArgumentError(
+            "capture_at writes files while runs go on: say where with spool=, or run with trace=True and choose "
+            "the place in write_pcapng"
+        )
+    for place in places:
+        try:
+            scenario.plan.check_place(place)
+        except ValueError as error:
+            raise ArgumentError(str(error)) from None
+    return list(dict.fromkeys(places))
 
 
 def collect(scenario: Scenario, outcome: Outcome) -> list[Run]:

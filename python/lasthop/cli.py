@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lasthop.comparison import Comparison
+    from lasthop.papers.reproduce import Plan
     from lasthop.results import Run, Runs
 
 #: Files of a bundle that are named.
@@ -90,6 +91,19 @@ def complete_transports(incomplete: str) -> list[str]:
     before, comma, begun = incomplete.rpartition(",")
     kinds = ("preset", "rate")
     names = [one["name"] for one in api.transports() if one["kind"] in kinds and one["name"] != "udp"]
+    return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
+
+
+def complete_helpers(incomplete: str) -> list[str]:
+    """Return what a list of helpers may go on with, for the shell.
+
+    Examples
+    --------
+    >>> complete_helpers("none,sn")
+    ['none,snoop']
+    """
+    before, comma, begun = incomplete.rpartition(",")
+    names = ["none", *(one["name"] for one in api.helpers())]
     return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
 
 
@@ -167,7 +181,17 @@ def run(
     series: Annotated[
         bool, typer.Option("--series", help="With --out: windows, queues and rates over time.")
     ] = False,
-    trace: Annotated[bool, typer.Option("--trace", help="With --out: every packet, also as pcapng.")] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="With --out: every packet; and what the senders saw as pcapng.")
+    ] = False,
+    capture_at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--capture-at",
+            metavar="PLACE",
+            help="With --out: a pcapng of a node or link, all 'senders' or 'links', or the 'air'; repeatable.",
+        ),
+    ] = None,
     jobs: JobsOption = None,
     table_format: FormatOption = "parquet",
     force: ForceOption = False,
@@ -184,7 +208,11 @@ def run(
         if (series or trace) and out is None:
             option = "--series" if series else "--trace"
             raise ArgumentError(f"{option} writes tables: say where with --out DIR")
+        if capture_at and out is None:
+            raise ArgumentError("--capture-at writes captures: say where with --out DIR")
+        places = capture_at or None
         api.check_seeds(wanted)
+        api.check_places(scenario, places, spooled=True, trace=trace)
         with _targets(file, json_file, out, table_format, force=force):
             _advise(scenario)
             if out is not None:
@@ -199,6 +227,7 @@ def run(
                         jobs=jobs,
                         observer=observer,
                         spool=out,
+                        capture_at=places,
                     )
             except RunError as error:
                 _deliver_runs(error.finished, json_file, out, table_format, wanted)
@@ -212,7 +241,7 @@ def run(
 def compare(
     file: ScenarioFile,
     transport: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--transport",
             metavar="NAMES",
@@ -220,7 +249,21 @@ def compare(
             show_default=False,
             autocompletion=complete_transports,
         ),
-    ],
+    ] = None,
+    helpers: Annotated[
+        str | None,
+        typer.Option(
+            "--helpers",
+            metavar="NAMES",
+            help="Helpers in the network: none,snoop,arq+snoop; with several transports, each with each.",
+            show_default=False,
+            autocompletion=complete_helpers,
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="LINK", help="Where helpers stand; in front of what loses packets."),
+    ] = None,
     seeds: SeedsOption = "1-10",
     baseline: Annotated[
         str | None,
@@ -251,14 +294,17 @@ def compare(
     table_format: FormatOption = "parquet",
     force: ForceOption = False,
 ) -> None:
-    """Compare transports over the same channel, seed by seed.
+    """Compare transports, or helpers in the network, over the same channel, seed by seed.
 
-    Every flow that is not UDP gets each transport in turn. Differences are paired, with 95 % intervals and a
-    verdict.
+    Every flow that is not UDP gets each transport in turn, with each helper. Differences are paired, with
+    95 % intervals and a verdict.
     """
     with _user_errors():
         scenario = _open(file, settings)
-        names = parse_names("--transport", transport)
+        if transport is None and helpers is None:
+            raise ArgumentError("nothing to compare: give --transport reno,vegas, or --helpers none,snoop")
+        names = [] if transport is None else parse_names("--transport", transport)
+        helped = [] if helpers is None else parse_names("--helpers", helpers)
         if table is not None:
             from lasthop.formats import check_table_format
 
@@ -279,6 +325,8 @@ def compare(
                 jobs=jobs,
                 metrics=metrics or None,
                 series=series,
+                helpers=helped,
+                at=at,
             )
             if out is not None:
                 output.save_comparison(comparison, out, table_format, held=True)
@@ -308,6 +356,14 @@ def plot(
     seed: Annotated[
         int | None, typer.Option("--seed", metavar="N", help="Which seed; the first if not given.")
     ] = None,
+    law: Annotated[
+        str | None,
+        typer.Option(
+            "--law",
+            metavar="NAME",
+            help="Lay a closed form over the throughput: mathis, tfrc, padhye, padhye-approximate.",
+        ),
+    ] = None,
     settings: SetOption = None,
 ) -> None:
     """Draw window, queue, throughput and RTT over time, or a comparison.
@@ -331,6 +387,14 @@ def plot(
         known = {path for path in paths if path.is_file()}
         if not is_file and settings:
             raise ArgumentError("--set changes a scenario: it needs a scenario file, not the folder of a run")
+        if law is not None:
+            from lasthop.laws import find
+
+            find(law)
+            if len(places) > 1 or (not is_file and output.is_comparison(first)):
+                raise ArgumentError(
+                    "--law is laid over a single run: give one folder of a run, or a scenario file"
+                )
         if len(places) > 1:
             labels = _labels(places)
             tracks = [track_of(_seed_of(place, seed), labels[place]) for place in places]
@@ -340,11 +404,11 @@ def plot(
             with shown_progress("runs") as observer:
                 wanted = scenario.seed if seed is None else seed
                 drawn = api.run_seeds(scenario, [wanted], series=True, observer=observer, learn=False)
-                drawn[0].plot(*paths)
+                drawn[0].plot(*paths, law=law)
         elif output.is_comparison(first):
             output.load_comparison(first).plot(*paths)
         else:
-            _seed_of(first, seed).plot(*paths)
+            _seed_of(first, seed).plot(*paths, law=law)
         for path in paths:
             typer.echo(f"written: {path}" + (" (in place of the one before)" if path in known else ""))
 
@@ -378,6 +442,52 @@ def show(
             _print(tables.comparison_table(output.load_comparison(folder)))
         else:
             _print(tables.runs_table(output.load_runs(folder)))
+
+
+@app.command()
+def view(
+    place: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN|SCENARIO",
+            help="Folder written by --out, a scenario file, or the name of a ready scenario.",
+            show_default=False,
+        ),
+    ] = None,
+    settings: SetOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write one .html file instead, which needs no server."),
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
+    ] = True,
+    force: ForceOption = False,
+) -> None:
+    """Show a run, a comparison or a scenario in the browser, where it can be changed and replayed.
+
+    The page comes from a server on this machine, which nobody else can reach and which ends with Ctrl-C.
+    """
+    with _user_errors():
+        from lasthop import view as page
+
+        folder = page.check_page()
+        shown = page.given(place, parse_settings(settings or []))
+        if out is not None:
+            if out.suffix.lower() not in (".html", ".htm"):
+                raise ArgumentError(f"cannot write '{out}': a page ends in .html")
+            output.check_file(out, replace=force)
+            output.write_text(out, page.single_page(folder, shown))
+            _note(f"written: {out}")
+            return
+        with page.Server(folder, shown) as server, suppress(KeyboardInterrupt):
+            typer.echo(server.address)
+            _note("Ctrl-C ends it")
+            if browser:
+                import webbrowser
+
+                webbrowser.open(server.address)
+            server.serve_forever(poll_interval=0.2)
 
 
 @app.command(cls=JsonCommand)
@@ -528,6 +638,32 @@ def transports(
                 _print(tables.transport_table(one))
 
 
+@app.command()
+def helpers(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Show the keys of this one.", autocompletion=complete_helpers),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List helpers in the network: what each does, where it may stand, its keys."""
+    with _user_errors():
+        from lasthop import tables
+
+        listed = api.helpers()
+        if name is not None:
+            known = [one["name"] for one in listed]
+            listed = [one for one in listed if one["name"] == name]
+            if not listed:
+                raise ArgumentError(f"unknown helper {name!r}: {_hint(name, known, 'lasthop helpers')}")
+        if as_json:
+            typer.echo(json.dumps(listed, indent=1))
+        elif name is None:
+            _print(tables.helpers_table(listed))
+        else:
+            _print(tables.helper_table(listed[0]))
+
+
 @app.command("metrics")
 def list_metrics(
     name: Annotated[
@@ -612,7 +748,8 @@ def export_history(
 @app.command()
 def reproduce(
     paper: Annotated[
-        str | None, typer.Argument(metavar="PAPER", help="Its number, such as 004; lists them if not given.")
+        str | None,
+        typer.Argument(metavar="PAPER", help="Its number, such as 004, or all; lists them if not given."),
     ] = None,
     figure: Annotated[
         str, typer.Option("--figure", metavar="LIST", help="Figures and tables: 8 or fig8,tab1.")
@@ -639,43 +776,70 @@ def reproduce(
     """Run the figures and tables of a paper and judge its claims.
 
     Resumes what an earlier call has begun. Without --out, everything goes into out/papers/PAPER below the
-    current folder.
+    current folder. With all in place of a number, every paper is run, each into a folder of its own, and a
+    page sets them side by side.
     """
     with _user_errors():
         from lasthop.papers import library, tables
-        from lasthop.papers.reproduce import carry_out, choose, plan
+        from lasthop.papers.reproduce import choose, plan
 
         if paper is None:
             _print(tables.papers_table(map(library.load_paper, library.paper_folders())))
             return
-        found = library.load_paper(library.find_paper(paper))
-        experiments = choose(found, figure)
-        if show:
-            wanted = {one.id for one in experiments}
-            _print(tables.claims_table([one for one in found.claims if wanted & set(one.experiments)]))
-            return
         chosen = None if seeds is None else parse_seeds(seeds)
-        also = not quick if alternatives is None else alternatives
-        planned = plan(found, experiments, quick=quick, seeds=chosen, alternatives=also)
-        folder = out or Path("out", "papers", found.number)
-        output.check_folder(folder)
-        refuse_other(folder, "reproduction", "study")
-        with shown_progress("runs") as observer:
-            reproduction = carry_out(planned, folder, jobs=jobs, observer=observer, fresh=fresh, note=_note)
-        from lasthop.papers import report
-
         options = [
             *([f"--figure {figure}"] if figure != "all" else []),
             *(["--quick"] if quick else []),
             *([] if alternatives is None else ["--alternatives" if alternatives else "--no-alternatives"]),
             *([f"--seeds {seeds}"] if seeds is not None else []),
         ]
-        report.write(reproduction, folder, " ".join(["lasthop reproduce", found.number, *options]))
-        _print(tables.verdicts_table(reproduction))
-        _note(f"report in {folder / report.REPORT}")
-        if reproduction.failed:
-            _note(f"{len(reproduction.failed)} runs failed; {folder / report.REPORT} names them")
+        also = not quick if alternatives is None else alternatives
+        every = paper.strip().lower() == "all"
+        if every and figure != "all":
+            raise ArgumentError("--figure needs one paper: each has figures of its own")
+        found = [
+            library.load_paper(folder)
+            for folder in (library.paper_folders() if every else [library.find_paper(paper)])
+        ]
+        if show:
+            for one in found:
+                wanted = {experiment.id for experiment in choose(one, figure)}
+                _print(tables.claims_table([it for it in one.claims if wanted & set(it.experiments)]))
+            return
+        # Whatever is wrong is told before anything runs.
+        plans = [
+            plan(one, choose(one, figure), quick=quick, seeds=chosen, alternatives=also) for one in found
+        ]
+        root = out or Path("out", "papers")
+        folders = {one.number: root / one.number if every or out is None else root for one in found}
+        for folder in folders.values():
+            output.check_folder(folder)
+            refuse_other(folder, "reproduction", "study")
+        failed = 0
+        for planned in plans:
+            folder = folders[planned.paper.number]
+            failed += _reproduce(planned, folder, options, jobs=jobs, fresh=fresh)
+        if every:
+            from lasthop.papers import overview
+
+            _note(f"all papers side by side in {overview.write(found, folders, root)}")
+        if failed:
             raise typer.Exit(EXIT_RUN)
+
+
+def _reproduce(planned: Plan, folder: Path, options: list[str], *, jobs: int | None, fresh: bool) -> int:
+    """Run and judge one paper, write its report, and return how many runs failed."""
+    from lasthop.papers import report, tables
+    from lasthop.papers.reproduce import carry_out
+
+    with shown_progress("runs") as observer:
+        reproduction = carry_out(planned, folder, jobs=jobs, observer=observer, fresh=fresh, note=_note)
+    report.write(reproduction, folder, " ".join(["lasthop reproduce", planned.paper.number, *options]))
+    _print(tables.verdicts_table(reproduction))
+    _note(f"report in {folder / report.REPORT}")
+    if reproduction.failed:
+        _note(f"{len(reproduction.failed)} runs failed; {folder / report.REPORT} names them")
+    return len(reproduction.failed)
 
 
 @app.command()
@@ -798,6 +962,8 @@ def _compared(
     jobs: int | None = None,
     metrics: list[str] | None = None,
     series: bool = False,
+    helpers: list[str] | None = None,
+    at: str | None = None,
 ) -> tuple[Comparison, RunError | None]:
     """Compare; if that ends early, return what there is with the error, which is to be raised in the end."""
     try:
@@ -811,6 +977,8 @@ def _compared(
                 observer=observer,
                 metrics=metrics,
                 series=series,
+                helpers=helpers or (),
+                at=at,
             )
             return comparison, None
     except RunError as error:
@@ -886,9 +1054,13 @@ def _first_few(seeds: list[int]) -> str:
 
 
 def _refuse_transport(name: str, listed: list[dict[str, object]]) -> list[dict[str, object]]:
+    names = [str(one["name"]) for one in listed]
+    raise ArgumentError(f"unknown transport {name!r}: {_hint(name, names, 'lasthop transports')}")
+
+
+def _hint(name: str, known: list[str], command: str) -> str:
+    """Return the name that was probably meant, or which command lists them."""
     import difflib
 
-    names = [str(one["name"]) for one in listed]
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "'lasthop transports' lists them"
-    raise ArgumentError(f"unknown transport {name!r}: {hint}")
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"'{command}' lists them"

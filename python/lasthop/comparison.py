@@ -1,4 +1,4 @@
-"""Compares transports over the same channels: means, paired differences, and verdicts in plain words.
+"""Compares transports, and helpers in the network, over the same channels: means, paired differences, and verdicts in plain words.
 
 Called by `lasthop.compare` and `lasthop compare`. Named so because `lasthop.compare` is the function.
 """
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 #: Large tables that a comparison may carry.
 SERIES = tuple(name for name, switch in on_demand().items() if switch == "series")
 DECIMALS_MAX = 4
+#: No helper in the network.
+NO_HELPER = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +135,50 @@ def _decimals(low: float, high: float) -> int:
     return decimals
 
 
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """Senders times helpers in the network, each pair of them one of what is compared.
+
+    Attributes
+    ----------
+    senders : tuple of str
+        Transports; empty if flows keep those of the scenario.
+    helpers : tuple of str
+        Helpers, or several that go together, such as ``fec+snoop``; ``none`` for none.
+    """
+
+    senders: tuple[str, ...]
+    helpers: tuple[str, ...]
+
+    def label(self, sender: str, helper: str) -> str:
+        """What a pair is called.
+
+        Examples
+        --------
+        >>> Axes(("reno",), ("none", "snoop")).label("reno", "snoop")
+        'reno+snoop'
+        """
+        if not sender:
+            return helper
+        return sender if helper == NO_HELPER else f"{sender}+{helper}"
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Every sender with every helper."""
+        return [(sender, helper) for sender in self.senders or ("",) for helper in self.helpers]
+
+
 class Comparison(OverTime):
-    """Transports compared over the same channels.
+    """Transports compared over the same channels, with and without helpers in the network.
 
     Attributes
     ----------
     runs : dict
-        For each transport, the records of its runs, one per seed.
+        For each transport, the records of its runs, one per seed. With helpers, for each pair of transport
+        and helper, such as ``reno+snoop``.
     baseline : str
         The transport that the others are compared with.
+    axes : Axes or None
+        The senders and helpers, if helpers are compared.
 
     Examples
     --------
@@ -161,6 +198,7 @@ class Comparison(OverTime):
         baseline: str,
         metrics: Sequence[Metric] | None = None,
         series: Mapping[str, Callable[[], Table]] | None = None,
+        axes: Axes | None = None,
     ) -> None:
         super().__init__()
         #: How to get each table over time, and those that were.
@@ -170,6 +208,7 @@ class Comparison(OverTime):
         self.engine_version = engine_version
         self.runs = {transport: list(records) for transport, records in runs.items()}
         self.baseline = baseline
+        self.axes = axes
         self.bottleneck = bottleneck_name(self.runs[baseline])
         #: Asked for by name: these are shown even where no run has them.
         self._asked = metrics is not None
@@ -224,18 +263,24 @@ class Comparison(OverTime):
     def list_differences(self) -> list[Difference]:
         """Return the paired difference of every metric for every transport but the baseline."""
         return [
-            self._difference(metric, transport)
+            self.difference(metric, transport, self.baseline)
             for metric in self.metrics
             for transport in self.transports
             if transport != self.baseline
         ]
 
-    def _difference(self, metric: Metric, transport: str) -> Difference:
-        pair = self.values(transport, metric.name), self.values(self.baseline, metric.name)
+    def difference(self, metric: Metric, transport: str, baseline: str) -> Difference:
+        """Return how a transport differs from any other in a metric, seed by seed."""
+        pair = self.values(transport, metric.name), self.values(baseline, metric.name)
         found, relative = stats.paired_difference(*pair), stats.relative_difference(*pair)
         if self.same:
             found, relative = found and found.exact(), relative and relative.exact()
-        return Difference(metric, transport, self.baseline, found, relative, self.same)
+        return Difference(metric, transport, baseline, found, relative, self.same)
+
+    @property
+    def has_matrix(self) -> bool:
+        """Whether several senders are compared with several helpers."""
+        return self.axes is not None and len(self.axes.senders) > 1 and len(self.axes.helpers) > 1
 
     @property
     def means(self) -> pl.DataFrame:
@@ -259,6 +304,11 @@ class Comparison(OverTime):
             "engine_version": self.engine_version,
             "baseline": self.baseline,
             "transports": self.transports,
+            **(
+                {"senders": list(self.axes.senders), "helpers": list(self.axes.helpers)}
+                if self.axes is not None
+                else {}
+            ),
             "seeds": self.seeds,
             "bottleneck": self.bottleneck,
             **({"metrics": [one.name for one in self._wanted]} if self._asked else {}),
@@ -395,27 +445,37 @@ def compare_transports(  # noqa: PLR0913 - as `lasthop.compare`
     metrics: Iterable[str] | None = None,
     *,
     series: bool = False,
+    helpers: Sequence[str] = (),
+    at: str | None = None,
 ) -> Comparison:
-    """Run every transport with every seed and compare; see `lasthop.compare`."""
+    """Run every transport with every helper and every seed and compare; see `lasthop.compare`."""
     from lasthop.api import collect, raise_if_ended_early
 
-    baseline = check_transports(transports, baseline)
+    if at is not None and not helpers:
+        raise ArgumentError("at says where helpers stand: name them with helpers (--helpers)")
+    axes = Axes(tuple(transports), tuple(helpers)) if helpers else None
+    check_helpers(helpers)
+    names = transports if axes is None else [axes.label(*pair) for pair in axes.pairs()]
+    baseline = check_transports(names, baseline)
     wanted = None if metrics is None else choose_metrics(metrics)
-    overrides = transport_overrides(scenario.to_dict(), baseline)
-    if not overrides:
+    overrides = transport_overrides(scenario.to_dict(), transports[0]) if transports else {}
+    if transports and not overrides:
         raise ScenarioError(
             f"scenario {scenario.name!r} has UDP flows only: there is no transport to compare"
         )
-    variants = [_with_transport(scenario, list(overrides), transport) for transport in transports]
+    variants = [
+        _with_helpers(_with_transport(scenario, list(overrides), sender), helper, at)
+        for sender, helper in (axes.pairs() if axes is not None else [(name, "") for name in names])
+    ]
     known = scenario.read_history()
     plans = [variant.plan.with_history(known) if known else variant.plan for variant in variants]
     # Seed by seed, so that runs that meet the same channel are made about the same time.
     todo = [Job(plan, seed) for seed in seeds for plan in plans]
     outcome = run_jobs(todo, series=series, workers=jobs, observer=observer)
-    comparison = _of_whole_seeds(scenario, outcome, transports, baseline, wanted)
+    comparison = _of_whole_seeds(scenario, outcome, names, baseline, wanted, axes)
     if outcome.failure is not None or outcome.interrupted:
         finished = collect(scenario, outcome)
-        total = len(seeds) * len(transports)
+        total = len(seeds) * len(names)
         whole = 0 if comparison is None else len(comparison.seeds)
         reached = f"{whole} of {len(seeds)} seeds compared" if whole else "nothing compared"
         try:
@@ -427,12 +487,13 @@ def compare_transports(  # noqa: PLR0913 - as `lasthop.compare`
     return comparison
 
 
-def _of_whole_seeds(
+def _of_whole_seeds(  # noqa: PLR0913 - what a comparison is made of
     scenario: Scenario,
     outcome: Outcome,
     transports: list[str],
     baseline: str,
     metrics: Sequence[Metric] | None,
+    axes: Axes | None,
 ) -> Comparison | None:
     """Compare the seeds that every transport has finished, if there are any."""
     from lasthop import _native
@@ -448,7 +509,7 @@ def _of_whole_seeds(
         for table in SERIES
         if whole[0][0].native is not None
     }
-    return Comparison(scenario.to_dict(), _native.__version__, runs, baseline, metrics, series)
+    return Comparison(scenario.to_dict(), _native.__version__, runs, baseline, metrics, series, axes)
 
 
 def _over_time(table: str, transports: list[str], results: Sequence[Finished]) -> ArrowTable:
@@ -465,12 +526,58 @@ def _over_time(table: str, transports: list[str], results: Sequence[Finished]) -
 
 
 def _with_transport(scenario: Scenario, keys: list[str], transport: str) -> Scenario:
+    if not transport:
+        return scenario
     try:
         return scenario.overridden(dict.fromkeys(keys, transport))
     except ScenarioError as error:
         # The diagnostic names the override; the user wrote an option.
         text = str(error).replace(f"--set {keys[0]}={transport}", f"--transport {transport}")
         raise ScenarioError(text) from None
+
+
+def helper_entries(helper: str, at: str | None) -> list[dict[str, str]]:
+    """Return the list ``helpers`` of a scenario that a name means.
+
+    Examples
+    --------
+    >>> helper_entries("arq+snoop", "radio")
+    [{'kind': 'arq', 'at': 'radio'}, {'kind': 'snoop', 'at': 'radio'}]
+    """
+    kinds = [] if helper == NO_HELPER else [kind.strip() for kind in helper.split("+")]
+    return [{"kind": kind} | ({} if at is None else {"at": at}) for kind in kinds]
+
+
+def _with_helpers(scenario: Scenario, helper: str, at: str | None) -> Scenario:
+    from lasthop.api import toml_value
+
+    if not helper:
+        return scenario
+    value = toml_value(helper_entries(helper, at))
+    try:
+        return scenario.overridden({"helpers": value})
+    except ScenarioError as error:
+        option = f"--helpers {helper}" + ("" if at is None else f" --at {at}")
+        raise ScenarioError(str(error).replace(f"--set helpers={value}", option)) from None
+
+
+def check_helpers(helpers: Iterable[str]) -> None:
+    """Refuse helpers that are not known, or given twice."""
+    from lasthop.api import helpers as list_helpers
+
+    known = [NO_HELPER, *(one["name"] for one in list_helpers())]
+    names = list(helpers)
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise ArgumentError(f"helper {name!r} is given twice")
+        kinds = [kind.strip() for kind in name.split("+")]
+        wrong = next((kind for kind in kinds if kind not in known), None)
+        if wrong is not None:
+            near = nearest(wrong, known)
+            hint = f"did you mean {near!r}? " if near else ""
+            raise ArgumentError(f"unknown helper {wrong!r}: {hint}'lasthop helpers' lists them")
+        if len(kinds) > 1 and NO_HELPER in kinds:
+            raise ArgumentError(f"helper {name!r}: {NO_HELPER!r} goes with nothing else")
 
 
 def check_transports(transports: Iterable[str], baseline: str | None) -> str:
@@ -480,7 +587,9 @@ def check_transports(transports: Iterable[str], baseline: str | None) -> str:
     if twice is not None:
         raise ArgumentError(f"transport {twice!r} is given twice")
     if len(names) < 2:  # noqa: PLR2004 - a comparison takes two
-        raise ArgumentError("give at least two transports to compare, such as reno,vegas")
+        raise ArgumentError(
+            "give at least two transports to compare, such as reno,vegas, or helpers, such as none,snoop"
+        )
     if baseline is not None and baseline not in names:
         raise ArgumentError(f"baseline {baseline!r} is not among the transports {', '.join(names)}")
     return names[0] if baseline is None else baseline

@@ -128,8 +128,9 @@ def comparison_sheets(comparison: Comparison) -> list[Sheet]:
             _record("mean", metric.key, metric.unit, transport, "", estimate)
             for transport, estimate in zip(comparison.transports, estimates, strict=True)
         )
+    sheets = matrix_sheets(comparison, means) if comparison.has_matrix else [means]
     if seeds == 1:
-        return [means]
+        return sheets
     others = [one for one in comparison.transports if one != comparison.baseline]
     caption = f"{name}: difference from {comparison.baseline}, {certainty}"
     differences = Sheet(caption, ("", *others), [])
@@ -141,7 +142,23 @@ def comparison_sheets(comparison: Comparison) -> list[Sheet]:
             _record("difference", metric.key, metric.unit, one.transport, one.baseline, one.estimate)
             for one in of_metric
         )
-    return [means, differences]
+    return [*sheets, differences]
+
+
+def matrix_sheets(comparison: Comparison, means: Sheet) -> list[Sheet]:
+    """Return the means of senders times helpers as one table per metric."""
+    axes = comparison.axes
+    assert axes is not None  # noqa: S101 - the caller has asked
+    sheets = []
+    for place, metric in enumerate(comparison.metrics):
+        title, *texts = means.rows[place]
+        of_metric = [record for record in means.records if record["metric"] == metric.key]
+        sheet = Sheet(f"{means.caption}: {title}", ("", *axes.helpers), [], of_metric)
+        width = len(axes.helpers)
+        for number, sender in enumerate(axes.senders):
+            sheet.rows.append((sender, *texts[number * width : (number + 1) * width]))
+        sheets.append(sheet)
+    return sheets
 
 
 def digest_text(digest: Digest, name: str) -> str:

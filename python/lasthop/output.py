@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import _native, columns
 from lasthop.errors import ArgumentError, OutputError
-from lasthop.places import COMPARISON, RESULT, TABLE_FORMATS, is_table, reserved
+from lasthop.places import (
+    COMPARISON,
+    RESULT,
+    TABLE_FORMATS,
+    capture_file,
+    captures_in,
+    is_table,
+    not_captured,
+    reserved,
+)
 from lasthop.results import Run, Runs, arrow_of
 
 if TYPE_CHECKING:
@@ -149,7 +158,7 @@ def save_runs(
     held: bool = False,
     more: Mapping[str, object] | None = None,
 ) -> None:
-    """Write result.json, the tables in the format chosen, and a capture per seed where there is a trace.
+    """Write result.json, the tables in the format chosen, and the captures of each seed.
 
     A folder that holds results is refused but for `force`; with `held` the caller has it reserved. Anything
     in `more` becomes a further key of result.json.
@@ -171,10 +180,10 @@ def save_runs(
                 table = runs.table(name)
                 write_table(table, target, table_format, columns.meanings(name, table.columns), of)
             written.add(target)
-        if runs[0].has_table("hops"):
-            for run in runs:
-                target = path / (f"capture-{run.seed}.pcapng" if len(runs) > 1 else "capture.pcapng")
-                run.write_pcapng(target)
+        for run in runs:
+            for place in run.captured_at:
+                target = path / capture_file(place, run.seed if len(runs) > 1 else None)
+                run.write_pcapng(target, place)
                 written.add(target)
         _remove(stale - written)
         write_text(path / RESULT, json.dumps(runs.to_dict() | dict(more or {}), indent=1) + "\n")
@@ -243,7 +252,7 @@ def save_comparison(
 
 def load_comparison(folder: str | Path) -> Comparison:
     """Read what `save_comparison` wrote."""
-    from lasthop.comparison import SERIES, Comparison, choose_metrics
+    from lasthop.comparison import SERIES, Axes, Comparison, choose_metrics
 
     path = Path(folder)
     content = _load(path, COMPARISON)
@@ -254,8 +263,9 @@ def load_comparison(folder: str | Path) -> Comparison:
         asked = content.get("metrics")
         metrics = None if asked is None else choose_metrics(asked)
         series = {name: partial(_found_table, path, name) for name in SERIES if _has_table(path, name)}
+        axes = Axes(tuple(content["senders"]), tuple(content["helpers"])) if "helpers" in content else None
         return Comparison(
-            content["scenario"], content["engine_version"], runs, content["baseline"], metrics, series
+            content["scenario"], content["engine_version"], runs, content["baseline"], metrics, series, axes
         )
     except (KeyError, TypeError) as error:
         raise _damaged(path / COMPARISON, f"{type(error).__name__}: {error}") from None
@@ -290,13 +300,16 @@ class SavedTables:
         """Return the table called `name`, or `None` if the folder has none."""
         return _read_table(self._folder, name, self._seed)
 
-    def write_pcapng(self, path: Path) -> None:
-        """Copy the capture of this seed."""
-        names = (f"capture-{self._seed}.pcapng", "capture.pcapng")
-        saved = next((self._folder / name for name in names if (self._folder / name).exists()), None)
-        if saved is None:
-            raise OutputError(f"'{self._folder}' has lost its {names[1]}; run the scenario again")
-        shutil.copyfile(saved, path)
+    def captured_at(self) -> list[str]:
+        """Return the places of the captures of this seed."""
+        return list(captures_in(self._folder, self._seed))
+
+    def write_pcapng(self, path: Path, at: str) -> None:
+        """Copy a capture of this seed."""
+        captures = captures_in(self._folder, self._seed)
+        if at not in captures:
+            raise not_captured(at, list(captures))
+        shutil.copyfile(captures[at], path)
 
 
 def _has_table(folder: Path, name: str) -> bool:

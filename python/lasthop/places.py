@@ -10,12 +10,13 @@ import json
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 from lasthop.columns import on_demand
-from lasthop.errors import OutputError
+from lasthop.errors import ArgumentError, OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 RESULT, COMPARISON, STUDY, STUDIES, REPORT = (
     "result.json",
@@ -30,6 +31,8 @@ STORE = ("runs", STUDIES)
 TABLES = ("flows", "links", *on_demand(), "means", "differences")
 TABLE_FORMATS = ("parquet", "csv", "arrow")
 NAMED_MAX = 4
+#: Where packets are captured if nothing else is asked for: at the hosts of the senders.
+SENDERS = "senders"
 
 
 def kind_of(folder: str | Path) -> str | None:
@@ -47,6 +50,38 @@ def kind_of(folder: str | Path) -> str | None:
         if any(is_table(file.name) for file in path.iterdir()):
             return "tables"
     return None
+
+
+def capture_file(place: str, seed: int | None = None) -> str:
+    """Return the name of the file with what was captured at a place; `seed` where several are in a folder.
+
+    Examples
+    --------
+    >>> capture_file("senders"), capture_file("access link 1"), capture_file("left", 7)
+    ('capture.pcapng', 'capture-at-access%20link%201.pcapng', 'capture-7-at-left.pcapng')
+    """
+    of_seed = "" if seed is None else f"-{seed}"
+    at = "" if place == SENDERS else f"-at-{quote(place, safe='')}"
+    return f"capture{of_seed}{at}.pcapng"
+
+
+def captures_in(folder: Path, seed: int) -> dict[str, Path]:
+    """Return the captures of a seed in a folder: place -> file."""
+    found: dict[str, Path] = {}
+    for start in (f"capture-{seed}", "capture"):
+        for path in sorted(folder.glob(f"{start}*.pcapng")):
+            rest = path.stem.removeprefix(start)
+            if not rest or rest.startswith("-at-"):
+                found.setdefault(unquote(rest.removeprefix("-at-")) or SENDERS, path)
+    return found
+
+
+def not_captured(at: str, known: Sequence[str]) -> ArgumentError:
+    """Return the error of a run that was captured elsewhere."""
+    there = ", ".join(repr(place) for place in known)
+    return ArgumentError(
+        f"this run was not captured at {at!r} but at {there}: run it with capture_at=[{at!r}] (--capture-at {at})"
+    )
 
 
 def is_table(name: str) -> bool:

@@ -94,6 +94,8 @@ class Panel:
     from_zero: bool = True
     #: Room in the queues of this panel, by the names of their lines.
     limits: dict[str, float] = field(default_factory=dict)
+    #: What a law says of lines of this panel: by their names a value, with the style of the line.
+    levels: dict[str, tuple[float, int]] = field(default_factory=dict)
 
     @property
     def logarithmic(self) -> bool:
@@ -137,11 +139,11 @@ def _refuse_page(path: str | Path) -> NoReturn:
     raise ArgumentError(f"cannot write '{path}': give it to plot() itself, which draws pages as well")
 
 
-def plot_run(run: Run, *paths: str | Path) -> Picture:
-    """Draw a run into each path; the ending chooses the format."""
+def plot_run(run: Run, *paths: str | Path, law: str | None = None) -> Picture:
+    """Draw a run into each path; the ending chooses the format. `law` is one of `lasthop.laws.LAWS`."""
     check_paths(paths)
-    figure = run_figure(run)
-    draw(paths, lambda: figure, lambda: run_page(run))
+    figure = run_figure(run, law)
+    draw(paths, lambda: figure, lambda: run_page(run, law))
     return Picture(figure)
 
 
@@ -170,8 +172,8 @@ def check_paths(paths: Sequence[str | Path]) -> list[Path]:
     return checked
 
 
-def run_panels(run: Run) -> list[Panel]:
-    """Work out what the four panels show."""
+def run_panels(run: Run, law: str | None = None) -> list[Panel]:
+    """Work out what the four panels show, with what a law says of the throughput."""
     flows, links = run.series, run.link_series
     picked = pick_flows(run.flows)
     limits = marks_of(run.scenario, run.seed).limits
@@ -181,6 +183,12 @@ def run_panels(run: Run) -> list[Panel]:
     # Packets come one at a time: a rate per short interval would be all spikes.
     rate_bin_s = whole_intervals(run.duration_s / RATE_POINTS, interval_s)
     rate = Panel(f"throughput, mean over {rate_bin_s:.2g} s", "Mbit/s")
+    if law is not None:
+        from lasthop import laws
+
+        said = laws.of_run(run, law)
+        rate.title += f"; dotted: {laws.find(law).label} at the measured loss and round trip"
+        rate.levels = {name: (said[name] * 1e-6, chosen[name]) for name in picked if name in said}
     return [
         _with_flows(Panel("cwnd", "segments"), flows, "cwnd_segments", picked, chosen, bin_s, 1.0),
         _queue_panel(run, links, bin_s, limits),
@@ -364,16 +372,16 @@ def pick_flows(flows: pl.DataFrame) -> dict[str, str]:
     return {name: f"{name} ({rank})" for rank, name in picked.items()}
 
 
-def run_figure(run: Run) -> Figure:
+def run_figure(run: Run, law: str | None = None) -> Figure:
     """Draw the four panels with matplotlib."""
     marks = marks_of(run.scenario, run.seed)
-    return panels_figure(run_panels(run), run.duration_s, _run_title(run), marks)
+    return panels_figure(run_panels(run, law), run.duration_s, _run_title(run), marks)
 
 
-def run_page(run: Run) -> Any:  # noqa: ANN401 - untyped
+def run_page(run: Run, law: str | None = None) -> Any:  # noqa: ANN401 - untyped
     """Draw the four panels with plotly."""
     marks = marks_of(run.scenario, run.seed)
-    return panels_page(run_panels(run), run.duration_s, _run_title(run), marks)
+    return panels_page(run_panels(run, law), run.duration_s, _run_title(run), marks)
 
 
 def panels_figure(panels: Sequence[Panel], duration_s: float, title: str, marks: Marks) -> Figure:
@@ -410,6 +418,14 @@ def panels_page(panels: Sequence[Panel], duration_s: float, title: str, marks: M
                 col=1,
                 line={"color": GREY, "dash": "dot", "width": 1},
                 annotation_text=f"room of {name}",
+            )
+        for name, (level, style) in panel.levels.items():
+            page.add_hline(
+                y=level,
+                row=row,
+                col=1,
+                line={"color": COLOURS[style % len(COLOURS)], "dash": "dot", "width": 1},
+                annotation_text=f"law, {name}",
             )
         if panel.logarithmic:
             page.update_yaxes(type="log", dtick="D2", row=row)
@@ -639,6 +655,8 @@ def _draw_panel(axes: Axes, panel: Panel, *, legend: bool) -> None:
         axes.plot(*isolated(line), linestyle="", marker=".", markersize=3, color=colour)
     for name, limit in panel.limits.items():
         axes.axhline(limit, color=GREY, lw=0.9, linestyle=":", label=f"room of {name}")
+    for level, style in panel.levels.values():
+        axes.axhline(level, color=COLOURS[style % len(COLOURS)], lw=1.1, linestyle=":")
     unit = f"{panel.unit}, logarithmic" if panel.logarithmic else panel.unit
     axes.set_ylabel(f"{panel.title.split(',')[0]} ({unit})")
     if "," in panel.title:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from lasthop import _native, columns
 from lasthop.errors import ArgumentError
+from lasthop.places import SENDERS
 from lasthop.runner import SUMMARIES
 from lasthop.shown import OverTime, Shown
 
@@ -44,8 +45,11 @@ class TableSource(Protocol):
     def file(self, name: str) -> Path | None:
         """Return the file in which that table lies, behind a column with the seed, if it lies in one."""
 
-    def write_pcapng(self, path: Path) -> None:
-        """Write the packet trace as a capture file."""
+    def captured_at(self) -> list[str]:
+        """Return the places of the captures that belong to the run."""
+
+    def write_pcapng(self, path: Path, at: str) -> None:
+        """Write what was captured at a place."""
 
 
 class NativeTables:
@@ -81,10 +85,17 @@ class NativeTables:
         """Return the table called `name`, or `None` if the run does not carry it."""
         return None if self._native is None else self._native.table(name)
 
-    def write_pcapng(self, path: Path) -> None:
-        """Write the packet trace as a capture file."""
+    def captured_at(self) -> list[str]:
+        """Return the place that is asked for if none is; a trace in memory can be looked at from everywhere."""
+        return [SENDERS] if self.has("hops") else []
+
+    def write_pcapng(self, path: Path, at: str) -> None:
+        """Write what was captured at a place."""
         if self._native is not None:
-            self._native.write_pcapng(str(path))
+            try:
+                self._native.write_pcapng(str(path), at)
+            except ValueError as error:
+                raise ArgumentError(str(error)) from None
 
 
 class Run(OverTime):
@@ -152,6 +163,16 @@ class Run(OverTime):
         return self.summary("links")
 
     @property
+    def radio_series(self) -> pl.DataFrame:
+        """Per radio link, direction and interval: what the MACs counted. Needs ``series=True`` and a cell."""
+        return self._frame("radio_series")
+
+    @property
+    def frames(self) -> pl.DataFrame:
+        """The trace of the air: one row per frame and station that had it. Needs ``trace=True`` and a cell."""
+        return self._frame("frames")
+
+    @property
     def hops(self) -> pl.DataFrame:
         """The packet trace: one row per packet and link. Needs ``trace=True``."""
         return self._frame("hops")
@@ -191,21 +212,37 @@ class Run(OverTime):
             self._known[name] = table
         return self._known[name]
 
-    def write_pcapng(self, path: str | Path) -> None:
-        """Write the packet trace as a capture that Wireshark and tshark open. Needs ``trace=True``."""
+    @property
+    def captured_at(self) -> list[str]:
+        """The places whose captures are saved with the run."""
+        return self._tables.captured_at()
+
+    def write_pcapng(self, path: str | Path, at: str | None = None) -> None:
+        """Write a capture that Wireshark and tshark open. Needs ``trace=True`` or ``capture_at``.
+
+        Parameters
+        ----------
+        path : path
+            Where to.
+        at : str, optional
+            A node or a link by its name, ``"senders"`` for the hosts of all senders, or ``"links"`` for every
+            link, on each of which a packet appears. The first of `captured_at` if not given: the senders, if
+            nothing else was asked for.
+        """
         from pathlib import Path
 
         from lasthop.output import replacing
 
-        if not self.has_table("hops"):
+        if not self.captured_at:
             raise _lacks("packet trace", "trace")
         with replacing(Path(path)) as temporary:
-            self._tables.write_pcapng(temporary)
+            self._tables.write_pcapng(temporary, self.captured_at[0] if at is None else at)
 
-    def plot(self, *paths: str | Path) -> Picture:
+    def plot(self, *paths: str | Path, law: str | None = None) -> Picture:
         """Draw window, queue, throughput and RTT over time; each path's ending chooses PNG, SVG, PDF or HTML.
 
-        Needs ``series=True``. Returns what was drawn: a notebook shows it, its ``figure`` is matplotlib's.
+        `law` is a closed form to lay over the throughput, by its name in `lasthop.laws.LAWS`. Needs
+        ``series=True``. Returns what was drawn: a notebook shows it, its ``figure`` is matplotlib's.
 
         Examples
         --------
@@ -219,7 +256,7 @@ class Run(OverTime):
         """
         from lasthop.plot import plot_run
 
-        return plot_run(self, *paths)
+        return plot_run(self, *paths, law=law)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the large tables, as ``lasthop run --json`` prints it."""

@@ -131,6 +131,8 @@ class _Batch:
     results: list[Finished | None]
     #: Where large tables are written while runs go on; kept in memory if nowhere.
     spool: Path | None = None
+    #: Where packets are captured, into files of the spool.
+    capture_at: Sequence[str] = ()
     #: Whether results are handed on as they come, failures among them, instead of being gathered.
     streaming: bool = False
     delivered: list[Delivery] = field(default_factory=list)
@@ -161,7 +163,8 @@ class _Batch:
             series, trace = self.series or job.series, self.trace or job.trace
             spool = None
             try:
-                spool = Spool(self.spool) if self.spool is not None and (series or trace) else None
+                if self.spool is not None and (series or trace or self.capture_at):
+                    spool = Spool(self.spool, self.capture_at)
                 result = _native.run(
                     job.plan,
                     job.seed,
@@ -169,6 +172,7 @@ class _Batch:
                     trace=trace,
                     progress=progress,
                     spool=None if spool is None else str(spool.folder),
+                    captures=[] if spool is None else list(spool.captures.items()),
                 )
             except BaseException as error:
                 if spool is not None:
@@ -185,7 +189,7 @@ class _Batch:
             finally:
                 with self.lock:
                     del self.running[index]
-            finished = finished_of(result, keep_native=series or trace)
+            finished = finished_of(result, keep_native=spool is None and (series or trace))
             finished.spool = spool
             self.deliver(job, Delivery(index, finished), finished.packet_hops)
 
@@ -251,9 +255,10 @@ def run_jobs(
     workers: int | None = None,
     observer: Callable[[Snapshot], None] | None = None,
     spool: Path | None = None,
+    capture_at: Sequence[str] = (),
 ) -> Outcome:
     """Run every job; after Ctrl-C or the first failure, stop what runs and keep what is finished."""
-    batch = _Batch(jobs, series, trace, [None] * len(jobs), spool)
+    batch = _Batch(jobs, series, trace, [None] * len(jobs), spool, capture_at)
     interrupted = _work_through(batch, workers, observer, None)
     return Outcome(batch.results, interrupted, batch.failure, batch.cause)
 

@@ -12,13 +12,14 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lasthop import _native
+from lasthop.places import capture_file, not_captured
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from lasthop import _native
 
 PREFIX = ".lasthop-spool-"
-CAPTURE = "capture.pcapng"
 
 
 class Spool:
@@ -28,9 +29,12 @@ class Spool:
     ----------
     parent : path
         The folder in which they get one of their own.
+    places : sequence of str
+        Where packets are captured: a file each.
     """
 
-    def __init__(self, parent: Path) -> None:
+    def __init__(self, parent: Path, places: Sequence[str] = ()) -> None:
+        self.captures = {place: capture_file(place) for place in places}
         self.folder = Path(tempfile.mkdtemp(dir=parent, prefix=PREFIX))
         self._end = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
@@ -85,6 +89,13 @@ class SpooledTables:
         """Return the file of the table called `name`, which has the seed as its first column."""
         return self._spool.file(name)
 
-    def write_pcapng(self, path: Path) -> None:
-        """Copy the capture."""
-        shutil.copyfile(self._spool.folder / CAPTURE, path)
+    def captured_at(self) -> list[str]:
+        """Return the places at which packets were captured."""
+        return list(self._spool.captures)
+
+    def write_pcapng(self, path: Path, at: str) -> None:
+        """Copy the capture made at a place."""
+        name = self._spool.captures.get(at)
+        if name is None:
+            raise not_captured(at, self.captured_at())
+        shutil.copyfile(self._spool.folder / name, path)

@@ -69,7 +69,7 @@ def write_ready(name: str) -> list[Path]:
         folder = scenarios[name].parent
         texts = {
             Path(file): (folder / file).read_text(encoding="utf-8")
-            for file in _named_files(tomllib.loads(text))
+            for file in named_files(tomllib.loads(text))
         }
         texts[Path(scenarios[name].name)] = text
     else:
@@ -86,13 +86,13 @@ def write_ready(name: str) -> list[Path]:
     return list(texts)
 
 
-def _named_files(value: object) -> list[str]:
+def named_files(value: object) -> list[str]:
     """Return the files that the keys ``file`` of a scenario name, each once."""
     if isinstance(value, dict):
         own = [value["file"]] if isinstance(value.get("file"), str) else []
-        found = own + [file for part in value.values() for file in _named_files(part)]
+        found = own + [file for part in value.values() for file in named_files(part)]
     elif isinstance(value, list):
-        found = [file for part in value for file in _named_files(part)]
+        found = [file for part in value for file in named_files(part)]
     else:
         return []
     return list(dict.fromkeys(found))

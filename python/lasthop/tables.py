@@ -170,7 +170,7 @@ def comparison_table(comparison: Comparison) -> RenderableType:
     ]
     labels = [metric.label for metric in metrics]
     certain = seeds == 1 or comparison.same
-    means = Wide(
+    means: RenderableType = Wide(
         [
             TableColumn("mean" if certain else "mean ± 95 % interval", labels),
             *(
@@ -180,6 +180,8 @@ def comparison_table(comparison: Comparison) -> RenderableType:
             TableColumn("", [unit for _, unit in rows]),
         ]
     )
+    if comparison.has_matrix:
+        means = _matrices(comparison)
     changes = {(one.metric.name, one.transport): one for one in comparison.list_differences()}
     differences = Wide(
         [
@@ -209,6 +211,31 @@ def comparison_table(comparison: Comparison) -> RenderableType:
         style="dim",
     )
     return Group(title, means, differences, _verdicts_table(comparison), note)
+
+
+def _matrices(comparison: Comparison) -> RenderableType:
+    """One table per metric: senders downwards, helpers across."""
+    axes = comparison.axes
+    assert axes is not None  # noqa: S101 - has_matrix says so
+    parts = []
+    for metric in comparison.metrics:
+        table = simple_table(metric.label)
+        for helper in axes.helpers:
+            table.add_column(helper, justify="right")
+        labels = [[axes.label(sender, helper) for helper in axes.helpers] for sender in axes.senders]
+        estimates = [[comparison.estimate(label, metric) for label in row] for row in labels]
+        texts, unit = estimate_texts([one for row in estimates for one in row], metric.unit)
+        table.add_column("")
+        width = len(axes.helpers)
+        for place, sender in enumerate(axes.senders):
+            table.add_row(sender, *texts[place * width : (place + 1) * width], unit)
+        if len(comparison.seeds) > 1:
+            for sender, row in zip(axes.senders, labels, strict=True):
+                changes = [comparison.difference(metric, label, row[0]) for label in row[1:]]
+                cells = [Text(one.interval_text, style=verdict_style(one.better)) for one in changes]
+                table.add_row(Text(f"  {sender}: change", style="dim"), "", *cells, "")
+        parts.append(table)
+    return Group(*parts)
 
 
 def _verdicts_table(comparison: Comparison) -> Table:
@@ -279,6 +306,31 @@ def transport_table(one: Mapping[str, Any]) -> RenderableType:
     return Group(head, table)
 
 
+def helpers_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """Every helper with what it does, where it may stand, its keys and where it comes from."""
+    table = simple_table("helper", "helpers = [NAME], or [{ kind = NAME, KEY = VALUE, ... }]")
+    for column in ("what it does", "where it may stand", "keys", "from"):
+        table.add_column(column, ratio=1)
+    for one in listed:
+        keys = ", ".join(key["name"] for key in one["keys"])
+        table.add_row(one["name"], one["summary"], one["stands"], keys, one["origin"])
+    hint = Text("'lasthop helpers NAME' shows the keys of one.", style="dim")
+    return Group(table, hint)
+
+
+def helper_table(one: Mapping[str, Any]) -> RenderableType:
+    """One helper with meaning, default and values of each key."""
+    head = Text.assemble((one["name"], "bold"), f"  {one['summary']}")
+    head.append(f"\nstands {one['stands']}; {one['origin']}")
+    table = simple_table("key")
+    table.add_column("default", justify="right")
+    table.add_column("value")
+    table.add_column("what it does", ratio=1)
+    for key in one["keys"]:
+        table.add_row(key["name"], key["default"] or "", key["values"], key["help"])
+    return Group(head, table)
+
+
 def metrics_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Every metric with its unit, where it comes from, and its meaning."""
     sources = {
@@ -346,8 +398,10 @@ def _totals_table(records: Sequence[Mapping[str, Any]]) -> Table:
     table = simple_table("all flows")
     table.add_column("", justify="right")
     table.add_column("")
-    for column in _shown("totals"):
+    for column in columns.declared("totals").values():
         value = stats.estimate(column.of(record["totals"]) for record in records)
+        if not column.shown or (column.group is not None and value is None):
+            continue
         (text,), prefixed = estimate_texts([value], column.shown_unit)
         table.add_row(column.heading, text, prefixed)
     return table

@@ -20,6 +20,8 @@ LONE: dict[tuple[str, int], str | None] = dict.fromkeys(
     (sender, seed) for sender in SENDERS for seed in range(6)
 )
 LONE |= {("vegas", 1): "phantom"}
+#: Seeds with ECN: those in which no packet reaches the queue in the instant in which another leaves it.
+MARKED = [(sender, seed) for sender in ("tahoe", "reno", "newreno", "sack") for seed in (100, 101, 102, 103, 104)]
 
 
 def check(scenario: Scenario, expected: str | None) -> None:
@@ -40,3 +42,10 @@ def test_trees(seed: int) -> None:
 @pytest.mark.parametrize(("sender", "seed"), LONE)
 def test_lone_flows(sender: str, seed: int) -> None:
     check(trees.lone(seed, sender), LONE[sender, seed])
+
+
+@pytest.mark.parametrize(("sender", "seed"), MARKED)
+def test_lone_flows_with_ecn(sender: str, seed: int) -> None:
+    """Marks, losses, and retransmissions that may be marked as well, as ns-2's are."""
+    scenario = trees.marked(seed, sender)
+    check(scenario, None)

@@ -27,9 +27,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("tutorial/*.md")), *sorted(DOCS.glob("how-to/*.md"))]
 BLOCK = re.compile(r"^```(console|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-#: What is ours to run; what has a test of its own (a paper) or needs a cluster is not.
+#: What is ours to run; what has a test of its own (a paper, the page) or needs a cluster is not.
 OURS = re.compile(r"(?:\.venv/bin/)?lasthop ")
-ELSEWHERE = re.compile(r"<|reproduce \d|--cluster|--transport reno,turtle")
+ELSEWHERE = re.compile(r"<|reproduce \d|--cluster|lasthop view|--transport reno,turtle")
 #: A mistake that a page makes on purpose.
 REFUSED = "flows.0.transport=vega"
 

@@ -52,7 +52,7 @@ class Tables:
             ]
         return pl.DataFrame(rows)
 
-    def write_pcapng(self, path: Path) -> None:
+    def write_pcapng(self, path: Path, at: str) -> None:
         """There is no trace."""
         raise NotImplementedError
 

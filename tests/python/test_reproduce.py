@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import time
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from lasthop.papers import reproduce
+from lasthop.papers import library, overview, reproduce, summary
 from lasthop.papers.judge import MAIN
 from lasthop.papers.library import load_paper
 
@@ -444,7 +445,7 @@ def test_without_a_paper_it_lists_them(command: Callable[..., Result], here: Pat
     assert result.exit_code == 0
     for number in ("000", "001", "002", "003", "004"):
         assert number in result.stdout
-    assert "none of 25 yet: no studies" in result.stdout
+    assert "39 of 39" in result.stdout
     assert not list(here.iterdir())
 
 
@@ -487,3 +488,43 @@ def test_data_are_gathered_under_the_claims_own_names(toy: Path, tmp_path: Path)
     assert data.points("avg_queue", {"proto": "vegas", "n": 2}, "limit") == [10.0, 30.0]
     samples = data.find("queue", {"proto": "reno", "n": 2, "limit": 10})
     assert len(samples) == 2
+
+
+def test_all_papers_are_set_side_by_side(
+    command: Callable[..., Result], toy: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two papers, one page; what was judged can be judged again from the figures that are kept."""
+    shutil.copytree(toy, toy.parent / "901-other")
+    other = toy.parent / "901-other"
+    other.joinpath("claims.toml").write_text(
+        other.joinpath("claims.toml").read_text(encoding="utf-8").replace("p900.", "p901."), encoding="utf-8"
+    )
+    question = '[[question]]\ntitle = "Is it flat?"\nclaims = ["p900.flat", "p901.cell"]\nremark = "Hardly."\n'
+    (toy.parent / overview.TOGETHER).write_text(question, encoding="utf-8")
+    (toy.parent / overview.LESSONS).write_text("## Lessons\n\nMany.\n", encoding="utf-8")
+    for module in (library, overview):
+        monkeypatch.setattr(module, "DATA", toy.parent)
+    result = command("reproduce", "all", "--no-alternatives")
+    assert result.exit_code == 0, result.stderr
+    page = (here / "out" / "papers" / "README.md").read_text(encoding="utf-8")
+    for expected in (
+        "| [900](900/report.md): ",
+        "| [901](901/report.md): ",
+        "## Lessons\n\nMany.\n\n## Where papers contradict each other",
+        "### Is it flat?",
+        "| p900.flat | What flat says. | **not reproduced** |",
+        "| p901.cell | What cell says. | **reproduced** |",
+        "Hardly.",
+    ):
+        assert expected in page
+    folder = here / "out" / "papers" / "900"
+    again = {
+        one.claim.id: one.verdict.value
+        for one in summary.judged_again(load_paper(toy), folder / summary.SERIES)
+    }
+    stored = summary.read_verdicts(folder / summary.VERDICTS)
+    # The claim on samples over time needs the runs.
+    assert again | {"p900.swing": "reproduced"} == stored
+    result = command("reproduce", "all", "--figure", "1")
+    assert result.exit_code == 2
+    assert "--figure needs one paper" in result.stderr

@@ -71,6 +71,8 @@ pub mod flag {
     pub const CWR: u8 = 8;
     /// Explicit loss notification: the loss that this duplicate ACK reports happened on the wireless link.
     pub const ELN: u8 = 16;
+    /// It is to be served before those that wait at the head of the next link. No wire carries it.
+    pub const AHEAD: u8 = 32;
 }
 
 /// What a simulation knows of a packet and no wire carries.
@@ -161,11 +163,13 @@ pub enum Cause {
     Policed,
     /// Its way was taken away while it was on it.
     RouteChanged,
+    /// A helper in the path withheld it, because nobody needs it any more.
+    Withheld,
 }
 
 impl Cause {
     /// Number of causes.
-    pub const COUNT: usize = 7;
+    pub const COUNT: usize = 8;
     /// Names as they appear in results, in the order of the variants.
     pub const NAMES: [&'static str; Self::COUNT] = [
         "queue-overflow",
@@ -175,6 +179,7 @@ impl Cause {
         "early-drop",
         "policed",
         "route-changed",
+        "withheld",
     ];
     /// What each means, for people.
     pub const HELP: [&'static str; Self::COUNT] = [
@@ -185,6 +190,7 @@ impl Cause {
         "the queue kept itself short (CoDel)",
         "a policer found it beyond what it allows",
         "its way was taken away while it was on it",
+        "a helper in the path withheld it: a duplicate ACK of a loss that it repairs, or what the other end has",
     ];
 
     /// The name in results.
@@ -303,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_ledger_that_lost_a_packet_does_not_balance() {
-        let mut ledger = Ledger { created: 3, delivered: 1, dropped: [0, 1, 0, 0, 0, 0, 0], in_flight: 1 };
+        let mut ledger = Ledger { created: 3, delivered: 1, dropped: [0, 1, 0, 0, 0, 0, 0, 0], in_flight: 1 };
         assert!(ledger.balances());
         ledger.in_flight = 0;
         assert!(!ledger.balances());

@@ -15,6 +15,7 @@ pub mod plan;
 pub mod propagation;
 pub mod queue;
 pub mod realtime;
+pub mod roaming;
 pub mod routing;
 pub mod trace;
 pub mod traffic;

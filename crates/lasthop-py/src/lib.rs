@@ -19,10 +19,12 @@ use lasthop_cc::{ControllerConfig, Param};
 use lasthop_core::packet::Cause;
 use lasthop_net::history::HistoryEntry;
 use lasthop_net::plan::{FlowPlan, QueueLimit, Traffic, Transport};
+use lasthop_net::trace::Sink;
 use lasthop_net::trace::{Recorded, Recording};
 use lasthop_net::transport::rate::config::Protocol;
 use lasthop_net::transport::tcp::config::{Recovery, TcpConfig};
 use lasthop_net::world::{Evaluation, World};
+use lasthop_sim::air::AirCapture;
 use lasthop_sim::columns;
 use lasthop_sim::pcapng::{self, Vantage};
 use lasthop_sim::run::{self as engine, RunError as EngineError};
@@ -32,7 +34,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::json;
-use spool::Spool;
+use spool::{Spool, Wanted};
 
 create_exception!(
     _native,
@@ -195,9 +197,18 @@ impl Plan {
         lasthop_sim::advice::advice(self.scenario.plan())
     }
 
+    /// Refuses a place at which nothing can be captured.
+    fn check_place(&self, name: &str) -> PyResult<()> {
+        place_named(self.scenario.plan(), name).map(drop)
+    }
+
     fn to_json(&self) -> String {
         self.scenario.to_json()
     }
+}
+
+fn place_named(plan: &lasthop_net::plan::Plan, name: &str) -> PyResult<Vantage> {
+    Vantage::named(plan, name).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// Shared between the thread that runs and the one that watches.
@@ -273,19 +284,26 @@ impl RunResult {
         tables::table(name, plan, &self.summary, self.recorded.as_ref())
     }
 
-    /// Writes the trace as a pcapng file: what passes at the node or link called `at`, or on every link.
-    #[pyo3(signature = (path, at=None))]
-    fn write_pcapng(&self, py: Python<'_>, path: &str, at: Option<&str>) -> PyResult<()> {
-        let plan = self.plan.get().scenario.plan();
-        let vantage = at.map_or(Ok(Vantage::Links), |name| Vantage::named(plan, name));
-        let vantage = vantage.map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let Some((Recording { trace: true, .. }, Recorded { hops, .. })) = &self.recorded else {
+    /// Writes the trace as a pcapng file: what passes at the node or link called `at`, at the `senders` or on all
+    /// `links`.
+    fn write_pcapng(&self, py: Python<'_>, path: &str, at: &str) -> PyResult<()> {
+        let scenario = &self.plan.get().scenario;
+        let plan = scenario.plan();
+        let vantage = place_named(plan, at)?;
+        let comments = pcapng::about(&scenario.to_json(), self.summary.seed, at);
+        let Some((Recording { trace: true, .. }, Recorded { hops, frames, .. })) = &self.recorded else {
             return Err(PyValueError::new_err("the run keeps no trace in memory; run it with trace=True"));
         };
         py.detach(|| -> Result<(), String> {
             let file = File::create(path).map_err(|error| error.to_string())?;
             let mut writer = BufWriter::new(file);
-            pcapng::write_trace(&mut writer, plan, hops, vantage).map_err(|error| error.to_string())?;
+            if vantage == Vantage::Air {
+                let mut air = AirCapture::new(writer, plan, &comments).map_err(|error| error.to_string())?;
+                frames.iter().try_for_each(|frame| air.frame(frame)).map_err(|error| error.to_string())?;
+                return air.finish().map(drop).map_err(|error| error.to_string());
+            }
+            pcapng::write_described(&mut writer, plan, hops, vantage, &comments)
+                .map_err(|error| error.to_string())?;
             writer.flush().map_err(|error| error.to_string())
         })
         .map_err(|error| PyOSError::new_err(format!("{path}: {error}")))
@@ -339,6 +357,12 @@ fn parse_scenario(
 #[pyfunction]
 fn schema() -> String {
     lasthop_sim::scenario::schema()
+}
+
+/// Helpers in the network with their keys, as JSON text.
+#[pyfunction]
+fn helpers() -> String {
+    lasthop_sim::scenario::helpers()
 }
 
 /// Every column of every table of results, causes of loss, and which tables are recorded on demand, as JSON text.
@@ -405,9 +429,10 @@ fn transports() -> String {
 }
 
 /// Runs a plan; the GIL is released meanwhile. What it records is kept in memory, or written into files in the folder
-/// `spool` while the run goes on.
+/// `spool` while the run goes on, `captures` too: places, and names of files.
 #[pyfunction]
-#[pyo3(signature = (plan, seed, *, series=false, trace=false, progress=None, spool=None))]
+#[pyo3(signature = (plan, seed, *, series=false, trace=false, progress=None, spool=None, captures=Vec::new()))]
+#[expect(clippy::too_many_arguments, reason = "all but two are keywords of a Python function")]
 fn run(
     py: Python<'_>,
     plan: Py<Plan>,
@@ -416,6 +441,7 @@ fn run(
     trace: bool,
     progress: Option<Py<Progress>>,
     spool: Option<&str>,
+    captures: Vec<(String, String)>,
 ) -> PyResult<RunResult> {
     let progress = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().inner));
     let recording = Recording { series, trace };
@@ -429,8 +455,9 @@ fn run(
             let run = engine::run(engine_plan, seed, recording, &progress)?;
             return Ok((run.summary, Some((recording, run.recorded))));
         };
-        let mut spool = Spool::new(Path::new(folder), engine_plan, seed, recording)?;
-        let how = (recording, Evaluation::Eager);
+        let wanted = Wanted { seed, series, trace, captures, scenario: &scenario.to_json() };
+        let mut spool = Spool::new(Path::new(folder), engine_plan, &wanted)?;
+        let how = (wanted.recording(), Evaluation::Eager);
         let run = engine::run_into(engine_plan, seed, how, &mut spool, &progress)?;
         spool.finish()?;
         Ok((run.summary, None))
@@ -495,6 +522,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(statistics::student_t_quantile, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(transports, module)?)?;
+    module.add_function(wrap_pyfunction!(helpers, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(spool::join_tables, module)?)?;
     Ok(())

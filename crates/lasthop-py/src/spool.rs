@@ -14,9 +14,12 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader, UInt64Array};
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use lasthop_net::plan::Plan;
-use lasthop_net::trace::{FlowInterval, HopRecord, LinkInterval, Recording, Sink, WindowRecord};
+use lasthop_net::trace::{
+    FlowInterval, FrameRecord, HopRecord, LinkInterval, RadioInterval, Recording, Sink, WindowRecord,
+};
+use lasthop_sim::air::AirCapture;
 use lasthop_sim::columns;
-use lasthop_sim::pcapng::{Capture, Vantage};
+use lasthop_sim::pcapng::{self, Capture, Vantage};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -46,40 +49,71 @@ pub(crate) struct Spool<'a> {
     /// Of both directions of each link.
     names: Vec<String>,
     series: Option<Series>,
-    trace: Option<Trace<'a>>,
+    trace: Option<Trace>,
+    captures: Vec<Capture<'a, BufWriter<File>>>,
+    air: Vec<AirCapture<'a, BufWriter<File>>>,
+}
+
+/// What a run shall write.
+pub(crate) struct Wanted<'a> {
+    pub(crate) seed: u64,
+    pub(crate) series: bool,
+    pub(crate) trace: bool,
+    /// Places to capture at, and the names of the files.
+    pub(crate) captures: Vec<(String, String)>,
+    /// The scenario as JSON.
+    pub(crate) scenario: &'a str,
+}
+
+impl Wanted<'_> {
+    /// What the engine must record for it.
+    pub(crate) fn recording(&self) -> Recording {
+        Recording { series: self.series, trace: self.trace || !self.captures.is_empty() }
+    }
 }
 
 struct Series {
     flows: Table<FlowInterval>,
     links: Table<LinkInterval>,
+    radios: Option<Table<RadioInterval>>,
 }
 
-struct Trace<'a> {
+struct Trace {
     hops: Table<HopRecord>,
     windows: Table<WindowRecord>,
-    capture: Capture<'a, BufWriter<File>>,
+    frames: Option<Table<FrameRecord>>,
 }
 
 impl<'a> Spool<'a> {
-    /// Starts the files in `folder` that a run with this seed records.
-    pub(crate) fn new(
-        folder: &Path,
-        plan: &'a Plan,
-        seed: u64,
-        recording: Recording,
-    ) -> io::Result<Spool<'a>> {
-        let mut spool = Spool { plan, names: tables::direction_names(plan), series: None, trace: None };
-        if recording.series {
+    /// Starts the files of a run in `folder`.
+    pub(crate) fn new(folder: &Path, plan: &'a Plan, wanted: &Wanted<'_>) -> io::Result<Spool<'a>> {
+        let seed = wanted.seed;
+        let names = tables::direction_names(plan);
+        let mut spool =
+            Spool { plan, names, series: None, trace: None, captures: Vec::new(), air: Vec::new() };
+        let has_radios = !plan.media.is_empty();
+        if wanted.series {
             let flows = Table::new(folder, "flow_series", seed)?;
             let links = Table::new(folder, "link_series", seed)?;
-            spool.series = Some(Series { flows, links });
+            let radios = has_radios.then(|| Table::new(folder, "radio_series", seed)).transpose()?;
+            spool.series = Some(Series { flows, links, radios });
         }
-        if recording.trace {
-            let file = BufWriter::with_capacity(CAPTURE_BUFFER, File::create(folder.join("capture.pcapng"))?);
-            let capture = Capture::new(file, plan, Vantage::Links).map_err(io::Error::other)?;
+        if wanted.trace {
             let hops = Table::new(folder, "hops", seed)?;
             let windows = Table::new(folder, "windows", seed)?;
-            spool.trace = Some(Trace { hops, windows, capture });
+            let frames = has_radios.then(|| Table::new(folder, "frames", seed)).transpose()?;
+            spool.trace = Some(Trace { hops, windows, frames });
+        }
+        for (place, name) in &wanted.captures {
+            let vantage = Vantage::named(plan, place).map_err(io::Error::other)?;
+            let file = BufWriter::with_capacity(CAPTURE_BUFFER, File::create(folder.join(name))?);
+            let comments = pcapng::about(wanted.scenario, seed, place);
+            if vantage == Vantage::Air {
+                spool.air.push(AirCapture::new(file, plan, &comments).map_err(io::Error::other)?);
+                continue;
+            }
+            let capture = Capture::new(file, plan, vantage, &comments).map_err(io::Error::other)?;
+            spool.captures.push(capture);
         }
         Ok(spool)
     }
@@ -87,13 +121,24 @@ impl<'a> Spool<'a> {
     /// Completes the files.
     pub(crate) fn finish(self) -> io::Result<()> {
         let (plan, names) = (self.plan, &self.names);
-        if let Some(Series { flows, links }) = self.series {
+        if let Some(Series { flows, links, radios }) = self.series {
+            if let Some(radios) = radios {
+                radios.finish(|rows| tables::radio_series(names, rows))?;
+            }
             flows.finish(|rows| tables::flow_series(plan, rows))?;
             links.finish(|rows| tables::link_series(plan, names, rows))?;
         }
-        if let Some(Trace { hops, windows, capture }) = self.trace {
+        for capture in self.air {
+            capture.finish().map_err(io::Error::other)?;
+        }
+        if let Some(Trace { hops, windows, frames }) = self.trace {
+            if let Some(frames) = frames {
+                frames.finish(|rows| tables::frame_table(plan, rows))?;
+            }
             hops.finish(|rows| tables::hops(plan, names, rows))?;
             windows.finish(|rows| tables::windows(plan, rows))?;
+        }
+        for capture in self.captures {
             capture.finish().map_err(io::Error::other)?;
         }
         Ok(())
@@ -102,8 +147,10 @@ impl<'a> Spool<'a> {
 
 impl Sink for Spool<'_> {
     fn hop(&mut self, record: &HopRecord) -> io::Result<()> {
-        let Some(Trace { hops, capture, .. }) = &mut self.trace else { return Ok(()) };
-        capture.hop(record)?;
+        for capture in &mut self.captures {
+            capture.hop(record)?;
+        }
+        let Some(Trace { hops, .. }) = &mut self.trace else { return Ok(()) };
         hops.add(*record, |rows| tables::hops(self.plan, &self.names, rows))
     }
 
@@ -120,6 +167,19 @@ impl Sink for Spool<'_> {
     fn link(&mut self, interval: &LinkInterval) -> io::Result<()> {
         let Some(Series { links, .. }) = &mut self.series else { return Ok(()) };
         links.add(*interval, |rows| tables::link_series(self.plan, &self.names, rows))
+    }
+
+    fn radio(&mut self, interval: &RadioInterval) -> io::Result<()> {
+        let Some(Series { radios: Some(radios), .. }) = &mut self.series else { return Ok(()) };
+        radios.add(*interval, |rows| tables::radio_series(&self.names, rows))
+    }
+
+    fn frame(&mut self, record: &FrameRecord) -> io::Result<()> {
+        for capture in &mut self.air {
+            capture.frame(record)?;
+        }
+        let Some(Trace { frames: Some(frames), .. }) = &mut self.trace else { return Ok(()) };
+        frames.add(*record, |rows| tables::frame_table(self.plan, rows))
     }
 }
 

@@ -11,10 +11,12 @@ use lasthop_core::packet::Cause;
 use lasthop_core::time::{Span, Time};
 use lasthop_net::frames::FrameKind;
 use lasthop_net::plan::{FlowPlan, Plan};
-use lasthop_net::trace::{FlowInterval, HopRecord, LinkInterval, Recorded, Recording, WindowRecord};
+use lasthop_net::trace::{
+    FlowInterval, FrameRecord, HopRecord, LinkInterval, RadioInterval, Recorded, Recording, WindowRecord,
+};
 use lasthop_net::traffic::video::{FrameSizes, Packing};
 use lasthop_sim::columns::{self, Column, Kind, Value};
-use lasthop_sim::summary::Summary;
+use lasthop_sim::summary::{RadioSummary, Summary};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -208,10 +210,18 @@ pub(crate) fn table(
         "links" => rows(&columns::LINKS, &LINK_FIELDS, &summary.links).map(Some),
         "flow_series" => series.map(|recorded| flow_series(plan, &recorded.flows)).transpose(),
         "link_series" => series.map(|recorded| link_series(plan, &names(), &recorded.links)).transpose(),
+        "radio_series" if !plan.media.is_empty() => {
+            series.map(|recorded| radio_series(&names(), &recorded.radios)).transpose()
+        }
+        "frames" if !plan.media.is_empty() => {
+            trace.map(|recorded| frame_table(plan, &recorded.frames)).transpose()
+        }
+        "radio_series" | "frames" => Ok(None),
         "hops" => trace.map(|recorded| hops(plan, &names(), &recorded.hops)).transpose(),
         "windows" => trace.map(|recorded| windows(plan, &recorded.windows)).transpose(),
         _ => Err(PyValueError::new_err(format!(
-            "unknown table {name:?}: use runs, flows, links, flow_series, link_series, hops or windows"
+            "unknown table {name:?}: use runs, flows, links, flow_series, link_series, radio_series, hops, windows or \
+             frames"
         ))),
     }
 }
@@ -287,6 +297,47 @@ pub(crate) fn link_series(plan: &Plan, names: &[String], rows: &[LinkInterval]) 
             ("queue_packets", floats(rows.iter().map(|row| row.waiting as f64 / length))),
             ("throughput_bit_s", floats(rows.iter().map(|row| row.bytes as f64 * 8.0 / seconds))),
             ("utilisation", floats(rows.iter().map(|row| row.busy as f64 / length))),
+        ],
+    )
+}
+
+pub(crate) fn radio_series(names: &[String], rows: &[RadioInterval]) -> PyResult<ArrowTable> {
+    let declared = columns::tables::of("radio_series");
+    let values: Vec<Vec<Value>> =
+        rows.iter().map(|row| columns::values_of(&RadioSummary::new(&row.stats))).collect();
+    let mut made: Vec<ArrayRef> = vec![
+        floats(rows.iter().map(|row| row.time.seconds())),
+        strings(rows.iter().map(|row| names[row.direction as usize].as_str())),
+    ];
+    for (place, column) in declared.iter().skip(made.len()).enumerate() {
+        made.push(array(column.kind, values.iter().map(|row| &row[place])));
+    }
+    finish(fields(&declared), made)
+}
+
+pub(crate) fn frame_table(plan: &Plan, rows: &[FrameRecord]) -> PyResult<ArrowTable> {
+    let rows = || rows.iter();
+    let node = |node: u32| plan.nodes[node as usize].as_str();
+    let short = |value: fn(&FrameRecord) -> u32| -> ArrayRef {
+        Arc::new(UInt32Array::from_iter_values(rows().map(value)))
+    };
+    declared(
+        "frames",
+        vec![
+            ("start_ns", integers(rows().map(|row| row.start.0))),
+            ("end_ns", integers(rows().map(|row| row.end.0))),
+            ("channel", strings(rows().map(|row| plan.media[row.medium as usize].name.as_str()))),
+            ("from", strings(rows().map(|row| node(row.from)))),
+            ("to", Arc::new(rows().map(|row| row.to.map(node)).collect::<LargeStringArray>())),
+            ("at", strings(rows().map(|row| node(row.at)))),
+            ("kind", strings(rows().map(|row| row.kind.name()))),
+            ("retry", Arc::new(rows().map(|row| Some(row.retry)).collect::<BooleanArray>())),
+            ("sequence", short(|row| row.sequence.into())),
+            ("bytes", short(|row| row.bytes)),
+            ("rate_bit_s", floats(rows().map(|row| row.rate.0 as f64))),
+            ("duration_s", floats(rows().map(|row| row.duration.seconds()))),
+            ("rssi_dbm", optional_floats(rows().map(|row| present(row.dbm)))),
+            ("outcome", strings(rows().map(|row| row.outcome.name()))),
         ],
     )
 }

@@ -4,6 +4,7 @@
 //! business.
 
 pub mod advice;
+pub mod air;
 pub mod columns;
 pub mod pcapng;
 pub mod run;

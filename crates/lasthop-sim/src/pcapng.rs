@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -46,6 +46,9 @@ const TIME_TO_LIVE: u8 = 64;
 /// Where packets are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vantage {
+    /// At the host of each flow's sender: what it sends when it is transmitted, and what comes back when it arrives.
+    /// Every packet of a connection appears at most once.
+    Senders,
     /// On every link: an interface for each direction, where packets are transmitted. A packet appears on each link of
     /// its path, so look at one interface at a time.
     Links,
@@ -54,10 +57,16 @@ pub enum Vantage {
     /// At a node: an interface for each of its links. What it sends or forwards appears when it is transmitted, and
     /// what is meant for it when it arrives; so every packet appears once.
     Node(usize),
+    /// In the air: every frame of radio channels as every station had it. [`crate::air::AirCapture`] writes it.
+    Air,
 }
 
 impl Vantage {
-    /// The node or link called `name`.
+    /// What those are called that are no single place, unless a node or a link has that name.
+    pub const WHOLE: [(&'static str, Vantage); 3] =
+        [("senders", Vantage::Senders), ("links", Vantage::Links), ("air", Vantage::Air)];
+
+    /// The node or link called `name`, or one of [`Vantage::WHOLE`].
     pub fn named(plan: &Plan, name: &str) -> Result<Vantage, PcapngError> {
         let node = plan.nodes.iter().position(|node| node == name).map(Vantage::Node);
         let link = plan.links.iter().position(|link| link.name == name).map(Vantage::Link);
@@ -65,60 +74,103 @@ impl Vantage {
             (Some(_), Some(_)) => Err(PcapngError::AmbiguousPlace(name.to_owned())),
             (Some(place), None) | (None, Some(place)) => Ok(place),
             (None, None) => {
+                let is_there = |whole: Vantage| whole != Vantage::Air || !plan.media.is_empty();
+                let whole = || Vantage::WHOLE.into_iter().filter(|&(_, whole)| is_there(whole));
+                if let Some((_, whole)) = whole().find(|(known, _)| *known == name) {
+                    return Ok(whole);
+                }
                 let links = plan.links.iter().map(|link| &link.name);
-                let known: Vec<&str> = plan.nodes.iter().chain(links).map(String::as_str).collect();
+                let whole = whole().map(|(name, _)| name);
+                let known = plan.nodes.iter().chain(links).map(String::as_str).chain(whole);
+                let known: Vec<&str> = known.collect();
                 Err(PcapngError::NoPlace { name: name.to_owned(), remedy: suggest(name, &known) })
             }
         }
     }
 
-    fn interfaces(self, plan: &Plan) -> Vec<Interface> {
-        let of_direction = |direction: u32| {
-            let link = &plan.links[direction as usize / 2];
-            let (name, rate) = if is_forward(direction) {
-                (link.name.clone(), link.forward.rate)
-            } else {
-                (format!("{} (reverse)", link.name), link.reverse.rate)
-            };
-            let (near, far) = ends_of(plan, direction);
-            let description = format!("transmitted by {} to {}", plan.nodes[near], plan.nodes[far]);
-            Interface { name, description, rate }
-        };
-        let at_node = |node: usize| {
-            let name = &plan.nodes[node];
-            let attached = plan.links.iter().filter(move |link| link.from == node || link.to == node);
-            attached.map(move |link| Interface {
-                name: format!("{name} ({})", link.name),
-                description: format!("sent and received by {name} on {}", link.name),
-                rate: if link.from == node { link.forward.rate } else { link.reverse.rate },
-            })
-        };
+    /// The interfaces, and where packets pass them.
+    fn lens(self, plan: &Plan) -> Lens {
+        let nowhere = vec![None; 2 * plan.links.len()];
+        let mut lens = Lens { interfaces: Vec::new(), near: nowhere.clone(), far: nowhere };
         match self {
-            Vantage::Links => (0..2 * plan.links.len() as u32).map(of_direction).collect(),
-            Vantage::Link(link) => [2 * link as u32, 2 * link as u32 + 1].map(of_direction).into(),
-            Vantage::Node(node) => at_node(node).collect(),
+            Vantage::Links => (0..plan.links.len()).for_each(|link| lens.add_link(plan, link)),
+            Vantage::Link(link) => lens.add_link(plan, link),
+            Vantage::Node(node) => lens.add_node(plan, node, &attached(plan, node)),
+            Vantage::Senders => {
+                let mut ends = vec![Vec::new(); plan.nodes.len()];
+                for (link, index) in plan.links.iter().zip(0..) {
+                    ends[link.from].push(index);
+                    ends[link.to].push(index);
+                }
+                let sources: BTreeSet<usize> = plan.flows.iter().map(|flow| flow.source).collect();
+                sources.into_iter().for_each(|node| lens.add_node(plan, node, &ends[node]));
+            }
+            Vantage::Air => {}
         }
+        lens
     }
 
     /// When, on which interface and which way a packet passes, if it does.
-    fn sees(self, plan: &Plan, hop: &HopRecord) -> Option<(Time, u32, Direction)> {
-        let link = hop.direction as usize / 2;
+    fn sees(self, plan: &Plan, lens: &Lens, hop: &HopRecord) -> Option<(Time, u32, Direction)> {
+        let direction = hop.direction as usize;
+        let (near, far) = ends_of(plan, hop.direction);
+        let sent = || Some((hop.transmitted?, lens.near[direction]?, Direction::Outbound));
+        let came = || Some((hop.arrived?, lens.far[direction]?, Direction::Inbound));
+        let (from, to) = peers(plan, hop);
         match self {
-            Vantage::Links => Some((hop.transmitted?, hop.direction, Direction::Outbound)),
-            Vantage::Link(only) => {
-                (link == only).then_some((hop.transmitted?, hop.direction % 2, Direction::Outbound))
-            }
-            Vantage::Node(node) => {
-                let (near, far) = ends_of(plan, hop.direction);
-                let interface = (plan.links[..link].iter())
-                    .filter(|link| link.from == node || link.to == node)
-                    .count() as u32;
-                if near == node {
-                    return Some((hop.transmitted?, interface, Direction::Outbound));
-                }
-                let arrives = far == node && peers(plan, hop).1 == node;
-                arrives.then_some((hop.arrived?, interface, Direction::Inbound))
-            }
+            Vantage::Links | Vantage::Link(_) => sent(),
+            Vantage::Node(node) if near == node => sent(),
+            Vantage::Node(node) => came().filter(|_| far == node && to == node),
+            Vantage::Senders if hop.back => came().filter(|_| far == to),
+            Vantage::Senders => sent().filter(|_| near == from),
+            Vantage::Air => None,
+        }
+    }
+}
+
+/// The links of a node.
+fn attached(plan: &Plan, node: usize) -> Vec<usize> {
+    let links = plan.links.iter().enumerate();
+    links.filter(|(_, link)| link.from == node || link.to == node).map(|(index, _)| index).collect()
+}
+
+/// The interfaces of a capture, and which of them stands at the near and at the far end of each direction of a link.
+struct Lens {
+    interfaces: Vec<Interface>,
+    near: Vec<Option<u32>>,
+    far: Vec<Option<u32>>,
+}
+
+impl Lens {
+    fn add(&mut self, interface: Interface) -> Option<u32> {
+        self.interfaces.push(interface);
+        Some(self.interfaces.len() as u32 - 1)
+    }
+
+    /// An interface for each direction of a link.
+    fn add_link(&mut self, plan: &Plan, link: usize) {
+        let planned = &plan.links[link];
+        for (direction, rate) in [(2 * link, planned.forward.rate), (2 * link + 1, planned.reverse.rate)] {
+            let (near, far) = ends_of(plan, direction as u32);
+            let description = format!("transmitted by {} to {}", plan.nodes[near], plan.nodes[far]);
+            let name = planned.direction_name(direction as u32);
+            self.near[direction] = self.add(Interface { name, description, rate });
+        }
+    }
+
+    /// An interface for each link of a node.
+    fn add_node(&mut self, plan: &Plan, node: usize, links: &[usize]) {
+        let name = &plan.nodes[node];
+        for &index in links {
+            let link = &plan.links[index];
+            let leaves = link.from == node;
+            let interface = self.add(Interface {
+                name: format!("{name} ({})", link.name),
+                description: format!("sent and received by {name} on {}", link.name),
+                rate: if leaves { link.forward.rate } else { link.reverse.rate },
+            });
+            self.near[2 * index + usize::from(!leaves)] = interface;
+            self.far[2 * index + usize::from(leaves)] = interface;
         }
     }
 }
@@ -250,9 +302,30 @@ pub fn write<W: Write>(
     interfaces: &[Interface],
     records: impl IntoIterator<Item = Record>,
 ) -> Result<u64, PcapngError> {
-    let mut out = Writer::new(writer, interfaces)?;
+    let mut out = Writer::new(writer, interfaces, &[])?;
     records.into_iter().try_for_each(|record| out.write(&record))?;
     out.finish()
+}
+
+/// What a capture says of itself, as comments at its head: scenario (JSON), seed, version of the engine and the place,
+/// under the names that other files of results use. An option of the format has room for 65,535 bytes, so a longer
+/// scenario goes on in the next comments.
+pub fn about(scenario: &str, seed: u64, place: &str) -> Vec<String> {
+    const ROOM: usize = 65_000;
+    let mut comments = vec![
+        format!("lasthop.engine_version: {}", env!("CARGO_PKG_VERSION")),
+        format!("lasthop.seed: {seed}"),
+        format!("lasthop.captured_at: {place}"),
+    ];
+    let (mut key, mut rest) = ("lasthop.scenario", scenario);
+    loop {
+        let (part, more) = rest.split_at(rest.floor_char_boundary(ROOM));
+        comments.push(format!("{key}: {part}"));
+        if more.is_empty() {
+            return comments;
+        }
+        (key, rest) = ("lasthop.scenario (continued)", more);
+    }
 }
 
 /// Writes what `vantage` sees of a run whose trace is in memory, as [`Capture`] does while a run goes on.
@@ -262,7 +335,18 @@ pub fn write_trace<W: Write>(
     trace: &[HopRecord],
     vantage: Vantage,
 ) -> Result<u64, PcapngError> {
-    let mut capture = Capture::new(writer, plan, vantage)?;
+    write_described(writer, plan, trace, vantage, &[])
+}
+
+/// The same with `comments` at the head of the file.
+pub fn write_described<W: Write>(
+    writer: W,
+    plan: &Plan,
+    trace: &[HopRecord],
+    vantage: Vantage,
+    comments: &[String],
+) -> Result<u64, PcapngError> {
+    let mut capture = Capture::new(writer, plan, vantage, comments)?;
     trace.iter().try_for_each(|hop| capture.take(hop))?;
     capture.finish()
 }
@@ -278,19 +362,30 @@ struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    fn new(writer: W, interfaces: &[Interface]) -> Result<Writer<W>, PcapngError> {
+    fn new(writer: W, interfaces: &[Interface], comments: &[String]) -> Result<Writer<W>, PcapngError> {
+        Writer::of_type(writer, interfaces, comments, (DataLink::RAW, SNAP_LENGTH))
+    }
+
+    fn of_type(
+        writer: W,
+        interfaces: &[Interface],
+        comments: &[String],
+        (linktype, snaplen): (DataLink, u32),
+    ) -> Result<Writer<W>, PcapngError> {
         let application = SectionHeaderOption::UserApplication(Cow::Borrowed(concat!(
             "lasthop ",
             env!("CARGO_PKG_VERSION")
         )));
-        let options = vec![application];
+        let comments =
+            comments.iter().map(|comment| SectionHeaderOption::Comment(Cow::Owned(comment.clone())));
+        let options = comments.chain([application]).collect();
         let section =
             SectionHeaderBlock { endianness: Endianness::Big, options, ..SectionHeaderBlock::default() };
         let mut file = PcapNgWriter::with_section_header(writer, section)?;
         for interface in interfaces {
             file.write_pcapng_block(InterfaceDescriptionBlock {
-                linktype: DataLink::RAW,
-                snaplen: SNAP_LENGTH,
+                linktype,
+                snaplen,
                 options: vec![
                     InterfaceDescriptionOption::IfName(Cow::Borrowed(&interface.name)),
                     InterfaceDescriptionOption::IfDescription(Cow::Borrowed(&interface.description)),
@@ -303,34 +398,47 @@ impl<W: Write> Writer<W> {
         Ok(Writer { out: file.into_inner(), interfaces, block: Vec::with_capacity(256), written: 0 })
     }
 
-    /// An Enhanced Packet Block (draft-ietf-opsawg-pcapng, section 4.3), in the byte order of the section.
     fn write(&mut self, record: &Record) -> Result<(), PcapngError> {
+        let Record { interface, time_ns, direction, comment, .. } = *record;
+        self.write_block(interface, time_ns, direction, comment, |block| packet(record, block))
+    }
+
+    /// An Enhanced Packet Block (draft-ietf-opsawg-pcapng, section 4.3), in the byte order of the section. `fill` adds
+    /// what is stored of the packet, and returns its whole length.
+    fn write_block(
+        &mut self,
+        interface: u32,
+        time_ns: u64,
+        direction: Direction,
+        comment: Option<&'static str>,
+        fill: impl FnOnce(&mut Vec<u8>) -> Result<u32, PcapngError>,
+    ) -> Result<(), PcapngError> {
         /// Of the block: type, length, interface, both halves of the time, captured and original length.
         const HEAD: usize = 28;
         const OPTION_COMMENT: u16 = 1;
         const OPTION_FLAGS: u16 = 2;
-        if record.interface >= self.interfaces {
-            return Err(PcapngError::NoInterface(record.interface));
+        if interface >= self.interfaces {
+            return Err(PcapngError::NoInterface(interface));
         }
         let block = &mut self.block;
         block.clear();
         block.resize(HEAD, 0);
-        let original = packet(record, block)?;
+        let original = fill(block)?;
         let captured = (block.len() - HEAD) as u32;
         pad(block);
-        let direction: u32 = match record.direction {
+        let direction: u32 = match direction {
             Direction::Inbound => 1,
             Direction::Outbound => 2,
         };
         add_option(block, OPTION_FLAGS, &direction.to_be_bytes());
-        if let Some(comment) = record.comment {
+        if let Some(comment) = comment {
             add_option(block, OPTION_COMMENT, comment.as_bytes());
         }
         add_option(block, 0, &[]);
         let length = block.len() as u32 + 4;
         block.extend_from_slice(&length.to_be_bytes());
-        let [high, low] = [(record.time_ns >> 32) as u32, record.time_ns as u32];
-        let head = [6, length, record.interface, high, low, captured, original];
+        let [high, low] = [(time_ns >> 32) as u32, time_ns as u32];
+        let head = [6, length, interface, high, low, captured, original];
         for (place, word) in block.chunks_exact_mut(4).zip(head) {
             place.copy_from_slice(&word.to_be_bytes());
         }
@@ -358,6 +466,69 @@ fn add_option(block: &mut Vec<u8>, number: u16, content: &[u8]) {
     pad(block);
 }
 
+/// A file of frames with radiotap headers that is being written; `air.rs` makes them.
+pub(crate) struct AirWriter<W: Write>(Writer<W>);
+
+impl<W: Write> AirWriter<W> {
+    /// With interfaces of these names and descriptions.
+    pub(crate) fn new(
+        writer: W,
+        names: &[(String, String)],
+        comments: &[String],
+        snaplen: u32,
+    ) -> Result<AirWriter<W>, PcapngError> {
+        let interface = |(name, description): &(String, String)| Interface {
+            name: name.clone(),
+            description: description.clone(),
+            rate: Rate(0),
+        };
+        let interfaces: Vec<Interface> = names.iter().map(interface).collect();
+        let linktype = DataLink::IEEE802_11_RADIOTAP;
+        Ok(AirWriter(Writer::of_type(writer, &interfaces, comments, (linktype, snaplen))?))
+    }
+
+    /// Writes a frame: its time and whether the station sent it, what is stored of it and its whole length.
+    pub(crate) fn write(
+        &mut self,
+        interface: u32,
+        (time_ns, outbound): (u64, bool),
+        (bytes, length): (&[u8], u32),
+        comment: Option<&'static str>,
+    ) -> Result<(), PcapngError> {
+        let direction = if outbound { Direction::Outbound } else { Direction::Inbound };
+        self.0.write_block(interface, time_ns, direction, comment, |block| {
+            block.extend_from_slice(bytes);
+            Ok(length)
+        })
+    }
+
+    pub(crate) fn finish(self) -> Result<u64, PcapngError> {
+        self.0.finish()
+    }
+}
+
+/// The bytes of packets as captures show them, for frames that carry them.
+pub(crate) struct PacketBytes<'a> {
+    plan: &'a Plan,
+    closing: Vec<Closing>,
+    /// Length of the last packet.
+    pub(crate) last: usize,
+}
+
+impl<'a> PacketBytes<'a> {
+    pub(crate) fn new(plan: &'a Plan) -> PacketBytes<'a> {
+        PacketBytes { plan, closing: vec![Closing::default(); plan.flows.len()], last: 0 }
+    }
+
+    /// Writes what is stored of a packet.
+    pub(crate) fn write(&mut self, hop: &HopRecord, bytes: &mut Vec<u8>) -> Result<(), PcapngError> {
+        let closing = &mut self.closing[hop.flow as usize];
+        closing.note(self.plan, hop);
+        self.last = packet(&of_hop(self.plan, hop, *closing), bytes)? as usize;
+        Ok(())
+    }
+}
+
 /// What `vantage` sees of a run, in the order of time. Packets that were lost in the air after they passed carry a
 /// comment with the cause; those that never left a queue were not on the air and are not in the capture.
 ///
@@ -366,6 +537,7 @@ fn add_option(block: &mut Vec<u8>, number: u16, content: &[u8]) {
 pub struct Capture<'a, W: Write> {
     plan: &'a Plan,
     vantage: Vantage,
+    lens: Lens,
     out: Writer<W>,
     /// Of each flow.
     closing: Vec<Closing>,
@@ -380,12 +552,18 @@ pub struct Capture<'a, W: Write> {
 }
 
 impl<'a, W: Write> Capture<'a, W> {
-    /// Starts a capture.
-    pub fn new(writer: W, plan: &'a Plan, vantage: Vantage) -> Result<Capture<'a, W>, PcapngError> {
-        let out = Writer::new(writer, &vantage.interfaces(plan))?;
+    /// Starts a capture with `comments` at its head.
+    pub fn new(
+        writer: W,
+        plan: &'a Plan,
+        vantage: Vantage,
+        comments: &[String],
+    ) -> Result<Capture<'a, W>, PcapngError> {
+        let lens = vantage.lens(plan);
+        let out = Writer::new(writer, &lens.interfaces, comments)?;
         let closing = vec![Closing::default(); plan.flows.len()];
         let (waiting, records, free) = (BinaryHeap::new(), Vec::new(), Vec::new());
-        Ok(Capture { plan, vantage, out, closing, waiting, records, free, count: 0 })
+        Ok(Capture { plan, vantage, lens, out, closing, waiting, records, free, count: 0 })
     }
 
     /// Takes the next record.
@@ -394,7 +572,7 @@ impl<'a, W: Write> Capture<'a, W> {
         let closing = &mut self.closing[hop.flow as usize];
         closing.note(self.plan, hop);
         self.count += 1;
-        if let Some((time, interface, direction)) = self.vantage.sees(self.plan, hop) {
+        if let Some((time, interface, direction)) = self.vantage.sees(self.plan, &self.lens, hop) {
             let record = Record { time_ns: time.0, interface, direction, ..of_hop(self.plan, hop, *closing) };
             let place = if let Some(place) = self.free.pop() {
                 self.records[place] = record;

@@ -4,7 +4,9 @@
 //! many threads as it likes; a run shares nothing but its [`Progress`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+#[cfg(not(target_family = "wasm"))]
+use std::time::Instant;
 
 use lasthop_core::event::{MAX_EVENTS, MAX_PACKETS};
 use lasthop_core::time::Span;
@@ -12,6 +14,9 @@ use lasthop_net::network::Overflow;
 use lasthop_net::plan::Plan;
 use lasthop_net::trace::{Recorded, Recording, Sink};
 use lasthop_net::world::{Evaluation, World};
+// A browser has a clock, but the standard library cannot read it.
+#[cfg(target_family = "wasm")]
+use web_time::Instant;
 
 use crate::summary::Summary;
 

@@ -95,6 +95,16 @@ columns! {
         /// expiries of retransmission timers
         timeouts: u64 = About::new("", "timeouts")
             .lower().shown("timeouts").compared().says("has {} more timeouts", "has {} fewer timeouts");
+        /// packets that helpers in the network sent again; only where one can
+        #[serde(skip_serializing_if = "Option::is_none")]
+        helper_retransmissions: Option<u64> = About::new("packets", "retransmissions by helpers")
+            .rare().shown("by helpers").compared()
+            .says("has {} more repeated by helpers", "has {} less repeated by helpers");
+        /// transmissions of frames beyond their first, by links and MACs; only where one retransmits
+        #[serde(skip_serializing_if = "Option::is_none")]
+        link_retransmissions: Option<u64> = About::new("packets", "retransmissions by links")
+            .rare().shown("by links").compared()
+            .says("has {} more repeated by links", "has {} less repeated by links");
         /// packets of all kinds handed to the network, ACKs included, over the whole run
         packets_sent: u64 = About::new("packets", "packets sent");
         /// packets of all kinds that reached an endpoint, over the whole run
@@ -443,6 +453,9 @@ columns! {
         /// What impairments at the head of the link did, where they stand.
         #[serde(skip_serializing_if = "Option::is_none")]
         impair: Option<ImpairSummary> = About::group("impair_{}", "impairments: {}");
+        /// What a Snoop agent at the head of the link did, where one stands.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        snoop: Option<SnoopSummary> = About::group("snoop_{}", "Snoop: {}");
     }
 }
 
@@ -508,6 +521,35 @@ columns! {
 }
 
 columns! {
+    /// A Snoop agent at the head of a link, within the measured time; several count together.
+    #[derive(Clone, Copy, Debug)]
+    pub struct SnoopSummary {
+        /// packets that were kept
+        kept: u64 = About::new("packets", "packets kept").sum();
+        /// packets sent again because a duplicate ACK asked for them
+        repeats_by_duplicate: u64 = About::new("packets", "repeated for duplicate ACKs").sum().shown("Snoop: ACK");
+        /// packets sent again because SACK blocks left them out
+        repeats_by_hole: u64 = About::new("packets", "repeated for holes").sum();
+        /// packets sent again because the local timer ran out
+        repeats_by_timer: u64 = About::new("packets", "repeated by timer").sum().shown("Snoop: timer");
+        /// packets sent because a host had come
+        repeats_at_handoff: u64 = About::new("packets", "sent at handoffs").sum();
+        /// duplicate and late ACKs that were withheld from senders
+        withheld: u64 = About::new("packets", "ACKs withheld").sum().shown("Snoop withheld");
+        /// data that the host had already and that were answered here
+        answered: u64 = About::new("packets", "data answered").sum();
+        /// ACKs marked with explicit loss notification
+        marked: u64 = About::new("packets", "ACKs marked (ELN)").sum();
+        /// negative acknowledgements sent
+        nacks: u64 = About::new("packets", "negative acknowledgements").sum();
+        /// connections that came with a cache
+        moved: u64 = About::new("", "caches that moved").sum();
+        /// most packets kept at once, over the whole run
+        most_kept: u64 = About::new("packets", "most packets kept").sum();
+    }
+}
+
+columns! {
     /// Link-layer retransmission on one direction of a link, within the measured time.
     #[derive(Clone, Copy, Debug)]
     pub struct ArqSummary {
@@ -565,6 +607,8 @@ impl Summary {
             jain_index: jain_index(&goodputs),
             retransmitted_packets: flows.iter().map(|flow| flow.retransmitted_packets).sum(),
             timeouts: flows.iter().map(|flow| flow.timeouts).sum(),
+            helper_retransmissions: network.local_repairs().0,
+            link_retransmissions: network.local_repairs().1,
             packets_sent: network.ledger.created,
             packets_delivered: network.ledger.delivered,
             packets_lost: Causes(network.ledger.dropped),
@@ -700,12 +744,26 @@ impl LinkSummary {
                 duplicated: counters.sum("impair_duplicated"),
                 reordered: counters.sum("impair_reordered"),
             }),
+            snoop: counters.has("snoop_").then(|| SnoopSummary {
+                kept: counters.sum("snoop_kept"),
+                repeats_by_duplicate: counters.sum("snoop_repeats_by_duplicate"),
+                repeats_by_hole: counters.sum("snoop_repeats_by_hole"),
+                repeats_by_timer: counters.sum("snoop_repeats_by_timer"),
+                repeats_at_handoff: counters.sum("snoop_repeats_at_handoff"),
+                withheld: counters.sum("snoop_withheld"),
+                answered: counters.sum("snoop_answered"),
+                marked: counters.sum("snoop_marked"),
+                nacks: counters.sum("snoop_nacks"),
+                moved: counters.sum("snoop_moved"),
+                most_kept: counters.sum("snoop_most_kept"),
+            }),
         }
     }
 }
 
 impl RadioSummary {
-    fn new(stats: &RadioStats) -> RadioSummary {
+    /// What was counted.
+    pub fn new(stats: &RadioStats) -> RadioSummary {
         RadioSummary {
             transmitted_fragments: stats.transmitted_fragments,
             transmitted_frames: stats.transmitted_frames,

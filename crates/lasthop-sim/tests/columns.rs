@@ -123,9 +123,19 @@ fn every_column_is_where_it_is_said_to_be_and_nothing_else_is_there() {
 #[test]
 fn names_are_unique_and_every_number_of_flows_and_links_can_be_named() {
     let all = columns::all();
-    for table in
-        ["runs", "totals", "flows", "links", "history", "flow_series", "link_series", "hops", "windows"]
-    {
+    for table in [
+        "runs",
+        "totals",
+        "flows",
+        "links",
+        "history",
+        "flow_series",
+        "link_series",
+        "radio_series",
+        "hops",
+        "windows",
+        "frames",
+    ] {
         let names: Vec<&str> =
             all.iter().filter(|one| one.table == table).map(|one| one.name.as_str()).collect();
         assert!(!names.is_empty(), "{table}");

@@ -392,7 +392,7 @@ fn experimental_options_are_shown() {
 }
 
 /// Places to look from at a run over server, station and mobile host.
-const PLACES: [&str; 4] = ["server", "station", "mobile", "radio"];
+const PLACES: [&str; 5] = ["server", "station", "mobile", "radio", "senders"];
 
 /// A transfer from a server to a mobile host; `radio` are keys of the last hop.
 fn last_hop(transport: &str, radio: &str) -> Plan {
@@ -489,6 +489,63 @@ fn a_run_with_losses_shows_them_from_every_place() {
             assert!(others.is_empty(), "{context}: {others:?}");
         }
     }
+}
+
+/// Of flows in both directions and of several hosts, the senders' capture holds every packet that a sender's host sent or
+/// got once, with an interface for each; tshark finds nothing in it but repairs, repeated ACKs, and gaps where a
+/// packet never left the host.
+#[test]
+fn the_senders_together() {
+    let plan = mixture("linux").plan();
+    let run = run_plan(&plan, 1, TRACE);
+    let file = place("senders.pcapng");
+    let count = capture(&file, &plan, &run, Vantage::named(&plan, "senders").unwrap());
+    let near = |hop: &&HopRecord| {
+        let name = &plan.links[hop.direction as usize / 2].name;
+        let seen = if hop.back { hop.arrived } else { hop.transmitted };
+        name.starts_with("source-access-") && hop.back == (hop.direction % 2 == 1) && seen.is_some()
+    };
+    assert_eq!(count, hops(&run).iter().filter(near).count() as u64);
+    let Some(frames) = assert_clean(&file) else { return };
+    let interfaces: BTreeSet<&String> = frames.iter().collect();
+    let expected = ["source-1 (source-access-1)", "source-2 (source-access-2)", "source-3 (source-access-3)"];
+    assert!(interfaces.iter().map(|name| name.as_str()).eq(expected), "{interfaces:?}");
+    let ids = |filter: &str| -> BTreeSet<u32> {
+        let lines = tshark(&file, &["-Y", filter, "-T", "fields", "-e", "ip.id"]).unwrap();
+        lines.iter().map(|id| u32::from_str_radix(id.trim_start_matches("0x"), 16).unwrap()).collect()
+    };
+    let of = |wanted: &dyn Fn(&HopRecord) -> bool| -> BTreeSet<u32> {
+        hops(&run).iter().filter(|hop| wanted(hop)).map(|hop| hop.packet).collect()
+    };
+    let (noted, repairs) = (ids(NOTES[0]), of(&|hop| hop.again));
+    assert!(!repairs.is_empty() && repairs.is_subset(&noted), "{noted:?}, {repairs:?}");
+    // A receiver sends its FIN with every ACK of the other's.
+    let again = noted.difference(&repairs).copied().collect::<BTreeSet<u32>>();
+    assert!(again.is_subset(&of(&|hop| hop.kind == Kind::FinAck)), "{again:?}");
+    assert!(ids(NOTES[2]).is_empty(), "nothing was lost before it left");
+}
+
+/// The head of a capture says what it is of; a scenario that is longer than an option goes on in the next.
+#[test]
+fn captures_say_what_they_are_of() {
+    let plan = mixture("rfc").plan();
+    let long = format!("{{\"name\":\"{}\"}}", "é".repeat(40_000));
+    let comments = pcapng::about(&long, 7, "left");
+    let of = |key: &str| -> String {
+        comments.iter().filter_map(|comment| comment.strip_prefix(&format!("{key}: "))).collect()
+    };
+    assert_eq!(of("lasthop.seed"), "7");
+    assert_eq!(of("lasthop.captured_at"), "left");
+    assert_eq!(of("lasthop.engine_version"), env!("CARGO_PKG_VERSION"));
+    assert_eq!(of("lasthop.scenario") + &of("lasthop.scenario (continued)"), long);
+    let mut written = Vec::new();
+    pcapng::write_described(&mut written, &plan, &[], Vantage::Links, &comments).unwrap();
+    let reader = PcapNgReader::new(&written[..]).unwrap();
+    let options = format!("{:?}", reader.section().options);
+    assert!(
+        options.contains("lasthop.seed: 7") && options.contains("lasthop.captured_at: left"),
+        "{options}"
+    );
 }
 
 /// Every packet stands once in the capture of a node, and the file says where it was made.

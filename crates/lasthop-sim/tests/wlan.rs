@@ -486,7 +486,7 @@ proptest! {
         prop_assert!(eager.world.network.ledger.balances());
         prop_assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
         for link in &eager.summary.links {
-            let Some(radio) = link.radio else { continue };
+            let Some(radio) = &link.radio else { continue };
             prop_assert!(link.utilisation <= 1.0, "{} {}", &link.name, link.utilisation);
             prop_assert_eq!(radio.attempts, link.packets_sent);
             // An attempt is acknowledged, fails, or is under way at the end.

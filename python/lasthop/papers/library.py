@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -82,13 +82,43 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the studies have a series: a metric, or one column of a kept table along a sample axis."""
+    """Where the studies have a series: one of the forms below.
+
+    Attributes
+    ----------
+    metric : str or None
+        A metric of the studies.
+    formula : str or None
+        Arithmetic over metrics, as they are shown.
+    table : str or None
+        The name of a kept table, of which `column` has samples along `axis`, or `function` makes one figure
+        of each run.
+    column, axis, along : str or None
+        Column with the samples, their axis in the claims, and the column that this is in the table.
+    function : str or None
+        Name in `derived`.
+    at : float or None
+        Time in s that the function is about.
+    otherwise : Source or None
+        What stands in where a study lacks this.
+    """
 
     metric: str | None = None
+    formula: str | None = None
     table: str | None = None
     column: str | None = None
     axis: str | None = None
     along: str | None = None
+    function: str | None = None
+    at: float | None = None
+    otherwise: Source | None = None
+
+    def __post_init__(self) -> None:
+        forms = (self.metric, self.formula, self.table)
+        if sum(form is not None for form in forms) != 1:
+            raise PaperError("a series is a metric, a formula or something of a kept table")
+        if self.table is not None and (self.column is None) == (self.function is None):
+            raise PaperError(f"of the table {self.table} a series needs a column or a function")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +176,11 @@ class Alternative:
     set : dict
         Overrides of the scenarios.
     sources : dict
-        Series that are another metric of the studies at this reading.
+        Series that are something else of the studies at this reading.
+    values : dict
+        By axis, values that another point of the studies stands for at this reading.
+    studies : dict
+        Studies in whose place others are run.
     experiments : tuple of str or None
         Those that it concerns; all if `None`.
     """
@@ -155,6 +189,8 @@ class Alternative:
     title: str
     set: Mapping[str, Any]
     sources: Mapping[str, Source]
+    values: Mapping[str, Mapping[str, Value]]
+    studies: Mapping[str, str]
     experiments: tuple[str, ...] | None
 
     def concerns(self, experiment: str) -> bool:
@@ -169,6 +205,14 @@ class Quick:
     seeds: str = "1-2"
     axes: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     set: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """A study with senders and queues of today, which is never judged: its file, and metrics to draw."""
+
+    study: str
+    metrics: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +256,7 @@ class Paper:
     study_axes: Mapping[str, str]
     study_values: Mapping[str, Mapping[str, Value]]
     alternatives: tuple[Alternative, ...]
+    now: tuple[Now, ...]
     quick: Quick
 
     @property
@@ -292,7 +337,7 @@ def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Pap
     _check_keys(
         path / MANIFEST,
         manifest,
-        "subject title authors year series axes values experiments alternatives quick",
+        "subject title authors year series axes values experiments alternatives now quick",
     )
     if content.get("version") != CLAIMS_VERSION:
         raise PaperError(f"{path / CLAIMS}: version must be {CLAIMS_VERSION}, found {content.get('version')}")
@@ -308,7 +353,7 @@ def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Pap
     for name, entry in manifest.get("series", {}).items():
         if name not in vocabulary.series:
             raise PaperError(f"{path / MANIFEST}: series.{name} is no series of {CLAIMS}")
-        sources[name] = Source(metric=entry) if isinstance(entry, str) else Source(**entry)
+        sources[name] = _source(entry)
     number = FOLDER_NAME.fullmatch(path.resolve().name)
     return Paper(
         folder=path,
@@ -327,6 +372,7 @@ def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Pap
             _alternative(path, name, entry, names, vocabulary)
             for name, entry in manifest.get("alternatives", {}).items()
         ),
+        now=tuple(_now(path, name, entry) for name, entry in manifest.get("now", {}).items()),
         quick=_quick(path, manifest.get("quick", {})),
     )
 
@@ -408,10 +454,17 @@ def _claim(path: Path, entry: dict[str, Any]) -> Claim:
 def _alternative(
     path: Path, name: str, entry: dict[str, Any], experiments: Iterable[str], vocabulary: Vocabulary
 ) -> Alternative:
-    _check_keys(path / MANIFEST, entry, "title set series experiments", f"alternatives.{name}: ")
-    series: dict[str, str] = entry.get("series", {})
-    if not entry.get("set") and not series:
-        raise PaperError(f"{path / MANIFEST}: alternatives.{name} changes nothing: give it set or series")
+    _check_keys(
+        path / MANIFEST, entry, "title set series values studies experiments", f"alternatives.{name}: "
+    )
+    series: dict[str, Any] = entry.get("series", {})
+    if not (entry.get("set") or series or entry.get("values")):
+        raise PaperError(
+            f"{path / MANIFEST}: alternatives.{name} changes nothing: give it set, series or values"
+        )
+    for one in entry.get("values", {}):
+        if one not in vocabulary.axes:
+            raise PaperError(f"{path / MANIFEST}: alternatives.{name}: {one} is no axis of {CLAIMS}")
     for one in series:
         if one not in vocabulary.series:
             raise PaperError(f"{path / MANIFEST}: alternatives.{name}: {one} is no series of {CLAIMS}")
@@ -425,9 +478,26 @@ def _alternative(
         name=name,
         title=entry.get("title", name),
         set=entry.get("set", {}),
-        sources={one: Source(metric=metric) for one, metric in series.items()},
+        sources={one: _source(source) for one, source in series.items()},
+        values=entry.get("values", {}),
+        studies=entry.get("studies", {}),
         experiments=None if concerned is None else tuple(concerned),
     )
+
+
+def _now(path: Path, name: str, entry: dict[str, Any]) -> Now:
+    _check_keys(path / MANIFEST, entry, "metrics", f"now.{name}: ")
+    if not (path / STUDIES / f"{name}.toml").is_file():
+        raise PaperError(f"{path / MANIFEST}: now.{name}: there is no {STUDIES}/{name}.toml")
+    return Now(name, tuple(entry["metrics"]))
+
+
+def _source(entry: str | dict[str, Any] | list[Any]) -> Source:
+    """Return a source: the name of a metric, a table with fields of `Source`, or a list of them to try."""
+    if isinstance(entry, list):
+        first, *others = entry
+        return replace(_source(first), otherwise=_source(others) if others else None)
+    return Source(metric=entry) if isinstance(entry, str) else Source(**entry)
 
 
 def _quick(path: Path, entry: dict[str, Any]) -> Quick:

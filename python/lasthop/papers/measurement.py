@@ -26,7 +26,7 @@ from lasthop.papers.grammar import (
 from lasthop.papers.library import SAMPLE_AXES, PaperError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -84,6 +84,14 @@ class Dataset:
         for name in {**self._values, **other._values}:
             union._values[name] = {**self._values.get(name, {}), **other._values.get(name, {})}
         return union
+
+    def rows(self) -> Iterator[tuple[str, dict[str, Value], int, float]]:
+        """Yield series, settings, seed and value of everything that is one figure per run."""
+        for series, points in self._values.items():
+            for key, by_seed in points.items():
+                for seed, value in by_seed.items():
+                    if isinstance(value, float):
+                        yield series, dict(sorted(key)), seed, value
 
     def _key(self, settings: Mapping[str, Value]) -> frozenset[tuple[str, Value]]:
         complete = self._vocabulary.settings(settings)

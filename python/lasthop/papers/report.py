@@ -7,6 +7,7 @@ alone.
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from lasthop import _native
 from lasthop.api import toml_value
 from lasthop.output import check_folder, write_table, write_text
+from lasthop.papers import summary
 from lasthop.papers.evaluation import counted, write_estimate
 from lasthop.papers.grammar import Comparison, Number, Series, bracket, format_value, parse
 from lasthop.papers.judge import MAIN, Judgement, Verdict
-from lasthop.papers.reproduce import claim_axes, claim_value
+from lasthop.papers.reproduce import claim_axes, claim_value, figures
 from lasthop.papers.tables import count
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-    from lasthop.papers.library import Experiment, Paper, Value
+    from lasthop.papers.library import Experiment, Paper, Source, Value
     from lasthop.papers.reproduce import Reproduction
     from lasthop.studies import StudyResult
 
@@ -59,10 +61,16 @@ def write(reproduction: Reproduction, folder: Path, command: str) -> list[Path]:
             save_figure(figure, path)
             pictures.setdefault(experiment.id, []).append(f"{FIGURES}/{path.name}")
             written.append(path)
+    for name, figure in draw_now(reproduction).items():
+        path = folder / FIGURES / f"{name}.png"
+        save_figure(figure, path)
+        written.append(path)
     # verdicts.json goes last: a folder that has it is whole.
     text = folder / REPORT
     write_text(text, markdown(reproduction, pictures, command))
     write_table(verdicts_frame(reproduction), folder / f"{VERDICTS}.parquet", "parquet")
+    write_table(summary.series_frame(reproduction.datasets), folder / summary.SERIES, "parquet")
+    write_text(folder / summary.VERDICTS, summary.verdicts_text(reproduction.judgements))
     write_text(folder / f"{VERDICTS}.json", json.dumps(verdicts(reproduction, command), indent=1) + "\n")
     return [text, *written, folder / f"{VERDICTS}.parquet", folder / f"{VERDICTS}.json"]
 
@@ -71,11 +79,74 @@ def draw(reproduction: Reproduction, experiment: Experiment) -> dict[str, Figure
     """Draw an experiment: a figure by name for each of its studies and series; none if it was not run."""
     drawn = []
     for file, result in reproduction.results_of(experiment).items():
-        for series in experiment.y:
+        for series in (name for name in experiment.y if name in reproduction.paper.vocabulary.series):
             figure = _draw_series(reproduction.paper, experiment, file, result, series)
             if figure is not None:
                 drawn.append((f"{experiment.name}-{file}-{series}", figure))
     return {experiment.name: drawn[0][1]} if len(drawn) == 1 else dict(drawn)
+
+
+def draw_now(reproduction: Reproduction) -> dict[str, Figure]:
+    """Draw what senders and queues of today do, by name: a figure for each metric."""
+    from lasthop.columns import scaled
+    from lasthop.extras import pl
+    from lasthop.studies.charts import Look
+    from lasthop.studies.plot import draw_metric
+
+    drawn = {}
+    for one in reproduction.paper.now:
+        result = reproduction.now.get(one.study)
+        if result is None:
+            continue
+        study = result.study
+        table = scaled(result.table, study.metrics).filter(pl.col("state") == "done")
+        x = study.x or study.axes[0].name
+        lines = next((axis.name for axis in study.axes if axis.name != x), None)
+        for metric in (metric for metric in study.metrics if metric.name in one.metrics):
+            look = Look(
+                title=f"{study.title}; not judged",
+                labels={metric.name: metric.label, **{axis.name: axis.label for axis in study.axes}},
+                units={metric.name: metric.unit, **{axis.name: axis.unit for axis in study.axes}},
+                names={axis.name: dict(zip(axis.values, axis.labels, strict=True)) for axis in study.axes},
+            )
+            name = f"{one.study}-{metric.name}"
+            drawn[name] = draw_metric(table, metric.name, x, lines, (), look)
+    return drawn
+
+
+def _now(reproduction: Reproduction) -> list[str]:
+    parts = []
+    for one in reproduction.paper.now:
+        result = reproduction.now.get(one.study)
+        if result is not None:
+            parts.append(f"{result.study.title}, in the setting of the paper; nothing here is judged.")
+            parts += [f"![{name}]({FIGURES}/{one.study}-{name}.png)" for name in one.metrics]
+            parts.append(_means(result, one.metrics))
+    return ["## Then and now", *parts] if parts else []
+
+
+def _means(result: StudyResult, metrics: Sequence[str]) -> str:
+    """Return a table of means with half their intervals, a row per point."""
+    from lasthop.columns import scaled
+    from lasthop.extras import pl
+    from lasthop.stats import estimate
+
+    study = result.study
+    shown = [metric for metric in study.metrics if metric.name in metrics]
+    table = scaled(result.table, study.metrics).filter(pl.col("state") == "done")
+    heads = [axis.label for axis in study.axes]
+    heads += [f"{metric.label}{f' ({metric.unit})' if metric.unit else ''}" for metric in shown]
+    lines = [f"| {' | '.join(heads)} |", "| --- |" + " --- |" * (len(heads) - 1)]
+    names = {axis.name: dict(zip(axis.values, axis.labels, strict=True)) for axis in study.axes}
+    axes = [axis.name for axis in study.axes]
+    for key, rows in table.group_by(axes, maintain_order=True):
+        cells = [str(names[axis].get(value, value)) for axis, value in zip(axes, key, strict=True)]
+        for metric in shown:
+            values = rows[metric.name].drop_nulls().to_list()
+            found = estimate(values)
+            cells.append("" if found is None else write_estimate(found))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def verdicts(reproduction: Reproduction, command: str) -> dict[str, Any]:
@@ -132,6 +203,7 @@ def markdown(reproduction: Reproduction, pictures: Mapping[str, Sequence[str]], 
             for experiment in reproduction.plan.experiments
             for part in _experiment(reproduction, experiment, pictures.get(experiment.id, ()))
         ),
+        *_now(reproduction),
     ]
     notes = paper.notes()
     if notes is not None:
@@ -219,13 +291,37 @@ def _settings(reproduction: Reproduction) -> list[str]:
     for one in alternatives:
         changes = ", ".join(
             [
-                *(f"`{key} = {toml_value(value)}`" for key, value in one.set.items()),
-                *(f"{series} is the metric `{source.metric}`" for series, source in one.sources.items()),
+                *_changes(one.set),
+                *(f"{series} is {_told(source)}" for series, source in one.sources.items()),
+                *(
+                    f"{axis} {ours} is `{format_value(theirs)}`"
+                    for axis, values in one.values.items()
+                    for ours, theirs in values.items()
+                ),
             ]
         )
         where = "all" if one.experiments is None else ", ".join(one.experiments)
         lines.append(f"| {one.name} | {one.title} | {changes} | {where} |")
     return ["## Alternative settings", "\n".join(lines)]
+
+
+def _changes(overrides: Mapping[str, Any]) -> list[str]:
+    """Say what is set; one key of several links, or of several flows, is said once."""
+    alike: dict[tuple[str, str], int] = {}
+    for key, value in overrides.items():
+        text = (re.sub(r"(?<=\.)\d+(?=\.)", "*", key), toml_value(value))
+        alike[text] = alike.get(text, 0) + 1
+    single = {re.sub(r"(?<=\.)\d+(?=\.)", "*", key): key for key in overrides}
+    return [f"`{key if count > 1 else single[key]} = {value}`" for (key, value), count in alike.items()]
+
+
+def _told(source: Source) -> str:
+    """Say where a series comes from."""
+    if source.metric is not None:
+        return f"the metric `{source.metric}`"
+    if source.formula is not None:
+        return f"`{source.formula}`"
+    return f"{source.function or source.column} of the table {source.table}"
 
 
 def _experiment(reproduction: Reproduction, experiment: Experiment, pictures: Sequence[str]) -> list[str]:
@@ -275,32 +371,45 @@ def _cells(paper: Paper, experiment: Experiment, judgements: Sequence[Judgement]
     found: dict[Value, dict[Value, Judgement]] = {}
     for one in judgements:
         place = _cell(paper, one)
-        if place is not None and experiment.x in place:
-            series = paper.vocabulary.series[experiment.y[0]]
-            found.setdefault(place[series.axes[0]], {})[place[experiment.x]] = one
+        if place is not None and (experiment.x is None or experiment.x in place):
+            axis, column = place[""], place[experiment.x or "series"]
+            found.setdefault(axis, {})[column] = one
     if not found:
         return ""
     columns = list(dict.fromkeys(point for row in found.values() for point in row))
+    heads = [f"{experiment.x} {format_value(point)}" if experiment.x else str(point) for point in columns]
     lines = [
-        f"| | {' | '.join(f'{experiment.x} {format_value(point)}' for point in columns)} |",
+        f"| | {' | '.join(heads)} |",
         "| --- |" + " --- |" * len(columns),
     ]
     for row, cells in found.items():
         texts = [_cell_figures(cells[point]) if point in cells else "" for point in columns]
         lines.append(f"| {format_value(row)} | {' | '.join(texts)} |")
-    series = paper.vocabulary.series[experiment.y[0]]
-    return f"Measured, and what the paper prints; {series.means}, in {series.unit}.\n\n" + "\n".join(lines)
+    if experiment.x is None:
+        means = "; ".join(f"{name}: {_of_series(paper, str(name))}" for name in columns)
+    else:
+        means = _of_series(paper, experiment.y[0])
+    return f"Measured, and what the paper prints; {means}.\n\n" + "\n".join(lines)
+
+
+def _of_series(paper: Paper, name: str) -> str:
+    series = paper.vocabulary.series[name]
+    return f"{series.means}, in {series.unit}"
 
 
 def _cell(paper: Paper, judgement: Judgement) -> dict[str, Value] | None:
-    """Return where in a table a claim is a cell: a series at one place, about equal to a number."""
+    """Return where in a table a claim is a cell: a series at one place, about equal to a number.
+
+    Beside the axes of the bracket: what its first entry says, and the ``series``.
+    """
     predicate = parse(judgement.claim.predicate)
     match predicate:
         case Comparison(operator="~=" | "==", left=Series() as series, right=Number()):
-            return {
+            place: dict[str, Value] = {
                 axis: item.value if isinstance(item, Number) else item.name
                 for axis, item in bracket(series, paper.vocabulary)
             }
+            return {**place, "": place[paper.vocabulary.series[series.name].axes[0]], "series": series.name}
         case _:
             return None
 
@@ -313,27 +422,30 @@ def _cell_figures(judgement: Judgement) -> str:
     return f"{text} / {reference}, {judgement.verdict.value}"
 
 
-def _draw_series(
+def _draw_series(  # noqa: PLR0911 - much that a study may lack
     paper: Paper, experiment: Experiment, file: str, result: StudyResult, name: str
 ) -> Figure | None:
-    from lasthop.columns import scaled
     from lasthop.extras import pl
     from lasthop.studies.charts import Look
     from lasthop.studies.plot import draw_metric, draw_series
 
+    if experiment.x is None and experiment.figure.startswith("Table"):
+        # Its cells stand in the report.
+        return None
     source = paper.sources[name]
     series = paper.vocabulary.series[name]
     axes = {ours: theirs for theirs, ours in claim_axes(paper, result.study).items()}
-    is_table = source.metric is None
+    is_table = source.column is not None
     if is_table:
         if source.table not in {one.name for one in result.study.keep}:
             return None
-        table = result.series(str(source.table))
+        table, column = result.series(str(source.table)), str(source.column)
     else:
-        table = scaled(result.table, result.study.metrics).filter(pl.col("state") == "done")
-    column = str(source.column if is_table else source.metric)
-    if column not in table.columns:
-        return None
+        measured = figures(result, name, source)
+        if measured is None:
+            return None
+        table, column = measured, name
+        is_table = "time_s" in measured.columns
     fixed = {**experiment.fixed, **experiment.studies[file]}
     for ours, value in fixed.items():
         if ours in axes:
@@ -342,14 +454,16 @@ def _draw_series(
     if table.is_empty():
         return None
     varied = [ours for ours in axes if ours != experiment.x and ours not in fixed]
+    along = axes.get(str(experiment.x)) or result.study.x
+    varied = [ours for ours in varied if axes[ours] != along]
     lines = next((ours for ours in [*series.axes, *varied] if ours in varied), None)
     panels = [axes[ours] for ours in varied if ours != lines and table[axes[ours]].n_unique() > 1]
-    measured = {metric.name: metric.label for metric in result.study.metrics}
+    label = next((one.label for one in result.study.metrics if one.name == source.metric), None)
     look = Look(
         title=f"{experiment.figure}: {experiment.title or result.study.title}",
         labels={
             "time_s": "time",
-            column: measured.get(column, name.replace("_", " ")),
+            column: label or name.replace("_", " "),
             **{axis.name: axis.label for axis in result.study.axes},
         },
         units={
@@ -364,7 +478,9 @@ def _draw_series(
     if is_table:
         seed = min(result.study.seeds)
         return draw_series(table, column, of_lines, panels, look, seed=seed)
-    return draw_metric(table, column, axes.get(str(experiment.x), str(experiment.x)), of_lines, panels, look)
+    if along is None or table[column].is_null().all():
+        return None
+    return draw_metric(table, column, along, of_lines, panels, look)
 
 
 def _order(

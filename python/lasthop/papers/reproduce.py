@@ -6,11 +6,15 @@ of runs: whatever a figure needs and another one has run already is not run agai
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from lasthop.errors import ArgumentError, Interrupted
+from lasthop.papers import derived
+from lasthop.papers.derived import formula
+from lasthop.papers.functions import RULES
 from lasthop.papers.judge import MAIN, Judgement, judge
 from lasthop.papers.library import Experiment, Paper, PaperError
 from lasthop.papers.measurement import Dataset
@@ -19,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from lasthop.papers.library import Alternative, Claim, Value
+    import polars as pl
+
+    from lasthop.papers.library import Alternative, Claim, Source, Value
     from lasthop.runner import Snapshot
     from lasthop.studies import Study, StudyResult
 
@@ -43,6 +49,8 @@ class Plan:
         Those that rest on the figures wanted alone.
     also : tuple of Claim
         Those that need other figures as well, and are not judged.
+    now : dict
+        Studies with senders of today, by the name of their file; no claim rests on them.
     quick : bool
         Whether it is a quick look.
     """
@@ -52,12 +60,14 @@ class Plan:
     studies: Mapping[str, Mapping[str, Study]]
     claims: tuple[Claim, ...]
     also: tuple[Claim, ...]
+    now: Mapping[str, Study]
     quick: bool
 
     @property
     def all_studies(self) -> list[Study]:
-        """Every study of every setting."""
-        return [study for studies in self.studies.values() for study in studies.values()]
+        """Every study of every setting, and those with senders of today."""
+        of_settings = [study for studies in self.studies.values() for study in studies.values()]
+        return [*of_settings, *self.now.values()]
 
     @property
     def only(self) -> Mapping[str, Sequence[Value]]:
@@ -85,6 +95,10 @@ class Reproduction:
         What was run.
     results : dict
         As `Plan.studies`, the results instead of the studies.
+    now : dict
+        As `Plan.now`.
+    datasets : dict
+        The series of the claims at each setting.
     judgements : list of Judgement
         One for each claim.
     effort : Effort
@@ -95,6 +109,8 @@ class Reproduction:
 
     plan: Plan
     results: Mapping[str, Mapping[str, StudyResult]]
+    now: Mapping[str, StudyResult]
+    datasets: Mapping[str, Dataset]
     judgements: list[Judgement]
     effort: Effort
     wall_s: float
@@ -112,7 +128,7 @@ class Reproduction:
             for results in self.results.values()
             for name, result in results.items()
             for failure in result.failed
-        ]
+        ] + [f"{name}, {failure}" for name, result in self.now.items() for failure in result.failed]
 
     def results_of(self, experiment: Experiment) -> dict[str, StudyResult]:
         """Return the results of the studies of an experiment at the main setting, as far as they were run."""
@@ -194,6 +210,7 @@ def plan(
         studies=settings,
         claims=tuple(claim for claim in touching if set(claim.experiments) <= wanted),
         also=tuple(claim for claim in touching if not set(claim.experiments) <= wanted),
+        now=_read_now(paper, quick=quick, seeds=seeds) if len(experiments) == len(paper.experiments) else {},
         quick=quick,
     )
 
@@ -244,12 +261,18 @@ def carry_out(
     datasets = {MAIN: gather(plan.paper, plan.experiments, results[MAIN])}
     for alternative in plan.paper.alternatives:
         if alternative.name in results:
-            read_so = replace(plan.paper, sources={**plan.paper.sources, **alternative.sources})
+            read_so = _read_as(plan.paper, alternative)
             other = gather(read_so, plan.experiments, results[alternative.name])
             datasets[alternative.name] = datasets[MAIN].updated(other)
     judgements = judge(plan.paper, plan.claims, datasets, plan.only)
     effort = _effort(folder / RUNS, campaign.values())
-    return Reproduction(plan, results, judgements, effort, time.monotonic() - start)
+    now = {file: campaign[study.name] for file, study in plan.now.items()}
+    wall_s = time.monotonic() - start
+    return Reproduction(plan, results, now, datasets, judgements, effort, wall_s)
+
+
+#: What has been worked out: the figures of a study's result, by series and source.
+Figures = dict[tuple[str, str, "Source"], "pl.DataFrame | None"]
 
 
 def gather(paper: Paper, experiments: Iterable[Experiment], results: Mapping[str, StudyResult]) -> Dataset:
@@ -261,13 +284,25 @@ def gather(paper: Paper, experiments: Iterable[Experiment], results: Mapping[str
         A study varies what the claims do not know.
     """
     data = Dataset(paper.vocabulary)
-    for experiment in experiments:
-        for name, more in experiment.studies.items():
-            if name in results:
-                fixed = {**experiment.fixed, **more}
-                _gather_metrics(data, paper, fixed, results[name])
-                _gather_samples(data, paper, fixed, results[name])
+    _gather_rules(data, paper)
+    known: Figures = {}
+    # What a figure draws counts more than what its studies measure by the way.
+    for drawn in (False, True):
+        for experiment in experiments:
+            names = [name for name in paper.sources if (name in experiment.y) is drawn]
+            for file, more in experiment.studies.items():
+                if file in results:
+                    _gather(data, paper, {**experiment.fixed, **more}, results[file], names, known)
     return data
+
+
+def _read_as(paper: Paper, alternative: Alternative) -> Paper:
+    """Return the paper with the sources and values of another reading."""
+    values = {
+        axis: {**paper.study_values.get(axis, {}), **alternative.values.get(axis, {})}
+        for axis in {**paper.study_values, **alternative.values}
+    }
+    return replace(paper, sources={**paper.sources, **alternative.sources}, study_values=values)
 
 
 def claim_axes(paper: Paper, study: Study) -> dict[str, str]:
@@ -288,40 +323,130 @@ def claim_axes(paper: Paper, study: Study) -> dict[str, str]:
 
 def claim_value(paper: Paper, axis: str, value: Any) -> Value:  # noqa: ANN401 - whatever the table holds
     """Return what the claims call a value on an axis of theirs."""
-    names = {theirs: ours for ours, theirs in paper.study_values.get(axis, {}).items()}
-    return cast("Value", names.get(value, value))
+    values = paper.study_values.get(axis, {})
+    names = {theirs: ours for ours, theirs in values.items()}
+    if value in names:
+        return names[value]
+    # Another point of the study stands for this value.
+    return f"{value} as studied" if value in values else cast("Value", value)
 
 
 def _settings(paper: Paper, axes: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Value]:
     return {ours: claim_value(paper, ours, row[theirs]) for theirs, ours in axes.items()}
 
 
-def _gather_metrics(data: Dataset, paper: Paper, fixed: Mapping[str, Value], result: StudyResult) -> None:
+def _gather_rules(data: Dataset, paper: Paper) -> None:
+    """Add the series that need no run: rules that a paper states, worked out."""
+    for name, series in paper.vocabulary.series.items():
+        rule = RULES.get((paper.number, name))
+        if rule is None:
+            continue
+        grids = [paper.vocabulary.axes[axis] or () for axis in series.axes]
+        for point in itertools.product(*grids):
+            data.add(name, dict(zip(series.axes, point, strict=True)), 0, rule(*point))
+
+
+def _gather(
+    data: Dataset,
+    paper: Paper,
+    fixed: Mapping[str, Value],
+    result: StudyResult,
+    names: Iterable[str],
+    known: Figures,
+) -> None:
     axes = claim_axes(paper, result.study)
-    done = [row for row in result.table.iter_rows(named=True) if row["state"] == "done"]
+    for name in names:
+        source = paper.sources[name]
+        if source.column is not None:
+            _gather_samples(data, paper, fixed, result, name)
+            continue
+        key = (result.study.name, name, source)
+        table = known[key] = known[key] if key in known else figures(result, name, source)
+        if table is None:
+            continue
+        if paper.vocabulary.series[name].sample_axis is not None:
+            _add_samples(data, paper, fixed, (name, name), table, axes)
+            continue
+        for row in table.drop_nulls(name).iter_rows(named=True):
+            data.add(name, {**fixed, **_settings(paper, axes, row)}, row["seed"], row[name])
+
+
+def figures(result: StudyResult, name: str, source: Source) -> pl.DataFrame | None:
+    """Return `figures_of` the source, or of what stands in for it; nothing if the study lacks both."""
+    table = figures_of(result, name, source)
+    if table is None and source.otherwise is not None:
+        return figures(result, name, source.otherwise)
+    return table
+
+
+def figures_of(result: StudyResult, name: str, source: Source) -> pl.DataFrame | None:
+    """Return one figure per run, as a column of this name beside the axes; nothing if the study lacks it.
+
+    Parameters
+    ----------
+    result : StudyResult
+        Of a study.
+    name : str
+        How the column is called.
+    source : Source
+        A metric, a formula, or a function of a kept table.
+    """
+    from lasthop.columns import scaled
+    from lasthop.extras import pl
+
+    keys = [axis.name for axis in result.study.axes] + ["seed"]
+    if source.function is not None:
+        if source.table not in {one.name for one in result.study.keep}:
+            return None
+        kept = result.series(source.table)
+        figure = derived.find(source.function, kept.columns, source.at)
+        return _finite(figure(kept, keys).rename({derived.FIGURE: name}), name)
     # Claims speak of figures as they are shown.
-    scales = {metric.name: metric.scale for metric in result.study.metrics}
-    for name, source in paper.sources.items():
-        if source.metric is None or source.metric not in result.table.columns:
-            continue
-        scale = scales.get(source.metric, 1.0)
-        for row in done:
-            if row[source.metric] is not None:
-                settings = {**fixed, **_settings(paper, axes, row)}
-                data.add(name, settings, row["seed"], row[source.metric] * scale)
+    table = scaled(result.table, result.study.metrics).filter(pl.col("state") == "done")
+    if source.metric is not None:
+        expression = pl.col(source.metric)
+        used = {source.metric}
+    else:
+        expression, used = formula(str(source.formula))
+    if not used <= set(table.columns):
+        return None
+    values = table.select(*keys, expression.cast(pl.Float64).alias(f"\0{name}")).rename({f"\0{name}": name})
+    return _finite(values, name)
 
 
-def _gather_samples(data: Dataset, paper: Paper, fixed: Mapping[str, Value], result: StudyResult) -> None:
-    axes = claim_axes(paper, result.study)
-    kept = {one.name for one in result.study.keep}
-    for name, source in paper.sources.items():
-        if source.table not in kept or source.column is None:
-            continue
-        series = result.series(source.table)
-        for _, samples in series.group_by([*axes, "seed"], maintain_order=True):
-            row = samples.row(0, named=True)
-            settings = {**fixed, **_settings(paper, axes, row)}
-            data.add(name, settings, row["seed"], samples[source.column].drop_nulls().to_numpy())
+def _finite(table: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Return the table with nothing where a figure is no number, as a share of nothing."""
+    from lasthop.extras import pl
+
+    return table.with_columns(pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name))
+
+
+def _gather_samples(
+    data: Dataset, paper: Paper, fixed: Mapping[str, Value], result: StudyResult, name: str
+) -> None:
+    source = paper.sources[name]
+    if source.table not in {one.name for one in result.study.keep}:
+        return
+    column = str(source.column)
+    _add_samples(
+        data, paper, fixed, (name, column), result.series(source.table), claim_axes(paper, result.study)
+    )
+
+
+def _add_samples(
+    data: Dataset,
+    paper: Paper,
+    fixed: Mapping[str, Value],
+    names: tuple[str, str],
+    table: pl.DataFrame,
+    axes: Mapping[str, str],
+) -> None:
+    """Add the samples of each run; `names` are that of the series and that of the column."""
+    series, column = names
+    for _, samples in table.group_by([*axes, "seed"], maintain_order=True):
+        row = samples.row(0, named=True)
+        settings = {**fixed, **_settings(paper, axes, row)}
+        data.add(series, settings, row["seed"], samples[column].drop_nulls().to_numpy())
 
 
 def _read_studies(
@@ -350,11 +475,19 @@ def _read_studies(
     return studies
 
 
+def _read_now(paper: Paper, *, quick: bool, seeds: Sequence[int] | None) -> dict[str, Study]:
+    from lasthop.arguments import parse_seeds
+
+    chosen = list(seeds) if seeds is not None else parse_seeds(paper.quick.seeds) if quick else None
+    studies = {one.study: _read_study(paper, one.study, None, quick=quick) for one in paper.now}
+    return {name: study if chosen is None else study.with_seeds(chosen) for name, study in studies.items()}
+
+
 def _read_study(paper: Paper, file: str, alternative: Alternative | None, *, quick: bool) -> Study:
     from lasthop.studies import Study
     from lasthop.studies.reader import read_content
 
-    path = paper.study_path(file)
+    path = paper.study_path(file if alternative is None else alternative.studies.get(file, file))
     content = read_content(path)
     settings = dict(content.get("set", {}))
     if alternative is not None:

@@ -1,12 +1,26 @@
 //! Retransmission by the link itself (ARQ): window, timer, attempts limit, order of delivery.
 //!
-//! The device stands in place of the head of its link and uses the link's transmitter and air. What a frame suffers is
-//! settled when its transmission starts, so the packet is handed on at once, with the time of its arrival; whether the
-//! frame must be repeated depends on an acknowledgement that lies ahead, so the machine itself follows the clock.
+//! *What it does.* The near end of the link numbers frames, keeps those that are not acknowledged, and transmits again
+//! what is not acknowledged in time, ahead of new frames. After so many attempts it gives a frame up. The far end hands
+//! packets on in order, or as they come.
 //!
-//! One frame carries one packet. A link acknowledgement takes its own transmission time and the propagation delay back,
-//! but no room on the other direction: it travels in a slot or a header of its own. The sender's notice that it has
-//! given up on a frame (the receiver's permission to skip it) takes the propagation delay and is not lost.
+//! *Reacts to* losses of frames and of link acknowledgements; it looks at no header.
+//!
+//! *Stands* in place of the head of its link and uses the link's transmitter and air. What a frame suffers is settled
+//! when its transmission starts, so the packet is handed on at once, with the time of its arrival; whether the frame must
+//! be repeated depends on an acknowledgement that lies ahead, so the machine itself follows the clock.
+//!
+//! *Differs from its paper:* one frame carries one packet. A link acknowledgement takes its own transmission time and
+//! the propagation delay back, but no room on the other direction: it travels in a slot or a header of its own. The
+//! sender's notice that it has given up on a frame (the receiver's permission to skip it) takes the propagation delay
+//! and is not lost.
+//!
+//! *Validation:* TV-5.8 and TV-5.9 by hand; in simulation over errors, outages and orders (`tests/arq.rs`).
+//!
+//! *Limitations:* in order, a repair holds up everything behind it, which senders see as a jump of the RTT; out of
+//! order, it looks like reordering to them. An outage never stops it from trying. IEEE 802.11 has its own (`cell`).
+//!
+//! *References:* RFC 3366; Paul et al. (Wireless Networks 1995).
 
 use std::collections::VecDeque;
 
@@ -286,6 +300,8 @@ impl ArqMachine {
         {
             self.transmit(index, cx);
         }
+        let found = self.found(cx.now);
+        cx.link(self.direction).gate.note_held(&found);
         cx.wake(self.next_time());
     }
 
@@ -472,6 +488,10 @@ impl Element for ArqMachine {
         ]
     }
 
+    fn repairs(&self) -> Option<u64> {
+        Some(self.stats.retransmissions)
+    }
+
     fn emits_back(&self) -> bool {
         self.plan.ebsn.is_some()
     }
@@ -550,7 +570,8 @@ mod tests {
         /// A packet of 1000 B arrives; packets number themselves from 0.
         fn offer(&mut self, now: Time) -> Vec<Effect> {
             let packet = self.packets.insert(Packet { bytes: 1000, ..Packet::default() });
-            let parcel = Parcel { packet, hop: 0, flow: 0, bytes: 1000, ect: false, since: now };
+            let parcel =
+                Parcel { packet, hop: 0, flow: 0, bytes: 1000, ect: false, ahead: false, since: now };
             self.act(now, |arq, cx| arq.receive(parcel, 0, cx))
         }
     }

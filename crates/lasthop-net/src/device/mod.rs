@@ -22,6 +22,7 @@ pub mod impair;
 pub mod policer;
 pub(crate) mod queued;
 pub(crate) mod router;
+pub mod snoop;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod wlan;
@@ -35,6 +36,7 @@ use crate::measure::Window;
 use crate::network::extras::ExtraArena;
 pub(crate) use crate::queue::Parcel;
 use crate::routing::DirectionId;
+use crate::trace::FrameRecord;
 use crate::transport::extra::Extra;
 
 /// Index of a device.
@@ -63,6 +65,11 @@ pub(crate) trait Element {
     /// What it counted within the measurement window, by the names of its declared columns.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
+    }
+
+    /// Packets that it sent again within the measurement window to repair losses; `None` if it never does.
+    fn repairs(&self) -> Option<u64> {
+        None
     }
 
     /// Whether it sends packets of its own against the direction of those that it receives to a place that it does
@@ -102,6 +109,10 @@ pub(crate) enum Effect {
     Noise { hop: u32, at: Time },
     /// The receiver of `flow` hears a corrupt frame at `at`, whose ever it was.
     Hear { flow: u32, at: Time },
+    /// A frame of a radio channel is to be recorded, with the packet in it, which is on its way over `direction`.
+    Frame { record: Box<FrameRecord>, parcel: Option<Parcel>, direction: DirectionId },
+    /// Another device takes over what this one knows of a flow.
+    Hand { to: DeviceId, flow: u32, handed: Box<snoop::Handed> },
     /// The packet is still in the device when the run ends.
     Keep { parcel: Parcel, crossing: Option<Crossing> },
 }
@@ -199,6 +210,12 @@ macro_rules! devices {
                 }
             }
 
+            fn repairs(&self) -> Option<u64> {
+                match self {
+                    $($(#[$when])? Device::$name(device) => device.repairs(),)*
+                }
+            }
+
             fn emits_back(&self) -> bool {
                 match self {
                     $($(#[$when])? Device::$name(device) => device.emits_back(),)*
@@ -243,7 +260,16 @@ macro_rules! middleboxes {
 middleboxes! {
     Policer(policer::Policer) => policer::Bucket,
     Impair(impair::Impair) => impair::Impairing,
+    Snoop(snoop::Snoop) => snoop::Snooping,
     #[cfg(test)] Mirror(testing::Mirror) => testing::Mirroring,
+}
+
+impl Middlebox {
+    /// Whether it sends packets that overtake those that wait at the head of its link, which therefore has to hold
+    /// them.
+    pub fn goes_ahead(&self) -> bool {
+        matches!(self, Middlebox::Snoop(snoop) if snoop.ahead)
+    }
 }
 
 /// A device of a network and its timer.

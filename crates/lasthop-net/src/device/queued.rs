@@ -9,7 +9,7 @@ use lasthop_core::time::Time;
 use super::arq::{admit, mark};
 use super::{Crossing, Cx, Effect, Element, Parcel};
 use crate::plan::Direction;
-use crate::queue::{Served, Service, Shed, Verdict, Waiting};
+use crate::queue::{Found, Served, Service, Shed, Verdict, Waiting};
 use crate::routing::DirectionId;
 
 /// The queue of one direction and its transmitter.
@@ -56,6 +56,14 @@ impl Queued {
         if self.waiting.packets() > 0 {
             cx.wake(self.free_at);
         }
+        let found = self.found(cx.now);
+        cx.link(self.direction).gate.note_held(&found);
+    }
+
+    /// What an arrival at `now` finds.
+    fn found(&self, now: Time) -> Found {
+        let in_service = (self.free_at > now).then_some(self.in_service.into());
+        self.waiting.found(in_service, self.free_at)
     }
 
     fn transmit(&mut self, parcel: Parcel, cx: &mut Cx<'_>) {
@@ -134,9 +142,7 @@ impl Element for Queued {
     fn receive(&mut self, parcel: Parcel, _port: u32, cx: &mut Cx<'_>) {
         // A departure at this very instant frees its place first.
         self.run(cx);
-        let in_service = (self.free_at > cx.now).then_some(self.in_service.into());
-        let found = self.waiting.found(in_service, self.free_at);
-        if admit(parcel, &found, self.direction, cx)
+        if admit(parcel, &self.found(cx.now), self.direction, cx)
             && join(&mut self.waiting, parcel, &mut self.shed, self.direction, cx)
         {
             self.run(cx);

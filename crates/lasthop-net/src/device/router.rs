@@ -16,7 +16,7 @@ use crate::plan::UnderWay;
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
     /// The path that the stop lies on: 0 is the first.
-    pub(crate) epoch: usize,
+    pub(crate) path: usize,
     /// Whether the packet has only just been sent.
     pub(crate) at_source: bool,
     /// The place from which it goes on, by the path in force; `None` where there is no way.
@@ -26,16 +26,21 @@ pub(crate) struct Stop {
 /// The router of one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Router {
-    /// When each path but the first comes into force, and what becomes of packets on the one before.
-    changes: Vec<(Time, UnderWay)>,
-    /// The path in force.
-    epoch: usize,
+    /// When which path comes into force, and what becomes of packets on others.
+    changes: Vec<(Time, usize, UnderWay)>,
+    /// So many changes have come.
+    passed: usize,
+    /// The path in force, and what becomes of packets on others.
+    path: usize,
+    under_way: UnderWay,
+    /// Packets that a host has left behind come back here.
+    pub(crate) turns: bool,
     stops: Vec<Stop>,
 }
 
 impl Router {
-    pub(crate) fn new(changes: Vec<(Time, UnderWay)>) -> Router {
-        Router { changes, epoch: 0, stops: Vec::new() }
+    pub(crate) fn new(changes: Vec<(Time, usize, UnderWay)>, turns: bool) -> Router {
+        Router { changes, passed: 0, path: 0, under_way: UnderWay::Divert, turns, stops: Vec::new() }
     }
 
     /// Its ports, in order.
@@ -43,15 +48,13 @@ impl Router {
         self.stops = stops;
     }
 
-    /// When the next path comes into force.
-    pub(crate) fn next_change(&self) -> Option<Time> {
-        self.changes.get(self.epoch).map(|&(at, _)| at)
-    }
-
     /// Puts the path into force that is due.
     fn advance(&mut self, now: Time) {
-        while self.next_change().is_some_and(|at| at <= now) {
-            self.epoch += 1;
+        while let Some(&(at, path, under_way)) = self.changes.get(self.passed)
+            && at <= now
+        {
+            (self.path, self.under_way) = (path, under_way);
+            self.passed += 1;
         }
     }
 }
@@ -60,9 +63,8 @@ impl Element for Router {
     fn receive(&mut self, parcel: Parcel, port: u32, cx: &mut Cx<'_>) {
         self.advance(cx.now);
         let stop = &self.stops[port as usize];
-        let lost =
-            stop.epoch != self.epoch && !stop.at_source && self.changes[self.epoch - 1].1 == UnderWay::Lose;
-        match stop.onward[self.epoch].filter(|_| !lost) {
+        let lost = stop.path != self.path && !stop.at_source && self.under_way == UnderWay::Lose;
+        match stop.onward[self.path].filter(|_| !lost) {
             Some(hop) => cx.effects.push(Effect::Divert { parcel, hop, at: cx.now }),
             None => cx.drop(parcel, Cause::RouteChanged),
         }

@@ -1,12 +1,13 @@
 //! A bench for the unit tests of devices: hands packets and timers to one device that stands alone, in the order of the
 //! clock, and keeps what it wants done. And a device that only tests can build.
 
-use lasthop_core::packet::{Cause, NONE, Note, Packet, PacketArena};
+use lasthop_core::packet::{Cause, NONE, Note, Packet, PacketArena, flag};
 use lasthop_core::time::Time;
 
 use super::{Cx, Effect, Element, OUTBOUND, Parcel};
 use crate::measure::Window;
 use crate::network::extras::ExtraArena;
+use crate::transport::extra::Extra;
 
 /// Answers each so-manieth datagram that departs with one of 40 bytes, at once and in place of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,8 +89,37 @@ impl<D: Element> Bench<D> {
     pub(super) fn offer(&mut self, port: u32, bytes: u16, now: Time) {
         self.run_until(now);
         let packet = self.packets.insert(Packet { bytes, ..Packet::default() });
-        let parcel = Parcel { packet, hop: 0, flow: 0, bytes, ect: false, since: now };
+        let parcel = Parcel { packet, hop: 0, flow: 0, bytes, ect: false, ahead: false, since: now };
         self.act(now, |device, cx| device.receive(parcel, port, cx));
+    }
+
+    /// The same for a packet that is given, with what it carries beyond its header.
+    pub(super) fn offer_packet(&mut self, port: u32, packet: Packet, extra: Option<Extra>, now: Time) {
+        self.run_until(now);
+        let extra = extra.map_or(NONE, |extra| self.extras.insert(extra));
+        let (bytes, ect) = (packet.bytes, packet.has(flag::ECT));
+        let index = self.packets.insert(Packet { extra, ..packet });
+        let parcel = Parcel { packet: index, hop: 0, flow: 0, bytes, ect, ahead: false, since: now };
+        self.act(now, |device, cx| device.receive(parcel, port, cx));
+    }
+
+    /// What the device wanted done since the last call; packets that it let go leave their slots.
+    pub(super) fn take_effects(&mut self) -> Vec<(Effect, Packet)> {
+        let effects = std::mem::take(&mut self.effects);
+        let with_packet = |effect: Effect| {
+            let packet = match &effect {
+                Effect::Forward { parcel, .. } | Effect::Drop { parcel, .. } => {
+                    let packet = *self.packets.get(parcel.packet);
+                    self.extras.remove(packet.extra);
+                    self.packets.remove(parcel.packet);
+                    packet
+                }
+                Effect::Emit { packet, .. } | Effect::Return { packet, .. } => *packet,
+                _ => Packet::default(),
+            };
+            (effect, packet)
+        };
+        effects.into_iter().map(with_packet).collect()
     }
 
     /// The run is over.

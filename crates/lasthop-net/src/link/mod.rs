@@ -441,6 +441,29 @@ impl Link {
         self.air.as_ref().map_or(&[], |air| air.arrivals.all())
     }
 
+    /// Whether a packet of so many bytes that arrives at `now` finds room in the queue. What a rule or a discipline
+    /// would make of it is left open.
+    pub(crate) fn has_room(&mut self, now: Time, bytes: u32, held: bool) -> bool {
+        let found = if held {
+            self.gate.held
+        } else if self.busy_until <= now {
+            (0, 0)
+        } else {
+            self.ahead.expire(now);
+            (self.ahead.len() as u64 + 1, self.ahead.bytes() + u64::from(self.last_bytes))
+        };
+        self.gate.has_room(bytes.into(), found)
+    }
+
+    /// How long a packet that arrives at `now` will wait for the transmitter behind those that are there.
+    pub(crate) fn wait(&self, now: Time, held: bool) -> Span {
+        if !held {
+            return Span(self.busy_until.0.saturating_sub(now.0));
+        }
+        let (rate, bytes) = (self.rate_at(now), self.gate.held.1);
+        if rate.0 == 0 { Span::ZERO } else { rate.serialisation(bytes) }
+    }
+
     /// Transmits `bytes` from `now` on and returns the end. The packet has waited since `since`. Counts both.
     pub(crate) fn occupy(&mut self, since: Time, now: Time, bytes: u32, window: &Window) -> Time {
         let departs = self.serve(since, now, bytes);
@@ -469,6 +492,14 @@ impl Link {
         self.stats.waiting += window.overlap(since, window.to);
         if let Some(bins) = &mut self.bins {
             bins.add_span(since, window.to, link_column::WAITING);
+        }
+    }
+
+    /// Counts a packet that has waited since `since` and is taken away at `now`.
+    pub(crate) fn count_left(&mut self, since: Time, now: Time, window: &Window) {
+        self.stats.waiting += window.overlap(since, now);
+        if let Some(bins) = &mut self.bins {
+            bins.add_span(since, now, link_column::WAITING);
         }
     }
 

@@ -30,6 +30,7 @@ use crate::handoff::HostEvent;
 use crate::link::{Link, Transit};
 use crate::measure::{FlowStats, Window};
 use crate::plan::{Plan, Report};
+use crate::roaming::Journey;
 use crate::routing::{DirectionId, Routes, opposite};
 use crate::trace::Recorder;
 use crate::transport::endpoint::Endpoint;
@@ -134,7 +135,7 @@ impl Network {
     pub(crate) fn new(
         (plan, seed): (&Plan, u64),
         links: Vec<Link>,
-        (paths, routes): (&[Paths], &mut Routes),
+        (paths, routes, journeys): (&[Paths], &mut Routes, &[Journey]),
         (receivers, flows): (Vec<Endpoint>, Vec<FlowStats>),
         window: Window,
         clocked: bool,
@@ -169,10 +170,11 @@ impl Network {
             recorder: None,
             traced: false,
         };
-        let mut wiring = network.place_devices(plan, seed);
+        let mut wiring = network.place_devices(plan, seed, journeys);
+        network.tell_agents(plan);
         for ((paths, flow), index) in paths.iter().zip(&plan.flows).zip(0u32..) {
-            if paths.later.is_empty() {
-                network.add_ways(&wiring, index, &paths.first);
+            if paths.changes.is_empty() {
+                network.add_ways(&wiring, index, &paths.all[0]);
             } else {
                 let wiring = (&mut wiring, &mut *routes);
                 network.add_changing_ways(wiring, &plan.links, index, paths, (flow.source, flow.sink));
@@ -375,7 +377,10 @@ impl Network {
         self.ledger.dropped[cause as usize] += 1;
         let packet = self.packets.get(index);
         let forward = packet.is_forward();
-        if forward && let Some(realtime) = self.flows[flow as usize].realtime_mut() {
+        if forward
+            && cause != Cause::Withheld
+            && let Some(realtime) = self.flows[flow as usize].realtime_mut()
+        {
             realtime.lose(packet);
         }
         let is_notice = packet.kind == Kind::BadState;
@@ -403,10 +408,15 @@ impl Network {
         let (device, port) = self.ports[port as usize];
         let flow = self.hops[hop as usize].flow();
         let packet = self.packets.get(index);
-        let parcel =
-            Parcel { packet: index, hop, flow, bytes: packet.bytes, ect: packet.has(flag::ECT), since: now };
+        let (bytes, ect) = (packet.bytes, packet.has(flag::ECT));
+        let mut parcel = Parcel { packet: index, hop, flow, bytes, ect, ahead: false, since: now };
         if self.devices[device as usize].device.is_head() {
             self.packet_hops += 1;
+            if packet.has(flag::AHEAD) {
+                // At this link only.
+                self.packets.get_mut(index).flags &= !flag::AHEAD;
+                parcel.ahead = true;
+            }
             if let Some(recorder) = &mut self.recorder {
                 recorder.hold(now);
             }
@@ -462,6 +472,11 @@ impl Network {
                 self.send_on(parcel.packet, parcel.hop + 1, at, feeder);
             }
             Effect::Divert { parcel, hop, at } => {
+                if self.devices[device as usize].device.is_head()
+                    && let Some(recorder) = &mut self.recorder
+                {
+                    recorder.let_go(parcel.since);
+                }
                 let feeder = self.feeder(self.hops[parcel.hop as usize]);
                 self.send_on(parcel.packet, hop, at, feeder);
             }
@@ -497,6 +512,15 @@ impl Network {
             Effect::Signal { flow, signal, at } => self.signal(flow, signal, at),
             Effect::Noise { hop, at } => self.hear_noise(hop, at),
             Effect::Hear { flow, at } => self.receivers[flow as usize].hear_noise(at),
+            Effect::Frame { record, parcel, direction } => self.record_frame(*record, parcel, direction),
+            Effect::Hand { to, flow, handed } => {
+                let now = handed.at();
+                self.with_device(to, now, |device, cx| {
+                    if let Device::Snoop(snoop) = device {
+                        snoop.take_over(flow, *handed, cx);
+                    }
+                });
+            }
             Effect::Keep { parcel, crossing } => {
                 self.ledger.in_flight += 1;
                 if let Some(Crossing { direction, started }) = crossing {
@@ -575,13 +599,27 @@ impl Network {
         self.devices.iter().flat_map(counters).collect()
     }
 
+    /// Retransmissions within the measurement window by helpers in paths, and by links; `None` where nobody can make
+    /// any.
+    pub fn local_repairs(&self) -> (Option<u64>, Option<u64>) {
+        let (mut helpers, mut links) = (None, None);
+        for slot in &self.devices {
+            if let Some(count) = slot.device.repairs() {
+                *if slot.device.is_head() { &mut links } else { &mut helpers }.get_or_insert(0) += count;
+            }
+        }
+        (helpers, links)
+    }
+
     /// Makes the sender of `flow` listen to the links with retransmission on its path. Flows come in ascending order.
     /// `signals`: its controller asked for them; `notices`: it understands EBSN.
     pub(crate) fn listen(&mut self, flow: u32, path: &[DirectionId], signals: bool, notices: bool) {
         // The delay of the way from the near end of each link to the sender, for a message of the size of a notice.
         let mut back = Span::ZERO;
         for (&direction, passed) in path.iter().zip(0u32..) {
-            if let Some(arq) = self.arq_mut(direction) {
+            if let Some(arq) = self.arq_mut(direction)
+                && arq.listener(flow).is_none()
+            {
                 let told = match arq.plan().report {
                     Report::Off => false,
                     Report::Local => passed == 0,

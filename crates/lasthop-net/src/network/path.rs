@@ -4,15 +4,20 @@
 //! the table, so that a packet carries one index and knows all of its way. Whether a packet waits for the clock before
 //! it meets a place is part of the entry: decision 0002 says when it must.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use lasthop_core::packet::NONE;
 use lasthop_core::time::Time;
 
 use super::Network;
 use crate::device::arq::ArqMachine;
 use crate::device::queued::Queued;
+use crate::device::snoop::FlowFacts;
 use crate::device::wlan::Medium;
 use crate::device::{Device, DeviceId, Element, INBOUND, NOWHERE, OUTBOUND, Slot};
-use crate::plan::Plan;
+use crate::plan::{Plan, Transport};
+use crate::roaming::Journey;
 use crate::routing::{DirectionId, opposite};
 
 /// What stands at a place of a path.
@@ -164,14 +169,15 @@ impl Network {
     }
 
     /// Puts the devices of a plan to their places.
-    pub(super) fn place_devices(&mut self, plan: &Plan, seed: u64) -> Wiring {
+    pub(super) fn place_devices(&mut self, plan: &Plan, seed: u64, journeys: &[Journey]) -> Wiring {
         let directions = self.links.len();
         let mut wiring = Wiring { near: vec![Vec::new(); directions], first_ports: Vec::new() };
         self.heads = vec![NONE; directions];
         self.head_ports = vec![NONE; directions];
         for medium in &plan.media {
             let name = format!("radio channel {}", medium.name);
-            let device = Medium::new(medium, &plan.links, (seed, plan.duration));
+            let mut device = Medium::new(medium, &plan.links, (seed, plan.duration));
+            device.roam(journeys, &plan.links);
             let served: Vec<DirectionId> = device.directions().collect();
             let ports = served.len() as u32;
             let device = (Device::Medium(Box::new(device)), name.as_str());
@@ -189,7 +195,7 @@ impl Network {
                     Some(arq) => {
                         Some(Device::Arq(Box::new(ArqMachine::new(arq, side, direction, &name, seed))))
                     }
-                    None if side.queue.decides_at_arrival() => None,
+                    None if !side.holds_packets() => None,
                     None => Some(Device::Queued(Box::new(Queued::new(side, direction, &name, seed)))),
                 };
                 if let Some(head) = head {
@@ -206,6 +212,33 @@ impl Network {
             }
         }
         wiring
+    }
+
+    /// Tells every Snoop agent where it stands and what it may know of the flows.
+    pub(super) fn tell_agents(&mut self, plan: &Plan) {
+        if !self.devices.iter().any(|slot| matches!(slot.device, Device::Snoop(_))) {
+            return;
+        }
+        let mut pairs = HashMap::new();
+        let facts = plan.flows.iter().map(|flow| {
+            let next = pairs.len() as u32;
+            let pair = *pairs.entry((flow.source, flow.sink)).or_insert(next);
+            let hears = matches!(&flow.transport, Transport::Tcp(config) if config.mobility.eln.is_some());
+            FlowFacts { pair, hears }
+        });
+        let facts: Arc<[FlowFacts]> = facts.collect();
+        for index in 0..self.devices.len() {
+            let direction = self.devices[index].direction;
+            let head = self.heads.get(direction as usize).and_then(|&head| self.devices.get(head as usize));
+            let queue = match head.map(|slot| &slot.device) {
+                Some(Device::Medium(medium)) => medium.guard_of(direction).unwrap_or(direction),
+                _ => direction,
+            };
+            let holds = head.is_some();
+            if let Device::Snoop(snoop) = &mut self.devices[index].device {
+                snoop.stand(direction, (queue, holds), &facts);
+            }
+        }
     }
 
     /// Adds the two ways of the next flow. None of its places waits yet; [`Network::settle_waits`] decides that.
@@ -254,12 +287,18 @@ impl Network {
 
     /// Tells every radio channel which places on paths are its ports.
     pub(super) fn tell_media(&mut self) {
+        // The last stop of a router on the way over the present link.
+        let mut turn = NONE;
         for (hop, index) in self.hops.iter().zip(0u32..) {
-            if let Place::Port(port) = hop.place() {
-                let (device, port) = self.ports[port as usize];
-                if let Device::Medium(medium) = &mut self.devices[device as usize].device {
-                    medium.note_place(index, port);
-                }
+            let Place::Port(port) = hop.place() else {
+                turn = NONE;
+                continue;
+            };
+            let (device, port) = self.ports[port as usize];
+            match &mut self.devices[device as usize].device {
+                Device::Medium(medium) => medium.note_place(index, port, turn),
+                Device::Router(router) => turn = if router.turns { index } else { NONE },
+                _ => {}
             }
         }
     }

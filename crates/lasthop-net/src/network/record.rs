@@ -4,10 +4,10 @@ use lasthop_core::packet::Cause;
 use lasthop_core::time::Time;
 
 use super::Network;
-use crate::device::Parcel;
+use crate::device::{Device, Parcel};
 use crate::link::{Link, Transit};
 use crate::routing::DirectionId;
-use crate::trace::{HopRecord, Recorder};
+use crate::trace::{FrameRecord, HopRecord, RadioInterval, Recorder};
 use crate::transport::codec::Measured;
 
 impl Network {
@@ -16,6 +16,14 @@ impl Network {
         if recorder.traces() {
             self.links.iter_mut().for_each(Link::watch);
             self.traced = true;
+        }
+        let (series, frames) = (recorder.has_series(), recorder.traces());
+        let media = self.devices.iter_mut().filter_map(|slot| match &mut slot.device {
+            Device::Medium(medium) => Some(medium),
+            _ => None,
+        });
+        for (medium, number) in media.zip(0..) {
+            medium.record(number, series, frames);
         }
         self.recorder = Some(recorder);
     }
@@ -74,11 +82,23 @@ impl Network {
         enqueued: Time,
         (transmitted, arrived, lost): (Option<Time>, Option<Time>, Option<Cause>),
     ) {
-        let Some(recorder) = &mut self.recorder else { return };
+        let record = self.hop_record((direction, flow, index), enqueued, (transmitted, arrived, lost));
+        if let Some(recorder) = &mut self.recorder {
+            recorder.add_hop(record);
+        }
+    }
+
+    /// The record of a packet on a link.
+    fn hop_record(
+        &self,
+        (direction, flow, index): (DirectionId, u32, u32),
+        enqueued: Time,
+        (transmitted, arrived, lost): (Option<Time>, Option<Time>, Option<Cause>),
+    ) -> HopRecord {
         let packet = self.packets.get(index);
         let extra = self.extras.get(packet.extra);
         let back = !packet.is_forward();
-        recorder.add_hop(HopRecord {
+        HopRecord {
             packet: self.serials[index as usize],
             flow,
             direction,
@@ -99,6 +119,39 @@ impl Network {
             transmitted,
             arrived,
             lost,
+        }
+    }
+
+    /// Records a frame of a radio channel.
+    #[cold]
+    pub(super) fn record_frame(
+        &mut self,
+        mut record: FrameRecord,
+        parcel: Option<Parcel>,
+        direction: DirectionId,
+    ) {
+        let own = parcel.map(|parcel| {
+            let sent = (Some(record.start), None, None);
+            self.hop_record((direction, parcel.flow, parcel.packet), parcel.since, sent)
         });
+        let Some(recorder) = &mut self.recorder else { return };
+        // Once it has been delivered to one station it is not to be asked what the others heard: the sender's record
+        // came first.
+        let known =
+            || recorder.last_frame().filter(|last| (last.from, last.start) == (record.from, record.start));
+        record.packet = own.or_else(|| known()?.packet);
+        recorder.add_frame(record);
+    }
+
+    /// Records what MACs have counted since the last sample, which was an interval ago.
+    #[cold]
+    pub(crate) fn sample_radios(&mut self, now: Time) {
+        let Some(recorder) = &mut self.recorder else { return };
+        for slot in &mut self.devices {
+            let Device::Medium(medium) = &mut slot.device else { continue };
+            for (direction, stats) in medium.take_interval() {
+                recorder.add_radio(RadioInterval { time: now, direction, stats });
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! The ways of all its paths lie in the table of places, cut at every node by a port of the flow's router (see
 //! `device/router.rs`), which sends each packet on by the path in force. From nodes that only an old path touches,
 //! detours are laid to the new one by the fewest links, without those that only paths out of force use: after a handoff
-//! they are gone.
+//! they are gone. Where paths follow a host from one access point to another, only its radio links are.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ use lasthop_core::time::Time;
 use super::Network;
 use super::path::{Hop, Place, Ways, Wiring};
 use crate::device::router::{Router, Stop};
-use crate::device::{Device, NOWHERE};
+use crate::device::snoop::Move;
+use crate::device::{Device, DeviceId, NOWHERE, OUTBOUND};
 use crate::plan::{LinkPlan, UnderWay};
 use crate::routing::{DirectionId, Routes, opposite};
 
@@ -23,10 +24,14 @@ enum Toward {
     Source,
 }
 
-/// The paths of a flow, as directions of links: the first, and what follows it when.
+/// The paths of a flow, as directions of links.
 pub(crate) struct Paths {
-    pub(crate) first: Vec<DirectionId>,
-    pub(crate) later: Vec<(Time, Vec<DirectionId>, UnderWay)>,
+    /// All of them, the first one first. One without links stands for none.
+    pub(crate) all: Vec<Vec<DirectionId>>,
+    /// When which comes into force.
+    pub(crate) changes: Vec<(Time, usize, UnderWay)>,
+    /// The radio links of hosts that go from one access point to another, if the paths follow them.
+    pub(crate) roaming: Vec<u32>,
 }
 
 /// A node on a path, with the way that leads on from it.
@@ -56,7 +61,7 @@ impl Layout<'_> {
     fn add_stop(&mut self, stand: Stand, at_source: bool) {
         let port = self.first_port + self.stops.len() as u32;
         self.network.hops.push(Hop::new(self.flow, Place::Port(port), false));
-        self.stops.push((Stop { epoch: stand.0, at_source, onward: Vec::new() }, stand));
+        self.stops.push((Stop { path: stand.0, at_source, onward: Vec::new() }, stand));
     }
 
     /// Lays the way over these directions up to its end, or up to a node from which the path leads on already.
@@ -93,10 +98,13 @@ impl Network {
         paths: &Paths,
         (source, sink): (usize, usize),
     ) {
-        let changes = paths.later.iter().map(|&(at, _, under_way)| (at, under_way)).collect();
         let name = format!("router of flow {}", self.flow_names[flow as usize]);
-        let router =
-            self.add_device(wiring, (Device::Router(Box::new(Router::new(changes))), &name), 0, NOWHERE);
+        let router = self.add_device(
+            wiring,
+            (Device::Router(Box::new(Router::new(paths.changes.clone(), !paths.roaming.is_empty()))), &name),
+            0,
+            NOWHERE,
+        );
         let mut layout = Layout {
             first_port: self.ports.len() as u32,
             network: self,
@@ -106,9 +114,13 @@ impl Network {
             stops: Vec::new(),
             onward: HashMap::new(),
         };
-        let all = || std::iter::once(&paths.first).chain(paths.later.iter().map(|(_, path, _)| path));
-        for (path, epoch) in all().zip(0..) {
+        let mut starts = vec![None; paths.all.len()];
+        for (path, epoch) in paths.all.iter().zip(0..) {
+            if path.is_empty() {
+                continue;
+            }
             let forward = layout.network.hops.len() as u32;
+            starts[epoch] = Some(forward);
             layout.lay(epoch, Toward::Sink, path, sink, false);
             let back = layout.network.hops.len() as u32;
             let reversed: Vec<DirectionId> =
@@ -119,12 +131,14 @@ impl Network {
             }
         }
         // Where each stop leads under each path; detours add stops of their own.
-        let epochs = paths.later.len() + 1;
+        let epochs = paths.all.len();
         let links_of =
             |path: &Vec<DirectionId>| path.iter().map(|direction| direction / 2).collect::<Vec<u32>>();
-        let used: Vec<Vec<u32>> = all().map(links_of).collect();
+        let used: Vec<Vec<u32>> = paths.all.iter().map(links_of).collect();
         let abandoned = |epoch: usize| -> Vec<u32> {
-            used.iter().flatten().copied().filter(|link| !used[epoch].contains(link)).collect()
+            // A host leaves its access point, the wires behind that stay.
+            let others = if paths.roaming.is_empty() { used.concat() } else { paths.roaming.clone() };
+            others.into_iter().filter(|link| !used[epoch].contains(link)).collect()
         };
         let mut next = 0;
         while next < layout.stops.len() {
@@ -134,6 +148,7 @@ impl Network {
             for epoch in 0..epochs {
                 let stand = (epoch, node, toward);
                 if !layout.onward.contains_key(&stand)
+                    && !paths.all[epoch].is_empty()
                     && let Some(detour) = routes.path_avoiding(node, end, &abandoned(epoch))
                 {
                     layout.lay(epoch, toward, &detour, end, true);
@@ -147,6 +162,42 @@ impl Network {
         self.ports.extend((0..stops.len() as u32).map(|port| (router, port)));
         if let Device::Router(device) = &mut self.devices[router as usize].device {
             device.set_stops(stops);
+        }
+        self.plan_moves(flow, paths, &starts);
+    }
+
+    /// Tells the Snoop agents that the host of a flow leaves with each change of its path which agent it comes to.
+    /// A path without links only parts two others.
+    fn plan_moves(&mut self, flow: u32, paths: &Paths, starts: &[Option<u32>]) {
+        let agents = |start: u32| -> Vec<(DeviceId, u32)> {
+            let way = self.hops[start as usize..].iter().zip(start..);
+            let way = way.take_while(|(hop, _)| hop.place() != Place::Receiver);
+            way.filter_map(|(hop, place)| {
+                let Place::Port(port) = hop.place() else { return None };
+                let (device, port) = self.ports[port as usize];
+                let is_agent = matches!(self.devices[device as usize].device, Device::Snoop(_));
+                (is_agent && port == OUTBOUND).then_some((device, place))
+            })
+            .collect()
+        };
+        let mut moves: Vec<(DeviceId, Move)> = Vec::new();
+        let mut present = starts.first().copied().flatten();
+        for &(at, epoch, _) in &paths.changes {
+            let Some(next) = starts[epoch] else { continue };
+            let Some(last) = present.replace(next) else { continue };
+            let (old, new) = (agents(last), agents(next));
+            let stays = |device: DeviceId, others: &[(DeviceId, u32)]| {
+                others.iter().any(|&(other, _)| other == device)
+            };
+            let left = old.iter().filter(|&&(device, _)| !stays(device, &new));
+            let reached = new.iter().filter(|&&(device, _)| !stays(device, &old));
+            moves
+                .extend(left.zip(reached).map(|(&(from, _), &(to, hop))| (from, Move { at, flow, to, hop })));
+        }
+        for (from, leaves) in moves {
+            if let Device::Snoop(snoop) = &mut self.devices[from as usize].device {
+                snoop.add_move(leaves);
+            }
         }
     }
 }

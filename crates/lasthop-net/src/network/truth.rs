@@ -31,6 +31,8 @@ impl Truths {
             Cause::ChannelError | Cause::Outage | Cause::LinkGaveUp | Cause::RouteChanged => {
                 LossKind::Wireless
             }
+            // The other end has it, or will get it.
+            Cause::Withheld => return,
         };
         let losses = self.lost.entry(seq).or_default();
         let place = losses.partition_point(|&(earlier, _)| earlier <= at);

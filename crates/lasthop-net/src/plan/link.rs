@@ -83,6 +83,12 @@ impl Direction {
             middleboxes: Vec::new(),
         }
     }
+
+    /// Whether the packets that wait lie in a device, which decides when they leave, instead of being on their way
+    /// already.
+    pub fn holds_packets(&self) -> bool {
+        !self.queue.decides_at_arrival() || self.middleboxes.iter().any(Middlebox::goes_ahead)
+    }
 }
 
 /// Link-layer retransmission (ARQ) on one direction of a link.

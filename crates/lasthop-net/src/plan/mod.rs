@@ -24,6 +24,9 @@ pub use crate::channel::{
 pub use crate::device::Middlebox;
 pub use crate::device::impair::Impair;
 pub use crate::device::policer::Policer;
+pub use crate::device::snoop::{
+    AtHandoff, Machine as SnoopMachine, Snoop, Timing as SnoopTiming, Upward, WhenFull,
+};
 pub use crate::device::wlan::plan::{Discards, Interference, MacPlan, MediumPlan, RadioLink, StationPlan};
 pub use crate::history::HistoryPlan;
 pub use crate::link::Opportunities;
@@ -31,6 +34,7 @@ pub use crate::queue::{
     Adaptive, CoDel, Discipline, FqCoDel, MarkThreshold, Pie, QueueLimit, QueuePlan, Red, RedLimit, RulePlan,
 };
 pub use crate::realtime::plan::RealtimePlan;
+pub use crate::roaming::{Choice, OldQueue, RoamingPlan};
 pub use crate::traffic::video::FramePlan;
 pub use crate::transport::profile::Profile;
 pub use crate::transport::rate::config::RateConfig;
@@ -61,6 +65,8 @@ pub struct Plan {
     pub links: Vec<LinkPlan>,
     /// Radio channels, over which some of the links run.
     pub media: Vec<MediumPlan>,
+    /// Hosts that choose among access points.
+    pub roaming: Vec<RoamingPlan>,
     /// Flows, each with its own transport.
     pub flows: Vec<FlowPlan>,
     /// The history of paths, if the run keeps one.

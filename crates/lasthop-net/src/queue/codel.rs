@@ -158,7 +158,7 @@ mod tests {
         CoDel { target: Span::from_millis(5), interval: Span::from_millis(100), mtu: 1500, ecn: false };
 
     fn parcel(packet: u32, since: Time) -> Parcel {
-        Parcel { packet, hop: 0, flow: 0, bytes: 1000, ect: true, since }
+        Parcel { packet, hop: 0, flow: 0, bytes: 1000, ect: true, ahead: false, since }
     }
 
     fn millis(value: u64) -> Time {

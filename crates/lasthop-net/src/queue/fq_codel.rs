@@ -238,7 +238,7 @@ mod tests {
     }
 
     fn parcel(flow: u32, packet: u32, bytes: u16) -> Parcel {
-        Parcel { packet, hop: 0, flow, bytes, ect: false, since: Time::ZERO }
+        Parcel { packet, hop: 0, flow, bytes, ect: false, ahead: false, since: Time::ZERO }
     }
 
     fn push(queues: &mut FairQueues, parcels: impl IntoIterator<Item = Parcel>) -> Vec<u32> {

@@ -84,6 +84,8 @@ pub(crate) struct Parcel {
     pub(crate) bytes: u16,
     /// Whether it may be marked instead of dropped.
     pub(crate) ect: bool,
+    /// Whether it is served before all others.
+    pub(crate) ahead: bool,
     /// When it arrived here.
     pub(crate) since: Time,
 }
@@ -216,47 +218,47 @@ macro_rules! disciplines {
 
         /// Packets that wait, in the order of some discipline.
         #[derive(Clone, Debug)]
-        pub(crate) enum Waiting {
+        enum Ordered {
             Fifo(fifo::Fifo),
             $($name(Box<$state>),)*
         }
 
-        impl Waiting {
+        impl Ordered {
             /// Nobody yet, in a direction called `name`, which with `seed` keys the random stream, if it has one.
-            pub(crate) fn new(plan: &Discipline, name: &str, seed: u64) -> Waiting {
+            fn new(plan: &Discipline, name: &str, seed: u64) -> Ordered {
                 match plan {
-                    Discipline::Fifo => Waiting::Fifo(fifo::Fifo::default()),
-                    $(Discipline::$name(plan) => Waiting::$name(Box::new(<$state>::new(plan, name, seed))),)*
+                    Discipline::Fifo => Ordered::Fifo(fifo::Fifo::default()),
+                    $(Discipline::$name(plan) => Ordered::$name(Box::new(<$state>::new(plan, name, seed))),)*
                 }
             }
         }
 
-        impl Service for Waiting {
+        impl Service for Ordered {
             fn push(&mut self, parcel: Parcel, shed: &mut Vec<Shed>) -> Verdict {
                 match self {
-                    Waiting::Fifo(service) => service.push(parcel, shed),
-                    $(Waiting::$name(service) => service.push(parcel, shed),)*
+                    Ordered::Fifo(service) => service.push(parcel, shed),
+                    $(Ordered::$name(service) => service.push(parcel, shed),)*
                 }
             }
 
             fn pop(&mut self, now: Time, shed: &mut Vec<Shed>) -> Option<Served> {
                 match self {
-                    Waiting::Fifo(service) => service.pop(now, shed),
-                    $(Waiting::$name(service) => service.pop(now, shed),)*
+                    Ordered::Fifo(service) => service.pop(now, shed),
+                    $(Ordered::$name(service) => service.pop(now, shed),)*
                 }
             }
 
             fn packets(&self) -> u64 {
                 match self {
-                    Waiting::Fifo(service) => service.packets(),
-                    $(Waiting::$name(service) => service.packets(),)*
+                    Ordered::Fifo(service) => service.packets(),
+                    $(Ordered::$name(service) => service.packets(),)*
                 }
             }
 
             fn bytes(&self) -> u64 {
                 match self {
-                    Waiting::Fifo(service) => service.bytes(),
-                    $(Waiting::$name(service) => service.bytes(),)*
+                    Ordered::Fifo(service) => service.bytes(),
+                    $(Ordered::$name(service) => service.bytes(),)*
                 }
             }
         }
@@ -269,7 +271,41 @@ disciplines! {
     Pie(Pie) => pie::Controlled,
 }
 
+/// Packets that wait: a few that are served before all others, first come first served, and the rest in the order of
+/// their discipline.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    ahead: fifo::Fifo,
+    rest: Ordered,
+}
+
+impl Service for Waiting {
+    fn push(&mut self, parcel: Parcel, shed: &mut Vec<Shed>) -> Verdict {
+        if parcel.ahead { self.ahead.push(parcel, shed) } else { self.rest.push(parcel, shed) }
+    }
+
+    fn pop(&mut self, now: Time, shed: &mut Vec<Shed>) -> Option<Served> {
+        match self.ahead.take_first() {
+            Some(parcel) => Some(Served { parcel, marked: false }),
+            None => self.rest.pop(now, shed),
+        }
+    }
+
+    fn packets(&self) -> u64 {
+        self.ahead.packets() + self.rest.packets()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.ahead.bytes() + self.rest.bytes()
+    }
+}
+
 impl Waiting {
+    /// Nobody yet, in a direction called `name`, which with `seed` keys the random stream, if it has one.
+    pub(crate) fn new(plan: &Discipline, name: &str, seed: u64) -> Waiting {
+        Waiting { ahead: fifo::Fifo::default(), rest: Ordered::new(plan, name, seed) }
+    }
+
     /// What an arriving packet finds: those that wait, and the one of so many bytes that is being transmitted, if any.
     /// `free_at`: until when that is, or was.
     pub(crate) fn found(&self, in_service: Option<u32>, free_at: Time) -> Found {
@@ -293,6 +329,8 @@ pub(crate) struct Gate {
     pub(crate) max_waiting: u32,
     /// Waiting packets that each arriving packet found, summed within the measurement window.
     pub(crate) found_waiting: u64,
+    /// Packets and bytes in a queue that a device holds, the one in service included, as it last said.
+    pub(crate) held: (u64, u64),
     /// What decides beside a number of packets, if anything does.
     more: Option<Box<More>>,
 }
@@ -317,7 +355,7 @@ impl Gate {
         let more = byte_limit != u64::MAX || !plan.decides_at_arrival() || plan.rule != RulePlan::None;
         let more =
             more.then(|| Box::new(More { byte_limit, rule: AnyRule::new(&plan.rule, name, seed), marks: 0 }));
-        Gate { packet_limit, max_waiting: 0, found_waiting: 0, more }
+        Gate { packet_limit, max_waiting: 0, found_waiting: 0, held: (0, 0), more }
     }
 
     /// Whether anything but a number of packets decides.
@@ -352,6 +390,17 @@ impl Gate {
             self.count_mark(arrival.at, window);
         }
         verdict
+    }
+
+    /// Whether a packet of so many bytes would find room behind so many packets and bytes.
+    pub(crate) fn has_room(&self, bytes: u64, (packets, held): (u64, u64)) -> bool {
+        let byte_limit = self.more.as_ref().map_or(u64::MAX, |more| more.byte_limit);
+        packets < u64::from(self.packet_limit) && held + bytes <= byte_limit
+    }
+
+    /// Remembers what a queue holds that lies in a device.
+    pub(crate) fn note_held(&mut self, found: &Found) {
+        self.held = (found.packets, found.bytes);
     }
 
     /// Counts a packet that was marked at `now`.

@@ -189,7 +189,7 @@ mod tests {
     }
 
     fn parcel(since: Time, ect: bool) -> Parcel {
-        Parcel { packet: 0, hop: 0, flow: 0, bytes: 1000, ect, since }
+        Parcel { packet: 0, hop: 0, flow: 0, bytes: 1000, ect, ahead: false, since }
     }
 
     fn close(left: f64, right: f64) -> bool {

@@ -9,9 +9,13 @@ mod recorder;
 
 use std::io;
 
+use lasthop_cc::LossKind;
 use lasthop_core::packet::{Cause, Kind};
 use lasthop_core::time::{Span, Time};
+use lasthop_core::units::Rate;
 
+pub use crate::device::wlan::counters::RadioStats;
+pub use crate::device::wlan::frame::{FrameKind, FrameOutcome};
 use crate::transport::codec::Measured;
 use crate::transport::sack::SackBlocks;
 pub use bins::Bins;
@@ -84,6 +88,36 @@ pub struct WindowRecord {
     pub ssthresh: f64,
 }
 
+/// What made a sender act beyond the course of its ACKs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Duplicate ACKs or SACK said that a segment is lost: a recovery began.
+    FastRecovery,
+    /// The retransmission timer expired with data outstanding.
+    Timeout,
+    /// A reduction was undone, because nothing had been lost.
+    Undone,
+}
+
+/// A decision of a sender, recorded with the packets from the end of the warm-up on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DecisionRecord {
+    /// When.
+    pub time: Time,
+    /// Flow.
+    pub flow: u32,
+    /// What it decided.
+    pub decision: Decision,
+    /// First byte that was not acknowledged then: that of the segment which is held to be lost.
+    pub seq: u64,
+    /// What the loss was taken for, by a sender that tells losses apart.
+    pub belief: Option<LossKind>,
+    /// Congestion window in segments before.
+    pub before: f64,
+    /// Congestion window in segments after.
+    pub after: f64,
+}
+
 /// A sender at the end of an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowSample {
@@ -131,6 +165,52 @@ pub struct LinkInterval {
     pub bytes: u64,
 }
 
+/// What the MACs at both ends of a radio direction counted in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RadioInterval {
+    /// End of the interval.
+    pub time: Time,
+    /// Direction: twice the link's index, plus one for the reverse.
+    pub direction: u32,
+    /// The counts of the interval alone.
+    pub stats: RadioStats,
+}
+
+/// A frame of a radio channel, as one station sent it or had it in its receiver.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FrameRecord {
+    /// When its first bit was sent.
+    pub start: Time,
+    /// When its last bit was there.
+    pub end: Time,
+    /// Index of the channel in the plan.
+    pub medium: u32,
+    /// Node that sent it.
+    pub from: u32,
+    /// Node that it was sent to; `None` for everybody.
+    pub to: Option<u32>,
+    /// Node at which it was seen: the sender itself, or one that received it.
+    pub at: u32,
+    /// What it is.
+    pub kind: FrameKind,
+    /// Whether it was sent before.
+    pub retry: bool,
+    /// Sequence number of data.
+    pub sequence: u16,
+    /// Bytes of the MPDU.
+    pub bytes: u32,
+    /// Rate at which it was sent.
+    pub rate: Rate,
+    /// How long the medium is reserved behind it.
+    pub duration: Span,
+    /// Power at which it was received, in dBm; NaN at the sender.
+    pub dbm: f64,
+    /// What became of it there.
+    pub outcome: FrameOutcome,
+    /// The packet in it, as it left its host, if it is still on its way.
+    pub packet: Option<HopRecord>,
+}
+
 /// Where records go. Those of one kind come in the order of time: packets by their arrival at the link, and those of
 /// one instant in the order in which they were settled. An error ends the run.
 pub trait Sink {
@@ -146,6 +226,12 @@ pub trait Sink {
         Ok(())
     }
 
+    /// What a sender decided.
+    fn decision(&mut self, record: &DecisionRecord) -> io::Result<()> {
+        let _ = record;
+        Ok(())
+    }
+
     /// A flow in an interval; all flows of an interval come one after the other.
     fn flow(&mut self, interval: &FlowInterval) -> io::Result<()> {
         let _ = interval;
@@ -157,6 +243,18 @@ pub trait Sink {
         let _ = interval;
         Ok(())
     }
+
+    /// A direction of a radio link in an interval; all of an interval come one after the other.
+    fn radio(&mut self, interval: &RadioInterval) -> io::Result<()> {
+        let _ = interval;
+        Ok(())
+    }
+
+    /// A frame of a radio channel at a station; they come in the order of their ends.
+    fn frame(&mut self, record: &FrameRecord) -> io::Result<()> {
+        let _ = record;
+        Ok(())
+    }
 }
 
 /// The sink of those who want everything in memory: tests, and Python's data frames.
@@ -166,10 +264,16 @@ pub struct Recorded {
     pub hops: Vec<HopRecord>,
     /// Every change of a window.
     pub windows: Vec<WindowRecord>,
+    /// Every decision of a sender.
+    pub decisions: Vec<DecisionRecord>,
     /// Every flow in every interval.
     pub flows: Vec<FlowInterval>,
     /// Every direction of a link in every interval.
     pub links: Vec<LinkInterval>,
+    /// Every direction of a radio link in every interval.
+    pub radios: Vec<RadioInterval>,
+    /// Every frame of radio channels at every station.
+    pub frames: Vec<FrameRecord>,
 }
 
 impl Sink for Recorded {
@@ -183,6 +287,11 @@ impl Sink for Recorded {
         Ok(())
     }
 
+    fn decision(&mut self, record: &DecisionRecord) -> io::Result<()> {
+        self.decisions.push(*record);
+        Ok(())
+    }
+
     fn flow(&mut self, interval: &FlowInterval) -> io::Result<()> {
         self.flows.push(*interval);
         Ok(())
@@ -190,6 +299,16 @@ impl Sink for Recorded {
 
     fn link(&mut self, interval: &LinkInterval) -> io::Result<()> {
         self.links.push(*interval);
+        Ok(())
+    }
+
+    fn radio(&mut self, interval: &RadioInterval) -> io::Result<()> {
+        self.radios.push(*interval);
+        Ok(())
+    }
+
+    fn frame(&mut self, record: &FrameRecord) -> io::Result<()> {
+        self.frames.push(*record);
         Ok(())
     }
 }

@@ -10,7 +10,10 @@ use std::io;
 
 use lasthop_core::time::{Span, Time};
 
-use super::{Bins, FlowInterval, FlowSample, HopRecord, LinkInterval, Recording, Sink, WindowRecord};
+use super::{
+    Bins, DecisionRecord, FlowInterval, FlowSample, FrameRecord, HopRecord, LinkInterval, RadioInterval,
+    Recording, Sink, WindowRecord,
+};
 use super::{flow_column, link_column};
 use crate::link::Link;
 use crate::measure::FlowStats;
@@ -31,7 +34,10 @@ pub struct Recorder {
     order: Vec<(Time, u32)>,
     rest: Vec<HopRecord>,
     windows: Vec<WindowRecord>,
+    decisions: Vec<DecisionRecord>,
     samples: Vec<FlowSample>,
+    radios: Vec<RadioInterval>,
+    frames: Vec<FrameRecord>,
     /// Number of the interval of each direction that is handed on next.
     next_interval: u64,
     /// Intervals in all.
@@ -52,12 +58,20 @@ impl Recorder {
                 order: Vec::new(),
                 rest: Vec::new(),
                 windows: Vec::new(),
+                decisions: Vec::new(),
                 samples: Vec::new(),
+                radios: Vec::new(),
+                frames: Vec::new(),
                 next_interval: 0,
                 intervals: if recording.series { duration.0 / interval.0 } else { 0 },
                 held: VecDeque::new(),
             })
         })
+    }
+
+    /// Whether it wants time series.
+    pub(crate) fn has_series(&self) -> bool {
+        self.recording.series
     }
 
     /// Whether it wants every packet.
@@ -97,9 +111,31 @@ impl Recorder {
         }
     }
 
+    /// Records a decision of a sender; they come in the order of time.
+    pub(crate) fn add_decision(&mut self, record: DecisionRecord) {
+        if self.recording.trace {
+            self.decisions.push(record);
+        }
+    }
+
     /// Records the state of a sender at the end of an interval; they come in the order of time.
     pub(crate) fn add_sample(&mut self, sample: FlowSample) {
         self.samples.push(sample);
+    }
+
+    /// Records what the MACs of a radio direction counted in an interval; they come in the order of time.
+    pub(crate) fn add_radio(&mut self, interval: RadioInterval) {
+        self.radios.push(interval);
+    }
+
+    /// Records a frame at a station; they come in the order of their ends.
+    pub(crate) fn add_frame(&mut self, record: FrameRecord) {
+        self.frames.push(record);
+    }
+
+    /// The frame that was recorded last, unless it has been handed on.
+    pub(crate) fn last_frame(&self) -> Option<&FrameRecord> {
+        self.frames.last()
     }
 
     /// Hands on all that is settled when the clock stands at `now`; everything is when it stands at [`Time::MAX`].
@@ -116,6 +152,15 @@ impl Recorder {
         };
         for record in self.windows.drain(..) {
             sink.window(&record)?;
+        }
+        for record in self.decisions.drain(..) {
+            sink.decision(&record)?;
+        }
+        for record in self.frames.drain(..) {
+            sink.frame(&record)?;
+        }
+        for interval in self.radios.drain(..) {
+            sink.radio(&interval)?;
         }
         self.hand_over_flows(flows, sink)?;
         self.hand_over_links(settled, links, sink)?;

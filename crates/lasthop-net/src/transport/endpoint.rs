@@ -112,6 +112,14 @@ impl Endpoint {
         }
     }
 
+    /// Whether this sender cares itself for the time of less than `longest` that its host takes before it sends.
+    pub(crate) fn take_time(&mut self, stream: Stream, longest: Span) -> bool {
+        match self {
+            Endpoint::TcpSender(sender) => sender.take_time(stream, longest),
+            _ => false,
+        }
+    }
+
     /// The sender of a TCP connection, if this is one.
     pub fn tcp_sender(&self) -> Option<&TcpSender> {
         match self {

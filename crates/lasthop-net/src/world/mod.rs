@@ -22,15 +22,17 @@ use crate::history::{HistoryEntry, Keeper};
 use crate::link::Link;
 use crate::measure::{FlowStats, Observers, Window};
 use crate::network::{Network, Next, Overflow, Paths, event_kind};
-use crate::plan::{Plan, Start, TcpConfig, Traffic, Transport};
+use crate::plan::{FlowPlan, Plan, Start, TcpConfig, Traffic, Transport};
 use crate::realtime::Realtime;
+use crate::roaming::{self, Journey};
 use crate::routing::{DirectionId, Routes};
-use crate::trace::{Bins, FlowSample, Recorder, Recording, Sink, WindowRecord};
+use crate::trace::{Bins, Decision, DecisionRecord, FlowSample, Recorder, Recording, Sink, WindowRecord};
 use crate::traffic::video::Packing;
 use crate::traffic::{Offer, Source, stream_of};
 use crate::transport::endpoint::{Endpoint, Sample};
 use crate::transport::extra::Extra;
 use crate::transport::outside::{Departure, End};
+use crate::transport::tcp::sender::TcpSender;
 use crate::transport::wire::Wire;
 
 /// What the host at an end of a flow learns of `direction`, the link that it is attached to. Empty without outages.
@@ -39,7 +41,8 @@ fn own_link_events(
     plan: &Plan,
     seed: u64,
     direction: Option<&DirectionId>,
-) -> impl Iterator<Item = (Time, HostEvent)> + use<> {
+    (journeys, node): (&[Journey], usize),
+) -> Vec<(Time, HostEvent)> {
     let events = direction.map(|&direction| {
         let outages = network.links[direction as usize].outages();
         let link = &plan.links[direction as usize / 2];
@@ -48,7 +51,12 @@ fn own_link_events(
         let mut stream = Stream::new(seed, &format!("warnings of {}", link.direction_name(direction)));
         host_events(outages, warning, plan.duration, &mut stream)
     });
-    events.into_iter().flatten()
+    let mut events: Vec<(Time, HostEvent)> = events.into_iter().flatten().collect();
+    if !plan.media.is_empty() {
+        events.extend(roaming::host_events(plan, seed, journeys, node));
+        events.sort_by_key(|&(at, _)| at);
+    }
+    events
 }
 
 /// Tells both ends of a flow what they want to know of the links that they are attached to, and the sender what links
@@ -58,13 +66,17 @@ fn tell_of_links(
     plan: &Plan,
     seed: u64,
     (flow, config): (u32, &TcpConfig),
-    path: &[DirectionId],
+    paths: &[Vec<DirectionId>],
+    journeys: &[Journey],
 ) {
     let signals = config.needs().signals;
-    network.listen(flow, path, signals, config.mobility.ebsn);
-    network.overhear(flow, path);
+    for path in paths {
+        network.listen(flow, path, signals, config.mobility.ebsn);
+        network.overhear(flow, path);
+    }
+    let (path, ends) = (&paths[0], &plan.flows[flow as usize]);
     if signals || config.mobility.watches_link() {
-        for (at, event) in own_link_events(network, plan, seed, path.first()) {
+        for (at, event) in own_link_events(network, plan, seed, path.first(), (journeys, ends.source)) {
             let signal = match event {
                 HostEvent::Fading(warning) => Signal::LinkFading { warning },
                 HostEvent::Up => Signal::LinkUp,
@@ -74,7 +86,7 @@ fn tell_of_links(
         }
     }
     if config.mobility.watches_link() {
-        let events = own_link_events(network, plan, seed, path.last()).collect();
+        let events = own_link_events(network, plan, seed, path.last(), (journeys, ends.sink));
         network.watch_link(flow, config.mobility, events);
     }
 }
@@ -122,12 +134,14 @@ pub struct World {
     /// What they sent.
     pub sent: Vec<Sent>,
     /// The hosts of the senders, if they take time for a packet.
-    hosts: Vec<Processing>,
+    hosts: Vec<Option<Processing>>,
     started: Vec<bool>,
     stopped: Vec<bool>,
     now: Time,
     end: Time,
     events: u64,
+    /// Those that only took samples: a run does the same with and without a recording.
+    samples: u64,
     sample_interval: Span,
     /// RTT count and sum of each flow at the last sample.
     last_rtt: Vec<(u64, u64)>,
@@ -153,6 +167,36 @@ pub struct Sent {
     is_realtime: bool,
 }
 
+/// How a sender stood before it acted.
+struct Before {
+    window: lasthop_cc::Window,
+    first_unacknowledged: u64,
+    /// What it had counted: timeouts, recoveries, reductions undone.
+    counts: [u64; 3],
+}
+
+impl Before {
+    fn counts(sender: &TcpSender) -> [u64; 3] {
+        let stats = &sender.stats;
+        [stats.timeouts, stats.fast_recoveries, stats.undone_reductions]
+    }
+
+    fn of(sender: &TcpSender) -> Before {
+        Before {
+            window: sender.window(),
+            first_unacknowledged: sender.first_unacknowledged(),
+            counts: Before::counts(sender),
+        }
+    }
+
+    /// What it has decided since, if anything.
+    fn decision(&self, sender: &TcpSender) -> Option<Decision> {
+        let kinds = [Decision::Timeout, Decision::FastRecovery, Decision::Undone];
+        let counts = Before::counts(sender).into_iter().zip(self.counts);
+        kinds.into_iter().zip(counts).find(|(_, (now, then))| now > then).map(|(kind, _)| kind)
+    }
+}
+
 /// A sender's access to the network.
 struct Port<'a> {
     network: &'a mut Network,
@@ -160,6 +204,8 @@ struct Port<'a> {
     host: Option<&'a mut Processing>,
     flow: u32,
     now: Time,
+    /// What the sender has taken a loss for while it acted.
+    belief: Option<LossKind>,
 }
 
 impl Wire for Port<'_> {
@@ -187,6 +233,7 @@ impl Wire for Port<'_> {
     }
 
     fn judged(&mut self, seq: u64, belief: LossKind) {
+        self.belief = Some(belief);
         self.network.judge(self.flow, seq, belief, self.now);
     }
 }
@@ -203,6 +250,29 @@ fn links_of(plan: &Plan, seed: u64, series_interval: Option<Span>) -> Vec<Link> 
     links
 }
 
+/// The paths of a flow: those that it names, or those that follow hosts from one access point to another.
+fn paths_of(flow: &FlowPlan, routes: &mut Routes, journeys: &[Journey]) -> Paths {
+    if flow.reroutes.is_empty()
+        && !journeys.is_empty()
+        && let Some((all, changes)) = roaming::ways(journeys, routes, flow.source, flow.sink)
+    {
+        let roaming = journeys.iter().flat_map(|journey| &journey.links).map(|&link| link as u32);
+        return Paths { all, changes, roaming: roaming.collect() };
+    }
+    let Some(first) = routes.path(flow.source, flow.sink) else {
+        unreachable!("the plan is checked: every sink can be reached")
+    };
+    let mut paths = Paths { all: vec![first], changes: Vec::new(), roaming: Vec::new() };
+    for reroute in &flow.reroutes {
+        let Ok(path) = routes.along(&reroute.nodes) else {
+            unreachable!("the plan is checked: neighbours on a path are joined")
+        };
+        paths.changes.push((reroute.at, paths.all.len(), reroute.under_way));
+        paths.all.push(path);
+    }
+    paths
+}
+
 impl World {
     /// Builds the world of a plan. Every random stream is keyed by `seed` and the name of its consumer.
     pub fn new(plan: &Plan, seed: u64, recording: Recording) -> World {
@@ -217,23 +287,14 @@ impl World {
         let series_interval = recording.series.then_some(plan.series_interval);
         let links = links_of(plan, seed, series_interval);
         let mut routes = Routes::new(plan.nodes.len(), &plan.links);
+        let journeys = roaming::journeys(plan, seed);
         let mut paths = Vec::with_capacity(plan.flows.len());
         let mut receivers = Vec::with_capacity(plan.flows.len());
         let mut senders = Vec::with_capacity(plan.flows.len());
         let mut sources = Vec::with_capacity(plan.flows.len());
         let mut flows = Vec::with_capacity(plan.flows.len());
         for flow in &plan.flows {
-            let Some(first) = routes.path(flow.source, flow.sink) else {
-                unreachable!("the plan is checked: every sink can be reached")
-            };
-            let later = flow.reroutes.iter().map(|reroute| {
-                let Ok(path) = routes.along(&reroute.nodes) else {
-                    unreachable!("the plan is checked: neighbours on a path are joined")
-                };
-                (reroute.at, path, reroute.under_way)
-            });
-            let later = later.collect();
-            paths.push(Paths { first, later });
+            paths.push(paths_of(flow, &mut routes, &journeys));
             let (sender, receiver) = Endpoint::pair(flow, seed, window, plan.percentiles);
             senders.push(sender);
             receivers.push(receiver);
@@ -249,15 +310,21 @@ impl World {
             let stream = stream_of(seed, &flow.name);
             sources.push(Source::new(&flow.traffic, Packing::of(&flow.transport), stream));
         }
-        let mut network =
-            Network::new((plan, seed), links, (&paths, &mut routes), (receivers, flows), window, clocked);
+        let mut network = Network::new(
+            (plan, seed),
+            links,
+            (&paths, &mut routes, &journeys),
+            (receivers, flows),
+            window,
+            clocked,
+        );
         for (flow, index) in plan.flows.iter().zip(0u32..) {
             if let Transport::Tcp(config) = &flow.transport
                 && config.needs().classifies
             {
                 network.keep_truths(index as usize);
             }
-            let path = &paths[index as usize].first;
+            let paths = &paths[index as usize].all;
             let start = match flow.start {
                 Start::At(time) => time,
                 Start::Uniform(from, to) => {
@@ -266,9 +333,9 @@ impl World {
                 }
             };
             if let Transport::Tcp(config) = &flow.transport {
-                tell_of_links(&mut network, plan, seed, (index, config), path);
+                tell_of_links(&mut network, plan, seed, (index, config), paths, &journeys);
                 let bytes = config.mss() + config.data_header();
-                if let Some((timeout, delay)) = network.link_timeout(index, path, bytes) {
+                if let Some((timeout, delay)) = network.link_timeout(index, &paths[0], bytes) {
                     network.signal(index, Signal::LinkTimeout { timeout }, start + delay);
                 }
             }
@@ -288,17 +355,19 @@ impl World {
             Sent { first_hop: network.first_place(index), is_realtime, ..Sent::default() }
         });
         let sent = sent.collect();
+        let hosts = Processing::of(plan, seed, &mut senders);
         World {
             network,
             senders,
             sources,
             sent,
-            hosts: Processing::of(plan, seed),
+            hosts,
             started: vec![false; plan.flows.len()],
             stopped: vec![false; plan.flows.len()],
             now: Time::ZERO,
             end,
             events: 0,
+            samples: 0,
             sample_interval: plan.series_interval,
             last_rtt: vec![(0, 0); plan.flows.len()],
             history: Keeper::of(plan),
@@ -406,7 +475,7 @@ impl World {
     pub fn standing(&self) -> Standing {
         Standing {
             now: self.now,
-            events: self.events,
+            events: self.events.saturating_sub(self.samples),
             packet_hops: self.network.packet_hops,
             overflow: self.network.overflow(),
         }
@@ -449,7 +518,10 @@ impl World {
                     sender.on_close(true, now, port);
                 });
             }
-            event_kind::SAMPLE => self.sample(),
+            event_kind::SAMPLE => {
+                self.samples += 1;
+                self.sample();
+            }
             event_kind::DEVICE => self.network.on_device_timer(index as u32, self.now),
             event_kind::SIGNAL => {
                 let (flow, signal) = self.network.take_signal(index);
@@ -463,25 +535,41 @@ impl World {
     #[inline]
     fn with_sender(&mut self, flow: usize, act: impl FnOnce(&mut Endpoint, Time, &mut Port<'_>)) {
         let sender = &mut self.senders[flow];
-        let before = sender.tcp_sender().filter(|_| self.watched).map(|sender| sender.window());
+        let before = sender.tcp_sender().filter(|_| self.watched).map(Before::of);
         let mut port = Port {
             network: &mut self.network,
             sent: &mut self.sent[flow],
-            host: self.hosts.get_mut(flow),
+            host: self.hosts.get_mut(flow).and_then(Option::as_mut),
             flow: flow as u32,
             now: self.now,
+            belief: None,
         };
         act(sender, self.now, &mut port);
+        let belief = port.belief;
         if let Some(before) = before {
-            self.watch(flow, before);
+            self.watch(flow, &before, belief);
         }
     }
 
-    /// Notes what a sender did to its window, which was `before`, and whether its connection has ended.
+    /// Notes what a sender did, how it stood `before`, and whether its connection has ended.
     #[cold]
-    fn watch(&mut self, flow: usize, before: lasthop_cc::Window) {
+    fn watch(&mut self, flow: usize, before: &Before, belief: Option<LossKind>) {
         let Some(sender) = self.senders[flow].tcp_sender() else { return };
         let after = sender.window();
+        if let Some(decision) = before.decision(sender)
+            && let Some(recorder) = &mut self.network.recorder
+        {
+            recorder.add_decision(DecisionRecord {
+                time: self.now,
+                flow: flow as u32,
+                decision,
+                seq: before.first_unacknowledged.max(sender.first_unacknowledged()),
+                belief,
+                before: before.window.cwnd,
+                after: after.cwnd,
+            });
+        }
+        let before = before.window;
         if after != before
             && let Some(recorder) = &mut self.network.recorder
         {
@@ -564,6 +652,7 @@ impl World {
                 recorder.add_sample(sample);
             }
         }
+        self.network.sample_radios(self.now);
         self.network.schedule(self.now + self.sample_interval, Target::new(event_kind::SAMPLE, 0));
     }
 

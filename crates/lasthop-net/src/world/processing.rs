@@ -1,12 +1,14 @@
 //! The time that a sending host takes for a packet: random, so that packets of different hosts do not fall into step
 //! (Floyd & Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992).
 //!
-//! Asked by the port of a sender for each packet, if the plan has such a time at all.
+//! Asked by the port of a sender for each packet, if the plan has such a time at all. Senders of the profile `ns2` keep
+//! to that of ns-2 themselves (`transport/tcp/sender/processing.rs`).
 
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
-use crate::plan::Plan;
+use crate::plan::{FlowPlan, Plan};
+use crate::transport::endpoint::Endpoint;
 
 /// The host of one flow's sender.
 #[derive(Clone, Debug)]
@@ -18,17 +20,18 @@ pub(super) struct Processing {
 }
 
 impl Processing {
-    /// The hosts of all flows; empty if they take no time.
-    pub(super) fn of(plan: &Plan, seed: u64) -> Vec<Processing> {
-        if plan.processing_time == Span::ZERO {
+    /// The hosts of all flows, those of `senders` that do not care for their time themselves; empty if they take none.
+    pub(super) fn of(plan: &Plan, seed: u64, senders: &mut [Endpoint]) -> Vec<Option<Processing>> {
+        let longest = plan.processing_time;
+        if longest == Span::ZERO {
             return Vec::new();
         }
-        let host = |name: &str| Processing {
-            stream: Stream::new(seed, &format!("processing time of {name}")),
-            longest: plan.processing_time,
-            left: Time::ZERO,
+        let host = |(flow, sender): (&FlowPlan, &mut Endpoint)| {
+            let stream = Stream::new(seed, &format!("processing time of {}", flow.name));
+            let own = sender.take_time(stream.clone(), longest);
+            (!own).then_some(Processing { stream, longest, left: Time::ZERO })
         };
-        plan.flows.iter().map(|flow| host(&flow.name)).collect()
+        plan.flows.iter().zip(senders).map(host).collect()
     }
 
     /// When a packet leaves that is ready `now`: a uniform time later, and not before the last.

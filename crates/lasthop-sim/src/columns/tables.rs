@@ -2,6 +2,7 @@
 //! `lasthop-py` makes each column of the world at the end, and is refused if it does not make those declared here.
 
 use super::{About, Column, Context, Kind};
+use crate::summary::RadioSummary;
 
 /// Switch of a run that records a table.
 pub const SERIES: &str = "series";
@@ -9,8 +10,16 @@ pub const SERIES: &str = "series";
 pub const TRACE: &str = "trace";
 
 /// The tables that a run records on demand, and the switch.
-pub const ON_DEMAND: [(&str, &str); 4] =
-    [("flow_series", SERIES), ("link_series", SERIES), ("hops", TRACE), ("windows", TRACE)];
+pub const ON_DEMAND: [(&str, &str); 6] = [
+    ("flow_series", SERIES),
+    ("link_series", SERIES),
+    ("radio_series", SERIES),
+    ("hops", TRACE),
+    ("windows", TRACE),
+    ("frames", TRACE),
+];
+/// Those that only runs with radio channels have.
+pub const OF_RADIOS: [&str; 2] = ["radio_series", "frames"];
 
 /// The switch of the table called `name`, if it is one of them.
 pub fn switch_of(name: &str) -> Option<&'static str> {
@@ -144,6 +153,48 @@ const WINDOWS: [Declared; 4] = [
     ),
 ];
 
+const FRAMES: [Declared; 14] = [
+    ("start_ns", Kind::Unsigned, About::new("ns", "start"), "when its first bit was sent"),
+    ("end_ns", Kind::Unsigned, About::new("ns", "end"), "when its last bit had been sent, or was there"),
+    ("channel", Kind::Text, About::new("", "channel"), "name of the first cell of its channel"),
+    ("from", Kind::Text, About::new("", "sender"), "node that sent it"),
+    ("to", Kind::Text, About::new("", "addressee"), "node that it was sent to; null for everybody"),
+    (
+        "at",
+        Kind::Text,
+        About::new("", "seen at"),
+        "node at which it was seen: its sender, or one that had it in its receiver",
+    ),
+    ("kind", Kind::Text, About::new("", "kind"), "`data`, `ack`, `rts`, `cts` or `beacon`"),
+    ("retry", Kind::Flag, About::new("", "retry"), "whether it was sent before"),
+    (
+        "sequence",
+        Kind::Short,
+        About::new("", "sequence number"),
+        "12 bits, the same for repetitions; of data",
+    ),
+    ("bytes", Kind::Short, About::new("bytes", "size"), "size of the MPDU, its check sequence included"),
+    ("rate_bit_s", Kind::Number, About::new("bit/s", "rate"), "rate at which it was sent"),
+    (
+        "duration_s",
+        Kind::Number,
+        About::new("s", "duration"),
+        "for how long the medium is reserved behind it (NAV)",
+    ),
+    (
+        "rssi_dbm",
+        Kind::Number,
+        About::new("dBm", "power"),
+        "power at which it was received; null at the sender",
+    ),
+    (
+        "outcome",
+        Kind::Text,
+        About::new("", "outcome"),
+        "`sent` at its sender; elsewhere `read`, `too-weak`, `collided` or `corrupt`",
+    ),
+];
+
 /// The columns of all of them.
 pub(super) fn columns() -> Vec<Column> {
     ON_DEMAND.iter().flat_map(|(table, _)| of(table)).collect()
@@ -156,8 +207,18 @@ pub fn of(table: &str) -> Vec<Column> {
         "link_series" => ("link_series", &LINK_SERIES),
         "hops" => ("hops", &HOPS),
         "windows" => ("windows", &WINDOWS),
+        "frames" => ("frames", &FRAMES),
+        "radio_series" => return radio_series(),
         _ => return Vec::new(),
     };
     let context = Context::table(name);
     declared.iter().map(|(field, kind, about, help)| context.column(field, about, *kind, help)).collect()
+}
+
+/// Counters of the MACs at both ends of a direction, in the interval alone.
+fn radio_series() -> Vec<Column> {
+    let context = Context::table("radio_series");
+    let heads = [TIME, LINK].map(|(field, kind, about, help)| context.column(field, &about, kind, help));
+    let counters = super::columns_of::<RadioSummary>("radio_series");
+    heads.into_iter().chain(counters).collect()
 }

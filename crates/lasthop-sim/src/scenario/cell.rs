@@ -10,12 +10,14 @@ use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::device::wlan::phy::{Phy, Rounding};
 use lasthop_net::device::wlan::rate_adaptation::{Arf, Minstrel, RatePlan};
-use lasthop_net::plan::{Discards, Interference, LinkPlan, MacPlan, MediumPlan, RadioLink, StationPlan};
+use lasthop_net::plan::{
+    Direction, Discards, Interference, LinkPlan, MacPlan, MediumPlan, RadioLink, StationPlan,
+};
 use lasthop_net::propagation::{Fading, Position, Propagation, Track, flight, ratio, watts};
 
 use super::diagnostic::{Place, ScenarioError, listed, quoted};
 use super::keys::MOST_STATIONS;
-use super::link::LinkReader;
+use super::link::{LinkReader, middleboxes};
 use super::reader::{Checked, Item, Reader};
 use super::topology::{make, node};
 
@@ -42,7 +44,7 @@ pub(super) struct Members<'n> {
     pub(super) access_point: Option<(usize, Position)>,
     pub(super) stations: Vec<Member<'n>>,
     /// Links are called so, with a number; otherwise by the nodes that they join.
-    pub(super) link_name: Option<&'static str>,
+    pub(super) link_name: Option<String>,
 }
 
 /// The members of a cell of a graph.
@@ -112,7 +114,7 @@ impl Cells {
         &mut self,
         table: &Reader<'_>,
         members: &Members<'_>,
-        reader: &mut LinkReader<'_>,
+        reader: &mut LinkReader<'_, '_>,
         (nodes, links): (&[String], &mut Vec<LinkPlan>),
     ) -> Result<()> {
         if self.names.contains(&members.name) {
@@ -162,10 +164,20 @@ impl Cells {
             pairs.iter().map(|&(from, to)| medium.distance(from, to, Time::ZERO)).fold(0.0, f64::max);
         let delay = air.flight.unwrap_or_else(|| flight(farthest)).max(Span::from_nanos(1));
         medium.flight = medium.flight.max(delay);
-        let direction = Arc::new(reader.radio(table, pairs.len() as u64, (rate, delay))?);
+        let direction = reader.radio(table, pairs.len() as u64, (rate, delay))?;
+        let middleboxes = match table.list_if("middleboxes")? {
+            Some(_) => middleboxes(table, direction.mtu.into())?,
+            None => Vec::new(),
+        };
+        if hub.is_none() && !middleboxes.is_empty() {
+            let message = "nothing stands between the stations of a cell without an access point".to_owned();
+            let remedy = "name an access_point, or leave out middleboxes";
+            return Err(table.error("middleboxes", message, remedy));
+        }
+        let (down, up) = (Arc::new(Direction { middleboxes, ..direction.clone() }), Arc::new(direction));
         for ((from, to), number) in pairs.into_iter().zip(1..) {
             let (one, other) = (medium.stations[from].node, medium.stations[to].node);
-            let name = match members.link_name {
+            let name = match &members.link_name {
                 Some(name) => format!("{name}-{number}"),
                 None => format!("{}-{}", nodes[one], nodes[other]),
             };
@@ -174,7 +186,7 @@ impl Cells {
                 return Err(table.error("stations", message, "give the other link a name"));
             }
             medium.links.push(RadioLink { link: links.len(), from, to });
-            links.push(make(name, one, other, &(direction.clone(), direction.clone())));
+            links.push(make(name, one, other, &(up.clone(), down.clone())));
         }
         Ok(())
     }
@@ -369,6 +381,7 @@ fn mac(table: &Reader<'_>) -> Result<MacPlan> {
         eifs_as_nav: ns2,
         difs_after_timeout: ns2,
         processing: table.span_if("processing")?.unwrap_or(processing),
+        warning: table.span_if("warning")?,
         beacon: table.span_if("beacon")?,
         beacon_bytes: table.size("beacon_size")? as u32,
         discards,

@@ -58,7 +58,7 @@ pub(super) fn read<'n>(
     tables: &[FlowTable<'n>],
     shared: &Shared<'n>,
     run: &Run<'_>,
-    files: &mut InputFiles,
+    files: &mut InputFiles<'_>,
 ) -> Result<Vec<FlowPlan>> {
     let total: usize = tables.iter().map(|flow| flow.count).sum();
     let numbers: BTreeMap<&str, usize> =
@@ -67,6 +67,7 @@ pub(super) fn read<'n>(
         tables.iter().map(|flow| ends(&flow.table, run.network, &numbers)).collect::<Result<_>>()?;
     let paths = Paths::new(run.network);
     let mut free = free_pairs(&ends, run.network);
+    let mut free_back = free_pairs(&ends, run.network);
 
     let mut flows: Vec<FlowPlan> = Vec::with_capacity(total);
     let mut names = BTreeSet::new();
@@ -92,6 +93,7 @@ pub(super) fn read<'n>(
             let (source, sink) = match ends {
                 Ends::Nodes(source, sink) => (source, sink),
                 Ends::NextPair { reverse } => {
+                    let free = if reverse && run.network.both_ways { &mut free_back } else { &mut free };
                     let pair = free.next().ok_or_else(|| no_free_pair(table, run.network, total))?;
                     let (source, sink) = (pair, run.network.sink(pair));
                     if reverse { (sink, source) } else { (source, sink) }
@@ -283,6 +285,10 @@ fn no_free_pair(table: &Reader<'_>, network: &Network, total: usize) -> Scenario
         let message = format!("no station is left for this flow: {pairs} stations, {total} flows");
         return table.error("count", message, "raise stations in [topology], or name source and sink");
     }
+    if network.both_ways {
+        let message = format!("no pair of stations is left for this flow: {pairs} pairs, {total} flows");
+        return table.error("count", message, "raise stations in [topology], or name source and sink");
+    }
     let message = format!("no pair of the dumbbell is left for this flow: {pairs} pairs, {total} flows");
     table.error("count", message, "raise pairs in [topology], or name source and sink")
 }
@@ -323,7 +329,7 @@ fn uniform(table: &Reader<'_>) -> Result<Start> {
     Ok(Start::Uniform(Time(from.0), Time(to.0)))
 }
 
-fn traffic(table: &Reader<'_>, transport: &Transport, files: &mut InputFiles) -> Result<Traffic> {
+fn traffic(table: &Reader<'_>, transport: &Transport, files: &mut InputFiles<'_>) -> Result<Traffic> {
     let (kind, traffic) = table.tagged("traffic")?;
     if kind == "ftp" && matches!(transport, Transport::Udp(_)) {
         let message = "traffic \"ftp\" needs TCP: nothing would limit the rate of a udp flow".to_owned();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lasthop_net::frames::FrameKind;
 
 use super::diagnostic::{ScenarioError, Source, quoted};
-use super::input_file::{InputFiles, Wrong, parsed};
+use super::input_file::{InputFiles, Wrong};
 use super::keys::MOST_FRAMES;
 use super::reader::Reader;
 
@@ -19,14 +19,14 @@ pub(super) type Frames = Arc<[(u32, FrameKind)]>;
 /// Largest frame in bytes.
 const LARGEST_FRAME: u64 = 1_000_000_000;
 
-impl InputFiles {
+impl InputFiles<'_> {
     /// The frames of the file that the key `file` of `table` names; `bits` is what its sizes count.
     pub(super) fn frames(&mut self, table: &Reader<'_>, file: &str, bits: bool) -> Result<Frames> {
-        let key = (self.folder.join(file), bits);
+        let key = (self.path(file), bits);
         if let Some(frames) = self.frames.get(&key) {
             return Ok(Arc::clone(frames));
         }
-        let frames = parsed(table, &key.0, "the frames", |source| parse(source, bits))?;
+        let frames = self.parsed(table, &key.0, "the frames", |source| parse(source, bits))?;
         self.frames.insert(key, Arc::clone(&frames));
         Ok(frames)
     }

@@ -17,24 +17,71 @@ type Result<T> = std::result::Result<T, ScenarioError>;
 /// Longest file in bytes. Two hours of film at 60 frames/s in verbose form have 20 MB.
 const LONGEST_FILE: u64 = 256 << 20;
 
+/// Where the files are that a scenario names.
+#[derive(Clone, Copy, Debug)]
+pub enum Files<'a> {
+    /// In this folder; their paths are relative to it.
+    In(&'a Path),
+    /// Here, by the names that the scenario gives them: a browser has no folders.
+    Given(&'a BTreeMap<String, String>),
+}
+
+impl<'a> From<&'a Path> for Files<'a> {
+    fn from(folder: &'a Path) -> Files<'a> {
+        Files::In(folder)
+    }
+}
+
 /// The files of one scenario.
-pub(super) struct InputFiles {
-    /// Where paths begin.
-    pub(super) folder: PathBuf,
+pub(super) struct InputFiles<'a> {
+    /// Where they are.
+    files: Files<'a>,
     pub(super) frames: BTreeMap<(PathBuf, bool), Frames>,
     pub(super) instants: BTreeMap<PathBuf, Instants>,
     pub(super) recordings: BTreeMap<PathBuf, Recording>,
 }
 
-impl InputFiles {
-    /// No files yet; their paths are relative to `folder`.
-    pub(super) fn new(folder: &Path) -> InputFiles {
-        InputFiles {
-            folder: folder.to_owned(),
-            frames: BTreeMap::new(),
-            instants: BTreeMap::new(),
-            recordings: BTreeMap::new(),
+impl InputFiles<'_> {
+    /// None read yet.
+    pub(super) fn new(files: Files<'_>) -> InputFiles<'_> {
+        InputFiles { files, frames: BTreeMap::new(), instants: BTreeMap::new(), recordings: BTreeMap::new() }
+    }
+
+    /// The path of the file that a scenario calls `file`.
+    pub(super) fn path(&self, file: &str) -> PathBuf {
+        match self.files {
+            Files::In(folder) => folder.join(file),
+            Files::Given(_) => PathBuf::from(file),
         }
+    }
+
+    /// What `parse` makes of the file at `path`, which the key `file` of `table` names; `what` it holds is for
+    /// messages.
+    pub(super) fn parsed<T>(
+        &self,
+        table: &Reader<'_>,
+        path: &Path,
+        what: &str,
+        parse: impl FnOnce(&Source<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let read;
+        let text = match self.files {
+            Files::In(_) => {
+                read = text_of(table, path, what)?;
+                &read
+            }
+            Files::Given(texts) => match path.to_str().and_then(|name| texts.get(name)) {
+                Some(text) => text,
+                None => {
+                    let message = format!("{what} cannot be read from {}: it was not given", clip_path(path));
+                    return Err(table.error("file", message, "add the file beside the scenario"));
+                }
+            },
+        };
+        let shown = path.display().to_string();
+        // A byte order mark would make a heading of the first line.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        parse(&Source { file: Some(&shown), text, overrides: &[] })
     }
 
     /// The files that were read, each once.
@@ -46,20 +93,6 @@ impl InputFiles {
         paths.dedup();
         paths
     }
-}
-
-/// What `parse` makes of the file at `path`, which the key `file` of `table` names; `what` it holds is for messages.
-pub(super) fn parsed<T>(
-    table: &Reader<'_>,
-    path: &Path,
-    what: &str,
-    parse: impl FnOnce(&Source<'_>) -> Result<T>,
-) -> Result<T> {
-    let text = text_of(table, path, what)?;
-    let shown = path.display().to_string();
-    // A byte order mark would make a heading of the first line.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    parse(&Source { file: Some(&shown), text, overrides: &[] })
 }
 
 /// The text of the file at `path`.

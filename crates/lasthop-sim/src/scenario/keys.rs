@@ -9,6 +9,7 @@ use lasthop_core::time::Span;
 use lasthop_net::device::wlan::phy::PHYS;
 use lasthop_net::plan::TcpConfig;
 
+use super::helpers;
 use super::reader::Checked;
 use super::realtime::REALTIME;
 use super::transport;
@@ -297,14 +298,15 @@ pub(super) static ROOT: Table = Table {
             "processing_time",
             ANY_TIME,
             "The host of a sender keeps each packet for a random time of less than this; packets stay in order. About \
-             one transmission time of the bottleneck keeps flows from falling into step (Floyd & Jacobson 1992).",
+             one transmission time of the bottleneck keeps flows from falling into step (Floyd & Jacobson 1992). In the \
+             profile ns2 as ns-2's overhead_: what an ACK allows waits once and leaves together, repairs leave at once.",
         )
         .default("\"0 s\""),
         Key::new("seed", Kind::Integer { min: 0, max: u64::MAX }, "Seed of all random streams.").default("1"),
         Key::new("limits", Kind::Table(&LIMITS), "When a run is given up.").default("{}"),
         Key::new("measure", Kind::Table(&MEASURE), "How results are kept.").default("{}"),
         Key::new("topology", Kind::Tagged(&TOPOLOGY), "Nodes and links.")
-            .required_or("add a table [topology] with kind = \"dumbbell\", \"graph\" or \"wlan\""),
+            .required_or("add a table [topology] with kind = \"dumbbell\", \"graph\", \"wlan\" or \"wired-cum-wireless\""),
         Key::new(
             "channel",
             Kind::Table(&CHANNEL),
@@ -314,6 +316,12 @@ pub(super) static ROOT: Table = Table {
             "history",
             Kind::Table(&HISTORY),
             "The history of paths: windows of earlier connections, from which senders may start.",
+        ),
+        Key::new(
+            "helpers",
+            Kind::AnyList(&A_HELPER),
+            "Helpers in the network, each a name or a table: switched on at the base station, or where `at` says. \
+             `lasthop helpers` lists them. Default: none.",
         ),
         Key::new("tcp", Kind::Table(&transport::TCP), "Defaults of all TCP flows.").default("{}"),
         Key::new("udp", Kind::Table(&UDP), "Settings of all UDP flows.").default("{}"),
@@ -387,6 +395,7 @@ static TOPOLOGY: Tagged = Tagged {
         Variant { name: "dumbbell", table: &DUMBBELL, bare: false },
         Variant { name: "graph", table: &GRAPH, bare: false },
         Variant { name: "wlan", table: &WLAN, bare: false },
+        Variant { name: "wired-cum-wireless", table: &TWO_CELLS, bare: false },
     ],
 };
 
@@ -433,6 +442,12 @@ static GRAPH: Table = Table {
             Kind::List(&Kind::Table(&CELL)),
             "Cells of IEEE 802.11: each joins its stations to an access point, or to one another. Default: none.",
         ),
+        Key::new(
+            "roaming",
+            Kind::List(&Kind::Table(&ROAMING)),
+            "Stations of several cells that go from one access point to another. Default: none; the path of a flow then \
+             chooses the cell.",
+        ),
     ]],
     partial: false,
 };
@@ -454,6 +469,133 @@ static WLAN: Table = Table {
         Key::new("wire", Kind::Table(&LINK), "The link from the access point to the server.")
             .default("{ rate = \"100 Mbit/s\", delay = \"2 ms\" }"),
         Key::new("cell", Kind::Table(&RADIO_TABLE), "The radio.").default("{}"),
+    ]],
+    partial: false,
+};
+
+/// Two access points with stations, joined by wires.
+static TWO_CELLS: Table = Table {
+    title: "wired-cum-wireless",
+    doc: "Two cells of IEEE 802.11 joined by wires. Nodes: a-1, ..., b-1, ..., base-a, base-b, router-a, router-b. Links: \
+          wire-a (base-a to router-a), lan (router-a to router-b), wire-b (base-b to router-b), radio-a-1 (a-1 to base-a), \
+          ..., radio-b-1, ... A flow without source and sink goes from the next free station of the first cell to its \
+          partner in the second, or back with direction = \"reverse\": each way has its own pairs.",
+    groups: &[&[
+        Key::new(
+            "stations",
+            Kind::Integer { min: 1, max: MOST_STATIONS },
+            "Number of stations of each cell. Default: as many as flows.",
+        ),
+        Key::new("radius", METRES, "Stations stand on a circle of so many metres around their access point.")
+            .default("60"),
+        Key::new("distance", METRES, "Metres from one access point to the other.").default("300"),
+        Key::new("wire", Kind::Table(&LINK), "The link from each access point to its router.")
+            .default("{ rate = \"1 Mbit/s\", delay = \"1 ms\" }"),
+        Key::new("lan", Kind::Table(&LINK), "The link from one router to the other.")
+            .default("{ rate = \"10 Mbit/s\", delay = \"1 ms\" }"),
+        Key::new("cell", Kind::Table(&RADIO_TABLE), "The radio of both cells.").default("{}"),
+        Key::new("shared_channel", Kind::Switch, "Whether both cells are on one channel.").default("true"),
+    ]],
+    partial: false,
+};
+
+static ROAMING: Table = Table {
+    title: "roaming",
+    doc: "A host that goes from one access point to another. It begins with the strongest. Routes follow it, and both ends \
+          of TCP hear of it.",
+    groups: &[&[
+        Key::new("host", Kind::Text, "Its node, a station of several cells.").required(),
+        Key::new("by", Kind::Tagged(&CHOICE_OF_AP), "How it chooses its access point.").default("\"strongest\""),
+        Key::new(
+            "delay",
+            Kind::Duration { min: Span::from_nanos(1), max: LONGEST },
+            "From leaving the old access point until the new one reaches it. What is sent to it meanwhile waits.",
+        )
+        .default("\"50 ms\""),
+        Key::new(
+            "queue",
+            Kind::Choice(|| vec!["drop", "forward", "hold"]),
+            "What becomes of packets that wait for it at the old access point: they are lost, sent after it when it has \
+             arrived, or kept until it comes back. Its own packets go with it.",
+        )
+        .default("\"drop\""),
+        Key::new(
+            "under_way",
+            Kind::Choice(|| vec!["divert", "lose"]),
+            "What becomes of packets on the old path when the new one comes into force: from the next node on they take \
+             the new one, or they are lost there.",
+        )
+        .default("\"divert\""),
+        Key::new(
+            "warning",
+            SOME_TIME,
+            "The host says so long before it leaves that its link will fade; with strongest and nearest it leaves so much \
+             later. Default: it says nothing.",
+        ),
+    ]],
+    partial: false,
+};
+
+static CHOICE_OF_AP: Tagged = Tagged {
+    title: "choice of an access point",
+    doc: "How a host chooses its access point.",
+    variants: &[
+        Variant { name: "strongest", table: &STRONGEST, bare: true },
+        Variant { name: "nearest", table: &NEAREST, bare: true },
+        Variant { name: "list", table: &LISTED_CHANGES, bare: false },
+    ],
+};
+
+const LOOKS: Key = Key::new(
+    "interval",
+    Kind::Duration { min: Span::from_millis(1), max: LONGEST },
+    "Between two looks at the access points.",
+)
+.default("\"100 ms\"");
+
+static STRONGEST: Table = Table {
+    title: "strongest",
+    doc: "The access point that it hears best, if it can be read.",
+    groups: &[&[
+        Key::new(
+            "hysteresis",
+            Kind::Number { min: 0.0, max: 100.0 },
+            "It changes when another is stronger by so many dB.",
+        )
+        .default("3"),
+        LOOKS,
+    ]],
+    partial: false,
+};
+
+static NEAREST: Table = Table {
+    title: "nearest",
+    doc: "The nearest access point, if it can be read.",
+    groups: &[&[
+        Key::new("hysteresis", METRES, "It changes when another is nearer by so many metres.").default("5"),
+        LOOKS,
+    ]],
+    partial: false,
+};
+
+static LISTED_CHANGES: Table = Table {
+    title: "list",
+    doc: "At given times given access points.",
+    groups: &[&[Key::new(
+        "changes",
+        Kind::List(&Kind::Table(&LISTED_CHANGE)),
+        "The changes, in the order of time.",
+    )
+    .required_or("add changes = [{ at = \"10 s\", access_point = \"ap\" }]")]],
+    partial: false,
+};
+
+static LISTED_CHANGE: Table = Table {
+    title: "change",
+    doc: "A change of the access point.",
+    groups: &[&[
+        Key::new("at", ANY_TIME, "When it leaves the old one.").required(),
+        Key::new("access_point", Kind::Text, "The node of the new one.").required(),
     ]],
     partial: false,
 };
@@ -604,6 +746,18 @@ const RADIO: &[Key] = &[
     )
     .default("\"none\""),
     Key::new("handoff", Kind::OrTable(&NONE, &HANDOFF), "When the air loses everything.").default("\"none\""),
+    Key::new(
+        "warning",
+        SOME_TIME,
+        "Stations extend the fall of their access point's power, 100 times a second: if it reaches receive_threshold \
+         within this time, they take their link for fading, and learn when it is back. Default: they do not look.",
+    ),
+    Key::new(
+        "middleboxes",
+        Kind::AnyList(&A_MIDDLEBOX),
+        "What stands at the access point before each of its links to a station, in the order in which packets to the \
+         station meet it. Default: nothing.",
+    ),
     Key::new(
         "discards",
         Kind::OrTable(&DISCARD_NAMES, &RATE_ESTIMATE),
@@ -839,6 +993,7 @@ static CSV: Table = Table {
 };
 
 static A_RATE_CHANGE: Kind = Kind::Table(&RATE_CHANGE);
+static A_HELPER: Kind = Kind::Tagged(&helpers::HELPER);
 static A_MIDDLEBOX: Kind = Kind::Tagged(&MIDDLEBOX);
 
 static RATE_CHANGE: Table = Table {
@@ -857,6 +1012,7 @@ static MIDDLEBOX: Tagged = Tagged {
     variants: &[
         Variant { name: "policer", table: &POLICER, bare: false },
         Variant { name: "impair", table: &IMPAIR, bare: false },
+        Variant { name: "snoop", table: &helpers::SNOOP, bare: true },
     ],
 };
 
@@ -1384,52 +1540,54 @@ static ARQ: Table = Table {
     title: "arq",
     doc: "Retransmission by the link itself: a frame that is not acknowledged in time is transmitted again, before any \
           new one. `arq = {}` takes all defaults.",
-    groups: &[&[
-        Key::new(
-            "window",
-            Kind::Integer { min: 1, max: 1024 },
-            "Most frames that are neither acknowledged nor given up; 1 is stop-and-wait.",
-        )
-        .default("16"),
-        Key::new("attempts", Kind::Integer { min: 1, max: 1000 }, "Most transmissions of a frame.").default("4"),
-        Key::new(
-            "timeout",
-            SOME_TIME,
-            "From the start of a transmission to the next attempt. Default: twice the propagation delay, the \
-             transmission of the frame and of its acknowledgement, and 1 ms.",
-        ),
-        Key::new(
-            "order",
-            Kind::Choice(|| vec!["in-order", "out-of-order"]),
-            "Whether frames above a gap wait until it is filled or given up, or are delivered at once.",
-        )
-        .default("\"in-order\""),
-        Key::new("ack_size", Kind::Size { min: 1, max: LARGEST_PACKET }, "Size of a link acknowledgement.")
-            .default("\"14 B\""),
-        Key::new("ack_error_rate", Kind::Probability, "Probability that a link acknowledgement is lost.")
-            .default("0"),
-        Key::new(
-            "report",
-            Kind::Choice(|| vec!["local", "proxy", "off"]),
-            "Whose sender learns of acknowledgements, retries and losses if it can use them: local, those at the near \
-             end of the link; proxy, all, after the unloaded delay of the way back.",
-        )
-        .default("\"local\""),
-        Key::new(
-            "discards",
-            Kind::Choice(|| vec!["attempts", "frames"]),
-            "What the sending MAC reports as a discarded frame: each failed attempt, or a frame given up.",
-        )
-        .default("\"attempts\""),
-        Key::new(
-            "ebsn",
-            Kind::OrTable(&Kind::Switch, &EBSN),
-            "After a failed attempt, send a notice of 56 B to the sender if it understands EBSN.",
-        )
-        .default("false"),
-    ]],
+    groups: &[ARQ_KEYS],
     partial: false,
 };
+
+pub(super) const ARQ_KEYS: &[Key] = &[
+    Key::new(
+        "window",
+        Kind::Integer { min: 1, max: 1024 },
+        "Most frames that are neither acknowledged nor given up; 1 is stop-and-wait.",
+    )
+    .default("16"),
+    Key::new("attempts", Kind::Integer { min: 1, max: 1000 }, "Most transmissions of a frame.").default("4"),
+    Key::new(
+        "timeout",
+        SOME_TIME,
+        "From the start of a transmission to the next attempt. Default: twice the propagation delay, the \
+         transmission of the frame and of its acknowledgement, and 1 ms.",
+    ),
+    Key::new(
+        "order",
+        Kind::Choice(|| vec!["in-order", "out-of-order"]),
+        "Whether frames above a gap wait until it is filled or given up, or are delivered at once.",
+    )
+    .default("\"in-order\""),
+    Key::new("ack_size", Kind::Size { min: 1, max: LARGEST_PACKET }, "Size of a link acknowledgement.")
+        .default("\"14 B\""),
+    Key::new("ack_error_rate", Kind::Probability, "Probability that a link acknowledgement is lost.")
+        .default("0"),
+    Key::new(
+        "report",
+        Kind::Choice(|| vec!["local", "proxy", "off"]),
+        "Whose sender learns of acknowledgements, retries and losses if it can use them: local, those at the near \
+         end of the link; proxy, all, after the unloaded delay of the way back.",
+    )
+    .default("\"local\""),
+    Key::new(
+        "discards",
+        Kind::Choice(|| vec!["attempts", "frames"]),
+        "What the sending MAC reports as a discarded frame: each failed attempt, or a frame given up.",
+    )
+    .default("\"attempts\""),
+    Key::new(
+        "ebsn",
+        Kind::OrTable(&Kind::Switch, &EBSN),
+        "After a failed attempt, send a notice of 56 B to the sender if it understands EBSN.",
+    )
+    .default("false"),
+];
 
 static EBSN: Table = Table {
     title: "ebsn of a link",
@@ -1483,7 +1641,8 @@ static FLOW: Table = Table {
         Key::new(
             "source",
             Kind::Text,
-            "The sending node. A dumbbell gives each flow the next free pair, a wlan the next free station.",
+            "The sending node. A dumbbell gives each flow the next free pair, a wlan the next free station, two cells the \
+             next free pair of stations.",
         ),
         Key::new("sink", Kind::Text, "The receiving node."),
         Key::new(

@@ -13,6 +13,7 @@ use lasthop_net::plan::{
 
 use super::diagnostic::{Place, ScenarioError};
 use super::error::{self, Judged};
+use super::helpers;
 use super::input_file::InputFiles;
 use super::keys::MOST_LISTED;
 use super::queue::{self, LinkFacts};
@@ -22,16 +23,16 @@ use super::trace_file;
 type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// Reads links; keeps count of what they list, so that a small file cannot ask for a large plan.
-pub(super) struct LinkReader<'f> {
+pub(super) struct LinkReader<'f, 'i> {
     pub(super) duration: Span,
     pub(super) listed: u64,
-    pub(super) files: &'f mut InputFiles,
+    pub(super) files: &'f mut InputFiles<'i>,
 }
 
 /// Both directions of a link.
 pub(super) type Sides = (Arc<Direction>, Arc<Direction>);
 
-impl LinkReader<'_> {
+impl LinkReader<'_, '_> {
     /// Both directions of a link that stands for `copies`. `tables` may override one another, the most
     /// specific last; `parent` and `name` say where a missing key belongs.
     pub(super) fn both(
@@ -106,7 +107,6 @@ impl LinkReader<'_> {
             let known = if depth("mark") >= depth("queue") { queue.limit } else { QueueLimit::Unlimited };
             queue.rule = RulePlan::Threshold(queue::mark(&table, known)?);
         }
-        let stored = queue.discipline != Discipline::Fifo;
         let errors = or_default("error")?;
         let (mut error, judged) = self.error_model(&errors, copies)?;
         if let Some(rates) = trace.loss {
@@ -131,10 +131,6 @@ impl LinkReader<'_> {
             let remedy = "add arq = {}, or write position = \"after-transmission\"";
             return Err(errors.error("error", message, remedy));
         }
-        if stored && outages.schedule != OutageSchedule::None && outages.policy == OutagePolicy::Drop {
-            let message = "an outage cannot empty a queue that decides when packets leave".to_owned();
-            return Err(handoff.error("handoff", message, "write policy = \"drop-air\" or \"hold\""));
-        }
         let rate_changes = match of("rate_changes") {
             Some(table) if trace.rate.is_some() => return Err(of_trace(&table, "rate_changes")),
             Some(table) => self.rate_changes(&table, copies)?,
@@ -150,7 +146,7 @@ impl LinkReader<'_> {
             Some(table) => middleboxes(&table, mtu)?,
             None => Vec::new(),
         };
-        Ok(Direction {
+        let direction = Direction {
             rate_changes,
             opportunities: trace.opportunities,
             delay_changes: if depth("trace") > depth("delay") { trace.delay_changes } else { Vec::new() },
@@ -163,7 +159,17 @@ impl LinkReader<'_> {
             arq,
             middleboxes,
             ..Direction::plain(rate, delay)
-        })
+        };
+        if helpers::flushes_what_it_holds(&direction) {
+            let message = if direction.queue.discipline == Discipline::Fifo {
+                "an outage cannot empty a queue whose packets a snoop overtakes"
+            } else {
+                "an outage cannot empty a queue that decides when packets leave"
+            };
+            let remedy = "write policy = \"drop-air\" or \"hold\"";
+            return Err(handoff.error("handoff", message.to_owned(), remedy));
+        }
+        Ok(direction)
     }
 
     /// A direction of the radio links of a cell, which has the table `cell`; both directions of so many `links` are
@@ -424,6 +430,11 @@ fn warning(handoff: &Reader<'_>) -> Result<Option<Warning>> {
 /// Retransmission by the link; `timeout` is that of a full frame.
 fn arq(table: &Reader<'_>, timeout: impl Fn(&Arq) -> Span) -> Result<Option<Arq>> {
     let Checked::Table(table) = table.value("arq")? else { return Ok(None) };
+    arq_of(&table, timeout).map(Some)
+}
+
+/// What a table says of it.
+pub(super) fn arq_of(table: &Reader<'_>, timeout: impl Fn(&Arq) -> Span) -> Result<Arq> {
     let mut arq = Arq {
         window: table.integer("window")? as u32,
         attempts: table.integer("attempts")? as u32,
@@ -447,7 +458,7 @@ fn arq(table: &Reader<'_>, timeout: impl Fn(&Arq) -> Span) -> Result<Option<Arq>
         Checked::Switch(true) => Some(timeout(&arq)),
         _ => None,
     };
-    Ok(Some(arq))
+    Ok(arq)
 }
 
 /// The error for a link of which no table says anything.
@@ -458,7 +469,7 @@ fn no_table(parent: &Reader<'_>, name: &str) -> ScenarioError {
 }
 
 /// What stands at the near end of a link, in order.
-fn middleboxes(table: &Reader<'_>, mtu: u64) -> Result<Vec<Middlebox>> {
+pub(super) fn middleboxes(table: &Reader<'_>, mtu: u64) -> Result<Vec<Middlebox>> {
     let mut middleboxes = Vec::new();
     for item in table.list("middleboxes")? {
         let Checked::Tagged(kind, device) = item.value else { continue };
@@ -481,6 +492,7 @@ fn middleboxes(table: &Reader<'_>, mtu: u64) -> Result<Vec<Middlebox>> {
                 reorder: device.switch("reorder")?,
                 duplicate: device.number("duplicate")?,
             }),
+            "snoop" => Middlebox::Snoop(helpers::read_snoop(&device)?),
             kind => panic!("no reader for the middlebox `{kind}`"),
         });
     }

@@ -14,6 +14,7 @@ mod diagnostic;
 mod error;
 mod flows;
 mod frame_file;
+mod helpers;
 mod input_file;
 mod keys;
 mod link;
@@ -22,6 +23,7 @@ mod queue;
 mod rate;
 mod reader;
 mod realtime;
+mod roaming;
 mod schema;
 mod topology;
 mod trace_file;
@@ -45,9 +47,10 @@ use lasthop_net::plan::{HistoryPlan, Limits, Percentiles, Plan};
 pub use diagnostic::ScenarioError;
 pub(crate) use diagnostic::suggest;
 use diagnostic::{Place, Source, nearest};
+pub use input_file::Files;
 use input_file::InputFiles;
 use reader::Reader;
-pub use schema::schema;
+pub use schema::{helpers, schema};
 pub use transport::{OwnTransport, OwnTransportError};
 use value::{Entry, Node, Value};
 
@@ -92,7 +95,7 @@ impl Scenario {
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let format = if is_json { Format::Json } else { Format::Toml };
         let folder = path.parent().unwrap_or(Path::new(""));
-        read(text, format, Some(&shown), (&stem, folder), overrides, own)
+        read(text, format, Some(&shown), (&stem, Files::In(folder)), overrides, own)
     }
 
     /// Reads `text`. `name` is the scenario's name unless it gives one itself, and stands for the file in
@@ -106,12 +109,12 @@ impl Scenario {
         Scenario::parse_with(text, format, (name, Path::new("")), overrides, &[])
     }
 
-    /// The same; it may also name transports that are not compiled in. The files that it names are relative to
-    /// `folder`.
-    pub fn parse_with(
+    /// The same; it may also name transports that are not compiled in. The files that it names are
+    /// `files`.
+    pub fn parse_with<'a>(
         text: &str,
         format: Format,
-        (name, folder): (&str, &Path),
+        (name, files): (&str, impl Into<Files<'a>>),
         overrides: &[(String, String)],
         own: &[OwnTransport],
     ) -> Result<Scenario, ScenarioError> {
@@ -120,7 +123,7 @@ impl Scenario {
         }
         // The place in JSON is the path of keys alone: the text was made by a program.
         let file = (format == Format::Toml).then_some(name);
-        read(text, format, file, (name, folder), overrides, own)
+        read(text, format, file, (name, files.into()), overrides, own)
     }
 
     /// The checked plan of the run.
@@ -236,7 +239,7 @@ fn read(
     text: &str,
     format: Format,
     file: Option<&str>,
-    (name, folder): (&str, &Path),
+    (name, files): (&str, Files<'_>),
     overrides: &[(String, String)],
     own: &[OwnTransport],
 ) -> Result<Scenario, ScenarioError> {
@@ -254,7 +257,7 @@ fn read(
     if let Value::Map(_) = root.value {
         overrides::apply(&mut root, &source)?;
     }
-    let mut files = InputFiles::new(folder);
+    let mut files = InputFiles::new(files);
     let plan = plan(&root, &source, name, own, &mut files)?;
     let json = to_json(root, name);
     Ok(Scenario { plan, json, input_files: files.paths() })
@@ -277,7 +280,7 @@ fn plan(
     source: &Source<'_>,
     name: &str,
     own: &[OwnTransport],
-    files: &mut InputFiles,
+    files: &mut InputFiles<'_>,
 ) -> Result<Plan, ScenarioError> {
     let root = Reader::open(source, &keys::ROOT, "the scenario", root)?;
     let name = root.text_if("name")?.unwrap_or(name).to_owned();
@@ -308,10 +311,11 @@ fn plan(
     };
 
     let (tables, count) = flows::open(&root)?;
-    let network = topology::read(&root, duration, count, files)?;
+    let mut network = topology::read(&root, duration, count, files)?;
     let shared = transport::Shared::read(&root, own)?;
     let run = flows::Run { network: &network, duration, events: limits.events, realtime: &realtime };
     let flows = flows::read(&tables, &shared, &run, files)?;
+    helpers::fit(&root, &mut network, &flows)?;
     Ok(Plan {
         name,
         duration,
@@ -324,6 +328,7 @@ fn plan(
         nodes: network.nodes,
         links: network.links,
         media: network.media,
+        roaming: network.roaming,
         flows,
         history,
     })

@@ -23,6 +23,11 @@ pub fn schema() -> String {
     serde_json::to_string_pretty(&schema).unwrap_or_default()
 }
 
+/// Every helper in the network with its keys, as JSON text.
+pub fn helpers() -> String {
+    super::helpers::list().to_string()
+}
+
 /// Collects the definitions: a table is described once, however often it occurs.
 struct Builder {
     /// By title; no two tables share one.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lasthop_core::time::Span;
-use lasthop_net::plan::{LinkPlan, MediumPlan};
+use lasthop_net::plan::{LinkPlan, MediumPlan, RoamingPlan};
 use lasthop_net::propagation::{Position, Track};
 
 use super::cell::{self, Cells, Member, Members};
@@ -12,6 +12,7 @@ use super::input_file::InputFiles;
 use super::keys::MOST_STATIONS;
 use super::link::{LinkReader, Sides};
 use super::reader::{Checked, Reader};
+use super::roaming::{self, Surroundings};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -21,29 +22,48 @@ pub(super) struct Network {
     pub(super) links: Vec<LinkPlan>,
     /// Radio channels.
     pub(super) media: Vec<MediumPlan>,
-    /// Number of pairs of a dumbbell, or of stations of a wlan; `None` for a graph.
+    /// Hosts that choose among access points.
+    pub(super) roaming: Vec<RoamingPlan>,
+    /// Number of pairs of a dumbbell or of two cells, or of stations of a wlan; `None` for a graph.
     pub(super) pairs: Option<usize>,
+    /// The sink of the first pair.
+    pub(super) first_sink: usize,
+    /// Each direction has its own free pairs.
+    pub(super) both_ways: bool,
     /// The server of a wlan: the sink of every pair.
     pub(super) server: Option<usize>,
 }
 
 impl Network {
-    /// The sink of pair `pair`, whose source has the number of the pair: in a dumbbell behind the sources and both
-    /// routers.
+    /// Any network, without pairs.
+    fn of(nodes: Vec<String>, links: Vec<LinkPlan>, media: Vec<MediumPlan>) -> Network {
+        let (roaming, pairs, server) = (Vec::new(), None, None);
+        Network { nodes, links, media, roaming, pairs, first_sink: 0, both_ways: false, server }
+    }
+
+    /// The sink of pair `pair`, whose source has the number of the pair.
     pub(super) fn sink(&self, pair: usize) -> usize {
-        self.server.unwrap_or_else(|| self.pairs.unwrap_or(0) + 2 + pair)
+        self.server.unwrap_or(self.first_sink + pair)
     }
 
     /// The pair that a node belongs to alone.
     pub(super) fn pair_of(&self, node: usize) -> Option<usize> {
         let pairs = self.pairs?;
-        let beyond = || node.checked_sub(pairs + 2).filter(|_| self.server.is_none());
+        let beyond = || {
+            let pair = node.checked_sub(self.first_sink);
+            pair.filter(|&pair| self.server.is_none() && pair < pairs)
+        };
         if node < pairs { Some(node) } else { beyond() }
     }
 }
 
 /// Reads `[topology]` and `[channel]` for a run of `duration` with `flows` flows.
-pub(super) fn read(root: &Reader<'_>, duration: Span, flows: u64, files: &mut InputFiles) -> Result<Network> {
+pub(super) fn read(
+    root: &Reader<'_>,
+    duration: Span,
+    flows: u64,
+    files: &mut InputFiles<'_>,
+) -> Result<Network> {
     let (kind, topology) = root.tagged("topology")?;
     let mut reader = LinkReader { duration, listed: 0, files };
     if kind == "dumbbell" {
@@ -51,15 +71,18 @@ pub(super) fn read(root: &Reader<'_>, duration: Span, flows: u64, files: &mut In
     }
     if root.has("channel") {
         let message = "[channel] is for dumbbells".to_owned();
-        let remedy = if kind == "wlan" {
-            "write error and handoff in [topology.cell]"
-        } else {
+        let remedy = if kind == "graph" {
             "in a graph, write error and handoff in the links"
+        } else {
+            "write error and handoff in [topology.cell]"
         };
         return Err(root.error("channel", message, remedy));
     }
     if kind == "wlan" {
         return wlan(&topology, &mut reader, flows);
+    }
+    if kind == "wired-cum-wireless" {
+        return two_cells(&topology, &mut reader, flows);
     }
     graph(&topology, &mut reader)
 }
@@ -67,7 +90,7 @@ pub(super) fn read(root: &Reader<'_>, duration: Span, flows: u64, files: &mut In
 fn dumbbell(
     root: &Reader<'_>,
     topology: &Reader<'_>,
-    reader: &mut LinkReader<'_>,
+    reader: &mut LinkReader<'_, '_>,
     flows: u64,
 ) -> Result<Network> {
     let pairs = topology.integer_if("pairs")?.unwrap_or(flows);
@@ -76,7 +99,7 @@ fn dumbbell(
     let channel = root.sub_if("channel")?;
 
     let link = reader.both(&[bottleneck], 1, topology, "bottleneck")?;
-    let side = |key: &'static str, channel: Option<Reader<'_>>, reader: &mut LinkReader<'_>| {
+    let side = |key: &'static str, channel: Option<Reader<'_>>, reader: &mut LinkReader<'_, '_>| {
         let own = topology.sub_if(key)?;
         // The most specific table comes last and wins.
         let tables: Vec<Reader<'_>> = [access, channel, own].into_iter().flatten().collect();
@@ -100,21 +123,14 @@ fn dumbbell(
         let name = format!("sink-access-{}", pair + 1);
         links.push(make(name, right, pairs + 2 + pair, &sink_access));
     }
-    Ok(Network { nodes, links, media: Vec::new(), pairs: Some(pairs), server: None })
+    let first_sink = pairs + 2;
+    Ok(Network { pairs: Some(pairs), first_sink, ..Network::of(nodes, links, Vec::new()) })
 }
 
 /// Stations on a circle around an access point, and a server behind it.
-fn wlan(topology: &Reader<'_>, reader: &mut LinkReader<'_>, flows: u64) -> Result<Network> {
+fn wlan(topology: &Reader<'_>, reader: &mut LinkReader<'_, '_>, flows: u64) -> Result<Network> {
     let asked = topology.integer_if("stations")?.unwrap_or(flows);
-    if asked > MOST_STATIONS {
-        let message = format!("{asked} stations in one cell, more than {MOST_STATIONS}");
-        return Err(topology.error(
-            "stations",
-            message,
-            "write stations, and name source and sink of the flows",
-        ));
-    }
-    let stations = asked as usize;
+    let stations = few(topology, asked)?;
     let (wire, radius) = (topology.sub("wire")?, topology.number("radius")?);
     let mut nodes: Vec<String> = (1..=stations).map(|number| format!("station-{number}")).collect();
     nodes.extend(["access-point".to_owned(), "server".to_owned()]);
@@ -132,10 +148,61 @@ fn wlan(topology: &Reader<'_>, reader: &mut LinkReader<'_>, flows: u64) -> Resul
         channel: 1,
         access_point: Some((stations, Position::default())),
         stations: members.collect(),
-        link_name: Some("radio"),
+        link_name: Some("radio".to_owned()),
     };
     cells.add(&cell, &plan, reader, (&nodes, &mut links))?;
-    Ok(Network { nodes, links, media: cells.finish(), pairs: Some(stations), server: Some(stations + 1) })
+    let server = Some(stations + 1);
+    Ok(Network { pairs: Some(stations), server, ..Network::of(nodes, links, cells.finish()) })
+}
+
+/// So many stations, if one cell may have them.
+fn few(topology: &Reader<'_>, asked: u64) -> Result<usize> {
+    if asked > MOST_STATIONS {
+        let message = format!("{asked} stations in one cell, more than {MOST_STATIONS}");
+        let remedy = "write stations, and name source and sink of the flows";
+        return Err(topology.error("stations", message, remedy));
+    }
+    Ok(asked as usize)
+}
+
+/// Two access points with stations on circles around them, joined by wires.
+fn two_cells(topology: &Reader<'_>, reader: &mut LinkReader<'_, '_>, flows: u64) -> Result<Network> {
+    let stations = few(topology, topology.integer_if("stations")?.unwrap_or(flows))?;
+    let (radius, distance) = (topology.number("radius")?, topology.number("distance")?);
+    let named = |cell: &'static str| (1..=stations).map(move |number| format!("{cell}-{number}"));
+    let mut nodes: Vec<String> = named("a").chain(named("b")).collect();
+    nodes.extend(["base-a", "base-b", "router-a", "router-b"].map(str::to_owned));
+    let [base_a, base_b, router_a, router_b] = [0, 1, 2, 3].map(|place| 2 * stations + place);
+    let (wire, lan) = (topology.sub("wire")?, topology.sub("lan")?);
+    let wire = reader.both(&[wire], 2, topology, "wire")?;
+    let lan = reader.both(&[lan], 1, topology, "lan")?;
+    let mut links = vec![
+        make("wire-a".to_owned(), base_a, router_a, &wire),
+        make("lan".to_owned(), router_a, router_b, &lan),
+        make("wire-b".to_owned(), base_b, router_b, &wire),
+    ];
+    let cell = topology.sub("cell")?;
+    let shared = topology.switch("shared_channel")?;
+    let mut cells = Cells::default();
+    for (name, base, first, x, channel) in
+        [("a", base_a, 0, 0.0, 1), ("b", base_b, stations, distance, if shared { 1 } else { 2 })]
+    {
+        let members = circle(stations, radius).enumerate().map(|(number, position)| Member {
+            node: first + number,
+            track: Track::fixed(Position { x: position.x + x, y: position.y }),
+            place: topology.place_of("radius"),
+        });
+        let plan = Members {
+            name: name.to_owned(),
+            channel,
+            access_point: Some((base, Position { x, y: 0.0 })),
+            stations: members.collect(),
+            link_name: Some(format!("radio-{name}")),
+        };
+        cells.add(&cell, &plan, reader, (&nodes, &mut links))?;
+    }
+    let network = Network::of(nodes, links, cells.finish());
+    Ok(Network { pairs: Some(stations), first_sink: stations, both_ways: true, ..network })
 }
 
 /// Points on a circle, from the east counter-clockwise.
@@ -151,7 +218,7 @@ pub(super) fn make(name: String, from: usize, to: usize, (forward, reverse): &Si
     LinkPlan { name, from, to, forward: forward.clone(), reverse: reverse.clone() }
 }
 
-fn graph(topology: &Reader<'_>, reader: &mut LinkReader<'_>) -> Result<Network> {
+fn graph(topology: &Reader<'_>, reader: &mut LinkReader<'_, '_>) -> Result<Network> {
     let mut nodes = Vec::new();
     let mut numbers = BTreeMap::new();
     for item in topology.list("nodes")? {
@@ -193,7 +260,15 @@ fn graph(topology: &Reader<'_>, reader: &mut LinkReader<'_>) -> Result<Network> 
         let plan = cell::members(&table, number, &numbers)?;
         cells.add(&table, &plan, reader, (&nodes, &mut links))?;
     }
-    Ok(Network { nodes, links, media: cells.finish(), pairs: None, server: None })
+    let media = cells.finish();
+    let mut roaming = Vec::new();
+    for item in topology.list_if("roaming")?.unwrap_or_default() {
+        let Checked::Table(table) = item.value else { continue };
+        let around = Surroundings { nodes: &nodes, numbers: &numbers, links: &links, media: &media };
+        let host = roaming::read(&table, &roaming, &around)?;
+        roaming.push(host);
+    }
+    Ok(Network { roaming, ..Network::of(nodes, links, media) })
 }
 
 /// The number of the node that `key` names.

@@ -8,7 +8,7 @@ use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
 use super::diagnostic::{ScenarioError, Source, quoted};
-use super::input_file::{InputFiles, Wrong, parsed};
+use super::input_file::{InputFiles, Wrong};
 use super::keys::{FASTEST, LONGEST, MOST_LISTED};
 use super::reader::Reader;
 
@@ -29,27 +29,27 @@ pub(super) struct Row {
 /// A table of what a link did over time; every row has the same columns, and the first is at zero.
 pub(super) type Recording = Arc<[Row]>;
 
-impl InputFiles {
+impl InputFiles<'_> {
     /// The opportunities of the file that the key `file` of `table` names.
     pub(super) fn opportunities(&mut self, table: &Reader<'_>, file: &str) -> Result<Instants> {
-        let path = self.folder.join(file);
+        let path = self.path(file);
         if let Some(instants) = self.instants.get(&path) {
             return Ok(Arc::clone(instants));
         }
         let micros = path.extension().is_some_and(|ending| ending == "us");
         let unit = Span::from_nanos(if micros { 1_000 } else { 1_000_000 });
-        let instants = parsed(table, &path, "the trace", |source| parse_instants(source, unit))?;
+        let instants = self.parsed(table, &path, "the trace", |source| parse_instants(source, unit))?;
         self.instants.insert(path, Arc::clone(&instants));
         Ok(instants)
     }
 
     /// The table in the file that the key `file` of `table` names.
     pub(super) fn recording(&mut self, table: &Reader<'_>, file: &str) -> Result<Recording> {
-        let path = self.folder.join(file);
+        let path = self.path(file);
         if let Some(recording) = self.recordings.get(&path) {
             return Ok(Arc::clone(recording));
         }
-        let recording = parsed(table, &path, "the trace", parse_recording)?;
+        let recording = self.parsed(table, &path, "the trace", parse_recording)?;
         self.recordings.insert(path, Arc::clone(&recording));
         Ok(recording)
     }

@@ -46,7 +46,7 @@ pub(super) fn mpeg4(table: &Reader<'_>) -> Result<FramePlan> {
 }
 
 /// A list of sizes.
-pub(super) fn listed(table: &Reader<'_>, files: &mut InputFiles) -> Result<FramePlan> {
+pub(super) fn listed(table: &Reader<'_>, files: &mut InputFiles<'_>) -> Result<FramePlan> {
     let frames = match (table.text_if("file")?, table.list_if("sizes")?) {
         (Some(_), Some(_)) => {
             let message = "the frames have both a file and sizes".to_owned();

@@ -4,12 +4,13 @@
 //! plan, so that routes, queues, errors, outages, results and traces know them; the medium stands at the head of both
 //! directions of each. Their rate is the one that frames start with, and counts for estimates only.
 
+use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
 use super::phy::{Phy, Rounding};
 use super::rate_adaptation::RatePlan;
-use crate::propagation::{Propagation, Track};
+use crate::propagation::{Fading, Propagation, Track, ratio};
 
 /// A radio channel: every station on it can meet every other in the air.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,6 +136,8 @@ pub struct MacPlan {
     pub beacon_bytes: u32,
     /// What senders are told of discarded frames.
     pub discards: Discards,
+    /// Stations see so long before that the signal of their access point will be too weak to be read, if they look.
+    pub warning: Option<Span>,
 }
 
 /// What a `MacDiscard` stands for.
@@ -207,4 +210,21 @@ impl MediumPlan {
     pub fn distance(&self, from: usize, to: usize, now: Time) -> f64 {
         self.stations[from].track.at(now).distance(self.stations[to].track.at(now))
     }
+
+    /// The shadowing of two stations, as a ratio: the same both ways, whatever other stations there are.
+    pub(crate) fn shadow(&self, from: usize, to: usize, seed: u64) -> f64 {
+        let Fading::LogDistance { shadowing, .. } = self.propagation.fading else { return 1.0 };
+        if shadowing <= 0.0 || from == to {
+            return 1.0;
+        }
+        let (one, other) = (&self.stations[from].name, &self.stations[to].name);
+        let name = format!("shadowing of {} and {}", one.min(other), one.max(other));
+        ratio(shadowing * normal(&mut Stream::new(seed, &name)))
+    }
+}
+
+/// A standard normal variable (Box and Muller 1958).
+fn normal(stream: &mut Stream) -> f64 {
+    let radius = (-2.0 * libm::log(1.0 - stream.uniform())).sqrt();
+    radius * libm::cos(2.0 * std::f64::consts::PI * stream.uniform())
 }

@@ -137,6 +137,8 @@ pub(super) struct Station {
     /// Packets on their way through the link layer, and when they reach the queue.
     pub(super) entering: VecDeque<(Time, Parcel)>,
     pub(super) queue: Waiting,
+    /// Packets that have waited for a link to come back: they go before the queue.
+    pub(super) returned: VecDeque<Parcel>,
     /// When it was last done with a packet.
     pub(super) freed: Time,
     /// The direction whose gate guards the queue: the first that starts here.
@@ -179,6 +181,7 @@ impl Station {
             sequence: 0,
             entering: VecDeque::new(),
             queue: Waiting::new(&Discipline::Fifo, "", 0),
+            returned: VecDeque::new(),
             freed: Time::ZERO,
             gate: None,
             inbound: NO_PORT,

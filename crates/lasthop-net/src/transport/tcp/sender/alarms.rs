@@ -9,6 +9,8 @@ use lasthop_core::time::Time;
 pub(super) enum Alarm {
     /// The next paced transmission (`pacing.rs`).
     Pace,
+    /// The host has taken its time (`processing.rs`).
+    Host,
     /// A fast retransmission that is held back (`timing.rs`).
     Hold,
     /// A probe that has not been answered (`probing.rs`).
@@ -23,8 +25,15 @@ pub(super) enum Alarm {
 
 impl Alarm {
     /// In the order in which they ring.
-    pub(super) const ALL: [Alarm; 6] =
-        [Alarm::Pace, Alarm::Hold, Alarm::Probe, Alarm::Persist, Alarm::Reordering, Alarm::TailProbe];
+    pub(super) const ALL: [Alarm; 7] = [
+        Alarm::Pace,
+        Alarm::Host,
+        Alarm::Hold,
+        Alarm::Probe,
+        Alarm::Persist,
+        Alarm::Reordering,
+        Alarm::TailProbe,
+    ];
 }
 
 /// When each alarm rings; `Time::MAX` for never.

@@ -5,7 +5,7 @@
 //! time, in order. The state is a [`Connection`]; what happens to it is told in order by `open.rs` (beginning, data,
 //! end), `ack.rs`, `loss.rs`, `ecn.rs`, `flow_control.rs`, `send.rs`, `timer.rs` and `signal.rs`. What only some
 //! senders do has files of its own: `undo.rs`, `probing.rs`, `persist.rs`, `timing.rs`, `rate.rs`, `fast_handoff.rs`,
-//! `ebsn.rs`, and the states without a connection `alarms.rs`, `pacing.rs`, `waves.rs` and `eln.rs`.
+//! `ebsn.rs`, `processing.rs`, and the states without a connection `alarms.rs`, `pacing.rs`, `waves.rs` and `eln.rs`.
 //!
 //! Sequence numbers count bytes: the SYN is byte 0, data starts at 1, the FIN follows the last byte. Windows count
 //! segments.
@@ -22,6 +22,7 @@ mod open;
 mod pacing;
 mod persist;
 mod probing;
+mod processing;
 mod rate;
 mod recovery;
 mod send;
@@ -47,6 +48,7 @@ use self::flow_control::PeerWindow;
 use self::pacing::Pace;
 use self::persist::Persist;
 use self::probing::Probing;
+use self::processing::HostTime;
 use self::recovery::prr::Prr;
 use self::recovery::{Engine, with_engine};
 use self::undo::Undo;
@@ -173,6 +175,8 @@ pub struct Connection {
     extended: bool,
     /// Where the sender stands between a loss and the answer to it, if the controller asked for probes.
     probing: Probing,
+    /// The time that the host takes before it sends, in the profile `ns2`.
+    host_time: Option<Box<HostTime>>,
     /// The wave that is being sent, if the controller asked for waves.
     waves: Waves,
 
@@ -262,6 +266,7 @@ impl TcpSender {
             history: Vec::new(),
             sampler: config.needs().rate.then(Box::default),
             probing: Probing::default(),
+            host_time: None,
             waves: Waves::default(),
             prr,
             undo,
@@ -302,6 +307,17 @@ impl TcpSender {
     /// Gives the windows of earlier connections of this path, before the connection opens.
     pub fn remember(&mut self, history: Vec<f64>) {
         self.connection.history = history;
+    }
+
+    /// Takes the time that the host needs, of less than `longest` and drawn from `stream`, into its own hands: ns-2's
+    /// senders do, others leave it to their port (`false`).
+    pub(crate) fn take_time(&mut self, stream: Stream, longest: Span) -> bool {
+        let tcp = &mut self.connection;
+        if tcp.ns2 {
+            tcp.host_time = Some(Box::new(HostTime::new(stream, longest)));
+            tcp.extended = true;
+        }
+        tcp.ns2
     }
 
     /// The application wrote `bytes` more (`None`: without end). The first call opens the connection.
@@ -359,6 +375,11 @@ impl Connection {
     /// The congestion window and threshold, in segments.
     pub fn window(&self) -> Window {
         self.host.window
+    }
+
+    /// First byte that is not acknowledged.
+    pub fn first_unacknowledged(&self) -> u64 {
+        self.una
     }
 
     /// Smoothed RTT; zero before the first sample.

@@ -24,7 +24,11 @@ impl Connection {
         self.data_end = bytes.map_or(ENDLESS, |bytes| self.data_end.saturating_add(bytes).min(ENDLESS));
         if self.opened.is_none() {
             self.opened = Some(now);
-            self.transmit_next(engine, now, wire);
+            if self.host_time.is_some() {
+                engine.fill(self, now, wire);
+            } else {
+                self.transmit_next(engine, now, wire);
+            }
             return;
         }
         if !self.ns2 && self.una == self.max_sent && self.una > 0 {

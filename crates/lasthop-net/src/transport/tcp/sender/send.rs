@@ -116,6 +116,9 @@ impl Connection {
         if self.hold || self.waits_for_timer || self.is_probing() {
             return true;
         }
+        if self.host_time.is_some() && self.waits_for_host(now, wire) {
+            return true;
+        }
         if self.pace.next() <= now {
             return false;
         }
@@ -267,8 +270,8 @@ impl Connection {
             // RFC 3168 §6.1.1; in ns-2 the agents agree on their own.
             flags |= flag::ECE | flag::CWR;
         }
-        if self.ecn && kind != Kind::Syn && !again {
-            // RFC 3168 §6.1.5: retransmissions are not ECN-capable.
+        if self.ecn && kind != Kind::Syn && (!again || self.ns2) {
+            // RFC 3168 §6.1.5: retransmissions are not ECN-capable. In ns-2 they are.
             flags |= flag::ECT;
             if std::mem::take(&mut self.reduced) {
                 flags |= flag::CWR;

@@ -45,6 +45,7 @@ impl Connection {
             }
             match alarm {
                 Alarm::Pace => engine.fill(self, now, wire),
+                Alarm::Host => self.end_host_time(engine, now, wire),
                 Alarm::Hold => engine.end_hold(self, now, wire),
                 Alarm::Probe => self.restart_probing(now, wire),
                 Alarm::Persist if self.persist.is_none() => self.persist(engine, now, wire),

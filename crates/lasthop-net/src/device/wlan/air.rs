@@ -1,0 +1,479 @@
+//! What happens in the air: who hears whom, when frames begin and end, and what becomes of them at each receiver.
+//!
+//! `access.rs` decides when a station transmits. What a receiver makes of a frame (its acknowledgement, its NAV, the
+//! packet in it) is here, because it follows from what was heard.
+
+use lasthop_cc::Signal;
+use lasthop_core::packet::Cause;
+use lasthop_core::time::{Span, Time};
+
+use super::counters::RadioStats;
+use super::frame::{FrameKind, FrameOutcome};
+use super::plan::{Discards, Interference};
+use super::station::{Answer, Awaited, EVERYBODY, Lock, NEVER, NO_PORT};
+use super::{Hearer, Medium, OnAir, REFRESH};
+use crate::channel::Frame;
+use crate::device::{Crossing, Cx, Effect};
+use crate::plan::ErrorPosition;
+use crate::propagation::{dbm, decibels};
+use crate::trace::FrameRecord;
+
+impl Medium {
+    /// Computes the powers of all pairs.
+    pub(super) fn look_around(&mut self, now: Time) {
+        let plan = &self.plan;
+        let count = plan.stations.len();
+        self.refreshed = now;
+        let places: Vec<_> = plan.stations.iter().map(|station| station.track.at(now)).collect();
+        // Weaker frames than these add nothing to what is there anyway.
+        let least = match plan.interference {
+            Interference::Pairwise => plan.sense_threshold,
+            Interference::Summed => plan.noise.map_or(plan.sense_threshold / 100.0, |noise| noise / 10.0),
+        };
+        for from in 0..count {
+            self.hearers[from].clear();
+            for to in 0..count {
+                let index = from * count + to;
+                let power =
+                    plan.propagation.received(places[from].distance(places[to])) * self.shadows[index];
+                self.powers[index] = power;
+                let senses = power >= plan.sense_threshold;
+                if from != to && (senses || power >= least) {
+                    self.hearers[from].push(Hearer { station: to as u16, power, senses });
+                }
+            }
+        }
+    }
+
+    fn power(&self, from: u16, to: u16) -> f64 {
+        self.powers[from as usize * self.stations.len() + to as usize]
+    }
+
+    /// The interference at `station` of all who transmit, but for `wanted`.
+    fn interference(&self, station: u16, wanted: u16) -> f64 {
+        let powers = self.transmitting.iter().filter(|&&from| from != wanted && from != station);
+        let powers = powers.map(|&from| self.power(from, station));
+        match self.plan.interference {
+            Interference::Pairwise => {
+                let sensed = powers.filter(|&power| power >= self.plan.sense_threshold);
+                sensed.fold(0.0, f64::max)
+            }
+            Interference::Summed => powers.sum(),
+        }
+    }
+
+    /// Notes when a station acts next.
+    pub(super) fn note_due(&mut self, station: usize) {
+        let count = self.stations.len();
+        self.due[count + station] = self.stations[station].due();
+    }
+
+    /// A station starts to transmit.
+    pub(super) fn transmit(
+        &mut self,
+        from: usize,
+        kind: FrameKind,
+        (to, rate, bytes, nav): (u16, usize, u32, Span),
+        now: Time,
+    ) -> Time {
+        // Who moves is heard from elsewhere; not while somebody transmits, so that every frame ends as it began.
+        if self.moves && self.transmitting.is_empty() && now.since(self.refreshed) >= REFRESH {
+            self.look_around(now);
+        }
+        let flight = self.plan.flight;
+        let station = &mut self.stations[from];
+        let done = now + self.rules[station.mac].plan.airtime(bytes, rate);
+        let end = done + flight;
+        let (sequence, retry) =
+            station.current.as_ref().map_or((0, false), |msdu| (msdu.sequence, msdu.failures > 0));
+        debug_assert!(!station.sending, "one frame at a time");
+        station.sending = true;
+        if self.rules[station.mac].plan.eifs_as_nav {
+            // It goes on receiving, in vain (ns-2).
+            if let Some(lock) = &mut station.lock {
+                lock.lost = true;
+            }
+        } else {
+            station.lock = None;
+        }
+        station.access = NEVER;
+        self.air[from] = Some(OnAir { kind, to, rate, bytes, nav, sequence, retry, start: now });
+        self.due[from] = end;
+        self.transmitting.push(from as u16);
+        let heard = now + flight;
+        let hearers = std::mem::take(&mut self.hearers[from]);
+        for &Hearer { station: index, power, senses } in &hearers {
+            self.hear_start(index, from as u16, (power, senses), (heard, end));
+        }
+        self.hearers[from] = hearers;
+        done
+    }
+
+    /// A station begins to hear a frame.
+    #[inline]
+    fn hear_start(
+        &mut self,
+        index: u16,
+        from: u16,
+        (power, senses): (f64, bool),
+        (heard, end): (Time, Time),
+    ) {
+        let plan = &self.plan;
+        let station = &mut self.stations[index as usize];
+        if senses {
+            station.sensed += 1;
+            if station.access != NEVER && station.access > heard {
+                station.pause(&self.rules[station.mac], heard);
+                self.due[self.hearers.len() + index as usize] = station.due();
+            }
+        }
+        // In ns-2 a station that transmits receives as well, and has lost what outlasts its own frame.
+        let lost = station.sending;
+        if lost && !self.rules[station.mac].plan.eifs_as_nav {
+            return;
+        }
+        let Some(lock) = &mut station.lock else {
+            if senses {
+                let alone = self.transmitting.len() == 1;
+                let interference = if alone { 0.0 } else { self.interference(index, from) };
+                let lock = Lock { from, power, interference, until: end, lost };
+                self.stations[index as usize].lock = Some(lock);
+            }
+            return;
+        };
+        let captures = plan.capture;
+        if plan.message_in_message && power >= lock.power * captures {
+            let interference = self.interference(index, from);
+            self.stations[index as usize].lock =
+                Some(Lock { from, power, interference, until: end, lost: false });
+            return;
+        }
+        let wanted = lock.from;
+        let present = match plan.interference {
+            Interference::Pairwise => power,
+            Interference::Summed => self.interference(index, wanted),
+        };
+        let Some(lock) = &mut self.stations[index as usize].lock else { return };
+        lock.interference = lock.interference.max(present);
+        let survives = plan.noise.is_some() || lock.power >= present * captures;
+        let until = lock.until;
+        if survives {
+            let station = &mut self.stations[index as usize];
+            let rules = &self.rules[station.mac];
+            // Who is about to send, before it can have heard anything, hears the rest of neither.
+            if rules.plan.eifs_as_nav && senses && station.access == NEVER {
+                // What it has drowned out keeps it quiet as if it had lost it (ns-2).
+                station.nav = station.nav.max(end + rules.eifs);
+            }
+        } else {
+            lock.lost = true;
+            // The longer of two frames that are lost keeps the receiver occupied.
+            if senses && end > until {
+                *lock = Lock { from, power, interference: present, until: end, lost: true };
+            }
+        }
+    }
+
+    /// The frame of `from` ends for all who hear it.
+    pub(super) fn finish(&mut self, from: usize, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        self.due[from] = NEVER;
+        let Some(frame) = self.air[from].take() else { return };
+        if let Some(place) = self.transmitting.iter().position(|&station| usize::from(station) == from) {
+            self.transmitting.swap_remove(place);
+        }
+        if self.traced {
+            self.record_frame(from as u16, &frame, (from as u16, f64::NAN, FrameOutcome::Sent), cx);
+        }
+        let station = &mut self.stations[from];
+        station.sending = false;
+        if station.sensed == 0 {
+            station.idle_since = now - self.plan.flight;
+        }
+        let hearers = std::mem::take(&mut self.hearers[from]);
+        for hearer in &hearers {
+            self.hear_end(hearer, from as u16, &frame, cx);
+        }
+        self.hearers[from] = hearers;
+        self.after_own_frame(from, &frame, cx);
+    }
+
+    /// What a station does when its own frame is over.
+    fn after_own_frame(&mut self, from: usize, frame: &OnAir, cx: &mut Cx<'_>) {
+        let station = &mut self.stations[from];
+        match (frame.kind, frame.to) {
+            (FrameKind::Cts, EVERYBODY) => {
+                // It has made room for its own data.
+                station.answer = Answer::Data;
+                station.answer_at = cx.now - self.plan.flight + self.rules[station.mac].sifs;
+            }
+            (FrameKind::Beacon, _) => {
+                self.complete(from, cx.now);
+                self.fetch(from, cx);
+                let station = &mut self.stations[from];
+                station.reschedule(&self.rules[station.mac], cx.now);
+            }
+            _ => station.reschedule(&self.rules[station.mac], cx.now),
+        }
+        self.note_due(from);
+    }
+
+    /// A frame ends at one who hears it.
+    #[inline]
+    fn hear_end(&mut self, hearer: &Hearer, from: u16, frame: &OnAir, cx: &mut Cx<'_>) {
+        let index = hearer.station as usize;
+        let now = cx.now;
+        let station = &mut self.stations[index];
+        let locked = station.lock.filter(|lock| lock.from == from);
+        if hearer.senses {
+            station.sensed -= 1;
+        }
+        if locked.is_some() {
+            station.lock = None;
+        }
+        if let Some(lock) = locked
+            && !station.sending
+        {
+            let outcome = self.judge(hearer.station, from, &lock, frame, cx);
+            if self.traced {
+                self.record_frame(from, frame, (hearer.station, dbm(lock.power), outcome), cx);
+            }
+            if outcome == FrameOutcome::Read {
+                self.stations[index].eifs = false;
+                self.receive_frame(hearer.station, from, lock.power, frame, cx);
+            } else {
+                self.miss_frame(hearer.station, from, outcome, frame, cx);
+            }
+        }
+        let station = &mut self.stations[index];
+        if hearer.senses && station.sensed == 0 && !station.sending {
+            station.idle_since = now;
+            station.reschedule(&self.rules[station.mac], now);
+            self.due[self.hearers.len() + index] = station.due();
+        }
+    }
+
+    /// What becomes of a frame at a receiver that was locked on it.
+    fn judge(&mut self, at: u16, from: u16, lock: &Lock, frame: &OnAir, cx: &mut Cx<'_>) -> FrameOutcome {
+        let plan = &self.plan;
+        let count = self.stations.len();
+        let pair = usize::from(from) * count + usize::from(at);
+        // The error model judges every frame that the receiver is locked on, so that a collision does not shift the
+        // losses after it.
+        let (start, end, bytes) = (frame.start, cx.now, frame.bytes);
+        let corrupt = match self.between[pair] {
+            NO_PORT => self.others[pair].as_mut().is_some_and(|air| {
+                air.corrupts(ErrorPosition::AfterTransmission, &Frame { start, end, bytes })
+            }),
+            port => {
+                let direction = self.ports[port as usize].direction;
+                cx.link(direction).judge_attempt(start, end, bytes).is_some()
+            }
+        };
+        if let (Some(noise), Some(table)) = (plan.noise, &self.table) {
+            if lock.power < plan.receive_threshold {
+                return FrameOutcome::TooWeak;
+            }
+            if lock.lost {
+                return FrameOutcome::Collided;
+            }
+            let sinr = decibels(lock.power / (noise + lock.interference));
+            let mac = &plan.macs[self.stations[usize::from(from)].mac];
+            let loss = table.loss(mac.phy, frame.rate, frame.bytes, sinr);
+            if self.luck[pair].uniform() < loss {
+                return if lock.interference > noise {
+                    FrameOutcome::Collided
+                } else {
+                    FrameOutcome::Corrupt
+                };
+            }
+        } else {
+            if lock.power < plan.receive_threshold {
+                return FrameOutcome::TooWeak;
+            }
+            if lock.lost || lock.power < lock.interference * plan.capture {
+                return FrameOutcome::Collided;
+            }
+        }
+        if corrupt { FrameOutcome::Corrupt } else { FrameOutcome::Read }
+    }
+
+    /// The port whose counters take what a station hears from another.
+    fn heard_port(&self, at: u16, from: u16) -> u16 {
+        match self.between[usize::from(from) * self.stations.len() + usize::from(at)] {
+            NO_PORT => self.stations[usize::from(at)].inbound,
+            port => port,
+        }
+    }
+
+    /// Records a frame at a station.
+    #[cold]
+    fn record_frame(
+        &self,
+        from: u16,
+        frame: &OnAir,
+        (at, dbm, outcome): (u16, f64, FrameOutcome),
+        cx: &mut Cx<'_>,
+    ) {
+        let node = |station: u16| self.plan.stations[usize::from(station)].node as u32;
+        let sender = &self.stations[usize::from(from)];
+        let msdu = sender.current.filter(|_| frame.kind == FrameKind::Data);
+        // One that has been delivered is on its way elsewhere, or gone.
+        let parcel = msdu.filter(|msdu| !msdu.delivered).and_then(|msdu| msdu.parcel);
+        let at_sender = outcome == FrameOutcome::Sent;
+        let record = Box::new(FrameRecord {
+            start: frame.start,
+            end: if at_sender { cx.now - self.plan.flight } else { cx.now },
+            medium: self.number,
+            from: node(from),
+            to: (frame.to != EVERYBODY).then(|| node(frame.to)),
+            at: node(at),
+            kind: frame.kind,
+            retry: frame.retry && frame.kind == FrameKind::Data,
+            sequence: frame.sequence,
+            bytes: frame.bytes,
+            rate: self.plan.macs[sender.mac].phy.rates[frame.rate].rate,
+            duration: frame.nav,
+            dbm,
+            outcome,
+            packet: None,
+        });
+        let direction = msdu.map_or(0, |msdu| self.ports[usize::from(msdu.port)].direction);
+        cx.effects.push(Effect::Frame { record, parcel, direction });
+    }
+
+    /// Whether the link between two stations is gone for now.
+    fn is_away(&self, at: u16, from: u16) -> bool {
+        let port = self.heard_port(at, from);
+        self.ports.get(usize::from(port)).is_some_and(|port| !port.absence.is_open())
+    }
+
+    /// A station could not read a frame.
+    fn miss_frame(&mut self, at: u16, from: u16, outcome: FrameOutcome, frame: &OnAir, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        let station = &mut self.stations[usize::from(at)];
+        let rules = &self.rules[station.mac];
+        if rules.plan.eifs_as_nav {
+            station.nav = station.nav.max(now + rules.eifs);
+        } else {
+            station.eifs = true;
+        }
+        let discards = rules.plan.discards;
+        if self.roams && self.is_away(at, from) {
+            return;
+        }
+        let port = self.heard_port(at, from);
+        self.count(port, cx, |stats| {
+            stats.fcs_errors += 1;
+            stats.collisions += u64::from(outcome == FrameOutcome::Collided);
+            stats.too_weak += u64::from(outcome == FrameOutcome::TooWeak);
+        });
+        if discards != Discards::Received || outcome == FrameOutcome::TooWeak {
+            return;
+        }
+        if !self.plan.oracle {
+            let flows = self.stations[usize::from(at)].receivers.iter();
+            cx.effects.extend(flows.map(|&flow| Effect::Hear { flow, at: now }));
+        } else if frame.kind == FrameKind::Data
+            && frame.to == at
+            && let Some(parcel) = self.stations[usize::from(from)].current.and_then(|msdu| msdu.parcel)
+        {
+            cx.effects.push(Effect::Noise { hop: parcel.hop, at: now });
+        }
+    }
+
+    /// A station has read a frame.
+    fn receive_frame(&mut self, at: u16, from: u16, power: f64, frame: &OnAir, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        let index = usize::from(at);
+        let station = &mut self.stations[index];
+        if frame.to != at {
+            station.nav = station.nav.max(now + frame.nav);
+            return;
+        }
+        if self.roams && self.is_away(at, from) {
+            return;
+        }
+        let station = &mut self.stations[index];
+        let rules = &self.rules[station.mac];
+        match frame.kind {
+            FrameKind::Data => {
+                station.answer = Answer::Ack { to: from, rate: rules.answer(frame.rate).rate };
+                station.answer_at = now + rules.sifs;
+                let processing = rules.plan.processing;
+                if !self.stations[index].senders.is_empty() {
+                    let signal = Signal::RxRssi { dbm: dbm(power), bytes: frame.bytes };
+                    let flows = self.stations[index].senders.iter();
+                    cx.effects.extend(flows.map(|&flow| Effect::Signal { flow, signal, at: now }));
+                }
+                self.deliver(at, from, frame, processing, cx);
+            }
+            FrameKind::Rts => {
+                if station.nav <= now {
+                    let answer = rules.answer(frame.rate);
+                    let nav = Span(frame.nav.0.saturating_sub((rules.sifs + answer.cts).0));
+                    station.answer = Answer::Cts { to: from, rate: answer.rate, nav };
+                    station.answer_at = now + rules.sifs;
+                }
+            }
+            FrameKind::Cts => {
+                if station.awaited == Awaited::Cts {
+                    station.awaited = Awaited::Nothing;
+                    station.timeout = NEVER;
+                    station.short_retries = 0;
+                    station.answer = Answer::Data;
+                    station.answer_at = now + rules.sifs;
+                    let port = station.current.map_or(NO_PORT, |msdu| msdu.port);
+                    self.count(port, cx, |stats| stats.rts_successes += 1);
+                }
+            }
+            FrameKind::Ack => {
+                if station.awaited == Awaited::Ack {
+                    self.succeed(index, cx);
+                }
+            }
+            FrameKind::Beacon => {}
+        }
+        self.note_due(index);
+    }
+
+    /// Counts something of a port if it falls into the window.
+    pub(super) fn count(&mut self, port: u16, cx: &Cx<'_>, add: impl Fn(&mut RadioStats)) {
+        let Some(port) = self.ports.get_mut(usize::from(port)) else { return };
+        if cx.window.contains(cx.now) {
+            add(&mut port.stats);
+        }
+        if let Some(interval) = &mut port.interval {
+            add(interval);
+        }
+    }
+
+    /// A data frame has reached its station: hands the packet on, unless it was here before.
+    fn deliver(&mut self, at: u16, from: u16, frame: &OnAir, processing: Span, cx: &mut Cx<'_>) {
+        let sequence = u32::from(frame.sequence);
+        let last = &mut self.stations[usize::from(at)].heard[usize::from(from)];
+        let again = frame.retry && *last == sequence;
+        *last = sequence;
+        let port = self.between[usize::from(from) * self.stations.len() + usize::from(at)];
+        self.count(port, cx, |stats| {
+            stats.received_fragments += 1;
+            stats.retries_received += u64::from(frame.retry);
+            stats.duplicates += u64::from(again);
+        });
+        let Some(msdu) = &mut self.stations[usize::from(from)].current else { return };
+        let Some(parcel) = msdu.parcel.filter(|_| !again && !msdu.delivered) else { return };
+        msdu.delivered = true;
+        let port = &mut self.ports[usize::from(msdu.port)];
+        port.received_since += 1;
+        let direction = port.direction;
+        let crossing = Some(Crossing { direction, started: Some(msdu.first_start) });
+        let (now, window) = (cx.now, cx.window);
+        let link = cx.link(direction);
+        if link.corrupts(ErrorPosition::AfterArq, now, parcel.bytes.into()) {
+            link.count_drop(Cause::ChannelError, now, &window);
+            cx.effects.push(Effect::Drop { parcel, cause: Cause::ChannelError, at: now, crossing });
+        } else {
+            cx.effects.push(Effect::Forward { parcel, at: now + processing, crossing });
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Helpers in the network: the registry of them, and the list `helpers` of a scenario, which switches them on where a
+//! base station is.
+//!
+//! To add a helper: write `helpers/<name>.rs` with its `NAME`, the keys of its entry in the list (`TABLE`, which ends
+//! with [`PLACED`]) and its `HELPER`, and add its line to `helpers!` below. From that follow the key, its checks and
+//! messages, `lasthop helpers`, `lasthop compare --helpers`, and the head of its page in docs/reference/helpers/. What
+//! the page says beside the keys is the opening comment of the source file that `HELPER.source` names, by the labels
+//! that senders use. If it is a middlebox, its kind in `middleboxes` is another line in `keys.rs` and `link.rs`, with
+//! the same keys and the same reader.
+
+mod arq;
+mod snoop;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use lasthop_net::plan::{
+    Direction, ErrorModel, FlowPlan, LinkPlan, Middlebox, OutagePolicy, OutageSchedule, Transport,
+};
+use lasthop_net::routing::{DirectionId, Routes, opposite};
+use serde_json::{Value, json};
+
+use super::diagnostic::{ScenarioError, listed, quoted, suggest};
+use super::keys::{Key, Kind, Table, Tagged, Variant};
+use super::reader::{Checked, Item, Reader};
+use super::topology::Network;
+pub(super) use snoop::{SNOOP, read as read_snoop};
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// A helper in the network.
+pub(super) struct Helper {
+    /// Where it may stand.
+    pub(super) stands: &'static str,
+    /// Whose idea it is.
+    pub(super) origin: &'static str,
+    /// The source file whose opening comment describes it, from the root of the repository.
+    pub(super) source: &'static str,
+    /// The columns of results that it counts in begin so.
+    pub(super) columns: &'static str,
+    /// Switches it on at a site.
+    pub(super) fit: fn(&Reader<'_>, Site<'_>) -> Result<()>,
+}
+
+/// Where a helper is switched on.
+pub(super) struct Site<'a> {
+    /// The direction at whose near end it stands: towards the wireless host, if there is one.
+    pub(super) direction: &'a mut Direction,
+    /// The other direction of the same link.
+    pub(super) other: &'a mut Direction,
+    /// Name of the link.
+    pub(super) link: &'a str,
+    /// Whether a radio channel serves the link.
+    pub(super) is_radio: bool,
+}
+
+/// The key that all entries of the list have.
+pub(super) const PLACED: &[Key] = &[Key::new(
+    "at",
+    Kind::Text,
+    "The link at whose near end it stands: its name, or that of several without their numbers. Default: every link that \
+     loses packets or goes down, or is a radio link, on the path of a flow.",
+)];
+
+/// Makes the registry: `module` has `NAME`, `TABLE` and `HELPER`.
+macro_rules! helpers {
+    ($($module:ident),* $(,)?) => {
+        /// The kinds of the list `helpers`.
+        pub(super) static HELPER: Tagged = Tagged {
+            title: "helper",
+            doc: "A helper in the network, switched on where a base station is.",
+            variants: &[$(Variant { name: $module::NAME, table: &$module::TABLE, bare: true },)*],
+        };
+
+        /// Everything that is known of every helper.
+        static REGISTRY: &[(&str, &Table, &Helper)] =
+            &[$(($module::NAME, &$module::TABLE, &$module::HELPER),)*];
+    };
+}
+
+helpers!(snoop, arq);
+
+/// Every helper with its keys, as `lasthop helpers` lists it.
+pub(super) fn list() -> Value {
+    let rows = REGISTRY.iter().map(|(name, table, helper)| {
+        let keys = table.keys().map(|key| {
+            json!({ "name": key.name, "help": key.doc, "values": key.kind.expected(), "default": key.default })
+        });
+        json!({
+            "name": name, "summary": table.doc, "stands": helper.stands, "origin": helper.origin,
+            "source": helper.source, "columns": helper.columns, "keys": keys.collect::<Vec<_>>(),
+        })
+    });
+    Value::Array(rows.collect())
+}
+
+/// Switches on what the list `helpers` of a scenario asks for, and refuses what could not help there.
+pub(super) fn fit(root: &Reader<'_>, network: &mut Network, flows: &[FlowPlan]) -> Result<()> {
+    let asked = root.list_if("helpers")?.unwrap_or_default();
+    if !asked.is_empty() {
+        let paths = paths(network, flows);
+        for Item { value, place } in asked {
+            let Checked::Tagged(name, entry) = value else { continue };
+            let Some((_, _, helper)) = REGISTRY.iter().find(|known| known.0 == name) else { continue };
+            let refuse = |message: String, remedy: &str| Err(root.source.error(place, message, remedy));
+            let found = match entry.text_if("at")? {
+                Some(at) => sites_at(&entry, at, network, flows, &paths)?,
+                None => lossy_sites(network, flows, &paths),
+            };
+            if found.is_empty() {
+                let message =
+                    format!("no link on the path of a flow loses packets: {name} has nothing to repair");
+                let names: Vec<&str> = network.links.iter().map(|link| link.name.as_str()).collect();
+                return refuse(message, &format!("say where it stands with at; links: {}", listed(&names)));
+            }
+            for direction in found {
+                (helper.fit)(&entry, site(network, direction))?;
+            }
+            let is_undecided = |link: &LinkPlan| {
+                [&link.forward, &link.reverse].into_iter().any(|side| flushes_what_it_holds(side))
+            };
+            if let Some(link) = network.links.iter().find(|link| is_undecided(link)) {
+                let message = format!(
+                    "an outage cannot empty the queue of link {}, whose packets {name} overtakes",
+                    quoted(&link.name)
+                );
+                return refuse(message, "write policy = \"drop-air\" or \"hold\" in handoff");
+            }
+        }
+    }
+    check(root, network, flows)
+}
+
+/// Whether an outage would have to empty a queue that lies in a device.
+pub(super) fn flushes_what_it_holds(direction: &Direction) -> bool {
+    direction.arq.is_none()
+        && direction.holds_packets()
+        && direction.outages.schedule != OutageSchedule::None
+        && direction.outages.policy == OutagePolicy::Drop
+}
+
+fn site(network: &mut Network, direction: DirectionId) -> Site<'_> {
+    let is_radio = is_radio(network, direction);
+    let LinkPlan { name, forward, reverse, .. } = &mut network.links[direction as usize / 2];
+    let (direction, other) =
+        if direction.is_multiple_of(2) { (forward, reverse) } else { (reverse, forward) };
+    let (direction, other) = (Arc::make_mut(direction), Arc::make_mut(other));
+    Site { direction, other, link: name, is_radio }
+}
+
+fn is_radio(network: &Network, direction: DirectionId) -> bool {
+    let link = direction as usize / 2;
+    network.media.iter().any(|medium| medium.links.iter().any(|radio| radio.link == link))
+}
+
+/// The directions that the data of each flow cross, those of its later paths included.
+fn paths(network: &Network, flows: &[FlowPlan]) -> Vec<Vec<DirectionId>> {
+    let mut routes = Routes::new(network.nodes.len(), &network.links);
+    let path_of = |flow: &FlowPlan| {
+        let mut path = routes.path(flow.source, flow.sink).unwrap_or_default();
+        for later in &flow.reroutes {
+            path.extend(routes.along(&later.nodes).unwrap_or_default());
+        }
+        path
+    };
+    flows.iter().map(path_of).collect()
+}
+
+/// The node at which a direction starts.
+fn start_of(network: &Network, direction: DirectionId) -> usize {
+    let link = &network.links[direction as usize / 2];
+    if direction.is_multiple_of(2) { link.from } else { link.to }
+}
+
+/// The direction of the same link at whose near end a base station stands: not the sender itself.
+fn from_base_station(network: &Network, flow: &FlowPlan, direction: DirectionId) -> DirectionId {
+    let end = start_of(network, opposite(direction));
+    let is_first = start_of(network, direction) == flow.source;
+    if is_first && end != flow.sink { opposite(direction) } else { direction }
+}
+
+/// The sites at a link that has a name, or at several that share one but for their numbers.
+fn sites_at(
+    entry: &Reader<'_>,
+    at: &str,
+    network: &Network,
+    flows: &[FlowPlan],
+    paths: &[Vec<DirectionId>],
+) -> Result<Vec<DirectionId>> {
+    let is_meant = |name: &str| {
+        let number = name.strip_prefix(at).and_then(|rest| rest.strip_prefix('-'));
+        name == at || number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let names: Vec<&str> = network.links.iter().map(|link| link.name.as_str()).collect();
+    if !names.iter().any(|name| is_meant(name)) {
+        return Err(entry.error("at", format!("unknown link {}", quoted(at)), &suggest(at, &names)));
+    }
+    let found = sites_where(network, flows, paths, |direction| is_meant(names[direction as usize / 2]));
+    if found.is_empty() {
+        let message = format!("no flow crosses link {}", quoted(at));
+        let crossed: BTreeSet<&str> =
+            paths.iter().flatten().map(|&direction| names[direction as usize / 2]).collect();
+        let crossed: Vec<&str> = crossed.into_iter().collect();
+        return Err(entry.error("at", message, &format!("flows cross {}", listed(&crossed))));
+    }
+    Ok(found)
+}
+
+/// The sites where a base station would be: the links on paths that lose packets.
+fn lossy_sites(network: &Network, flows: &[FlowPlan], paths: &[Vec<DirectionId>]) -> Vec<DirectionId> {
+    let loses = |direction: &Direction| {
+        direction.error != ErrorModel::None || direction.outages.schedule != OutageSchedule::None
+    };
+    let is_lossy: Vec<bool> = (network.links.iter().zip(0u32..))
+        .map(|(link, index)| loses(&link.forward) || loses(&link.reverse) || is_radio(network, 2 * index))
+        .collect();
+    sites_where(network, flows, paths, |direction| is_lossy[direction as usize / 2])
+}
+
+/// The sites at those links on the paths of flows for which `is_meant` holds, each once.
+fn sites_where(
+    network: &Network,
+    flows: &[FlowPlan],
+    paths: &[Vec<DirectionId>],
+    is_meant: impl Fn(DirectionId) -> bool,
+) -> Vec<DirectionId> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (flow, path) in flows.iter().zip(paths) {
+        for &direction in path.iter().filter(|&&direction| is_meant(direction)) {
+            let stands = from_base_station(network, flow, direction);
+            if seen.insert(stands) {
+                found.push(stands);
+            }
+        }
+    }
+    found
+}
+
+/// Refuses agents that no flow of TCP gives anything to do.
+fn check(root: &Reader<'_>, network: &Network, flows: &[FlowPlan]) -> Result<()> {
+    let has_agent = |direction: &Direction| {
+        direction.middleboxes.iter().any(|middlebox| matches!(middlebox, Middlebox::Snoop(_)))
+    };
+    let agents: Vec<DirectionId> = (network.links.iter().zip(0u32..))
+        .flat_map(|(link, index)| [(&link.forward, 2 * index), (&link.reverse, 2 * index + 1)])
+        .filter(|(direction, _)| has_agent(direction))
+        .map(|(_, direction)| direction)
+        .collect();
+    let Some(&first) = agents.first() else { return Ok(()) };
+    let paths = paths(network, flows);
+    let name = quoted(&network.links[first as usize / 2].name);
+    let key = if root.has("helpers") { "helpers" } else { "topology" };
+    let crosses = |path: &[DirectionId], agent: DirectionId| path.iter().any(|one| one / 2 == agent / 2);
+    let mut crossed =
+        flows.iter().zip(&paths).filter(|(_, path)| agents.iter().any(|&one| crosses(path, one)));
+    let mut is_crossed = false;
+    let mut only_datagrams = true;
+    let helps = |flow: &FlowPlan, path: &[DirectionId]| {
+        agents.iter().any(|&agent| {
+            let here = start_of(network, agent);
+            (path.contains(&agent) && here != flow.source)
+                || (path.contains(&opposite(agent)) && here != flow.sink)
+        })
+    };
+    for (flow, path) in crossed.by_ref() {
+        is_crossed = true;
+        if matches!(flow.transport, Transport::Tcp(_)) {
+            only_datagrams = false;
+            if helps(flow, path) {
+                return Ok(());
+            }
+        }
+    }
+    let (message, remedy) = if !is_crossed {
+        let message = format!("no flow crosses link {name}, at which a snoop stands");
+        (message, "put it at a link on the path of a flow")
+    } else if only_datagrams {
+        let message =
+            format!("a snoop at link {name} has no ACKs to read: only UDP or rate-based flows cross it");
+        (message, "use arq, which repairs every packet, or choose a TCP transport")
+    } else {
+        let message = format!("a snoop at link {name} stands at an end of every flow that crosses it");
+        (message, "put it in front of the lossy link, at the base station")
+    };
+    Err(root.error(key, message, remedy))
+}

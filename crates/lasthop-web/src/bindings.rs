@@ -1,0 +1,202 @@
+//! What JavaScript calls. Errors are JSON texts: `kind`, `message`, and for scenarios `place` and `text`, as the command
+//! line prints it.
+
+use std::collections::BTreeMap;
+
+use js_sys::Function;
+use lasthop_core::time::Time;
+use lasthop_net::trace::Recording;
+use lasthop_net::world::Evaluation;
+use lasthop_sim::run::{self, Progress};
+use lasthop_sim::scenario::{self, Files, Format};
+use lasthop_sim::summary::Summary;
+use serde_json::json;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use wasm_bindgen::prelude::*;
+
+use crate::series::Series;
+use crate::{describe, edit, replay};
+
+fn refused(kind: &str, message: impl std::fmt::Display) -> JsValue {
+    json!({ "kind": kind, "message": message.to_string(), "text": message.to_string() }).to_string().into()
+}
+
+/// The version of the engine.
+#[wasm_bindgen]
+pub fn version() -> String {
+    env!("CARGO_PKG_VERSION").to_owned()
+}
+
+/// The JSON schema of scenarios.
+#[wasm_bindgen]
+pub fn schema() -> String {
+    scenario::schema()
+}
+
+/// Columns of results, causes of loss and kinds of packets as JSON.
+#[wasm_bindgen]
+pub fn declarations() -> String {
+    describe::declarations().to_string()
+}
+
+/// Quantile of Student's t distribution; NaN where there is none.
+#[wasm_bindgen(js_name = studentT)]
+pub fn student_t(probability: f64, degrees_of_freedom: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, degrees_of_freedom).map_or(f64::NAN, |law| law.inverse_cdf(probability))
+}
+
+/// The text of a scenario with another value at `path`.
+#[wasm_bindgen(js_name = setValue)]
+pub fn set_value(text: &str, path: &str, value: &str) -> Result<String, JsValue> {
+    edit::set(text, path, value).map_err(|error| refused("edit", error))
+}
+
+/// The text of a scenario without the key at `path`.
+#[wasm_bindgen(js_name = removeValue)]
+pub fn remove_value(text: &str, path: &str) -> Result<String, JsValue> {
+    edit::remove(text, path).map_err(|error| refused("edit", error))
+}
+
+/// A checked scenario.
+#[wasm_bindgen]
+pub struct Scenario {
+    inner: scenario::Scenario,
+}
+
+#[wasm_bindgen]
+impl Scenario {
+    /// Reads TOML (JSON if `json`). `overrides` is a JSON list of pairs, `files` a JSON object of texts by name.
+    #[wasm_bindgen(constructor)]
+    pub fn new(
+        text: &str,
+        json: bool,
+        name: &str,
+        overrides: &str,
+        files: &str,
+    ) -> Result<Scenario, JsValue> {
+        let overrides: Vec<(String, String)> =
+            serde_json::from_str(overrides).map_err(|error| refused("call", error))?;
+        let files: BTreeMap<String, String> =
+            serde_json::from_str(files).map_err(|error| refused("call", error))?;
+        let format = if json { Format::Json } else { Format::Toml };
+        let read =
+            scenario::Scenario::parse_with(text, format, (name, Files::Given(&files)), &overrides, &[]);
+        match read {
+            Ok(inner) => Ok(Scenario { inner }),
+            Err(error) => Err(describe::error(&error).to_string().into()),
+        }
+    }
+
+    /// The network and the flows as JSON.
+    pub fn describe(&self) -> String {
+        describe::scenario(&self.inner).to_string()
+    }
+
+    /// The scenario after overrides as JSON.
+    #[wasm_bindgen(js_name = toJson)]
+    pub fn to_json(&self) -> String {
+        self.inner.to_json()
+    }
+
+    /// When which direction is down in a run with this seed, as JSON.
+    pub fn outages(&self, seed: u64) -> String {
+        describe::outages(self.inner.plan(), seed).to_string()
+    }
+
+    /// Runs it and keeps series; `told` hears the simulated seconds now and then.
+    pub fn run(&self, seed: u64, told: &Function) -> Result<Run, JsValue> {
+        let plan = self.inner.plan();
+        let mut tell = teller(told);
+        let mut series = Series::new(plan, &mut tell);
+        let how = (Recording { series: true, trace: false }, Evaluation::Eager);
+        let run = run::run_into(plan, seed, how, &mut series, &Progress::default());
+        let run = run.map_err(|error| refused("run", error))?;
+        Ok(Run { summary: run.summary, series: series.finish() })
+    }
+
+    /// Runs it and keeps the packets on links between two times, `most` of them at most. Its decisions are those from
+    /// the beginning of the run on, whatever the warm-up.
+    pub fn replay(
+        &self,
+        seed: u64,
+        from_s: f64,
+        to_s: f64,
+        most: usize,
+        told: &Function,
+    ) -> Result<Replay, JsValue> {
+        let mut plan = self.inner.plan().clone();
+        plan.warmup = lasthop_core::time::Span::ZERO;
+        let at = |seconds: f64| Time((seconds.max(0.0) * 1e9) as u64);
+        let mut tell = teller(told);
+        let mut window = replay::Replay::new((at(from_s), at(to_s)), most, &mut tell);
+        let how = (Recording { series: false, trace: true }, Evaluation::Eager);
+        let run = run::run_into(&plan, seed, how, &mut window, &Progress::default());
+        let run = run.map_err(|error| refused("run", error))?;
+        Ok(Replay { fingerprint: run.summary.fingerprint, inner: window.finish() })
+    }
+}
+
+fn teller(told: &Function) -> impl FnMut(f64) + '_ {
+    // What a page throws at news of progress does not concern the run.
+    |seconds| drop(told.call1(&JsValue::NULL, &seconds.into()))
+}
+
+/// A finished run.
+#[wasm_bindgen]
+pub struct Run {
+    summary: Summary,
+    series: Series<'static>,
+}
+
+#[wasm_bindgen]
+impl Run {
+    /// The summary as JSON, as in `runs` of `lasthop run --json`.
+    pub fn summary(&self) -> Result<String, JsValue> {
+        serde_json::to_string(&self.summary).map_err(|error| refused("run", error))
+    }
+
+    /// A column of `flow_series`.
+    #[wasm_bindgen(js_name = flowSeries)]
+    pub fn flow_series(&self, column: &str) -> Option<Vec<f64>> {
+        self.series.of_flows(column)
+    }
+
+    /// A column of `link_series`.
+    #[wasm_bindgen(js_name = linkSeries)]
+    pub fn link_series(&self, column: &str) -> Option<Vec<f64>> {
+        self.series.of_links(column)
+    }
+}
+
+/// A window of the trace.
+#[wasm_bindgen]
+pub struct Replay {
+    fingerprint: String,
+    inner: replay::Replay<'static>,
+}
+
+#[wasm_bindgen]
+impl Replay {
+    /// The fingerprint of the run: that of the run without a trace.
+    #[wasm_bindgen(getter)]
+    pub fn fingerprint(&self) -> String {
+        self.fingerprint.clone()
+    }
+
+    /// Where the window ends, in seconds.
+    #[wasm_bindgen(getter, js_name = endS)]
+    pub fn end_s(&self) -> f64 {
+        self.inner.end_s()
+    }
+
+    /// A column of one of the tables `hops`, `windows`, `losses` and `decisions`.
+    pub fn column(&self, table: &str, column: &str) -> Option<Vec<f64>> {
+        match table {
+            "hops" => self.inner.of_hops(column),
+            "windows" => self.inner.of_windows(column),
+            "losses" => self.inner.of_losses(column),
+            "decisions" => self.inner.of_decisions(column),
+            _ => None,
+        }
+    }
+}

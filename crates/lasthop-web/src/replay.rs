@@ -1,0 +1,233 @@
+//! A window of the trace of a run, and where the interesting moments of the whole run are. The run is repeated for each
+//! window, which takes less time than to keep the trace: memory is bounded however long the run is.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use lasthop_cc::LossKind;
+use lasthop_core::packet::{Cause, Kind, flag};
+use lasthop_core::time::Time;
+use lasthop_net::trace::{Decision, DecisionRecord, HopRecord, Sink, WindowRecord};
+
+use crate::series::Told;
+
+/// Most moments of one kind that are kept of a run; a page has no use for more.
+const MOST_MOMENTS: usize = 500_000;
+/// Progress is told once in so many packets.
+const PACKETS_PER_TELLING: u64 = 1 << 16;
+
+/// A packet on a link was lost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Loss {
+    time: Time,
+    flow: u32,
+    direction: u32,
+    seq: u64,
+    cause: Cause,
+    /// It carried data to the receiver, and not news back.
+    data: bool,
+}
+
+/// Takes down a window of the trace.
+pub struct Replay<'a> {
+    from: Time,
+    to: Time,
+    most: usize,
+    hops: Vec<HopRecord>,
+    windows: Vec<WindowRecord>,
+    losses: Vec<Loss>,
+    decisions: Vec<DecisionRecord>,
+    /// What each decision answered, as far as it is known.
+    truths: Vec<Option<Cause>>,
+    /// Where the window had to end, because there were too many packets in it.
+    cut: Option<Time>,
+    seen: u64,
+    told: Option<Told<'a>>,
+}
+
+impl<'a> Replay<'a> {
+    /// Of what happens from `from` to `to`, and of `most` packets on links at most.
+    pub fn new((from, to): (Time, Time), most: usize, told: Told<'a>) -> Replay<'a> {
+        Replay {
+            from,
+            to,
+            most,
+            hops: Vec::new(),
+            windows: Vec::new(),
+            losses: Vec::new(),
+            decisions: Vec::new(),
+            truths: Vec::new(),
+            cut: None,
+            seen: 0,
+            told: Some(told),
+        }
+    }
+
+    /// The run is over: finds what each decision answered.
+    pub fn finish(self) -> Replay<'static> {
+        let Replay { from, to, most, hops, windows, losses, decisions, cut, seen, .. } = self;
+        let mut lost: BTreeMap<(u32, u64), Vec<(Time, Cause)>> = BTreeMap::new();
+        for loss in losses.iter().filter(|loss| loss.data) {
+            lost.entry((loss.flow, loss.seq)).or_default().push((loss.time, loss.cause));
+        }
+        let truth = |record: &DecisionRecord| {
+            let of_segment = lost.get(&(record.flow, record.seq))?;
+            of_segment
+                .iter()
+                .filter(|(at, _)| *at <= record.time)
+                .max_by_key(|(at, _)| *at)
+                .map(|(_, cause)| *cause)
+        };
+        let truths = decisions.iter().map(truth).collect();
+        Replay { from, to, most, hops, windows, losses, decisions, truths, cut, seen, told: None }
+    }
+
+    /// Packets on links in the whole run.
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Where the window ends, in seconds.
+    pub fn end_s(&self) -> f64 {
+        self.cut.unwrap_or(self.to).seconds()
+    }
+
+    /// A column of the packets on links within the window: times in seconds, NaN where there is none. The outcome is 0
+    /// for delivered, 1 for in flight, and from 2 on the causes of loss in their order.
+    pub fn of_hops(&self, column: &str) -> Option<Vec<f64>> {
+        let of: fn(&HopRecord) -> f64 = match column {
+            "packet" => |hop| f64::from(hop.packet),
+            "flow" => |hop| f64::from(hop.flow),
+            "direction" => |hop| f64::from(hop.direction),
+            "kind" => |hop| Kind::NAMES.iter().position(|name| *name == hop.kind.name()).unwrap_or(0) as f64,
+            "seq" => |hop| hop.seq as f64,
+            "ack" => |hop| hop.ack as f64,
+            "payload_bytes" => |hop| f64::from(hop.payload),
+            "wire_bytes" => |hop| f64::from(hop.bytes),
+            "back" => |hop| f64::from(u8::from(hop.back)),
+            "again" => |hop| f64::from(u8::from(hop.again)),
+            "marked" => |hop| f64::from(u8::from(hop.flags & flag::CE != 0)),
+            "enqueue_s" => |hop| hop.enqueued.seconds(),
+            "transmit_s" => |hop| hop.transmitted.map_or(f64::NAN, Time::seconds),
+            "arrive_s" => |hop| hop.arrived.map_or(f64::NAN, Time::seconds),
+            "outcome" => |hop| match (hop.lost, hop.arrived) {
+                (Some(cause), _) => 2.0 + number(cause),
+                (None, Some(_)) => 0.0,
+                (None, None) => 1.0,
+            },
+            _ => return None,
+        };
+        Some(self.hops.iter().map(of).collect())
+    }
+
+    /// A column of the changes of windows within the window.
+    pub fn of_windows(&self, column: &str) -> Option<Vec<f64>> {
+        let of: fn(&WindowRecord) -> f64 = match column {
+            "time_s" => |row| row.time.seconds(),
+            "flow" => |row| f64::from(row.flow),
+            "cwnd_segments" => |row| row.cwnd,
+            "ssthresh_segments" => |row| row.ssthresh,
+            _ => return None,
+        };
+        Some(self.windows.iter().map(of).collect())
+    }
+
+    /// A column of all losses of the run.
+    pub fn of_losses(&self, column: &str) -> Option<Vec<f64>> {
+        let of: fn(&Loss) -> f64 = match column {
+            "time_s" => |row| row.time.seconds(),
+            "flow" => |row| f64::from(row.flow),
+            "direction" => |row| f64::from(row.direction),
+            "seq" => |row| row.seq as f64,
+            "cause" => |row| number(row.cause),
+            "data" => |row| f64::from(u8::from(row.data)),
+            _ => return None,
+        };
+        Some(self.losses.iter().map(of).collect())
+    }
+
+    /// A column of all decisions of the run. `decision`: 0 for a recovery, 1 for a timeout, 2 for a reduction that was
+    /// undone. `belief`: 0 if the sender does not tell losses apart, 1 for congestion, 2 for the air. `truth`: 0 if the
+    /// segment had not been lost, and from 1 on the causes in their order.
+    pub fn of_decisions(&self, column: &str) -> Option<Vec<f64>> {
+        let of: fn(&DecisionRecord) -> f64 = match column {
+            "time_s" => |row| row.time.seconds(),
+            "flow" => |row| f64::from(row.flow),
+            "seq" => |row| row.seq as f64,
+            "before" => |row| row.before,
+            "after" => |row| row.after,
+            "decision" => |row| match row.decision {
+                Decision::FastRecovery => 0.0,
+                Decision::Timeout => 1.0,
+                Decision::Undone => 2.0,
+            },
+            "belief" => |row| match row.belief {
+                None => 0.0,
+                Some(LossKind::Congestion) => 1.0,
+                Some(LossKind::Wireless) => 2.0,
+            },
+            "truth" => {
+                let truth = |cause: &Option<Cause>| cause.map_or(0.0, |cause| 1.0 + number(cause));
+                return Some(self.truths.iter().map(truth).collect());
+            }
+            _ => return None,
+        };
+        Some(self.decisions.iter().map(of).collect())
+    }
+}
+
+fn number(cause: Cause) -> f64 {
+    Cause::NAMES.iter().position(|name| *name == cause.name()).unwrap_or(0) as f64
+}
+
+/// When what became of a packet on a link is known.
+fn known(record: &HopRecord) -> Time {
+    record.arrived.or(record.transmitted).unwrap_or(record.enqueued)
+}
+
+impl Sink for Replay<'_> {
+    fn hop(&mut self, record: &HopRecord) -> io::Result<()> {
+        self.seen += 1;
+        if self.seen.is_multiple_of(PACKETS_PER_TELLING)
+            && let Some(told) = &mut self.told
+        {
+            told(record.enqueued.seconds());
+        }
+        if let Some(cause) = record.lost
+            && self.losses.len() < MOST_MOMENTS
+        {
+            self.losses.push(Loss {
+                time: known(record),
+                flow: record.flow,
+                direction: record.direction,
+                seq: record.seq,
+                cause,
+                data: !record.back,
+            });
+        }
+        let over = record.lost.is_some() || record.arrived.is_some();
+        if record.enqueued > self.to || (over && known(record) < self.from) || self.cut.is_some() {
+            return Ok(());
+        }
+        if self.hops.len() == self.most {
+            self.cut = Some(record.enqueued);
+            return Ok(());
+        }
+        self.hops.push(*record);
+        Ok(())
+    }
+
+    fn window(&mut self, record: &WindowRecord) -> io::Result<()> {
+        if record.time >= self.from && record.time <= self.to && self.windows.len() < MOST_MOMENTS {
+            self.windows.push(*record);
+        }
+        Ok(())
+    }
+
+    fn decision(&mut self, record: &DecisionRecord) -> io::Result<()> {
+        if self.decisions.len() < MOST_MOMENTS {
+            self.decisions.push(*record);
+        }
+        Ok(())
+    }
+}

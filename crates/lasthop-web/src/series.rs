@@ -1,0 +1,99 @@
+//! Time series of a run as columns of numbers, with the names and units that the tables of results declare. A value
+//! that is absent is NaN.
+
+use std::io;
+
+use lasthop_core::time::Span;
+use lasthop_net::plan::Plan;
+use lasthop_net::trace::{FlowInterval, LinkInterval, Sink};
+
+/// What is told of the progress of a run: simulated seconds so far.
+pub type Told<'a> = &'a mut dyn FnMut(f64);
+
+/// So many times is progress told during a run.
+const TIMES: u64 = 100;
+
+/// Keeps the series of a run while it goes on, and tells how far it has come.
+pub struct Series<'a> {
+    flows: Vec<FlowInterval>,
+    links: Vec<LinkInterval>,
+    interval: Span,
+    step: Span,
+    next: Span,
+    told: Option<Told<'a>>,
+}
+
+impl<'a> Series<'a> {
+    /// Of a run of `plan`.
+    pub fn new(plan: &Plan, told: Told<'a>) -> Series<'a> {
+        let step = Span(plan.duration.0 / TIMES);
+        Series {
+            flows: Vec::new(),
+            links: Vec::new(),
+            interval: plan.series_interval,
+            step,
+            next: step,
+            told: Some(told),
+        }
+    }
+
+    /// What was kept, without whom it was told to.
+    pub fn finish(self) -> Series<'static> {
+        let Series { flows, links, interval, step, next, told: _ } = self;
+        Series { flows, links, interval, step, next, told: None }
+    }
+
+    /// A column of the table `flow_series`, all flows of an interval one after the other.
+    pub fn of_flows(&self, column: &str) -> Option<Vec<f64>> {
+        let bit_s = |bytes: u64| bytes as f64 * 8.0 / self.interval.seconds();
+        let of: fn(&FlowInterval) -> f64 = match column {
+            "time_s" => |row| row.sample.time.seconds(),
+            "cwnd_segments" => |row| row.sample.cwnd,
+            "ssthresh_segments" => |row| finite(row.sample.ssthresh),
+            "srtt_s" => |row| if row.sample.srtt.0 > 0 { row.sample.srtt.seconds() } else { f64::NAN },
+            "rtt_s" => |row| row.sample.rtt.map_or(f64::NAN, Span::seconds),
+            "flight_segments" => |row| f64::from(row.sample.flight),
+            "allowed_rate_bit_s" => |row| 8.0 * row.sample.rate,
+            "throughput_bit_s" => return Some(self.flows.iter().map(|row| bit_s(row.received)).collect()),
+            "goodput_bit_s" => return Some(self.flows.iter().map(|row| bit_s(row.delivered)).collect()),
+            _ => return None,
+        };
+        Some(self.flows.iter().map(of).collect())
+    }
+
+    /// A column of the table `link_series`, all directions of an interval one after the other.
+    pub fn of_links(&self, column: &str) -> Option<Vec<f64>> {
+        let (length, seconds) = (self.interval.0 as f64, self.interval.seconds());
+        let rows = self.links.iter();
+        Some(match column {
+            "time_s" => rows.map(|row| row.time.seconds()).collect(),
+            "queue_packets" => rows.map(|row| row.waiting as f64 / length).collect(),
+            "throughput_bit_s" => rows.map(|row| row.bytes as f64 * 8.0 / seconds).collect(),
+            "utilisation" => rows.map(|row| row.busy as f64 / length).collect(),
+            _ => return None,
+        })
+    }
+}
+
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { f64::NAN }
+}
+
+impl Sink for Series<'_> {
+    fn flow(&mut self, interval: &FlowInterval) -> io::Result<()> {
+        self.flows.push(*interval);
+        let now = Span(interval.sample.time.0);
+        if now >= self.next
+            && let Some(told) = &mut self.told
+        {
+            told(now.seconds());
+            self.next = now + self.step;
+        }
+        Ok(())
+    }
+
+    fn link(&mut self, interval: &LinkInterval) -> io::Result<()> {
+        self.links.push(*interval);
+        Ok(())
+    }
+}

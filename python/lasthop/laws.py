@@ -1,0 +1,406 @@
+"""Closed forms for what TCP achieves on a path, with the limits within which each of them holds.
+
+Public: import from here to set a simulation beside a formula; `lasthop plot --law` does it for a scenario.
+The claims of papers are judged with the same functions. Sizes are in bytes, times in seconds, and rates in
+packets or bytes per second, as the names say. Nothing here simulates anything.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lasthop.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from lasthop.results import Run
+
+#: Constant of the square-root law for random losses and an ACK for every packet (Mathis et al. 1997).
+MATHIS_C0 = math.sqrt(1.5)
+#: Least timeouts of the profiles, in s.
+LEAST_TIMEOUTS_S = {"rfc": 1.0, "ns2": 0.2, "linux": 0.2}
+#: Up to this window a loss cannot be seen by three duplicate ACKs (Padhye et al. 2000).
+TIMEOUT_WINDOW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A closed form by name, with its limits in words.
+
+    Attributes
+    ----------
+    name, label : str
+        As in ``--law``, and for people.
+    limits : str
+        Where it does not hold.
+    packets_per_s : callable
+        ``(loss, rtt_s, rto_s, window)`` to packets per second.
+    """
+
+    name: str
+    label: str
+    limits: str
+    packets_per_s: Callable[[float, float, float, float], float]
+
+
+def mathis(packet_bytes: float, rtt_s: float, loss: float, *, acked_at_once: int = 1) -> float:
+    """Return the square-root law in bytes per second: ``C0 s / (RTT sqrt(p))``.
+
+    No timeouts: it promises too much above a loss of about 2 %. With no loss it is infinite; then the window
+    or the link is the limit.
+
+    Parameters
+    ----------
+    packet_bytes, rtt_s : float
+        Size of a packet, and round trip time.
+    loss : float
+        Share of packets lost, each independently.
+    acked_at_once : int
+        Packets per ACK: 2 with delayed ACKs, which divides the constant by ``sqrt(2)``.
+
+    Examples
+    --------
+    >>> round(mathis(1000, 0.1, 0.01), 1)
+    122474.5
+    """
+    _check(loss, rtt_s)
+    if loss == 0:
+        return math.inf
+    return MATHIS_C0 * packet_bytes / (rtt_s * math.sqrt(loss * acked_at_once))
+
+
+def mathis_loss(packet_bytes: float, rtt_s: float, rate_bytes_s: float) -> float:
+    """Return the loss at which the square-root law gives a rate.
+
+    Examples
+    --------
+    >>> f"{mathis_loss(1000, 0.1, 5e6 / 8):.3g}"
+    '0.000384'
+    """
+    return (MATHIS_C0 * packet_bytes / (rtt_s * rate_bytes_s)) ** 2
+
+
+def mathis_rtt(packet_bytes: float, loss: float, rate_bytes_s: float) -> float:
+    """Return the round trip time in s at which the square-root law gives a rate.
+
+    Examples
+    --------
+    >>> round(1e3 * mathis_rtt(1000, 0.01, 5e6 / 8), 1)
+    19.6
+    """
+    _check(loss, 1.0)
+    return MATHIS_C0 * packet_bytes / (math.sqrt(loss) * rate_bytes_s) if loss else math.inf
+
+
+def tfrc(loss: float, rtt_s: float, rto_s: float, *, bounded: bool = False) -> float:
+    """Return the response function of TFRC in packets per second (one packet per ACK).
+
+    Parameters
+    ----------
+    loss : float
+        Loss event rate.
+    rtt_s, rto_s : float
+        Round trip time and retransmission timeout; RFC 5348 takes four round trips for the latter.
+    bounded : bool
+        Whether ``3 sqrt(3 p / 8)`` is bounded by 1 as in Padhye et al., which differs above a loss of 0.296;
+        RFC 5348 does not bound it.
+
+    Examples
+    --------
+    >>> round(tfrc(0.01, 0.1, 0.4), 1)
+    112.3
+    """
+    _check(loss, rtt_s)
+    if loss == 0:
+        return math.inf
+    timeouts = 3 * math.sqrt(3 * loss / 8)
+    if bounded:
+        timeouts = min(1.0, timeouts)
+    return 1 / (rtt_s * math.sqrt(2 * loss / 3) + rto_s * timeouts * loss * (1 + 32 * loss**2))
+
+
+def padhye(
+    loss: float, rtt_s: float, rto_s: float, window: float = math.inf, *, acked_at_once: int = 2
+) -> float:
+    """Return the full model of Reno by Padhye, Firoiu, Towsley and Kurose (2000) in packets per second.
+
+    It assumes that losses of one round trip come together, that the round trip does not depend on the window,
+    and a flow that always has data. Above a loss of about 0.3 its timeouts are guesswork.
+
+    Parameters
+    ----------
+    loss : float
+        Probability that a packet is lost, given that the one before it was not.
+    rtt_s, rto_s : float
+        Round trip time and first timeout.
+    window : float
+        Largest window in packets.
+    acked_at_once : int
+        Packets per ACK.
+
+    Examples
+    --------
+    >>> round(padhye(0.01, 0.1, 0.4, 64), 4)
+    77.8465
+    """
+    _check(loss, rtt_s)
+    if loss == 0:
+        return window / rtt_s
+    if loss == 1:
+        return 0.0
+    reached, _ = padhye_window(loss, acked_at_once=acked_at_once)
+    limited = reached >= window
+    peak = min(reached, window)
+    by_timeout = padhye_timeouts(loss, peak)
+    doublings = sum(2.0 ** (k - 1) * loss**k for k in range(1, 7)) + 1
+    packets = (1 - loss) / loss + peak + by_timeout / (1 - loss)
+    if limited:
+        rounds = acked_at_once * window / 8 + (1 - loss) / (loss * window) + 2
+    else:
+        rounds = acked_at_once * peak / 2 + 1
+    return packets / (rtt_s * rounds + by_timeout * doublings * rto_s / (1 - loss))
+
+
+def padhye_window(loss: float, *, acked_at_once: int = 2) -> tuple[float, float]:
+    """Return the mean window of that model at a loss, and the share of losses found by timeouts.
+
+    Examples
+    --------
+    >>> [round(value, 4) for value in padhye_window(0.01)]
+    [12.1751, 0.2799]
+    """
+    b = acked_at_once
+    k = (2 + b) / (3 * b)
+    window = k + math.sqrt(8 * (1 - loss) / (3 * b * loss) + k * k)
+    return window, padhye_timeouts(loss, window)
+
+
+def padhye_timeouts(loss: float, window: float) -> float:
+    """Return the share of losses found by a timeout, at a window."""
+    if window <= TIMEOUT_WINDOW:
+        return 1.0
+    kept = 1 - loss
+    three = kept**3
+    share: float = (1 - three) * (1 + three * (1 - kept ** (window - 3))) / (1 - kept**window)
+    return min(1.0, share)
+
+
+def padhye_approximate(
+    loss: float, rtt_s: float, rto_s: float, window: float = math.inf, *, acked_at_once: int = 2
+) -> float:
+    """Return the approximation of `padhye` in packets per second.
+
+    Within a few per cent of the full model below a loss of 5 %, a sixth too low at 10 %.
+
+    Examples
+    --------
+    >>> round(padhye_approximate(0.01, 0.1, 0.4, 64), 4)
+    79.4309
+    """
+    _check(loss, rtt_s)
+    if loss == 0:
+        return window / rtt_s
+    b = acked_at_once
+    timeouts = min(1.0, 3 * math.sqrt(3 * b * loss / 8)) * loss * (1 + 32 * loss**2)
+    return min(window / rtt_s, 1 / (rtt_s * math.sqrt(2 * b * loss / 3) + rto_s * timeouts))
+
+
+def path_loss(losses: Iterable[float]) -> float:
+    """Return the loss of a path whose hops lose independently.
+
+    Examples
+    --------
+    >>> round(path_loss([0.01, 0.02, 0.05]), 5), round(path_loss([0.01, 0.02]), 5)
+    (0.07831, 0.0298)
+    """
+    kept = 1.0
+    for loss in losses:
+        _check(loss, 1.0)
+        kept *= 1 - loss
+    return 1 - kept
+
+
+def repaired_loss(loss: float, retries: float = math.inf) -> float:
+    """Return what remains of a hop's loss after retries; nothing if they never end.
+
+    Examples
+    --------
+    >>> repaired_loss(0.1, 2), repaired_loss(0.1)
+    (0.0010000000000000002, 0.0)
+    """
+    _check(loss, 1.0)
+    return 0.0 if math.isinf(retries) and loss < 1 else loss ** (retries + 1)
+
+
+def is_underused(sending_bytes_s: float, loss: float, hop_bytes_s: float, hop_loss: float) -> bool:
+    """Say whether a flow leaves capacity of the wireless hop unused: ``T (1 - p) < B (1 - pW)``.
+
+    The sending rate is held against the loss of the whole path, the hop against its own. The round trip is
+    taken as given, although local repair lengthens it.
+
+    Examples
+    --------
+    >>> is_underused(mathis(1000, 0.1, 0.01), 0.01, 5e6 / 8, 0.01)
+    True
+    """
+    return sending_bytes_s * (1 - loss) < hop_bytes_s * (1 - hop_loss)
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One hop of a path, for `one_way_delay`: rate in bytes per s, propagation and queueing in s."""
+
+    rate_bytes_s: float
+    propagation_s: float
+    queueing_s: float = 0.0
+
+
+def one_way_delay(
+    packet_bytes: float, hops: Iterable[Hop], *, encoding_s: float = 0.0, playback_s: float = 0.0
+) -> float:
+    """Return the one-way delay of a packet in s: what the ends take, and each hop in turn.
+
+    Examples
+    --------
+    >>> lan = Hop(10e6 / 8, 1e-3)
+    >>> round(1e3 * one_way_delay(1000, [lan, Hop(5e6 / 8, 10e-3, 20e-3), lan]), 1)
+    35.2
+    """
+    network = sum(packet_bytes / hop.rate_bytes_s + hop.queueing_s + hop.propagation_s for hop in hops)
+    return encoding_s + network + playback_s
+
+
+def spacing_jitter(sent_s: tuple[float, float], received_s: tuple[float, float]) -> float:
+    """Return how much farther apart two packets arrived than they were sent, in s."""
+    return (received_s[1] - received_s[0]) - (sent_s[1] - sent_s[0])
+
+
+def transit_jitter(sent_s: tuple[float, float], received_s: tuple[float, float]) -> float:
+    """Return the difference of two packets' transit times in s: the same as `spacing_jitter`.
+
+    Examples
+    --------
+    >>> sent, received = (0.0, 0.02), (0.1, 0.15)
+    >>> round(transit_jitter(sent, received) - spacing_jitter(sent, received), 12)
+    0.0
+    """
+    return (received_s[1] - sent_s[1]) - (received_s[0] - sent_s[0])
+
+
+def jitter_ratio(sent_s: tuple[float, float], received_s: tuple[float, float]) -> float:
+    """Return the jitter ratio of JTCP: jitter over the spacing of the arrivals.
+
+    Examples
+    --------
+    >>> round(jitter_ratio((0.0, 0.1), (0.0, 0.106)), 7)
+    0.0566038
+    """
+    return spacing_jitter(sent_s, received_s) / (received_s[1] - received_s[0])
+
+
+def jain(values: Iterable[float]) -> float:
+    """Return Jain's fairness index.
+
+    Examples
+    --------
+    >>> round(jain([1.72, 1, 1, 1, 1]), 3)
+    0.94
+    """
+    rates = list(values)
+    squares = sum(rate * rate for rate in rates)
+    return sum(rates) ** 2 / (len(rates) * squares) if squares else 1.0
+
+
+def find(name: str) -> Law:
+    """Return a law by name.
+
+    Raises
+    ------
+    ArgumentError
+        There is none of that name; the text lists those there are.
+    """
+    if name not in LAWS:
+        raise ArgumentError(f"unknown law '{name}': there are {', '.join(LAWS)}")
+    return LAWS[name]
+
+
+def of_run(run: Run, name: str) -> dict[str, float]:
+    """Return what a law says of each flow's throughput in bit/s, by the loss and round trip that it measured.
+
+    Packets are of the mean size that arrived, the first timeout is the 99th percentile of the round trips but
+    at least the scenario's least one, and of the rate what is lost does not arrive. Flows without losses or
+    round trips, such as those of UDP, are left out.
+
+    Parameters
+    ----------
+    run : Run
+        Of any scenario.
+    name : str
+        One of `LAWS`.
+    """
+    law = find(name)
+    tcp = run.scenario.get("tcp", {})
+    least_s = _seconds(tcp.get("rto", {}).get("min")) or LEAST_TIMEOUTS_S.get(tcp.get("profile", "rfc"), 1.0)
+    room = str(tcp.get("receiver_window", "")).partition(" packets")
+    window = float(room[0]) if room[1] else math.inf
+    said = {}
+    for flow in run.flows.iter_rows(named=True):
+        arrived = flow["packets_sent"] - flow["lost_packets"]
+        if flow["rtt_mean_s"] is None or not flow["lost_packets"] or arrived <= 0:
+            continue
+        loss = flow["lost_packets"] / flow["packets_sent"]
+        wire_bits = flow["throughput_bit_s"] * run.record["measured_s"] / arrived
+        rto_s = max(flow["rtt_p99_s"], least_s)
+        rate = law.packets_per_s(loss, flow["rtt_mean_s"], rto_s, window)
+        said[flow["name"]] = rate * (1 - loss) * wire_bits
+    return said
+
+
+def _seconds(text: str | None) -> float | None:
+    """Return the seconds of a duration as scenarios have it, such as ``200 ms``."""
+    if text is None:
+        return None
+    number, _, unit = str(text).partition(" ")
+    return float(number) * {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}.get(unit, math.nan)
+
+
+def _check(loss: float, rtt_s: float) -> None:
+    if not 0 <= loss <= 1:
+        raise ArgumentError(f"a loss is a share from 0 to 1, found {loss}")
+    if not rtt_s > 0:
+        raise ArgumentError(f"a round trip time is above 0 s, found {rtt_s}")
+
+
+#: What ``--law`` knows.
+LAWS: dict[str, Law] = {
+    one.name: one
+    for one in (
+        Law(
+            "mathis",
+            "square-root law",
+            "no timeouts, so too high above 2 % loss; the round trip does not grow with the queue",
+            lambda loss, rtt, _rto, window: min(window / rtt, mathis(1.0, rtt, loss)),
+        ),
+        Law(
+            "tfrc",
+            "TFRC's equation",
+            "counts loss events, which are fewer than losses; rough above 30 % loss",
+            lambda loss, rtt, rto, window: min(window / rtt, tfrc(loss, rtt, rto)),
+        ),
+        Law(
+            "padhye",
+            "Padhye et al., full model",
+            "losses of a round trip come together, so too low where they are independent",
+            lambda loss, rtt, rto, window: padhye(loss, rtt, rto, window, acked_at_once=1),
+        ),
+        Law(
+            "padhye-approximate",
+            "Padhye et al., approximation",
+            "as the full model, and a sixth too low at 10 % loss",
+            lambda loss, rtt, rto, window: padhye_approximate(loss, rtt, rto, window, acked_at_once=1),
+        ),
+    )
+}

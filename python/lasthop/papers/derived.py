@@ -1,0 +1,461 @@
+"""What the claims measure and no column of the results holds: worked out from the tables kept of each run.
+
+`reproduce` calls `find` and `formula` for a series whose entry in paper.toml names a ``function`` or a
+``formula``. A function takes the rows of all runs and the columns that tell the runs apart, and returns a row
+per run with the column `FIGURE`; what it needs is said by `COLUMNS`.
+Nothing here runs or reads anything.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lasthop.extras import np, pl
+from lasthop.papers.grammar import Binary, Call, Comparison, Name, Number, parse
+from lasthop.papers.library import PaperError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from lasthop.papers.grammar import Arithmetic
+
+    Floats = NDArray[np.float64]
+
+#: Column of what a function returns.
+FIGURE = "figure"
+#: Duplicate ACKs behind a fast retransmission.
+DUPLICATES = 3
+#: Clusters of RTT samples, how many samples they are made of, and the share below which one is sporadic.
+CLUSTERS, CLUSTERED_SAMPLES, SPORADIC = 3, 200, 0.05
+#: Centres that still move after so many rounds move by nothing that counts.
+MOST_ROUNDS = 100
+#: What a halved window keeps.
+HALVED = (0.4, 0.8)
+TIMES = ("enqueue_ns", "arrive_ns")
+#: Half a microsecond in s: what lies on the edge of two bins is of the first.
+TINY = 5e-7
+#: A window has come up when it is at this share of the steady one.
+RAMPED = 0.9
+#: Time in s in which a window may answer to an event.
+AFTERMATH = 2.0
+
+
+def formula(text: str) -> tuple[pl.Expr, set[str]]:
+    """Return arithmetic over metrics as an expression, and the metrics that it uses.
+
+    Raises
+    ------
+    PaperError
+        It is no arithmetic over metrics.
+
+    Examples
+    --------
+    >>> expression, used = formula("1 - lost / sent")
+    >>> pl.DataFrame({"lost": [1.0], "sent": [4.0]}).select(expression.alias("share"))["share"].to_list()
+    [0.75]
+    >>> sorted(used)
+    ['lost', 'sent']
+    """
+    tree = parse(f"{text} == 0")
+    if not isinstance(tree, Comparison):
+        raise PaperError(f"'{text}' is no arithmetic over metrics")
+    used: set[str] = set()
+    return _expression(tree.left, used, text), used
+
+
+def _expression(node: Arithmetic, used: set[str], text: str) -> pl.Expr:
+    match node:
+        case Number(value):
+            return pl.lit(value)
+        case Name(name):
+            used.add(name)
+            return pl.col(name)
+        case Binary(operator, left, right):
+            a, b = _expression(left, used, text), _expression(right, used, text)
+            return {"+": a + b, "-": a - b, "*": a * b, "/": a / b}[operator]
+        case Call("abs", (argument,)):
+            return _expression(argument, used, text).abs()
+        case _:
+            raise PaperError(f"'{text}' may hold numbers, metrics, + - * / and abs() only")
+
+
+def find(name: str, columns: Iterable[str], at: float | None = None) -> Callable[..., pl.DataFrame]:
+    """Return a function by name, if the kept table has the columns that it needs.
+
+    `at` is for the functions that are about a time, in s.
+
+    Raises
+    ------
+    PaperError
+        There is no such function, or the table lacks a column.
+    """
+    if name not in FUNCTIONS:
+        raise PaperError(f"no function '{name}' of a kept table: there are {', '.join(FUNCTIONS)}")
+    missing = set(COLUMNS[name].split()) - set(columns)
+    if missing:
+        raise PaperError(f"{name} needs the columns {', '.join(sorted(missing))}: keep them in the study")
+    function = FUNCTIONS[name]
+    return function if at is None else partial(function, at=at)
+
+
+def delays(hops: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
+    """Return the time in s that each delivered packet of data spent in the network, repetitions apart.
+
+    A row per packet, with the keys of its run and the column ``delay_s``.
+    """
+    data = hops.lazy().filter(pl.col("kind") == "data")
+    per_packet = data.group_by(*keys, "packet", maintain_order=True).agg(
+        ((pl.col("arrive_ns").max() - pl.col("enqueue_ns").min()) / 1e9).alias("delay_s"),
+        pl.len().alias(".hops"),
+        (pl.col("outcome") == "delivered").all().alias(".whole"),
+    )
+    # The path of a packet that came to its end is the longest.
+    longest = pl.col(".hops").max().over(keys) if keys else pl.col(".hops").max()
+    done = per_packet.filter(pl.col(".whole") & (pl.col(".hops") == longest))
+    return done.select(*keys, "delay_s").collect()
+
+
+def delay_mean(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Mean of `delays` of each run."""
+    return _of_runs(delays(hops, keys), keys, pl.col("delay_s").mean())
+
+
+def delay_max(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Greatest of `delays` of each run."""
+    return _of_runs(delays(hops, keys), keys, pl.col("delay_s").max())
+
+
+def delay_min(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Least of `delays` of each run."""
+    return _of_runs(delays(hops, keys), keys, pl.col("delay_s").min())
+
+
+def _of_runs(table: pl.DataFrame, keys: Sequence[str], figure: pl.Expr) -> pl.DataFrame:
+    return table.group_by(keys, maintain_order=True).agg(figure.cast(pl.Float64).alias(FIGURE))
+
+
+def cwnd_mean(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
+    """Mean window in segments of each run, over time from `at` on and over the flows."""
+    return _of_runs(_windows(series, keys, at), keys, pl.col("mean").mean())
+
+
+def cwnd_flow_cv(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
+    """Coefficient of variation, across the flows of a run, of each flow's mean window."""
+    window = pl.col("mean")
+    return _of_runs(_windows(series, keys, at), keys, window.std(ddof=0) / window.mean())
+
+
+def cwnd_cv(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
+    """Coefficient of variation of a flow's window over time, averaged over the flows."""
+    return _of_runs(_windows(series, keys, at), keys, pl.col("cv").mean())
+
+
+def _windows(series: pl.DataFrame, keys: Sequence[str], at: float) -> pl.DataFrame:
+    window = pl.col("cwnd_segments")
+    rows = series.lazy().filter(pl.col("time_s") > at)
+    flows = rows.group_by(*keys, "flow", maintain_order=True)
+    return flows.agg(window.mean().alias("mean"), (window.std(ddof=0) / window.mean()).alias("cv")).collect()
+
+
+def rtt_cv(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
+    """Coefficient of variation of a flow's round trips, averaged over the flows."""
+    rtt = pl.col("rtt_s")
+    rows = series.lazy().filter(pl.col("time_s") > at)
+    flows = rows.group_by(*keys, "flow", maintain_order=True).agg((rtt.std(ddof=0) / rtt.mean()).alias("cv"))
+    return _of_runs(flows.collect(), keys, pl.col("cv").mean())
+
+
+def rate_cv(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
+    """Coefficient of variation of a flow's throughput in bins of a second, averaged over the flows."""
+    rate = pl.col("throughput_bit_s")
+    # A row is of the interval that ends at its time.
+    second = (pl.col("time_s") - TINY).floor()
+    rows = series.lazy().filter(pl.col("time_s") > at).with_columns(second.alias(".second"))
+    bins = rows.group_by(*keys, "flow", ".second", maintain_order=True).agg(rate.mean())
+    flows = bins.group_by(*keys, "flow", maintain_order=True).agg(
+        (rate.std(ddof=0) / rate.mean()).alias("cv")
+    )
+    return _of_runs(flows.collect(), keys, pl.col("cv").mean())
+
+
+def fixed_delays(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Return the one-way delay in s less what was queueing, of each delivered packet of full size."""
+    data = hops.lazy().filter(pl.col("kind") == "data")
+    full = data.filter(pl.col("wire_bytes") == pl.col("wire_bytes").max())
+    per_packet = full.group_by(*keys, "packet", maintain_order=True).agg(
+        ((pl.col("arrive_ns") - pl.col("transmit_ns")).sum() / 1e9).alias(FIGURE),
+        (pl.col("outcome") == "delivered").all().alias(".whole"),
+        pl.len().alias(".hops"),
+    )
+    whole = pl.col(".whole") & (pl.col(".hops") == pl.col(".hops").max())
+    return per_packet.filter(whole).select(*keys, FIGURE).collect()
+
+
+def jitter_forms_gap(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Return how far the two forms of the jitter equation differ, in s, for each pair of arrivals."""
+    data = hops.lazy().filter(pl.col("kind") == "data")
+    per_packet = data.group_by(*keys, "flow", "packet", maintain_order=True).agg(
+        (pl.col("enqueue_ns").min() / 1e9).alias("sent"),
+        (pl.col("arrive_ns").max() / 1e9).alias("received"),
+        (pl.col("outcome") == "delivered").all().alias(".whole"),
+        pl.len().alias(".hops"),
+    )
+    done = per_packet.filter(pl.col(".whole") & (pl.col(".hops") == pl.col(".hops").max()))
+    flow = [*keys, "flow"]
+    sent, received = pl.col("sent"), pl.col("received")
+    spacing = (received - received.shift(1).over(flow)) - (sent - sent.shift(1).over(flow))
+    transit = (received - sent) - (received.shift(1).over(flow) - sent.shift(1).over(flow))
+    ordered = done.sort("received", maintain_order=True)
+    return ordered.select(*keys, (spacing - transit).abs().alias(FIGURE)).drop_nulls(FIGURE).collect()
+
+
+def run_by_run(function: Callable[..., float]) -> Callable[..., pl.DataFrame]:
+    """Make a function of the rows of one run a function of those of all runs."""
+
+    def of_runs(table: pl.DataFrame, keys: Sequence[str], **more: float) -> pl.DataFrame:
+        rows = [(*key, function(of_run, **more)) for key, of_run in table.group_by(keys, maintain_order=True)]
+        known = pl.Schema([*((key, table.schema[key]) for key in keys), (FIGURE, pl.Float64())])
+        return pl.DataFrame(rows, schema=known, orient="row")
+
+    return of_runs
+
+
+def spurious_fast_retransmits(hops: pl.DataFrame) -> float:
+    """Count fast retransmissions of segments that the network had not lost.
+
+    A retransmission is fast if three duplicate ACKs for its first byte had arrived; the segment was not lost
+    if an earlier copy of it reaches the receiver.
+    """
+    count = 0
+    for _, flow in hops.group_by("flow", maintain_order=True):
+        count += _spurious_of_flow(flow)
+    return float(count)
+
+
+def _spurious_of_flow(hops: pl.DataFrame) -> int:
+    data = hops.filter(pl.col("kind") == "data")
+    acks = hops.filter((pl.col("kind") == "ack") & (pl.col("outcome") == "delivered"))
+    if data.is_empty() or acks.is_empty():
+        return 0
+    first_link = data.sort("enqueue_ns")["link"][0]
+    # Where ACKs end is the other direction of the link on which data begin.
+    last_ack_link = (
+        first_link.removesuffix(" (reverse)") if first_link.endswith(")") else f"{first_link} (reverse)"
+    )
+    arrived = acks.filter(pl.col("link") == last_ack_link).select("ack", "arrive_ns").drop_nulls()
+    times: dict[int, list[int]] = {}
+    for ack, at in arrived.sort("arrive_ns").iter_rows():
+        times.setdefault(ack, []).append(at)
+    hops_of_packet = data.group_by("packet").agg(
+        pl.col("link").n_unique().alias("links"), (pl.col("outcome") == "delivered").all().alias("whole")
+    )
+    longest = hops_of_packet["links"].max()
+    reached = hops_of_packet.filter(pl.col("whole") & (pl.col("links") == longest))["packet"]
+    sent = data.filter(pl.col("link") == first_link).sort("enqueue_ns")
+    sent = sent.with_columns(pl.col("packet").is_in(reached.implode()).alias("reached"))
+    copies: dict[int, bool] = {}
+    count = 0
+    for seq, repeated, at, came in sent.select("seq", "retransmission", "enqueue_ns", "reached").iter_rows():
+        if repeated and copies.get(seq, False):
+            duplicates = sum(time <= at for time in times.get(seq, ())) - 1
+            count += duplicates >= DUPLICATES
+        copies[seq] = copies.get(seq, False) or came
+    return count
+
+
+def restarts(windows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Count falls of the congestion window to one segment or less: slow starts after the first."""
+    now, before = pl.col("cwnd_segments"), pl.col(".before")
+    return _of_runs(_steps(windows, keys), keys, ((now <= 1) & (before > 1)).sum())
+
+
+def halvings(windows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Count cuts of the congestion window to between 0.4 and 0.8 of its value."""
+    share = pl.col("cwnd_segments") / pl.col(".before")
+    return _of_runs(_steps(windows, keys), keys, share.is_between(*HALVED).sum())
+
+
+def _steps(windows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Return the windows, in the order of time, each with the one before it."""
+    known = windows.drop_nulls("cwnd_segments")
+    return known.with_columns(pl.col("cwnd_segments").shift(1).over([*keys, "flow"]).alias(".before"))
+
+
+def throughput(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
+    """Return the throughput in kbit/s of all flows together over time, from `at` on."""
+    rows = series.lazy().filter(pl.col("time_s") > at)
+    total = (pl.col("throughput_bit_s").sum() / 1e3).alias(FIGURE)
+    return rows.group_by(*keys, "time_s", maintain_order=True).agg(total).collect()
+
+
+def throughput_max(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
+    """Greatest value of `throughput`."""
+    return _of_runs(throughput(series, keys, at).rename({FIGURE: "rate"}), keys, pl.col("rate").max())
+
+
+def duplicate_acks(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Count ACKs that repeat the one before and reach the sender of the data."""
+    acks = hops.lazy().filter((pl.col("kind") == "ack") & (pl.col("outcome") == "delivered"))
+    # A packet reaches its end on the last of its links.
+    last = acks.sort("arrive_ns", maintain_order=True).group_by(*keys, "flow", "packet", maintain_order=True)
+    arrived = last.agg(pl.col("ack").last(), pl.col("arrive_ns").last(), pl.len().alias(".hops"))
+    whole = arrived.filter(pl.col(".hops") == pl.col(".hops").max().over(*keys, "flow"))
+    ordered = whole.sort("arrive_ns", maintain_order=True).collect()
+    same = pl.col("ack") == pl.col("ack").shift(1).over([*keys, "flow"])
+    return _of_runs(ordered.with_columns(same.alias(".same")), keys, pl.col(".same").sum())
+
+
+def recovery_time(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Mean time in s from the loss of data in the air until the same data reach the next node.
+
+    The loss counts from when the lost packet came to its link; what is never repaired does not count.
+    """
+    data = hops.filter(pl.col("kind") == "data").select(*keys, "flow", "link", "seq", *TIMES, "outcome")
+    place = [*keys, "flow", "link", "seq"]
+    lost = data.filter(pl.col("outcome") == "channel-error").sort("enqueue_ns")
+    came = data.filter(pl.col("outcome") == "delivered").select(*place, pl.col("arrive_ns").alias("repair"))
+    pairs = lost.join_asof(
+        came.sort("repair"),
+        left_on="enqueue_ns",
+        right_on="repair",
+        by=place,
+        strategy="forward",
+        check_sortedness=False,
+    )
+    return _of_runs(
+        pairs.drop_nulls("repair"), keys, ((pl.col("repair") - pl.col("enqueue_ns")) / 1e9).mean()
+    )
+
+
+def ramp_time(series: pl.DataFrame) -> float:
+    """Time in s until the window is at 90 % of its mean over the second half, averaged over the flows."""
+    times = []
+    for _, flow in series.group_by("flow", maintain_order=True):
+        rows = flow.drop_nulls("cwnd_segments").sort("time_s")
+        active = rows.filter(pl.col("flight_segments") > 0)
+        if active.is_empty():
+            continue
+        start, end = active["time_s"][0], rows["time_s"][-1]
+        steady = rows.filter(pl.col("time_s") > (start + end) / 2)["cwnd_segments"].mean()
+        up = rows.filter((pl.col("time_s") >= start) & (pl.col("cwnd_segments") >= RAMPED * _number(steady)))
+        if not up.is_empty():
+            times.append(up["time_s"][0] - start)
+    return float(np.mean(times)) if times else math.nan
+
+
+def window_dip(series: pl.DataFrame, at: float) -> float:
+    """Share of the window that is lost within two seconds of a time, averaged over the flows.
+
+    Of the smallest window in that time, against the one at its beginning; 0 if it only grew.
+    """
+    dips = []
+    for _, flow in series.group_by("flow", maintain_order=True):
+        rows = flow.drop_nulls("cwnd_segments").sort("time_s")
+        before = rows.filter(pl.col("time_s") <= at)["cwnd_segments"]
+        after = rows.filter((pl.col("time_s") > at) & (pl.col("time_s") <= at + AFTERMATH))["cwnd_segments"]
+        if not before.is_empty() and not after.is_empty():
+            dips.append(max(0.0, 1 - _number(after.min()) / before[-1]))
+    return float(np.mean(dips)) if dips else math.nan
+
+
+def cluster_gap(series: pl.DataFrame) -> float:
+    """Distance in s of the centres of the two largest clusters of RTT samples, averaged over the flows.
+
+    K-means with three centres, which start at the least, the middle and the greatest of the latest 200
+    samples; clusters of fewer than 5 % of them are sporadic and left out. Not a number where only one cluster
+    is left.
+    """
+    gaps = []
+    for _, flow in series.group_by("flow", maintain_order=True):
+        samples = flow.sort("time_s")["rtt_s"].drop_nulls().to_numpy()[-CLUSTERED_SAMPLES:]
+        gap = _gap_of_clusters(samples)
+        if not math.isnan(gap):
+            gaps.append(gap)
+    return float(np.mean(gaps)) if gaps else math.nan
+
+
+def _gap_of_clusters(samples: Floats) -> float:
+    enough = SPORADIC * len(samples)
+    while len(samples) >= CLUSTERS:
+        centres, nearest = _clustered(samples)
+        sizes = np.bincount(nearest, minlength=CLUSTERS)
+        sporadic = [at for at in range(CLUSTERS) if 0 < sizes[at] < enough]
+        if not sporadic:
+            kept = [at for at in np.argsort(-sizes) if sizes[at]]
+            return abs(float(centres[kept[0]] - centres[kept[1]])) if len(kept) > 1 else math.nan
+        # What is sporadic does not take a centre from the rest.
+        samples = samples[~np.isin(nearest, sporadic)]
+    return math.nan
+
+
+def _clustered(samples: Floats) -> tuple[Floats, NDArray[np.intp]]:
+    """Return the centres of the clusters, and the cluster of each sample."""
+    centres = np.array([samples.min(), (samples.min() + samples.max()) / 2, samples.max()])
+    nearest = np.zeros(len(samples), dtype=np.intp)
+    for _ in range(MOST_ROUNDS):
+        nearest = np.abs(samples[:, None] - centres[None, :]).argmin(axis=1)
+        moved = np.array(
+            [
+                samples[nearest == at].mean() if np.any(nearest == at) else centres[at]
+                for at in range(CLUSTERS)
+            ]
+        )
+        if np.array_equal(moved, centres):
+            break
+        centres = moved
+    return centres, nearest
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+FUNCTIONS: dict[str, Callable[..., pl.DataFrame]] = {
+    "delay_mean": delay_mean,
+    "delay_max": delay_max,
+    "delay_min": delay_min,
+    "spurious_fast_retransmits": run_by_run(spurious_fast_retransmits),
+    "restarts": restarts,
+    "halvings": halvings,
+    "throughput": throughput,
+    "throughput_max": throughput_max,
+    "duplicate_acks": duplicate_acks,
+    "recovery_time": recovery_time,
+    "ramp_time": run_by_run(ramp_time),
+    "cwnd_mean": cwnd_mean,
+    "cwnd_flow_cv": cwnd_flow_cv,
+    "cwnd_cv": cwnd_cv,
+    "rtt_cv": rtt_cv,
+    "rate_cv": rate_cv,
+    "fixed_delays": fixed_delays,
+    "jitter_forms_gap": jitter_forms_gap,
+    "window_dip": run_by_run(window_dip),
+    "cluster_gap": run_by_run(cluster_gap),
+}
+#: The columns that each needs.
+COLUMNS = {
+    "delay_mean": "packet link kind enqueue_ns arrive_ns outcome",
+    "delay_max": "packet link kind enqueue_ns arrive_ns outcome",
+    "delay_min": "packet link kind enqueue_ns arrive_ns outcome",
+    "spurious_fast_retransmits": "packet flow link kind seq ack retransmission enqueue_ns arrive_ns outcome",
+    "restarts": "flow cwnd_segments",
+    "halvings": "flow cwnd_segments",
+    "throughput": "flow time_s throughput_bit_s",
+    "throughput_max": "flow time_s throughput_bit_s",
+    "duplicate_acks": "packet flow kind ack arrive_ns outcome",
+    "recovery_time": "flow link kind seq enqueue_ns arrive_ns outcome",
+    "ramp_time": "flow time_s cwnd_segments flight_segments",
+    "cwnd_mean": "flow time_s cwnd_segments",
+    "cwnd_flow_cv": "flow time_s cwnd_segments",
+    "cwnd_cv": "flow time_s cwnd_segments",
+    "rtt_cv": "flow time_s rtt_s",
+    "rate_cv": "flow time_s throughput_bit_s",
+    "fixed_delays": "packet kind wire_bytes transmit_ns arrive_ns outcome",
+    "jitter_forms_gap": "packet flow kind enqueue_ns arrive_ns outcome",
+    "window_dip": "flow time_s cwnd_segments",
+    "cluster_gap": "flow time_s rtt_s",
+}

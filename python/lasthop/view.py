@@ -1,0 +1,326 @@
+"""`lasthop view`: shows a run, a comparison or a scenario in the browser, from a server or as one file.
+
+The page is built by ``make page`` into ``lasthop/page``, which wheels carry. The server listens on 127.0.0.1
+alone, answers only whoever knows its token and calls it by its own name, and hands out the page and nothing
+else: what is to be shown is a part of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import mimetypes
+import re
+import secrets
+import tomllib
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lasthop import starter
+from lasthop.errors import ArgumentError, OutputError, ScenarioError
+from lasthop.output import load_comparison, load_runs, reason_of
+from lasthop.places import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+#: The built page.
+PAGE = Path(__file__).parent / "page"
+#: More than the engine reads of a scenario, so that the page says what is wrong with a longer one.
+LONGEST_TEXT = 2 << 20
+#: Longest file that a page takes along.
+LONGEST_FILE = 32 << 20
+ADDRESS = "127.0.0.1"
+POLICY = (
+    "default-src 'none'; script-src {script} 'wasm-unsafe-eval'; worker-src {worker}; "
+    "connect-src {connect}; style-src {style}; img-src 'self' data: blob:; "
+    "base-uri 'none'; form-action 'none'"
+)
+
+
+def given(place: str | None, settings: Mapping[str, str] | None = None) -> dict[str, Any] | None:
+    """Return what the page is to show first; `None` for nothing in particular.
+
+    Parameters
+    ----------
+    place : str or None
+        Folder of a run or a comparison, scenario file, or name of a ready scenario.
+    settings : mapping, optional
+        Values to set in the scenario, as with ``--set``.
+    """
+    if place is None:
+        if settings:
+            raise ArgumentError("--set changes a scenario: name one")
+        return None
+    path = Path(place)
+    if path.is_dir():
+        if settings:
+            raise ArgumentError("--set changes a scenario: it needs a scenario file, not the folder of a run")
+        return _of_folder(path)
+    ready = starter.ready("scenarios")
+    if not path.exists() and place in ready:
+        path = ready[place]
+    return _of_scenario(path, settings or {})
+
+
+def _of_folder(path: Path) -> dict[str, Any]:
+    kind = kind_of(path)
+    if kind in ("study", "reproduction"):
+        raise ArgumentError(
+            f"'{path}' holds a {kind}: view shows runs, comparisons and scenarios; "
+            + (
+                "'lasthop study report' shows studies"
+                if kind == "study"
+                else "report.md in it has its figures"
+            )
+        )
+    if kind == "comparison":
+        comparison = load_comparison(path)
+        shown = {"senders": comparison.transports, "seeds": comparison.seeds}
+        records, scenario = comparison.runs, comparison.scenario
+    else:
+        runs = load_runs(path)
+        # Written and set by hand alike: the page runs it as the file says.
+        shown = {"senders": ["as written"], "seeds": runs.seeds}
+        records, scenario = {"as written": [one.record for one in runs]}, runs.scenario
+    prints = {
+        name: {str(record["seed"]): record["fingerprint"] for record in list_}
+        for name, list_ in records.items()
+    }
+    files = _files(scenario, path)
+    source = {"name": f"{path.resolve().name}.toml", "text": toml_of(scenario), "files": files}
+    return {
+        "kind": "comparison" if kind == "comparison" else "run",
+        "title": f"{'Comparison' if kind == 'comparison' else 'Run'} saved in {path}",
+        "source": source,
+        "fingerprints": prints,
+        **shown,
+    }
+
+
+def _of_scenario(path: Path, settings: Mapping[str, str]) -> dict[str, Any]:
+    from lasthop import api
+
+    try:
+        if settings or path.suffix.lower() == ".json" or not path.is_file():
+            scenario = api.Scenario.load(path).overridden(settings)
+            text, content = toml_of(scenario.to_dict()), scenario.to_dict()
+        else:
+            with path.open("rb") as file:
+                text = file.read(LONGEST_TEXT).decode("utf-8", errors="replace").removeprefix("\ufeff")
+            content = _parsed(text)
+    except OSError as error:
+        raise ScenarioError(f"cannot read '{path}': {reason_of(error)}") from None
+    source = {"name": path.with_suffix(".toml").name, "text": text, "files": _files(content, path.parent)}
+    return {"kind": "scenario", "title": str(path), "source": source}
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """Return what a text holds; nothing if it is wrong, which the page says with the place."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
+
+
+def _files(scenario: Mapping[str, Any], folder: Path) -> dict[str, str]:
+    """Return the texts of the files that a scenario names, without those outside its folder."""
+    texts = {}
+    for name in starter.named_files(scenario):
+        path = (folder / name).resolve()
+        if (
+            not path.is_relative_to(folder.resolve())
+            or not path.is_file()
+            or path.stat().st_size > LONGEST_FILE
+        ):
+            continue
+        texts[name] = path.read_text(encoding="utf-8", errors="replace")
+    return texts
+
+
+def toml_of(scenario: Mapping[str, Any]) -> str:
+    """Write a scenario as TOML, a line per key of a table.
+
+    Examples
+    --------
+    >>> print(toml_of({"seed": 1, "tcp": {"ecn": True}, "flows": [{"start": {"uniform": ["0 s", "1 s"]}}]}))
+    seed = 1
+    <BLANKLINE>
+    [tcp]
+    ecn = true
+    <BLANKLINE>
+    [[flows]]
+    start = { uniform = ["0 s", "1 s"] }
+    <BLANKLINE>
+    """
+    plain = {key: value for key, value in scenario.items() if not _is_section(value)}
+    blocks = [_lines(plain)] if plain else []
+    for key, value in scenario.items():
+        if isinstance(value, dict):
+            blocks.append(f"[{_key(key)}]\n{_lines(value)}")
+        elif _is_section(value):
+            blocks.extend(f"[[{_key(key)}]]\n{_lines(one)}" for one in value)
+    return "\n".join(blocks)
+
+
+def _is_section(value: object) -> bool:
+    return isinstance(value, dict) or (
+        isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
+    )
+
+
+def _lines(table: Mapping[str, Any]) -> str:
+    return "".join(f"{_key(key)} = {_value(value)}\n" for key, value in table.items())
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _value(key)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, dict):
+        inner = ", ".join(f"{_key(key)} = {_value(one)}" for key, one in value.items())
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    # JSON's strings are TOML's, but for two letters of control.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def check_page(folder: Path = PAGE) -> Path:
+    """Return the folder of the built page, or say what is missing."""
+    if not (folder / "index.html").is_file():
+        raise OutputError(
+            "this installation has no page: in the source tree, 'make page' builds it (with Node and Rust's "
+            "target wasm32-unknown-unknown); wheels made by 'make wheel' carry it"
+        )
+    return folder
+
+
+def _script(name: str, content: object) -> str:
+    """Return data for the page to read; no text in it can end the element."""
+    text = json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
+    return f'<script type="application/json" id="{name}">{text}</script>\n'
+
+
+def index_html(folder: Path, shown: object | None) -> str:
+    """Return the page with what it is to show first."""
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    if shown is None:
+        return page
+    return page.replace("</head>", _script("lasthop-given", shown) + "</head>", 1)
+
+
+def single_page(folder: Path, shown: object | None) -> str:
+    """Return the page with all that belongs to it in one file, which needs no server."""
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    script = re.search(r'<script type="module"[^>]*src="\./([^"]+)"[^>]*></script>', page)
+    style = re.search(r'<link rel="stylesheet"[^>]*href="\./([^"]+)"[^>]*>', page)
+    workers, engines = sorted(folder.glob("assets/worker-*.js")), sorted(folder.glob("assets/*.wasm"))
+    if script is None or style is None or len(workers) != 1 or len(engines) != 1:
+        raise OutputError(f"the page in '{folder}' is incomplete: build it again with 'make page'")
+    code = (folder / script[1]).read_text(encoding="utf-8").replace("</script", "<\\/script")
+    looks = (folder / style[1]).read_text(encoding="utf-8")
+    engine = {
+        "worker": workers[0].read_text(encoding="utf-8"),
+        "wasm": base64.b64encode(engines[0].read_bytes()).decode("ascii"),
+    }
+    policy = POLICY.format(script=_hash(code), worker="blob:", connect="'none'", style=_hash(looks))
+    page = page.replace(script[0], "").replace(style[0], f"<style>{looks}</style>")
+    page = re.sub(
+        r'(http-equiv="Content-Security-Policy"\s+content=")[^"]*',
+        lambda found: found[1] + policy,
+        page,
+        count=1,
+    )
+    data = _script("lasthop-engine", engine) + ("" if shown is None else _script("lasthop-given", shown))
+    return page.replace("</body>", f'{data}<script type="module">{code}</script></body>', 1)
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+class Server(ThreadingHTTPServer):
+    """Hands the page to whoever has the token; closed like any other server.
+
+    Attributes
+    ----------
+    address : str
+        Where the page is.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, folder: Path, shown: object | None) -> None:
+        super().__init__((ADDRESS, 0), _Handler)
+        self.token = secrets.token_urlsafe(24)
+        self.files = {"": ("text/html; charset=utf-8", index_html(folder, shown).encode())}
+        for path in _assets(folder):
+            kind = "application/wasm" if path.suffix == ".wasm" else mimetypes.guess_type(path.name)[0]
+            self.files[path.relative_to(folder).as_posix()] = (
+                kind or "application/octet-stream",
+                path.read_bytes(),
+            )
+        self.hosts = {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
+        self.address = f"http://{ADDRESS}:{self.server_port}/{self.token}/"
+
+
+def _assets(folder: Path) -> Iterable[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "index.html")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers one request."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "lasthop", ""
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def _answer(self) -> None:
+        _, token, name = [*self.path.partition("?")[0].split("/", 2), "", ""][:3]
+        known = secrets.compare_digest(token.encode(), self.server.token.encode())
+        # Another name for this address is how a foreign page would reach it.
+        if self.headers.get("Host") not in self.server.hosts or not known:
+            self._send(HTTPStatus.FORBIDDEN, "text/plain; charset=utf-8", b"not for you\n")
+            return
+        if self.path.count("/") < 2:  # noqa: PLR2004 - the slash before the token and the one behind it
+            self._send(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", b"no such page\n")
+            return
+        found = self.server.files.get(name)
+        if found is None:
+            self._send(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", b"no such page\n")
+            return
+        self._send(HTTPStatus.OK, *found)
+
+    def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
+        self.send_response(status)
+        own = "'self'"
+        headers = {
+            "Content-Type": kind,
+            "Content-Length": str(len(content)),
+            "Content-Security-Policy": POLICY.format(script=own, worker=own, connect=own, style=own)
+            + "; frame-ancestors 'none'",
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Cache-Control": "no-store",
+        }
+        for key, value in headers.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that http.server gives it
+        """Say nothing: the terminal is for people."""

@@ -1,0 +1,133 @@
+"""Closed forms against vectors worked by hand, and against simulations of the path that they describe."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+
+import lasthop as lh
+from lasthop import laws
+from lasthop.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Loss; square-root law and TFRC in bytes per second; full model in packets per second, its window and share
+#: of timeouts; approximation. 1000 B, 0.1 s, timeout of 0.4 s; the models with two packets per ACK and a
+#: window of 64.
+VECTORS = [
+    (0.001, 387298.3, 383843.6, 269.0912, 37.169, 0.0848, 271.4184),
+    (0.01, 122474.5, 112332.2, 77.8465, 12.175, 0.2799, 79.4309),
+    (0.02, 86602.5, 73249.0, 50.8546, 8.777, 0.3994, 51.7948),
+    (0.03, 70710.7, 55338.9, 38.7619, 7.266, 0.4888, 39.1305),
+    (0.04, 61237.2, 44425.3, 31.5718, 6.363, 0.5611, 31.4134),
+    (0.05, 54772.3, 36858.9, 26.7141, 5.744, 0.6218, 26.0631),
+    (0.1, 38729.8, 17701.0, 15.1481, 4.194, 0.8241, 12.5165),
+]
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: str(vector[0]))
+def test_rates_are_those_worked_by_hand(vector: tuple[float, ...]) -> None:
+    loss, mathis, tfrc, full, window, timeouts, approximate = vector
+    assert laws.mathis(1000, 0.1, loss) == pytest.approx(mathis, abs=0.05)
+    assert 1000 * laws.tfrc(loss, 0.1, 0.4) == pytest.approx(tfrc, abs=0.05)
+    assert laws.padhye(loss, 0.1, 0.4, 64) == pytest.approx(full, abs=5e-5)
+    assert laws.padhye_window(loss) == (pytest.approx(window, abs=5e-4), pytest.approx(timeouts, abs=5e-5))
+    assert laws.padhye_approximate(loss, 0.1, 0.4, 64) == pytest.approx(approximate, abs=5e-5)
+
+
+def test_local_repair_makes_the_path_lose_less_and_the_sender_faster() -> None:
+    before, after = laws.path_loss([0.01, 0.02, 0.05]), laws.path_loss([0.01, 0.02])
+    assert (before, after) == (pytest.approx(0.07831), pytest.approx(0.0298))
+    rates = [8e-6 * laws.mathis(1000, 0.1, loss) for loss in (before, after)]
+    assert rates == [pytest.approx(0.350128, abs=5e-7), pytest.approx(0.567581, abs=5e-7)]
+    assert rates[1] / rates[0] == pytest.approx(1.621065, abs=5e-7)
+
+
+def test_a_single_flow_leaves_the_hop_unused() -> None:
+    sending, capacity = laws.mathis(1000, 0.1, 0.01), 5e6 / 8
+    assert 8e-6 * sending == pytest.approx(0.979796, abs=5e-7)
+    assert 8e-6 * sending * 0.99 == pytest.approx(0.969998, abs=5e-7)
+    assert laws.is_underused(sending, 0.01, capacity, 0.01)
+    fills = [laws.mathis_loss(1000, rtt, capacity) for rtt in (0.1, 0.05)]
+    assert fills == [pytest.approx(3.84e-4, rel=1e-3), pytest.approx(1.536e-3, rel=1e-3)]
+    assert not laws.is_underused(laws.mathis(1000, 0.1, 3e-4), 3e-4, capacity, 3e-4)
+
+
+def test_delays_add_up_hop_by_hop() -> None:
+    lan = laws.Hop(10e6 / 8, 1e-3)
+    assert laws.one_way_delay(1000, [lan, laws.Hop(5e6 / 8, 10e-3, 20e-3), lan]) == pytest.approx(35.2e-3)
+
+
+def test_limits_of_the_laws() -> None:
+    assert laws.mathis(1000, 0.1, 0) == math.inf
+    assert laws.tfrc(0, 0.1, 0.4) == math.inf
+    assert laws.padhye(0, 0.1, 0.4, 64) == laws.padhye_approximate(0, 0.1, 0.4, 64) == 640
+    assert laws.padhye(1, 0.1, 0.4, 64) == 0
+    assert laws.padhye(1e-6, 0.1, 0.4, 64) < 640
+    # The bound of TFRC's middle factor matters above 8/27 only.
+    assert laws.tfrc(0.29, 0.1, 0.4, bounded=True) == laws.tfrc(0.29, 0.1, 0.4)
+    assert laws.tfrc(0.3, 0.1, 0.4, bounded=True) > laws.tfrc(0.3, 0.1, 0.4)
+    assert laws.repaired_loss(0.1) == 0
+    assert laws.repaired_loss(1.0) == 1
+
+
+@pytest.mark.parametrize(
+    ("loss", "rtt_s"), [(-0.1, 0.1), (1.1, 0.1), (math.nan, 0.1), (0.1, 0.0), (0.1, -1.0)]
+)
+def test_nonsense_is_refused(loss: float, rtt_s: float) -> None:
+    for law in (laws.mathis, laws.padhye, laws.tfrc):
+        arguments = (1000.0, rtt_s, loss) if law is laws.mathis else (loss, rtt_s, 0.4)
+        with pytest.raises(ArgumentError, match=r"loss is a share|above 0 s"):
+            law(*arguments)
+
+
+def lossy_path(loss: float) -> dict[str, object]:
+    """Return a path of 100 ms with room for any window, that loses data and no ACKs."""
+    return {
+        "duration": "200 s",
+        "warmup": "10 s",
+        "topology": {
+            "kind": "graph",
+            "nodes": ["a", "b"],
+            "links": [
+                {
+                    "from": "a",
+                    "to": "b",
+                    "rate": "100 Mbit/s",
+                    "delay": "50 ms",
+                    "queue": {"kind": "drop-tail", "limit": "10000 packets"},
+                    "error": {"kind": "bernoulli", "packet_error_rate": loss},
+                    "reverse": {"error": "none"},
+                }
+            ],
+        },
+        "tcp": {"profile": "ns2", "packet_size": "960 B", "receiver_window": "1000 packets"},
+        "flows": [{"source": "a", "sink": "b", "transport": "sack"}],
+    }
+
+
+@pytest.mark.parametrize("loss", [0.001, 0.003, 0.01])
+def test_a_simulation_keeps_to_the_square_root_law(loss: float) -> None:
+    flows = [lh.run(lossy_path(loss), seed=seed).flows.to_dicts()[0] for seed in (1, 2, 3, 4)]
+    sent = sum(flow["packets_sent"] for flow in flows) / 4 / 190
+    rtt_s = sum(flow["rtt_mean_s"] for flow in flows) / 4
+    assert sent == pytest.approx(laws.mathis(1, rtt_s, loss), rel=0.15)
+
+
+def test_a_law_is_laid_over_a_run(tmp_path: Path) -> None:
+    run = lh.run(lossy_path(0.01) | {"duration": "60 s"}, seed=1, series=True)
+    flow = run.flows.to_dicts()[0]
+    said = laws.of_run(run, "mathis")
+    assert said == {flow["name"]: pytest.approx(flow["throughput_bit_s"], rel=0.3)}
+    assert laws.of_run(run, "padhye")[flow["name"]] < said[flow["name"]]
+    figure = run.plot(tmp_path / "law.png", law="mathis").figure
+    assert "square-root law" in figure.axes[2].get_title(loc="left")
+    with pytest.raises(ArgumentError, match="unknown law 'matis': there are mathis, tfrc"):
+        run.plot(law="matis")
+
+
+def test_a_flow_without_losses_has_no_law() -> None:
+    assert laws.of_run(lh.run(lossy_path(0.0) | {"duration": "20 s"}, seed=1), "padhye") == {}

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Tests the page: the engine as WebAssembly under Node, then everything in Chromium. Called by `make test-page`; what is
+# missing on this machine is said, and the tests that need it are skipped.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+if ! tools/build_page.sh --if-possible; then
+    echo "the tests of the page are skipped"
+    exit 0
+fi
+cd web
+node --test tests/engine.test.mjs
+chromium=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}
+if [ -z "$chromium" ]; then
+    echo "there is no Chromium (Debian package chromium): the tests in the browser are skipped"
+    exit 0
+fi
+CHROMIUM=$chromium node --test tests/page.test.mjs

@@ -1,0 +1,367 @@
+"""Snoop in lasthop and ns-2 side by side: `python -m validation.snoop [--full] [--jobs N]`.
+
+The set-up of the dossier on ns-2's `LLSnoop`: fixed hosts, a base station, a LAN of 5 Mbit/s with the agent
+at its near end, a router, and a lossy link of 10 Mbit/s to each mobile host. For every sender, number of
+flows and loss rate: goodput within 5 % or the 95 % interval, retransmissions by the agent and by the senders
+within 10 % or the interval. `--full` runs the whole grid and writes `docs/reference/validation-snoop.md`;
+without it a few cells are run and printed. Called by `make validate`; the differential tests run cells of it
+and a case packet by packet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from lasthop import _native
+from validation import engine, ns2, statistics
+from validation.network import read
+from validation.statistics import CONFIDENCE, STAGGER_MS, Comparison, Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from validation.network import Network
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "reference" / "validation-snoop.md"
+
+SENDERS = ("reno", "newreno", "vegas", "sack")
+FLOWS = (1, 5, 10, 20)
+LOSSES = (0.0, 0.01, 0.03, 0.05)
+RUNS = range(1, 6)
+DURATION_S = 60
+#: The applications stop so long before the end that nothing is under way then, and packets can be counted.
+DRAIN_S = 10
+
+#: Metric -> digits after the point in the table, and how far means may be apart.
+METRICS = {"goodput_mbit_s": (3, 0.05), "local": (0, 0.1), "end_to_end": (0, 0.1)}
+HEADINGS = ("goodput (Mbit/s)", "repeated by the agent", "by the senders")
+
+#: What a packet takes on ns-2's LAN: it occupies the station for itself and a header of 64 B, and arrives after
+#: twice the delay and 4 us, however long it is.
+LAN_RATE = 5e6
+LAN_HEADER = 64
+LAN_DELAY_S = 0.002
+LAN_LATENCY_S = 2 * LAN_DELAY_S + 4e-6
+PACKET, ACK = 1000, 40
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One comparison."""
+
+    sender: str
+    flows: int
+    loss: float
+    #: Numbers of the packets that the last link loses, in place of a rate.
+    losses: tuple[int, ...] = ()
+    agent: str | None = "ns2"
+    duration_s: float = DURATION_S
+    drain_s: float = DRAIN_S
+
+    @property
+    def key(self) -> str:
+        """What the page calls it."""
+        return f"{self.sender}, {self.flows} flow{'s' if self.flows > 1 else ''}, loss {self.loss:g}"
+
+    def scenario(self, *, for_ns2: bool = False) -> dict[str, Any]:
+        """The network; the LAN is a link that takes as long for packets of this size, or ns-2's own."""
+        queue = {"kind": "drop-tail", "limit": "50 packets"}
+        error: dict[str, Any] = {"kind": "none"}
+        if self.losses:
+            error = {"kind": "list", "packets": list(self.losses), "position": "before-queue"}
+        elif self.loss:
+            error = {"kind": "bernoulli", "packet_error_rate": self.loss, "position": "before-queue"}
+        links: list[dict[str, Any]] = []
+        if not for_ns2:
+            links.append({"from": "base", "to": "router", "queue": queue, **_lan()})
+            if self.agent is not None:
+                links[0]["middleboxes"] = [{"kind": "snoop", "profile": self.agent}]
+        fast = {"rate": "10 Mbit/s", "queue": queue}
+        for n in range(1, self.flows + 1):
+            near = 20.0 + (n - 1) * STAGGER_MS
+            # The agent sees an ACK before the link layer passes it on after its delay.
+            back = near if for_ns2 else near + 1e3 * LAN_DELAY_S
+            delays = {"delay": f"{near:.4f} ms", "reverse": {"delay": f"{back:.4f} ms"}}
+            links.append({"from": f"fixed-{n}", "to": "base", **fast, **delays})
+            clean = {"reverse": {"error": {"kind": "none"}}}
+            links.append(
+                {"from": "router", "to": f"mobile-{n}", "delay": "5 ms", "error": error, **fast, **clean}
+            )
+        hosts = [f"{kind}-{n}" for n in range(1, self.flows + 1) for kind in ("fixed", "mobile")]
+        start: Any = {"uniform": ["0 s", "1 s"]} if not self.losses else "0 s"
+        return {
+            "name": self.key,
+            "duration": f"{self.duration_s} s",
+            "topology": {"kind": "graph", "nodes": ["base", "router", *hosts], "links": links},
+            "tcp": {
+                "profile": "ns2",
+                "packet_size": f"{PACKET - ACK} B",
+                "receiver_window": "64 packets",
+                "initial_ssthresh": "64 packets",
+            },
+            "flows": [
+                {
+                    "name": f"flow-{n}",
+                    "source": f"fixed-{n}",
+                    "sink": f"mobile-{n}",
+                    "transport": self.sender,
+                    "start": start,
+                    "stop": f"{self.duration_s - self.drain_s} s",
+                }
+                for n in range(1, self.flows + 1)
+            ],
+        }
+
+
+def _lan() -> dict[str, Any]:
+    """Rates and delays of a link on which data and ACKs take what they take on the LAN."""
+
+    def direction(size: int, latency_s: float) -> dict[str, str]:
+        taken = (size + LAN_HEADER) * 8 / LAN_RATE
+        return {"rate": f"{size * 8 / taken:.6f} bit/s", "delay": f"{(latency_s - taken) * 1e9:.0f} ns"}
+
+    return direction(PACKET, LAN_LATENCY_S) | {"reverse": direction(ACK, LAN_LATENCY_S - LAN_DELAY_S)}
+
+
+def grid() -> list[Cell]:
+    """Every cell."""
+    return [Cell(sender, flows, loss) for sender, flows, loss in product(SENDERS, FLOWS, LOSSES)]
+
+
+# ----------------------------------------------------------------------------------------------------
+# ns-2
+
+
+def script(cell: Cell, network: Network, substream: int | None) -> list[str]:
+    """The script up to what it prints; deterministic without a substream."""
+    lines = ["set out stdout", f"Mac set bandwidth_ {LAN_RATE:.0f}", "set ns [new Simulator]"]
+    if substream is not None:
+        lines.append(f"for {{set i 0}} {{$i < {substream}}} {{incr i}} {{ $defaultRNG next-substream }}")
+    else:
+        lines.append(f"$defaultRNG seed {ns2.CLOCK_SEED}")
+    lines += ns2.topology(network)
+    kinds = "-llType LL -ifqType Queue/DropTail -macType Mac -chanType Channel"
+    layer = "LL" if cell.agent is None else "LL/LLSnoop"
+    base, router = (f"$node({network.nodes.index(name)})" for name in ("base", "router"))
+    lines += [
+        f'set lan [$ns newLan "{router}" {LAN_RATE:.0f} {LAN_DELAY_S} {kinds}]',
+        f"$lan addNode [list {base}] {LAN_RATE:.0f} {LAN_DELAY_S} {layer} Queue/DropTail Mac",
+        f"set lanq [[$lan set lanIface_({base})] set ifq_]",
+        "set lost(lan) [new Agent/LossMonitor]; $lanq drop-target $lost(lan)",
+    ]
+    lines += ns2.errors(network, substream)
+    if substream is not None:
+        lines.append(
+            f"set start_rng [new RNG]; for {{set i 0}} {{$i < {substream}}} {{incr i}} "
+            "{ $start_rng next-substream }"
+        )
+    for number, flow in enumerate(network.flows):
+        lines += ns2.tcp_agent(network, number, flow)
+        low, high = flow.start_s
+        start = f"{low}" if low == high else f"[$start_rng uniform {low} {high}]"
+        lines += ns2.traffic(network, number, flow, start)
+    return lines
+
+
+def count(cell: Cell, substream: int) -> Sample:
+    """Counters of one random run of ns-2."""
+    network = read(cell.scenario(for_ns2=True))
+    lines = script(cell, network, substream)
+    for number, link in enumerate(network.directions):
+        ends = f"$node({network.nodes.index(link.source)}) $node({network.nodes.index(link.target)})"
+        if link.target == "base":
+            lines.append(f'set came({number}) [$ns monitor-queue {ends} ""]')
+        if link.source == "router":
+            lines.append(f'set went({number}) [$ns monitor-queue {ends} ""]')
+    # What the router has got and nobody sent the base station, the agent has repeated. The monitors of the
+    # last links stand before what loses packets there.
+    lines.append(
+        """proc finish {} {
+    global ns tcp came went lost
+    set local 0
+    foreach i [array names came] { set local [expr {$local - [$came($i) set parrivals_]}] }
+    foreach i [array names went] { set local [expr {$local + [$went($i) set parrivals_]}] }
+    foreach i [array names lost] { set local [expr {$local + [$lost($i) set npkts_]}] }
+    puts "local $local"
+    foreach i [array names tcp] {
+        set t $tcp($i)
+        puts "flow [$t set ack_] [$t set nrexmitpack_]"
+    }
+    puts end
+    exit 0
+}"""
+    )
+    lines += [f'$ns at {network.duration_s} "finish"', "$ns run"]
+    found, _ = ns2.run("\n".join(lines) + "\n")
+    rows = [line.split() for line in found if line.startswith(("local ", "flow "))]
+    flows = [row for row in rows if row[0] == "flow"]
+    delivered = sum(float(row[1]) for row in flows) * (PACKET - ACK) * 8
+    return {
+        "goodput_mbit_s": delivered / cell.duration_s / 1e6,
+        "local": float(next(row[1] for row in rows if row[0] == "local")),
+        "end_to_end": sum(float(row[2]) for row in flows),
+    }
+
+
+def trace(cell: Cell) -> pl.DataFrame:
+    """Every packet of a deterministic run of ns-2 on the links beside the LAN: when, where, what."""
+    network = read(cell.scenario(for_ns2=True))
+    lines = script(cell, network, None)
+    lines.append("proc seen {link line} { global ns; puts \"p [$ns now] $link $line\" }")
+    for number, link in enumerate(network.directions):
+        ends = f"$node({network.nodes.index(link.source)}) $node({network.nodes.index(link.target)})"
+        lines.append(f"[$ns link {ends}] trace-callback $ns {{seen {number}}}")
+    lines += [f'$ns at {network.duration_s} "puts end; exit 0"', "$ns run"]
+    found, _ = ns2.run("\n".join(lines) + "\n")
+    rows = []
+    for line in found:
+        words = line.split()
+        if words[:1] == ["p"] and words[3] == "r":
+            link = network.directions[int(words[2])]
+            rows.append((link.link, words[7], int(words[13]), float(words[1])))
+    return pl.DataFrame(rows, schema=["link", "kind", "number", "time_s"], orient="row")
+
+
+# ----------------------------------------------------------------------------------------------------
+# lasthop
+
+
+def ours(plan: _native.Plan, seed: int) -> Sample:
+    """The same counters of one run."""
+    run = engine.count_totals(plan, seed)
+    return {
+        "goodput_mbit_s": run["totals"]["goodput_bit_s"] / 1e6,
+        "local": float(run["totals"].get("helper_retransmissions") or 0),
+        "end_to_end": float(run["totals"]["retransmitted_packets"]),
+    }
+
+
+def trace_ours(cell: Cell) -> pl.DataFrame:
+    """As `trace`, of a run of lasthop; packets have the numbers of ns-2."""
+    hops = engine.trace_packets(cell.scenario()).hops.filter(pl.col("arrive_s").is_not_null())
+    is_data = pl.col("kind").is_in(["data", "syn"])
+    # ns-2 numbers packets from 0, the SYN; an ACK has the number of the last packet that it covers.
+    size = PACKET - ACK
+    data = pl.when(pl.col("kind") == "syn").then(0).otherwise((pl.col("seq") - 1) // size + 1)
+    return (
+        hops.filter(~pl.col("link").str.contains("base-router"))
+        .with_columns(
+            pl.when(is_data).then(pl.lit("tcp")).otherwise(pl.lit("ack")).alias("packet"),
+            pl.when(is_data).then(data).otherwise((pl.col("ack") - 1) // size).alias("number"),
+        )
+        .select("link", pl.col("packet").alias("kind"), "number", pl.col("arrive_s").alias("time_s"))
+    )
+
+
+def compare(cell: Cell, runs: Sequence[int] = RUNS, confidence: float = CONFIDENCE) -> list[Comparison]:
+    """Run a cell on both sides and compare every metric."""
+    plan = engine.plan(cell.scenario())
+    mine = [ours(plan, seed) for seed in runs]
+    theirs = [count(cell, substream) for substream in runs]
+    return [statistics.compared(cell, metric, mine, theirs, confidence) for metric in METRICS]
+
+
+def agrees(one: Comparison) -> bool:
+    """Whether the difference is within chance, or too small to matter."""
+    return one.low <= 0.0 <= one.high or one.relative <= METRICS[one.metric][1]
+
+
+INTRODUCTION = """# Snoop against ns-2
+
+Generated by `python -m validation.snoop --full`; do not edit.
+
+Fixed hosts, 10 Mbit/s and 20 ms and a little more for each further one, to a base station; a LAN of 5 Mbit/s
+and 2 ms with `LLSnoop` at its near end; a router; 10 Mbit/s and 5 ms to each mobile host, which loses data at
+the head of the link, as `lossmodel` does. Packets of 1000 B, windows of 64, queues of 50 packets; flows start
+in the first second and stop {drain} s before the end; {runs} runs of {duration} s a side, senders and agent in
+the profile `ns2`. In lasthop the LAN is a link that occupies its station as long as ns-2's does, whose frames
+have 64 B more, and delays as much.
+
+Each entry is lasthop's mean / ns-2's mean. **Bold**: zero is outside the 95 % interval of the difference
+(Welch), and the means are further apart than 5 % for goodput, 10 % for repetitions. Without any real
+difference up to one comparison in twenty would be outside.
+
+Packet by packet, a connection with chosen losses goes the same way in both, repetitions, withheld ACKs and
+timers included: `tests/differential/test_snoop.py`.
+
+- lasthop {version}, {rival}
+- {date}
+- {count} comparisons, {differing} outside
+"""
+
+
+def page(comparisons: list[Comparison]) -> str:
+    """The reference page."""
+    introduction = INTRODUCTION.format(
+        runs=len(RUNS),
+        duration=DURATION_S,
+        drain=DRAIN_S,
+        version=_native.__version__,
+        rival=ns2.version(),
+        date=dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        count=len(comparisons),
+        differing=sum(not agrees(one) for one in comparisons),
+    )
+    head = ["| case | " + " | ".join(HEADINGS) + " |", "| --- |" + " ---: |" * len(HEADINGS)]
+    cells: dict[Cell, list[str]] = {}
+    for one in comparisons:
+        digits = METRICS[one.metric][0]
+        text = f"{one.ours:.{digits}f} / {one.theirs:.{digits}f}"
+        cells.setdefault(one.cell, []).append(text if agrees(one) else f"**{text}**")
+    rows = [f"| {cell.key} | " + " | ".join(entries) + " |" for cell, entries in cells.items()]
+    return "\n".join([*introduction.splitlines(), "", *head, *rows]) + "\n"
+
+
+def describe(one: Comparison) -> str:
+    """One line about one comparison."""
+    return (
+        f"{one.key} lasthop {one.ours:.3f}, ns-2 {one.theirs:.3f}, "
+        f"difference {one.low:+.3f} to {one.high:+.3f} ({100 * one.relative:.1f} %)"
+    )
+
+
+def main() -> int:
+    """Entry point; 1 if more comparisons differ than chance explains."""
+    parser = argparse.ArgumentParser(prog="python -m validation.snoop", description="Compare Snoop with ns-2.")
+    parser.add_argument("--full", action="store_true", help="run the whole grid and write the reference page")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="cells at a time (default: cores)"
+    )
+    arguments = parser.parse_args()
+    few = [Cell("reno", 1, 0.03), replace(Cell("newreno", 5, 0.01)), Cell("vegas", 1, 0.01)]
+    cells = grid() if arguments.full else few
+    comparisons: list[Comparison] = []
+    try:
+        with ThreadPoolExecutor(max_workers=arguments.jobs) as pool:
+            for number, (cell, found) in enumerate(
+                zip(cells, pool.map(compare, cells), strict=True), start=1
+            ):
+                comparisons += found
+                outside = [one.metric for one in found if not agrees(one)]
+                verdict = "agrees" if not outside else "differs in " + ", ".join(outside)
+                print(f"[{number}/{len(cells)}] {cell.key}: {verdict}", file=sys.stderr, flush=True)
+    except ns2.FailedError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if arguments.full:
+        PAGE.write_text(page(comparisons), encoding="utf-8")
+        print(f"wrote {PAGE.relative_to(ROOT)}")
+    differing = [one for one in comparisons if not agrees(one)]
+    for one in comparisons if not arguments.full else differing:
+        print(("   " if agrees(one) else "!! ") + describe(one))
+    return 1 if len(differing) > len(comparisons) / 20 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+// The workers of the page: as many as there are cores to spare, each with the engine compiled once for all. Jobs wait
+// in line; cancelling ends the workers that are at it and takes the rest out of the line.
+
+import wasmUrl from "../../engine/lasthop_web_bg.wasm?url";
+import workerUrl from "./worker?worker&url";
+import type { About, Answer, Checked, Failure, Job, RunResult, Window } from "./types";
+
+export class EngineError extends Error {
+  constructor(readonly failure: Failure) {
+    super(failure.message);
+  }
+}
+
+/** The job was taken back. */
+export class Cancelled extends Error {}
+
+interface Waiting {
+  job: Job;
+  group: string;
+  told: ((seconds: number) => void) | undefined;
+  resolve: (value: never) => void;
+  reject: (error: Error) => void;
+}
+
+interface Hand {
+  worker: Worker;
+  busy: { id: number; waiting: Waiting } | null;
+}
+
+const MOST_HANDS = 8;
+
+/** What `lasthop view --out` puts into a page of one file. */
+interface Embedded {
+  worker: string;
+  wasm: string;
+}
+
+function embedded(): Embedded | null {
+  const element = document.getElementById("lasthop-engine");
+  return element?.textContent ? (JSON.parse(element.textContent) as Embedded) : null;
+}
+
+async function compile(inside: Embedded | null): Promise<WebAssembly.Module> {
+  if (inside) return WebAssembly.compile(Uint8Array.from(atob(inside.wasm), (letter) => letter.charCodeAt(0)));
+  const response = await fetch(wasmUrl);
+  if (!response.ok) throw new Error(`the engine could not be loaded: ${response.status} ${response.statusText}`);
+  // Not every server says application/wasm, which compiling while it comes would need.
+  return WebAssembly.compile(await response.arrayBuffer());
+}
+
+export class Pool {
+  private hands: Hand[] = [];
+  private line: Waiting[] = [];
+  private next = 0;
+  private address: string;
+  private module: Promise<WebAssembly.Module>;
+  private compiled: WebAssembly.Module | null = null;
+  readonly size: number;
+
+  constructor() {
+    const inside = embedded();
+    this.address = inside ? URL.createObjectURL(new Blob([inside.worker], { type: "text/javascript" })) : workerUrl;
+    this.module = compile(inside);
+    this.size = Math.max(1, Math.min(MOST_HANDS, navigator.hardwareConcurrency || 2));
+    this.module.then(
+      (module) => {
+        this.compiled = module;
+        this.move();
+      },
+      (error: Error) => {
+        for (const waiting of this.line.splice(0)) waiting.reject(error);
+      },
+    );
+  }
+
+  about(): Promise<About> {
+    return this.ask({ op: "about" }, "about");
+  }
+
+  check(job: Omit<Extract<Job, { op: "check" }>, "op">): Promise<Checked> {
+    return this.ask({ op: "check", ...job }, "check");
+  }
+
+  set(text: string, path: string, value: string | null): Promise<string> {
+    return this.ask({ op: "set", text, path, value }, "set");
+  }
+
+  run(job: Omit<Extract<Job, { op: "run" }>, "op">, told?: (seconds: number) => void): Promise<RunResult> {
+    return this.ask({ op: "run", ...job }, "run", told);
+  }
+
+  window(job: Omit<Extract<Job, { op: "window" }>, "op">, told?: (seconds: number) => void): Promise<Window> {
+    return this.ask({ op: "window", ...job }, "window", told);
+  }
+
+  outages(job: Omit<Extract<Job, { op: "outages" }>, "op">): Promise<[number, number, number][]> {
+    return this.ask({ op: "outages", ...job }, "outages");
+  }
+
+  /** Takes back every job of this kind. */
+  cancel(group: Job["op"]): void {
+    const staying: Waiting[] = [];
+    for (const waiting of this.line) {
+      if (waiting.group === group) waiting.reject(new Cancelled());
+      else staying.push(waiting);
+    }
+    this.line = staying;
+    for (const hand of [...this.hands]) {
+      if (hand.busy?.waiting.group !== group) continue;
+      hand.worker.terminate();
+      this.hands.splice(this.hands.indexOf(hand), 1);
+      hand.busy.waiting.reject(new Cancelled());
+    }
+    this.move();
+  }
+
+  private ask<T>(job: Job, group: string, told?: (seconds: number) => void): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const waiting: Waiting = { job, group, told, resolve: resolve as (value: never) => void, reject };
+      // What a person waits for at the keyboard goes before long runs.
+      if (group === "run") this.line.push(waiting);
+      else this.line.unshift(waiting);
+      this.move();
+    });
+  }
+
+  private move(): void {
+    if (!this.compiled) return;
+    while (this.line.length > 0) {
+      let hand = this.hands.find((one) => one.busy === null);
+      if (!hand) {
+        // One more than there are cores, so that a check never waits for a long run.
+        const spare = this.line[0]?.group !== "run" ? 1 : 0;
+        if (this.hands.length >= this.size + spare) return;
+        hand = this.hire(this.compiled);
+      }
+      const waiting = this.line.shift();
+      if (!waiting) return;
+      const id = this.next++;
+      hand.busy = { id, waiting };
+      hand.worker.postMessage({ id, job: waiting.job });
+    }
+  }
+
+  private hire(module: WebAssembly.Module): Hand {
+    const worker = new Worker(this.address, { type: "module" });
+    const hand: Hand = { worker, busy: null };
+    worker.postMessage({ module });
+    worker.onmessage = (event: MessageEvent<Answer>) => this.hear(hand, event.data);
+    worker.onerror = (event) => {
+      const failure: Failure = { kind: "call", message: event.message, text: `the engine stopped: ${event.message}` };
+      hand.busy?.waiting.reject(new EngineError(failure));
+      this.dismiss(hand);
+    };
+    this.hands.push(hand);
+    return hand;
+  }
+
+  private dismiss(hand: Hand): void {
+    hand.worker.terminate();
+    const place = this.hands.indexOf(hand);
+    if (place >= 0) this.hands.splice(place, 1);
+    this.move();
+  }
+
+  private hear(hand: Hand, answer: Answer): void {
+    const { busy } = hand;
+    if (!busy || busy.id !== answer.id) return;
+    if (answer.kind === "progress") {
+      busy.waiting.told?.(answer.seconds);
+      return;
+    }
+    hand.busy = null;
+    if (answer.kind === "done") {
+      busy.waiting.resolve(answer.value as never);
+      this.move();
+      return;
+    }
+    busy.waiting.reject(new EngineError(answer.failure));
+    // An engine that has panicked is in no state to go on.
+    if (answer.failure.kind === "call") this.dismiss(hand);
+    else this.move();
+  }
+}

@@ -1,0 +1,137 @@
+// What the page and its workers tell each other, and the objects that the engine makes.
+
+/** A scenario as the reader of the engine takes it. */
+export interface Source {
+  /** Stands for the file in messages, and names the run unless the scenario does. */
+  name: string;
+  text: string;
+  /** Whether the text is JSON. */
+  json?: boolean;
+  /** Texts of the files that it names. */
+  files: Record<string, string>;
+}
+
+export type Overrides = [path: string, value: string][];
+
+export interface Failure {
+  kind: "scenario" | "run" | "edit" | "call";
+  message: string;
+  text: string;
+  place?: string;
+}
+
+export interface Description {
+  name: string;
+  seed: number;
+  duration_s: number;
+  warmup_s: number;
+  series_interval_s: number;
+  nodes: string[];
+  flows: { name: string; source: number; sink: number; transport: string }[];
+  links: LinkDescription[];
+  stations: { node: number; medium: string; access_point: boolean; track: [number, number, number][] }[];
+  advice: string[];
+}
+
+export interface LinkDescription {
+  name: string;
+  from: number;
+  to: number;
+  radio: boolean;
+  forward: DirectionDescription;
+  reverse: DirectionDescription;
+}
+
+export interface DirectionDescription {
+  rate_bit_s: number;
+  delay_s: number;
+  queue_limit_packets: number | null;
+}
+
+export interface Column {
+  table: string;
+  name: string;
+  path: string[];
+  group: string | null;
+  kind: string;
+  unit: string;
+  share: boolean;
+  label: string;
+  help: string;
+  higher_is_better: boolean | null;
+  over: string;
+  compared: boolean;
+  shown: boolean;
+  heading: string;
+  more: string;
+  less: string;
+}
+
+export interface Declarations {
+  columns: Column[];
+  causes: { name: string; help: string }[];
+  kinds: string[];
+}
+
+/** The summary of a run, as in `runs` of `lasthop run --json`. */
+export type Summary = {
+  seed: number;
+  fingerprint: string;
+  wall_s: number;
+  packet_hops: number;
+  duration_s: number;
+  totals: Record<string, unknown>;
+  flows: Record<string, unknown>[];
+  links: Record<string, unknown>[];
+} & Record<string, unknown>;
+
+export interface Series {
+  flows: Record<string, Float64Array>;
+  links: Record<string, Float64Array>;
+}
+
+export interface RunResult {
+  summary: Summary;
+  series: Series | null;
+  /** What the worker needed, in ms. */
+  took_ms: number;
+}
+
+export type Table = Record<string, Float64Array>;
+
+export interface Window {
+  fingerprint: string;
+  from_s: number;
+  to_s: number;
+  hops: Table;
+  windows: Table;
+  losses: Table;
+  decisions: Table;
+  took_ms: number;
+}
+
+export interface Checked {
+  description: Description;
+  json: string;
+}
+
+export type Job =
+  | { op: "check"; source: Source; overrides: Overrides }
+  | { op: "run"; source: Source; overrides: Overrides; seed: number; series: boolean }
+  | { op: "window"; source: Source; overrides: Overrides; seed: number; from_s: number; to_s: number; most: number }
+  | { op: "outages"; source: Source; overrides: Overrides; seed: number }
+  | { op: "set"; text: string; path: string; value: string | null }
+  | { op: "about" };
+
+export interface About {
+  version: string;
+  schema: Record<string, unknown>;
+  declarations: Declarations;
+  /** Quantiles 0.975 of Student's t for 1, 2, ... degrees of freedom. */
+  student: number[];
+}
+
+export type Answer =
+  | { id: number; kind: "progress"; seconds: number }
+  | { id: number; kind: "done"; value: unknown }
+  | { id: number; kind: "failed"; failure: Failure };

@@ -1,0 +1,125 @@
+// The engine's own thread: reads scenarios, runs them and hands arrays over. One call at a time; to cancel one, the page
+// ends the worker.
+
+import init, { Scenario, declarations, removeValue, schema, setValue, studentT, version } from "../../engine/lasthop_web.js";
+import type { About, Failure, Job, Overrides, RunResult, Source, Summary, Table, Window } from "./types";
+
+const FLOW_COLUMNS = ["cwnd_segments", "ssthresh_segments", "srtt_s", "rtt_s", "flight_segments", "throughput_bit_s", "goodput_bit_s"];
+const LINK_COLUMNS = ["queue_packets", "throughput_bit_s", "utilisation"];
+const WINDOW_COLUMNS: Record<string, string[]> = {
+  hops: ["packet", "flow", "direction", "kind", "seq", "ack", "payload_bytes", "wire_bytes", "back", "again", "marked",
+    "enqueue_s", "transmit_s", "arrive_s", "outcome"],
+  windows: ["time_s", "flow", "cwnd_segments", "ssthresh_segments"],
+  losses: ["time_s", "flow", "direction", "seq", "cause", "data"],
+  decisions: ["time_s", "flow", "seq", "before", "after", "decision", "belief", "truth"],
+};
+/** Seeds beyond this make intervals that nobody can tell from these. */
+const STUDENT_MOST = 200;
+
+let ready: Promise<unknown> | null = null;
+
+function open(source: Source, overrides: Overrides): Scenario {
+  return new Scenario(source.text, source.json ?? false, source.name, JSON.stringify(overrides), JSON.stringify(source.files));
+}
+
+function table(of: string[], get: (name: string) => Float64Array | undefined): Table {
+  return Object.fromEntries(of.map((name) => [name, get(name) ?? new Float64Array()]));
+}
+
+function run(job: Extract<Job, { op: "run" }>, told: (seconds: number) => void): RunResult {
+  const started = performance.now();
+  const scenario = open(job.source, job.overrides);
+  try {
+    const made = scenario.run(BigInt(job.seed), told);
+    const summary = JSON.parse(made.summary()) as Summary;
+    const series = job.series
+      ? {
+          flows: table(FLOW_COLUMNS, (name) => made.flowSeries(name)),
+          links: table(LINK_COLUMNS, (name) => made.linkSeries(name)),
+        }
+      : null;
+    made.free();
+    return { summary, series, took_ms: performance.now() - started };
+  } finally {
+    scenario.free();
+  }
+}
+
+function windowOf(job: Extract<Job, { op: "window" }>, told: (seconds: number) => void): Window {
+  const started = performance.now();
+  const scenario = open(job.source, job.overrides);
+  try {
+    const made = scenario.replay(BigInt(job.seed), job.from_s, job.to_s, job.most, told);
+    const tables = Object.entries(WINDOW_COLUMNS).map(([name, columns]) => [name, table(columns, (column) => made.column(name, column))]);
+    const window = { fingerprint: made.fingerprint, from_s: job.from_s, to_s: made.endS } as Window;
+    Object.assign(window, Object.fromEntries(tables));
+    made.free();
+    window.took_ms = performance.now() - started;
+    return window;
+  } finally {
+    scenario.free();
+  }
+}
+
+function answer(job: Job, told: (seconds: number) => void): unknown {
+  switch (job.op) {
+    case "about":
+      return {
+        version: version(),
+        schema: JSON.parse(schema()),
+        declarations: JSON.parse(declarations()),
+        student: Array.from({ length: STUDENT_MOST }, (_, index) => studentT(0.975, index + 1)),
+      } satisfies About;
+    case "set":
+      return job.value === null ? removeValue(job.text, job.path) : setValue(job.text, job.path, job.value);
+    case "run":
+      return run(job, told);
+    case "window":
+      return windowOf(job, told);
+    case "outages": {
+      const scenario = open(job.source, job.overrides);
+      try {
+        return JSON.parse(scenario.outages(BigInt(job.seed)));
+      } finally {
+        scenario.free();
+      }
+    }
+    case "check": {
+      const scenario = open(job.source, job.overrides);
+      try {
+        return { description: JSON.parse(scenario.describe()), json: scenario.toJson() };
+      } finally {
+        scenario.free();
+      }
+    }
+  }
+}
+
+/** The buffers in a value, to be handed over instead of copied. */
+function buffers(value: unknown, found: Set<ArrayBuffer> = new Set()): Set<ArrayBuffer> {
+  if (value instanceof Float64Array) found.add(value.buffer as ArrayBuffer);
+  else if (value && typeof value === "object") for (const inner of Object.values(value)) buffers(inner, found);
+  return found;
+}
+
+function failureOf(error: unknown): Failure {
+  if (typeof error === "string") return JSON.parse(error) as Failure;
+  const message = error instanceof Error ? error.message : String(error);
+  return { kind: "call", message, text: `the engine stopped: ${message}` };
+}
+
+self.onmessage = async (event: MessageEvent<{ module: WebAssembly.Module } | { id: number; job: Job }>) => {
+  const { data } = event;
+  if ("module" in data) {
+    ready = init({ module_or_path: data.module });
+    return;
+  }
+  await ready;
+  const { id, job } = data;
+  try {
+    const value = answer(job, (seconds) => self.postMessage({ id, kind: "progress", seconds }));
+    self.postMessage({ id, kind: "done", value }, { transfer: [...buffers(value)] });
+  } catch (error) {
+    self.postMessage({ id, kind: "failed", failure: failureOf(error) });
+  }
+};

@@ -1,0 +1,116 @@
+// The figure as a file: the panels of the page as SVG, and as PNG drawn from it. Always on white, for papers.
+
+import { extent, type Panel } from "./curves";
+import { COLOURS, DASHES } from "./style";
+
+const WIDTH = 960;
+const HEIGHT = 190;
+const LEFT = 62;
+const RIGHT = 110;
+const TOP = 30;
+const BOTTOM = 30;
+
+export function escape(text: string): string {
+  return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "\ufffd");
+}
+
+/** Round steps up to `most`. */
+export function ticks(most: number, about = 5): number[] {
+  if (!(most > 0)) return [0];
+  const rough = most / about;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) ?? power * 10;
+  const out: number[] = [];
+  for (let value = 0; value <= most * 1.0001; value += step) out.push(Number(value.toPrecision(12)));
+  return out;
+}
+
+/** Places of labels that are apart by at least `gap`. */
+export function apart(places: number[], gap: number, least: number, most: number): number[] {
+  const order = places.map((place, index) => ({ place, index })).sort((a, b) => a.place - b.place);
+  let before = least - gap;
+  for (const one of order) {
+    one.place = Math.max(one.place, before + gap);
+    before = one.place;
+  }
+  let after = most + gap;
+  for (const one of [...order].reverse()) {
+    one.place = Math.min(one.place, after - gap);
+    after = one.place;
+  }
+  const out = [...places];
+  for (const one of order) out[one.index] = one.place;
+  return out;
+}
+
+export function svg(panels: Panel[], title: string, duration: number): string {
+  const parts: string[] = [];
+  panels.forEach((panel, index) => {
+    const top = 30 + index * HEIGHT;
+    const [least, most] = extent(panel);
+    const x = (time: number) => LEFT + (time / duration) * (WIDTH - LEFT - RIGHT);
+    const y = (value: number) => top + HEIGHT - BOTTOM - ((value - least) / (most - least)) * (HEIGHT - TOP - BOTTOM);
+    parts.push(`<text x="${LEFT}" y="${top + 18}" font-weight="600">${escape(panel.title)} <tspan fill="#666" font-weight="400">${escape(panel.unit)}</tspan></text>`);
+    for (const tick of ticks(most, 4).filter((one) => one >= least)) {
+      parts.push(`<path d="M${LEFT} ${y(tick).toFixed(1)}H${WIDTH - RIGHT}" stroke="#e4e4e4"/><text x="${LEFT - 8}" y="${(y(tick) + 4).toFixed(1)}" text-anchor="end" fill="#555">${tick}</text>`);
+    }
+    if (index === panels.length - 1) {
+      for (const tick of ticks(duration, 8)) parts.push(`<text x="${x(tick).toFixed(1)}" y="${top + HEIGHT - 10}" text-anchor="middle" fill="#555">${tick}</text>`);
+      parts.push(`<text x="${WIDTH - RIGHT + 12}" y="${top + HEIGHT - 10}" fill="#555">s</text>`);
+    }
+    if (panel.limit !== null) parts.push(`<path d="M${LEFT} ${y(panel.limit).toFixed(1)}H${WIDTH - RIGHT}" stroke="#999" stroke-dasharray="1 3"/>`);
+    const ends: number[] = [];
+    for (const line of panel.lines) {
+      let path = "";
+      let pen = false;
+      let last = (least + most) / 2;
+      line.values.forEach((value, place) => {
+        if (value === null) {
+          pen = false;
+          return;
+        }
+        path += `${pen ? "L" : "M"}${x(panel.time[place] ?? 0).toFixed(1)} ${y(value).toFixed(1)}`;
+        pen = true;
+        last = value;
+      });
+      ends.push(y(last));
+      const dash = DASHES[line.style] ?? [];
+      parts.push(`<path d="${path}" fill="none" stroke="${COLOURS[line.style]}" stroke-width="1.5"${dash.length ? ` stroke-dasharray="${dash.join(" ")}"` : ""}/>`);
+    }
+    apart(ends, 15, top + TOP, top + HEIGHT - BOTTOM).forEach((place, number) => {
+      const line = panel.lines[number];
+      if (line) parts.push(`<text x="${WIDTH - RIGHT + 8}" y="${(place + 4).toFixed(1)}" fill="${COLOURS[line.style]}" font-weight="600">${escape(line.name)}</text>`);
+    });
+  });
+  const height = 40 + panels.length * HEIGHT;
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="12"><rect width="100%" height="100%" fill="#fff"/><text x="${LEFT}" y="22" font-size="14" font-weight="600">${escape(title)}</text>${parts.join("")}</svg>\n`;
+}
+
+export async function png(text: string): Promise<Blob> {
+  const address = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
+  try {
+    const image = new Image();
+    image.src = address;
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    canvas.width = image.width * 2;
+    canvas.height = image.height * 2;
+    canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+    const blob = await new Promise<Blob | null>((resolve) => canvas.toBlob(resolve, "image/png"));
+    if (!blob) throw new Error("the browser could not draw the figure");
+    return blob;
+  } finally {
+    URL.revokeObjectURL(address);
+  }
+}
+
+export function download(name: string, content: string | Blob, type = "text/plain"): void {
+  const address = URL.createObjectURL(typeof content === "string" ? new Blob([content], { type }) : content);
+  const anchor = document.createElement("a");
+  anchor.href = address;
+  anchor.download = name;
+  document.body.append(anchor);
+  anchor.click();
+  anchor.remove();
+  window.setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}

@@ -1,0 +1,42 @@
+// The ready scenarios, as they lie in scenarios/: the page shows each with the first sentence of its own comment.
+
+import type { Source } from "../engine/types";
+
+const FILES = import.meta.glob("../../../scenarios/*", { query: "?raw", import: "default", eager: true }) as Record<string, string>;
+
+export interface Ready {
+  /** Name of the file without its ending. */
+  id: string;
+  about: string;
+  source: Source;
+}
+
+function aboutOf(text: string): string {
+  const words: string[] = [];
+  for (const line of text.split("\n")) {
+    if (!line.startsWith("#")) break;
+    const rest = line.slice(1).trim();
+    if (rest === "") break;
+    words.push(rest);
+  }
+  return words.join(" ");
+}
+
+const names = Object.keys(FILES).map((path) => path.split("/").pop() ?? path);
+const textOf = (name: string) => Object.entries(FILES).find(([path]) => path.endsWith(`/${name}`))?.[1] ?? "";
+const inputs = Object.fromEntries(names.filter((name) => !/\.(toml|md)$/.test(name)).map((name) => [name, textOf(name)]));
+
+/** The files among `inputs` that a scenario names. */
+function filesOf(text: string): Record<string, string> {
+  return Object.fromEntries(Object.entries(inputs).filter(([name]) => text.includes(`"${name}"`)));
+}
+
+export const READY: Ready[] = names
+  .filter((name) => name.endsWith(".toml"))
+  .sort()
+  .map((name) => {
+    const text = textOf(name);
+    return { id: name.slice(0, -5), about: aboutOf(text), source: { name, text, files: filesOf(text) } };
+  });
+
+export const FIRST = "lossy-last-hop";

@@ -1,0 +1,22 @@
+// The colour and line of each sender: those of python/lasthop/plot.py (Okabe and Ito without yellow), so that a sender
+// looks alike in every figure. Line styles differ too, for print in grey.
+
+export const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
+export const DASHES: number[][] = [[], [7, 3], [2, 3], [7, 3, 2, 3], [12, 4], [5, 2, 2, 2, 2, 2]];
+const WELL_KNOWN = ["reno", "cubic", "vegas", "bbr", "newreno", "sack"];
+
+/** The style of each sender: its own in every figure, unless another one there has it already. */
+export function styles(names: string[], known: string[]): Map<string, number> {
+  const order = [...WELL_KNOWN, ...known.filter((name) => !WELL_KNOWN.includes(name))];
+  const rank = (name: string) => {
+    const place = order.indexOf(name.split("/")[0] ?? name);
+    return place < 0 ? order.length : place;
+  };
+  const chosen = new Map<string, number>();
+  for (const name of [...new Set(names)].sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))) {
+    const first = rank(name) % COLOURS.length;
+    const free = COLOURS.map((_, step) => (first + step) % COLOURS.length).find((one) => ![...chosen.values()].includes(one));
+    chosen.set(name, free ?? first);
+  }
+  return chosen;
+}

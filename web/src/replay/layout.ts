@@ -1,0 +1,137 @@
+// Where the nodes of a path are drawn: in columns along the ways of the flows, and stations of a cell where they are.
+
+import type { Description } from "../engine/types";
+
+export interface Place {
+  x: number;
+  y: number;
+}
+
+/** The nodes on the shortest way of each flow. */
+function ways(description: Description): number[][] {
+  const next = new Map<number, number[]>();
+  for (const link of description.links) {
+    next.set(link.from, [...(next.get(link.from) ?? []), link.to]);
+    next.set(link.to, [...(next.get(link.to) ?? []), link.from]);
+  }
+  const known = new Map<number, Map<number, number>>();
+  const from = (source: number) => {
+    const before = known.get(source) ?? new Map<number, number>([[source, source]]);
+    if (!known.has(source)) {
+      const line = [source];
+      for (const node of line) {
+        for (const other of next.get(node) ?? []) {
+          if (before.has(other)) continue;
+          before.set(other, node);
+          line.push(other);
+        }
+      }
+      known.set(source, before);
+    }
+    return before;
+  };
+  return description.flows.slice(0, 400).map((flow) => {
+    const before = from(flow.source);
+    const way = [flow.sink];
+    for (let node = flow.sink; node !== flow.source; ) {
+      const previous = before.get(node);
+      if (previous === undefined || way.length > description.nodes.length) break;
+      node = previous;
+      way.unshift(node);
+    }
+    return way;
+  });
+}
+
+/** The column of each node. */
+function columns(description: Description): number[] {
+  const edges = new Map<string, [number, number]>();
+  for (const way of ways(description)) {
+    for (let place = 1; place < way.length; place += 1) {
+      const [from, to] = [way[place - 1] ?? 0, way[place] ?? 0];
+      if (!edges.has(`${to} ${from}`)) edges.set(`${from} ${to}`, [from, to]);
+    }
+  }
+  const column = description.nodes.map(() => 0);
+  for (let round = 0; round < Math.min(60, description.nodes.length); round += 1) {
+    let changed = false;
+    for (const [from, to] of edges.values()) {
+      if ((column[to] ?? 0) >= (column[from] ?? 0) + 1) continue;
+      column[to] = (column[from] ?? 0) + 1;
+      changed = true;
+    }
+    if (!changed) break;
+  }
+  return column;
+}
+
+/** Positions of all nodes within a box of this size, at this time. */
+export class Layout {
+  private readonly column: number[];
+  private readonly rows: number[][];
+
+  constructor(private readonly description: Description) {
+    this.column = columns(description);
+    const most = Math.max(0, ...this.column);
+    this.rows = Array.from({ length: most + 1 }, (_, at) => description.nodes.map((_name, node) => node).filter((node) => this.column[node] === at));
+  }
+
+  /** How many nodes the fullest column has. */
+  get height(): number {
+    return Math.max(1, ...this.rows.map((row) => row.length));
+  }
+
+  places(width: number, height: number, time: number): Place[] {
+    const margin = { x: Math.min(104, width * 0.13), y: 34 };
+    const placed = this.description.nodes.map((_, node) => {
+      const at = this.column[node] ?? 0;
+      const row = this.rows[at] ?? [];
+      const share = this.rows.length > 1 ? at / (this.rows.length - 1) : 0.5;
+      return { x: margin.x + share * (width - 2 * margin.x), y: margin.y + ((row.indexOf(node) + 0.5) / row.length) * (height - 2 * margin.y) };
+    });
+    this.placeStations(placed, width, height, time, margin);
+    return placed;
+  }
+
+  /** Stations are drawn to scale in a part of the picture of their own; wired nodes keep the rest. */
+  private placeStations(placed: Place[], width: number, height: number, time: number, margin: Place): void {
+    const { stations } = this.description;
+    if (stations.length === 0) return;
+    const points = stations.flatMap((station) => station.track.map(([, x, y]) => ({ x, y })));
+    const [left, right] = [Math.min(...points.map((p) => p.x)), Math.max(...points.map((p) => p.x))];
+    const [top, bottom] = [Math.min(...points.map((p) => p.y)), Math.max(...points.map((p) => p.y))];
+    const isWired = placed.length > stations.length;
+    const share = isWired ? 0.62 : 1;
+    const span = Math.max(right - left, bottom - top, 1e-9);
+    const room = { x: width * share - 2 * margin.x, y: height - 2 * margin.y };
+    const scale = Math.min(room.x / Math.max(right - left, span * 0.05), room.y / Math.max(bottom - top, span * 0.05));
+    // Stations stand on the side of their column among the wired nodes.
+    const own = stations.map((station) => this.column[station.node] ?? 0);
+    const wired = placed.map((_, node) => node).filter((node) => !stations.some((station) => station.node === node));
+    const before = own.reduce((total, one) => total + one, 0) / own.length <= wired.reduce((total, node) => total + (this.column[node] ?? 0), 0) / Math.max(1, wired.length);
+    const middle = { x: before ? (width * share) / 2 : width * (1 - share / 2), y: height / 2 };
+    for (const station of stations) {
+      const { x, y } = at(station.track, time);
+      placed[station.node] = { x: middle.x + (x - (left + right) / 2) * scale, y: middle.y + (y - (top + bottom) / 2) * scale };
+    }
+    for (const node of wired) {
+      const place = placed[node];
+      if (place) place.x = before ? width * share + (place.x / width) * width * (1 - share) : (place.x / width) * width * (1 - share);
+    }
+  }
+}
+
+/** Where a station is on its track. */
+function at(track: [number, number, number][], time: number): Place {
+  const [first] = track;
+  if (!first) return { x: 0, y: 0 };
+  let [before, x, y] = first;
+  for (const [until, nextX, nextY] of track) {
+    if (until > time) {
+      const share = until > before ? Math.max(0, (time - before) / (until - before)) : 1;
+      return { x: x + (nextX - x) * share, y: y + (nextY - y) * share };
+    }
+    [before, x, y] = [until, nextX, nextY];
+  }
+  return { x, y };
+}

@@ -1,0 +1,316 @@
+// Replay: the packets of one run on their way, and what a sender made of what it saw. The run is repeated in a worker for
+// each window of time, so that no trace is kept.
+
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Cancelled, EngineError } from "../engine/pool";
+import type { Checked, Table, Window } from "../engine/types";
+import { overridesFor, pool, shownSender, useStore } from "../model/store";
+import { columnOf, inWords, momentsOf, placeOf, Trace, upTo, type Moment } from "../model/trace";
+import { Layout } from "./layout";
+import { draw, type Ink } from "./scene";
+import { drawSequence } from "./sequence";
+
+/** Packets on links of one window. */
+const MOST = 200_000;
+const SPEEDS: [string, number][] = [["real time", 1], ["1/10", 0.1], ["1/100", 0.01], ["1/1000", 0.001]];
+const SPANS = [0.1, 0.25, 0.5, 1, 2, 5];
+/** Rows of the table of decisions. */
+const SHOWN = 8;
+/** A loss is to be seen for so many seconds of the person who looks. */
+const LINGER = 0.6;
+
+function inkOf(): Ink {
+  const of = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  return { paper: of("--card"), ink: of("--ink"), muted: of("--muted"), faint: of("--faint"), rule: of("--rule"), bad: of("--bad") };
+}
+
+/** Fits a canvas to its box; returns its context in CSS pixels. */
+function fit(canvas: HTMLCanvasElement): [CanvasRenderingContext2D, number, number] | null {
+  const context = canvas.getContext("2d");
+  if (!context) return null;
+  const { clientWidth: width, clientHeight: height } = canvas;
+  const [wide, high] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];
+  if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
+  context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+  return [context, width, height];
+}
+
+/** Losses of the whole run and when links are down, as a strip that the slider lies under. */
+function drawStrip(canvas: HTMLCanvasElement, whole: Window, duration: number, outages: [number, number, number][], time: number, causes: string[], ink: Ink): void {
+  const fitted = fit(canvas);
+  if (!fitted) return;
+  const [context, width, height] = fitted;
+  context.clearRect(0, 0, width, height);
+  context.fillStyle = ink.rule;
+  for (const [, start, end] of outages) context.fillRect((start / duration) * width, 0, Math.max(1, ((end - start) / duration) * width), height);
+  const bins = [new Float64Array(Math.ceil(width) + 1), new Float64Array(Math.ceil(width) + 1)];
+  const [times, cause] = [columnOf(whole.losses, "time_s"), columnOf(whole.losses, "cause")];
+  const inQueue = causes.map((name) => ["queue-overflow", "early-drop", "policed"].includes(name));
+  for (let row = 0; row < times.length; row += 1) {
+    const list = bins[inQueue[cause[row] ?? 0] ? 0 : 1];
+    const place = Math.floor(((times[row] ?? 0) / duration) * width);
+    if (list) list[place] = (list[place] ?? 0) + 1;
+  }
+  const most = Math.max(1, ...bins.map((list) => list.reduce((best, one) => Math.max(best, one), 0)));
+  const middle = height / 2;
+  bins.forEach((list, side) => {
+    context.fillStyle = side === 0 ? ink.ink : ink.bad;
+    list.forEach((count, place) => {
+      const size = Math.sqrt(count / most) * (middle - 3);
+      if (count > 0) context.fillRect(place, side === 0 ? middle - size : middle, 1, Math.max(1.5, size));
+    });
+  });
+  context.fillStyle = ink.ink;
+  context.fillRect((time / duration) * width - 1, 0, 2, height);
+}
+
+function Beliefs({ decisions, checked, names, time, go, flow }: { decisions: Table; checked: Checked; names: { name: string; help: string }[]; time: number; go: (time: number) => void; flow: number }) {
+  const declarations = { columns: [], causes: names, kinds: [] };
+  const moments = useMemo(() => momentsOf(decisions, flow), [decisions, flow]);
+  const all = useMemo(() => momentsOf(decisions, null).filter((moment) => moment.decision !== 2), [decisions]);
+  const past = upTo(moments.map((moment) => moment.time), time + 1e-9);
+  const shown = moments.slice(Math.max(0, past - SHOWN), past).reverse();
+  const count = (decision: number, place: number) => all.filter((moment) => moment.decision === decision && placeOf(moment.truth, declarations) === place).length;
+  const row = (moment: Moment) => {
+    const words = inWords(moment, declarations);
+    return (
+      <tr key={`${moment.time} ${moment.decision}`}>
+        <td><button type="button" class="quiet" onClick={() => go(moment.time)}>{moment.time.toFixed(3)} s</button></td>
+        <td>{words.what}</td>
+        <td>{words.believed}</td>
+        <td class={words.right === false ? "wrong" : ""}>{words.really}</td>
+      </tr>
+    );
+  };
+  return (
+    <>
+      <section aria-labelledby="decisions-title">
+        <h2 id="decisions-title">What {checked.description.flows[flow]?.name} believed, and what it was</h2>
+        <div class="scroll" role="region" aria-labelledby="decisions-title" tabIndex={0}>
+          <table class="plain">
+            <thead><tr><th scope="col">Time</th><th scope="col">Saw</th><th scope="col">Took it for</th><th scope="col">Really</th></tr></thead>
+            <tbody>{shown.map(row)}{shown.length === 0 && <tr><td colSpan={4}>No loss was noticed before this time.</td></tr>}</tbody>
+          </table>
+        </div>
+      </section>
+      <section aria-labelledby="truth-title">
+        <h2 id="truth-title">All flows, the whole run: what their reactions answered</h2>
+        <div class="scroll" role="region" aria-labelledby="truth-title" tabIndex={0}>
+          <table class="plain numbers">
+            <thead><tr><th scope="col"><span class="hidden">Reaction</span></th><th scope="col">a queue was full</th><th scope="col">lost in the air</th><th scope="col">segment not lost</th></tr></thead>
+            <tbody>
+              {["recoveries", "timeouts"].map((name, decision) => (
+                <tr key={name}><th scope="row">{name}</th>{[0, 1, 2].map((place) => <td key={place}>{count(decision, place).toLocaleString("en-GB")}</td>)}</tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </section>
+    </>
+  );
+}
+
+export function Replay({ theme }: { theme: string }) {
+  const state = useStore();
+  const { checked, source, about } = state;
+  const [sender, setSender] = useState(state.senders[0] ?? "");
+  const [whole, setWhole] = useState<Window | null>(null);
+  const [trace, setTrace] = useState<Trace | null>(null);
+  const [outages, setOutages] = useState<[number, number, number][]>([]);
+  const [share, setShare] = useState(0);
+  const [failure, setFailure] = useState<string | null>(null);
+  const [flow, setFlow] = useState(0);
+  const [playing, setPlaying] = useState(false);
+  const [speed, setSpeed] = useState(0.01);
+  const [span, setSpan] = useState(0.5);
+  const [time, setTime] = useState(0);
+  const clock = useRef(0);
+  const loading = useRef(false);
+  const scene = useRef<HTMLCanvasElement>(null);
+  const strip = useRef<HTMLCanvasElement>(null);
+  const diagram = useRef<HTMLCanvasElement>(null);
+  const used = state.senders.includes(sender) ? sender : (state.senders[0] ?? "");
+  const duration = checked?.description.duration_s ?? 1;
+  const layout = useMemo(() => (checked ? new Layout(checked.description) : null), [checked]);
+  const ink = useMemo(inkOf, [theme]);
+
+  const load = useCallback(
+    async (from: number, isFirst: boolean) => {
+      if (!checked || loading.current) return;
+      loading.current = true;
+      const job = { source, overrides: overridesFor(checked, used), seed: state.seed, from_s: from, to_s: duration, most: MOST };
+      try {
+        const window = await pool.window(job, (seconds) => isFirst && setShare(seconds / duration));
+        if (isFirst) {
+          setWhole(window);
+          // Begin where something is about to happen.
+          const [first] = columnOf(window.decisions, "time_s");
+          clock.current = first === undefined ? 0 : Math.max(0, first - 0.05);
+          setTime(clock.current);
+        }
+        setTrace(new Trace(window, checked.description));
+      } catch (error) {
+        if (!(error instanceof Cancelled)) setFailure(error instanceof EngineError ? error.failure.text : String(error));
+      } finally {
+        loading.current = false;
+      }
+    },
+    [checked, source, used, state.seed, duration],
+  );
+
+  useEffect(() => {
+    setWhole(null);
+    setTrace(null);
+    setFailure(null);
+    setShare(0);
+    if (!checked) return;
+    clock.current = 0;
+    setTime(0);
+    void load(0, true);
+    pool.outages({ source, overrides: overridesFor(checked, used), seed: state.seed }).then(setOutages, () => setOutages([]));
+    return () => {
+      pool.cancel("window");
+      loading.current = false;
+    };
+  }, [checked, used, state.seed]);
+
+  const go = useCallback((to: number) => {
+    clock.current = Math.min(duration, Math.max(0, to));
+    setTime(clock.current);
+  }, [duration]);
+
+  // What is needed next is fetched before the clock gets there.
+  useEffect(() => {
+    if (!trace || loading.current) return;
+    const { from_s, to_s } = trace.window;
+    const isOutside = time < from_s || (time >= to_s && to_s < duration);
+    if (isOutside) void load(Math.max(0, time - Math.min(span, 1)), false);
+  }, [time, trace, span, duration, load]);
+
+  useEffect(() => {
+    if (!playing) return;
+    let frame = 0;
+    let before = performance.now();
+    let told = 0;
+    const tick = (now: number) => {
+      const passed = Math.min(0.1, (now - before) / 1000) * speed;
+      before = now;
+      // The clock stands while packets are fetched.
+      const known = trace ? trace.window.to_s : 0;
+      clock.current = Math.min(clock.current + passed, Math.max(clock.current, known), duration);
+      paint();
+      if (now - told > 100) {
+        told = now;
+        setTime(clock.current);
+      }
+      if (clock.current >= duration) setPlaying(false);
+      else frame = requestAnimationFrame(tick);
+    };
+    frame = requestAnimationFrame(tick);
+    return () => cancelAnimationFrame(frame);
+  });
+
+  const paint = () => {
+    if (!trace || !checked || !layout || !about) return;
+    const fitted = scene.current && fit(scene.current);
+    if (fitted && scene.current) {
+      const drawn = draw(...fitted, { trace, description: checked.description, layout, outages, time: clock.current, fade: LINGER * speed, flow }, ink);
+      scene.current.dataset["packets"] = String(drawn);
+    }
+    const other = diagram.current && fit(diagram.current);
+    if (other) drawSequence(...other, { trace, declarations: about.declarations, flow, time: clock.current, span }, ink);
+    if (strip.current && whole) drawStrip(strip.current, whole, duration, outages, clock.current, about.declarations.causes.map((one) => one.name), ink);
+  };
+  useEffect(paint);
+  useEffect(() => {
+    const again = () => paint();
+    window.addEventListener("resize", again);
+    return () => window.removeEventListener("resize", again);
+  });
+
+  const stepOn = (way: number) => {
+    if (!trace) return;
+    setPlaying(false);
+    const place = way > 0 ? upTo(trace.events, clock.current + 1e-10) : upTo(trace.events, clock.current - 1e-10) - 1;
+    const next = trace.events[place];
+    if (next !== undefined) go(next);
+  };
+  const jump = (times: Float64Array) => {
+    const next = times[upTo(times, clock.current + 1e-9)];
+    if (next !== undefined) go(next);
+  };
+  const moments = useMemo(() => {
+    if (!whole) return null;
+    const timeouts = momentsOf(whole.decisions, null).filter((moment) => moment.decision === 1).map((moment) => moment.time);
+    return {
+      losses: Float64Array.from(columnOf(whole.losses, "time_s")).sort(),
+      timeouts: Float64Array.from(timeouts).sort(),
+      outages: Float64Array.from(outages.map(([, start]) => start)).sort(),
+    };
+  }, [whole, outages]);
+
+  if (!checked || state.failure || !about) {
+    return <main id="main" class="replay" tabIndex={-1}><p class="message note">{state.failure ? "The scenario has a mistake: see Play." : "Loading the simulator …"}</p></main>;
+  }
+  const { flows, nodes } = checked.description;
+  return (
+    <main id="main" class="replay" tabIndex={-1}>
+      <div class="head">
+        <h2 class="name">{checked.description.name}</h2>
+        <label class="field inline"><span>Sender</span>
+          <select value={used} onChange={(event) => setSender(event.currentTarget.value)}>
+            {state.senders.map((one) => <option key={one} value={one}>{shownSender(one, checked)}</option>)}
+          </select>
+        </label>
+        <label class="field inline"><span>Flow</span>
+          <select value={flow} onChange={(event) => setFlow(Number(event.currentTarget.value))}>
+            {flows.slice(0, 200).map((one, index) => <option key={one.name} value={index}>{one.name}</option>)}
+          </select>
+        </label>
+        <span class="took">seed {state.seed}</span>
+      </div>
+      {failure && <pre class="message bad" role="alert">{failure}</pre>}
+      {!trace && !failure && (
+        <div class="progress"><progress max={1} value={share} aria-label="Progress of the run" /><span>{Math.round(share * 100)} %</span></div>
+      )}
+      {trace && moments && (
+        <>
+          <div class="player" role="group" aria-label="Player">
+            <button type="button" class="main" onClick={() => setPlaying(!playing)}>{playing ? "Pause" : "Play"}</button>
+            <button type="button" onClick={() => stepOn(-1)} aria-label="One event back">‹</button>
+            <button type="button" onClick={() => stepOn(1)} aria-label="One event on">›</button>
+            <label class="field inline"><span>Speed</span>
+              <select value={speed} onChange={(event) => setSpeed(Number(event.currentTarget.value))}>
+                {SPEEDS.map(([name, value]) => <option key={name} value={value}>{name}</option>)}
+              </select>
+            </label>
+            <button type="button" disabled={moments.losses.length === 0} onClick={() => jump(moments.losses)}>Next loss</button>
+            <button type="button" disabled={moments.timeouts.length === 0} onClick={() => jump(moments.timeouts)}>Next timeout</button>
+            {moments.outages.length > 0 && <button type="button" onClick={() => jump(moments.outages)}>Next outage</button>}
+            <output class="clock">{time.toFixed(speed < 0.05 ? 4 : 2)} s</output>
+          </div>
+          <canvas ref={scene} class="scene" role="img" aria-label={`The path: ${nodes.length} nodes, ${checked.description.links.length} links, ${flows.length} flows, at ${time.toFixed(2)} s`} />
+          <p class="legend">
+            <span><i class="dot" /> data</span><span><i class="dot small" /> ACK</span><span><i class="square" /> sent again</span>
+            <span><i class="diamond" /> marked</span><span><i class="cross">×</i> lost</span><span>colour: flow; ringed: {flows[flow]?.name}</span>
+          </p>
+          <div class="timeline">
+            <canvas ref={strip} class="strip" aria-hidden="true" />
+            <input type="range" min={0} max={duration} step={10 ** Math.floor(Math.log10(duration / 1000))} value={time} aria-label="Time in the run" aria-valuetext={`${time.toFixed(3)} seconds`} onInput={(event) => { setPlaying(false); go(Number(event.currentTarget.value)); }} />
+            <p class="foot">Losses in queues above the middle, in the air below; grey where a link is down.</p>
+          </div>
+          <section aria-labelledby="sequence-title">
+            <div class="head">
+              <h2 id="sequence-title">{flows[flow]?.name}, packet by packet</h2>
+              <label class="field inline"><span>Height</span>
+                <select value={span} onChange={(event) => setSpan(Number(event.currentTarget.value))}>{SPANS.map((one) => <option key={one} value={one}>{one} s</option>)}</select>
+              </label>
+            </div>
+            <canvas ref={diagram} class="diagram" role="img" aria-label={`Sequence diagram of ${flows[flow]?.name} around ${time.toFixed(3)} s; the table below has its decisions in words`} />
+          </section>
+          {whole && <Beliefs decisions={whole.decisions} checked={checked} names={about.declarations.causes} time={time} go={go} flow={flow} />}
+        </>
+      )}
+    </main>
+  );
+}

@@ -1,0 +1,231 @@
+// Draws the path with what is on it at a time: nodes, links, queues, packets, losses. Called for every frame; it asks
+// the trace and keeps nothing.
+
+import type { Description } from "../engine/types";
+import { COLOURS } from "../model/style";
+import { columnOf, type Trace } from "../model/trace";
+import type { Layout, Place } from "./layout";
+
+export interface Scene {
+  trace: Trace;
+  description: Description;
+  layout: Layout;
+  outages: [number, number, number][];
+  time: number;
+  /** Simulated seconds for which a loss stays to be seen. */
+  fade: number;
+  flow: number;
+}
+
+export interface Ink {
+  paper: string;
+  ink: string;
+  muted: string;
+  faint: string;
+  rule: string;
+  bad: string;
+}
+
+/** Squares of a queue in a column; beyond them a number says how many. */
+const SQUARES = 30;
+/** Most of a queue that lies, in px. */
+const LYING = 34;
+const GAP = 5;
+
+interface Way {
+  from: Place;
+  to: Place;
+  /** Unit vectors along and across. */
+  along: Place;
+  across: Place;
+  length: number;
+}
+
+function way(from: Place, to: Place): Way {
+  const length = Math.max(1, Math.hypot(to.x - from.x, to.y - from.y));
+  const along = { x: (to.x - from.x) / length, y: (to.y - from.y) / length };
+  return { from, to, along, across: { x: -along.y, y: along.x }, length };
+}
+
+function on(line: Way, share: number, aside: number): Place {
+  const start = 9;
+  const far = start + share * (line.length - 2 * start);
+  return { x: line.from.x + line.along.x * far + line.across.x * aside, y: line.from.y + line.along.y * far + line.across.y * aside };
+}
+
+function cross(context: CanvasRenderingContext2D, place: Place, size: number): void {
+  context.beginPath();
+  context.moveTo(place.x - size, place.y - size);
+  context.lineTo(place.x + size, place.y + size);
+  context.moveTo(place.x + size, place.y - size);
+  context.lineTo(place.x - size, place.y + size);
+  context.stroke();
+}
+
+/** Returns how many packets were drawn. */
+export function draw(context: CanvasRenderingContext2D, width: number, height: number, scene: Scene, ink: Ink): number {
+  const { trace, description, layout, time, fade, flow } = scene;
+  const places = layout.places(width, height, time);
+  context.clearRect(0, 0, width, height);
+  const crowded = layout.height > 14;
+  const down = new Set(scene.outages.filter(([, start, end]) => start <= time && time < end).map(([direction]) => direction));
+  const hops = trace.window.hops;
+  const column = (name: string) => columnOf(hops, name);
+  const [flows, transmitted, arrived, outcome] = [column("flow"), column("transmit_s"), column("arrive_s"), column("outcome")];
+  const [back, again, marked, enqueued] = [column("back"), column("again"), column("marked"), column("enqueue_s")];
+  let drawn = 0;
+
+  // Links, and which of them are down.
+  description.links.forEach((link, index) => {
+    const line = way(places[link.from] ?? { x: 0, y: 0 }, places[link.to] ?? { x: 0, y: 0 });
+    const isDown = down.has(2 * index) || down.has(2 * index + 1);
+    context.strokeStyle = isDown ? ink.bad : ink.faint;
+    context.globalAlpha = isDown ? 1 : 0.55;
+    context.lineWidth = crowded ? 1 : 2;
+    context.setLineDash(isDown ? [2, 5] : link.radio ? [5, 4] : []);
+    context.beginPath();
+    context.moveTo(line.from.x, line.from.y);
+    context.lineTo(line.to.x, line.to.y);
+    context.stroke();
+  });
+  context.setLineDash([]);
+  context.globalAlpha = 1;
+
+  const radius = crowded ? 2 : 3.2;
+  const lost: { place: Place; left: number }[] = [];
+  const queues: { place: Place; line: Way; rows: number[]; room: number | null; side: number }[] = [];
+  description.links.forEach((link, index) => {
+    for (const side of [0, 1]) {
+      const lane = trace.lanes[2 * index + side];
+      if (!lane || lane.rows.length === 0) continue;
+      const ends = side === 0 ? [link.from, link.to] : [link.to, link.from];
+      const line = way(places[ends[0] ?? 0] ?? { x: 0, y: 0 }, places[ends[1] ?? 0] ?? { x: 0, y: 0 });
+      const waiting: number[] = [];
+      trace.present(lane, time, fade, (row) => {
+        const start = transmitted[row] ?? Number.NaN;
+        const over = trace.over[row] ?? 0;
+        const isLost = (outcome[row] ?? 0) >= 2;
+        if (isLost && time >= over) {
+          const share = Number.isNaN(start) ? 0 : 0.72;
+          lost.push({ place: on(line, share, GAP), left: 1 - (time - over) / Math.max(1e-12, fade) });
+          return;
+        }
+        if (time > over) return;
+        if (Number.isNaN(start) || time < start) {
+          if (!isLost || !Number.isNaN(start)) waiting.push(row);
+          return;
+        }
+        const end = Number.isNaN(arrived[row] ?? Number.NaN) ? over : (arrived[row] ?? over);
+        const share = ((time - start) / Math.max(1e-12, end - start)) * (isLost ? 0.72 : 1);
+        const place = on(line, share, GAP);
+        const mine = flows[row] === flow;
+        const size = radius * (back[row] === 1 ? 0.62 : 1) * (mine ? 1.45 : 1);
+        context.fillStyle = COLOURS[(flows[row] ?? 0) % COLOURS.length] ?? ink.ink;
+        context.globalAlpha = mine ? 1 : 0.7;
+        context.beginPath();
+        if (marked[row] === 1) {
+          context.moveTo(place.x, place.y - size * 1.5);
+          context.lineTo(place.x + size * 1.5, place.y);
+          context.lineTo(place.x, place.y + size * 1.5);
+          context.lineTo(place.x - size * 1.5, place.y);
+          context.closePath();
+        } else if (again[row] === 1) context.rect(place.x - size, place.y - size, 2 * size, 2 * size);
+        else context.arc(place.x, place.y, size, 0, 2 * Math.PI);
+        context.fill();
+        if (mine) {
+          context.strokeStyle = ink.ink;
+          context.lineWidth = 1;
+          context.stroke();
+        }
+        drawn += 1;
+      });
+      if (waiting.length > 0) {
+        waiting.sort((a, b) => (enqueued[a] ?? 0) - (enqueued[b] ?? 0));
+        const room = (side === 0 ? link.forward : link.reverse).queue_limit_packets;
+        queues.push({ place: on(line, 0, 0), line, rows: waiting, room, side });
+      }
+      context.globalAlpha = 1;
+    }
+  });
+
+  // Queues stand upright at the heads of their links, the next to leave at the foot.
+  for (const { place, line, rows, room, side } of queues) {
+    // Where nodes stand close together, they lie, away from the link.
+    const close = places.some((other) => other.x === line.from.x && other !== line.from && Math.abs(other.y - line.from.y) < 70);
+    if (close) {
+      const outward = line.along.x < 0 ? 1 : -1;
+      const wide = Math.min(1.5, LYING / Math.max(1, room ?? rows.length));
+      rows.slice(0, Math.floor(LYING / wide)).forEach((row, number) => {
+        context.fillStyle = COLOURS[(flows[row] ?? 0) % COLOURS.length] ?? ink.ink;
+        context.fillRect(line.from.x + outward * (7 + number * wide) - (outward < 0 ? wide : 0), line.from.y - 2.5, wide, 5);
+        drawn += 1;
+      });
+      continue;
+    }
+    const step = crowded ? 3 : 4;
+    const shown = Math.min(rows.length, SQUARES);
+    const upward = side === 0 ? -1 : 1;
+    for (let number = 0; number < shown; number += 1) {
+      const row = rows[number] ?? 0;
+      context.fillStyle = COLOURS[(flows[row] ?? 0) % COLOURS.length] ?? ink.ink;
+      context.fillRect(place.x - 5, place.y + upward * (9 + number * step), 10, step - 1);
+      drawn += 1;
+    }
+    if (rows.length >= 4 && !(crowded && room === null)) {
+      context.fillStyle = ink.muted;
+      context.font = "11px system-ui, sans-serif";
+      context.textAlign = "center";
+      context.textBaseline = upward < 0 ? "bottom" : "top";
+      context.fillText(room === null ? String(rows.length) : `${rows.length} of ${room}`, place.x, place.y + upward * (12 + shown * step));
+    }
+  }
+
+  context.strokeStyle = ink.bad;
+  context.lineWidth = 2;
+  for (const { place, left } of lost) {
+    context.globalAlpha = Math.max(0.15, Math.min(1, left));
+    cross(context, place, crowded ? 4 : 5);
+  }
+  context.globalAlpha = 1;
+
+  // Nodes last, so that packets go in and out of them.
+  description.nodes.forEach((name, node) => {
+    const place = places[node];
+    if (!place) return;
+    const station = description.stations.find((one) => one.node === node);
+    context.fillStyle = ink.paper;
+    context.strokeStyle = ink.ink;
+    context.lineWidth = 1.5;
+    context.beginPath();
+    const size = crowded ? 3.5 : 7;
+    if (station?.access_point) context.rect(place.x - size, place.y - size, 2 * size, 2 * size);
+    else context.arc(place.x, place.y, size, 0, 2 * Math.PI);
+    context.fill();
+    context.stroke();
+    const ends = description.flows[flow];
+    if (crowded && width < 700 && !layoutIsAlone(layout, places, node)) return;
+    const isNamed = !crowded || [ends?.source, ends?.sink].includes(node) || layoutIsAlone(layout, places, node);
+    if (!isNamed) return;
+    context.fillStyle = ink.muted;
+    context.font = "12px system-ui, sans-serif";
+    const edge = place.x < width * 0.12 ? "left" : place.x > width * 0.88 ? "right" : "center";
+    const shown = name.length > 18 ? `${name.slice(0, 17)}…` : name;
+    // At the edges there is room outside the path.
+    context.textAlign = edge === "left" ? "right" : edge === "right" ? "left" : "center";
+    context.textBaseline = edge === "center" ? "top" : "middle";
+    if (edge === "center") context.fillText(shown, place.x, place.y + size + 4);
+    else if (context.measureText(shown).width < (edge === "left" ? place.x : width - place.x) - size - (crowded ? LYING : 0) - 8) {
+      context.fillText(shown, place.x + (edge === "left" ? -1 : 1) * (size + 6 + (crowded ? LYING : 0)), place.y);
+    } else {
+      context.textAlign = edge;
+      context.textBaseline = "top";
+      context.fillText(shown, edge === "left" ? 4 : width - 4, place.y + size + 4);
+    }
+  });
+  return drawn;
+}
+
+function layoutIsAlone(_: Layout, places: Place[], node: number): boolean {
+  const own = places[node];
+  return own !== undefined && places.filter((place) => Math.abs(place.x - own.x) < 2).length <= 2;
+}

@@ -1,0 +1,165 @@
+// The sequence diagram of one connection: time runs down, sender at the left, receiver at the right; the congestion
+// window grows to the left of the sender, its decisions stand beside it.
+
+import { COLOURS } from "../model/style";
+import { columnOf, inWords, momentsOf, upTo, type Trace } from "../model/trace";
+import type { Declarations } from "../engine/types";
+import type { Ink } from "./scene";
+
+const TOP = 30;
+
+export interface Sequence {
+  trace: Trace;
+  declarations: Declarations;
+  flow: number;
+  time: number;
+  /** Seconds from top to bottom. */
+  span: number;
+}
+
+export function drawSequence(context: CanvasRenderingContext2D, width: number, height: number, sequence: Sequence, ink: Ink): void {
+  const { trace, declarations, flow, time, span } = sequence;
+  context.clearRect(0, 0, width, height);
+  const from = Math.max(0, time - span * 0.8);
+  const to = from + span;
+  const narrow = width < 560;
+  const sender = narrow ? width * 0.3 : Math.min(360, width * 0.36);
+  const receiver = width - (narrow ? 30 : 70);
+  const y = (at: number) => TOP + ((at - from) / span) * (height - TOP - 6);
+  const colour = COLOURS[flow % COLOURS.length] ?? ink.ink;
+
+  context.font = "12px system-ui, sans-serif";
+  context.fillStyle = ink.ink;
+  context.textBaseline = "alphabetic";
+  context.textAlign = "center";
+  context.fillText("sender", sender, 16);
+  context.fillText("receiver", receiver, 16);
+  context.strokeStyle = ink.faint;
+  context.lineWidth = 1;
+  context.beginPath();
+  for (const x of [sender, receiver]) {
+    context.moveTo(x, TOP);
+    context.lineTo(x, height);
+  }
+  context.stroke();
+  const step = 10 ** Math.floor(Math.log10(span / 2));
+  context.fillStyle = ink.muted;
+  context.textAlign = "right";
+  for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
+    context.fillText(`${at.toFixed(Math.max(0, -Math.floor(Math.log10(step))))} s`, width - 2, y(at) + 4);
+    context.strokeStyle = ink.rule;
+    context.beginPath();
+    context.moveTo(sender, y(at));
+    context.lineTo(receiver, y(at));
+    context.stroke();
+  }
+
+  context.save();
+  context.beginPath();
+  context.rect(0, TOP, width, height - TOP);
+  context.clip();
+
+  // The window: a silhouette at the left of the sender.
+  const windows = trace.window.windows;
+  const [times, flows, cwnd] = [columnOf(windows, "time_s"), columnOf(windows, "flow"), columnOf(windows, "cwnd_segments")];
+  const begin = Math.max(0, upTo(times, from) - 1);
+  let last = Number.NaN;
+  for (let row = begin; row >= 0; row -= 1) {
+    if (flows[row] !== flow) continue;
+    last = cwnd[row] ?? Number.NaN;
+    break;
+  }
+  const steps: [number, number][] = [[from, last]];
+  let most = Number.isNaN(last) ? 1 : last;
+  for (let row = begin; row < times.length && (times[row] ?? 0) <= to; row += 1) {
+    if (flows[row] !== flow || (times[row] ?? 0) < from) continue;
+    steps.push([times[row] ?? 0, cwnd[row] ?? 0]);
+    most = Math.max(most, cwnd[row] ?? 0);
+  }
+  const room = narrow ? sender - 30 : 90;
+  const x = (segments: number) => sender - 8 - (segments / Math.max(1, most)) * (room - 16);
+  context.fillStyle = colour;
+  context.globalAlpha = 0.18;
+  context.beginPath();
+  context.moveTo(sender - 8, TOP);
+  let before = steps[0]?.[1] ?? Number.NaN;
+  for (const [at, value] of steps) {
+    if (!Number.isNaN(before)) context.lineTo(x(before), Math.min(height, y(at)));
+    if (!Number.isNaN(value)) context.lineTo(x(value), Math.min(height, y(at)));
+    before = value;
+  }
+  if (!Number.isNaN(before)) context.lineTo(x(before), height);
+  context.lineTo(sender - 8, height);
+  context.fill();
+  context.globalAlpha = 1;
+  context.restore();
+  context.fillStyle = ink.muted;
+  context.textAlign = "right";
+  context.fillText(`cwnd ≤ ${most.toFixed(0)}`, sender - 26, 16);
+
+  context.save();
+  context.beginPath();
+  context.rect(0, TOP, width, height - TOP);
+  context.clip();
+  // Packets: what has not happened yet is faint.
+  for (const one of trace.journeys(flow)) {
+    if (one.ended < from) continue;
+    if (one.sent > to) break;
+    const [start, end] = one.back ? [receiver, sender] : [sender, receiver];
+    const isLost = one.outcome >= 2;
+    const stop = isLost || one.outcome === 1 ? start + (end - start) * one.share : end;
+    context.globalAlpha = one.sent > time ? 0.16 : one.back ? 0.55 : 0.95;
+    context.strokeStyle = isLost ? ink.bad : one.back ? ink.muted : colour;
+    context.lineWidth = one.again ? 2.4 : 1;
+    context.setLineDash(one.back ? [3, 3] : []);
+    context.beginPath();
+    context.moveTo(start, y(one.sent));
+    context.lineTo(stop, y(one.ended));
+    context.stroke();
+    context.setLineDash([]);
+    if (isLost) {
+      context.lineWidth = 2;
+      context.beginPath();
+      context.moveTo(stop - 4, y(one.ended) - 4);
+      context.lineTo(stop + 4, y(one.ended) + 4);
+      context.moveTo(stop + 4, y(one.ended) - 4);
+      context.lineTo(stop - 4, y(one.ended) + 4);
+      context.stroke();
+    }
+    if (one.marked) {
+      context.fillStyle = ink.bad;
+      context.beginPath();
+      context.arc(stop, y(one.ended), 3, 0, 2 * Math.PI);
+      context.fill();
+    }
+  }
+  context.restore();
+
+  // Decisions, each with what it was taken for and what it was.
+  let lowest = TOP;
+  for (const moment of momentsOf(trace.window.decisions, flow)) {
+    if (moment.time < from || moment.time > Math.min(to, time)) continue;
+    const words = inWords(moment, declarations);
+    const place = y(moment.time);
+    context.fillStyle = words.right === false ? ink.bad : ink.ink;
+    context.beginPath();
+    context.arc(sender, place, 4, 0, 2 * Math.PI);
+    context.fill();
+    if (narrow || place < lowest) continue;
+    context.textAlign = "right";
+    const edge = sender - room - 6;
+    context.fillText(["duplicate ACKs", "timeout", "undone"][moment.decision] ?? "", edge, place + 2);
+    context.fillStyle = ink.muted;
+    context.fillText(`taken for ${words.believed}`, edge, place + 17);
+    context.fillText(words.really, edge, place + 32);
+    lowest = place + 50;
+  }
+
+  context.strokeStyle = ink.ink;
+  context.setLineDash([1, 3]);
+  context.beginPath();
+  context.moveTo(sender - room, y(time));
+  context.lineTo(receiver + 8, y(time));
+  context.stroke();
+  context.setLineDash([]);
+}

@@ -1,0 +1,88 @@
+// The engine as WebAssembly is the native engine: the same fingerprints and the same numbers, under Node.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { before, test } from "node:test";
+import init, { Scenario, setValue, studentT } from "../engine/lasthop_web.js";
+import { ROOT, lasthop } from "./helpers.mjs";
+
+const scenarios = path.join(ROOT, "scenarios");
+const files = Object.fromEntries(["train.down", "train.up"].map((name) => [name, readFileSync(path.join(scenarios, name), "utf8")]));
+const pins = readFileSync(path.join(ROOT, "tests/pins/scenarios.txt"), "utf8").split("\n").filter((line) => line && !line.startsWith("#"));
+
+function run(name, overrides = [], seed = 1) {
+  const text = readFileSync(path.join(scenarios, `${name}.toml`), "utf8");
+  const scenario = new Scenario(text, false, `${name}.toml`, JSON.stringify(overrides), JSON.stringify(files));
+  return JSON.parse(scenario.run(BigInt(seed), () => {}).summary());
+}
+
+/** Without what a clock says. */
+function timeless({ wall_s: _, set_up_s: __, ...rest }) {
+  return rest;
+}
+
+before(() => init({ module_or_path: readFileSync(path.join(ROOT, "web/engine/lasthop_web_bg.wasm")) }));
+
+test("every ready scenario has its pinned fingerprint", () => {
+  for (const line of pins) {
+    const [name, first] = line.split(/\s+/);
+    assert.equal(run(name).fingerprint, first, name);
+  }
+});
+
+test("random changes of scenarios give the numbers of the command", () => {
+  let state = Number(process.env.SEED ?? 1);
+  const draw = (...choices) => {
+    state = (state * 48_271) % 2_147_483_647;
+    return choices[state % choices.length];
+  };
+  for (let round = 0; round < 10; round += 1) {
+    const name = draw("lossy-last-hop", "video", "bufferbloat", "wlan");
+    const overrides = [
+      ["duration", draw('"7 s"', '"12 s"', '"20.5 s"')],
+      ["flows.0.transport", draw('"reno"', '"cubic"', '"vegas"', '"bbr"', '"westwood+"', '"tfrc"', '"sack"', '"veno"')],
+    ];
+    if (name === "lossy-last-hop") {
+      overrides.push(["channel.error.packet_error_rate", draw("0", "0.001", "0.03", "0.2")]);
+      overrides.push(["topology.bottleneck.queue", draw('"codel"', '"unlimited"', '"red"', '{ kind = "drop-tail", limit = "5 packets" }')]);
+    }
+    const seed = draw(1, 2, 3, 77);
+    const words = overrides.flatMap(([key, value]) => ["--set", `${key}=${value}`]);
+    const native = JSON.parse(lasthop("run", `scenarios/${name}.toml`, "--seed", String(seed), "--json", "-", ...words)).runs[0];
+    assert.deepEqual(timeless(run(name, overrides, seed)), timeless(native), `${name} ${JSON.stringify(overrides)} seed ${seed}`);
+  }
+});
+
+test("a window of the trace belongs to the same run, and knows the truth of each decision", () => {
+  const text = readFileSync(path.join(scenarios, "lossy-last-hop.toml"), "utf8");
+  const scenario = new Scenario(text, false, "x", "[]", "{}");
+  const whole = JSON.parse(scenario.run(1n, () => {}).summary());
+  const window = scenario.replay(1n, 14, 15, 1_000_000, () => {});
+  assert.equal(window.fingerprint, whole.fingerprint);
+  const sum = (counts) => Object.values(counts).reduce((total, count) => total + count, 0);
+  assert.equal(window.column("losses", "time_s").length, sum(whole.totals.packets_lost));
+  const enqueued = window.column("hops", "enqueue_s");
+  assert.ok(enqueued.length > 1000 && enqueued.every((time) => time <= 15));
+  const kinds = window.column("decisions", "decision");
+  const times = window.column("decisions", "time_s");
+  // The summary counts from the end of the warm-up on.
+  const timeouts = kinds.filter((kind, row) => kind === 1 && times[row] >= 2).length;
+  assert.equal(timeouts, whole.totals.timeouts);
+  const small = scenario.replay(1n, 10, 60, 500, () => {});
+  assert.equal(small.column("hops", "enqueue_s").length, 500);
+  assert.ok(small.endS > 10 && small.endS < 60);
+});
+
+test("mistakes are messages with a place", () => {
+  const bad = () => new Scenario('duration = "60"\n', false, "lab.toml", "[]", "{}");
+  assert.throws(bad, (error) => JSON.parse(error).place.startsWith("lab.toml:1:12") && JSON.parse(error).text.includes("^^^^"));
+  const long = () => new Scenario(" ".repeat(10 << 20), false, "lab.toml", "[]", "{}");
+  assert.throws(long, (error) => JSON.parse(error).message.includes("too large"));
+  const lost = () => new Scenario(readFileSync(path.join(scenarios, "train-ride.toml"), "utf8"), false, "lab.toml", "[]", "{}");
+  assert.throws(lost, (error) => JSON.parse(error).text.includes("add the file beside the scenario"));
+});
+
+test("values are set in the text, and intervals are Student's", () => {
+  assert.equal(setValue('a = 1 # one\nb = "2 s"\n', "a", "3"), 'a = 3 # one\nb = "2 s"\n');
+  assert.ok(Math.abs(studentT(0.975, 9) - 2.262_157) < 1e-6);
+});

@@ -1,0 +1,81 @@
+// What the tests share: the command beside the page, its server, and a browser.
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import path from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
+export const LASTHOP = process.env.LASTHOP ?? path.join(ROOT, ".venv/bin/lasthop");
+export const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+
+/** What the command prints. */
+export function lasthop(...words) {
+  return execFileSync(LASTHOP, words, { cwd: ROOT, encoding: "utf8", maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] });
+}
+
+/** What the command says of a mistake. */
+export function refusal(cwd, ...words) {
+  try {
+    execFileSync(LASTHOP, words, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  } catch (error) {
+    return { status: error.status, text: error.stderr };
+  }
+  throw new Error("it was not refused");
+}
+
+/** A server of `lasthop view`, and how to end it: with Ctrl-C, as people do. */
+export async function view(...words) {
+  const server = spawn(LASTHOP, ["view", "--no-browser", ...words], { cwd: ROOT, stdio: ["ignore", "pipe", "inherit"] });
+  const address = await new Promise((resolve, reject) => {
+    createInterface({ input: server.stdout }).once("line", resolve);
+    server.once("exit", (code) => reject(new Error(`lasthop view ended with ${code}`)));
+  });
+  const end = () =>
+    new Promise((resolve) => {
+      server.removeAllListeners("exit");
+      server.once("exit", resolve);
+      server.kill("SIGINT");
+    });
+  return { address, end };
+}
+
+export function launch() {
+  if (!existsSync(CHROMIUM)) throw new Error(`there is no Chromium at ${CHROMIUM}: name one with CHROMIUM=...`);
+  return chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+}
+
+/** A page that notes what must not happen: errors, dialogs, and requests that leave the origin. */
+export async function open(browser, address, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, ...options });
+  const page = await context.newPage();
+  const wrong = [];
+  const origin = new URL(address).origin;
+  page.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
+  page.on("dialog", (dialog) => {
+    wrong.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on("console", (message) => {
+    if (message.type() === "error") wrong.push(`console: ${message.text()}`);
+  });
+  context.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith("data:") && !url.startsWith("blob:") && new URL(url).origin !== origin) wrong.push(`request: ${url}`);
+  });
+  await page.goto(address);
+  return { page, wrong, close: () => context.close() };
+}
+
+/** Waits until every run is done. */
+export async function done(page, timeout = 120_000) {
+  await page.waitForSelector(".fingerprint", { timeout });
+  await page.waitForFunction(() => document.querySelector(".results")?.getAttribute("aria-busy") === "false" && document.querySelector(".took"), null, { timeout });
+}
+
+/** The text of a scenario in the page, as its author would type it. */
+export async function write(page, text) {
+  await page.click("#tab-text");
+  await page.fill("textarea", text);
+}

@@ -1,0 +1,301 @@
+// The page as people use it, in Chromium, from the server of `lasthop view`.
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import { createRequire } from "node:module";
+import os from "node:os";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { ROOT, done, lasthop, launch, open, refusal, view, write } from "./helpers.mjs";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+let browser;
+let server;
+let folder;
+
+before(async () => {
+  folder = mkdtempSync(path.join(os.tmpdir(), "lasthop-page-"));
+  browser = await launch();
+  server = await view();
+});
+
+after(async () => {
+  await browser?.close();
+  assert.equal(await server?.end(), 0, "Ctrl-C ends the server without complaint");
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function ask(address, headers = {}, method = "GET") {
+  return new Promise((resolve, reject) => {
+    const request = http.request(address, { headers, method }, (answer) => {
+      answer.resume();
+      answer.on("end", () => resolve(answer));
+    });
+    request.on("error", reject);
+    request.end();
+  });
+}
+
+async function downloaded(page, name) {
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name, exact: true }).click()]);
+  const place = path.join(folder, file.suggestedFilename());
+  await file.saveAs(place);
+  return place;
+}
+
+/** Equal but for what a clock says; figures that are computed may differ in their last digits. */
+function alike(mine, theirs, place = "") {
+  if (typeof mine === "number" && typeof theirs === "number") {
+    assert.ok(Math.abs(mine - theirs) <= 1e-9 * Math.max(1, Math.abs(theirs)), `${place}: ${mine} and ${theirs}`);
+    return;
+  }
+  if (mine === null || typeof mine !== "object") {
+    assert.equal(mine, theirs, place);
+    return;
+  }
+  assert.deepEqual(Object.keys(mine), Object.keys(theirs), place);
+  for (const key of Object.keys(mine)) if (key !== "wall_s" && key !== "set_up_s") alike(mine[key], theirs[key], `${place}.${key}`);
+}
+
+test("the server answers only who knows the token and calls it by its name", async () => {
+  const { address } = server;
+  const url = new URL(address);
+  assert.equal(url.hostname, "127.0.0.1");
+  assert.equal((await ask(address)).statusCode, 200);
+  assert.equal((await ask(`${url.origin}/`)).statusCode, 403);
+  assert.equal((await ask(`${url.origin}/wrong/`)).statusCode, 403);
+  assert.equal((await ask(address, { Host: "evil.example" })).statusCode, 403);
+  assert.equal((await ask(address, { Host: `evil.example:${url.port}` })).statusCode, 403);
+  assert.equal((await ask(`${address}../../etc/passwd`)).statusCode, 403);
+  assert.equal((await ask(`${address}no-such-file`)).statusCode, 404);
+  assert.equal((await ask(address, {}, "POST")).statusCode, 501);
+  assert.match((await ask(address)).headers["content-security-policy"], /default-src 'none'/);
+});
+
+test("a comparison has the numbers, verdicts and file of the command", async () => {
+  const { page, wrong, close } = await open(browser, server.address);
+  await done(page);
+  const native = JSON.parse(lasthop("compare", "scenarios/lossy-last-hop.toml", "--transport", "reno,vegas,cubic", "--seeds", "1-5", "--json", "-"));
+  const mine = JSON.parse(readFileSync(await downloaded(page, "Results (JSON)"), "utf8"));
+  alike(mine, native);
+  const cell = await page.textContent('td[data-metric="goodput_bit_s"][data-sender="vegas"]');
+  const mean = native.means.find((row) => row.metric === "goodput_bit_s" && row.transport === "vegas");
+  assert.ok(cell.startsWith((mean.mean / 1e6).toFixed(2)), cell);
+  const said = await page.$$eval(".verdicts li", (items) => items.map((item) => item.textContent.replace(/^(better|worse) /, "")));
+  for (const row of native.differences) assert.ok(said.includes(row.verdict), row.verdict);
+  const svg = readFileSync(await downloaded(page, "Figure (SVG)"), "utf8");
+  assert.ok(svg.includes("<svg") && svg.includes("vegas") && !svg.includes("NaN"));
+  const png = readFileSync(await downloaded(page, "Figure (PNG)"));
+  assert.equal(png.subarray(1, 4).toString(), "PNG");
+  assert.equal(readFileSync(await downloaded(page, "Scenario"), "utf8"), readFileSync(path.join(ROOT, "scenarios/lossy-last-hop.toml"), "utf8"));
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test("every ready scenario has the native fingerprint in the browser", async () => {
+  const { page, wrong, close } = await open(browser, server.address);
+  await done(page);
+  await page.fill('label:has-text("Seeds") input', "1");
+  const pins = readFileSync(path.join(ROOT, "tests/pins/scenarios.txt"), "utf8").split("\n").filter((line) => line && !line.startsWith("#"));
+  for (const line of pins) {
+    const [name, first] = line.split(/\s+/);
+    await page.selectOption(".scenario select", name);
+    await page.waitForFunction((wanted) => document.querySelector(".fingerprint code")?.textContent === wanted, first, { timeout: 120_000 }).catch(async () => {
+      assert.fail(`${name}: ${await page.textContent(".fingerprint")} instead of ${first}`);
+    });
+  }
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test("a control changes the text and the command, and a link carries it all", async () => {
+  const { page, wrong, close } = await open(browser, server.address);
+  await done(page);
+  await page.fill("#key-channel-error-packet_error_rate", "0");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelector(".inputs .of")?.textContent === "0 %");
+  await page.click("text=Copy command");
+  const command = await page.textContent(".taken pre");
+  assert.equal(command, "lasthop compare scenarios/lossy-last-hop.toml --transport reno,vegas,cubic --seeds 1-5 --set channel.error.packet_error_rate=0");
+  await page.click("text=Copy Python");
+  assert.match(await page.textContent(".taken pre"), /"channel.error.packet_error_rate": 0/);
+  await done(page);
+  const print = await page.textContent(".fingerprint code");
+  const native = JSON.parse(lasthop("run", "scenarios/lossy-last-hop.toml", "--seed", "1", "--set", "channel.error.packet_error_rate=0", "--json", "-"));
+  assert.equal(print, native.runs[0].fingerprint);
+  await page.click("text=Copy link");
+  await page.waitForFunction(() => document.querySelector(".taken pre")?.textContent.includes("#s="));
+  const link = await page.textContent(".taken pre");
+  const other = await open(browser, link);
+  await done(other.page);
+  assert.equal(await other.page.textContent(".fingerprint code"), print);
+  assert.deepEqual(await other.page.$$eval(".chip > span", (chips) => chips.map((chip) => chip.textContent)), ["reno", "vegas", "cubic"]);
+  assert.deepEqual([...wrong, ...other.wrong], []);
+  await other.close();
+  await close();
+  const damaged = await open(browser, `${server.address}#s=AAAA`);
+  await damaged.page.waitForSelector("text=The link is damaged");
+  await damaged.close();
+});
+
+test("a mistake is shown as the command shows it, at its place", async () => {
+  const { page, wrong, close } = await open(browser, server.address);
+  await done(page);
+  const text = readFileSync(path.join(ROOT, "scenarios/single-flow.toml"), "utf8").replace('"sack"', '"sakc"');
+  await page.selectOption(".scenario select", "single-flow");
+  await write(page, text);
+  await page.waitForSelector(".editor mark");
+  writeFileSync(path.join(folder, "single-flow.toml"), text);
+  const native = refusal(folder, "run", "single-flow.toml");
+  assert.equal(native.status, 2);
+  assert.equal((await page.textContent(".editor .message pre")).trim(), native.text.trim());
+  assert.equal(await page.textContent(".editor mark"), '"sakc"');
+  await page.click("text=Go to line");
+  const selected = await page.$eval("textarea", (area) => area.value.slice(area.selectionStart, area.selectionEnd));
+  assert.equal(selected, '"sakc"');
+  await write(page, text.replace("sakc", "sack"));
+  await page.waitForSelector(".editor mark", { state: "detached" });
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test("a long run can be cancelled, and the page goes on", async () => {
+  const { page, wrong, close } = await open(browser, server.address);
+  await done(page);
+  await page.selectOption(".scenario select", "many-flows");
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.waitForSelector("text=Cancelled");
+  await page.selectOption(".scenario select", "single-flow");
+  await page.waitForFunction(() => document.querySelector(".fingerprint code")?.textContent === "0c87eb50e3a10d90", null, { timeout: 30_000 });
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test("hostile names and huge texts give messages, and no script runs", async () => {
+  const { page, wrong, close } = await open(browser, server.address);
+  await done(page);
+  const evil = "<img src=x onerror=alert(1)><script>alert(2)</script>";
+  const text = `name = ${JSON.stringify(evil)}\nduration = "2 s"\n[topology]\nkind = "dumbbell"\nbottleneck = { rate = "1 Mbit/s", delay = "5 ms" }\naccess = { rate = "10 Mbit/s", delay = "1 ms" }\n[[flows]]\nname = "\\"><svg onload=alert(3)>"\ntransport = "reno"\n`;
+  await write(page, text);
+  await page.waitForFunction((wanted) => document.querySelector("h2.name")?.textContent === wanted, evil);
+  await page.click("text=Copy command");
+  const svg = readFileSync(await downloaded(page, "Figure (SVG)"), "utf8");
+  assert.ok(!svg.includes("<img") && !svg.includes("<script"));
+  await page.click("nav >> text=Replay");
+  await page.waitForSelector(".replay canvas.scene");
+  await page.click("nav >> text=Play");
+  await write(page, `x = "${"a".repeat(10 << 20)}"`);
+  await page.waitForSelector("text=the file is too large", { timeout: 30_000 });
+  assert.deepEqual(wrong, []);
+  await close();
+  // A scenario given to `lasthop view` goes through HTML as well.
+  writeFileSync(path.join(folder, "evil.toml"), `${text}# </script><script>alert(4)</script>\n`);
+  const own = await view(path.join(folder, "evil.toml"));
+  const shown = await open(browser, own.address);
+  await done(shown.page);
+  assert.equal(await shown.page.textContent("h2.name"), evil);
+  assert.deepEqual(shown.wrong, []);
+  await shown.close();
+  assert.equal(await own.end(), 0);
+});
+
+test("replay shows packets, jumps and steps", async () => {
+  const { page, wrong, close } = await open(browser, server.address);
+  await done(page);
+  await page.click("nav >> text=Replay");
+  await page.waitForSelector(".replay canvas.scene", { timeout: 60_000 });
+  const clock = async () => Number.parseFloat(await page.textContent(".clock"));
+  const start = await clock();
+  await page.click("text=Next timeout");
+  const there = await clock();
+  assert.ok(there > start);
+  const packets = () => page.$eval("canvas.scene", (canvas) => Number(canvas.dataset.packets));
+  await page.getByRole("button", { name: "Pause" }).count();
+  await page.getByRole("button", { name: "Play", exact: true }).last().click();
+  await page.waitForTimeout(500);
+  assert.ok((await packets()) > 20, `${await packets()} packets`);
+  await page.getByRole("button", { name: "Pause" }).click();
+  const paused = await clock();
+  assert.ok(paused > there);
+  await page.getByRole("button", { name: "One event on" }).click();
+  assert.ok((await clock()) >= paused);
+  await page.getByLabel("Time in the run").fill("50");
+  await page.waitForSelector(".clock:has-text('50.0')");
+  await page.waitForFunction(() => document.querySelectorAll("table.plain tbody tr").length > 3);
+  const said = await page.textContent("table.plain");
+  assert.match(said, /lost in the air|lost in a queue/);
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test("the keyboard reaches the curves, and the tour has five steps", async () => {
+  const { page, wrong, close } = await open(browser, server.address, { reducedMotion: "reduce" });
+  await done(page);
+  await page.focus(".chart .canvas");
+  for (let press = 0; press < 5; press += 1) await page.keyboard.press("ArrowRight");
+  await page.waitForSelector(".readout .when");
+  await page.click("text=Tour");
+  for (let step = 1; step <= 5; step += 1) {
+    await page.waitForSelector(`text=Step ${step} of 5`);
+    await page.click(step < 5 ? ".tour >> text=Next" : ".tour >> text=Done");
+  }
+  assert.equal(await page.locator(".tour").count(), 0);
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  test(`nothing serious stands in the way of anybody (${colorScheme})`, async () => {
+    const { page, close } = await open(browser, server.address, { colorScheme });
+    await done(page);
+    const look = async (what) => {
+      await page.evaluate(AXE);
+      const { violations } = await page.evaluate(() => globalThis.axe.run());
+      const serious = violations.filter((one) => ["serious", "critical"].includes(one.impact));
+      assert.deepEqual(serious.map((one) => `${what}: ${one.id}: ${one.nodes.map((node) => node.html).slice(0, 3).join(" ")}`), []);
+    };
+    await look("play");
+    await page.click("#tab-text");
+    await page.fill("textarea", "duration = 1");
+    await page.waitForSelector(".editor .message");
+    await look("text with a mistake");
+    await page.selectOption(".scenario select", "single-flow");
+    await page.click("nav >> text=Replay");
+    await page.waitForSelector(".replay canvas.scene", { timeout: 60_000 });
+    await look("replay");
+    await close();
+  });
+}
+
+for (const width of [360, 768, 3840]) {
+  test(`nothing sticks out at ${width} px`, async () => {
+    const { page, close } = await open(browser, server.address, { viewport: { width, height: 900 } });
+    await done(page);
+    const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    assert.ok((await overflow()) <= 0, `play: ${await overflow()} px`);
+    await page.click("nav >> text=Replay");
+    await page.waitForSelector(".replay canvas.scene", { timeout: 60_000 });
+    assert.ok((await overflow()) <= 0, `replay: ${await overflow()} px`);
+    await close();
+  });
+}
+
+test("one file shows a saved run without any server", async () => {
+  const run = path.join(folder, "run");
+  lasthop("run", "scenarios/lossy-last-hop.toml", "--seeds", "1-2", "--set", "flows.0.transport=veno", "--out", run);
+  const file = path.join(folder, "page.html");
+  lasthop("view", run, "--out", file);
+  assert.ok(statSync(file).size < 10e6, `${statSync(file).size} B`);
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  const wrong = [];
+  page.on("pageerror", (error) => wrong.push(error.message));
+  page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
+  context.on("request", (request) => /^(file|data|blob):/.test(request.url()) || wrong.push(request.url()));
+  await page.goto(pathToFileURL(file).href);
+  await done(page);
+  assert.match(await page.textContent("main"), /2 of 2 fingerprints agree/);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});

@@ -1,0 +1,110 @@
+// How fast the page is, measured in Chromium from the server of `lasthop view`; writes bench/PAGE.md. `make bench-page`.
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+import os from "node:os";
+import path from "node:path";
+import { ROOT, done, lasthop, launch, open, view } from "../tests/helpers.mjs";
+
+const BUILT = path.join(ROOT, "python/lasthop/page");
+const ROUNDS = 7;
+const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
+const server = await view();
+const browser = await launch();
+
+const readies = [];
+for (let round = 0; round < ROUNDS; round += 1) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  const page = await context.newPage();
+  await page.goto(server.address);
+  await page.waitForSelector(".controls .control");
+  readies.push(await page.evaluate(() => performance.now()));
+  await context.close();
+}
+
+const { page } = await open(browser, server.address);
+await done(page);
+const assets = readdirSync(path.join(BUILT, "assets"));
+const source = { name: "lossy-last-hop.toml", text: readFileSync(path.join(ROOT, "scenarios/lossy-last-hop.toml"), "utf8"), files: {} };
+const measured = await page.evaluate(
+  async ({ worker, wasm, job, window, rounds }) => {
+    const module = await WebAssembly.compile(await (await fetch(wasm)).arrayBuffer());
+    const hand = new Worker(worker, { type: "module" });
+    hand.postMessage({ module });
+    const ask = (what) =>
+      new Promise((resolve, reject) => {
+        hand.onmessage = ({ data }) => (data.kind === "done" ? resolve(data.value) : data.kind === "failed" ? reject(new Error(data.failure.text)) : null);
+        hand.postMessage({ id: 0, job: what });
+      });
+    const runs = [];
+    const windows = [];
+    let hops = 0;
+    for (let round = 0; round < rounds; round += 1) {
+      const made = await ask(job);
+      runs.push(made.took_ms);
+      hops = made.summary.packet_hops;
+    }
+    for (let round = 0; round < 3; round += 1) windows.push((await ask(window)).took_ms);
+    return { runs, windows, hops };
+  },
+  {
+    worker: `assets/${assets.find((name) => name.startsWith("worker"))}`,
+    wasm: `assets/${assets.find((name) => name.endsWith(".wasm"))}`,
+    job: { op: "run", source, overrides: [], seed: 1, series: true },
+    window: { op: "window", source, overrides: [], seed: 1, from_s: 0, to_s: 60, most: 200_000 },
+    rounds: ROUNDS,
+  },
+);
+const native = [];
+for (let round = 0; round < ROUNDS; round += 1) native.push(JSON.parse(lasthop("run", "scenarios/lossy-last-hop.toml", "--json", "-")).runs[0].wall_s * 1000);
+
+await page.selectOption(".scenario select", "fair-share");
+await page.fill('label:has-text("Seeds") input', "1");
+await done(page);
+await page.click("nav >> text=Replay");
+await page.waitForSelector(".replay canvas.scene", { timeout: 120_000 });
+await page.getByLabel("Time in the run").fill("5");
+await page.waitForTimeout(4000);
+await page.getByRole("button", { name: "Play", exact: true }).last().click();
+await page.waitForTimeout(500);
+const frames = await page.evaluate(
+  () =>
+    new Promise((resolve) => {
+      const packets = [];
+      const gaps = [];
+      let before = performance.now();
+      const begun = before;
+      const tick = (now) => {
+        gaps.push(now - before);
+        before = now;
+        packets.push(Number(document.querySelector("canvas.scene").dataset.packets));
+        if (now - begun > 4000) resolve({ gaps: gaps.slice(1), packets });
+        else requestAnimationFrame(tick);
+      };
+      requestAnimationFrame(tick);
+    }),
+);
+const fps = 1000 / (frames.gaps.reduce((total, gap) => total + gap, 0) / frames.gaps.length);
+const late = frames.gaps.filter((gap) => gap > 25).length / frames.gaps.length;
+const size = ["index.html", ...assets.map((name) => `assets/${name}`)].reduce((total, name) => total + gzipSync(readFileSync(path.join(BUILT, name)), { level: 9 }).length, 0);
+await browser.close();
+await server.end();
+
+const rows = [
+  ["page ready: controls there, engine loaded", `${median(readies).toFixed(0)} ms`, "1000 ms"],
+  ["`lossy-last-hop`, 60 s, 20 flows, with series, in a worker", `${median(measured.runs).toFixed(0)} ms`, "150 ms"],
+  ["the same, native, without series", `${median(native).toFixed(0)} ms`, ""],
+  ["the same, a window of its trace with 200,000 packets on links", `${median(measured.windows).toFixed(0)} ms`, "3000 ms"],
+  [`replay of \`fair-share\`, ${median(frames.packets)} packets in sight`, `${fps.toFixed(0)} frames/s, ${(late * 100).toFixed(0)} % late`, "60 frames/s"],
+  ["everything that is loaded, compressed", `${(size / 1000).toFixed(0)} kB`, "1500 kB"],
+];
+const text = `# Speed of the page
+
+Written by \`make bench-page\`: medians of ${ROUNDS} rounds in headless Chromium without a graphics card, on ${os.cpus().length} cores
+(${os.cpus()[0]?.model.trim() ?? "unknown"}).
+
+| what | measured | wanted |
+| --- | --- | --- |
+${rows.map((row) => `| ${row.join(" | ")} |`).join("\n")}
+`;
+writeFileSync(path.join(ROOT, "bench/PAGE.md"), text);
+console.log(text);
