@@ -5,7 +5,6 @@ Called by `lasthop.compare` and `lasthop compare`. Named so because `lasthop.com
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from functools import partial
@@ -15,12 +14,14 @@ from lasthop import stats
 from lasthop.columns import compared, find, known_names, matching, named, nearest, on_demand
 from lasthop.errors import ArgumentError, RunError, ScenarioError
 from lasthop.runner import Finished, Job, Outcome, Snapshot, run_jobs
+from lasthop.shown import OverTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
+    from rich.console import RenderableType
 
     from lasthop._native import ArrowTable
     from lasthop.api import Scenario
@@ -166,7 +167,7 @@ class Axes:
         return [(sender, helper) for sender in self.senders or ("",) for helper in self.helpers]
 
 
-class Comparison:
+class Comparison(OverTime):
     """Transports compared over the same channels, with and without helpers in the network.
 
     Attributes
@@ -199,6 +200,7 @@ class Comparison:
         series: Mapping[str, Callable[[], Table]] | None = None,
         axes: Axes | None = None,
     ) -> None:
+        super().__init__()
         #: How to get each table over time, and those that were.
         self._series = dict(series or {})
         self._known: dict[str, Table] = {}
@@ -319,10 +321,6 @@ class Comparison:
             ],
         }
 
-    def to_json(self) -> str:
-        """Return the same object as JSON text."""
-        return json.dumps(self.to_dict())
-
     def plot(self, *paths: str | Path) -> Picture:
         """Draw a panel per metric with a bar per transport; with series, each transport over time.
 
@@ -332,16 +330,6 @@ class Comparison:
         from lasthop.plot import plot_comparison
 
         return plot_comparison(self, *paths)
-
-    @property
-    def series(self) -> pl.DataFrame:
-        """Window, RTT and throughput per transport, seed, flow and interval. Needs ``series=True``."""
-        return self._frame("flow_series")
-
-    @property
-    def link_series(self) -> pl.DataFrame:
-        """Queue and throughput per transport, seed, link and interval. Needs ``series=True``."""
-        return self._frame("link_series")
 
     @property
     def has_series(self) -> bool:
@@ -368,27 +356,15 @@ class Comparison:
             self._known[name] = self._series[name]()
         return self._known[name]
 
-    def _frame(self, name: str) -> pl.DataFrame:
-        from lasthop.results import frame_of
+    def _content(self) -> RenderableType:
+        from lasthop.tables import comparison_table
 
-        return frame_of(self.table(name))
+        return comparison_table(self)
 
-    def save(self, folder: str | Path, table_format: str = "parquet", *, force: bool = False) -> None:
-        """Write the folder that ``lasthop compare --out`` writes; `force` replaces results that are there."""
+    def _save(self, folder: str | Path, table_format: str, *, force: bool) -> None:
         from lasthop.output import save_comparison
 
         save_comparison(self, folder, table_format, force=force)
-
-    def __repr__(self) -> str:
-        from lasthop.tables import render_comparison
-
-        return render_comparison(self)
-
-    def _repr_html_(self) -> str:
-        from lasthop.formats import as_html
-        from lasthop.tables import comparison_table
-
-        return as_html(comparison_table(self))
 
 
 def metric_value(record: Mapping[str, Any], metric: Metric, bottleneck: str) -> float | None:

@@ -7,7 +7,6 @@ and users.
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
@@ -15,6 +14,7 @@ from lasthop import _native, columns
 from lasthop.errors import ArgumentError
 from lasthop.places import SENDERS
 from lasthop.runner import SUMMARIES
+from lasthop.shown import OverTime, Shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     import polars as pl
+    from rich.console import RenderableType
 
     from lasthop.plot import Picture
 
@@ -97,7 +98,7 @@ class NativeTables:
                 raise ArgumentError(str(error)) from None
 
 
-class Run:
+class Run(OverTime):
     """The results of one run of a scenario with one seed.
 
     Attributes
@@ -126,10 +127,10 @@ class Run:
     def __init__(
         self, record: Mapping[str, Any], scenario: Mapping[str, Any], engine_version: str, tables: TableSource
     ) -> None:
+        super().__init__()
         self._record = dict(record)
         self._tables = tables
         self._known: dict[str, Table] = {}
-        self._frames: dict[str, pl.DataFrame] = {}
         self.scenario = dict(scenario)
         self.engine_version = engine_version
         self.seed: int = self._record["seed"]
@@ -160,16 +161,6 @@ class Run:
     def links(self) -> pl.DataFrame:
         """One row per link and direction: queue, utilisation, drops by cause."""
         return self.summary("links")
-
-    @property
-    def series(self) -> pl.DataFrame:
-        """Per flow and interval: window, threshold, RTT, throughput. Needs ``series=True``."""
-        return self._frame("flow_series")
-
-    @property
-    def link_series(self) -> pl.DataFrame:
-        """Per link and interval: queue, throughput, utilisation. Needs ``series=True``."""
-        return self._frame("link_series")
 
     @property
     def radio_series(self) -> pl.DataFrame:
@@ -271,30 +262,23 @@ class Run:
         """Return everything but the large tables, as ``lasthop run --json`` prints it."""
         return Runs([self]).to_dict()
 
-    def to_json(self) -> str:
-        """Return the same object as JSON text."""
-        return json.dumps(self.to_dict())
-
     @property
     def record(self) -> dict[str, Any]:
         """The element of ``runs[]`` in the JSON object."""
         return self._record
 
-    def _frame(self, name: str) -> pl.DataFrame:
-        if name not in self._frames:
-            self._frames[name] = frame_of(self.table(name))
-        return self._frames[name]
+    def _content(self) -> RenderableType:
+        from lasthop.tables import runs_table
 
-    def __repr__(self) -> str:
-        from lasthop.tables import render_runs
+        return runs_table(Runs([self]))
 
-        return render_runs(Runs([self]))
+    def _save(self, folder: str | Path, table_format: str, *, force: bool) -> None:
+        from lasthop.output import save_runs
 
-    def _repr_html_(self) -> str:
-        return Runs([self])._repr_html_()
+        save_runs(Runs([self]), folder, table_format, force=force)
 
 
-class Runs(Sequence[Run]):
+class Runs(Shown, Sequence[Run]):
     """Runs of one scenario with different seeds, in the order of the seeds asked for.
 
     Examples
@@ -310,6 +294,7 @@ class Runs(Sequence[Run]):
     """
 
     def __init__(self, runs: Iterable[Run]) -> None:
+        super().__init__()
         self._runs = list(runs)
         if not self._runs:
             raise ArgumentError("no runs given: at least one is needed")
@@ -341,12 +326,12 @@ class Runs(Sequence[Run]):
     @property
     def flows(self) -> pl.DataFrame:
         """One row per seed and flow."""
-        return frame_of(self.table("flows"))
+        return self._frame("flows")
 
     @property
     def links(self) -> pl.DataFrame:
         """One row per seed, link and direction."""
-        return frame_of(self.table("links"))
+        return self._frame("links")
 
     @property
     def totals(self) -> pl.DataFrame:
@@ -369,36 +354,15 @@ class Runs(Sequence[Run]):
             "runs": [run.record for run in self._runs],
         }
 
-    def to_json(self) -> str:
-        """Return the same object as JSON text."""
-        return json.dumps(self.to_dict())
+    def _content(self) -> RenderableType:
+        from lasthop.tables import runs_table
 
-    def save(self, folder: str | Path, table_format: str = "parquet", *, force: bool = False) -> None:
-        """Write the folder that ``lasthop run --out`` writes; ``lasthop.load_runs`` reads it back.
+        return runs_table(self)
 
-        Parameters
-        ----------
-        folder : path
-            Made if need be; one that holds results is refused.
-        table_format : {"parquet", "csv", "arrow"}
-            Format of the tables.
-        force : bool
-            Replace the run or the comparison that is there.
-        """
+    def _save(self, folder: str | Path, table_format: str, *, force: bool) -> None:
         from lasthop.output import save_runs
 
         save_runs(self, folder, table_format, force=force)
-
-    def __repr__(self) -> str:
-        from lasthop.tables import render_runs
-
-        return render_runs(self)
-
-    def _repr_html_(self) -> str:
-        from lasthop.formats import as_html
-        from lasthop.tables import runs_table
-
-        return as_html(runs_table(self))
 
 
 def summary_of(record: Mapping[str, Any], name: str) -> _native.ArrowTable:

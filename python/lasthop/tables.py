@@ -389,16 +389,6 @@ def render(content: RenderableType, width: int = 100) -> str:
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
-def render_runs(runs: Runs) -> str:
-    """Return the tables of runs as plain text."""
-    return render(runs_table(runs))
-
-
-def render_comparison(comparison: Comparison) -> str:
-    """Return the tables of a comparison as plain text."""
-    return render(comparison_table(comparison))
-
-
 def render_traffic(traffic: Traffic) -> str:
     """Return the statistics of a flow's frames as plain text."""
     return render(traffic_table(traffic), 120)

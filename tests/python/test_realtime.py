@@ -12,7 +12,6 @@ import pytest
 import lasthop as lh
 from lasthop.columns import table_of
 from lasthop.results import NativeTables
-from lasthop.tables import render_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,7 +125,7 @@ def test_files_hold_the_columns(runs: lh.Runs, tmp_path: Path, table_format: str
 
 
 def test_the_table(runs: lh.Runs) -> None:
-    text = render_runs(runs)
+    text = repr(runs)
     table = text[text.index("real-time") :]
     for word in ("timely", "delayed", "lost", "start-up", "stalled", "decodable", "film", "call"):
         assert word in table
@@ -143,7 +142,7 @@ def test_many_flows_are_grouped() -> None:
             "measure.realtime.delayed_over": "received",
         }
     )
-    text = render_runs(lh.run_seeds(scenario, [1]))
+    text = repr(lh.run_seeds(scenario, [1]))
     table = text[text.index("real-time") :]
     assert "8 x reno" in table
     assert "1 x sack" in table, "the scenario asks for real-time metrics of all flows"
@@ -151,9 +150,9 @@ def test_many_flows_are_grouped() -> None:
 
 
 def test_results_without_them_show_no_table(runs: lh.Runs) -> None:
-    assert "real-time" not in render_runs(lh.run_seeds(lh.Scenario(lh.EXAMPLE), [1]))
+    assert "real-time" not in repr(lh.run_seeds(lh.Scenario(lh.EXAMPLE), [1]))
     older = without_realtime(runs)
-    assert "real-time" not in render_runs(older)
+    assert "real-time" not in repr(older)
     assert "realtime_index" not in older.flows.columns
 
 

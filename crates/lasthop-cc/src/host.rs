@@ -448,7 +448,7 @@ mod tests {
     #[test]
     fn a_flow_is_small() {
         let bytes = size_of::<Host>();
-        assert!(bytes <= 512, "{bytes}");
+        assert!(bytes <= 192, "{bytes}");
     }
 
     #[test]

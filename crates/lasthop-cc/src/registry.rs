@@ -2,9 +2,28 @@
 //!
 //! Beside the registered controllers there is one variant for those that come from outside (`external.rs`).
 
-/// Declares every controller. Dispatch is a match on the variant, so the ACK path of these has no virtual call.
+/// The type in which a running controller holds a state: itself, or the home that its line names.
+macro_rules! held {
+    ($state:ty) => { $state };
+    ($state:ty, $home:ident) => { $home<$state> };
+}
+pub(crate) use held;
+
+/// What is held there.
+macro_rules! released {
+    ($state:expr) => {
+        $state
+    };
+    ($state:expr, $home:ident) => {
+        *$state
+    };
+}
+pub(crate) use released;
+
+/// Declares every controller. Dispatch is a match on the variant, so the ACK path of these has no virtual call. A large
+/// state stands `in Box`, so that the flows of others do not pay for it.
 macro_rules! controllers {
-    ($($name:literal => $module:ident::$type:ident,)*) => {
+    ($($name:literal => $module:ident::$type:ident $(in $home:ident)?,)*) => {
         /// A controller's choice and parameters, as a scenario gives them.
         #[derive(Clone, Debug, PartialEq)]
         pub enum ControllerConfig {
@@ -76,7 +95,7 @@ macro_rules! controllers {
             /// A fresh controller.
             pub fn build(&self) -> Controller {
                 match self {
-                    $(ControllerConfig::$type(params) => Controller::$type($module::$type::new(params)),)*
+                    $(ControllerConfig::$type(params) => Controller::$type($module::$type::new(params).into()),)*
                     ControllerConfig::External(config) => Controller::External(config.build()),
                 }
             }
@@ -85,7 +104,7 @@ macro_rules! controllers {
         /// A running controller.
         #[derive(Clone, Debug)]
         pub enum Controller {
-            $(#[doc = concat!("`", $name, "`")] $type($module::$type),)*
+            $(#[doc = concat!("`", $name, "`")] $type($crate::registry::held!($module::$type $(, $home)?)),)*
             /// One that is not compiled in.
             External(Box<dyn $crate::External>),
         }
@@ -156,7 +175,9 @@ macro_rules! controllers {
             }
             fn on_undo(&mut self, before: Controller) {
                 match (self, before) {
-                    $((Controller::$type(controller), Controller::$type(before)) => controller.on_undo(before),)*
+                    $((Controller::$type(controller), Controller::$type(before)) => {
+                        controller.on_undo($crate::registry::released!(before $(, $home)?));
+                    })*
                     (controller, before) => *controller = before,
                 }
             }

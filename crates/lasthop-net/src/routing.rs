@@ -137,10 +137,12 @@ mod tests {
     use lasthop_core::units::Rate;
 
     use super::*;
+    use std::sync::Arc;
+
     use crate::plan::Direction;
 
     fn graph(pairs: &[(usize, usize)]) -> Vec<LinkPlan> {
-        let direction = Direction::plain(Rate(1_000_000), Span::ZERO);
+        let direction = Arc::new(Direction::plain(Rate(1_000_000), Span::ZERO));
         let link = |&(from, to): &(usize, usize)| LinkPlan {
             name: format!("{from}-{to}"),
             from,

@@ -34,8 +34,10 @@ use pyo3::prelude::*;
 use crate::arrow::{ArrowTable, write_csv};
 use crate::tables;
 
-/// Rows that are made into columns at a time.
-const BATCH_ROWS: usize = 1 << 14;
+/// Rows that are made into columns at a time: as many as fit into the caches.
+const BATCH_ROWS: usize = 1 << 12;
+/// Bytes of a capture that are written at a time.
+const CAPTURE_BUFFER: usize = 1 << 20;
 /// Rows of a row group: what a reader loads at a time, and what is held here in encoded form.
 const GROUP_ROWS: usize = 1 << 19;
 /// Before the other columns.
@@ -104,7 +106,7 @@ impl<'a> Spool<'a> {
         }
         for (place, name) in &wanted.captures {
             let vantage = Vantage::named(plan, place).map_err(io::Error::other)?;
-            let file = BufWriter::new(File::create(folder.join(name))?);
+            let file = BufWriter::with_capacity(CAPTURE_BUFFER, File::create(folder.join(name))?);
             let comments = pcapng::about(wanted.scenario, seed, place);
             if vantage == Vantage::Air {
                 spool.air.push(AirCapture::new(file, plan, &comments).map_err(io::Error::other)?);

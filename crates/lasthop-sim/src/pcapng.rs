@@ -9,11 +9,10 @@
 //! profile: ns-2 counts options differently, and its packets are shown as a real stack would send them.
 
 use std::borrow::Cow;
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::time::Duration;
 
 use lasthop_core::packet::{Cause, Kind, flag};
 use lasthop_core::time::Time;
@@ -21,17 +20,16 @@ use lasthop_core::units::Rate;
 use lasthop_net::plan::{Plan, Profile, TcpConfig, Transport};
 use lasthop_net::trace::{HopRecord, Sink};
 use lasthop_net::transport::codec::{
-    self, Ecn, Flags, Header, MAX_HEADERS, Measured, Options, Tcp, WriteError,
+    self, Ecn, Flags, Header, MAX_HEADERS, MAX_PACKET, Measured, Options, Tcp, WriteError,
 };
 use lasthop_net::transport::tcp::config::BASE_HEADER;
 use lasthop_net::transport::tcp::window::Scale;
 use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
-use pcap_file::{DataLink, PcapError};
+use pcap_file::{DataLink, Endianness, PcapError};
 
 use crate::scenario::suggest;
 
@@ -293,7 +291,6 @@ impl From<PcapError> for PcapngError {
     fn from(error: PcapError) -> PcapngError {
         match error {
             PcapError::IoError(error) => PcapngError::Write(error),
-            PcapError::InvalidInterfaceId(interface) => PcapngError::NoInterface(interface),
             other => PcapngError::Write(io::Error::other(other)),
         }
     }
@@ -354,10 +351,13 @@ pub fn write_described<W: Write>(
     capture.finish()
 }
 
-/// A file that is being written.
+/// A file that is being written. What comes before the packets is left to the library; packets, of which there are very
+/// many, are put together here.
 struct Writer<W: Write> {
-    file: PcapNgWriter<W>,
-    bytes: Vec<u8>,
+    out: W,
+    interfaces: u32,
+    /// The block of the present packet.
+    block: Vec<u8>,
     written: u64,
 }
 
@@ -379,7 +379,8 @@ impl<W: Write> Writer<W> {
         let comments =
             comments.iter().map(|comment| SectionHeaderOption::Comment(Cow::Owned(comment.clone())));
         let options = comments.chain([application]).collect();
-        let section = SectionHeaderBlock { options, ..SectionHeaderBlock::default() };
+        let section =
+            SectionHeaderBlock { endianness: Endianness::Big, options, ..SectionHeaderBlock::default() };
         let mut file = PcapNgWriter::with_section_header(writer, section)?;
         for interface in interfaces {
             file.write_pcapng_block(InterfaceDescriptionBlock {
@@ -393,33 +394,76 @@ impl<W: Write> Writer<W> {
                 ],
             })?;
         }
-        Ok(Writer { file, bytes: Vec::with_capacity(SNAP_LENGTH as usize), written: 0 })
+        let interfaces = interfaces.len() as u32;
+        Ok(Writer { out: file.into_inner(), interfaces, block: Vec::with_capacity(256), written: 0 })
     }
 
     fn write(&mut self, record: &Record) -> Result<(), PcapngError> {
-        self.bytes.clear();
-        let original_len = packet(record, &mut self.bytes)?;
-        let direction = match record.direction {
+        let Record { interface, time_ns, direction, comment, .. } = *record;
+        self.write_block(interface, time_ns, direction, comment, |block| packet(record, block))
+    }
+
+    /// An Enhanced Packet Block (draft-ietf-opsawg-pcapng, section 4.3), in the byte order of the section. `fill` adds
+    /// what is stored of the packet, and returns its whole length.
+    fn write_block(
+        &mut self,
+        interface: u32,
+        time_ns: u64,
+        direction: Direction,
+        comment: Option<&'static str>,
+        fill: impl FnOnce(&mut Vec<u8>) -> Result<u32, PcapngError>,
+    ) -> Result<(), PcapngError> {
+        /// Of the block: type, length, interface, both halves of the time, captured and original length.
+        const HEAD: usize = 28;
+        const OPTION_COMMENT: u16 = 1;
+        const OPTION_FLAGS: u16 = 2;
+        if interface >= self.interfaces {
+            return Err(PcapngError::NoInterface(interface));
+        }
+        let block = &mut self.block;
+        block.clear();
+        block.resize(HEAD, 0);
+        let original = fill(block)?;
+        let captured = (block.len() - HEAD) as u32;
+        pad(block);
+        let direction: u32 = match direction {
             Direction::Inbound => 1,
             Direction::Outbound => 2,
         };
-        let mut options = vec![EnhancedPacketOption::Flags(direction)];
-        options.extend(record.comment.map(|comment| EnhancedPacketOption::Comment(Cow::Borrowed(comment))));
-        self.file.write_pcapng_block(EnhancedPacketBlock {
-            interface_id: record.interface,
-            timestamp: Duration::from_nanos(record.time_ns),
-            original_len,
-            data: Cow::Borrowed(&self.bytes),
-            options,
-        })?;
+        add_option(block, OPTION_FLAGS, &direction.to_be_bytes());
+        if let Some(comment) = comment {
+            add_option(block, OPTION_COMMENT, comment.as_bytes());
+        }
+        add_option(block, 0, &[]);
+        let length = block.len() as u32 + 4;
+        block.extend_from_slice(&length.to_be_bytes());
+        let [high, low] = [(time_ns >> 32) as u32, time_ns as u32];
+        let head = [6, length, interface, high, low, captured, original];
+        for (place, word) in block.chunks_exact_mut(4).zip(head) {
+            place.copy_from_slice(&word.to_be_bytes());
+        }
+        self.out.write_all(block)?;
         self.written += 1;
         Ok(())
     }
 
-    fn finish(self) -> Result<u64, PcapngError> {
-        self.file.into_inner().flush()?;
+    fn finish(mut self) -> Result<u64, PcapngError> {
+        self.out.flush()?;
         Ok(self.written)
     }
+}
+
+/// Fills the last word of a block with zeros.
+fn pad(block: &mut Vec<u8>) {
+    block.resize(block.len().next_multiple_of(4), 0);
+}
+
+/// Adds an option to a block; number 0 without content ends the list.
+fn add_option(block: &mut Vec<u8>, number: u16, content: &[u8]) {
+    block.extend_from_slice(&number.to_be_bytes());
+    block.extend_from_slice(&(content.len() as u16).to_be_bytes());
+    block.extend_from_slice(content);
+    pad(block);
 }
 
 /// A file of frames with radiotap headers that is being written; `air.rs` makes them.
@@ -451,17 +495,11 @@ impl<W: Write> AirWriter<W> {
         (bytes, length): (&[u8], u32),
         comment: Option<&'static str>,
     ) -> Result<(), PcapngError> {
-        let mut options = vec![EnhancedPacketOption::Flags(if outbound { 2 } else { 1 })];
-        options.extend(comment.map(|comment| EnhancedPacketOption::Comment(Cow::Borrowed(comment))));
-        self.0.file.write_pcapng_block(EnhancedPacketBlock {
-            interface_id: interface,
-            timestamp: Duration::from_nanos(time_ns),
-            original_len: length,
-            data: Cow::Borrowed(bytes),
-            options,
-        })?;
-        self.0.written += 1;
-        Ok(())
+        let direction = if outbound { Direction::Outbound } else { Direction::Inbound };
+        self.0.write_block(interface, time_ns, direction, comment, |block| {
+            block.extend_from_slice(bytes);
+            Ok(length)
+        })
     }
 
     pub(crate) fn finish(self) -> Result<u64, PcapngError> {
@@ -503,39 +541,14 @@ pub struct Capture<'a, W: Write> {
     out: Writer<W>,
     /// Of each flow.
     closing: Vec<Closing>,
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    /// Packets that were seen later than records have come: when, the number of the record, and where it lies. Those of
+    /// one instant appear in the order of their records.
+    waiting: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    records: Vec<Record>,
+    /// Places in `records` that are free.
+    free: Vec<usize>,
     /// Records so far.
     count: u64,
-}
-
-/// A packet that was seen later than records have come, and the number of its record.
-struct Waiting(u64, Record);
-
-impl Waiting {
-    /// Packets of one instant appear in the order of their records.
-    fn key(&self) -> (u64, u64) {
-        (self.1.time_ns, self.0)
-    }
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Waiting) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Waiting {}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Waiting) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Waiting) -> Ordering {
-        self.key().cmp(&other.key())
-    }
 }
 
 impl<'a, W: Write> Capture<'a, W> {
@@ -549,7 +562,8 @@ impl<'a, W: Write> Capture<'a, W> {
         let lens = vantage.lens(plan);
         let out = Writer::new(writer, &lens.interfaces, comments)?;
         let closing = vec![Closing::default(); plan.flows.len()];
-        Ok(Capture { plan, vantage, lens, out, closing, waiting: BinaryHeap::new(), count: 0 })
+        let (waiting, records, free) = (BinaryHeap::new(), Vec::new(), Vec::new());
+        Ok(Capture { plan, vantage, lens, out, closing, waiting, records, free, count: 0 })
     }
 
     /// Takes the next record.
@@ -560,16 +574,26 @@ impl<'a, W: Write> Capture<'a, W> {
         self.count += 1;
         if let Some((time, interface, direction)) = self.vantage.sees(self.plan, &self.lens, hop) {
             let record = Record { time_ns: time.0, interface, direction, ..of_hop(self.plan, hop, *closing) };
-            self.waiting.push(Reverse(Waiting(self.count, record)));
+            let place = if let Some(place) = self.free.pop() {
+                self.records[place] = record;
+                place
+            } else {
+                self.records.push(record);
+                self.records.len() - 1
+            };
+            self.waiting.push(Reverse((time.0, self.count, place)));
         }
         Ok(())
     }
 
     /// Writes what was seen before `time`.
     fn write_until(&mut self, time: Time) -> Result<(), PcapngError> {
-        while self.waiting.peek().is_some_and(|Reverse(first)| first.1.time_ns < time.0) {
-            let Some(Reverse(Waiting(_, record))) = self.waiting.pop() else { break };
-            self.out.write(&record)?;
+        while let Some(&Reverse((seen, _, place))) = self.waiting.peek()
+            && seen < time.0
+        {
+            self.waiting.pop();
+            self.free.push(place);
+            self.out.write(&self.records[place])?;
         }
         Ok(())
     }
@@ -689,14 +713,19 @@ fn packet(record: &Record, bytes: &mut Vec<u8>) -> Result<u32, PcapngError> {
         },
     };
     if record.kind == Kind::BadState {
-        bytes.extend_from_slice(&bad_state(&header, record.ack as u32));
-        return Ok(bytes.len() as u32);
+        let notice = bad_state(&header, record.ack as u32);
+        bytes.extend_from_slice(&notice);
+        return Ok(notice.len() as u32);
     }
     let mut headers = [0; MAX_HEADERS];
-    let payload = (record.payload as usize).min(header.room()?);
+    let mut payload = record.payload as usize;
+    if payload + MAX_HEADERS > MAX_PACKET {
+        payload = payload.min(header.room()?);
+    }
     let length = header.write_before_zeros(payload, &mut headers)?;
+    let stored = (length + payload).min(SNAP_LENGTH as usize);
     bytes.extend_from_slice(&headers[..length]);
-    bytes.resize((length + payload).min(SNAP_LENGTH as usize), 0);
+    bytes.resize(bytes.len() + stored.saturating_sub(length), 0);
     Ok((length + payload) as u32)
 }
 
@@ -752,8 +781,9 @@ fn tcp(record: &Record) -> Tcp {
         length: record.options_length,
         ..Options::default()
     };
-    let blocks = record.sack.as_deref().filter(|_| !opens).unwrap_or_default();
-    options.sack = blocks.iter().copied().take(options.block_room()).collect();
+    if let Some(blocks) = record.sack.as_deref().filter(|blocks| !opens && !blocks.is_empty()) {
+        options.sack = blocks.iter().copied().take(options.block_room()).collect();
+    }
     Tcp {
         // Sequence numbers count on from 0 and wrap at 2^32.
         seq: record.seq as u32,

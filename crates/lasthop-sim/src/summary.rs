@@ -198,7 +198,7 @@ columns! {
         /// packets that a rate-based sender dropped itself: past their deadline, or its queue was full
         expired_packets: u64 = About::new("packets", "expired packets").lower().sum();
         /// Real-time metrics, if the flow is measured so.
-        realtime: Option<RealtimeSummary> = About::group("{}", "{}");
+        realtime: Option<Box<RealtimeSummary>> = About::group("{}", "{}");
         /// What the proxies that split the connection did, if any does. Then what the row says of arrivals (goodput,
         /// throughput, delays, ACKs sent, completion) is of the last receiver, and what it says of the sender (packets,
         /// losses, retransmissions, timeouts, RTT) is of the first half.
@@ -451,7 +451,7 @@ columns! {
         arq: Option<ArqSummary> = About::group("arq_{}", "ARQ {}");
         /// What the MACs at both ends of a radio link counted.
         #[serde(skip_serializing_if = "Option::is_none")]
-        radio: Option<RadioSummary> = About::group("radio_{}", "radio: {}");
+        radio: Option<Box<RadioSummary>> = About::group("radio_{}", "radio: {}");
         /// What a policer at the head of the link did, where one stands.
         #[serde(skip_serializing_if = "Option::is_none")]
         policer: Option<PolicerSummary> = About::group("policer_{}", "policer: {}");
@@ -685,7 +685,8 @@ impl Summary {
             .collect();
         for (index, (flow, stats)) in flows.iter_mut().zip(&network.flows).enumerate() {
             flow.realtime = stats.realtime().map(|realtime| {
-                RealtimeSummary::new(realtime, world.unsent_packets(index), world.numbers_are_whole(index))
+                let (unsent, whole) = (world.unsent_packets(index), world.numbers_are_whole(index));
+                Box::new(RealtimeSummary::new(realtime, unsent, whole))
             });
         }
         let counters = network.device_counters();
@@ -697,7 +698,7 @@ impl Summary {
             .map(|(name, (link, direction))| {
                 let counters = counters.iter().filter(|counter| counter.0 == direction);
                 let counters = counters.map(|&(_, name, count)| (name, count)).collect();
-                let radio = network.radio(direction).map(RadioSummary::new);
+                let radio = network.radio(direction).map(RadioSummary::new).map(Box::new);
                 LinkSummary { radio, ..LinkSummary::new(name, link, &Counters(counters), measured) }
             })
             .collect();
@@ -886,8 +887,8 @@ impl LinkSummary {
             utilisation: stats.busy as f64 / length,
             packets_sent: stats.packets,
             bytes_sent: stats.bytes,
-            drops: Causes(link.drops),
-            tied_drops: link.tied_drops,
+            drops: Causes(link.drops()),
+            tied_drops: link.tied_drops(),
             marks: link.marks(),
             arq: counters.has("arq_").then(|| ArqSummary {
                 retransmissions: counters.sum("arq_retransmissions"),

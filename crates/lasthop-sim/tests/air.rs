@@ -50,7 +50,7 @@ fn counters_over_time_and_frames_agree_with_results() {
     }
     let plan = plan_of(&text);
     for (link, direction) in run.summary.links.iter().zip(0u32..) {
-        let Some(total) = link.radio else { continue };
+        let Some(total) = &link.radio else { continue };
         let sum = |count: fn(&lasthop_net::trace::RadioStats) -> u64| {
             radios.iter().filter(|row| row.direction == direction).map(|row| count(&row.stats)).sum::<u64>()
         };

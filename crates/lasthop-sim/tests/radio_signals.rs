@@ -98,7 +98,9 @@ fn wsc_and_the_reports_of_the_link() {
     let lossy = "error = { kind = \"bernoulli\", packet_error_rate = 0.4 }\nshort_retry_limit = 20";
     let (with, without) = (run("true", lossy), run("false", lossy));
     assert_ne!(with.summary.fingerprint, without.summary.fingerprint);
-    assert!(with.summary.links.iter().filter_map(|link| link.radio).any(|radio| radio.retries > 100));
+    assert!(
+        with.summary.links.iter().filter_map(|link| link.radio.as_ref()).any(|radio| radio.retries > 100)
+    );
     let timeouts = [with, without].map(|run| run.summary.flows[0].timeouts);
     assert!(timeouts[0] == 0 && timeouts[1] > 0, "{timeouts:?}");
 }

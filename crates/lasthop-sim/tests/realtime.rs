@@ -50,7 +50,7 @@ fn run_of(case: &Case<'_>) -> Run {
 }
 
 fn realtime(case: &Case<'_>) -> RealtimeSummary {
-    run_of(case).summary.flows[0].realtime.clone().expect("the flow is measured")
+    *run_of(case).summary.flows[0].realtime.clone().expect("the flow is measured")
 }
 
 /// Sent, received, delayed, lost.

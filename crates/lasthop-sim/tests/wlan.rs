@@ -153,7 +153,7 @@ fn an_exchange_with_rts() {
     // 352 + 10 + 304 + 10 us and two times of flight before the data, 963 us and one more until they are there.
     assert_eq!(first.transmitted.unwrap().0, 2_000_000_000 + 676_000 + 200);
     assert_eq!(first.arrived.unwrap().0, 2_000_000_000 + 676_000 + 963_000 + 300);
-    let radio = link(&run, "radio-1").radio.unwrap();
+    let radio = link(&run, "radio-1").radio.clone().unwrap();
     assert_eq!((radio.rts_successes, radio.rts_failures, radio.transmitted_frames), (1, 0, 1));
 }
 
@@ -169,18 +169,19 @@ fn lossy(packets: &str, more: &str) -> Run {
 #[test]
 fn counters_of_retries() {
     // The list is of both directions alike; the third frame is read, and so is the first acknowledgement.
-    let radio = link(&lossy("[0, 1]", ""), "radio-1").radio.unwrap();
+    let radio = link(&lossy("[0, 1]", ""), "radio-1").radio.clone().unwrap();
     // Two data frames are lost; the first two acknowledgements, numbers 0 and 1 of the other direction, are lost too.
     assert_eq!((radio.attempts, radio.ack_failures, radio.retries, radio.multiple_retries), (5, 4, 1, 1));
     assert_eq!((radio.transmitted_fragments, radio.transmitted_frames, radio.failed), (1, 1, 0));
     assert_eq!((radio.received_fragments, radio.duplicates, radio.retries_received), (3, 2, 3));
     assert_eq!(radio.fcs_errors, 2);
     let run = lossy("[0, 1, 2, 3, 4, 5, 6]", "");
-    let radio = link(&run, "radio-1").radio.unwrap();
+    let radio = link(&run, "radio-1").radio.clone().unwrap();
     assert_eq!((radio.attempts, radio.ack_failures, radio.failed, radio.transmitted_frames), (7, 7, 1, 0));
     assert_eq!(run.summary.totals.packets_lost["link-gave-up"], 1);
     // With RTS the short limit counts RTS.
-    let radio = link(&lossy("[0, 1, 2, 3, 4, 5, 6]", "rts_threshold = \"0 B\""), "radio-1").radio.unwrap();
+    let radio =
+        link(&lossy("[0, 1, 2, 3, 4, 5, 6]", "rts_threshold = \"0 B\""), "radio-1").radio.clone().unwrap();
     assert_eq!((radio.attempts, radio.rts_failures, radio.failed), (0, 7, 1));
 }
 
@@ -211,9 +212,10 @@ fn hidden_terminals() {
             .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         lost as f64 / all as f64
     };
-    let data = |link: &LinkSummary| (link.radio.unwrap().ack_failures, link.radio.unwrap().attempts);
+    let data =
+        |link: &LinkSummary| (link.radio.clone().unwrap().ack_failures, link.radio.clone().unwrap().attempts);
     let rts = |link: &LinkSummary| {
-        let radio = link.radio.unwrap();
+        let radio = link.radio.clone().unwrap();
         (radio.rts_failures, radio.rts_failures + radio.rts_successes)
     };
     let polite = run_text(&text(""), 1, SUMMARY);
@@ -314,7 +316,7 @@ fn errors_before_and_behind_the_retries() {
         );
         let run = run_text(&cell(1, 10.0, &error, "21 s", flows), 1, SUMMARY);
         let totals = &run.summary.totals.packets_lost;
-        (totals["channel-error"], link(&run, "radio-1").radio.unwrap().ack_failures)
+        (totals["channel-error"], link(&run, "radio-1").radio.clone().unwrap().ack_failures)
     };
     let (before, retried) = lost("after-transmission");
     // 2,500 packets; an attempt fails with 1 - 0.95^2.
@@ -387,7 +389,7 @@ fn walking_out_of_range() {
     let run = run_text(text, 1, TRACE);
     let last = hops(&run).iter().filter_map(|hop| hop.arrived).max().unwrap();
     assert!((9.8..10.2).contains(&last.seconds()), "{last}");
-    assert!(link(&run, "walker-ap").radio.unwrap().failed > 90);
+    assert!(link(&run, "walker-ap").radio.clone().unwrap().failed > 90);
 }
 
 /// Two cells on different channels and a host in both: its flow changes from one access point to the other.
@@ -415,7 +417,7 @@ fn from_cell_to_cell() {
         cell("east", 6, 400)
     );
     let run = both_ways(&text);
-    let sent = |name| link(&run, name).radio.unwrap().transmitted_frames;
+    let sent = |name| link(&run, name).radio.clone().unwrap().transmitted_frames;
     assert!(sent("walker-west (reverse)") > 2_000 && sent("walker-east (reverse)") > 2_000);
     assert!(run.summary.flows[0].goodput_bit_s > 3.5e6, "{}", run.summary.flows[0].goodput_bit_s);
 }
@@ -484,7 +486,7 @@ proptest! {
         prop_assert!(eager.world.network.ledger.balances());
         prop_assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
         for link in &eager.summary.links {
-            let Some(radio) = link.radio else { continue };
+            let Some(radio) = &link.radio else { continue };
             prop_assert!(link.utilisation <= 1.0, "{} {}", &link.name, link.utilisation);
             prop_assert_eq!(radio.attempts, link.packets_sent);
             // An attempt is acknowledged, fails, or is under way at the end.

@@ -665,7 +665,7 @@ mod tests {
         let seen = send(&direction(1, 4, true, bernoulli(0.3)), count);
         let residual = seen.lost.len() as f64 / f64::from(count);
         assert!((residual - 0.0081).abs() < 0.0008, "{residual}");
-        assert_eq!(seen.link.drops[Cause::LinkGaveUp as usize], seen.lost.len() as u64);
+        assert_eq!(seen.link.drops()[Cause::LinkGaveUp as usize], seen.lost.len() as u64);
         assert_eq!(seen.left.len() + seen.lost.len(), count as usize);
     }
 
@@ -751,7 +751,7 @@ mod tests {
                 rig.act(earlier, Element::on_timer);
             }
             let effects = rig.offer(now);
-            (!effects.iter().any(|effect| matches!(effect, Effect::Drop { .. })), rig.links[0].drops)
+            (!effects.iter().any(|effect| matches!(effect, Effect::Drop { .. })), rig.links[0].drops())
         };
         assert_eq!((0..5).map(|_| offer(Time::ZERO)).filter(|&(taken, _)| taken).count(), 3);
         // At 3.2 ms both of the window have been transmitted, and one packet waits for the window to open.
@@ -770,6 +770,6 @@ mod tests {
         assert_eq!(seen.link.stats.packets, 6, "each was sent once");
         let left: Vec<u32> = seen.left.iter().map(|left| left.0).collect();
         assert_eq!(left, [0, 2, 3, 5]);
-        assert_eq!(seen.link.drops[Cause::ChannelError as usize], 2);
+        assert_eq!(seen.link.drops()[Cause::ChannelError as usize], 2);
     }
 }

@@ -49,6 +49,14 @@ pub enum Transit {
     },
 }
 
+/// What a link lost.
+#[derive(Clone, Debug, Default)]
+struct Losses {
+    drops: Drops,
+    /// Packets that found no room because another took the last in the same instant.
+    tied: u64,
+}
+
 /// One direction of a link. What an idle link needs per packet is its first cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
@@ -84,10 +92,8 @@ pub struct Link {
     /// The propagation delay, if it changes.
     delays: Option<Box<Delays>>,
     air: Option<Box<Air>>,
-    /// Packets within the measurement window that found no room because another took the last in the same instant.
-    pub tied_drops: u64,
-    /// Drops by cause within the measurement window.
-    pub drops: Drops,
+    /// What was lost within the measurement window, if anything was.
+    losses: Option<Box<Losses>>,
     /// What the link did over time, if a series is recorded.
     pub(crate) bins: Option<Box<Bins<3>>>,
 }
@@ -132,8 +138,7 @@ impl Link {
             pace,
             delays,
             air,
-            tied_drops: 0,
-            drops: Drops::default(),
+            losses: None,
             bins,
         }
     }
@@ -171,10 +176,21 @@ impl Link {
         self.pace.rate_at(at)
     }
 
+    /// Drops by cause within the measurement window.
+    pub fn drops(&self) -> Drops {
+        self.losses.as_ref().map_or_else(Drops::default, |losses| losses.drops)
+    }
+
+    /// Packets within the measurement window that found no room because another took the last in the same instant.
+    pub fn tied_drops(&self) -> u64 {
+        self.losses.as_ref().map_or(0, |losses| losses.tied)
+    }
+
     /// Mean number of waiting packets that the packets found which arrived at the queue, those that it dropped
     /// included; `None` if none arrived.
     pub fn mean_found_waiting(&self) -> Option<f64> {
-        let dropped = self.drops[Cause::QueueOverflow as usize] + self.drops[Cause::EarlyDrop as usize];
+        let drops = self.drops();
+        let dropped = drops[Cause::QueueOverflow as usize] + drops[Cause::EarlyDrop as usize];
         let arrived = self.stats.packets + dropped;
         (arrived > 0).then(|| self.gate.found_waiting as f64 / arrived as f64)
     }
@@ -318,13 +334,15 @@ impl Link {
 
     /// Counts a loss.
     pub(crate) fn count_drop(&mut self, cause: Cause, at: Time, window: &Window) {
-        self.drops[cause as usize] += u64::from(window.contains(at));
+        if window.contains(at) {
+            self.losses.get_or_insert_default().drops[cause as usize] += 1;
+        }
     }
 
     fn lose(&mut self, at: Time, cause: Cause, start: Option<Time>, window: &Window) -> Transit {
         self.count_drop(cause, at, window);
         if cause == Cause::QueueOverflow && self.contested && self.joined == at && window.contains(at) {
-            self.tied_drops += 1;
+            self.losses.get_or_insert_default().tied += 1;
         }
         Transit::Lost { cause, start, at }
     }
@@ -572,7 +590,7 @@ mod tests {
             })
             .collect();
         assert_eq!(arrivals, [millis(1), millis(2), millis(3), millis(4)]);
-        assert_eq!(link.drops[Cause::QueueOverflow as usize], 6);
+        assert_eq!(link.drops()[Cause::QueueOverflow as usize], 6);
         assert_eq!(link.max_waiting(), 3);
     }
 
@@ -616,7 +634,7 @@ mod tests {
             assert!(marked(millis(3)), "three have left, three are there");
             assert!(!marked(millis(5)), "and now two");
             assert!(!marked(millis(100)), "{mark:?}: nobody");
-            assert_eq!((link.marks(), link.drops[Cause::QueueOverflow as usize]), (4, 2));
+            assert_eq!((link.marks(), link.drops()[Cause::QueueOverflow as usize]), (4, 2));
         }
     }
 

@@ -14,10 +14,17 @@ use super::opportunities::{Cursor, Opportunities};
 pub(super) struct Pace {
     /// The rate from the start on.
     first: Rate,
+    /// What changes, if anything does.
+    more: Option<Box<More>>,
+}
+
+/// What changes.
+#[derive(Clone, Debug)]
+struct More {
     /// Later rates, ascending in time.
     changes: Box<[(Time, Rate)]>,
     /// When it may send at all, if that is recorded; then the rate is the mean.
-    opportunities: Option<Box<Cursor>>,
+    opportunities: Option<Cursor>,
 }
 
 /// Nanobits: bits times 10^9, so that a rate of 1 bit/s sends one of them per nanosecond.
@@ -27,34 +34,41 @@ fn work_of(bytes: u32) -> u128 {
 
 impl Pace {
     pub(super) fn new(first: Rate, changes: &[(Time, Rate)], opportunities: Option<&Opportunities>) -> Pace {
-        let opportunities = opportunities.map(|plan| Box::new(Cursor::new(plan)));
+        let opportunities = opportunities.map(Cursor::new);
         let first = opportunities.as_ref().map_or(first, |cursor| cursor.mean_rate());
-        Pace { first, changes: changes.into(), opportunities }
+        let constant = changes.is_empty() && opportunities.is_none();
+        Pace { first, more: (!constant).then(|| Box::new(More { changes: changes.into(), opportunities })) }
     }
 
     /// Nanoseconds per byte, if that is a whole number which never changes, else 0.
     pub(super) fn whole_nanos_per_byte(&self) -> u32 {
         let per_byte = 8_000_000_000;
-        if !self.changes.is_empty() || self.opportunities.is_some() || per_byte % self.first.0 != 0 {
+        if self.more.is_some() || per_byte % self.first.0 != 0 {
             return 0;
         }
         u32::try_from(per_byte / self.first.0).unwrap_or(0)
     }
 
+    /// Later rates.
+    fn changes(&self) -> &[(Time, Rate)] {
+        self.more.as_ref().map_or(&[], |more| &more.changes)
+    }
+
     /// The rate at `at`.
     pub(super) fn rate_at(&self, at: Time) -> Rate {
-        let begun = self.changes.partition_point(|&(from, _)| from <= at);
-        begun.checked_sub(1).map_or(self.first, |index| self.changes[index].1)
+        let begun = self.changes().partition_point(|&(from, _)| from <= at);
+        begun.checked_sub(1).map_or(self.first, |index| self.changes()[index].1)
     }
 
     /// When the last bit of `bytes` leaves, if the first leaves at `start`; rounded up to the nanosecond.
     pub(super) fn finish(&self, start: Time, bytes: u32) -> Time {
-        let mut index = self.changes.partition_point(|&(from, _)| from <= start);
-        if index == self.changes.len() && self.rate_at(start).0 > 0 {
+        let changes = self.changes();
+        let mut index = changes.partition_point(|&(from, _)| from <= start);
+        if index == changes.len() && self.rate_at(start).0 > 0 {
             return start + self.rate_at(start).serialisation(bytes.into());
         }
         let (mut at, mut rate, mut work) = (start, self.rate_at(start), work_of(bytes));
-        while let Some(&(until, next)) = self.changes.get(index) {
+        while let Some(&(until, next)) = changes.get(index) {
             let possible = u128::from(until.since(at).0) * u128::from(rate.0);
             if work <= possible && rate.0 > 0 {
                 break;
@@ -73,7 +87,7 @@ impl Pace {
 impl Pace {
     /// When the last bit of a packet of `bytes` leaves that has waited since `since`, if it is its turn at `start`.
     pub(super) fn serve(&mut self, since: Time, start: Time, bytes: u32) -> Time {
-        match &mut self.opportunities {
+        match self.more.as_mut().and_then(|more| more.opportunities.as_mut()) {
             None => self.finish(start, bytes),
             Some(cursor) => cursor.send(since, start, bytes),
         }
@@ -81,7 +95,8 @@ impl Pace {
 
     /// When a transmission can start, at `now` or later.
     pub(super) fn ready_from(&self, now: Time) -> Time {
-        self.opportunities.as_ref().map_or(now, |cursor| cursor.ready_from(now))
+        let opportunities = self.more.as_ref().and_then(|more| more.opportunities.as_ref());
+        opportunities.map_or(now, |cursor| cursor.ready_from(now))
     }
 }
 

@@ -949,11 +949,17 @@ impl Network {
         for device in 0..self.devices.len() as DeviceId {
             self.with_device(device, self.end, Element::close);
         }
+        // Nobody asks for what is under way any more; results take room as well.
+        self.packets = PacketArena::default();
+        self.extras = ExtraArena::default();
+        self.calendar = Calendar::default();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::channel::{ErrorModel, List};
     use crate::device::Middlebox;
@@ -1021,7 +1027,7 @@ mod tests {
     #[test]
     fn packets_wait_before_devices() {
         let mut radio = link(1, 2);
-        radio.forward.arq = Some(Arq {
+        Arc::make_mut(&mut radio.forward).arq = Some(Arq {
             window: 4,
             attempts: 3,
             timeout: None,
@@ -1073,7 +1079,7 @@ mod tests {
     fn a_walk_may_end_on_a_link() {
         for evaluation in [Evaluation::Eager, Evaluation::Clocked] {
             let mut second = link(1, 2);
-            second.forward.error = ErrorModel::List(List { packets: vec![1] });
+            Arc::make_mut(&mut second.forward).error = ErrorModel::List(List { packets: vec![1] });
             let plan = plan(3, vec![link(0, 1), second], vec![datagrams(0, 2)]);
             let mut world = World::evaluated(&plan, 1, Recording::default(), evaluation);
             (0..3).for_each(|_| world.inject(0, datagram(), None));
@@ -1110,7 +1116,7 @@ mod tests {
     fn middleboxes_answer_both_ways() {
         for evaluation in [Evaluation::Eager, Evaluation::Clocked] {
             let mut middle = link(1, 2);
-            middle.forward.middleboxes = vec![Middlebox::Mirror(Mirror { every: 2 })];
+            Arc::make_mut(&mut middle.forward).middleboxes = vec![Middlebox::Mirror(Mirror { every: 2 })];
             let flows = vec![datagrams(0, 3), datagrams(3, 0)];
             let plan = plan(4, vec![link(0, 1), middle, link(2, 3)], flows);
             let trace = Recording { trace: true, ..Recording::default() };

@@ -20,10 +20,10 @@ pub struct LinkPlan {
     pub from: usize,
     /// The node at which the forward direction ends.
     pub to: usize,
-    /// `from` -> `to`.
-    pub forward: Direction,
+    /// `from` -> `to`. Equal links share it, as they do the other.
+    pub forward: Arc<Direction>,
     /// `to` -> `from`.
-    pub reverse: Direction,
+    pub reverse: Arc<Direction>,
 }
 
 impl LinkPlan {

@@ -5,12 +5,14 @@ use super::{
     Direction, FlowPlan, Limits, LinkPlan, Percentiles, Plan, Profile, Start, TcpConfig, Traffic, Transport,
     UdpConfig,
 };
+use std::sync::Arc;
+
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
 /// A link between two nodes.
 pub(crate) fn link(from: usize, to: usize) -> LinkPlan {
-    let direction = Direction::plain(Rate(8_000_000), Span::from_millis(10));
+    let direction = Arc::new(Direction::plain(Rate(8_000_000), Span::from_millis(10)));
     LinkPlan { name: format!("{from}-{to}"), from, to, forward: direction.clone(), reverse: direction }
 }
 

@@ -30,6 +30,9 @@ pub struct Recorder {
     hops: Vec<HopRecord>,
     /// How many of them an earlier call left.
     left: usize,
+    /// Room in which they are put into order: when each came to its link and its number, and those that are left.
+    order: Vec<(Time, u32)>,
+    rest: Vec<HopRecord>,
     windows: Vec<WindowRecord>,
     decisions: Vec<DecisionRecord>,
     samples: Vec<FlowSample>,
@@ -52,6 +55,8 @@ impl Recorder {
                 interval,
                 hops: Vec::new(),
                 left: 0,
+                order: Vec::new(),
+                rest: Vec::new(),
                 windows: Vec::new(),
                 decisions: Vec::new(),
                 samples: Vec::new(),
@@ -199,13 +204,21 @@ impl Recorder {
         if settled < Time::MAX && self.hops.len() - self.left < BATCH.max(self.left) {
             return Ok(());
         }
-        // Stable: those of one instant stay in the order in which they were made.
-        self.hops.sort_by_key(|record| record.enqueued);
-        let count = self.hops.partition_point(|record| record.enqueued <= settled);
-        for record in self.hops.drain(..count) {
-            sink.hop(&record)?;
+        // The records stay where they are, because they are large. Their numbers keep those of one instant in the order in
+        // which they were made.
+        self.order.clear();
+        self.order.extend(self.hops.iter().map(|record| record.enqueued).zip(0u32..));
+        self.order.sort();
+        let count = self.order.partition_point(|&(enqueued, _)| enqueued <= settled);
+        let (over, ahead) = self.order.split_at(count);
+        for &(_, number) in over {
+            sink.hop(&self.hops[number as usize])?;
         }
-        self.left = self.hops.len();
+        let mut rest = std::mem::take(&mut self.rest);
+        rest.extend(ahead.iter().map(|&(_, number)| self.hops[number as usize]));
+        self.left = rest.len();
+        self.rest = std::mem::replace(&mut self.hops, rest);
+        self.rest.clear();
         Ok(())
     }
 }

@@ -730,6 +730,18 @@ mod tests {
     use super::*;
     use crate::plan::testing::{link, plan, transfer};
 
+    /// What a flow of a dumbbell has of its own at the least: two ends, counters, and two links.
+    #[test]
+    fn a_flow_is_small() {
+        use crate::plan::{FlowPlan, LinkPlan};
+        use crate::transport::tcp::{receiver::TcpReceiver, sender::TcpSender};
+        let ends = size_of::<TcpSender>() + size_of::<TcpReceiver>() + 2 * size_of::<Endpoint>();
+        let counters = size_of::<FlowStats>() + size_of::<Source>() + size_of::<Sent>();
+        let links = 4 * size_of::<Link>() + 2 * size_of::<LinkPlan>();
+        let bytes = ends + counters + links + size_of::<FlowPlan>();
+        assert!(bytes <= 3072, "{bytes}");
+    }
+
     /// Two files that share a link, there and back.
     fn world(evaluation: Evaluation) -> World {
         let flows = vec![transfer(0, 2), transfer(1, 2), transfer(2, 0)];

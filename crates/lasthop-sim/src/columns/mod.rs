@@ -360,6 +360,19 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
+/// A structure that few rows have.
+impl<T: Field> Field for Box<T> {
+    const WIDTH: usize = T::WIDTH;
+
+    fn declare(context: &Context, field: &str, about: &About, help: &str, out: &mut Vec<Column>) {
+        T::declare(context, field, about, help, out);
+    }
+
+    fn values(&self, out: &mut Vec<Value>) {
+        (**self).values(out);
+    }
+}
+
 /// Rows of a table of their own: no columns here.
 impl<T> Field for Vec<T> {
     const WIDTH: usize = 0;

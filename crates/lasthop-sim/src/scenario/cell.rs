@@ -4,6 +4,7 @@
 //! one another; every pair that may talk is a link of the network as well, so that routes and results know it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
@@ -173,7 +174,7 @@ impl Cells {
             let remedy = "name an access_point, or leave out middleboxes";
             return Err(table.error("middleboxes", message, remedy));
         }
-        let down = Direction { middleboxes, ..direction.clone() };
+        let (down, up) = (Arc::new(Direction { middleboxes, ..direction.clone() }), Arc::new(direction));
         for ((from, to), number) in pairs.into_iter().zip(1..) {
             let (one, other) = (medium.stations[from].node, medium.stations[to].node);
             let name = match &members.link_name {
@@ -185,7 +186,7 @@ impl Cells {
                 return Err(table.error("stations", message, "give the other link a name"));
             }
             medium.links.push(RadioLink { link: links.len(), from, to });
-            links.push(make(name, one, other, &(direction.clone(), down.clone())));
+            links.push(make(name, one, other, &(up.clone(), down.clone())));
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! One link: rate, queue, errors, outages, retransmission and what stands at its ends, from tables that may override
 //! one another.
 
+use std::sync::Arc;
+
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
@@ -31,6 +33,9 @@ pub(super) struct LinkReader<'f, 'i> {
     pub(super) splits: Vec<ScenarioError>,
 }
 
+/// Both directions of a link.
+pub(super) type Sides = (Arc<Direction>, Arc<Direction>);
+
 impl LinkReader<'_, '_> {
     /// Both directions of a link that stands for `copies`. `tables` may override one another, the most
     /// specific last; `parent` and `name` say where a missing key belongs.
@@ -40,7 +45,7 @@ impl LinkReader<'_, '_> {
         copies: u64,
         parent: &Reader<'_>,
         name: &str,
-    ) -> Result<(Direction, Direction)> {
+    ) -> Result<Sides> {
         let known = self.splits.len();
         let forward = self.direction(tables, copies, parent, name)?;
         // Table by table: inside a table `reverse` wins, but a more specific table wins over both.
@@ -59,7 +64,7 @@ impl LinkReader<'_, '_> {
             split.number = known;
             self.splits.truncate(known + 1);
         }
-        Ok((forward, reverse))
+        Ok((forward.into(), reverse.into()))
     }
 
     fn direction(

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lasthop_core::time::Span;
-use lasthop_net::plan::{Direction, LinkPlan, MediumPlan, RoamingPlan};
+use lasthop_net::plan::{LinkPlan, MediumPlan, RoamingPlan};
 use lasthop_net::propagation::{Position, Track};
 
 use super::cell::{self, Cells, Member, Members};
 use super::diagnostic::{ScenarioError, quoted, suggest};
 use super::input_file::InputFiles;
 use super::keys::MOST_STATIONS;
-use super::link::LinkReader;
+use super::link::{LinkReader, Sides};
 use super::reader::{Checked, Reader};
 use super::roaming::{self, Surroundings};
 use super::transport::Shared;
@@ -228,12 +228,7 @@ fn circle(count: usize, radius: f64) -> impl Iterator<Item = Position> {
     })
 }
 
-pub(super) fn make(
-    name: String,
-    from: usize,
-    to: usize,
-    (forward, reverse): &(Direction, Direction),
-) -> LinkPlan {
+pub(super) fn make(name: String, from: usize, to: usize, (forward, reverse): &Sides) -> LinkPlan {
     LinkPlan { name, from, to, forward: forward.clone(), reverse: reverse.clone() }
 }
 

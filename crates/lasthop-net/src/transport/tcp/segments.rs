@@ -58,6 +58,9 @@ impl Segments {
     /// Appends the segment `seq..seq + len`, sent now for the first time.
     #[inline]
     pub(crate) fn push(&mut self, seq: u64, len: u16, fin: bool, now: Time) {
+        if self.ring.len() == self.ring.capacity() {
+            self.grow();
+        }
         self.ring.push_back(Segment {
             seq,
             first_sent: now,
@@ -69,6 +72,12 @@ impl Segments {
             lost: false,
             repaired: false,
         });
+    }
+
+    /// Makes room for a quarter more: doubling would leave most of it empty in most of many flows.
+    #[cold]
+    fn grow(&mut self) {
+        self.ring.reserve_exact((self.ring.len() / 4).max(4));
     }
 
     /// The first outstanding segment.

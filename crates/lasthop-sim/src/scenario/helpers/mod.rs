@@ -16,6 +16,7 @@ mod split;
 mod wtcp;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use lasthop_net::plan::{
     Direction, ErrorModel, FlowPlan, LinkPlan, Middlebox, OutagePolicy, OutageSchedule, Transport,
@@ -133,8 +134,9 @@ pub(super) fn fit(
             for direction in found {
                 (helper.fit)(&entry, site(network, shared, direction))?;
             }
-            let is_undecided =
-                |link: &LinkPlan| [&link.forward, &link.reverse].into_iter().any(flushes_what_it_holds);
+            let is_undecided = |link: &LinkPlan| {
+                [&link.forward, &link.reverse].into_iter().any(|side| flushes_what_it_holds(side))
+            };
             if let Some(link) = network.links.iter().find(|link| is_undecided(link)) {
                 let message = format!(
                     "an outage cannot empty the queue of link {}, whose packets {name} overtakes",
@@ -160,6 +162,7 @@ fn site<'a>(network: &'a mut Network, shared: &'a Shared<'a>, direction: Directi
     let LinkPlan { name, forward, reverse, .. } = &mut network.links[direction as usize / 2];
     let (direction, other) =
         if direction.is_multiple_of(2) { (forward, reverse) } else { (reverse, forward) };
+    let (direction, other) = (Arc::make_mut(direction), Arc::make_mut(other));
     Site { direction, other, link: name, is_radio, shared, splits: &mut network.splits }
 }
 
