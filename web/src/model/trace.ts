@@ -103,6 +103,15 @@ export class Trace {
     }
   }
 
+  private readonly momentsKnown = new Map<number, Moment[]>();
+
+  /** The decisions of a flow. */
+  moments(flow: number): Moment[] {
+    const known = this.momentsKnown.get(flow) ?? momentsOf(this.window.decisions, flow);
+    this.momentsKnown.set(flow, known);
+    return known;
+  }
+
   private readonly journeysOf = new Map<number, Journey[]>();
 
   /** The packets of a flow that the window has, in the order in which they were sent. */

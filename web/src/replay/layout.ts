@@ -76,11 +76,14 @@ function columns(description: Description): number[] {
 export class Layout {
   private readonly column: number[];
   private readonly rows: number[][];
+  /** The place of each node in its column. */
+  private readonly order: number[];
 
   constructor(private readonly description: Description) {
     this.column = columns(description);
     const most = Math.max(0, ...this.column);
     this.rows = Array.from({ length: most + 1 }, (_, at) => description.nodes.map((_name, node) => node).filter((node) => this.column[node] === at));
+    this.order = description.nodes.map((_, node) => this.rows[this.column[node] ?? 0]?.indexOf(node) ?? 0);
   }
 
   /** How many nodes the fullest column has. */
@@ -94,7 +97,7 @@ export class Layout {
       const at = this.column[node] ?? 0;
       const row = this.rows[at] ?? [];
       const share = this.rows.length > 1 ? at / (this.rows.length - 1) : 0.5;
-      return { x: margin.x + share * (width - 2 * margin.x), y: margin.y + ((row.indexOf(node) + 0.5) / row.length) * (height - 2 * margin.y) };
+      return { x: margin.x + share * (width - 2 * margin.x), y: margin.y + (((this.order[node] ?? 0) + 0.5) / row.length) * (height - 2 * margin.y) };
     });
     this.placeStations(placed, width, height, time, margin);
     return placed;

@@ -6,6 +6,7 @@ import { Cancelled, EngineError } from "../engine/pool";
 import type { Checked, Table, Window } from "../engine/types";
 import { overridesFor, pool, shownSender, useStore } from "../model/store";
 import { columnOf, inWords, momentsOf, placeOf, Trace, upTo, type Moment } from "../model/trace";
+import { COLOURS } from "../model/style";
 import { Layout } from "./layout";
 import { draw, type Ink } from "./scene";
 import { drawSequence } from "./sequence";
@@ -23,7 +24,7 @@ const LINGER = 0.6;
 
 function inkOf(): Ink {
   const of = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  return { paper: of("--card"), ink: of("--ink"), muted: of("--muted"), faint: of("--faint"), rule: of("--rule"), bad: of("--bad") };
+  return { paper: of("--card"), ink: of("--ink"), muted: of("--muted"), faint: of("--faint"), rule: of("--rule"), bad: of("--bad"), flows: COLOURS.map((_, style) => of(`--line-${style}`)) };
 }
 
 /** Fits a canvas to its box; returns its context in CSS pixels. */
@@ -37,8 +38,8 @@ function fit(canvas: HTMLCanvasElement): [CanvasRenderingContext2D, number, numb
   return [context, width, height];
 }
 
-/** Losses of the whole run and when links are down, as a strip that the slider lies under. */
-function drawStrip(canvas: HTMLCanvasElement, whole: Window, duration: number, outages: [number, number, number][], time: number, causes: string[], ink: Ink): void {
+/** Losses of the whole run and when links are down, as a strip over the slider; drawn once, not for every frame. */
+function drawStrip(canvas: HTMLCanvasElement, whole: Window, duration: number, outages: [number, number, number][], causes: string[], ink: Ink): void {
   const fitted = fit(canvas);
   if (!fitted) return;
   const [context, width, height] = fitted;
@@ -62,8 +63,6 @@ function drawStrip(canvas: HTMLCanvasElement, whole: Window, duration: number, o
       if (count > 0) context.fillRect(place, side === 0 ? middle - size : middle, 1, Math.max(1.5, size));
     });
   });
-  context.fillStyle = ink.ink;
-  context.fillRect((time / duration) * width - 1, 0, 2, height);
 }
 
 function Beliefs({ decisions, checked, names, time, go, flow }: { decisions: Table; checked: Checked; names: { name: string; help: string }[]; time: number; go: (time: number) => void; flow: number }) {
@@ -130,6 +129,8 @@ export function Replay({ theme }: { theme: string }) {
   const loading = useRef(false);
   const scene = useRef<HTMLCanvasElement>(null);
   const strip = useRef<HTMLCanvasElement>(null);
+  const shown = useRef<HTMLOutputElement>(null);
+  const head = useRef<HTMLSpanElement>(null);
   const diagram = useRef<HTMLCanvasElement>(null);
   const used = state.senders.includes(sender) ? sender : (state.senders[0] ?? "");
   const duration = checked?.description.duration_s ?? 1;
@@ -209,7 +210,7 @@ export function Replay({ theme }: { theme: string }) {
       const known = trace ? trace.window.to_s : 0;
       clock.current = Math.min(clock.current + passed, Math.max(clock.current, known), duration);
       paint();
-      if (now - told > 100) {
+      if (now - told > 250) {
         told = now;
         setTime(clock.current);
       }
@@ -218,7 +219,7 @@ export function Replay({ theme }: { theme: string }) {
     };
     frame = requestAnimationFrame(tick);
     return () => cancelAnimationFrame(frame);
-  });
+  }, [playing, speed, trace, span, flow, ink, outages, duration]);
 
   const paint = () => {
     if (!trace || !checked || !layout || !about) return;
@@ -229,11 +230,22 @@ export function Replay({ theme }: { theme: string }) {
     }
     const other = diagram.current && fit(diagram.current);
     if (other) drawSequence(...other, { trace, declarations: about.declarations, flow, time: clock.current, span }, ink);
-    if (strip.current && whole) drawStrip(strip.current, whole, duration, outages, clock.current, about.declarations.causes.map((one) => one.name), ink);
+    if (shown.current) shown.current.textContent = `${clock.current.toFixed(speed < 0.05 ? 4 : 2)} s`;
+    if (head.current) head.current.style.left = `${(clock.current / duration) * 100}%`;
   };
-  useEffect(paint);
+  const paintStrip = () => {
+    if (strip.current && whole && about) drawStrip(strip.current, whole, duration, outages, about.declarations.causes.map((one) => one.name), ink);
+  };
+  // While it plays, every frame paints by itself.
   useEffect(() => {
-    const again = () => paint();
+    if (!playing) paint();
+  });
+  useEffect(paintStrip, [whole, trace !== null, outages, ink]);
+  useEffect(() => {
+    const again = () => {
+      paint();
+      paintStrip();
+    };
     window.addEventListener("resize", again);
     return () => window.removeEventListener("resize", again);
   });
@@ -298,7 +310,7 @@ export function Replay({ theme }: { theme: string }) {
             <button type="button" disabled={moments.losses.length === 0} onClick={() => jump(moments.losses)}>Next loss</button>
             <button type="button" disabled={moments.timeouts.length === 0} onClick={() => jump(moments.timeouts)}>Next timeout</button>
             {moments.outages.length > 0 && <button type="button" onClick={() => jump(moments.outages)}>Next outage</button>}
-            <output class="clock">{time.toFixed(speed < 0.05 ? 4 : 2)} s</output>
+            <output class="clock" ref={shown} />
           </div>
           {isAway && <p class="took" role="status">Running to this time …</p>}
           <canvas ref={scene} class="scene" role="img" aria-label={`The path: ${nodes.length} nodes, ${checked.description.links.length} links, ${flows.length} flows, at ${time.toFixed(2)} s`} />
@@ -307,7 +319,7 @@ export function Replay({ theme }: { theme: string }) {
             <span><i class="diamond" /> marked</span><span><i class="cross">×</i> lost</span><span>colour: flow; ringed: {flows[flow]?.name}</span>
           </p>
           <div class="timeline">
-            <canvas ref={strip} class="strip" aria-hidden="true" />
+            <div class="strip" aria-hidden="true"><canvas ref={strip} /><span ref={head} /></div>
             <input type="range" min={0} max={duration} step={10 ** Math.floor(Math.log10(duration / 1000))} value={time} aria-label="Time in the run" aria-valuetext={`${time.toFixed(3)} seconds`} onInput={(event) => { setPlaying(false); go(Number(event.currentTarget.value)); }} />
             <p class="foot">Losses in queues above the middle, in the air below; grey where a link is down.</p>
           </div>

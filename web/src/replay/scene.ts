@@ -2,7 +2,6 @@
 // the trace and keeps nothing.
 
 import type { Description } from "../engine/types";
-import { COLOURS } from "../model/style";
 import { columnOf, type Trace } from "../model/trace";
 import type { Layout, Place } from "./layout";
 
@@ -24,6 +23,8 @@ export interface Ink {
   faint: string;
   rule: string;
   bad: string;
+  /** Of flows. */
+  flows: string[];
 }
 
 /** Squares of a queue in a column; beyond them a number says how many. */
@@ -120,7 +121,7 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
         const place = on(line, share, GAP);
         const mine = flows[row] === flow;
         const size = radius * (back[row] === 1 ? 0.62 : 1) * (mine ? 1.45 : 1);
-        context.fillStyle = COLOURS[(flows[row] ?? 0) % COLOURS.length] ?? ink.ink;
+        context.fillStyle = ink.flows[(flows[row] ?? 0) % ink.flows.length] ?? ink.ink;
         context.globalAlpha = mine ? 1 : 0.7;
         context.beginPath();
         if (marked[row] === 1) {
@@ -156,7 +157,7 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
       const outward = line.along.x < 0 ? 1 : -1;
       const wide = Math.min(1.5, LYING / Math.max(1, room ?? rows.length));
       rows.slice(0, Math.floor(LYING / wide)).forEach((row, number) => {
-        context.fillStyle = COLOURS[(flows[row] ?? 0) % COLOURS.length] ?? ink.ink;
+        context.fillStyle = ink.flows[(flows[row] ?? 0) % ink.flows.length] ?? ink.ink;
         context.fillRect(line.from.x + outward * (7 + number * wide) - (outward < 0 ? wide : 0), line.from.y - 2.5, wide, 5);
         drawn += 1;
       });
@@ -167,7 +168,7 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
     const upward = side === 0 ? -1 : 1;
     for (let number = 0; number < shown; number += 1) {
       const row = rows[number] ?? 0;
-      context.fillStyle = COLOURS[(flows[row] ?? 0) % COLOURS.length] ?? ink.ink;
+      context.fillStyle = ink.flows[(flows[row] ?? 0) % ink.flows.length] ?? ink.ink;
       context.fillRect(place.x - 5, place.y + upward * (9 + number * step), 10, step - 1);
       drawn += 1;
     }
@@ -189,10 +190,12 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
   context.globalAlpha = 1;
 
   // Nodes last, so that packets go in and out of them.
+  const stations = new Map(description.stations.map((one) => [one.node, one]));
+  const alone = places.map((_, node) => layoutIsAlone(places, node));
   description.nodes.forEach((name, node) => {
     const place = places[node];
     if (!place) return;
-    const station = description.stations.find((one) => one.node === node);
+    const station = stations.get(node);
     context.fillStyle = ink.paper;
     context.strokeStyle = ink.ink;
     context.lineWidth = 1.5;
@@ -203,8 +206,8 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
     context.fill();
     context.stroke();
     const ends = description.flows[flow];
-    if (crowded && width < 700 && !layoutIsAlone(layout, places, node)) return;
-    const isNamed = !crowded || [ends?.source, ends?.sink].includes(node) || layoutIsAlone(layout, places, node);
+    if (crowded && width < 700 && !alone[node]) return;
+    const isNamed = !crowded || [ends?.source, ends?.sink].includes(node) || alone[node];
     if (!isNamed) return;
     context.fillStyle = ink.muted;
     context.font = "12px system-ui, sans-serif";
@@ -225,7 +228,7 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
   return drawn;
 }
 
-function layoutIsAlone(_: Layout, places: Place[], node: number): boolean {
+function layoutIsAlone(places: Place[], node: number): boolean {
   const own = places[node];
   return own !== undefined && places.filter((place) => Math.abs(place.x - own.x) < 2).length <= 2;
 }

@@ -1,8 +1,7 @@
 // The sequence diagram of one connection: time runs down, sender at the left, receiver at the right; the congestion
 // window grows to the left of the sender, its decisions stand beside it.
 
-import { COLOURS } from "../model/style";
-import { columnOf, inWords, momentsOf, upTo, type Trace } from "../model/trace";
+import { columnOf, inWords, upTo, type Trace } from "../model/trace";
 import type { Declarations } from "../engine/types";
 import type { Ink } from "./scene";
 
@@ -26,7 +25,7 @@ export function drawSequence(context: CanvasRenderingContext2D, width: number, h
   const sender = narrow ? width * 0.3 : Math.min(360, width * 0.36);
   const receiver = width - (narrow ? 30 : 70);
   const y = (at: number) => TOP + ((at - from) / span) * (height - TOP - 6);
-  const colour = COLOURS[flow % COLOURS.length] ?? ink.ink;
+  const colour = ink.flows[flow % ink.flows.length] ?? ink.ink;
 
   context.font = "12px system-ui, sans-serif";
   context.fillStyle = ink.ink;
@@ -137,7 +136,7 @@ export function drawSequence(context: CanvasRenderingContext2D, width: number, h
 
   // Decisions, each with what it was taken for and what it was.
   let lowest = TOP;
-  for (const moment of momentsOf(trace.window.decisions, flow)) {
+  for (const moment of trace.moments(flow)) {
     if (moment.time < from || moment.time > Math.min(to, time)) continue;
     const words = inWords(moment, declarations);
     const place = y(moment.time);

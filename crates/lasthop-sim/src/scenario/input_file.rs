@@ -70,13 +70,13 @@ impl InputFiles<'_> {
                 read = text_of(table, path, what)?;
                 &read
             }
-            Files::Given(texts) => match path.to_str().and_then(|name| texts.get(name)) {
-                Some(text) => text,
-                None => {
+            Files::Given(texts) => {
+                let Some(text) = path.to_str().and_then(|name| texts.get(name)) else {
                     let message = format!("{what} cannot be read from {}: it was not given", clip_path(path));
                     return Err(table.error("file", message, "add the file beside the scenario"));
-                }
-            },
+                };
+                text
+            }
         };
         let shown = path.display().to_string();
         // A byte order mark would make a heading of the first line.
