@@ -63,7 +63,8 @@ REFUSED = [
     (
         "history show text.db",
         (
-            "error: 'text.db' is no path history, or a damaged one: file is not a database; delete it, or name another "
+            "error: 'text.db' is no path history, or a damaged one: file is not a database; delete "
+            "it, or name another "
             "file in [history]"
         ),
     ),
@@ -74,7 +75,8 @@ REFUSED = [
     (
         "history show lacking.db",
         (
-            "error: 'lacking.db' is a database, but no path history: its table 'windows' lacks id, endpoint, hour, "
+            "error: 'lacking.db' is a database, but no path history: its table 'windows' lacks id, "
+            "endpoint, hour, "
             "weekday, month, window_segments"
         ),
     ),
@@ -93,7 +95,8 @@ REFUSED = [
     (
         "study run small.toml",
         (
-            "study error: it is a scenario, not a study\n  at small.toml\n     'lasthop run small.toml' runs it; a study "
+            "study error: it is a scenario, not a study\n  at small.toml\n     'lasthop run "
+            "small.toml' runs it; a study "
             "names it with scenario = \"small.toml\", and 'lasthop study new' writes one to start from"
         ),
     ),
@@ -101,7 +104,8 @@ REFUSED = [
     (
         "study run broken.toml",
         (
-            "study error: it is not valid TOML: Invalid initial character for a key part (at end of document)\n"
+            "study error: it is not valid TOML: Invalid initial character for a key part (at end of "
+            "document)\n"
             "  at broken.toml"
         ),
     ),
@@ -112,14 +116,16 @@ REFUSED = [
     (
         "study run nope.toml",
         (
-            "study error: there is no such file\n  at nope.toml\n     check the path; 'lasthop study new' writes a "
+            "study error: there is no such file\n  at nope.toml\n     check the path; 'lasthop "
+            "study new' writes a "
             "study to start from"
         ),
     ),
     (
         "study show folder",
         (
-            "error: no study at 'folder': it has no study.json; 'lasthop study run FILE --out DIR' makes such "
+            "error: no study at 'folder': it has no study.json; 'lasthop study run FILE --out DIR' "
+            "makes such "
             "a folder"
         ),
     ),
