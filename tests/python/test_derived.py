@@ -81,7 +81,7 @@ def test_a_loss_is_repaired_locally_if_the_next_copy_is_not_the_senders() -> Non
         (5, "b", "data", 2, 0, False, 1, 1, None, "channel-error"),
         (6, "b", "data", 3, 0, False, 1, 1, 5, "delivered"),
     )
-    # Two of the losses were not the sender's copies and came again: first from the link, then from the sender.
+    # Two losses were not of the senders copies and came again: first from the link, then from the sender.
     assert figure("local_repairs", table) == 0.5
 
 

@@ -379,7 +379,7 @@ def _gather(
 
 
 class KeptTables:
-    """Reads kept tables of studies, and holds the one read last: functions of one table follow one another."""
+    """Reads kept tables of studies, and holds the one read last: functions of one follow one another."""
 
     def __init__(self) -> None:
         self._last: tuple[tuple[str, str], pl.DataFrame] | None = None
