@@ -25,7 +25,7 @@ use crate::history::{HistoryEntry, Keeper};
 use crate::link::Link;
 use crate::measure::{FlowStats, Observers, Window};
 use crate::network::{Network, Next, Overflow, Paths, event_kind};
-use crate::plan::{Plan, Start, TcpConfig, Traffic, Transport};
+use crate::plan::{FlowPlan, Plan, Start, TcpConfig, Traffic, Transport};
 use crate::realtime::Realtime;
 use crate::routing::{DirectionId, Routes};
 use crate::trace::{Bins, FlowSample, Recorder, Recording, Sink, WindowRecord};
@@ -204,6 +204,15 @@ impl Wire for Port<'_> {
     }
 }
 
+/// The path that a flow takes first.
+fn first_path(routes: &mut Routes, flow: &FlowPlan) -> Vec<DirectionId> {
+    let path = match &flow.first_path {
+        Some(nodes) => routes.along(nodes).ok(),
+        None => routes.path(flow.source, flow.sink),
+    };
+    path.unwrap_or_else(|| unreachable!("the plan is checked: every sink can be reached"))
+}
+
 /// Both directions of every link.
 fn links_of(plan: &Plan, seed: u64, series_interval: Option<Span>) -> Vec<Link> {
     let mut links = Vec::with_capacity(2 * plan.links.len());
@@ -236,11 +245,7 @@ impl World {
         let mut sources = Vec::with_capacity(plan.flows.len());
         let mut flows = Vec::with_capacity(plan.flows.len());
         for flow in &plan.flows {
-            let first = match &flow.first_path {
-                Some(nodes) => routes.along(nodes).ok(),
-                None => routes.path(flow.source, flow.sink),
-            };
-            let Some(first) = first else { unreachable!("the plan is checked: every sink can be reached") };
+            let first = first_path(&mut routes, flow);
             let later = flow.reroutes.iter().map(|reroute| {
                 let Ok(path) = routes.along(&reroute.nodes) else {
                     unreachable!("the plan is checked: neighbours on a path are joined")
@@ -501,10 +506,8 @@ impl World {
     fn with_sender(&mut self, flow: usize, act: impl FnOnce(&mut Endpoint, Time, &mut Port<'_>)) {
         let sender = &mut self.senders[flow];
         let before = sender.tcp_sender().filter(|_| self.watched).map(|sender| sender.window());
-        let origins = match self.relays.is_empty() {
-            true => None,
-            false => self.relays.before(flow).map(|half| &half.origins),
-        };
+        let half = if self.relays.is_empty() { None } else { self.relays.before(flow) };
+        let origins = half.map(|half| &half.origins);
         let mut port = Port {
             network: &mut self.network,
             sent: &mut self.sent[flow],
