@@ -278,7 +278,7 @@ def heads() -> dict[str, list[Head]]:
     for path in sorted(ENDPOINTS.rglob("*.rs")):
         head = head_of(path)
         # What stands in the network has pages of its own.
-        if head.section("What it does") and "device" not in path.relative_to(ENDPOINTS).parts:
+        if head.section("What it does") and not {"device", "world"} & set(path.relative_to(ENDPOINTS).parts):
             found.setdefault(path.stem.replace("_", "-"), []).append(head)
     return found
 

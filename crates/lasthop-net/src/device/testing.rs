@@ -238,7 +238,7 @@ pub(super) fn hammer<D: Element>(make: impl Fn() -> D, ports: u32, look: impl Fn
             stamp: Time(pick(far) * 1_000_000),
             echo: Time(pick(far) * 1_000_000),
             window: [0, 1, 1000, 65_535, u32::MAX][pick(5) as usize],
-            bytes: (payload + 40).min(65_535),
+            bytes: payload + 40,
             payload,
             kind,
             flags: pick(64) as u8,

@@ -251,6 +251,15 @@ impl Wire for Port<'_> {
     }
 }
 
+/// The path that a flow takes first.
+fn first_path(routes: &mut Routes, flow: &FlowPlan) -> Vec<DirectionId> {
+    let path = match &flow.first_path {
+        Some(nodes) => routes.along(nodes).ok(),
+        None => routes.path(flow.source, flow.sink),
+    };
+    path.unwrap_or_else(|| unreachable!("the plan is checked: every sink can be reached"))
+}
+
 /// Both directions of every link.
 fn links_of(plan: &Plan, seed: u64, series_interval: Option<Span>) -> Vec<Link> {
     let mut links = Vec::with_capacity(2 * plan.links.len());
@@ -273,11 +282,7 @@ fn paths_of(flow: &FlowPlan, routes: &mut Routes, journeys: &[Journey]) -> Paths
         let roaming = journeys.iter().flat_map(|journey| &journey.links).map(|&link| link as u32);
         return Paths { all, changes, roaming: roaming.collect() };
     }
-    let first = match &flow.first_path {
-        Some(nodes) => routes.along(nodes).ok(),
-        None => routes.path(flow.source, flow.sink),
-    };
-    let Some(first) = first else { unreachable!("the plan is checked: every sink can be reached") };
+    let first = first_path(routes, flow);
     let mut paths = Paths { all: vec![first], changes: Vec::new(), roaming: Vec::new() };
     for reroute in &flow.reroutes {
         let Ok(path) = routes.along(&reroute.nodes) else {
@@ -574,10 +579,8 @@ impl World {
     fn with_sender(&mut self, flow: usize, act: impl FnOnce(&mut Endpoint, Time, &mut Port<'_>)) {
         let sender = &mut self.senders[flow];
         let before = sender.tcp_sender().filter(|_| self.watched).map(Before::of);
-        let origins = match self.relays.is_empty() {
-            true => None,
-            false => self.relays.before(flow).map(|half| &half.origins),
-        };
+        let half = if self.relays.is_empty() { None } else { self.relays.before(flow) };
+        let origins = half.map(|half| &half.origins);
         let mut port = Port {
             network: &mut self.network,
             sent: &mut self.sent[flow],

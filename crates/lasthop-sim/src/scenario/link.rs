@@ -173,15 +173,7 @@ impl LinkReader<'_, '_> {
             middleboxes,
             ..Direction::plain(rate, delay)
         };
-        if helpers::flushes_what_it_holds(&direction) {
-            let message = if direction.queue.discipline == Discipline::Fifo {
-                "an outage cannot empty a queue whose packets a snoop overtakes"
-            } else {
-                "an outage cannot empty a queue that decides when packets leave"
-            };
-            let remedy = "write policy = \"drop-air\" or \"hold\"";
-            return Err(handoff.error("handoff", message.to_owned(), remedy));
-        }
+        check_flush(&direction, &handoff)?;
         Ok(direction)
     }
 
@@ -532,4 +524,18 @@ pub(super) fn middleboxes(table: &Reader<'_>, mtu: u64) -> Result<Vec<Middlebox>
         });
     }
     Ok(middleboxes)
+}
+
+/// Refuses outages that would empty a queue which lies in a device.
+fn check_flush(direction: &Direction, handoff: &Reader<'_>) -> Result<()> {
+    if helpers::flushes_what_it_holds(direction) {
+        let message = if direction.queue.discipline == Discipline::Fifo {
+            "an outage cannot empty a queue whose packets a snoop overtakes"
+        } else {
+            "an outage cannot empty a queue that decides when packets leave"
+        };
+        let remedy = "write policy = \"drop-air\" or \"hold\"";
+        return Err(handoff.error("handoff", message.to_owned(), remedy));
+    }
+    Ok(())
 }

@@ -93,6 +93,19 @@ impl<'n> Splits<'n> {
         path.windows(2).filter_map(stand).collect()
     }
 
+    /// The paths of a flow, the first and those that follow it when: their nodes, and the proxies on them.
+    fn paths(&mut self, flow: &FlowPlan) -> Vec<(Time, Vec<usize>, Vec<Stand<'n>>)> {
+        let Some(first) = self.routes.path(flow.source, flow.sink) else { return Vec::new() };
+        let starts = first.iter().map(|&direction| start_of(self.network, direction));
+        let nodes = starts.chain([flow.sink]).collect();
+        let mut paths = vec![(Time::ZERO, nodes, self.stands(&first))];
+        for reroute in &flow.reroutes {
+            let Ok(path) = self.routes.along(&reroute.nodes) else { continue };
+            paths.push((reroute.at, reroute.nodes.clone(), self.stands(&path)));
+        }
+        paths
+    }
+
     /// The halves of a flow, the one that begins at its source first; alone if no proxy stands in its way. `number`:
     /// that of the first, and `next` that of the second, in the plan.
     pub(super) fn halves(
@@ -105,16 +118,9 @@ impl<'n> Splits<'n> {
         if self.used.is_empty() {
             return Ok(vec![flow]);
         }
-        let Some(first) = self.routes.path(flow.source, flow.sink) else { return Ok(vec![flow]) };
-        let nodes_of = |path: &[DirectionId]| -> Vec<usize> {
-            let starts = path.iter().map(|&direction| start_of(self.network, direction));
-            starts.chain([flow.sink]).collect()
-        };
-        let mut paths: Vec<(Time, Vec<usize>, Vec<Stand<'n>>)> =
-            vec![(Time::ZERO, nodes_of(&first), self.stands(&first))];
-        for reroute in &flow.reroutes {
-            let Ok(path) = self.routes.along(&reroute.nodes) else { continue };
-            paths.push((reroute.at, reroute.nodes.clone(), self.stands(&path)));
+        let paths = self.paths(&flow);
+        if paths.is_empty() {
+            return Ok(vec![flow]);
         }
         let count = paths[0].2.len();
         if let Some((at, _, stands)) = paths.iter().find(|path| path.2.len() != count) {

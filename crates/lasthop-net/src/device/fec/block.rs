@@ -145,7 +145,7 @@ pub(super) struct Outcome {
 /// The blocks that are not forgotten, in the order of their numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks<T> {
-    blocks: VecDeque<Block<T>>,
+    kept: VecDeque<Block<T>>,
     /// Number of the first.
     first: u64,
     hold: Span,
@@ -155,25 +155,25 @@ pub(super) struct Blocks<T> {
 impl<T> Blocks<T> {
     /// A block is forgotten so long after it was closed, or when there are more than `most`.
     pub(super) fn new(hold: Span, most: usize) -> Blocks<T> {
-        Blocks { blocks: VecDeque::new(), first: 0, hold, most }
+        Blocks { kept: VecDeque::new(), first: 0, hold, most }
     }
 
     /// How many are remembered.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.blocks.len()
+        self.kept.len()
     }
 
     fn get(&mut self, block: u64) -> Option<&mut Block<T>> {
-        self.blocks.get_mut(usize::try_from(block.checked_sub(self.first)?).ok()?)
+        self.kept.get_mut(usize::try_from(block.checked_sub(self.first)?).ok()?)
     }
 
     /// A source packet has been sent.
     pub(super) fn add(&mut self, tag: Tag, source: T) {
-        while self.first + self.blocks.len() as u64 <= tag.block {
+        while self.first + self.kept.len() as u64 <= tag.block {
             let empty =
                 Block { sources: Vec::new(), here: [0; 4], arrived: 0, sent: 0, repairs: 0, closed: None };
-            self.blocks.push_back(empty);
+            self.kept.push_back(empty);
         }
         if let Some(block) = self.get(tag.block) {
             block.sources.push(source);
@@ -213,14 +213,14 @@ impl<T> Blocks<T> {
 
     /// Forgets the oldest block, if it is time.
     pub(super) fn forget(&mut self, now: Time) -> Option<Outcome> {
-        let oldest = self.blocks.front()?;
+        let oldest = self.kept.front()?;
         let over = oldest.closed.is_some_and(|closed| closed + self.hold <= now);
-        if !over && self.blocks.len() <= self.most {
+        if !over && self.kept.len() <= self.most {
             return None;
         }
         let (lost, missing) = oldest.losses();
         let sent = oldest.sources.len() as u32 + oldest.sent;
-        self.blocks.pop_front();
+        self.kept.pop_front();
         self.first += 1;
         Some(Outcome { sent, lost, missing })
     }

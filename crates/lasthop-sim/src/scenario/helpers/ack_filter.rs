@@ -47,7 +47,7 @@ pub(in super::super) fn read(table: &Reader<'_>) -> Result<AckFilter> {
 }
 
 /// At the host's end: ACKs come back over the other direction.
-fn fit(entry: &Reader<'_>, site: Site<'_>) -> Result<()> {
+fn fit(entry: &Reader<'_>, site: &mut Site<'_>) -> Result<()> {
     site.other.middleboxes.push(Middlebox::AckFilter(read(entry)?));
     Ok(())
 }

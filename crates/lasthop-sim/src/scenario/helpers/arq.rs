@@ -23,13 +23,13 @@ pub(super) static TABLE: Table = Table {
     partial: false,
 };
 
-fn fit(entry: &Reader<'_>, site: Site<'_>) -> Result<(), ScenarioError> {
+fn fit(entry: &Reader<'_>, site: &mut Site<'_>) -> Result<(), ScenarioError> {
     let link = quoted(site.link);
     if site.is_radio {
         let message = format!("link {link} is one of IEEE 802.11, whose MAC retransmits already");
         return Err(entry.error("at", message, "say which other link with at, or leave arq out"));
     }
-    for direction in [site.direction, site.other] {
+    for direction in [&mut *site.direction, &mut *site.other] {
         if direction.arq.is_some() {
             let message = format!("link {link} has arq already");
             return Err(entry.error("at", message, "leave one of them out"));

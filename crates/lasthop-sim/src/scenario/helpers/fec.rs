@@ -91,7 +91,7 @@ pub(in super::super) fn read(table: &Reader<'_>) -> Result<Fec> {
 }
 
 /// Over both directions of the link.
-fn fit(entry: &Reader<'_>, site: Site<'_>) -> Result<()> {
+fn fit(entry: &Reader<'_>, site: &mut Site<'_>) -> Result<()> {
     let code = read(entry)?;
     site.direction.middleboxes.push(Middlebox::Fec(code));
     site.other.middleboxes.push(Middlebox::Fec(code));

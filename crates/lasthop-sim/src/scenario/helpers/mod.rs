@@ -48,7 +48,7 @@ pub(super) struct Helper {
     /// The columns of results that it counts in begin so.
     pub(super) columns: &'static str,
     /// Switches it on at a site.
-    pub(super) fit: fn(&Reader<'_>, Site<'_>) -> Result<()>,
+    pub(super) fit: fn(&Reader<'_>, &mut Site<'_>) -> Result<()>,
 }
 
 /// Where a helper is switched on.
@@ -132,7 +132,7 @@ pub(super) fn fit(
                 return refuse(message, &format!("say where it stands with at; links: {}", listed(&names)));
             }
             for direction in found {
-                (helper.fit)(&entry, site(network, shared, direction))?;
+                (helper.fit)(&entry, &mut site(network, shared, direction))?;
             }
             let is_undecided = |link: &LinkPlan| {
                 [&link.forward, &link.reverse].into_iter().any(|side| flushes_what_it_holds(side))

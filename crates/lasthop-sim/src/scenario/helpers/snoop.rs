@@ -168,7 +168,7 @@ pub(in super::super) fn read(reader: &Reader<'_>) -> Result<Snoop> {
 }
 
 /// Behind what stands there already: next to the link.
-fn fit(entry: &Reader<'_>, site: Site<'_>) -> Result<()> {
+fn fit(entry: &Reader<'_>, site: &mut Site<'_>) -> Result<()> {
     site.direction.middleboxes.push(Middlebox::Snoop(read(entry)?));
     Ok(())
 }

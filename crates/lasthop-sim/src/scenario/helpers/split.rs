@@ -97,7 +97,7 @@ pub(in super::super) fn read(
 }
 
 /// First of all that stands there: it ends connections at the node.
-fn fit(entry: &Reader<'_>, site: Site<'_>) -> Result<()> {
+fn fit(entry: &Reader<'_>, site: &mut Site<'_>) -> Result<()> {
     if site.direction.split.is_some() {
         let message = format!("a split stands at link {} already", quoted(site.link));
         return Err(entry.error("at", message, "leave one of them out"));

@@ -51,7 +51,7 @@ pub(in super::super) fn read(table: &Reader<'_>) -> Result<Wtcp> {
 }
 
 /// Behind what stands there already: next to the link.
-fn fit(entry: &Reader<'_>, site: Site<'_>) -> Result<()> {
+fn fit(entry: &Reader<'_>, site: &mut Site<'_>) -> Result<()> {
     site.direction.middleboxes.push(Middlebox::Wtcp(read(entry)?));
     Ok(())
 }
