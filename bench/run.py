@@ -307,7 +307,11 @@ def twins_part(program: Path, cases: str, runs: int) -> str:
 def cells_part(program: Path, runs: int) -> str:
     """Time cells of more and more stations, the smallest beside ns-2; return the part of the page that tells."""
     heading = CELLS_HEADING.format(duration=CELL_DURATION_S, runs=runs, first=CELLS[0], aim=CELL_AIM)
-    lines = [heading, "| stations | packet-hops | lasthop (ns) | ns-2 (ns) |", "| ---: | ---: | ---: | ---: |"]
+    lines = [
+        heading,
+        "| stations | packet-hops | lasthop (ns) | ns-2 (ns) |",
+        "| ---: | ---: | ---: | ---: |",
+    ]
     for stations in CELLS:
         cell = wlan.Cell(stations, "up")
         rival = stations == CELLS[0] and shutil.which("ns") is not None
@@ -559,7 +563,10 @@ def main() -> int:
             version=lasthop_version(),
             rivals=rivals,
         )
-        write(introduction + "\n" + table(rows) + "\n" + twins + "\n" + cells, senders_part(program, arguments.runs))
+        write(
+            introduction + "\n" + table(rows) + "\n" + twins + "\n" + cells,
+            senders_part(program, arguments.runs),
+        )
     return 0
 
 
