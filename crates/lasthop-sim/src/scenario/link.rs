@@ -155,15 +155,7 @@ impl LinkReader<'_, '_> {
             middleboxes,
             ..Direction::plain(rate, delay)
         };
-        if helpers::flushes_what_it_holds(&direction) {
-            let message = if direction.queue.discipline == Discipline::Fifo {
-                "an outage cannot empty a queue whose packets a snoop overtakes"
-            } else {
-                "an outage cannot empty a queue that decides when packets leave"
-            };
-            let remedy = "write policy = \"drop-air\" or \"hold\"";
-            return Err(handoff.error("handoff", message.to_owned(), remedy));
-        }
+        refuse_flush(&direction, &handoff)?;
         Ok(direction)
     }
 
@@ -381,6 +373,20 @@ impl LinkReader<'_, '_> {
         }
         Ok(OutageSchedule::Listed(schedule))
     }
+}
+
+/// Refuses an outage that would have to empty a queue which lies in a device.
+fn refuse_flush(direction: &Direction, handoff: &Reader<'_>) -> Result<()> {
+    if helpers::flushes_what_it_holds(direction) {
+        let message = if direction.queue.discipline == Discipline::Fifo {
+            "an outage cannot empty a queue whose packets a snoop overtakes"
+        } else {
+            "an outage cannot empty a queue that decides when packets leave"
+        };
+        let remedy = "write policy = \"drop-air\" or \"hold\"";
+        return Err(handoff.error("handoff", message.to_owned(), remedy));
+    }
+    Ok(())
 }
 
 /// What a recording says of a link.

@@ -109,7 +109,9 @@ impl Kit {
 
     fn ack_with(&mut self, millis: u64, packet: Packet, blocks: &[(u64, u64)]) -> Vec<(u64, Out)> {
         let mut sack = SackBlocks::default();
-        blocks.iter().for_each(|&(start, end)| sack.push(start, end));
+        for &(start, end) in blocks {
+            sack.push(start, end);
+        }
         let extra = (!blocks.is_empty()).then(|| Extra { sack, ..Extra::default() });
         self.bench.offer_packet(INBOUND, packet, extra, Time(millis * MILLI));
         self.take()

@@ -168,6 +168,7 @@ pub(in super::super) fn read(reader: &Reader<'_>) -> Result<Snoop> {
 }
 
 /// Behind what stands there already: next to the link.
+#[expect(clippy::needless_pass_by_value, reason = "as every helper is fitted")]
 fn fit(entry: &Reader<'_>, site: Site<'_>) -> Result<()> {
     site.direction.middleboxes.push(Middlebox::Snoop(read(entry)?));
     Ok(())
