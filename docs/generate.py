@@ -330,12 +330,15 @@ def helper_pages(listed: list[Schema]) -> dict[str, str]:
         name = one["name"]
         texts[f"{HELPERS}/{name}.md"] = helper_page(one)
         rows.append(f"| [{name}]({name}.md) | {one['summary']} | {one['stands']} | {one['origin']} |")
+    use = (
+        '`helpers = ["NAME"]` in a scenario switches one on at the base station, in front of the link that '
+        "loses packets; `at` says where else. `lasthop compare FILE --helpers none,NAME` shows what it does "
+        "for a path. [Which help does my path need?](../../how-to/which-help.md) goes through it."
+    )
     lines = [
         "# Helpers in the network",
         NOTE,
-        '`helpers = ["NAME"]` in a scenario switches one on at the base station, in front of the link that loses '
-        "packets; `at` says where else. `lasthop compare FILE --helpers none,NAME` shows what it does for a path. "
-        "[Which help does my path need?](../../how-to/which-help.md) goes through it.",
+        use,
         "\n".join(rows),
     ]
     return texts | {f"{HELPERS}/README.md": page(lines)}

@@ -24,13 +24,13 @@ __all__ = [
     "Signal",
     "__version__",
     "columns",
+    "helpers",
     "join_tables",
     "load_scenario",
     "parse_scenario",
     "run",
     "schema",
     "student_t_quantile",
-    "helpers",
     "transports",
 ]
 

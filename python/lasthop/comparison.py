@@ -1,4 +1,4 @@
-"""Compares transports, and helpers in the network, over the same channels: means, paired differences, and verdicts in plain words.
+"""Compares transports, and helpers in the network: means, paired differences, verdicts in plain words.
 
 Called by `lasthop.compare` and `lasthop compare`. Named so because `lasthop.compare` is the function.
 """
@@ -151,7 +151,7 @@ class Axes:
     helpers: tuple[str, ...]
 
     def label(self, sender: str, helper: str) -> str:
-        """What a pair is called.
+        """Return what a pair is called.
 
         Examples
         --------
@@ -487,7 +487,7 @@ def compare_transports(  # noqa: PLR0913 - as `lasthop.compare`
     return comparison
 
 
-def _of_whole_seeds(  # noqa: PLR0913 - what a comparison is made of
+def _of_whole_seeds(
     scenario: Scenario,
     outcome: Outcome,
     transports: list[str],

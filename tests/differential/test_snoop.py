@@ -1,0 +1,46 @@
+"""Snoop in the profile `ns2` against ns-2.35's `LLSnoop`: packet by packet, then a few cells of the grid."""
+
+from __future__ import annotations
+
+import shutil
+
+import polars as pl
+import pytest
+from validation import snoop
+from validation.snoop import Cell
+
+pytestmark = pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
+
+#: The SYN takes this longer on ns-2's LAN, where latency does not depend on size: everything follows later.
+SHIFT_S = 2e-3
+
+
+@pytest.mark.parametrize(
+    ("sender", "flows", "losses"),
+    [
+        ("reno", 1, (30, 60, 61)),
+        ("newreno", 1, (40, 41, 43, 90)),
+        ("sack", 1, (35, 37, 80)),
+        # Two flows overflow the queue of the LAN.
+        ("reno", 2, (999_999,)),
+    ],
+)
+def test_every_packet_goes_the_same_way(sender: str, flows: int, losses: tuple[int, ...]) -> None:
+    cell = Cell(sender, flows, 0.0, losses=losses, duration_s=3, drain_s=1)
+    theirs, ours = snoop.trace(cell), snoop.trace_ours(cell)
+    for link in theirs["link"].unique().sort():
+        sides = [side.filter(pl.col("link") == link).sort("time_s") for side in (theirs, ours)]
+        # The one that is ahead may have a packet more within the run.
+        length = min(side.height for side in sides)
+        assert abs(sides[0].height - sides[1].height) <= 2, link
+        one, other = (side.head(length) for side in sides)
+        assert one["number"].cast(pl.Int64).equals(other["number"].cast(pl.Int64)), link
+        apart = (one["time_s"] - other["time_s"]).to_list()
+        assert max(map(abs, apart)) < SHIFT_S, link
+
+
+@pytest.mark.parametrize("cell", [Cell("reno", 1, 0.03), Cell("newreno", 5, 0.01)], ids=lambda cell: cell.key)
+def test_random_runs_agree(cell: Cell) -> None:
+    found = snoop.compare(cell, confidence=0.999)
+    outside = [snoop.describe(one) for one in found if not snoop.agrees(one)]
+    assert not outside, outside
