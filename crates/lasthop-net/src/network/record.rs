@@ -140,7 +140,7 @@ impl Network {
         let known =
             || recorder.last_frame().filter(|last| (last.from, last.start) == (record.from, record.start));
         record.packet = own.or_else(|| known()?.packet);
-        recorder.add_frame(record);
+        recorder.add_frame(&record);
     }
 
     /// Records what MACs have counted since the last sample, which was an interval ago.

@@ -129,8 +129,8 @@ impl Recorder {
     }
 
     /// Records a frame at a station; they come in the order of their ends.
-    pub(crate) fn add_frame(&mut self, record: FrameRecord) {
-        self.frames.push(record);
+    pub(crate) fn add_frame(&mut self, record: &FrameRecord) {
+        self.frames.push(*record);
     }
 
     /// The frame that was recorded last, unless it has been handed on.
