@@ -256,7 +256,7 @@ def head_of(path: Path) -> Head:
         lines.append(line.removeprefix("//!").strip())
     blocks: list[list[str]] = [[]]
     for line in lines:
-        if not line or LABELLED.match(line):
+        if not line or LABELLED.match(line) or line.startswith("- "):
             blocks.append([])
         if line:
             blocks[-1].append(line)
@@ -452,15 +452,18 @@ def parameters_table(parameters: list[Schema]) -> str:
 
 
 def page(blocks: list[str]) -> str:
-    """Blocks of Markdown, separated by blank lines; prose is wrapped."""
-    return (
-        "\n\n".join(
-            block if block[0] in "#|<" or block.startswith("```") else wrapped(block)
-            for block in blocks
-            if block
-        )
-        + "\n"
-    )
+    """Blocks of Markdown, separated by blank lines but for the items of a list; prose is wrapped."""
+    text = ""
+    for block in filter(None, blocks):
+        if block.startswith("- "):
+            item = textwrap.fill(
+                block, WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+            )
+            text += ("\n" if text.rpartition("\n\n")[2].startswith("- ") else "\n\n") + item
+        else:
+            kept = block[0] in "#|<" or block.startswith("```")
+            text += ("\n\n" if text else "") + (block if kept else wrapped(block))
+    return text + "\n"
 
 
 def wrapped(text: str) -> str:

@@ -265,6 +265,6 @@ def run(
     trace: bool = False,
     progress: Progress | None = None,
     spool: str | None = None,
-    captures: Sequence[tuple[str, str]] = (),
+    captures: Sequence[tuple[str, str]] | None = None,
 ) -> RunResult: ...
 def join_tables(parts: list[str], target: str, table_format: str, metadata: dict[str, str]) -> None: ...

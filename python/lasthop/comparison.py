@@ -536,16 +536,26 @@ def _with_transport(scenario: Scenario, keys: list[str], transport: str) -> Scen
         raise ScenarioError(text) from None
 
 
-def helper_entries(helper: str, at: str | None) -> list[dict[str, str]]:
+def helper_entries(
+    helper: str, at: str | None, own: Sequence[Mapping[str, Any]] = ()
+) -> list[dict[str, Any]]:
     """Return the list ``helpers`` of a scenario that a name means.
+
+    A helper that the scenario has itself, in `own`, keeps the keys that it has there.
 
     Examples
     --------
     >>> helper_entries("arq+snoop", "radio")
     [{'kind': 'arq', 'at': 'radio'}, {'kind': 'snoop', 'at': 'radio'}]
+    >>> helper_entries("snoop", None, [{"kind": "snoop", "cache": 20}])
+    [{'kind': 'snoop', 'cache': 20}]
     """
     kinds = [] if helper == NO_HELPER else [kind.strip() for kind in helper.split("+")]
-    return [{"kind": kind} | ({} if at is None else {"at": at}) for kind in kinds]
+    entries: list[dict[str, Any]] = []
+    for kind in kinds:
+        found = [dict(entry) for entry in own if entry["kind"] == kind] or [{"kind": kind}]
+        entries += [entry | ({} if at is None else {"at": at}) for entry in found]
+    return entries
 
 
 def _with_helpers(scenario: Scenario, helper: str, at: str | None) -> Scenario:
@@ -553,7 +563,9 @@ def _with_helpers(scenario: Scenario, helper: str, at: str | None) -> Scenario:
 
     if not helper:
         return scenario
-    value = toml_value(helper_entries(helper, at))
+    own = scenario.to_dict().get("helpers", [])
+    own = [{"kind": entry} if isinstance(entry, str) else entry for entry in own]
+    value = toml_value(helper_entries(helper, at, own))
     try:
         return scenario.overridden({"helpers": value})
     except ScenarioError as error:

@@ -63,7 +63,10 @@ def test_arguments_of_run(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--transport", "reno"], "give at least two transports to compare, such as reno,vegas"),
+        (
+            ["--transport", "reno"],
+            "give at least two transports to compare, such as reno,vegas, or helpers, such as none,snoop",
+        ),
         (
             ["--transport", "reno,,vegas"],
             "bad --transport 'reno,,vegas': write names with commas between, for example reno,vegas",

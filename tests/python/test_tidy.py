@@ -56,9 +56,12 @@ def lines(*suffixes: str) -> Iterator[tuple[str, str]]:
 
 
 def test_lines_are_short() -> None:
-    too_long = [
-        place for place, line in lines(".rs", ".py", ".pyi", ".toml", ".tcl") if len(line) > LONGEST_LINE
-    ]
+    """The points of a study are inline tables, which TOML keeps in one line."""
+    too_long = []
+    for place, line in lines(".rs", ".py", ".pyi", ".toml", ".tcl"):
+        inline = ".toml:" in place and "{" in line
+        if len(line) > LONGEST_LINE and not inline:
+            too_long.append(place)
     assert_none(too_long)
 
 

@@ -17,8 +17,8 @@
 //! it recovers; later kernels halve it for that time, as the profile `linux` does. What is delivered then is the next
 //! sample of the bandwidth, so it matters: one flow over 10 Mbit/s and 40 ms with listed losses carries 0.79, 0.57 and
 //! 0.37 of ns-2's goodput at 0.003, 0.01 and 0.03 (NewReno's recovery; 0.77, 0.56 and 0.48 with SACK), and with
-//! `recovery_floor` and `counting = "paper"` over SACK 0.95, 0.95 and 0.81, where Reno's ratio over the same recovery is
-//! 0.91, 0.87 and 0.86.
+//! `recovery_floor` and `counting = "paper"` over SACK 0.95, 0.95 and 0.81, where Reno's ratio over the same recovery
+//! is 0.91, 0.87 and 0.86.
 //! *Kernel counterpart:* `tcp_westwood`, which halves like Reno at a loss and sets ssthresh and cwnd when recovery is
 //! complete.
 //! *References:* Grieco & Mascolo, CCR 34(2) 2004; Grieco & Mascolo, QoS-IP 2003; Dell'Aera, Grieco & Mascolo, ICC

@@ -1,8 +1,8 @@
 //! Hosts that go from one access point to another: by the strength of signals, by distance, or by a list of times.
 //!
 //! Where stations are at what time is part of the plan, and so is how power falls with distance. So everything that a
-//! host decides on its way is known before the run ([`journeys`]): `world/` makes routes of it, `device/wlan/roaming.rs`
-//! opens and closes the links, and both ends of flows hear of it ([`host_events`]).
+//! host decides on its way is known before the run ([`journeys`]): `world/` makes routes of it,
+//! `device/wlan/roaming.rs` opens and closes the links, and both ends of flows hear of it ([`host_events`]).
 
 use lasthop_core::time::{Span, Time};
 
@@ -223,8 +223,8 @@ fn journey(roaming: &RoamingPlan, plan: &Plan, seed: u64) -> Journey {
     }
 }
 
-/// The paths of a flow between two nodes over the access points that hosts use at each time: all of them, and when which
-/// comes into force. A path without links stands for none.
+/// The paths of a flow between two nodes over the access points that hosts use at each time: all of them, and when
+/// which comes into force. A path without links stands for none.
 pub(crate) type Ways = (Vec<Vec<DirectionId>>, Vec<(Time, usize, UnderWay)>);
 
 /// The paths of a flow from `source` to `sink`, the first one first.
@@ -304,9 +304,9 @@ pub(crate) fn host_events(
     events
 }
 
-/// What a station makes of the power that it receives: every 10 ms it extends the line through the last two values; where
-/// that falls below the threshold within the lead, the link fades. It is back when the power is, or when the line no longer
-/// falls: then the warning was wrong.
+/// What a station makes of the power that it receives: every 10 ms it extends the line through the last two values;
+/// where that falls below the threshold within the lead, the link fades. It is back when the power is, or when the line
+/// no longer falls: then the warning was wrong.
 fn fading(
     power: impl Fn(Time) -> f64,
     threshold: f64,

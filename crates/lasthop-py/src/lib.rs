@@ -435,7 +435,7 @@ fn transports() -> String {
 /// Runs a plan; the GIL is released meanwhile. What it records is kept in memory, or written into files in the folder
 /// `spool` while the run goes on, `captures` too: places, and names of files.
 #[pyfunction]
-#[pyo3(signature = (plan, seed, *, series=false, trace=false, progress=None, spool=None, captures=Vec::new()))]
+#[pyo3(signature = (plan, seed, *, series=false, trace=false, progress=None, spool=None, captures=None))]
 #[expect(clippy::too_many_arguments, reason = "all but two are keywords of a Python function")]
 fn run(
     py: Python<'_>,
@@ -445,7 +445,7 @@ fn run(
     trace: bool,
     progress: Option<Py<Progress>>,
     spool: Option<&str>,
-    captures: Vec<(String, String)>,
+    captures: Option<Vec<(String, String)>>,
 ) -> PyResult<RunResult> {
     let progress = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().inner));
     let recording = Recording { series, trace };
@@ -459,6 +459,7 @@ fn run(
             let run = engine::run(engine_plan, seed, recording, &progress)?;
             return Ok((run.summary, Some((recording, run.recorded))));
         };
+        let captures = captures.unwrap_or_default();
         let wanted = Wanted { seed, series, trace, captures, scenario: &scenario.to_json() };
         let mut spool = Spool::new(Path::new(folder), engine_plan, &wanted)?;
         let how = (wanted.recording(), Evaluation::Eager);

@@ -1,10 +1,11 @@
 //! Captures of radio channels that Wireshark and tshark open: what every station sent and had in its receiver, as IEEE
 //! 802.11 frames behind radiotap headers.
 //!
-//! An interface for each station of each channel. A frame appears at its sender and at every station that received it; one
-//! that could not be read has a wrong check sequence, and says so. `pcapng.rs` makes the packets inside, and shows them as
-//! they are behind the MAC. A frame is as long as the run counted it; where the scenario gives headers other lengths than
-//! the standard's, or the packet inside is unknown (a repetition of one that was delivered), the rest is cut off.
+//! An interface for each station of each channel. A frame appears at its sender and at every station that received it;
+//! one that could not be read has a wrong check sequence, and says so. `pcapng.rs` makes the packets inside, and shows
+//! them as they are behind the MAC. A frame is as long as the run counted it; where the scenario gives headers other
+//! lengths than the standard's, or the packet inside is unknown (a repetition of one that was delivered), the rest is
+//! cut off.
 
 use std::io::{self, Write};
 
@@ -102,7 +103,8 @@ impl<'a, W: Write> AirCapture<'a, W> {
         self.out.write(interface, (frame.end.0, outbound), (&self.bytes, length as u32), comment)
     }
 
-    /// Where the packet in a data frame comes from or goes to, beyond the two stations: their access point stands for it.
+    /// Where the packet in a data frame comes from or goes to, beyond the two stations: their access point stands for
+    /// it.
     fn far_end(&self, frame: &FrameRecord) -> [u8; 6] {
         let Some(packet) = &frame.packet else { return address(frame.from) };
         let flow = &self.plan.flows[packet.flow as usize];
@@ -149,8 +151,8 @@ impl<W: Write> Sink for AirCapture<'_, W> {
     }
 }
 
-/// The MAC header (IEEE 802.11-2016 section 9.2), without the check sequence. `addresses`: of the receiver, of the sender,
-/// and where the packet comes from or goes to.
+/// The MAC header (IEEE 802.11-2016 section 9.2), without the check sequence. `addresses`: of the receiver, of the
+/// sender, and where the packet comes from or goes to.
 fn header(frame: &FrameRecord, addresses: [[u8; 6]; 3], from_access_point: bool, bytes: &mut Vec<u8>) {
     let [to, from, far] = addresses;
     let (control, direction) = match frame.kind {

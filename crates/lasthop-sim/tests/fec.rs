@@ -48,7 +48,8 @@ start = "0 s"
 }
 
 /// 1000 datagrams of 1000 B a second.
-const CALL: &str = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"8 Mbit/s\", packet = \"1000 B\" }\nstop = \"99 s\"";
+const CALL: &str = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"8 Mbit/s\", packet = \"1000 B\" }\nstop \
+    = \"99 s\"";
 
 fn error(p: f64) -> String {
     format!("error = {{ kind = \"bernoulli\", packet_error_rate = {p} }}\n")

@@ -126,7 +126,8 @@ proptest! {
     ) {
         let mut flows = flow(&transport, &traffic);
         if up {
-            flows = flows.replace("\"server\"", "\"x\"").replace("\"phone\"", "\"server\"").replace("\"x\"", "\"phone\"");
+            flows = flows.replace("\"server\"", "\"x\"").replace("\"phone\"", "\"server\"");
+            flows = flows.replace("\"x\"", "\"phone\"");
         }
         let text = |more: &str| {
             last_hop(more, "queue = \"unlimited\"", &flows)
@@ -157,7 +158,8 @@ proptest! {
         let radio = format!(
             "error = {{ kind = \"bernoulli\", packet_error_rate = 0.{loss:02} }}\n\
              queue = {{ kind = \"drop-tail\", limit = \"{limit} packets\" }}\n\
-             middleboxes = [{{ kind = \"impair\", jitter = \"{jitter} us\", reorder = true, duplicate = 0.{twice:02} }}]"
+             middleboxes = [{{ kind = \"impair\", jitter = \"{jitter} us\", reorder = true, duplicate = 0.{twice:02} \
+                                        }}]"
         );
         let flows = flow(&transport, "traffic = { kind = \"ftp\", bytes = \"150000 B\" }");
         let text = last_hop(&agent, &radio, &flows).replace("20 s\"", "900 s\"");
@@ -347,7 +349,8 @@ reroute = [
 /// The link goes down and comes back: what was lost in the air comes at once, not after the sender's timeout.
 #[test]
 fn caches_outlast_outages() {
-    let radio = "handoff = { count = 5, outage = \"300 ms\" }\nqueue = { kind = \"drop-tail\", limit = \"30 packets\" }";
+    let radio = "handoff = { count = 5, outage = \"300 ms\" }\nqueue = { kind = \"drop-tail\", limit = \"30 packets\" \
+        }";
     let text = |handoff: &str| {
         let more = format!("helpers = [{{ kind = \"snoop\", handoff = \"{handoff}\" }}]");
         last_hop(&more, radio, &flow("\"newreno\"", ""))
@@ -366,7 +369,8 @@ fn it_may_stand_further_upstream() {
         .replace(nodes, "nodes = [\"server\", \"hub\", \"base\", \"phone\"]")
         .replace("from = \"server\"\nto = \"base\"", "from = \"server\"\nto = \"hub\"")
         + "";
-    let wire = "[[topology.links]]\nname = \"wire\"\nfrom = \"hub\"\nto = \"base\"\nrate = \"5 Mbit/s\"\ndelay = \"2 ms\"\n";
+    let wire = "[[topology.links]]\nname = \"wire\"\nfrom = \"hub\"\nto = \"base\"\nrate = \"5 Mbit/s\"\ndelay = \"2 \
+        ms\"\n";
     let text = text.replacen(
         "[[topology.links]]\nname = \"radio\"",
         &format!("{wire}[[topology.links]]\nname = \"radio\""),

@@ -82,8 +82,8 @@ fn wtcp_repairs_and_hides_it() {
     assert!(helped.summary.totals.helper_retransmissions.unwrap() > 50);
 }
 
-/// Over a return path of 20 kbit/s a file fills the queue with ACKs, which wait for their turn; with the filter the newest
-/// stands for the others, and the sender hears of its data in a fraction of the time.
+/// Over a return path of 20 kbit/s a file fills the queue with ACKs, which wait for their turn; with the filter the
+/// newest stands for the others, and the sender hears of its data in a fraction of the time.
 #[test]
 fn ack_filtering_saves_a_slow_return_path() {
     let radio = |more: &str| {
@@ -146,8 +146,9 @@ fn helpers_stand_at_access_points() {
     let text = |helpers: &str| {
         format!(
             "duration = \"10 s\"\nhelpers = [{helpers}]\n[topology]\nkind = \"wlan\"\ncell = {{ error = {{ kind = \
-             \"bernoulli\", packet_error_rate = 0.15 }}, long_retry_limit = 2, short_retry_limit = 2 }}\n[[flows]]\ntransport = \
-             \"newreno\"\ndirection = \"reverse\"\ntraffic = {{ kind = \"ftp\", bytes = \"1 MB\" }}\n"
+             \"bernoulli\", packet_error_rate = 0.15 }}, long_retry_limit = 2, short_retry_limit = 2 \
+             }}\n[[flows]]\ntransport = \"newreno\"\ndirection = \"reverse\"\ntraffic = {{ kind = \"ftp\", bytes = \
+                                          \"1 MB\" }}\n"
         )
     };
     for helpers in ["\"fec\"", "\"wtcp\"", "\"fec\", \"wtcp\""] {
@@ -204,13 +205,14 @@ proptest! {
             let lasthop_net::plan::Traffic::Ftp { bytes: Some(bytes) } = planned.traffic else { continue };
             prop_assert!(row.bytes_delivered <= bytes, "{}", text);
             prop_assert!(row.completion_s.is_none() || row.bytes_delivered == bytes, "{}", text);
-            prop_assert!(row.bytes_delivered == bytes || loss > 0.02, "{} of {} in {}", row.bytes_delivered, bytes, text);
+            let delivered = row.bytes_delivered;
+            prop_assert!(delivered == bytes || loss > 0.02, "{delivered} of {bytes} in {text}");
         }
     }
 
     /// Where nothing is lost, agents change no byte and no microsecond of a connection: all packets cross all links at
-    /// the same times. (Repairs of FEC take their time on the link, a split has connections of its own, and retransmission
-    /// by the link follows a clock of its own.)
+    /// the same times. (Repairs of FEC take their time on the link, a split has connections of its own, and
+    /// retransmission by the link follows a clock of its own.)
     #[test]
     fn agents_are_invisible(agent in prop::sample::select(vec!["snoop", "wtcp"]), flow in flows()) {
         // One flow: between several, lots are drawn by who hands a packet on, and an agent is somebody else.

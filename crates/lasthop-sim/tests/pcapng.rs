@@ -491,8 +491,8 @@ fn a_run_with_losses_shows_them_from_every_place() {
     }
 }
 
-/// Of flows in both directions and of several hosts, the senders' capture holds every packet that a sender's host sent or
-/// got once, with an interface for each; tshark finds nothing in it but repairs, repeated ACKs, and gaps where a
+/// Of flows in both directions and of several hosts, the senders' capture holds every packet that a sender's host sent
+/// or got once, with an interface for each; tshark finds nothing in it but repairs, repeated ACKs, and gaps where a
 /// packet never left the host.
 #[test]
 fn the_senders_together() {

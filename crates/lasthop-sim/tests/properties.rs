@@ -20,7 +20,7 @@ use lasthop_net::transport::rate::config::Protocol;
 use lasthop_net::transport::tcp::config::{PrrVariant, Recovery, SpuriousResponse, TcpConfig};
 use lasthop_net::world::Evaluation;
 use lasthop_sim::run::{Progress, Run, RunError, run, run_evaluated};
-use lasthop_sim::scenario::Scenario;
+use lasthop_sim::scenario::{Format, Scenario};
 use proptest::prelude::*;
 
 mod testkit;
@@ -610,6 +610,27 @@ fn grain() -> impl Strategy<Value = Grain> {
 }
 
 /// A scenario of any kind with these times.
+/// The scenario with a middlebox that does nothing in place of every Snoop, if one of them stands where it sees no
+/// flow, only ends of flows, or no ACKs: such scenarios are refused.
+fn standing(text: String) -> String {
+    const MISPLACED: [&str; 2] = ["at which a snoop stands", "a snoop at link"];
+    let error = Scenario::parse(&text, Format::Toml, "test", &[]).err();
+    let is_misplaced =
+        error.is_some_and(|error| MISPLACED.iter().any(|part| error.to_string().contains(part)));
+    if is_misplaced { without_snoops(&text) } else { text }
+}
+
+fn without_snoops(text: &str) -> String {
+    let mut parts = text.split("{ kind = \"snoop\"");
+    let mut replaced = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.split_once('}').map_or("", |(_, rest)| rest);
+        replaced += "{ kind = \"impair\" }";
+        replaced += rest;
+    }
+    replaced
+}
+
 fn scenario_of(grain: Grain) -> impl Strategy<Value = String> {
     duration_ms().prop_flat_map(move |duration| {
         let body = prop_oneof![
@@ -620,7 +641,7 @@ fn scenario_of(grain: Grain) -> impl Strategy<Value = String> {
         let processing = prop_oneof![2 => Just(0u32), 1 => 1u32..3000];
         (0u64..1000, 0..duration / 2, processing, body).prop_map(move |(seed, warmup, processing, body)| {
             let processing = format!("processing_time = \"{processing} us\"\n");
-            head(duration, seed, warmup) + &processing + &body
+            standing(head(duration, seed, warmup) + &processing + &body)
         })
     })
 }
@@ -1072,7 +1093,9 @@ proptest! {
         seed in 0u64..1000,
     ) {
         let (flow, error) = extra;
-        let alone = head(duration, seed, 0) + &graph_text(&nodes, &links, &flows);
+        let network = head(duration, seed, 0) + &graph_text(&nodes, &links, &flows);
+        let alone = standing(network.clone());
+        let links = if alone == network { links } else { without_snoops(&links) };
         let mut more = nodes;
         more.extend(["x".to_owned(), "y".to_owned()]);
         let link = format!(
@@ -1247,8 +1270,8 @@ fn ready_scenarios_keep_their_fingerprints() {
 }
 
 const PINNED: [(&str, &str, &str); 4] = [
-    ("lossy-last-hop.toml", "newreno", "b7238f8a1181d79b"),
-    ("lossy-last-hop.toml", "vegas", "3f90f4f18327a973"),
+    ("lossy-last-hop.toml", "newreno", "a4db5e31197b6a7d"),
+    ("lossy-last-hop.toml", "vegas", "b02ee59d16b1bda4"),
     ("paced-ftp.toml", "sack", "4bdbe91d410e9bd1"),
-    ("many-flows.toml", "cubic", "437e81ec205db90b"),
+    ("many-flows.toml", "cubic", "48845cfee254e384"),
 ];

@@ -1,5 +1,5 @@
-//! Senders that listen to the radio, on the radio's own signals: a signal alone, with the same channel, changes what they
-//! take losses for.
+//! Senders that listen to the radio, on the radio's own signals: a signal alone, with the same channel, changes what
+//! they take losses for.
 
 use lasthop_sim::run::Run;
 
@@ -30,8 +30,8 @@ fn beliefs(run: &Run) -> (u64, u64) {
 
 const LOSSY: &str = "error = { kind = \"bernoulli\", packet_error_rate = 0.15 }";
 
-/// A fifth of the attempts fail and the MAC repairs them all; what is lost is lost on the wire. A sender that counts its
-/// MAC's failed attempts takes every loss for an error, one that counts frames which were given up none.
+/// A fifth of the attempts fail and the MAC repairs them all; what is lost is lost on the wire. A sender that counts
+/// its MAC's failed attempts takes every loss for an error, one that counts frames which were given up none.
 #[test]
 fn xjtcp_and_the_unit_of_a_discard() {
     let flow = "transport = { preset = \"xjtcp\", discard_source = \"mac\" }";
@@ -67,8 +67,8 @@ fn xjtcp_and_what_the_receiver_hears() {
     assert!(unheard.0 > 2 * unheard.1 && unheard.0 >= 10, "{unheard:?}");
 }
 
-/// The same cell at another power, with thresholds that follow it: nothing changes but the strength that is heard. Where
-/// it is near the noise, losses behind the MAC are explained by it.
+/// The same cell at another power, with thresholds that follow it: nothing changes but the strength that is heard.
+/// Where it is near the noise, losses behind the MAC are explained by it.
 #[test]
 fn venoplus_and_the_strength_of_the_signal() {
     let flow = "transport = { preset = \"venoplus\", signal = \"rssi\" }";

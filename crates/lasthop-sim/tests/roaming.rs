@@ -1,5 +1,5 @@
-//! Hosts that go from one access point to another: when they do, what becomes of packets meanwhile, who hears of it, and
-//! that nothing is lost sight of.
+//! Hosts that go from one access point to another: when they do, what becomes of packets meanwhile, who hears of it,
+//! and that nothing is lost sight of.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ mod testkit;
 
 use testkit::{SUMMARY, TRACE, hops, plan_of, run_text};
 
-/// A server behind two access points 400 m apart, and a host that walks from one to the other: 190 m in ten seconds, past
-/// the middle after ten.
+/// A server behind two access points 400 m apart, and a host that walks from one to the other: 190 m in ten seconds,
+/// past the middle after ten.
 fn two_cells(channels: (u32, u32), cell: &str, roaming: &str, flows: &str) -> String {
     let cell = |access_point: &str, channel: u32, at: u32| {
         format!(
@@ -135,8 +135,8 @@ fn a_host_comes_back_to_what_was_kept() {
     assert!((4..=6).contains(&late.len()) && late.iter().all(|&at| (9.05..9.07).contains(&at)), "{late:?}");
 }
 
-/// Beyond the old access point there is no way around: what the change finds on the wire to it is sent after the host, or
-/// lost, as the scenario says.
+/// Beyond the old access point there is no way around: what the change finds on the wire to it is sent after the host,
+/// or lost, as the scenario says.
 #[test]
 fn packets_under_way_turn_or_are_lost() {
     let lost = |keys: &str| {

@@ -100,7 +100,8 @@ fn each_half_has_its_own_law() {
 /// the slow half without a loss.
 #[test]
 fn a_slow_half_holds_the_fast_one_back() {
-    let radio = "reverse = { rate = \"100 Mbit/s\", delay = \"10 ms\" }\nmiddleboxes = [{ kind = \"split\", buffer = \"40 kB\" }]";
+    let radio = "reverse = { rate = \"100 Mbit/s\", delay = \"10 ms\" }\nmiddleboxes = [{ kind = \"split\", buffer = \
+        \"40 kB\" }]";
     let slow = path(radio, DOWN).replacen(
         "rate = \"100 Mbit/s\"\ndelay = \"10 ms\"",
         "rate = \"1 Mbit/s\"\ndelay = \"10 ms\"",

@@ -1,18 +1,18 @@
 //! ACK filtering and pacing: thins out and spaces the ACKs that wait before a slow return path.
 //!
-//! *What it does.* It is the queue before the link, and hands packets to it one by one, as fast as it takes them. A pure
-//! ACK that arrives makes older ones of its connection superfluous that still wait: they are withheld. ACKs of a
+//! *What it does.* It is the queue before the link, and hands packets to it one by one, as fast as it takes them. A
+//! pure ACK that arrives makes older ones of its connection superfluous that still wait: they are withheld. ACKs of a
 //! connection may be spaced besides, so that a burst of them does not become a burst of data.
 //!
-//! *Reacts to* pure ACKs that depart over the link and acknowledge something new. Duplicates are kept, for three of them
-//! mean a loss, and so is what carries SACK blocks, an ECN echo, or measurements.
+//! *Reacts to* pure ACKs that depart over the link and acknowledge something new. Duplicates are kept, for three of
+//! them mean a loss, and so is what carries SACK blocks, an ECN echo, or measurements.
 //!
-//! *Differs from its source:* nothing known. The ACK that is left takes the place of the newest.
+//! *Differs from its paper:* nothing known. The ACK that is left takes the place of the newest.
 //!
 //! *Validation:* hand-made ACKs below; a return path of 9.6 kbit/s in `tests/helpers_inside.rs`.
 //!
-//! *Limitations:* it serves at the rate of the link, whatever the link does beside (outages, retransmission): what waits
-//! in the link's own queue it does not see. Fewer ACKs make a sender that counts them grow more slowly.
+//! *Limitations:* it serves at the rate of the link, whatever the link does beside (outages, retransmission): what
+//! waits in the link's own queue it does not see. Fewer ACKs make a sender that counts them grow more slowly.
 //!
 //! *Kernel counterpart:* the `ack-filter` of sch_cake.
 //!

@@ -7,8 +7,8 @@
 //! *Reacts to* losses of frames and of link acknowledgements; it looks at no header.
 //!
 //! *Stands* in place of the head of its link and uses the link's transmitter and air. What a frame suffers is settled
-//! when its transmission starts, so the packet is handed on at once, with the time of its arrival; whether the frame must
-//! be repeated depends on an acknowledgement that lies ahead, so the machine itself follows the clock.
+//! when its transmission starts, so the packet is handed on at once, with the time of its arrival; whether the frame
+//! must be repeated depends on an acknowledgement that lies ahead, so the machine itself follows the clock.
 //!
 //! *Differs from its paper:* one frame carries one packet. A link acknowledgement takes its own transmission time and
 //! the propagation delay back, but no room on the other direction: it travels in a slot or a header of its own. The

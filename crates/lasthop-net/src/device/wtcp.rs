@@ -1,18 +1,18 @@
 //! WTCP at the base station (Ratnam and Matta 1998): repairs data before the wireless link, and hides from the source
 //! how long that took.
 //!
-//! *What it does.* It keeps each data segment until the mobile host has acknowledged it, sends again what a duplicate ACK
-//! or a timer of its own asks for, and withholds the duplicates. A segment that leaves later than it came gets a
+//! *What it does.* It keeps each data segment until the mobile host has acknowledged it, sends again what a duplicate
+//! ACK or a timer of its own asks for, and withholds the duplicates. A segment that leaves later than it came gets a
 //! timestamp that is later by as much: the source's RTT does not grow by the repairs.
 //!
 //! *Reacts to* duplicate ACKs: the link is alive, so the first segment that is missing goes out again at once, at most
 //! once per local round trip. To a timeout: the link may be down, so the window towards the host falls to one segment
 //! until an ACK comes. To an ACK of new data: the window is the host's again.
 //!
-//! *Differs from the paper:* the paper's constants were not to be had. The timer is that of RFC 6298 with a least value of
-//! its own. The residence is rounded down to whole ticks of the source's clock, so that no timestamp runs ahead of it, and
-//! timestamps of a connection never run back (RFC 7323 section 5). An ACK whose ECN echo differs from the one before is
-//! never withheld.
+//! *Differs from its paper:* the paper's constants were not to be had. The timer is that of RFC 6298 with a least value
+//! of its own. The residence is rounded down to whole ticks of the source's clock, so that no timestamp runs ahead of
+//! it, and timestamps of a connection never run back (RFC 7323 section 5). An ACK whose ECN echo differs from the one
+//! before is never withheld.
 //!
 //! *Validation:* NV-5.4 and hand-made sequences below; a whole run in `tests/helpers_inside.rs`.
 //!
@@ -214,7 +214,8 @@ impl Agent {
             let edge = connection.una.saturating_add(connection.host_window);
             let Some(index) = connection.held.iter().position(|held| held.times == 0) else { return };
             let Held { seq, end, .. } = connection.held[index];
-            // One segment may always be under way: it asks a closed window. The first of all is what the host waits for.
+            // One segment may always be under way: it asks a closed window. The first of all is what the host waits
+            // for.
             let fits = end <= edge && in_flight + (end - seq) <= connection.window;
             if !fits && in_flight > 0 && index > 0 {
                 return;
@@ -464,8 +465,8 @@ mod tests {
         bench.effects.iter().filter_map(emitted).collect()
     }
 
-    /// NV-5.4: a residence of 130 ms moves the timestamp by 13 ticks of 10 ms. The segment waits because the host's window
-    /// takes only one.
+    /// NV-5.4: a residence of 130 ms moves the timestamp by 13 ticks of 10 ms. The segment waits because the host's
+    /// window takes only one.
     #[test]
     fn residence_is_hidden() {
         let mut bench = bench();

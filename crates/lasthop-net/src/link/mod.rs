@@ -84,8 +84,8 @@ pub struct Link {
     pub(crate) gate: Gate,
     /// When the last packet joined the queue.
     joined: Time,
-    /// Accepted packets, but the last: that one leaves at `busy_until`. Those that have left are forgotten when the next
-    /// one joins the queue.
+    /// Accepted packets, but the last: that one leaves at `busy_until`. Those that have left are forgotten when the
+    /// next one joins the queue.
     ahead: Departures,
     last_bytes: u32,
     pace: Pace,

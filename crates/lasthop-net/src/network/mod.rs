@@ -333,8 +333,8 @@ impl Network {
         }
     }
 
-    /// Moves the packet at `index` on from its place `next`, where it arrives at `at`, as far as it gets without waiting
-    /// for the clock, and the receiver's answer likewise. A packet stays in its slot all the way.
+    /// Moves the packet at `index` on from its place `next`, where it arrives at `at`, as far as it gets without
+    /// waiting for the clock, and the receiver's answer likewise. A packet stays in its slot all the way.
     #[inline]
     pub(crate) fn walk(&mut self, mut index: u32, (mut next, mut hop): (u32, Hop), mut at: Time) {
         let mut bytes = u32::from(self.packets.get(index).bytes);

@@ -278,9 +278,9 @@ impl Network {
     }
 
     /// Decides where packets wait for the clock: before devices, before a link or receiver that more than one feeds,
-    /// and before senders; before everything if `clocked`. A sender acts at the current time, so its own first place
-    /// has nothing to wait for, unless its packets leave `later`.
-    /// So does a receiver whose data is passed on: `relayed`, by flow.
+    /// and before senders; before everything if `clocked`. A link behind a middlebox has nothing to wait for. A sender
+    /// acts at the current time, so its own first place has nothing to wait for, unless its packets leave `later`. So
+    /// does a receiver whose data is passed on: `relayed`, by flow.
     pub(super) fn settle_waits(&mut self, clocked: bool, later: bool, relayed: &[bool]) {
         let shared = self.links_with_several_feeders();
         for (link, &shared) in self.links.iter_mut().zip(&shared) {
@@ -288,9 +288,22 @@ impl Network {
         }
         let moving = self.receivers_with_several_places();
         let mut first_places = self.ways.iter().map(|ways| ways.forward).peekable();
+        // The direction before which the middlebox at the last place stands.
+        let mut guarded = NOWHERE;
         for (hop, index) in self.hops.iter_mut().zip(0u32..) {
             let first = first_places.next_if_eq(&index).is_some();
+            let behind = guarded;
+            guarded = NOWHERE;
+            if let Place::Port(port) = hop.place() {
+                let (device, port) = self.ports[port as usize];
+                if port == OUTBOUND {
+                    guarded = self.devices[device as usize].direction;
+                }
+            }
             let waits = match hop.place() {
+                // All that enters the link comes through its middlebox, in order; one that looks at the queue of the
+                // link finds there what it has handed on at the same instant.
+                Place::Link(direction) if direction == behind => false,
                 Place::Link(direction) => clocked || shared[direction as usize],
                 Place::Receiver => clocked || moving[hop.flow() as usize] || relayed[hop.flow() as usize],
                 Place::Port(_) | Place::Sender => true,

@@ -115,8 +115,8 @@ pub struct FlowPlan {
     pub realtime: Option<Box<RealtimePlan>>,
     /// The nodes of its first path, if that is not just the shortest.
     pub first_path: Option<Vec<usize>>,
-    /// Paths that replace the first one while the run goes on, in the order of time. With a proxy at one of its ends the
-    /// path may end at another node than before: the proxy has moved.
+    /// Paths that replace the first one while the run goes on, in the order of time. With a proxy at one of its ends
+    /// the path may end at another node than before: the proxy has moved.
     pub reroutes: Vec<Reroute>,
     /// Its sender is a proxy's, and passes on what another flow brings.
     pub relay: Option<Relay>,

@@ -204,8 +204,8 @@ impl Recorder {
         if settled < Time::MAX && self.hops.len() - self.left < BATCH.max(self.left) {
             return Ok(());
         }
-        // The records stay where they are, because they are large. Their numbers keep those of one instant in the order in
-        // which they were made.
+        // The records stay where they are, because they are large. Their numbers keep those of one instant in the order
+        // in which they were made.
         self.order.clear();
         self.order.extend(self.hops.iter().map(|record| record.enqueued).zip(0u32..));
         self.order.sort();

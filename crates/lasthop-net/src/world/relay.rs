@@ -2,30 +2,30 @@
 //!
 //! *What it does.* Two flows share one stream of data, and each has its own TCP. The first flow ends at the proxy. What
 //! its receiver has in order is written into the sender of the second flow at that instant, and keeps its place in the
-//! buffer until the far end has acknowledged it: the window that the first sender sees is what is free. A FIN follows the
-//! last byte; a SYN is answered when the connection beyond is open (late), or at once. Each direction of data is split by
-//! itself, and several proxies in a row make as many connections more.
+//! buffer until the far end has acknowledged it: the window that the first sender sees is what is free. A FIN follows
+//! the last byte; a SYN is answered when the connection beyond is open (late), or at once. Each direction of data is
+//! split by itself, and several proxies in a row make as many connections more.
 //!
-//! *Reacts to* nothing in particular: its two ends are TCP, with the senders that `to_wireless` and `to_wired` name. When
-//! a later path of a flow leads over another split, the state moves there: what is held, at the rate of the backhaul, and
-//! a fixed time. Meanwhile nothing reaches it and none of its timers ring.
+//! *Reacts to* nothing in particular: its two ends are TCP, with the senders that `to_wireless` and `to_wired` name.
+//! When a later path of a flow leads over another split, the state moves there: what is held, at the rate of the
+//! backhaul, and a fixed time. Meanwhile nothing reaches it and none of its timers ring.
 //!
 //! *Differs from its paper:* the proxy's ends take no time for a packet, and what is under way beyond it counts against
 //! its buffer. Resets are not simulated: no end of the simulator gives a connection up.
 //!
-//! *Validation:* NV-5.5 and whole runs in `tests/split.rs`: each half follows its own law, nothing is lost or reordered,
-//! and the state moves.
+//! *Validation:* NV-5.5 and whole runs in `tests/split.rs`: each half follows its own law, nothing is lost or
+//! reordered, and the state moves.
 //!
-//! *Limitations:* the source may know data to be acknowledged that the sink never gets: `split_acked_not_delivered_bytes`
-//! counts them. Real-time metrics follow packets from end to end and cannot be measured through it. In traces and series
-//! the second half is a flow of its own, `FLOW@NODE`.
+//! *Limitations:* the source may know data to be acknowledged that the sink never gets:
+//! `split_acked_not_delivered_bytes` counts them. Real-time metrics follow packets from end to end and cannot be
+//! measured through it. In traces and series the second half is a flow of its own, `FLOW@NODE`.
 //!
 //! *Kernel counterpart:* none; transparent proxies (TPROXY) and satellite PEPs do it in user space.
 //!
 //! *References:* Bakre and Badrinath (1995); RFC 3135.
 //!
 //! A receiver that feeds a proxy follows the clock, because a sender acts at the present time; everything else in its
-//! path is evaluated as ever. [Decision 0017](../../../../docs/decisions/0017-split-connections.md) has the reasons.
+//! path is evaluated as ever. Decision 0017 has the reasons.
 
 use std::collections::VecDeque;
 

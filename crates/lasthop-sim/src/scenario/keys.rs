@@ -298,15 +298,17 @@ pub(super) static ROOT: Table = Table {
             "processing_time",
             ANY_TIME,
             "The host of a sender keeps each packet for a random time of less than this; packets stay in order. About \
-             one transmission time of the bottleneck keeps flows from falling into step (Floyd & Jacobson 1992). In the \
-             profile ns2 as ns-2's overhead_: what an ACK allows waits once and leaves together, repairs leave at once.",
+             one transmission time of the bottleneck keeps flows from falling into step (Floyd & Jacobson 1992). In \
+             the profile ns2 as ns-2's overhead_: what an ACK allows waits once and leaves together, repairs leave at \
+             once.",
         )
         .default("\"0 s\""),
         Key::new("seed", Kind::Integer { min: 0, max: u64::MAX }, "Seed of all random streams.").default("1"),
         Key::new("limits", Kind::Table(&LIMITS), "When a run is given up.").default("{}"),
         Key::new("measure", Kind::Table(&MEASURE), "How results are kept.").default("{}"),
         Key::new("topology", Kind::Tagged(&TOPOLOGY), "Nodes and links.")
-            .required_or("add a table [topology] with kind = \"dumbbell\", \"graph\", \"wlan\" or \"wired-cum-wireless\""),
+            .required_or("add a table [topology] with kind = \"dumbbell\", \"graph\", \"wlan\" or \
+                          \"wired-cum-wireless\""),
         Key::new(
             "channel",
             Kind::Table(&CHANNEL),
@@ -445,8 +447,8 @@ static GRAPH: Table = Table {
         Key::new(
             "roaming",
             Kind::List(&Kind::Table(&ROAMING)),
-            "Stations of several cells that go from one access point to another. Default: none; the path of a flow then \
-             chooses the cell.",
+            "Stations of several cells that go from one access point to another. Default: none; the path of a flow \
+             then chooses the cell.",
         ),
     ]],
     partial: false,
@@ -476,10 +478,10 @@ static WLAN: Table = Table {
 /// Two access points with stations, joined by wires.
 static TWO_CELLS: Table = Table {
     title: "wired-cum-wireless",
-    doc: "Two cells of IEEE 802.11 joined by wires. Nodes: a-1, ..., b-1, ..., base-a, base-b, router-a, router-b. Links: \
-          wire-a (base-a to router-a), lan (router-a to router-b), wire-b (base-b to router-b), radio-a-1 (a-1 to base-a), \
-          ..., radio-b-1, ... A flow without source and sink goes from the next free station of the first cell to its \
-          partner in the second, or back with direction = \"reverse\": each way has its own pairs.",
+    doc: "Two cells of IEEE 802.11 joined by wires. Nodes: a-1, ..., b-1, ..., base-a, base-b, router-a, router-b. \
+          Links: wire-a (base-a to router-a), lan (router-a to router-b), wire-b (base-b to router-b), radio-a-1 (a-1 \
+          to base-a), ..., radio-b-1, ... A flow without source and sink goes from the next free station of the first \
+          cell to its partner in the second, or back with direction = \"reverse\": each way has its own pairs.",
     groups: &[&[
         Key::new(
             "stations",
@@ -501,8 +503,8 @@ static TWO_CELLS: Table = Table {
 
 static ROAMING: Table = Table {
     title: "roaming",
-    doc: "A host that goes from one access point to another. It begins with the strongest. Routes follow it, and both ends \
-          of TCP hear of it.",
+    doc: "A host that goes from one access point to another. It begins with the strongest. Routes follow it, and both \
+          ends of TCP hear of it.",
     groups: &[&[
         Key::new("host", Kind::Text, "Its node, a station of several cells.").required(),
         Key::new("by", Kind::Tagged(&CHOICE_OF_AP), "How it chooses its access point.").default("\"strongest\""),
@@ -515,22 +517,22 @@ static ROAMING: Table = Table {
         Key::new(
             "queue",
             Kind::Choice(|| vec!["drop", "forward", "hold"]),
-            "What becomes of packets that wait for it at the old access point: they are lost, sent after it when it has \
-             arrived, or kept until it comes back. Its own packets go with it.",
+            "What becomes of packets that wait for it at the old access point: they are lost, sent after it when it \
+             has arrived, or kept until it comes back. Its own packets go with it.",
         )
         .default("\"drop\""),
         Key::new(
             "under_way",
             Kind::Choice(|| vec!["divert", "lose"]),
-            "What becomes of packets on the old path when the new one comes into force: from the next node on they take \
-             the new one, or they are lost there.",
+            "What becomes of packets on the old path when the new one comes into force: from the next node on they \
+             take the new one, or they are lost there.",
         )
         .default("\"divert\""),
         Key::new(
             "warning",
             SOME_TIME,
-            "The host says so long before it leaves that its link will fade; with strongest and nearest it leaves so much \
-             later. Default: it says nothing.",
+            "The host says so long before it leaves that its link will fade; with strongest and nearest it leaves so \
+             much later. Default: it says nothing.",
         ),
     ]],
     partial: false,
@@ -1645,8 +1647,8 @@ static FLOW: Table = Table {
         Key::new(
             "source",
             Kind::Text,
-            "The sending node. A dumbbell gives each flow the next free pair, a wlan the next free station, two cells the \
-             next free pair of stations.",
+            "The sending node. A dumbbell gives each flow the next free pair, a wlan the next free station, two cells \
+             the next free pair of stations.",
         ),
         Key::new("sink", Kind::Text, "The receiving node."),
         Key::new(

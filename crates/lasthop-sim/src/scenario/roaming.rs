@@ -1,5 +1,5 @@
-//! Hosts that choose among access points: from `[[topology.roaming]]` to plans. Called by `topology.rs`, when the cells are
-//! known.
+//! Hosts that choose among access points: from `[[topology.roaming]]` to plans. Called by `topology.rs`, when the cells
+//! are known.
 
 use std::collections::BTreeMap;
 

@@ -41,7 +41,17 @@ impl Network {
     /// Any network, without pairs.
     fn of(nodes: Vec<String>, links: Vec<LinkPlan>, media: Vec<MediumPlan>) -> Network {
         let (roaming, pairs, server) = (Vec::new(), None, None);
-        Network { nodes, links, media, roaming, pairs, first_sink: 0, both_ways: false, server, splits: Vec::new() }
+        Network {
+            nodes,
+            links,
+            media,
+            roaming,
+            pairs,
+            first_sink: 0,
+            both_ways: false,
+            server,
+            splits: Vec::new(),
+        }
     }
 
     /// The sink of pair `pair`, whose source has the number of the pair.

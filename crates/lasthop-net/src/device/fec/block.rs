@@ -1,8 +1,8 @@
 //! Blocks of an erasure code, without a byte of payload: which packet belongs to which block, when a block is closed,
 //! and which packets can be rebuilt from what has arrived. What a code on real bytes adds is the arithmetic alone.
 //!
-//! The codes meant are separable by maximum distance: any `k` of the `n` packets of a block give the others. XOR is such
-//! a code with one repair, Reed-Solomon over GF(256) one with up to 255 packets.
+//! The codes meant are separable by maximum distance: any `k` of the `n` packets of a block give the others. XOR is
+//! such a code with one repair, Reed-Solomon over GF(256) one with up to 255 packets.
 
 use std::collections::VecDeque;
 
@@ -98,8 +98,9 @@ pub(super) struct Block<T> {
     /// Repairs sent, and those that arrived.
     sent: u32,
     repairs: u32,
-    /// When it was closed.
-    closed: Option<Time>,
+    closed: bool,
+    /// When the far end last heard of it, or first heard of a later one.
+    heard: Option<Time>,
 }
 
 impl<T> Block<T> {
@@ -114,7 +115,7 @@ impl<T> Block<T> {
     /// The places that are missing, if what is here suffices to rebuild them.
     fn rebuild(&mut self) -> Vec<u8> {
         let count = self.sources.len() as u32;
-        if self.closed.is_none() || self.arrived >= count || self.arrived + self.repairs < count {
+        if !self.closed || self.arrived >= count || self.arrived + self.repairs < count {
             return Vec::new();
         }
         let missing: Vec<u8> = (0..count as u8).filter(|&index| !self.has(index)).collect();
@@ -153,7 +154,8 @@ pub(super) struct Blocks<T> {
 }
 
 impl<T> Blocks<T> {
-    /// A block is forgotten so long after it was closed, or when there are more than `most`.
+    /// A closed block is forgotten so long after the far end last heard of it, or when there are more than `most`: how
+    /// long the link takes does not matter.
     pub(super) fn new(hold: Span, most: usize) -> Blocks<T> {
         Blocks { kept: VecDeque::new(), first: 0, hold, most }
     }
@@ -171,8 +173,15 @@ impl<T> Blocks<T> {
     /// A source packet has been sent.
     pub(super) fn add(&mut self, tag: Tag, source: T) {
         while self.first + self.kept.len() as u64 <= tag.block {
-            let empty =
-                Block { sources: Vec::new(), here: [0; 4], arrived: 0, sent: 0, repairs: 0, closed: None };
+            let empty = Block {
+                sources: Vec::new(),
+                here: [0; 4],
+                arrived: 0,
+                sent: 0,
+                repairs: 0,
+                closed: false,
+                heard: None,
+            };
             self.kept.push_back(empty);
         }
         if let Some(block) = self.get(tag.block) {
@@ -181,15 +190,31 @@ impl<T> Blocks<T> {
     }
 
     /// The repairs of a block are sent.
-    pub(super) fn close(&mut self, block: u64, repairs: u32, now: Time) {
+    pub(super) fn close(&mut self, block: u64, repairs: u32) {
         if let Some(block) = self.get(block) {
-            block.closed = Some(now);
+            block.closed = true;
             block.sent = repairs;
         }
     }
 
+    /// The far end hears of a block, and so of all that were sent before.
+    fn hear(&mut self, block: u64, now: Time) {
+        let Some(place) = block.checked_sub(self.first) else { return };
+        let place = usize::try_from(place).unwrap_or(usize::MAX).min(self.kept.len().saturating_sub(1));
+        if let Some(block) = self.kept.get_mut(place) {
+            block.heard = Some(now);
+        }
+        for earlier in self.kept.range_mut(..place.min(self.kept.len())).rev() {
+            if earlier.heard.is_some() {
+                break;
+            }
+            earlier.heard = Some(now);
+        }
+    }
+
     /// A source packet has arrived. `None` if it has been rebuilt before; else what can be rebuilt now.
-    pub(super) fn source_arrives(&mut self, tag: Tag) -> Option<Vec<u8>> {
+    pub(super) fn source_arrives(&mut self, tag: Tag, now: Time) -> Option<Vec<u8>> {
+        self.hear(tag.block, now);
         let Some(block) = self.get(tag.block) else { return Some(Vec::new()) };
         if block.has(tag.index) {
             return None;
@@ -200,7 +225,8 @@ impl<T> Blocks<T> {
     }
 
     /// A repair has arrived: what can be rebuilt now.
-    pub(super) fn repair_arrives(&mut self, block: u64) -> Vec<u8> {
+    pub(super) fn repair_arrives(&mut self, block: u64, now: Time) -> Vec<u8> {
+        self.hear(block, now);
         let Some(block) = self.get(block) else { return Vec::new() };
         block.repairs += 1;
         block.rebuild()
@@ -214,7 +240,7 @@ impl<T> Blocks<T> {
     /// Forgets the oldest block, if it is time.
     pub(super) fn forget(&mut self, now: Time) -> Option<Outcome> {
         let oldest = self.kept.front()?;
-        let over = oldest.closed.is_some_and(|closed| closed + self.hold <= now);
+        let over = oldest.closed && oldest.heard.is_some_and(|heard| heard + self.hold <= now);
         if !over && self.kept.len() <= self.most {
             return None;
         }
@@ -271,21 +297,39 @@ mod tests {
         assert_eq!((closed, shaper.due()), (Closed { block: 2, count: 1, longest: 104 }, None));
     }
 
+    /// A block of which nothing arrives is forgotten when a later one has been heard of.
+    #[test]
+    fn a_block_without_arrivals_goes_with_the_next() {
+        let mut blocks: Blocks<u8> = Blocks::new(Span::from_millis(200), 10);
+        for block in 0..3 {
+            blocks.add(Tag { block, index: 0 }, 0);
+            blocks.close(block, 1);
+        }
+        assert_eq!(blocks.forget(Time(5_000_000_000)), None, "all may be on the way");
+        blocks.repair_arrives(1, Time(5_000_000_000));
+        assert_eq!(blocks.forget(Time(5_200_000_000)), Some(Outcome { sent: 2, lost: 2, missing: 1 }));
+        assert_eq!(blocks.forget(Time(5_200_000_000)), Some(Outcome { sent: 2, lost: 1, missing: 0 }));
+        assert_eq!(blocks.forget(Time(5_200_000_000)), None);
+    }
+
     /// Of three sources and two repairs any three give the rest, whatever comes first.
     #[test]
     fn any_k_of_n_give_the_rest() {
         let mut blocks: Blocks<u8> = Blocks::new(Span::from_millis(200), 10);
         let tag = |index| Tag { block: 0, index };
         (0..3).for_each(|index| blocks.add(tag(index), index));
-        blocks.close(0, 2, Time(0));
-        assert_eq!(blocks.repair_arrives(0), []);
-        assert_eq!(blocks.source_arrives(tag(1)), Some(vec![]));
-        assert_eq!(blocks.repair_arrives(0), [0, 2]);
-        assert_eq!(blocks.source_arrives(tag(2)), None, "it has been rebuilt");
-        assert_eq!(blocks.forget(Time(199_999_999)), None);
-        assert_eq!(blocks.forget(Time(200_000_000)), Some(Outcome { sent: 5, lost: 2, missing: 0 }));
+        blocks.close(0, 2);
+        // Longer on the way than a block is held.
+        let there = Time(900_000_000);
+        assert_eq!(blocks.forget(there), None);
+        assert_eq!(blocks.repair_arrives(0, there), []);
+        assert_eq!(blocks.source_arrives(tag(1), there), Some(vec![]));
+        assert_eq!(blocks.repair_arrives(0, there), [0, 2]);
+        assert_eq!(blocks.source_arrives(tag(2), there), None, "it has been rebuilt");
+        assert_eq!(blocks.forget(Time(1_099_999_999)), None);
+        assert_eq!(blocks.forget(Time(1_100_000_000)), Some(Outcome { sent: 5, lost: 2, missing: 0 }));
         assert_eq!(
-            blocks.source_arrives(tag(0)),
+            blocks.source_arrives(tag(0), there),
             Some(vec![]),
             "of a block that is forgotten nothing is known"
         );

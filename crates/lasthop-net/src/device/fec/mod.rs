@@ -7,10 +7,10 @@
 //! *Reacts to* every packet that departs over the link, ACKs and datagrams included, and to what arrives of it. What
 //! comes over the other direction passes, unless FEC stands there too.
 //!
-//! *Differs from its sources:* the simulator carries no payload, so no field is computed: a maximum distance separable
-//! code rebuilds a block exactly if `k` packets of it are there, whatever the bytes are (RFC 5510 section 8; Rizzo 1997).
-//! The number of a packet in its block travels in the link's own header and takes no room; a repair is as long as the
-//! longest packet of its block and two bytes.
+//! *Differs from its paper:* the simulator carries no payload, so no field is computed: a maximum distance separable
+//! code rebuilds a block exactly if `k` packets of it are there, whatever the bytes are (RFC 5510 section 8; Rizzo
+//! 1997). The number of a packet in its block travels in the link's own header and takes no room; a repair is as long
+//! as the longest packet of its block and two bytes.
 //!
 //! *Validation:* NV-5.7: closed forms in `block.rs`, and in simulation over independent losses (`tests/fec.rs`).
 //!
@@ -53,7 +53,7 @@ pub struct Fec {
     pub interleave: u32,
     /// A block is closed so long after its first packet.
     pub close_after: Span,
-    /// The far end forgets a block so long after it was closed.
+    /// The far end forgets a closed block so long after it last heard of it.
     pub hold: Span,
     /// The redundancy follows the losses: as few repairs as keep the residual loss below this, `n - k` at most.
     pub target: Option<f64>,
@@ -135,7 +135,7 @@ impl Coding {
     fn send_repairs(&mut self, closed: Closed, cx: &mut Cx<'_>) {
         let Some((parcel, back)) = self.last else { return };
         let repairs = self.redundancy(closed.count);
-        self.blocks.close(closed.block, repairs, cx.now);
+        self.blocks.close(closed.block, repairs);
         for _ in 0..repairs {
             self.repairs += u64::from(cx.window.contains(cx.now));
             let packet = Packet {
@@ -188,14 +188,14 @@ impl Coding {
         if packet.kind == Kind::Repair && packet.echo == Time(self.salt) {
             let block = packet.seq;
             cx.effects.push(Effect::Absorb { parcel });
-            let missing = self.blocks.repair_arrives(block);
+            let missing = self.blocks.repair_arrives(block, cx.now);
             return self.rebuild(block, &missing, cx);
         }
         let Some(tag) = self.recognise(parcel, cx) else { return cx.forward(parcel) };
         if self.distance.is_none() {
             self.distance = self.blocks.source(tag).map(|copy| parcel.hop - copy.hop);
         }
-        match self.blocks.source_arrives(tag) {
+        match self.blocks.source_arrives(tag, cx.now) {
             None => {
                 self.late += u64::from(cx.window.contains(cx.now));
                 cx.effects.push(Effect::Absorb { parcel });

@@ -3,11 +3,12 @@
 //! ToN 1997).
 //!
 //! *What it does.* It stands where packets enter the wireless link, keeps those of TCP that are not acknowledged yet,
-//! and reads the ACKs that come back. A duplicate ACK for a packet that it has makes it send that packet again, ahead of
-//! what waits, and is withheld, as are those that packets under way will still cause: the sender sees neither the loss
-//! nor the repair. A timer of its own, set to the round trip between itself and the host, covers what duplicate ACKs
-//! cannot tell. The connection stays one between the two hosts; nothing is acknowledged that the host has not got. What
-//! comes the other way, from the wireless host, it cannot repeat: it tells the sender which losses were no congestion.
+//! and reads the ACKs that come back. A duplicate ACK for a packet that it has makes it send that packet again, ahead
+//! of what waits, and is withheld, as are those that packets under way will still cause: the sender sees neither the
+//! loss nor the repair. A timer of its own, set to the round trip between itself and the host, covers what duplicate
+//! ACKs cannot tell. The connection stays one between the two hosts; nothing is acknowledged that the host has not got.
+//! What comes the other way, from the wireless host, it cannot repeat: it tells the sender which losses were no
+//! congestion.
 //!
 //! *Reacts to* data, FINs and SYNs of TCP, cumulative ACKs, changes of the window (never taken for duplicates), SACK
 //! blocks if asked to, ECE (an ACK whose ECE differs from that of the last one that passed is never withheld), the
@@ -20,8 +21,8 @@
 //! doubles, ECN. `paper` is that of 1995: a timeout of two round trips, a gain of a quarter, no doubling, no ECN,
 //! negative acknowledgements. `ns2` is the agent of ns-2.35 with those of its peculiarities that change results:
 //!
-//! - duplicate ACKs trigger a repetition every second time, by one switch that all connections of the base station share
-//!   and that nothing resets (bug 2); the first of each pair passes on to the sender;
+//! - duplicate ACKs trigger a repetition every second time, by one switch that all connections of the base station
+//!   share and that nothing resets (bug 2); the first of each pair passes on to the sender;
 //! - the round trip is averaged with seven eighths for each new sample and one eighth for its deviation (3), and from
 //!   repeated packets too (4); it starts at 0.1 s with a deviation of 0.25 s, so that the first timeout is 1.1 s;
 //! - the count of expected duplicates wraps at 100 whatever the size of the cache (5), is one too high for the first
@@ -37,21 +38,22 @@
 //! mobile nodes (11); refusing to repeat when the queue is long (12), gone since ns-2.1b8.
 //!
 //! *Differs from its paper:* the timer waits until a packet has left the queue of the link, rests while the link is
-//! down, and in `std` is patient with a host that may be delaying the ACK of a lone packet. There is one timer, armed whenever something is kept, in place of a round-trip timer and a persist
-//! timer of 200 ms. Duplicates that packets sent before a repetition still cause never trigger another one. What the
-//! sender repeats itself may be repeated from here once its own duplicates have passed. What the queue of the link would
-//! refuse is not kept, so that an overflow looks like congestion to the sender. Data that the host has acknowledged
-//! already are answered from here with a copy of the last ACK.
+//! down, and in `std` is patient with a host that may be delaying the ACK of a lone packet. There is one timer, armed
+//! whenever something is kept, in place of a round-trip timer and a persist timer of 200 ms. Duplicates that packets
+//! sent before a repetition still cause never trigger another one. What the sender repeats itself may be repeated from
+//! here once its own duplicates have passed. What the queue of the link would refuse is not kept, so that an overflow
+//! looks like congestion to the sender. Data that the host has acknowledged already are answered from here with a copy
+//! of the last ACK.
 //!
-//! *Validation:* the vectors NV-5.1 and NV-5.2 packet by packet (`device/snoop/tests.rs`); without losses no packet of a
-//! connection changes, by a byte or a nanosecond, over random scenarios (`tests/helpers.rs`); 10^6 random sequences of
-//! packets, reordered, duplicated, cut, wrapped and hostile. Profile `ns2` against ns-2.35: packet by packet and over
-//! senders, flows and loss rates (docs/reference/validation-snoop.md).
+//! *Validation:* the vectors NV-5.1 and NV-5.2 packet by packet (`device/snoop/tests.rs`); without losses no packet of
+//! a connection changes, by a byte or a nanosecond, over random scenarios (`tests/helpers.rs`); 10^6 random sequences
+//! of packets, reordered, duplicated, cut, wrapped and hostile. Profile `ns2` against ns-2.35: packet by packet and
+//! over senders, flows and loss rates (docs/reference/validation-snoop.md).
 //!
 //! *Limitations:* losses of the wired part are left to the sender, and what a rule or discipline of the queue (RED,
-//! CoDel) drops behind the agent is repaired like a loss in the air. With timestamps the repair time enters the sender's
-//! RTT, as it should. A sender with SACK sees fewer blocks, never wrong ones. A host that encrypts the headers of TCP
-//! cannot be helped. Negative acknowledgements need a sender that understands them (`eln`).
+//! CoDel) drops behind the agent is repaired like a loss in the air. With timestamps the repair time enters the
+//! sender's RTT, as it should. A sender with SACK sees fewer blocks, never wrong ones. A host that encrypts the headers
+//! of TCP cannot be helped. Negative acknowledgements need a sender that understands them (`eln`).
 //!
 //! *References:* Balakrishnan et al. (MobiCom 1995; Wireless Networks 1(4), 1995; ToN 5(6), 1997); RFC 3135 section 3.
 

@@ -131,7 +131,8 @@ impl Kit {
     }
 }
 
-/// TV-5.1: segment 2000 is lost, the host answers each arrival 10 ms after it passed here. The sender sees no duplicate.
+/// TV-5.1: segment 2000 is lost, the host answers each arrival 10 ms after it passed here. The sender sees no
+/// duplicate.
 #[test]
 fn one_loss_is_repaired_unseen() {
     let mut kit = Kit::new(std_agent());

@@ -5,7 +5,8 @@
 //! packet that enters a port waits in the queue of its station, contends, and leaves behind the link when the other
 //! station has received it. Who hears whom follows from the received power of each pair: hidden terminals need no code.
 //!
-//! - `air.rs`: frames in the air, and what becomes of them at each receiver; `access.rs`: what a station sends and when.
+//! - `air.rs`: frames in the air, and what becomes of them at each receiver; `access.rs`: what a station sends and
+//!   when.
 //! - `station.rs`: one station's state and its backoff.
 //! - `rules.rs`: the constants of a cell, with the times that follow from them.
 //! - `phy.rs`: generations of the radio as tables; `errors.rs`: what noise does to frames.

@@ -1,8 +1,8 @@
 //! Links of the channel that come and go, because a host goes from one access point to another.
 //!
-//! `crates/lasthop-net/src/roaming.rs` knows before the run when hosts leave and arrive. Here their links close and open:
-//! over a closed link nothing is sent and nothing is read. What waits for it is lost, waits on, or turns: it is taken back
-//! to where its path came to this station, and goes on by the path that is in force there.
+//! `crates/lasthop-net/src/roaming.rs` knows before the run when hosts leave and arrive. Here their links close and
+//! open: over a closed link nothing is sent and nothing is read. What waits for it is lost, waits on, or turns: it is
+//! taken back to where its path came to this station, and goes on by the path that is in force there.
 
 use std::collections::VecDeque;
 
@@ -153,7 +153,8 @@ impl Medium {
         self.note_due(index);
     }
 
-    /// Sets the present MSDU aside if it was to go over this port, unless it is on the air: then its failure is waited for.
+    /// Sets the present MSDU aside if it was to go over this port, unless it is on the air: then its failure is waited
+    /// for.
     fn let_go(&mut self, index: usize, number: u16, cx: &mut Cx<'_>) {
         let station = &mut self.stations[index];
         let rests = !station.sending

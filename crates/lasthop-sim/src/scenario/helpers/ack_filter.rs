@@ -19,7 +19,8 @@ pub(super) static HELPER: Helper = Helper {
     fit,
 };
 
-const DOC: &str = "Withholds the ACKs that a newer one makes superfluous while they wait before a slow return path, and may space the rest.";
+const DOC: &str = "Withholds the ACKs that a newer one makes superfluous while they wait before a slow return path, \
+    and may space the rest.";
 
 /// As an entry of `middleboxes`.
 pub(in super::super) static ACK_FILTER: Table =

@@ -20,7 +20,8 @@ pub(super) static HELPER: Helper = Helper {
     fit,
 };
 
-const DOC: &str = "Sends repairs behind blocks of packets, from which the far end of the link rebuilds what was lost; in both directions.";
+const DOC: &str = "Sends repairs behind blocks of packets, from which the far end of the link rebuilds what was lost; \
+    in both directions.";
 
 /// As an entry of `middleboxes`.
 pub(in super::super) static FEC: Table =
@@ -53,7 +54,7 @@ const FEC_KEYS: &[Key] = &[
     .default("1"),
     Key::new("close_after", SOME_TIME, "A block that is not full is closed so long after its first packet.")
         .default("\"20 ms\""),
-    Key::new("hold", SOME_TIME, "The far end forgets a block so long after it was closed.")
+    Key::new("hold", SOME_TIME, "The far end forgets a closed block so long after it last heard of it.")
         .default("\"200 ms\""),
     Key::new(
         "target",

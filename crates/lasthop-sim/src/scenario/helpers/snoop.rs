@@ -104,9 +104,9 @@ const SNOOP_KEYS: &[Key] = &[
     Key::new(
         "upward",
         Kind::Choice(|| vec!["off", "eln", "nack"]),
-        "What is done about losses of data from the wireless host: nothing, a mark on duplicate ACKs for them (ELN), or \
-         a negative acknowledgement to the host as soon as the hole is seen. Senders need `eln` to understand either. \
-         Default: \"eln\"; paper: \"nack\".",
+        "What is done about losses of data from the wireless host: nothing, a mark on duplicate ACKs for them (ELN), \
+         or a negative acknowledgement to the host as soon as the hole is seen. Senders need `eln` to understand \
+         either. Default: \"eln\"; paper: \"nack\".",
     ),
     Key::new(
         "handoff",

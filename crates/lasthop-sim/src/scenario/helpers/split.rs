@@ -22,7 +22,8 @@ pub(super) static HELPER: Helper = Helper {
     fit,
 };
 
-const DOC: &str = "A proxy that ends every TCP connection at the node and opens one of its own beyond (I-TCP; RFC 3135), in both directions. It holds what one half has brought until the other has got rid of it.";
+const DOC: &str = "A proxy that ends every TCP connection at the node and opens one of its own beyond (I-TCP; RFC \
+    3135), in both directions. It holds what one half has brought until the other has got rid of it.";
 
 /// As an entry of `middleboxes`.
 pub(in super::super) static SPLIT: Table =

@@ -19,7 +19,8 @@ pub(super) static HELPER: Helper = Helper {
     fit,
 };
 
-const DOC: &str = "Keeps TCP segments before the wireless link, repeats those that it loses, and hides from the source how long that took.";
+const DOC: &str = "Keeps TCP segments before the wireless link, repeats those that it loses, and hides from the \
+    source how long that took.";
 
 /// As an entry of `middleboxes`.
 pub(in super::super) static WTCP: Table =

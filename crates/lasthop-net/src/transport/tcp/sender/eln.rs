@@ -130,8 +130,8 @@ mod tests {
         assert_eq!(sent, [vec![], vec![], vec![11], vec![]]);
     }
 
-    /// A negative acknowledgement names the twelfth segment: it is repeated once, and duplicates that are marked for the
-    /// hole do not repeat it again.
+    /// A negative acknowledgement names the twelfth segment: it is repeated once, and duplicates that are marked for
+    /// the hole do not repeat it again.
     #[test]
     fn a_hole_is_repeated_at_once() {
         let mut rig = rig(1);
