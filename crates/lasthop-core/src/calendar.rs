@@ -244,7 +244,7 @@ mod tests {
                 } else {
                     // At most 1 us, 33 us, 1 ms or 34 s from the present, on a grid that others meet too.
                     let shift = [7, 12, 17, 32][scale as usize];
-                    let at = ((now >> shift) + offset << shift).max(now);
+                    let at = (((now >> shift) + offset) << shift).max(now);
                     let wait = Wait { at: Time(at), order, ..Wait::default() };
                     let index = packets.insert(Packet { seq, wait, ..Packet::default() });
                     calendar.schedule(&mut packets, index);

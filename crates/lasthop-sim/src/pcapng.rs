@@ -103,7 +103,9 @@ impl Vantage {
                     ends[link.to].push(index);
                 }
                 let sources: BTreeSet<usize> = plan.flows.iter().map(|flow| flow.source).collect();
-                sources.into_iter().for_each(|node| lens.add_node(plan, node, &ends[node]));
+                for node in sources {
+                    lens.add_node(plan, node, &ends[node]);
+                }
             }
             Vantage::Air => {}
         }
@@ -142,9 +144,9 @@ struct Lens {
 }
 
 impl Lens {
-    fn add(&mut self, interface: Interface) -> Option<u32> {
+    fn add(&mut self, interface: Interface) -> u32 {
         self.interfaces.push(interface);
-        Some(self.interfaces.len() as u32 - 1)
+        self.interfaces.len() as u32 - 1
     }
 
     /// An interface for each direction of a link.
@@ -154,7 +156,7 @@ impl Lens {
             let (near, far) = ends_of(plan, direction as u32);
             let description = format!("transmitted by {} to {}", plan.nodes[near], plan.nodes[far]);
             let name = planned.direction_name(direction as u32);
-            self.near[direction] = self.add(Interface { name, description, rate });
+            self.near[direction] = Some(self.add(Interface { name, description, rate }));
         }
     }
 
@@ -169,8 +171,8 @@ impl Lens {
                 description: format!("sent and received by {name} on {}", link.name),
                 rate: if leaves { link.forward.rate } else { link.reverse.rate },
             });
-            self.near[2 * index + usize::from(!leaves)] = interface;
-            self.far[2 * index + usize::from(leaves)] = interface;
+            self.near[2 * index + usize::from(!leaves)] = Some(interface);
+            self.far[2 * index + usize::from(leaves)] = Some(interface);
         }
     }
 }
@@ -319,7 +321,11 @@ pub fn about(scenario: &str, seed: u64, place: &str) -> Vec<String> {
     ];
     let (mut key, mut rest) = ("lasthop.scenario", scenario);
     loop {
-        let (part, more) = rest.split_at(rest.floor_char_boundary(ROOM));
+        let mut end = rest.len().min(ROOM);
+        while !rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (part, more) = rest.split_at(end);
         comments.push(format!("{key}: {part}"));
         if more.is_empty() {
             return comments;

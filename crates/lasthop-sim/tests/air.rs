@@ -78,11 +78,10 @@ fn counters_over_time_and_frames_agree_with_results() {
     assert!(seen(FrameOutcome::Collided) > 20 && seen(FrameOutcome::Corrupt) > 20, "both kinds are there");
 }
 
-/// Every frame is a frame for tshark, with right lengths and check sequences, of every generation and profile.
+/// Every frame is a frame for tshark, if there is one, with right lengths and check sequences, of every generation and profile.
 #[test]
 fn tshark_reads_the_air() {
     if Command::new("tshark").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no tshark");
         return;
     }
     for keys in [
@@ -94,7 +93,9 @@ fn tshark_reads_the_air() {
         let (plan, run) = (plan_of(&text), run_text(&text, 1, EVERYTHING));
         let mut bytes = Vec::new();
         let mut capture = AirCapture::new(&mut bytes, &plan, &[]).unwrap();
-        frames(&run).iter().for_each(|frame| capture.frame(frame).unwrap());
+        for frame in frames(&run) {
+            capture.frame(frame).unwrap();
+        }
         assert_eq!(capture.finish().unwrap(), frames(&run).len() as u64);
         let file =
             std::env::temp_dir().join(format!("lasthop-air-{}-{}.pcapng", std::process::id(), keys.len()));

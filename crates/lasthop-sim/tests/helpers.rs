@@ -304,6 +304,7 @@ transport = "reno"
 /// The host moves from one base station to another: with its cache nothing waits for the sender.
 #[test]
 fn caches_move_with_the_host() {
+    const ERROR: &str = "{ kind = \"bernoulli\", packet_error_rate = 0.01 }";
     let text = |handoff: &str| {
         format!(
             r#"
@@ -332,7 +333,6 @@ reroute = [
 "#
         )
     };
-    const ERROR: &str = "{ kind = \"bernoulli\", packet_error_rate = 0.01 }";
     let [moved, fresh, ignored] = ["move", "fresh", "ignore"].map(|handoff| run(&text(handoff), 1));
     let of = |run: &Run, count: fn(&lasthop_sim::summary::SnoopSummary) -> u64| -> u64 {
         run.summary.links.iter().filter_map(|link| link.snoop.as_ref()).map(count).sum()

@@ -1,6 +1,12 @@
 //! Hosts that go from one access point to another: when they do, what becomes of packets meanwhile, who hears of it,
 //! and that nothing is lost sight of.
 
+#![expect(
+    clippy::format_push_string,
+    clippy::format_collect,
+    reason = "scenarios are put together from pieces"
+)]
+
 use std::collections::BTreeMap;
 
 use lasthop_core::packet::Kind;

@@ -389,7 +389,7 @@ def _cells(paper: Paper, experiment: Experiment, judgements: Sequence[Judgement]
         means = "; ".join(f"{name}: {_of_series(paper, str(name))}" for name in columns)
     else:
         means = _of_series(paper, experiment.y[0])
-    return f"Measured, and what the paper prints; {means}.\n\n" + "\n".join(lines)
+    return _wrapped(f"Measured, and what the paper prints; {means}.") + "\n\n" + "\n".join(lines)
 
 
 def _of_series(paper: Paper, name: str) -> str:

@@ -35,7 +35,7 @@ fn work_of(bytes: u32) -> u128 {
 impl Pace {
     pub(super) fn new(first: Rate, changes: &[(Time, Rate)], opportunities: Option<&Opportunities>) -> Pace {
         let opportunities = opportunities.map(Cursor::new);
-        let first = opportunities.as_ref().map_or(first, |cursor| cursor.mean_rate());
+        let first = opportunities.as_ref().map_or(first, super::opportunities::Cursor::mean_rate);
         let constant = changes.is_empty() && opportunities.is_none();
         Pace { first, more: (!constant).then(|| Box::new(More { changes: changes.into(), opportunities })) }
     }
