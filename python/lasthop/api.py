@@ -523,8 +523,8 @@ def compare(  # noqa: PLR0913 - all but two are keywords
         Also keep windows, queues and rates over time, for `Comparison.plot`.
     helpers : iterable of str
         Names from ``lasthop helpers``, each in place of the list ``helpers`` of the scenario, with the keys
-        that it has there, if it is in the list; ``none`` for
-        none, ``arq+snoop`` for two in series. With several transports every pair is run.
+        that it has there, if it is in the list; ``none`` for none, ``arq+snoop`` for two in series. With
+        several transports every pair is run.
     at : str, optional
         The link at which helpers stand; in front of those that lose packets if not given.
 

@@ -239,9 +239,12 @@ def _matrices(comparison: Comparison) -> RenderableType:
 
 
 def _verdicts_table(comparison: Comparison) -> Table:
-    """One sentence per transport and metric; per transport, differences that are shown come first."""
+    """One sentence per transport and metric; per transport, differences that are shown come first.
+
+    What the baseline, or all others, have no values of needs no sentence: the tables show dashes.
+    """
     table = Table.grid(padding=(0, 2))
-    differences = comparison.list_differences()
+    differences = [one for one in comparison.list_differences() if one.estimate is not None]
     for transport in comparison.transports:
         of_transport = [one for one in differences if one.transport == transport]
         for one in sorted(of_transport, key=lambda one: one.better is None):
