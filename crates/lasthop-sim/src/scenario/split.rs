@@ -136,6 +136,17 @@ impl<'n> Splits<'n> {
         if count == 0 {
             return Ok(vec![flow]);
         }
+        for (key, end) in [("source", flow.source), ("sink", flow.sink)] {
+            if flow.reroutes.is_empty() && self.network.roaming.iter().any(|roaming| roaming.host == end) {
+                let message = format!(
+                    "{} chooses its access point as it goes, and a proxy that splits connections cannot follow it",
+                    quoted(&self.network.nodes[end])
+                );
+                let remedy =
+                    "write the changes as reroute over a split at each place, or leave out the split";
+                return Err(table.error(key, message, remedy));
+            }
+        }
         if flow.realtime.is_some() {
             let message =
                 "real-time metrics follow packets from end to end, and a proxy splits the connection"
