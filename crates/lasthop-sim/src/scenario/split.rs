@@ -106,6 +106,22 @@ impl<'n> Splits<'n> {
         paths
     }
 
+    /// A proxy stays where it is: refuses a flow that has an end which goes elsewhere by itself.
+    fn refuse_roaming(&self, table: &Reader<'_>, flow: &FlowPlan) -> Result<()> {
+        for (key, end) in [("source", flow.source), ("sink", flow.sink)] {
+            if flow.reroutes.is_empty() && self.network.roaming.iter().any(|roaming| roaming.host == end) {
+                let message = format!(
+                    "{} chooses its access point as it goes, and a proxy that splits connections cannot follow it",
+                    quoted(&self.network.nodes[end])
+                );
+                let remedy =
+                    "write the changes as reroute over a split at each place, or leave out the split";
+                return Err(table.error(key, message, remedy));
+            }
+        }
+        Ok(())
+    }
+
     /// The halves of a flow, the one that begins at its source first; alone if no proxy stands in its way. `number`:
     /// that of the first, and `next` that of the second, in the plan.
     pub(super) fn halves(
@@ -136,17 +152,7 @@ impl<'n> Splits<'n> {
         if count == 0 {
             return Ok(vec![flow]);
         }
-        for (key, end) in [("source", flow.source), ("sink", flow.sink)] {
-            if flow.reroutes.is_empty() && self.network.roaming.iter().any(|roaming| roaming.host == end) {
-                let message = format!(
-                    "{} chooses its access point as it goes, and a proxy that splits connections cannot follow it",
-                    quoted(&self.network.nodes[end])
-                );
-                let remedy =
-                    "write the changes as reroute over a split at each place, or leave out the split";
-                return Err(table.error(key, message, remedy));
-            }
-        }
+        self.refuse_roaming(table, &flow)?;
         if flow.realtime.is_some() {
             let message =
                 "real-time metrics follow packets from end to end, and a proxy splits the connection"
