@@ -28,6 +28,7 @@ from lasthop.terminal import (
     JobsOption,
     SeedsOption,
     SetOption,
+    drop_lost_notes,
     drop_output,
     write_what_can_be_written,
 )
@@ -923,6 +924,7 @@ def main() -> None:
         _note("interrupted")
         sys.exit(EXIT_INTERRUPTED)
     finally:
+        drop_lost_notes()
         # On the way out another Ctrl-C has nothing to stop, and Python would show where it was.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -243,12 +243,15 @@ def _siblings(folder: Path, names: set[str]) -> Iterator[None]:
     import importlib
 
     known = take_away()
+    # Python would take a file that changes within a second, and keeps its length, for the one it has compiled.
+    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     try:
         yield
     finally:
         sys.path.remove(str(folder))
+        sys.dont_write_bytecode = kept
         take_away()
         sys.modules.update(known)
 

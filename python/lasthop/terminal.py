@@ -95,6 +95,15 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
     return "".join(PLAIN.get(letter, "?") for letter in letters), error.end
 
 
+def drop_lost_notes() -> None:
+    """Give up notes that standard error cannot take, as on a full disk: no run fails for them."""
+    try:
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        with suppress(OSError, ValueError, AttributeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
 def drop_output() -> None:
     """Send what is still to be printed nowhere, so that Python does not complain on the way out."""
     with suppress(OSError, ValueError, AttributeError):

@@ -78,7 +78,8 @@ fn counters_over_time_and_frames_agree_with_results() {
     assert!(seen(FrameOutcome::Collided) > 20 && seen(FrameOutcome::Corrupt) > 20, "both kinds are there");
 }
 
-/// Every frame is a frame for tshark, if there is one, with right lengths and check sequences, of every generation and profile.
+/// Every frame is a frame for tshark, if there is one, with right lengths and check sequences, of every generation and
+/// profile.
 #[test]
 fn tshark_reads_the_air() {
     if Command::new("tshark").arg("--version").output().is_err() {
