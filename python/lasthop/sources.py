@@ -243,7 +243,7 @@ def _siblings(folder: Path, names: set[str]) -> Iterator[None]:
     import importlib
 
     known = take_away()
-    # Python would take a file that changes within a second, and keeps its length, for the one it has compiled.
+    # Python takes a file that changes within a second, and keeps its length, for the one it has compiled.
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
