@@ -27,7 +27,7 @@ SEEDS ?= 1-10
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-rust test-properties test-python test-scenarios test-differential pins \
+.PHONY: help build demo test test-rust test-properties test-python test-live test-scenarios test-differential pins \
     pins-check lint format reproduce paper-report bench validate docs site new-sender new-device lock wheel clean \
     page test-page bench-page
 
@@ -51,7 +51,7 @@ demo: build ## Race five TCP senders over a lossy last hop: a table, plots and w
 	$(BIN)/lasthop demo --out out/demo --seeds $(SEEDS) --force
 	@echo "docs/tutorial/first-run.md goes on from here; in this folder the command is .venv/bin/lasthop."
 
-test: test-rust test-python test-scenarios test-differential ## Run every test
+test: test-rust test-python test-live test-scenarios test-differential ## Run every test
 
 test-rust: ## Every Rust test: units, vectors, properties, examples in the documentation
 	cargo test --locked $(CORE)
@@ -60,7 +60,10 @@ test-properties: ## Search further: the properties of test-rust, fully optimised
 	cargo test --locked --profile checked $(CORE) --test properties --test scenario_fuzz --test conformance
 
 test-python: build ## Tests of the front, with the examples in its docstrings
-	$(BIN)/python -m pytest $(PARALLEL) python tests/python
+	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/python/test_live.py python tests/python
+
+test-live: build ## Tests with real packets, one after the other; says so where the machine does not let them
+	$(BIN)/python -m pytest -rs tests/python/test_live.py
 
 test-scenarios: build ## Run every ready scenario once, and the ready study with one seed
 	@for scenario in scenarios/*.toml; do \

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, final
 from typing_extensions import disjoint_base
 
 __all__ = [
+    "HAS_LIVE",
     "Ack",
     "AnyAck",
     "ArrowTable",
@@ -24,6 +25,7 @@ __all__ = [
     "Signal",
     "__version__",
     "columns",
+    "emulate",
     "helpers",
     "join_tables",
     "load_scenario",
@@ -35,6 +37,7 @@ __all__ = [
 ]
 
 __version__: str
+HAS_LIVE: bool
 
 class ScenarioError(ValueError): ...
 class RunError(RuntimeError): ...
@@ -52,6 +55,10 @@ class Plan:
     def warmup_s(self) -> float: ...
     @property
     def flow_names(self) -> list[str]: ...
+    @property
+    def ends(self) -> list[tuple[str, str]]: ...
+    @property
+    def hosts(self) -> list[tuple[str, str]]: ...
     @property
     def link_names(self) -> list[str]: ...
     @property
@@ -267,4 +274,15 @@ def run(
     spool: str | None = None,
     captures: Sequence[tuple[str, str]] | None = None,
 ) -> RunResult: ...
+def emulate(
+    plan: Plan,
+    seed: int,
+    *,
+    main: tuple[str, list[str]] | None = None,
+    others: list[tuple[str, list[str]]] | None = None,
+    kernel: str | None = None,
+    budget_s: float,
+    mark: str,
+    progress: Progress | None = None,
+) -> str: ...
 def join_tables(parts: list[str], target: str, table_format: str, metadata: dict[str, str]) -> None: ...

@@ -330,6 +330,24 @@ class Scenario:
         return self._plan.flow_names
 
     @property
+    def ends(self) -> list[tuple[str, str]]:
+        """Nodes at which each flow starts and ends."""
+        return self._plan.ends
+
+    @property
+    def hosts(self) -> dict[str, str]:
+        """Nodes at which flows start or end, with their addresses in captures and with real packets.
+
+        Examples
+        --------
+        >>> import lasthop as lh
+        >>> scenario = lh.Scenario(lh.EXAMPLE)
+        >>> list(scenario.hosts)
+        ['left', 'right', 'left-sink', 'right-sink']
+        """
+        return dict(self._plan.hosts)
+
+    @property
     def link_names(self) -> list[str]:
         """Names of all links."""
         return self._plan.link_names

@@ -20,6 +20,7 @@ from lasthop.arguments import parse_names, parse_numbers, parse_seeds, parse_set
 from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError
 from lasthop.places import refuse_other, reserved
 from lasthop.progress import shown_progress
+from lasthop.results import Runs
 from lasthop.studies.command import study_app
 from lasthop.terminal import (
     EXIT_INTERRUPTED,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
     from lasthop.comparison import Comparison
     from lasthop.papers.reproduce import Plan
-    from lasthop.results import Run, Runs
+    from lasthop.results import Run
 
 #: Files of a bundle that are named.
 BUNDLE_SHOWN = 20
@@ -63,10 +64,12 @@ class JsonCommand(TyperCommand):
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Insert ``-`` after a `--json` that has no value."""
         complete = []
+        # What stands behind a bare -- belongs to somebody else.
+        own = args.index("--") if "--" in args else len(args)
         for index, word in enumerate(args):
             complete.append(word)
             following = args[index + 1] if index + 1 < len(args) else "--"
-            if word == "--json" and following.startswith("-") and following != "-":
+            if index < own and word == "--json" and following.startswith("-") and following != "-":
                 complete.append("-")
         return super().parse_args(ctx, complete)
 
@@ -893,6 +896,151 @@ def schema() -> None:
     typer.echo(json.dumps(api.schema(), indent=2))
 
 
+@app.command(cls=JsonCommand)
+def emulate(
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="Scenario file (TOML or JSON).", show_default=False)
+    ] = None,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND...]", help="A program and its arguments.", show_default=False),
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            "--host", metavar="NODE", help="Where COMMAND runs; the sink of the first flow if not given."
+        ),
+    ] = None,
+    beside: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--beside", metavar="NODE=COMMAND", help="A program beside it, such as a server; repeatable."
+        ),
+    ] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            "--kernel",
+            metavar="NAME",
+            help="Carry the scenario's flows with kernel sockets: cubic, reno, bbr.",
+        ),
+    ] = None,
+    budget: Annotated[
+        float,
+        typer.Option("--budget", metavar="MS", help="How late 1 % of the packets may be; else invalid."),
+    ] = 1.0,
+    seed: SeedOption = None,
+    settings: SetOption = None,
+    json_file: JsonOption = None,
+    out: OutOption = None,
+    table_format: FormatOption = "parquet",
+    force: ForceOption = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    ] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="End what killed runs have left, and stop.")] = False,
+) -> None:
+    """Run real programs over the network of a scenario, in real time (Linux, root).
+
+    The run ends with COMMAND, and at the latest when the scenario does; a run that
+    left packets too late is marked invalid, and exits with 1.
+    """
+    with _user_errors():
+        from lasthop import live
+
+        if clean:
+            typer.echo("\n".join(live.clean() or ["nothing was left"]))
+            return
+        if file is None:
+            raise ArgumentError("no scenario: give a FILE, or --clean")
+        scenario = _open(file, settings)
+        programs, words = _programs(beside or []), command or []
+        live.check_hosts(scenario, [host, *(name for name, _ in programs)])
+        if dry_run:
+            typer.echo(live.plan_text(scenario, words, host, programs, kernel))
+            return
+        live.refuse_without_means()
+        with _targets(file, json_file, out, table_format, force=force):
+            _advise(scenario)
+            run = live.emulate(
+                scenario, words, host=host, beside=programs, kernel=kernel, seed=seed, budget_s=budget / 1e3
+            )
+            _deliver_runs(Runs([run]), json_file, out, table_format, [run.seed])
+            _deliver_report(run, shown=json_file != "-")
+
+
+def _deliver_report(run: Run, *, shown: bool) -> None:
+    """Say how a live run kept time; exit with 1 if it is worth nothing, or its program failed."""
+    from lasthop import live
+
+    for line in live.report_lines(run) if shown else []:
+        typer.echo(line)
+    report = run.record["live"]
+    for reason in report["invalid_because"]:
+        _note(f"invalid: {reason}")
+    if report["program_status"]:
+        _note(f"the program ended with status {report['program_status']}")
+    if not report["valid"] or report["program_status"]:
+        raise typer.Exit(EXIT_RUN)
+
+
+@app.command(cls=JsonCommand)
+def parity(
+    file: ScenarioFile,
+    kernel: Annotated[
+        str, typer.Option("--kernel", metavar="NAMES", help="Congestion controls of the kernel: reno,cubic.")
+    ] = "reno,cubic",
+    runs: Annotated[int, typer.Option("--runs", min=1, metavar="N", help="Runs of each side.")] = 5,
+    budget: Annotated[
+        float, typer.Option("--budget", metavar="MS", help="How late 1 % of the packets may be.")
+    ] = 1.0,
+    settings: SetOption = None,
+    json_file: JsonOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Compare a simulation in the profile linux with the kernel's own TCP (Linux, root).
+
+    The same scenario runs as often on either side: simulated, and in real time with sockets of the kernel
+    over the same links. An emulated run whose packets were late is repeated, and left out if it always is.
+    """
+    with _user_errors():
+        from lasthop import live, tables
+        from lasthop import parity as comparing
+
+        scenario = _open(file, settings)
+        _check_json(file, json_file, force=force)
+        names = parse_names("--kernel", kernel)
+        for name in names:
+            comparing.simulated(scenario, name)
+        live.refuse_without_means()
+        found = comparing.parity(scenario, names, runs=runs, budget_s=budget / 1e3, note=_note)
+        if json_file is not None:
+            _write_json(json_file, json.dumps(comparing.to_dict(found)))
+        if json_file != "-":
+            _print(tables.parity_table(found))
+        for line in found.missing:
+            _note(f"left out: {line}")
+        if found.missing:
+            raise typer.Exit(EXIT_RUN)
+
+
+def _programs(texts: list[str]) -> list[tuple[str, list[str]]]:
+    """Read ``NODE=COMMAND``."""
+    import shlex
+
+    programs = []
+    for text in texts:
+        name, equals, words = text.partition("=")
+        try:
+            split = shlex.split(words)
+        except ValueError as error:
+            raise ArgumentError(f"--beside {text}: {str(error).lower()}") from None
+        if not equals or not name or not split:
+            raise ArgumentError(f"--beside {text}: give NODE=COMMAND, such as server='iperf3 -s'")
+        programs.append((name, split))
+    return programs
+
+
 @app.command()
 def doctor() -> None:
     """Print versions and machine, and check the engine with a one-second run."""
@@ -901,7 +1049,7 @@ def doctor() -> None:
 
         findings = examine()
         for finding in findings:
-            typer.echo(f"{finding.what + ':':<15}{finding.text}")
+            typer.echo(f"{finding.what + ':':<21}{finding.text}")
         troubles = [finding for finding in findings if finding.trouble]
         for finding in troubles:
             typer.echo(f"trouble with {finding.what}: {finding.trouble}", err=True)

@@ -1,4 +1,4 @@
-"""What `lasthop doctor` prints: versions, machine, terminal, and a short run that must repeat itself."""
+"""What `lasthop doctor` prints: versions, machine, means for real packets, a run that must repeat itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shutil
 import sys
 from dataclasses import dataclass
 
-from lasthop import _native, extras
+from lasthop import _native, extras, live
 from lasthop.api import EXAMPLE, Scenario, run
 from lasthop.runner import available_cores
 
@@ -45,8 +45,19 @@ def examine() -> list[Finding]:
     ]
     findings += [_dependency(name) for name in DEPENDENCIES]
     findings += [_dependency(name, needed=False) for name in extras.EXTRAS]
+    findings += _live()
     findings.append(_self_check())
     return findings
+
+
+def _live() -> list[Finding]:
+    """Say what real packets need; to lack it is no trouble, simulations do without."""
+    lines = []
+    for need in live.examine():
+        text = f"{need.text}; {need.remedy}" if need.remedy else need.text
+        lines.append(Finding(f"live: {need.what}", text))
+    means = "'lasthop emulate' can run here" if not live.lacking() else "'lasthop emulate' cannot run here"
+    return [*lines, Finding("live", means)]
 
 
 def _package_version() -> Finding:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lasthop.comparison import Comparison
     from lasthop.frames import Traffic
     from lasthop.history import Entry
+    from lasthop.parity import Parity
     from lasthop.results import Runs
     from lasthop.stats import Estimate
 
@@ -382,6 +383,19 @@ def history_table(entries: Sequence[Entry], file: str) -> RenderableType:
         # A name may hold what rich takes for a style.
         table.add_row(Text(endpoint), *when, str(len(windows)), *spread)
     return Group(head, table, Text("Windows are in segments.", style="dim"))
+
+
+def parity_table(found: Parity) -> RenderableType:
+    """Make the table of `lasthop parity`."""
+    table = simple_table("congestion control")
+    for heading in ("quantity", "simulated", "kernel", "", "kernel / simulated", "beyond the spread"):
+        table.add_column(heading, justify="left" if heading in ("quantity", "") else "right")
+    verdicts = {True: "yes", False: "no", None: "too few runs"}
+    for row in found.rows:
+        texts, unit = estimate_texts([row.simulated.estimate, row.emulated.estimate], row.unit)
+        ratio = "-" if row.ratio is None else f"{row.ratio:.3f}"
+        table.add_row(row.algorithm, row.metric, *texts, unit, ratio, verdicts[row.is_real])
+    return table
 
 
 def render(content: RenderableType, width: int = 100) -> str:

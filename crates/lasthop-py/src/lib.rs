@@ -4,12 +4,13 @@
 //! Python are in `python/lasthop/_native.pyi`.
 
 mod arrow;
+mod live;
 mod senders;
 mod spool;
 mod statistics;
 mod tables;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -94,6 +95,24 @@ impl Plan {
     #[getter]
     fn flow_names(&self) -> Vec<&str> {
         self.scenario.plan().flows.iter().map(|flow| flow.name.as_str()).collect()
+    }
+
+    /// Names of the nodes at which each flow starts and ends.
+    #[getter]
+    fn ends(&self) -> Vec<(&str, &str)> {
+        let plan = self.scenario.plan();
+        let flows = plan.flows.iter().filter(|flow| flow.relay.is_none());
+        flows.map(|flow| (plan.nodes[flow.source].as_str(), plan.nodes[flow.sink].as_str())).collect()
+    }
+
+    /// Nodes at which flows start or end, and their addresses in captures and live runs.
+    #[getter]
+    fn hosts(&self) -> Vec<(&str, String)> {
+        let plan = self.scenario.plan();
+        let flows = plan.flows.iter().filter(|flow| flow.relay.is_none());
+        let nodes: BTreeSet<usize> = flows.flat_map(|flow| [flow.source, flow.sink]).collect();
+        let named = |node: usize| (plan.nodes[node].as_str(), pcapng::address(node as u32).to_string());
+        nodes.into_iter().map(named).collect()
     }
 
     #[getter]
@@ -530,5 +549,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(helpers, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(spool::join_tables, module)?)?;
+    module.add("HAS_LIVE", live::IS_THERE)?;
+    module.add_function(wrap_pyfunction!(live::emulate, module)?)?;
     Ok(())
 }

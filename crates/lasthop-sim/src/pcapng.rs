@@ -736,7 +736,7 @@ fn packet(record: &Record, bytes: &mut Vec<u8>) -> Result<u32, PcapngError> {
 }
 
 /// The address of a node: 10.0.0.1 for node 0.
-fn address(node: u32) -> Ipv4Addr {
+pub fn address(node: u32) -> Ipv4Addr {
     let [_, high, middle, low] = (node + 1).to_be_bytes();
     Ipv4Addr::new(10, high, middle, low)
 }

@@ -124,7 +124,13 @@ impl Progress {
         self.events.load(Ordering::Relaxed)
     }
 
-    fn note(&self, world: &World) {
+    /// Whether the run has been asked to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Notes how far a run has come, for whoever watches.
+    pub fn note(&self, world: &World) {
         let standing = world.standing();
         self.simulated.store(standing.now.0, Ordering::Relaxed);
         self.packet_hops.store(standing.packet_hops, Ordering::Relaxed);
@@ -189,7 +195,7 @@ pub fn run_into(
         if started.elapsed() > wall_limit {
             return Err(RunError::WallTimeLimit { limit: plan.limits.wall_time, reached, duration });
         }
-        if progress.cancelled.load(Ordering::Relaxed) {
+        if progress.is_cancelled() {
             return Err(RunError::Interrupted { reached, duration });
         }
         let handed_over = world.hand_over(sink);

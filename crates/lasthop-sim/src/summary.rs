@@ -664,8 +664,8 @@ columns! {
 }
 
 impl Summary {
-    /// Reads a finished world.
-    pub(crate) fn new(plan: &Plan, seed: u64, world: &World, set_up: Duration, wall: Duration) -> Summary {
+    /// Reads a finished world that was built from `plan`; a run that was cut short has the `duration` that it had.
+    pub fn new(plan: &Plan, seed: u64, world: &World, set_up: Duration, wall: Duration) -> Summary {
         let measured = plan.duration - plan.warmup;
         let network = &world.network;
         let mut flows: Vec<FlowSummary> = plan

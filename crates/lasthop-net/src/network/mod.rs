@@ -204,6 +204,12 @@ impl Network {
         self.window
     }
 
+    /// The run ends at `now`, and with it the measurement window.
+    pub(crate) fn cut_short(&mut self, now: Time) {
+        self.end = now;
+        self.window.to = now.max(self.window.from);
+    }
+
     /// The first place of the way of `flow` from its sender.
     pub(crate) fn first_place(&self, flow: usize) -> u32 {
         self.ways[flow].forward

@@ -74,6 +74,7 @@ const ELN_BIT: u8 = 0b0000_1000;
 const OFFSET_BYTE: usize = 12;
 /// Where the checksums are in the headers of TCP and UDP.
 const TCP_CHECKSUM: usize = 16;
+const IP_CHECKSUM: usize = 10;
 const UDP_CHECKSUM: usize = 6;
 
 /// The ECN field of the IP header (RFC 3168 section 5).
@@ -716,6 +717,36 @@ pub fn ip_header(
     let mut bytes = [0; Ipv4Header::MIN_LEN];
     bytes.copy_from_slice(&header.to_bytes());
     bytes
+}
+
+/// Sets the ECN field of an IPv4 packet to congestion experienced, unless its transport is not capable of it. What is
+/// too short to be one stays as it is.
+pub fn mark_congestion(packet: &mut [u8]) {
+    if packet.len() >= Ipv4Header::MIN_LEN && !matches!(packet[1] & 3, 0 | 3) {
+        patch(packet, 0, IP_CHECKSUM, |word| word | 3);
+    }
+}
+
+/// Sets explicit loss notification in an IPv4 packet with a TCP segment. What is none stays as it is.
+pub fn mark_loss(packet: &mut [u8]) {
+    let Some(&first) = packet.first() else { return };
+    let start = 4 * usize::from(first & 15);
+    if packet.len() >= start + TcpHeader::MIN_LEN && packet[9] == IpNumber::TCP.0 {
+        patch(packet, start + OFFSET_BYTE, start + TCP_CHECKSUM, |word| word | u16::from(ELN_BIT) << 8);
+    }
+}
+
+/// Changes the word at `at` and brings the checksum at `sum` up to date (RFC 1624 equation 3).
+fn patch(packet: &mut [u8], at: usize, sum: usize, change: impl FnOnce(u16) -> u16) {
+    let word = |packet: &[u8], at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
+    let (before, known) = (word(packet, at), word(packet, sum));
+    let after = change(before);
+    let mut total = u32::from(!known) + u32::from(!before) + u32::from(after);
+    while total > u32::from(u16::MAX) {
+        total = (total & u32::from(u16::MAX)) + (total >> 16);
+    }
+    packet[at..at + 2].copy_from_slice(&after.to_be_bytes());
+    packet[sum..sum + 2].copy_from_slice(&(!(total as u16)).to_be_bytes());
 }
 
 /// The checksum of RFC 1071 over `bytes`: 0 if a right one is among them.

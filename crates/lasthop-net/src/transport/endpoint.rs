@@ -128,11 +128,10 @@ impl Endpoint {
         }
     }
 
-    /// Takes what has left for an end outside.
-    pub(crate) fn departures(&mut self) -> Vec<Departure> {
-        match self {
-            Endpoint::Outside(left) => std::mem::take(left),
-            _ => Vec::new(),
+    /// Appends what has left for an end outside.
+    pub(crate) fn depart(&mut self, all: &mut Vec<Departure>) {
+        if let Endpoint::Outside(left) = self {
+            all.append(left);
         }
     }
 

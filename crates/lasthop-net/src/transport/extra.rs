@@ -54,6 +54,8 @@ pub struct Extra {
     /// When the range of a retransmission, or of what a proxy passes on, was sent for the first time. No wire carries
     /// it: measurements need it.
     pub first_sent: Option<Time>,
+    /// Packets from outside: where whoever drives the world keeps their bytes. A copy that a helper sends has it too.
+    pub bytes_at: Option<u32>,
 }
 
 /// When the range of `packet` was sent for the first time.

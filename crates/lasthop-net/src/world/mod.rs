@@ -468,9 +468,22 @@ impl World {
 
     /// Takes the packets of `flow` that have left the world, in the order in which they did at each end.
     pub fn departures(&mut self, flow: usize) -> Vec<Departure> {
-        let mut left = self.network.receivers[flow].departures();
-        left.append(&mut self.senders[flow].departures());
+        let mut left = Vec::new();
+        self.depart(flow, &mut left);
         left
+    }
+
+    /// The same, appended to `all`: for whoever asks after every step.
+    pub fn depart(&mut self, flow: usize, all: &mut Vec<Departure>) {
+        self.network.receivers[flow].depart(all);
+        self.senders[flow].depart(all);
+    }
+
+    /// Ends the run now instead of at its planned end, for whoever drives it: what it measures ends here, and
+    /// [`World::finish`] closes it.
+    pub fn cut_short(&mut self) {
+        self.end = self.now;
+        self.network.cut_short(self.now);
     }
 
     /// The run is over: closes connections, devices and the ledger. [`World::run`] does so itself.

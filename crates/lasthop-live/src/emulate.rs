@@ -1,0 +1,497 @@
+//! A live run from beginning to end: namespaces, programs and flows of the kernel, the loop, and what it measured.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::Ipv4Addr;
+use std::process::Child;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lasthop_core::time::{Span, Time};
+use lasthop_core::units::Rate;
+use lasthop_net::plan::{Plan, TcpConfig, Transport};
+use lasthop_net::trace::Recording;
+use lasthop_net::transport::outside::End;
+use lasthop_net::world::{Evaluation, World};
+use lasthop_sim::run::Progress;
+use lasthop_sim::summary::Summary;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::clock::Clock;
+use crate::drive::{Driven, drive};
+use crate::kernel::{KernelFlow, Route, Signals, algorithms, refusal};
+use crate::passage::{Connection, Passage, Refusal};
+use crate::plan::{Host, LivePlan, PlanError};
+use crate::process;
+use crate::site::Site;
+use crate::store::Store;
+
+/// How long servers have until they listen.
+const UNTIL_LISTENING: Duration = Duration::from_secs(10);
+/// How often it is looked whether the program has ended.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A program at a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The node of the scenario at which it runs.
+    pub node: String,
+    /// Its name and arguments.
+    pub words: Vec<String>,
+}
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// Seed of everything that the world draws.
+    pub seed: u64,
+    /// The program with which the run ends; without it the run lasts as long as the scenario says.
+    pub main: Option<Program>,
+    /// Programs that run beside it, such as servers. They start first.
+    pub others: Vec<Program>,
+    /// The congestion control with which sockets of the kernel carry the scenario's own flows, if they do.
+    pub kernel: Option<String>,
+    /// The 99th percentile of lateness above which the run is worth nothing.
+    pub budget: Span,
+    /// Marks everything that the run starts, in the environment of programs.
+    pub mark: String,
+}
+
+/// Why a live run did not come about, or ended.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LiveError {
+    /// The scenario has no live counterpart.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A host that is none.
+    #[error("no host {name:?}: the hosts of this scenario are {known}")]
+    NoHost {
+        /// What was asked for.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// A flow that the kernel cannot carry.
+    #[error(
+        "flow {flow:?} has {what}: sockets of the kernel carry ftp, paced ftp and cbr; run a program for it"
+    )]
+    Flow {
+        /// Its name.
+        flow: String,
+        /// What is in the way.
+        what: &'static str,
+    },
+    /// A congestion control that is not there.
+    #[error(
+        "the kernel has no congestion control {name:?}, only {known}; 'modprobe tcp_{name}' may bring it"
+    )]
+    Algorithm {
+        /// What was asked for.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// The kernel refused something.
+    #[error("{step} failed: {error}; 'lasthop doctor' says what live use needs")]
+    Kernel {
+        /// What was to be done.
+        step: &'static str,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// A program could not be started.
+    #[error("cannot start {program:?}: {error}")]
+    Program {
+        /// Its name.
+        program: String,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// It was interrupted.
+    #[error("interrupted at {0} of the run")]
+    Interrupted(Span),
+}
+
+/// How a live run kept time, and what it could not tell or pass.
+#[derive(Clone, Debug, Serialize)]
+pub struct LiveReport {
+    /// Whether the run kept its budget and lost nothing that the scenario did not lose.
+    pub valid: bool,
+    /// Why not.
+    pub invalid_because: Vec<String>,
+    /// The 99th percentile of lateness that was allowed.
+    pub budget_s: f64,
+    /// By how much packets left later than planned: median.
+    pub late_p50_s: Option<f64>,
+    /// 99th percentile.
+    pub late_p99_s: Option<f64>,
+    /// 99.9th percentile.
+    pub late_p999_s: Option<f64>,
+    /// Largest.
+    pub late_max_s: f64,
+    /// Packets that left.
+    pub packets: u64,
+    /// Packets that the kernel dropped because nobody took them from a TUN device in time.
+    pub tun_dropped: u64,
+    /// Packets that the kernel did not take.
+    pub kernel_refused: u64,
+    /// Packets whose bytes had to make room for newer ones.
+    pub overrun: u64,
+    /// Packets of hosts that did not enter, by why.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Packets that passed although nothing beyond their IP header was understood.
+    pub opaque: u64,
+    /// Packets of helpers that no real host understands.
+    pub without_bytes: u64,
+    /// Share of a core that the emulator took in its busiest second. Above 0.95 the kernel throttles real-time threads.
+    pub busiest_second: f64,
+    /// How the emulator was scheduled.
+    pub scheduling: &'static str,
+    /// How the program ended; absent without one, negative: by that signal.
+    pub program_status: Option<i32>,
+    /// Addresses of the hosts.
+    pub hosts: BTreeMap<String, Ipv4Addr>,
+    /// The 5-tuple behind each flow, and the payload that reached its source.
+    pub connections: Vec<Told>,
+}
+
+/// A connection.
+#[derive(Clone, Debug, Serialize)]
+pub struct Told {
+    /// The flow in the other tables.
+    pub flow: String,
+    /// Its 5-tuple.
+    pub tuple: String,
+    /// Payload bytes from sink to source within the measured time.
+    pub bytes_back: u64,
+}
+
+/// What a live run leaves behind.
+#[derive(Debug)]
+pub struct Emulated {
+    /// What was measured, as of a simulation.
+    pub summary: Summary,
+    /// How it kept time.
+    pub report: LiveReport,
+}
+
+/// Runs the network of `scenario` between namespaces. The thread that calls this must live until it returns: programs
+/// end with it.
+pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Emulated, LiveError> {
+    let began = Instant::now();
+    let mut live = LivePlan::new(scenario)?;
+    if order.kernel.is_none() {
+        // Of a program everything counts: nobody knows when it begins to matter.
+        live.plan.warmup = Span::ZERO;
+    }
+    if let Some(algorithm) = &order.kernel {
+        check_kernel(scenario, algorithm)?;
+    }
+    let places = order.main.iter().chain(&order.others).map(|program| place_of(&live.hosts, &program.node));
+    let places = places.collect::<Result<Vec<usize>, LiveError>>()?;
+    let mut sites = Vec::with_capacity(live.hosts.len());
+    let wide = live.hosts.iter().any(|host| host.address.octets()[1..3] != [0, 0]);
+    for host in &live.hosts {
+        let mtu = live.mtu_of(host).min(longest_packet(scenario, host, order.kernel.is_some()));
+        let site = Site::new(host.address, mtu, wide);
+        sites.push(site.map_err(|(step, error)| LiveError::Kernel { step, error })?);
+    }
+    let mut world = World::evaluated(&live.plan, order.seed, Recording::default(), Evaluation::Clocked);
+    for flow in 0..live.plan.flows.len() {
+        world.open_end(flow, End::Sender);
+        world.open_end(flow, End::Receiver);
+    }
+    let set_up = began.elapsed();
+    let signals = Signals::default();
+    let end = Time::ZERO + scenario.duration;
+    let carried = carry(scenario, order, (&live.hosts, &sites), &signals)?;
+    let ports: Vec<(u16, usize)> = carried.iter().map(|(index, flow)| (flow.port, *index)).collect();
+    let mut children = Children::default();
+    let (main_place, other_places) = places.split_at(usize::from(order.main.is_some()));
+    for (program, &place) in order.others.iter().zip(other_places) {
+        let mut child = start(program, place, (&live.hosts, &sites), &order.mark)?;
+        process::wait_for_server(&mut child, UNTIL_LISTENING);
+        children.others.push(child);
+    }
+    let passage = Passage::new(live.pairs.clone(), Store::default());
+    let ends = ends_of(&live);
+    let rate = live.pairs.iter().map(|pair| pair.rate).max().unwrap_or(Rate(0));
+    if let (Some(program), Some(&place)) = (&order.main, main_place.first()) {
+        children.main = Some(start(program, place, (&live.hosts, &sites), &order.mark)?);
+    }
+    let clock = Clock::start();
+    let _ = signals.clock.set(clock);
+    let driven = thread::scope(|scope| {
+        let stop = &*signals.stop;
+        let driver =
+            scope.spawn(|| drive((world, passage), (&sites, ends), (clock, end, rate), stop, progress));
+        let mut status = None;
+        while !driver.is_finished() {
+            if let Some(child) = &mut children.main
+                && let Ok(Some(ended)) = child.try_wait()
+            {
+                status = Some(code_of(ended));
+                stop.store(true, Ordering::Relaxed);
+            }
+            thread::sleep(LOOK);
+        }
+        stop.store(true, Ordering::Relaxed);
+        let driven =
+            driver.join().unwrap_or_else(|_| Err(io::Error::other("the emulator's thread ended early")));
+        driven.map(|driven| (driven, status))
+    });
+    let tun_dropped: u64 = sites.iter().map(|site| site.dropped().unwrap_or(0)).sum();
+    children.end();
+    let (driven, status) = driven.map_err(|error| LiveError::Kernel { step: "moving packets", error })?;
+    let mut completed = BTreeMap::new();
+    for (index, flow) in carried {
+        let name = &scenario.flows[index].name;
+        match flow.join() {
+            Ok(at) => completed.extend(at.map(|at| (index, at))),
+            Err(error) => {
+                return Err(LiveError::Program { program: format!("the sockets of flow {name}"), error });
+            }
+        }
+    }
+    let reached = driven.world.standing().now;
+    if progress.is_cancelled() {
+        return Err(LiveError::Interrupted(Span(reached.0)));
+    }
+    let naming = Naming { scenario, ports: &ports, completed: &completed, kernel: order.kernel.as_deref() };
+    Ok(conclude(&mut live, driven, (order, status, tun_dropped), &naming, (set_up, began.elapsed())))
+}
+
+/// Programs that are running. Whatever happens, they end.
+#[derive(Default)]
+struct Children {
+    main: Option<Child>,
+    others: Vec<Child>,
+}
+
+impl Children {
+    fn end(&mut self) {
+        self.main.iter_mut().chain(&mut self.others).for_each(process::end);
+        self.others.clear();
+        self.main = None;
+    }
+}
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn start(
+    program: &Program,
+    place: usize,
+    (hosts, sites): (&[Host], &[Site]),
+    mark: &str,
+) -> Result<Child, LiveError> {
+    let at = (&hosts[place], sites[place].namespace());
+    process::start(&program.words, at, hosts, mark).map_err(|error| {
+        let program = program.words.first().cloned().unwrap_or_default();
+        LiveError::Program { program, error }
+    })
+}
+
+/// Exit status of a program, negative if a signal ended it.
+fn code_of(status: std::process::ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    status.code().unwrap_or_else(|| -status.signal().unwrap_or(0))
+}
+
+fn place_of(hosts: &[Host], name: &str) -> Result<usize, LiveError> {
+    hosts.iter().position(|host| host.name == name).ok_or_else(|| {
+        let known: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+        LiveError::NoHost { name: name.to_owned(), known: known.join(", ") }
+    })
+}
+
+/// The longest packet of the flows at a host whose size the scenario sets; of programs, whatever the links take.
+fn longest_packet(scenario: &Plan, host: &Host, kernel: bool) -> usize {
+    let own = scenario.flows.iter().filter(|flow| flow.source == host.node || flow.sink == host.node);
+    let sizes = own.filter_map(|flow| match &flow.transport {
+        Transport::Tcp(config) if kernel => Some((config.mss() + config.data_header()) as usize),
+        _ => None,
+    });
+    sizes.max().unwrap_or(usize::MAX).max(576)
+}
+
+/// The places of the source and the sink of each flow.
+fn ends_of(live: &LivePlan) -> Vec<(usize, usize)> {
+    let place = |node: usize| live.hosts.iter().position(|host| host.node == node).unwrap_or(0);
+    live.plan.flows.iter().map(|flow| (place(flow.source), place(flow.sink))).collect()
+}
+
+fn check_kernel(scenario: &Plan, algorithm: &str) -> Result<(), LiveError> {
+    let known = algorithms();
+    if !known.iter().any(|name| name == algorithm) {
+        return Err(LiveError::Algorithm { name: algorithm.to_owned(), known: known.join(", ") });
+    }
+    match scenario.flows.iter().find_map(|flow| Some((flow, refusal(flow)?))) {
+        Some((flow, what)) => Err(LiveError::Flow { flow: flow.name.clone(), what }),
+        None => Ok(()),
+    }
+}
+
+/// Lets the kernel carry the flows of the scenario, if it shall.
+fn carry(
+    scenario: &Plan,
+    order: &Order,
+    (hosts, sites): (&[Host], &[Site]),
+    signals: &Signals,
+) -> Result<Vec<(usize, KernelFlow)>, LiveError> {
+    let Some(algorithm) = &order.kernel else { return Ok(Vec::new()) };
+    let end = Time::ZERO + scenario.duration;
+    let mut carried = Vec::new();
+    for (index, flow) in scenario.flows.iter().enumerate() {
+        let place = |node: usize| hosts.iter().position(|host| host.node == node);
+        let (Some(source), Some(sink)) = (place(flow.source), place(flow.sink)) else { continue };
+        let route = Route { source: &sites[source], sink: &sites[sink], sink_address: hosts[sink].address };
+        let started = KernelFlow::start((flow, index), &route, (algorithm, order.seed, end), signals);
+        let started =
+            started.map_err(|error| LiveError::Kernel { step: "opening the sockets of a flow", error })?;
+        carried.push((index, started));
+    }
+    Ok(carried)
+}
+
+/// What connections are called.
+struct Naming<'a> {
+    scenario: &'a Plan,
+    /// Ports at which sinks of the scenario's flows listen, and which flows.
+    ports: &'a [(u16, usize)],
+    completed: &'a BTreeMap<usize, Time>,
+    kernel: Option<&'a str>,
+}
+
+impl Naming<'_> {
+    /// The flow of the scenario that is behind a connection, if one is.
+    fn flow_of(&self, connection: &Connection) -> Option<usize> {
+        let own = self.ports.iter().find(|(port, _)| {
+            !connection.is_rest && [connection.tuple.sink.1, connection.tuple.source.1].contains(port)
+        });
+        own.map(|&(_, index)| index)
+    }
+
+    fn name(&self, connection: &Connection) -> String {
+        match self.flow_of(connection) {
+            Some(index) => self.scenario.flows[index].name.clone(),
+            None if connection.is_rest => {
+                format!("others {} - {}", connection.tuple.source.0, connection.tuple.sink.0)
+            }
+            None => connection.tuple.to_string(),
+        }
+    }
+
+    fn transport(&self, connection: &Connection) -> String {
+        match (self.flow_of(connection), self.kernel) {
+            (Some(_), _) if connection.tuple.protocol == UDP => "udp".to_owned(),
+            (Some(_), Some(algorithm)) => format!("kernel:{algorithm}"),
+            _ => crate::plan::OUTSIDE.to_owned(),
+        }
+    }
+}
+
+const UDP: u8 = 17;
+
+/// Makes the results of what the loop left behind.
+fn conclude(
+    live: &mut LivePlan,
+    driven: Driven,
+    (order, program_status, tun_dropped): (&Order, Option<i32>, u64),
+    naming: &Naming<'_>,
+    (set_up, wall): (Duration, Duration),
+) -> Emulated {
+    let Driven { mut world, passage, lateness, busiest_second, scheduling, refused_by_kernel } = driven;
+    let flows: Vec<usize> = passage.flows().collect();
+    // The results show the flows that carried something, and the run as long as it was.
+    live.plan.duration = Span(world.standing().now.0).max(live.plan.warmup + Span(1));
+    live.plan.flows = flows
+        .iter()
+        .map(|&index| {
+            let mut flow = live.plan.flows[index].clone();
+            if let (Some(connection), Transport::Tcp(config)) = (passage.connection(index), &flow.transport) {
+                let name = naming.transport(connection);
+                flow.transport = Transport::Tcp(TcpConfig { name, ..(**config).clone() }.into());
+                flow.name = naming.name(connection);
+            }
+            flow
+        })
+        .collect();
+    world.network.flows = flows.iter().map(|&index| world.network.flows[index].clone()).collect();
+    world.senders = flows.iter().map(|&index| world.senders[index].clone()).collect();
+    world.sent = flows.iter().map(|&index| world.sent[index]).collect();
+    let mut summary = Summary::new(&live.plan, order.seed, &world, set_up, wall);
+    let mut connections = Vec::with_capacity(flows.len());
+    for (flow, index) in summary.flows.iter_mut().zip(&flows) {
+        let Some(connection) = passage.connection(*index) else { continue };
+        flow.retransmitted_packets = connection.retransmitted;
+        let rtt = connection.rtt.percentiles_seconds(&[50.0, 95.0, 99.0]);
+        flow.rtt_mean_s = connection.rtt.mean_seconds();
+        (flow.rtt_p50_s, flow.rtt_p95_s, flow.rtt_p99_s) = (rtt[0], rtt[1], rtt[2]);
+        let completed = naming.flow_of(connection).and_then(|own| naming.completed.get(&own));
+        flow.completion_s = completed.zip(flow.start_s).map(|(end, start)| end.seconds() - start);
+        connections.push(Told {
+            flow: flow.name.clone(),
+            tuple: connection.tuple.to_string(),
+            bytes_back: connection.bytes_back,
+        });
+    }
+    summary.totals.retransmitted_packets = summary.flows.iter().map(|flow| flow.retransmitted_packets).sum();
+    let [late_p50_s, late_p99_s, late_p999_s] = lateness.percentiles_s();
+    let oddities = passage.oddities;
+    let mut report = LiveReport {
+        valid: true,
+        invalid_because: Vec::new(),
+        budget_s: order.budget.seconds(),
+        late_p50_s,
+        late_p99_s,
+        late_p999_s,
+        late_max_s: lateness.largest().seconds(),
+        packets: lateness.count(),
+        tun_dropped,
+        kernel_refused: refused_by_kernel,
+        overrun: oddities.overrun,
+        refused: Refusal::NAMES.into_iter().zip(oddities.refused).collect(),
+        opaque: oddities.opaque,
+        without_bytes: oddities.without_bytes,
+        busiest_second,
+        scheduling,
+        program_status,
+        hosts: live.hosts.iter().map(|host| (host.name.clone(), host.address)).collect(),
+        connections,
+    };
+    report.judge();
+    Emulated { summary, report }
+}
+
+impl LiveReport {
+    /// Says whether the run is worth anything.
+    fn judge(&mut self) {
+        let millis = |seconds: f64| seconds * 1e3;
+        if let Some(late) = self.late_p99_s.filter(|&late| late > self.budget_s) {
+            self.invalid_because.push(format!(
+                "1 % of the packets left more than {:.3} ms late, {:.3} ms are allowed",
+                millis(late),
+                millis(self.budget_s)
+            ));
+        }
+        for (count, what) in [
+            (
+                self.tun_dropped,
+                "packets were dropped by the kernel because the emulator was not there to take them",
+            ),
+            (self.overrun, "packets lost their bytes because too many were on their way"),
+        ] {
+            if count > 0 {
+                self.invalid_because.push(format!("{count} {what}"));
+            }
+        }
+        self.valid = self.invalid_because.is_empty();
+    }
+}

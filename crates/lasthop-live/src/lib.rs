@@ -1,0 +1,28 @@
+//! Real packets: the network of a scenario between namespaces of a running Linux kernel.
+//!
+//! [`passage`] makes packets of the world of real ones and gives them their bytes back, [`plan`] makes the plan of a
+//! world whose ends lie outside, and on Linux `emulate` drives that world by the real clock between TUN devices, each
+//! in a network namespace of its own. Links, queues, channels and helpers are those of the simulator, unchanged.
+//!
+//! **Nothing of the host is touched.** Namespaces have no name: they live as long as this process holds them, whatever
+//! ends it. No interface, route or setting outside of them is read or changed.
+
+pub mod passage;
+pub mod plan;
+pub mod store;
+
+#[cfg(target_os = "linux")]
+mod clock;
+#[cfg(target_os = "linux")]
+mod drive;
+#[cfg(target_os = "linux")]
+mod emulate;
+#[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
+mod process;
+#[cfg(target_os = "linux")]
+mod site;
+
+#[cfg(target_os = "linux")]
+pub use emulate::{Emulated, LiveError, LiveReport, Order, Program, Told, emulate};

@@ -1,0 +1,465 @@
+//! What real packets are in the world: which flow they belong to, and what links and helpers may know of them.
+//!
+//! A [`Passage`] joins pairs of hosts. Each packet between two of them becomes a [`Packet`] of some flow of the world
+//! and gets its bytes back when it leaves. Connections are told apart by their 5-tuple; each has a flow of its own, so
+//! that helpers and fair queues tell them apart too. What no header explains (ICMP, IPsec, fragments, a TCP header
+//! that makes no sense) passes as a datagram that no helper touches, and is counted.
+//!
+//! **Directions.** A flow of the world goes from a source to a sink. Helpers at a link help data that travel that way.
+//! Data in the other direction travel as they are.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use lasthop_core::packet::{Kind, NONE, Note, Packet, flag};
+use lasthop_core::time::{Span, Time};
+use lasthop_core::units::Rate;
+use lasthop_net::measure::{Durations, FlowStats, Window};
+use lasthop_net::plan::Percentiles;
+use lasthop_net::transport::codec::{self, Ecn, Header, Layer, ParseError, Tcp, Transport, unwrap};
+use lasthop_net::transport::extra::Extra;
+use lasthop_net::transport::outside::Departure;
+
+use crate::store::Store;
+
+/// An IPv4 header without options.
+const IP_HEADER: u16 = codec::IP_HEADER as u16;
+/// Protocol numbers.
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// Two hosts that a path of the scenario joins, and the flows of the world that run over it. The last of them takes
+/// whatever the others have no room for.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// Where the flows start.
+    pub source: Ipv4Addr,
+    /// Where they end.
+    pub sink: Ipv4Addr,
+    /// Their numbers in the world.
+    pub flows: std::ops::Range<usize>,
+    /// The longest packet that every link of the path takes.
+    pub mtu: usize,
+    /// What the path carries: the rate of its slowest link, in the faster direction.
+    pub rate: Rate,
+}
+
+/// Why a packet does not enter the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is not a whole IPv4 packet: another version, cut off, or a header that is wrong.
+    NotIp,
+    /// No flow of the scenario joins its two ends.
+    NoPath,
+    /// It is longer than the links take.
+    TooLong,
+}
+
+impl Refusal {
+    /// Names in results, in the order of the variants.
+    pub const NAMES: [&'static str; 3] = ["not-ipv4", "no-path", "too-long"];
+}
+
+/// What tells connections apart: addresses and ports of the side of the source, then of the sink, and the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tuple {
+    /// The host at the source of the pair, and its port; 0 if the protocol has none.
+    pub source: (Ipv4Addr, u16),
+    /// The host at its sink.
+    pub sink: (Ipv4Addr, u16),
+    /// Number of the protocol in the IP header.
+    pub protocol: u8,
+}
+
+impl fmt::Display for Tuple {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ((source, from), (sink, to)) = (self.source, self.sink);
+        match self.protocol {
+            TCP => write!(formatter, "tcp {source}:{from} - {sink}:{to}"),
+            UDP => write!(formatter, "udp {source}:{from} - {sink}:{to}"),
+            1 => write!(formatter, "icmp {source} - {sink}"),
+            other => write!(formatter, "protocol {other} {source} - {sink}"),
+        }
+    }
+}
+
+/// One direction of a TCP connection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Side {
+    /// A recent sequence number, in 64 bits, and one past the highest.
+    recent: Option<u64>,
+    /// Shift of its windows, from its SYN.
+    shift: u8,
+}
+
+impl Side {
+    /// A sequence number of this direction in 64 bits, whose lower half is that of the wire.
+    fn number(&self, wire: u32) -> u64 {
+        // Far from 0, so that nothing lies below it.
+        self.recent.map_or((1 << 32) + u64::from(wire), |recent| unwrap(recent, wire))
+    }
+
+    fn note(&mut self, end: u64) {
+        self.recent = Some(self.recent.map_or(end, |recent| recent.max(end)));
+    }
+}
+
+/// What is known of a flow in use.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// Its 5-tuple; that of its first packet, if it takes several connections.
+    pub tuple: Tuple,
+    /// It takes whatever came after all others were taken.
+    pub is_rest: bool,
+    /// Forward segments with data that were sent again, in the measurement window.
+    pub retransmitted: u64,
+    /// RTT as seen at the source: from a segment to the ACK that covers it, one at a time (RFC 6298 with Karn's rule).
+    pub rtt: Durations,
+    /// Payload bytes of the other direction that reached the source, in the measurement window.
+    pub bytes_back: u64,
+    sides: [Side; 2],
+    /// The highest acknowledgement from the sink.
+    acknowledged: Option<u64>,
+    /// Where the forward direction ends, its FIN included.
+    fin: Option<u64>,
+    /// End of the segment that is timed, and when it was sent.
+    timed: Option<(u64, Time)>,
+    /// Bytes of datagrams so far.
+    datagrams: u64,
+}
+
+impl Connection {
+    fn new(tuple: Tuple, is_rest: bool) -> Connection {
+        Connection {
+            tuple,
+            is_rest,
+            retransmitted: 0,
+            rtt: Durations::new(Percentiles::Sketch),
+            bytes_back: 0,
+            sides: [Side::default(); 2],
+            acknowledged: None,
+            fin: None,
+            timed: None,
+            datagrams: 0,
+        }
+    }
+}
+
+/// A packet that may enter the world.
+#[derive(Clone, Copy, Debug)]
+pub struct Admitted {
+    /// Its flow.
+    pub flow: usize,
+    /// The packet.
+    pub packet: Packet,
+    /// What it carries beyond its header.
+    pub extra: Extra,
+    /// Bytes that its acknowledgement says to have reached the application at the sink.
+    pub delivered: u64,
+}
+
+/// What was not understood or could not pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Oddities {
+    /// Packets refused, by [`Refusal`].
+    pub refused: [u64; 3],
+    /// Packets that passed although nothing beyond their IP header was understood.
+    pub opaque: u64,
+    /// Packets of helpers for which there are no bytes.
+    pub without_bytes: u64,
+    /// Packets whose bytes had to make room: more were on their way than [`crate::store::PLACES`].
+    pub overrun: u64,
+}
+
+/// Everything between the hosts and the world.
+#[derive(Debug)]
+pub struct Passage {
+    pairs: Vec<Pair>,
+    /// Flows of each pair that are in use.
+    used: Vec<usize>,
+    known: HashMap<Tuple, usize>,
+    connections: HashMap<usize, Connection>,
+    store: Store,
+    /// What was not understood or could not pass.
+    pub oddities: Oddities,
+}
+
+impl Passage {
+    /// A passage between these pairs.
+    pub fn new(pairs: Vec<Pair>, store: Store) -> Passage {
+        let used = vec![0; pairs.len()];
+        Passage {
+            pairs,
+            used,
+            known: HashMap::new(),
+            connections: HashMap::new(),
+            store,
+            oddities: Oddities::default(),
+        }
+    }
+
+    /// The flows in use, in the order of their numbers.
+    pub fn flows(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.pairs.len()).flat_map(|pair| self.flows_of(pair))
+    }
+
+    /// Those of a pair.
+    pub fn flows_of(&self, pair: usize) -> std::ops::Range<usize> {
+        let first = self.pairs[pair].flows.start;
+        first..first + self.used[pair]
+    }
+
+    /// The pairs that it joins.
+    pub fn pairs(&self) -> &[Pair] {
+        &self.pairs
+    }
+
+    /// What is known of a flow.
+    pub fn connection(&self, flow: usize) -> Option<&Connection> {
+        self.connections.get(&flow)
+    }
+
+    /// Takes a packet that a host sends at `now`; `window`: what is measured.
+    pub fn admit(&mut self, bytes: &[u8], now: Time, window: &Window) -> Result<Admitted, Refusal> {
+        let admitted = self.try_admit(bytes, now, window);
+        if let Err(refusal) = admitted {
+            self.oddities.refused[refusal as usize] += 1;
+        }
+        admitted
+    }
+
+    fn try_admit(&mut self, bytes: &[u8], now: Time, window: &Window) -> Result<Admitted, Refusal> {
+        let parsed = match codec::parse(bytes) {
+            Ok((header, payload)) => Some((header, payload.len())),
+            Err(
+                ParseError::Version(_)
+                | ParseError::Truncated { layer: Layer::Ip, .. }
+                | ParseError::Length { layer: Layer::Ip, .. }
+                | ParseError::Checksum(Layer::Ip),
+            ) => return Err(Refusal::NotIp),
+            Err(_) => None,
+        };
+        let (Some(&source), Some(&sink), Some(&protocol)) =
+            (bytes[12..].first_chunk::<4>(), bytes[16..].first_chunk::<4>(), bytes.get(9))
+        else {
+            return Err(Refusal::NotIp);
+        };
+        let ports = parsed.map_or((0, 0), |(header, _)| (header.source.port(), header.destination.port()));
+        let near = (Ipv4Addr::from(source), ports.0);
+        let far = (Ipv4Addr::from(sink), ports.1);
+        let place = self.pairs.iter().position(|pair| {
+            (pair.source, pair.sink) == (near.0, far.0) || (pair.source, pair.sink) == (far.0, near.0)
+        });
+        let Some(place) = place else { return Err(Refusal::NoPath) };
+        // A super-segment of a kernel that leaves the cutting to its interface must not pass as one packet.
+        if bytes.len() > self.pairs[place].mtu {
+            return Err(Refusal::TooLong);
+        }
+        let back = self.pairs[place].source != near.0;
+        let (source, sink) = if back { (far, near) } else { (near, far) };
+        let flow = self.flow_of(place, Tuple { source, sink, protocol });
+        self.oddities.opaque += u64::from(parsed.is_none());
+        let Some(connection) = self.connections.get_mut(&flow) else { return Err(Refusal::NoPath) };
+        let mut packet = Packet {
+            stamp: now,
+            extra: NONE,
+            bytes: bytes.len() as u16,
+            kind: Kind::Udp,
+            note: Note { back, again: false },
+            ..Packet::default()
+        };
+        let mut extra = Extra::default();
+        let mut delivered = 0;
+        match parsed {
+            Some((Header { transport: Transport::Tcp(tcp), ecn, .. }, payload)) if !connection.is_rest => {
+                packet.payload = payload as u16;
+                packet.flags = flags_of(ecn, &tcp);
+                delivered = connection.take_segment(&tcp, &mut packet, &mut extra, window);
+            }
+            _ => {
+                let headers = if parsed.is_some() { IP_HEADER + 8 } else { IP_HEADER };
+                packet.payload =
+                    parsed.map_or(packet.bytes.saturating_sub(headers), |(_, payload)| payload as u16);
+                packet.flags = parsed.map_or(0, |(header, _)| ecn_flags(header.ecn));
+                packet.seq = connection.datagrams;
+                connection.datagrams += u64::from(packet.payload);
+            }
+        }
+        extra.bytes_at = Some(self.store.put(bytes));
+        Ok(Admitted { flow, packet, extra, delivered })
+    }
+
+    /// The flow of a connection, a new one if there is one left.
+    fn flow_of(&mut self, place: usize, tuple: Tuple) -> usize {
+        if let Some(&flow) = self.known.get(&tuple) {
+            return flow;
+        }
+        let (flows, used) = (&self.pairs[place].flows, self.used[place]);
+        if used == flows.len() {
+            // The list of 5-tuples is as long as that of flows: whoever comes later is not remembered.
+            return flows.end - 1;
+        }
+        let flow = flows.start + used;
+        let is_rest = flow + 1 == flows.end;
+        self.used[place] += 1;
+        self.known.insert(tuple, flow);
+        self.connections.insert(flow, Connection::new(tuple, is_rest));
+        flow
+    }
+
+    /// The bytes of a packet that leaves the world, with what links and helpers have changed; `None` if it has none: a
+    /// helper's message that no real host understands. Counts its arrival.
+    pub fn release(
+        &mut self,
+        flow: usize,
+        left: &Departure,
+        stats: &mut FlowStats,
+        window: &Window,
+    ) -> Option<&[u8]> {
+        let packet = &left.packet;
+        let Some(ticket) = left.extra.as_ref().and_then(|extra| extra.bytes_at) else {
+            self.oddities.without_bytes += 1;
+            return None;
+        };
+        if let Some(connection) = self.connections.get_mut(&flow) {
+            connection.note_arrival(left, stats, window);
+        }
+        let Some(bytes) = self.store.get_mut(ticket) else {
+            self.oddities.overrun += 1;
+            return None;
+        };
+        if packet.has(flag::CE) {
+            codec::mark_congestion(bytes);
+        }
+        if packet.has(flag::ELN) && packet.kind == Kind::Ack {
+            codec::mark_loss(bytes);
+        }
+        Some(bytes)
+    }
+}
+
+fn ecn_flags(ecn: Ecn) -> u8 {
+    match ecn {
+        Ecn::NotCapable => 0,
+        Ecn::Capable | Ecn::Capable1 => flag::ECT,
+        Ecn::Congestion => flag::ECT | flag::CE,
+    }
+}
+
+fn flags_of(ecn: Ecn, tcp: &Tcp) -> u8 {
+    let bits = [(tcp.flags.ece, flag::ECE), (tcp.flags.cwr, flag::CWR), (tcp.flags.eln, flag::ELN)];
+    bits.into_iter().filter(|(set, _)| *set).fold(ecn_flags(ecn), |flags, (_, bit)| flags | bit)
+}
+
+impl Connection {
+    /// Makes a packet of a TCP segment; returns the bytes that its acknowledgement covers anew, if it comes from the
+    /// sink.
+    fn take_segment(&mut self, tcp: &Tcp, packet: &mut Packet, extra: &mut Extra, window: &Window) -> u64 {
+        let back = packet.note.back;
+        let (from, to) = if back { (1, 0) } else { (0, 1) };
+        let flags = tcp.flags;
+        if flags.syn {
+            self.sides[from] = Side { recent: None, shift: tcp.options.window_scale.unwrap_or(0).min(14) };
+            if !flags.ack {
+                // The same ports again: another connection.
+                self.sides[to] = Side::default();
+                (self.acknowledged, self.fin, self.timed) = (None, None, None);
+            }
+        }
+        let seq = self.sides[from].number(tcp.seq);
+        let end = seq + u64::from(packet.payload) + u64::from(flags.syn) + u64::from(flags.fin);
+        let again = end > seq && self.sides[from].recent.is_some_and(|recent| end <= recent);
+        // A number far away is no progress: a stray segment must not move what is known.
+        let near = self.sides[from].recent.is_none_or(|recent| end.abs_diff(recent) < 1 << 30);
+        if near && !flags.rst {
+            self.sides[from].note(end);
+        }
+        packet.window = u32::from(tcp.window) << if flags.syn { 0 } else { self.sides[from].shift };
+        if flags.rst || !near {
+            return 0;
+        }
+        if back {
+            return self.take_back(tcp, packet, extra);
+        }
+        packet.seq = seq;
+        packet.note.again = again;
+        packet.kind = match (flags.syn, flags.fin, packet.payload) {
+            (true, ..) => Kind::Syn,
+            (_, true, _) => Kind::Fin,
+            (_, _, 0) => Kind::Ack,
+            _ => Kind::Data,
+        };
+        if flags.fin {
+            self.fin = Some(end);
+        }
+        if again && packet.payload > 0 {
+            self.retransmitted += u64::from(window.contains(packet.stamp));
+            // Of a segment sent twice it is not known which one was acknowledged.
+            self.timed = None;
+        } else if packet.payload > 0 && self.timed.is_none() {
+            self.timed = Some((end, packet.stamp));
+        }
+        0
+    }
+
+    /// The same from the sink: an acknowledgement, perhaps with data.
+    fn take_back(&mut self, tcp: &Tcp, packet: &mut Packet, extra: &mut Extra) -> u64 {
+        let flags = tcp.flags;
+        if !flags.ack {
+            return 0;
+        }
+        let there = self.sides[0];
+        let ack = there.number(tcp.ack);
+        // It cannot have what was never sent.
+        let makes_sense = there.recent.is_some_and(|recent| ack <= recent);
+        if !makes_sense {
+            return 0;
+        }
+        packet.seq = ack;
+        let before = self.acknowledged;
+        let advances = before.is_none_or(|before| ack > before);
+        packet.kind = match (flags.syn, flags.fin) {
+            (true, _) => Kind::SynAck,
+            (_, true) => Kind::FinAck,
+            // A segment with data is no duplicate ACK (RFC 5681 section 2).
+            _ if packet.payload > 0 && !advances => Kind::Data,
+            _ => Kind::Ack,
+        };
+        for &(start, end) in tcp.options.sack.as_slice() {
+            extra.sack.push(there.number(start), there.number(end));
+        }
+        if !advances {
+            return 0;
+        }
+        self.acknowledged = Some(ack);
+        // The SYN before and the FIN behind the data are no bytes of the application.
+        let own = u64::from(self.fin == Some(ack));
+        before.map_or(0, |before| ack - before - own)
+    }
+
+    /// Counts a packet that has crossed the world.
+    fn note_arrival(&mut self, left: &Departure, stats: &mut FlowStats, window: &Window) {
+        let (packet, at) = (&left.packet, left.at);
+        let is_datagram = self.tuple.protocol != TCP || self.is_rest;
+        if !packet.note.back {
+            stats.arrive(at, packet, packet.stamp, !packet.note.again && packet.payload > 0, window);
+            if is_datagram {
+                stats.deliver(at, u64::from(packet.payload), window);
+            }
+            return;
+        }
+        if window.contains(at) {
+            self.bytes_back += u64::from(packet.payload);
+        }
+        if let Some((end, sent)) = self.timed
+            && matches!(packet.kind, Kind::Ack | Kind::FinAck)
+            && packet.seq >= end
+        {
+            self.timed = None;
+            if window.contains(at) {
+                self.rtt.add(Span(at.0.saturating_sub(sent.0)));
+            }
+        }
+    }
+}

@@ -1,0 +1,376 @@
+"""Real packets: the network of a scenario between namespaces of a running Linux kernel.
+
+`emulate` runs a program, or sockets of the kernel, over the links, queues, channels and helpers of a
+scenario in real time. `clean` ends what a killed run has left, `examine` says what live use needs and has.
+The packets themselves are moved by the native module (``crates/lasthop-live``).
+
+**What is left behind.** Namespaces have no names: they go with the process that holds them. What can outlive
+it are programs that programs have started; every run notes in a journal by what mark they can be found.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lasthop import _native
+from lasthop.errors import ArgumentError, RunError, native_errors
+from lasthop.results import NativeTables, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from lasthop.api import Scenario
+
+#: How late 1 % of the packets may be before a run is worth nothing.
+BUDGET_S = 1e-3
+#: The variable that marks everything that a run has started.
+MARK = "LASTHOP_RUN"
+#: How long a program may take to end when it is asked to.
+GRACE_S = 2.0
+#: Congestion controls of kernels that are worth naming.
+SCHEDULERS = ("reno", "cubic", "bbr", "vegas", "veno", "westwood")
+#: The bit of CAP_NET_ADMIN and of CAP_SYS_ADMIN in sets of capabilities.
+CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
+
+
+def emulate(
+    scenario: Scenario,
+    command: Sequence[str] = (),
+    *,
+    host: str | None = None,
+    beside: Mapping[str, Sequence[str]] | Sequence[tuple[str, Sequence[str]]] = (),
+    kernel: str | None = None,
+    seed: int | None = None,
+    budget_s: float = BUDGET_S,
+) -> Run:
+    """Run real packets over the network of a scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its links, queues, channels and helpers are those of a simulation. Each node at which a flow starts or
+        ends becomes a host with a network namespace of its own.
+    command : sequence of str
+        A program and its arguments. The run ends when it does. Without one it lasts as long as the scenario
+        says, and never longer.
+    host : str, optional
+        The node at which it runs; the sink of the first flow if not given.
+    beside : mapping, or pairs of str and sequence
+        Programs that run beside it, such as servers: by the nodes at which they run. They start first.
+    kernel : str, optional
+        Carry the flows of the scenario with sockets of the kernel and this congestion control.
+    seed : int, optional
+        Seed of everything that the channel draws; that of the scenario if not given.
+    budget_s : float
+        How late 1 % of the packets may leave. A run beyond it is marked invalid.
+
+    Returns
+    -------
+    Run
+        As of a simulation; a flow is a connection, by its 5-tuple. ``record["live"]`` says how the run kept
+        time. Fields that only a simulated sender knows, such as timeouts, are 0.
+
+    Raises
+    ------
+    RunError
+        If the machine cannot do it; `examine` says why.
+
+    Examples
+    --------
+    >>> import lasthop as lh
+    >>> from lasthop import live
+    >>> scenario = lh.Scenario(lh.EXAMPLE)
+    >>> run = live.emulate(scenario, kernel="cubic")  # doctest: +SKIP
+    >>> run.record["live"]["valid"]  # doctest: +SKIP
+    True
+    """
+    if not command and kernel is None:
+        raise ArgumentError(
+            "nothing to run: give a command, or the congestion control of the kernel (--kernel)"
+        )
+    if not budget_s > 0:
+        raise ArgumentError(f"a budget of {budget_s:g} s: it has to be more than nothing")
+    pairs = beside.items() if hasattr(beside, "items") else beside
+    others = [(name, list(words)) for name, words in pairs]
+    seed = scenario.seed if seed is None else seed
+    main = (host or scenario.ends[0][1], list(command)) if command else None
+    mark = uuid.uuid4().hex
+    with _journal(mark, [words for _, words in [*([main] if main else []), *others]]), native_errors():
+        text = _run(
+            lambda progress: _native.emulate(
+                scenario.plan,
+                seed,
+                main=main,
+                others=others,
+                kernel=kernel,
+                budget_s=budget_s,
+                mark=mark,
+                progress=progress,
+            )
+        )
+    told = json.loads(text)
+    record = told["summary"] | {"live": told["live"]}
+    return Run(record, scenario.to_dict(), _native.__version__, NativeTables(None))
+
+
+def _run(work: Any) -> str:  # noqa: ANN401 - a function of Progress
+    """Do the work in a thread, so that Ctrl-C gets through; the programs of the run end with that thread."""
+    progress = _native.Progress()
+    found: dict[str, Any] = {}
+
+    def body() -> None:
+        try:
+            found["text"] = work(progress)
+        except BaseException as error:  # noqa: BLE001 - it is raised where the caller is
+            found["error"] = error
+
+    thread = threading.Thread(target=body, name="lasthop-live", daemon=True)
+    thread.start()
+    while thread.is_alive():
+        try:
+            thread.join(0.1)
+        except KeyboardInterrupt:
+            progress.cancel()
+    if "error" in found:
+        raise found["error"]
+    return str(found["text"])
+
+
+# ----------------------------------------------------------------------------------------------------------
+# The journal
+
+
+def journal_folder() -> Path:
+    """Return the folder in which runs note what they have started."""
+    runtime = Path("/run") if os.access("/run", os.W_OK) else Path(tempfile.gettempdir())
+    return runtime / f"lasthop-{os.geteuid()}"
+
+
+@contextmanager
+def _journal(mark: str, commands: Sequence[Sequence[str]]) -> Iterator[None]:
+    """Undo what earlier runs have left, and note this one while it lasts."""
+    for line in clean():
+        print(f"note: {line}", file=sys.stderr)
+    folder = journal_folder()
+    folder.mkdir(mode=0o700, exist_ok=True)
+    place = folder / f"{mark}.json"
+    owner = os.getpid()
+    entry = {"mark": mark, "owner": owner, "owner_started": _started(owner), "commands": commands}
+    place.write_text(json.dumps(entry), encoding="utf-8")
+    try:
+        yield
+    finally:
+        end_marked(mark)
+        place.unlink(missing_ok=True)
+
+
+def clean() -> list[str]:
+    """End what runs have left whose process is gone; return a line for each.
+
+    Examples
+    --------
+    >>> clean()
+    []
+    """
+    done = []
+    folder = journal_folder()
+    for place in sorted(folder.glob("*.json")) if folder.is_dir() else []:
+        try:
+            entry = json.loads(place.read_text(encoding="utf-8"))
+            mark, owner, started = str(entry["mark"]), int(entry["owner"]), entry["owner_started"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if started is not None and _started(owner) == started:
+            continue
+        ended = end_marked(mark)
+        place.unlink(missing_ok=True)
+        processes = "1 process" if ended == 1 else f"{ended} processes"
+        done.append(f"a run that was killed had left {processes}: ended")
+    return done
+
+
+def end_marked(mark: str) -> int:
+    """End every process that carries the mark of a run; return how many there were."""
+    found = _marked(mark)
+    for process in found:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGTERM)
+    asked = time.monotonic()
+    left = _marked(mark) if found else []
+    while left and time.monotonic() - asked < GRACE_S:
+        time.sleep(0.02)
+        left = _marked(mark)
+    for process in left:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    return len(found)
+
+
+def _marked(mark: str) -> list[int]:
+    """Return the processes with the mark, which all that a program starts inherits."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError):
+            if wanted in (place / "environ").read_bytes().split(b"\0") and int(place.name) != os.getpid():
+                found.append(int(place.name))
+    return found
+
+
+def _started(process: int) -> int | None:
+    """Return when a process started, in ticks since the machine did; `None` if there is none."""
+    with suppress(OSError, ValueError, IndexError):
+        # The name of the program is in parentheses and may hold anything.
+        return int(Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+    return None
+
+
+# ----------------------------------------------------------------------------------------------------------
+# What it needs
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing that live use needs: what there is of it, and what to do if that is not enough."""
+
+    what: str
+    text: str
+    remedy: str = ""
+    #: Without it `emulate` cannot run at all.
+    vital: bool = True
+
+
+def examine() -> list[Need]:
+    """Say what live use needs and has on this machine.
+
+    Examples
+    --------
+    >>> [need.what for need in examine()][:2]
+    ['live build', 'kernel']
+    """
+    system = platform.system()
+    if system != "Linux":
+        remedy = "real packets need Linux; simulate, or use a virtual machine"
+        return [Need("live build", f"no: this is {system}", remedy), Need("kernel", platform.release())]
+    built = Need("live build", "yes")
+    if not _native.HAS_LIVE:
+        built = Need("live build", "no", "build lasthop with the feature 'live', which is on by default")
+    return [built, Need("kernel", platform.release()), _rights(), _tun(), _schedulers(), _btf()]
+
+
+def lacking() -> list[Need]:
+    """Return what keeps `emulate` from running."""
+    return [need for need in examine() if need.vital and need.remedy]
+
+
+def _rights() -> Need:
+    effective = 0
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        effective = int(next(line for line in lines if line.startswith("CapEff:")).split()[1], 16)
+    has = all(effective >> bit & 1 for bit in (CAP_NET_ADMIN, CAP_SYS_ADMIN))
+    if has:
+        return Need("rights", "CAP_NET_ADMIN and CAP_SYS_ADMIN")
+    remedy = "run it as root, with sudo, or in 'unshare --user --map-root-user'"
+    return Need("rights", "neither root nor its capabilities", remedy)
+
+
+def _tun() -> Need:
+    device = Path("/dev/net/tun")
+    if not device.exists():
+        return Need(
+            "TUN", "/dev/net/tun is missing", "modprobe tun, or give the container --device /dev/net/tun"
+        )
+    if not os.access(device, os.R_OK | os.W_OK):
+        return Need("TUN", "/dev/net/tun may not be opened", "run it as root, or chmod 0666 /dev/net/tun")
+    return Need("TUN", "/dev/net/tun")
+
+
+def _schedulers() -> Need:
+    known = algorithms()
+    missing = [name for name in SCHEDULERS if name not in known]
+    text = ", ".join(known) or "unknown"
+    remedy = " ".join(["modprobe", "-a", *(f"tcp_{name}" for name in missing)]) if missing else ""
+    return Need("congestion controls", text, remedy, vital=False)
+
+
+def _btf() -> Need:
+    if Path("/sys/kernel/btf/vmlinux").exists():
+        return Need("BTF", "/sys/kernel/btf/vmlinux", vital=False)
+    remedy = "a kernel with CONFIG_DEBUG_INFO_BTF; 'emulate' does without"
+    return Need("BTF", "none", remedy, vital=False)
+
+
+def algorithms() -> list[str]:
+    """Return the congestion controls that the kernel has loaded."""
+    with suppress(OSError):
+        return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text(encoding="utf-8").split()
+    return []
+
+
+def plan_text(
+    scenario: Scenario,
+    command: Sequence[str],
+    host: str | None,
+    beside: Sequence[tuple[str, Sequence[str]]],
+    kernel: str | None,
+) -> str:
+    """Return in words what `emulate` would do."""
+    lines = [
+        f"{name}: a network namespace without a name, with a TUN device lasthop0 at {address}"
+        for name, address in scenario.hosts.items()
+    ]
+    lines += [f"links: {', '.join(scenario.link_names)}, for at most {scenario.duration_s:g} s"]
+    lines += [f"start at {name}: {' '.join(words)}" for name, words in beside]
+    if kernel is not None:
+        lines += [f"carry {', '.join(scenario.flow_names)} with sockets of the kernel ({kernel})"]
+    if command:
+        lines += [f"start at {host or scenario.ends[0][1]}: {' '.join(command)}"]
+    lines += [f"note in {journal_folder()} what was started, and take the note away afterwards"]
+    return "\n".join(lines)
+
+
+def report_lines(run: Run) -> list[str]:
+    """Return in words how a live run kept time, and what it could not pass."""
+    report = run.record["live"]
+    late = [report[f"late_{name}_s"] for name in ("p50", "p99", "p999", "max")]
+    lines = ["no packet crossed the network"]
+    if report["packets"]:
+        shown = " / ".join(f"{seconds * 1e3:.3f}" for seconds in late)
+        lines = [f"late: {shown} ms (p50 / p99 / p99.9 / largest) of {report['packets']:,} packets"]
+    lines[0] += f", {report['scheduling']}, {report['busiest_second']:.0%} of a core in the busiest second"
+    counts = {
+        "dropped by TUN devices": report["tun_dropped"],
+        "not understood beyond their IP header, passed": report["opaque"],
+        "of helpers, without bytes": report["without_bytes"],
+        "not taken by the kernel": report["kernel_refused"],
+        **{f"refused ({why})": count for why, count in report["refused"].items()},
+    }
+    told = [f"{count:,} {what}" for what, count in counts.items() if count]
+    return lines + ([f"packets: {'; '.join(told)}"] if told else [])
+
+
+def check_hosts(scenario: Scenario, names: Sequence[str | None]) -> None:
+    """Refuse nodes that are no hosts."""
+    for name in names:
+        if name is not None and name not in scenario.hosts:
+            known = ", ".join(scenario.hosts)
+            raise ArgumentError(f"no host {name!r}: the hosts of this scenario are {known}")
+
+
+def refuse_without_means() -> None:
+    """Say at once what is missing, before anything has been set up."""
+    for need in lacking():
+        raise RunError(f"no real packets here: {need.what}: {need.text}; {need.remedy}")

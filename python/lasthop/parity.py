@@ -1,0 +1,221 @@
+"""Simulation beside the kernel: the same scenario with the profile ``linux``, and with the kernel's own TCP.
+
+Links, queues and channels are the same code in both (`lasthop.live`), so what differs is the TCP at the ends,
+and lateness. `lasthop parity` prints the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lasthop import live, stats
+from lasthop.api import Scenario, run_seeds
+from lasthop.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from lasthop.results import Run
+    from lasthop.stats import Estimate
+
+#: Presets that stand for the congestion controls of the kernel.
+PRESETS = {
+    "bbr": "bbr",
+    "cubic": "cubic",
+    "dctcp": "dctcp",
+    "reno": "reno",
+    "vegas": "vegas",
+    "veno": "veno",
+    "westwood": "westwood+",
+}
+#: How often an emulated run is repeated that the machine was too busy for.
+TRIES = 3
+#: Differences of less are of no interest, however certain.
+NEGLIGIBLE = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one quantity was over the runs of one side."""
+
+    values: tuple[float | None, ...]
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """Mean with a 95 % interval."""
+        return stats.estimate(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One quantity of one congestion control, simulated and emulated."""
+
+    algorithm: str
+    metric: str
+    unit: str
+    simulated: Side
+    emulated: Side
+
+    @property
+    def ratio(self) -> float | None:
+        """Emulated over simulated mean."""
+        simulated, emulated = self.simulated.estimate, self.emulated.estimate
+        if simulated is None or emulated is None or not simulated.mean:
+            return None
+        return emulated.mean / simulated.mean
+
+    @property
+    def is_real(self) -> bool | None:
+        """Whether the means differ beyond the spread over runs (Welch, 95 %); `None` with too few runs."""
+        return beyond_spread(self.simulated.values, self.emulated.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Parity:
+    """The table, and the emulated runs that are missing because the machine was too busy."""
+
+    rows: tuple[Difference, ...]
+    missing: tuple[str, ...]
+
+
+def beyond_spread(first: Sequence[float | None], second: Sequence[float | None]) -> bool | None:
+    """Whether two means differ beyond the spread of their samples, by Welch's test at 95 %.
+
+    Examples
+    --------
+    >>> beyond_spread([1.0, 1.1, 0.9], [2.0, 2.1, 1.9])
+    True
+    >>> beyond_spread([1.0, 1.4, 0.6], [1.1, 1.5, 0.7])
+    False
+    >>> beyond_spread([1.0, 1.0], [1.01, 1.01])
+    False
+    >>> beyond_spread([1.0], [2.0, 2.1]) is None
+    True
+    """
+    samples = [[value for value in side if value is not None] for side in (first, second)]
+    if min(map(len, samples)) < 2:  # noqa: PLR2004 - one value has no spread
+        return None
+    means = [sum(side) / len(side) for side in samples]
+    if abs(means[1] - means[0]) <= NEGLIGIBLE * max(map(abs, means)):
+        return False
+    parts = [
+        sum((value - mean) ** 2 for value in side) / (len(side) - 1) / len(side)
+        for side, mean in zip(samples, means, strict=True)
+    ]
+    variance = sum(parts)
+    if variance == 0:
+        return True
+    freedom = variance**2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, samples, strict=True))
+    bound = stats.student_t_quantile(0.975, max(1, int(freedom)))
+    return bool(abs(means[1] - means[0]) > bound * variance**0.5)
+
+
+def _rtt(run: Run) -> float | None:
+    return stats.mean(flow["rtt_mean_s"] for flow in run.record["flows"])
+
+
+def _queue(run: Run) -> float | None:
+    """Return the mean queue of the link at which most wait."""
+    return max((link["avg_queue_packets"] for link in run.record["links"]), default=None)
+
+
+METRICS: tuple[tuple[str, str, Callable[[Run], float | None]], ...] = (
+    ("goodput", "bit/s", lambda run: run.totals["goodput_bit_s"]),
+    ("retransmitted", "packets", lambda run: run.totals["retransmitted_packets"]),
+    ("mean RTT", "s", _rtt),
+    ("longest mean queue", "packets", _queue),
+)
+
+
+def simulated(scenario: Scenario, algorithm: str) -> Scenario:
+    """Return the scenario with every TCP flow as the kernel would run it.
+
+    Examples
+    --------
+    >>> import lasthop as lh
+    >>> simulated(lh.Scenario(lh.EXAMPLE), "westwood").transports
+    ['westwood+', 'westwood+']
+    """
+    if algorithm not in PRESETS:
+        raise ArgumentError(f"no counterpart of {algorithm!r} in a simulation: {', '.join(PRESETS)} have one")
+    content: dict[str, Any] = scenario.to_dict()
+    for flow, transport in zip(content["flows"], scenario.transports, strict=True):
+        if transport != "udp":
+            flow["transport"] = {"preset": PRESETS[algorithm], "profile": "linux"}
+    return Scenario(content, name=scenario.name)
+
+
+def parity(
+    scenario: Scenario,
+    algorithms: Sequence[str],
+    *,
+    runs: int = 5,
+    budget_s: float = live.BUDGET_S,
+    note: Callable[[str], None] = lambda _: None,
+) -> Parity:
+    """Run a scenario in simulation and with the kernel's TCP, and compare.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its TCP flows get each congestion control in turn.
+    algorithms : sequence of str
+        Names that the kernel has for them.
+    runs : int
+        Runs of each side, with the seeds from 1 on.
+    budget_s : float
+        As for `lasthop.live.emulate`. A run beyond it is repeated up to three times, and then left out.
+    note : callable
+        Is told what is being run.
+    """
+    if runs < 1:
+        raise ArgumentError(f"{runs} runs: at least one is needed")
+    rows: list[Difference] = []
+    missing: list[str] = []
+    for algorithm in algorithms:
+        wanted = simulated(scenario, algorithm)
+        ours = list(run_seeds(wanted, range(1, runs + 1)))
+        theirs = []
+        for seed in range(1, runs + 1):
+            note(f"{algorithm}, run {seed} of {runs}: {scenario.duration_s:g} s")
+            run, reason = _punctual(wanted, algorithm, seed, budget_s)
+            if run is None:
+                missing.append(f"{algorithm}, run {seed}: {reason}")
+            else:
+                theirs.append(run)
+        rows += [
+            Difference(
+                algorithm, metric, unit, Side(tuple(map(value, ours))), Side(tuple(map(value, theirs)))
+            )
+            for metric, unit, value in METRICS
+        ]
+    return Parity(tuple(rows), tuple(missing))
+
+
+def _punctual(scenario: Scenario, algorithm: str, seed: int, budget_s: float) -> tuple[Run | None, str]:
+    reason = ""
+    for _ in range(TRIES):
+        run = live.emulate(scenario, kernel=algorithm, seed=seed, budget_s=budget_s)
+        report = run.record["live"]
+        if report["valid"]:
+            return run, ""
+        reason = "; ".join(report["invalid_because"])
+    return None, reason
+
+
+def to_dict(found: Parity) -> dict[str, Any]:
+    """Return the table as ``lasthop parity --json`` prints it."""
+    rows = [
+        {
+            "algorithm": row.algorithm,
+            "metric": row.metric,
+            "unit": row.unit,
+            "simulated": list(row.simulated.values),
+            "emulated": list(row.emulated.values),
+            "ratio": row.ratio,
+            "beyond_spread": row.is_real,
+        }
+        for row in found.rows
+    ]
+    return {"rows": rows, "missing": list(found.missing)}

@@ -1,0 +1,332 @@
+"""Real packets: what can be said without a kernel that lets us, and what runs where it does.
+
+The second half needs root and /dev/net/tun, and says so where it is skipped. A machine that is busy makes
+packets late, which is no fault of ours: a run beyond its budget is repeated, and the test is skipped with
+what the run said if none keeps it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import lasthop as lh
+from lasthop import live
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from typer.testing import Result
+
+#: How late 1 % of the packets may be in these runs: none of what is asserted depends on less.
+BUDGET_S = 0.01
+TRIES = 3
+
+_lacking = "; ".join(f"{need.what}: {need.text}, {need.remedy}" for need in live.lacking())
+needs_kernel = pytest.mark.skipif(bool(_lacking), reason=f"no real packets here: {_lacking}")
+
+
+def path(
+    rate: str,
+    delay: str = "20 ms",
+    *,
+    duration: str = "6 s",
+    flow: Mapping[str, Any] | None = None,
+    **last: Any,
+) -> lh.Scenario:
+    """Return a wired link and a last hop with one flow over them."""
+    last = {"queue": {"kind": "drop-tail", "limit": "60 packets"}, **last}
+    return lh.Scenario(
+        {
+            "name": "path",
+            "duration": duration,
+            "warmup": "2 s",
+            "topology": {
+                "kind": "graph",
+                "nodes": ["server", "base", "phone"],
+                "links": [
+                    {"from": "server", "to": "base", "rate": "200 Mbit/s", "delay": "5 ms"},
+                    {"from": "base", "to": "phone", "rate": rate, "delay": delay, **last},
+                ],
+            },
+            "flows": [
+                {
+                    "name": "download",
+                    "source": "server",
+                    "sink": "phone",
+                    "transport": "cubic",
+                    "traffic": {"kind": "ftp"},
+                    **(flow or {}),
+                }
+            ],
+        }
+    )
+
+
+def emulated(scenario: lh.Scenario, *arguments: Any, **options: Any) -> lh.Run:
+    """Run, again if the machine was too busy; skip if it always is."""
+    reasons: list[str] = []
+    for _ in range(TRIES):
+        run = live.emulate(scenario, *arguments, budget_s=BUDGET_S, **options)
+        reasons = run.record["live"]["invalid_because"]
+        if not reasons:
+            return run
+    pytest.skip(f"the machine is too busy for real time: {'; '.join(reasons)}")
+
+
+def run_command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "lasthop", "emulate", "--budget", "20", *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+
+def scenario_file(folder: Path, scenario: lh.Scenario) -> Path:
+    file = folder / "path.json"
+    file.write_text(json.dumps(scenario.to_dict()), encoding="utf-8")
+    return file
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Without the kernel's help
+
+
+def test_a_dry_run_says_what_would_be_done(command: Callable[..., Result], tmp_path: Path) -> None:
+    file = scenario_file(tmp_path, path("5 Mbit/s"))
+    said = command("emulate", file, "--dry-run", "--beside", "server=iperf3 -s", "--", "iperf3", "--json")
+    assert said.exit_code == 0, said.stderr
+    assert "server: a network namespace without a name, with a TUN device lasthop0 at 10.0.0.1" in said.stdout
+    assert "start at server: iperf3 -s\nstart at phone: iperf3 --json\n" in said.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no scenario"),
+        (["FILE", "--dry-run", "--host", "base"], "the hosts of this scenario are server, phone"),
+        (["FILE", "--dry-run", "--beside", "iperf3 -s"], "give NODE=COMMAND"),
+        (["FILE", "--dry-run", "--beside", "server='iperf3"], "no closing quotation"),
+        (["FILE", "--dry-run", "--beside", "moon=iperf3"], "no host 'moon'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    command: Callable[..., Result], tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    file = scenario_file(tmp_path, path("5 Mbit/s"))
+    said = command("emulate", *(file if word == "FILE" else word for word in arguments))
+    assert said.exit_code == 2
+    assert message in said.stderr
+
+
+def test_nothing_to_run_is_refused() -> None:
+    with pytest.raises(lh.ArgumentError, match="nothing to run"):
+        live.emulate(path("5 Mbit/s"))
+    with pytest.raises(lh.ArgumentError, match="more than nothing"):
+        live.emulate(path("5 Mbit/s"), kernel="reno", budget_s=0)
+
+
+def test_the_doctor_says_what_is_needed(command: Callable[..., Result]) -> None:
+    said = command("doctor").stdout
+    for what in ("live build", "kernel"):
+        assert f"live: {what}:" in said
+    assert "'lasthop emulate' can" in said
+
+
+def test_what_a_killed_run_has_left_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The journal of a process that is gone: its marked processes end, others do not."""
+    monkeypatch.setattr(live, "journal_folder", lambda: tmp_path)
+    words = [sys.executable, "-c", "import time; time.sleep(60)"]
+    marked = subprocess.Popen(words, env={**os.environ, live.MARK: "0123"})
+    other = subprocess.Popen(words, env={**os.environ, live.MARK: "4567"})
+    try:
+        gone = {"mark": "0123", "owner": other.pid, "owner_started": -1, "commands": []}
+        (tmp_path / "0123.json").write_text(json.dumps(gone), encoding="utf-8")
+        started = live._started(os.getpid())  # noqa: SLF001
+        there = {**gone, "mark": "4567", "owner": os.getpid(), "owner_started": started}
+        (tmp_path / "4567.json").write_text(json.dumps(there), encoding="utf-8")
+        (tmp_path / "broken.json").write_text("{", encoding="utf-8")
+        assert live.clean() == (
+            ["a run that was killed had left 1 process: ended"] if Path("/proc").is_dir() else []
+        )
+        assert marked.wait(5) == -signal.SIGTERM
+        assert other.poll() is None
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["4567.json", "broken.json"]
+    finally:
+        for process in (marked, other):
+            process.kill()
+            process.wait()
+
+
+# ------------------------------------------------------------------------------------------------------------
+# With it
+
+
+@needs_kernel
+@pytest.mark.parametrize(("rate", "algorithm"), [("5", "reno"), ("11", "cubic"), ("50", "cubic")])
+def test_the_rate_is_that_of_the_link(rate: str, algorithm: str) -> None:
+    """A link that is never idle carries its rate, to 0.3 %, whatever the sender."""
+    queue = {"kind": "drop-tail", "limit": "600 packets" if rate == "50" else "60 packets"}
+    run = emulated(path(f"{rate} Mbit/s", "10 ms", queue=queue), kernel=algorithm)
+    link = next(link for link in run.record["links"] if link["name"] == "base-phone")
+    if link["utilisation"] < 0.999:
+        pytest.skip(f"the sender left the link idle for {1 - link['utilisation']:.2%} of the time")
+    flow = run.record["flows"][0]
+    assert (flow["name"], flow["transport"]) == ("download", f"kernel:{algorithm}")
+    assert 0.997 <= flow["throughput_bit_s"] / (float(rate) * 1e6) <= 1.003
+    assert run.record["live"]["tun_dropped"] == 0
+
+
+@needs_kernel
+def test_losses_are_those_of_the_channel() -> None:
+    """10 s of 500 datagrams a second over a channel that loses 2 %: a binomial number within 4 sigma."""
+    flow = {"transport": "udp", "traffic": {"kind": "cbr", "rate": "1 Mbit/s", "packet": "250 B"}}
+    error = {"kind": "bernoulli", "packet_error_rate": 0.02}
+    run = emulated(path("5 Mbit/s", duration="12 s", flow=flow, error=error), kernel="reno")
+    told = run.record["flows"][0]
+    sent, lost = told["packets_sent"], told["packets_lost"]["channel-error"]
+    assert told["transport"] == "udp"
+    assert 4_900 <= sent <= 5_050
+    assert abs(lost - 0.02 * sent) <= 4 * math.sqrt(sent * 0.02 * 0.98)
+    # What the host got is what was sent and not lost, but for what was under way at the ends of the window.
+    assert abs(told["bytes_delivered"] / 250 - (sent - lost)) <= 30
+    assert told["delay_p50_s"] == pytest.approx(0.025 + 278 * 8 / 5e6 + 278 * 8 / 200e6, abs=2e-4)
+
+
+@needs_kernel
+def test_snoop_helps_the_tcp_of_the_kernel() -> None:
+    """Reno over 100 Mbit/s and 50 ms, then 5 Mbit/s and 20 ms that lose 1 %: four times the goodput."""
+    goodput = {}
+    for helper in ("none", "snoop"):
+        last = {"error": {"kind": "bernoulli", "packet_error_rate": 0.01}}
+        content = path("5 Mbit/s", duration="22 s", **last).to_dict()
+        content["topology"]["links"][0] |= {"rate": "100 Mbit/s", "delay": "50 ms"}
+        if helper == "snoop":
+            content["topology"]["links"][1]["middleboxes"] = [{"kind": "snoop"}]
+        run = emulated(lh.Scenario(content), kernel="reno")
+        goodput[helper] = run.totals["goodput_bit_s"]
+        assert goodput[helper] < 5e6
+    assert goodput["snoop"] >= 4 * goodput["none"], goodput
+
+
+@needs_kernel
+def test_a_program_runs_at_a_host(tmp_path: Path) -> None:
+    """An unmodified program fetches a file from another; its exit status and output are its own."""
+    (tmp_path / "file").write_bytes(os.urandom(300_000))
+    serve = f"server={sys.executable} -m http.server 8000 --directory {tmp_path}"
+    fetch = (
+        "import hashlib, urllib.request as web\n"
+        "print(hashlib.sha256(web.urlopen('http://server:8000/file').read()).hexdigest())"
+    )
+    file = scenario_file(tmp_path, path("5 Mbit/s", duration="30 s"))
+    results = tmp_path / "run.json"
+    done = run_command(file, "--beside", serve, "--json", results, "--", sys.executable, "-c", fetch)
+    assert "invalid" in done.stderr or done.returncode == 0, done.stderr
+    assert hashlib.sha256((tmp_path / "file").read_bytes()).hexdigest() in done.stdout
+    told = json.loads(results.read_text(encoding="utf-8"))["runs"][0]
+    flow = told["flows"][0]
+    assert flow["name"].startswith("tcp 10.0.0.1:8000 - 10.0.0.3:")
+    assert flow["bytes_delivered"] > 300_000
+    assert told["live"]["program_status"] == 0
+    assert "late: " in done.stdout
+
+
+@needs_kernel
+def test_the_status_of_the_program_counts(tmp_path: Path) -> None:
+    file = scenario_file(tmp_path, path("5 Mbit/s"))
+    assert run_command(file, "--", "sh", "-c", "exit 3").returncode == 1
+    assert run_command(file, "--", "sh", "-c", "exit 0").returncode == 0
+    missing = run_command(file, "--", "/no/such/program")
+    assert missing.returncode == 1
+    assert 'cannot start "/no/such/program"' in missing.stderr
+    unknown = run_command(file, "--kernel", "nosuch")
+    assert unknown.returncode == 2
+    assert "modprobe tcp_nosuch" in unknown.stderr
+
+
+@needs_kernel
+def test_a_run_ends_its_programs_when_its_time_is_over(tmp_path: Path) -> None:
+    began = time.monotonic()
+    file = scenario_file(tmp_path, path("5 Mbit/s", duration="3 s"))
+    done = run_command(file, "--", "sleep", "60")
+    assert 3 <= time.monotonic() - began < 30
+    assert done.returncode in (0, 1)
+    assert not _processes_with("sleep", "60")
+
+
+@needs_kernel
+def test_a_budget_that_no_machine_keeps_marks_the_run(tmp_path: Path) -> None:
+    file = scenario_file(tmp_path, path("5 Mbit/s", duration="3 s"))
+    done = run_command("--budget", "0.0001", file, "--kernel", "reno")
+    assert done.returncode == 1
+    assert "invalid: 1 % of the packets left more than" in done.stderr
+
+
+@needs_kernel
+def test_a_killed_run_leaves_nothing(tmp_path: Path) -> None:
+    """Killed without warning: its program ends with it; what that has started ends at the next start."""
+    file = scenario_file(tmp_path, path("5 Mbit/s", duration="60 s"))
+    shell = ["sh", "-c", "sleep 77 & sleep 78; wait"]
+    words = [sys.executable, "-m", "lasthop", "emulate", str(file), "--", *shell]
+    before = _interfaces()
+    run = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _until(lambda: bool(_processes_with("sleep", "78")))
+        assert _interfaces() == before, "the host's own interfaces"
+    finally:
+        run.kill()
+        run.wait()
+    done = run_command("--clean")
+    assert "a run that was killed had left" in done.stdout
+    _until(lambda: not _processes_with("sleep", "77") and not _processes_with("sleep", "78"))
+    assert _interfaces() == before
+    assert "nothing was left" in run_command("--clean").stdout
+
+
+@needs_kernel
+@pytest.mark.parametrize("helper", ["split", "wtcp"])
+def test_helpers_that_write_packets_are_refused(helper: str) -> None:
+    scenario = path("5 Mbit/s", middleboxes=[{"kind": helper}])
+    with pytest.raises(lh.ScenarioError, match=f"{helper} cannot help real packets"):
+        live.emulate(scenario, kernel="reno")
+
+
+@needs_kernel
+def test_hosts_of_a_dumbbell_have_paths_of_their_own() -> None:
+    """Two downloads share the bottleneck; results name both."""
+    content = {**lh.EXAMPLE, "duration": "6 s", "warmup": "2 s"}
+    content["channel"] = {"error": {"kind": "none"}}
+    run = emulated(lh.Scenario(content), kernel="cubic")
+    assert [flow["name"] for flow in run.record["flows"]] == ["left", "right"]
+    assert all(flow["goodput_bit_s"] > 0.3e6 for flow in run.record["flows"])
+    assert 4.5e6 < run.totals["throughput_bit_s"] < 5.1e6
+
+
+def _interfaces() -> list[str]:
+    return sorted(place.name for place in Path("/sys/class/net").iterdir())
+
+
+def _processes_with(*words: str) -> list[int]:
+    wanted = "\0".join(words).encode() + b"\0"
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if (place / "cmdline").read_bytes() == wanted:
+                found.append(int(place.name))
+        except OSError:
+            continue
+    return found
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    asked = time.monotonic()
+    while not holds():
+        assert time.monotonic() - asked < 20, "it never came"
+        time.sleep(0.02)
