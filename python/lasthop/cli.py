@@ -450,8 +450,9 @@ def view(
     place: Annotated[
         str | None,
         typer.Argument(
-            metavar="RUN|SCENARIO",
-            help="Folder written by --out, a scenario file, or the name of a ready scenario.",
+            metavar="RUN|STUDY|PAPER|SCENARIO",
+            help="Folder of results, scenario or study file, name of a ready scenario, or number of "
+            "a reproduced paper.",
             show_default=False,
         ),
     ] = None,
@@ -465,7 +466,9 @@ def view(
     ] = True,
     force: ForceOption = False,
 ) -> None:
-    """Show a run, a comparison or a scenario in the browser, where it can be changed and replayed.
+    """Show a run, a comparison, a study, a paper or a scenario in the browser.
+
+    There it can be changed, replayed and explored.
 
     The page comes from a server on this machine, which nobody else can reach and which ends with Ctrl-C.
     """

@@ -269,7 +269,7 @@ def carry_out(
     datasets = {MAIN: gather(plan.paper, plan.experiments, results[MAIN], known)}
     for alternative in plan.paper.alternatives:
         if alternative.name in results:
-            read_so = _read_as(plan.paper, alternative)
+            read_so = read_as(plan.paper, alternative)
             other = gather(read_so, plan.experiments, results[alternative.name])
             datasets[alternative.name] = datasets[MAIN].updated(other)
     judgements = judge(plan.paper, plan.claims, datasets, plan.only)
@@ -313,7 +313,7 @@ def gather(
     return data
 
 
-def _read_as(paper: Paper, alternative: Alternative) -> Paper:
+def read_as(paper: Paper, alternative: Alternative) -> Paper:
     """Return the paper with the sources and values of another reading."""
     values = {
         axis: {**paper.study_values.get(axis, {}), **alternative.values.get(axis, {})}
