@@ -14,7 +14,7 @@ import pytest
 
 from lasthop.papers import library, overview, reproduce, summary
 from lasthop.papers.judge import MAIN
-from lasthop.papers.library import load_paper
+from lasthop.papers.library import PaperError, load_paper
 
 if TYPE_CHECKING:
     import subprocess
@@ -490,6 +490,52 @@ def test_data_are_gathered_under_the_claims_own_names(toy: Path, tmp_path: Path)
     assert len(samples) == 2
 
 
+def _check_page(text: str) -> None:
+    """Check the page of two papers: every claim, figure and study once, and nothing from elsewhere."""
+    for number in ("900", "901"):
+        for name in ("flat", "cell", "never"):
+            assert text.count(f'<tr id="p{number}.{name}"') == 1
+        assert f'<details id="study-{number}-fig1">' in text
+        assert f"lasthop reproduce {number} --figure fig1" in text
+        for figure in ("fig1", "fig2", "tab1"):
+            assert (
+                text.count(f'<script type="application/json" data-figure="figure-p{number}-{figure}">') == 1
+            )
+    figures = re.findall(
+        r'<script type="application/json" data-figure="[^"]+">(.*?)</script>', text, re.DOTALL
+    )
+    assert len(figures) == 6
+    assert {"Vegas", "Reno"} == {
+        trace["name"] for trace in json.loads(figures[0])["data"] if trace.get("name")
+    }
+    assert "<h4>Lessons</h4>" in text
+    assert not re.search(r"""(?:src|href)=["']?https?:""", text.partition("<script>/*")[0])
+
+
+def test_curves_are_those_of_the_paper(command: Callable[..., Result], toy: Path, here: Path) -> None:
+    """A figure with curves of its own shows these, whatever else its study varies."""
+    manifest = toy / "paper.toml"
+    text = manifest.read_text(encoding="utf-8")
+    drawn_so = text + '\n[experiments.fig1]\ncurves = "alone"\n'
+    for wrong, message in (
+        (
+            '[curves.alone]\n"Reno" = { protocol = "reno" }\n',
+            "curves.alone: 'Reno' has protocol, which is no axis",
+        ),
+        ('[curves.alone]\n"Reno" = { series = "rate" }\n', "curves.alone: 'Reno': rate is no series"),
+        ("", "there is no curves.alone"),
+    ):
+        manifest.write_text(drawn_so + wrong, encoding="utf-8")
+        with pytest.raises(PaperError, match=re.escape(message)):
+            load_paper(toy)
+    manifest.write_text(drawn_so + '[curves.alone]\n"Reno alone" = { proto = "reno" }\n', encoding="utf-8")
+    assert command("reproduce", toy, "--figure", "1", "--no-alternatives").exit_code == 0
+    charts = json.loads((here / "out" / "papers" / "900" / "charts.json").read_text(encoding="utf-8"))
+    drawn = charts["p900.fig1"]["fig1"]["figure"]["data"]
+    assert {trace["name"] for trace in drawn if trace.get("name")} == {"Reno alone"}
+    assert next(trace["x"] for trace in drawn if trace.get("name")) == [1.0, 2.0]
+
+
 def test_all_papers_are_set_side_by_side(
     command: Callable[..., Result], toy: Path, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -506,8 +552,9 @@ def test_all_papers_are_set_side_by_side(
     (toy.parent / overview.LESSONS).write_text("## Lessons\n\nMany.\n", encoding="utf-8")
     for module in (library, overview):
         monkeypatch.setattr(module, "DATA", toy.parent)
-    result = command("reproduce", "all", "--no-alternatives")
+    result = command("reproduce", "all", "--no-alternatives", "--html")
     assert result.exit_code == 0, result.stderr
+    _check_page((here / "out" / "papers" / "papers.html").read_text(encoding="utf-8"))
     page = (here / "out" / "papers" / "README.md").read_text(encoding="utf-8")
     for expected in (
         "| [900](900/report.md): ",

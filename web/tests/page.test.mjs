@@ -2,14 +2,12 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import http from "node:http";
-import { createRequire } from "node:module";
 import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { ROOT, done, lasthop, launch, open, prints, refusal, view, write } from "./helpers.mjs";
+import { ROOT, done, downloaded, lasthop, launch, open, prints, refusal, serious, view, write } from "./helpers.mjs";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 let browser;
 let server;
 let folder;
@@ -35,13 +33,6 @@ function ask(address, headers = {}, method = "GET") {
     request.on("error", reject);
     request.end();
   });
-}
-
-async function downloaded(page, name) {
-  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name, exact: true }).click()]);
-  const place = path.join(folder, file.suggestedFilename());
-  await file.saveAs(place);
-  return place;
 }
 
 /** Equal but for what a clock says; figures that are computed may differ in their last digits. */
@@ -77,18 +68,18 @@ test("a comparison has the numbers, verdicts and file of the command", async () 
   const { page, wrong, close } = await open(browser, server.address);
   await done(page);
   const native = JSON.parse(lasthop("compare", "scenarios/lossy-last-hop.toml", "--transport", "reno,vegas,cubic", "--seeds", "1-5", "--json", "-"));
-  const mine = JSON.parse(readFileSync(await downloaded(page, "Results (JSON)"), "utf8"));
+  const mine = JSON.parse(readFileSync(await downloaded(page, folder, "Results (JSON)"), "utf8"));
   alike(mine, native);
   const cell = await page.textContent('td[data-metric="goodput_bit_s"][data-sender="vegas"]');
   const mean = native.means.find((row) => row.metric === "goodput_bit_s" && row.transport === "vegas");
   assert.ok(cell.startsWith((mean.mean / 1e6).toFixed(2)), cell);
   const said = await page.$$eval(".verdicts li", (items) => items.map((item) => item.textContent.replace(/^(better|worse) /, "")));
   for (const row of native.differences) assert.ok(said.includes(row.verdict), row.verdict);
-  const svg = readFileSync(await downloaded(page, "Figure (SVG)"), "utf8");
+  const svg = readFileSync(await downloaded(page, folder, "Figure (SVG)"), "utf8");
   assert.ok(svg.includes("<svg") && svg.includes("vegas") && !svg.includes("NaN"));
-  const png = readFileSync(await downloaded(page, "Figure (PNG)"));
+  const png = readFileSync(await downloaded(page, folder, "Figure (PNG)"));
   assert.equal(png.subarray(1, 4).toString(), "PNG");
-  assert.equal(readFileSync(await downloaded(page, "Scenario"), "utf8"), readFileSync(path.join(ROOT, "scenarios/lossy-last-hop.toml"), "utf8"));
+  assert.equal(readFileSync(await downloaded(page, folder, "Scenario"), "utf8"), readFileSync(path.join(ROOT, "scenarios/lossy-last-hop.toml"), "utf8"));
   assert.deepEqual(wrong, []);
   await close();
 });
@@ -179,7 +170,7 @@ test("hostile names and huge texts give messages, and no script runs", async () 
   await write(page, text);
   await page.waitForFunction((wanted) => document.querySelector("h2.name")?.textContent === wanted, evil);
   await page.click("text=Copy command");
-  const svg = readFileSync(await downloaded(page, "Figure (SVG)"), "utf8");
+  const svg = readFileSync(await downloaded(page, folder, "Figure (SVG)"), "utf8");
   assert.ok(!svg.includes("<img") && !svg.includes("<script"));
   await page.click("nav >> text=Replay");
   await page.waitForSelector(".replay canvas.scene");
@@ -248,21 +239,15 @@ for (const colorScheme of ["light", "dark"]) {
   test(`nothing serious stands in the way of anybody (${colorScheme})`, async () => {
     const { page, close } = await open(browser, server.address, { colorScheme });
     await done(page);
-    const look = async (what) => {
-      await page.evaluate(AXE);
-      const { violations } = await page.evaluate(() => globalThis.axe.run());
-      const serious = violations.filter((one) => ["serious", "critical"].includes(one.impact));
-      assert.deepEqual(serious.map((one) => `${what}: ${one.id}: ${one.nodes.map((node) => node.html).slice(0, 3).join(" ")}`), []);
-    };
-    await look("play");
+    await serious(page, "play");
     await page.click("#tab-text");
     await page.fill("textarea", "duration = 1");
     await page.waitForSelector(".editor .message");
-    await look("text with a mistake");
+    await serious(page, "text with a mistake");
     await page.selectOption(".scenario select", "single-flow");
     await page.click("nav >> text=Replay");
     await page.waitForSelector(".replay canvas.scene", { timeout: 60_000 });
-    await look("replay");
+    await serious(page, "replay");
     await close();
   });
 }

@@ -3,7 +3,7 @@
 
 import wasmUrl from "../../engine/lasthop_web_bg.wasm?url";
 import workerUrl from "./worker?worker&url";
-import type { About, Answer, Checked, Failure, Job, RunResult, Window } from "./types";
+import type { About, Answer, Checked, Failure, Job, ReadTable, RunResult, Window } from "./types";
 
 export class EngineError extends Error {
   constructor(readonly failure: Failure) {
@@ -98,6 +98,10 @@ export class Pool {
 
   outages(job: Omit<Extract<Job, { op: "outages" }>, "op">): Promise<[number, number, number][]> {
     return this.ask({ op: "outages", ...job }, "outages");
+  }
+
+  table(bytes: ArrayBuffer): Promise<ReadTable> {
+    return this.ask({ op: "table", bytes }, "table");
   }
 
   /** Takes back every job of this kind. */

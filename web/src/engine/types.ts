@@ -14,7 +14,7 @@ export interface Source {
 export type Overrides = [path: string, value: string][];
 
 export interface Failure {
-  kind: "scenario" | "run" | "edit" | "call";
+  kind: "scenario" | "run" | "edit" | "table" | "call";
   message: string;
   text: string;
   place?: string;
@@ -115,12 +115,22 @@ export interface Checked {
   json: string;
 }
 
+/** A column of numbers, with NaN where there is none; or of texts, with -1. */
+export type ReadColumn = Float64Array | { codes: Int32Array; texts: string[] };
+
+/** A Parquet table. */
+export interface ReadTable {
+  rows: number;
+  columns: Record<string, ReadColumn>;
+}
+
 export type Job =
   | { op: "check"; source: Source; overrides: Overrides }
   | { op: "run"; source: Source; overrides: Overrides; seed: number; series: boolean }
   | { op: "window"; source: Source; overrides: Overrides; seed: number; from_s: number; to_s: number; most: number }
   | { op: "outages"; source: Source; overrides: Overrides; seed: number }
   | { op: "set"; text: string; path: string; value: string | null }
+  | { op: "table"; bytes: ArrayBuffer }
   | { op: "about" };
 
 export interface About {

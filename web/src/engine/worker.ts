@@ -2,6 +2,7 @@
 // ends the worker.
 
 import init, { Scenario, declarations, removeValue, schema, setValue, studentT, version } from "../../engine/lasthop_web.js";
+import { readTable, TableError } from "./parquet";
 import type { About, Failure, Job, Overrides, RunResult, Source, Summary, Table, Window } from "./types";
 
 const FLOW_COLUMNS = ["cwnd_segments", "ssthresh_segments", "srtt_s", "rtt_s", "flight_segments", "throughput_bit_s", "goodput_bit_s"];
@@ -63,6 +64,8 @@ function windowOf(job: Extract<Job, { op: "window" }>, told: (seconds: number) =
 
 function answer(job: Job, told: (seconds: number) => void): unknown {
   switch (job.op) {
+    case "table":
+      return readTable(job.bytes);
     case "about":
       return {
         version: version(),
@@ -97,13 +100,14 @@ function answer(job: Job, told: (seconds: number) => void): unknown {
 
 /** The buffers in a value, to be handed over instead of copied. */
 function buffers(value: unknown, found: Set<ArrayBuffer> = new Set()): Set<ArrayBuffer> {
-  if (value instanceof Float64Array) found.add(value.buffer as ArrayBuffer);
+  if (value instanceof Float64Array || value instanceof Int32Array) found.add(value.buffer as ArrayBuffer);
   else if (value && typeof value === "object") for (const inner of Object.values(value)) buffers(inner, found);
   return found;
 }
 
 function failureOf(error: unknown): Failure {
   if (typeof error === "string") return JSON.parse(error) as Failure;
+  if (error instanceof TableError) return { kind: "table", message: error.message, text: error.message };
   const message = error instanceof Error ? error.message : String(error);
   return { kind: "call", message, text: `the engine stopped: ${message}` };
 }
@@ -117,7 +121,7 @@ self.onmessage = async (event: MessageEvent<{ module: WebAssembly.Module } | { i
   await ready;
   const { id, job } = data;
   try {
-    const value = answer(job, (seconds) => self.postMessage({ id, kind: "progress", seconds }));
+    const value = await answer(job, (seconds) => self.postMessage({ id, kind: "progress", seconds }));
     self.postMessage({ id, kind: "done", value }, { transfer: [...buffers(value)] });
   } catch (error) {
     self.postMessage({ id, kind: "failed", failure: failureOf(error) });

@@ -4,6 +4,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Cancelled, EngineError, Pool } from "../engine/pool";
 import type { About, Checked, Failure, Overrides, RunResult, Source } from "../engine/types";
+import type { ExploreGiven } from "../explore/given";
 import { Keys } from "./controls";
 import { FIRST, READY } from "./ready";
 import { pack, unpack, type Shared } from "./share";
@@ -24,7 +25,11 @@ export interface Given {
   fingerprints?: Record<string, Record<string, string>>;
 }
 
+export type View = "play" | "replay" | "explore";
+
 export interface State {
+  view: View;
+  explore: ExploreGiven | null;
   about: About | null;
   keys: Keys | null;
   statistics: Statistics | null;
@@ -58,6 +63,7 @@ export interface State {
 const first = READY.find((one) => one.id === FIRST) ?? READY[0];
 
 let state: State = {
+  view: "play", explore: null,
   about: null, keys: null, statistics: null, broken: null,
   ready: first?.id ?? null,
   source: first?.source ?? { name: "scenario.toml", text: "", files: {} },
@@ -281,7 +287,12 @@ async function openShared(): Promise<boolean> {
 function openGiven(): boolean {
   const text = document.getElementById("lasthop-given")?.textContent;
   if (!text) return false;
-  const given = JSON.parse(text) as Given;
+  const found = JSON.parse(text) as Given | ExploreGiven;
+  if (found.kind === "explore") {
+    update({ explore: found, view: "explore" });
+    return false;
+  }
+  const given = found;
   const seeds = given.seeds ?? [];
   open(given.source, null, {
     given,
