@@ -1,4 +1,4 @@
-"""The cases of `make bench` are scenarios that lasthop accepts, as they are and as `--quick` shortens them."""
+"""The cases of `make bench` are valid scenarios, as they are and as `--quick` shortens them."""
 
 from __future__ import annotations
 
