@@ -191,7 +191,8 @@ columns! {
         start_s: Option<f64> = About::new("s", "first transmission").mean();
         /// from the first transmission to the last ACK of a transfer of given length; null if it did not finish
         completion_s: Option<f64> = About::new("s", "completion time").lower().mean();
-        /// when the sender gave its connection up (`give_up`) or heard that it had been reset, from the start of the run
+        /// when the sender gave its connection up (`give_up`) or heard that it had been reset, from the start of the
+        /// run
         #[serde(skip_serializing_if = "Option::is_none")]
         reset_s: Option<f64> = About::new("s", "connection reset").mean().rare();
         /// time average of the payload rate that a rate-based sender allowed itself; null for others
@@ -586,7 +587,8 @@ columns! {
         moved_bytes: u64 = About::new("bytes", "bytes moved").sum();
         /// time during which nothing passed because the state of a split connection was moving
         halted_s: f64 = About::new("s", "time halted").lower().sum();
-        /// connections that a proxy ended before their time: the other half was given up or reset, or the state was lost
+        /// connections that a proxy ended before their time: the other half was given up or reset, or the state was
+        /// lost
         resets: u64 = About::new("", "connections reset").lower().sum();
         /// bytes that proxies held of connections whose state was lost when their host moved
         lost_bytes: u64 = About::new("bytes", "bytes lost with the state").lower().sum();
