@@ -237,6 +237,45 @@ fn journey(roaming: &RoamingPlan, plan: &Plan, seed: u64) -> Journey {
 /// which comes into force. A path without links stands for none.
 pub(crate) type Ways = (Vec<Vec<DirectionId>>, Vec<(Time, usize, UnderWay)>);
 
+/// The radio links of a host to the access points among which it chooses; none if it does not.
+fn links_of(media: &[MediumPlan], roaming: &[RoamingPlan], host: usize) -> Vec<u32> {
+    if !roaming.iter().any(|plan| plan.host == host) {
+        return Vec::new();
+    }
+    let radios = media.iter().flat_map(|medium| medium.links.iter().map(move |radio| (medium, radio)));
+    let own = radios.filter(|(medium, radio)| {
+        medium.stations[radio.from].node == host && medium.stations[radio.to].access_point
+    });
+    own.map(|(_, radio)| radio.link as u32).collect()
+}
+
+/// Every path between two nodes over the access points that they may choose, whenever that may be; empty unless one of
+/// them chooses.
+pub fn possible_paths(
+    (media, roaming): (&[MediumPlan], &[RoamingPlan]),
+    routes: &mut Routes,
+    source: usize,
+    sink: usize,
+) -> Vec<Vec<DirectionId>> {
+    let [first, last] = [source, sink].map(|end| links_of(media, roaming, end));
+    if first.is_empty() && last.is_empty() {
+        return Vec::new();
+    }
+    let all: Vec<u32> = roaming.iter().flat_map(|plan| links_of(media, roaming, plan.host)).collect();
+    // An end that stays where it is has one choice.
+    let choices = |links: &[u32]| if links.is_empty() { vec![u32::MAX] } else { links.to_vec() };
+    let (first, last) = (choices(&first), choices(&last));
+    let mut paths = Vec::new();
+    for &one in &first {
+        for &other in &last {
+            let avoided: Vec<u32> =
+                all.iter().copied().filter(|&link| link != one && link != other).collect();
+            paths.extend(routes.path_avoiding(source, sink, &avoided).filter(|path| !path.is_empty()));
+        }
+    }
+    paths
+}
+
 /// The paths of a flow from `source` to `sink`, the first one first.
 pub(crate) fn ways(journeys: &[Journey], routes: &mut Routes, source: usize, sink: usize) -> Option<Ways> {
     let mut times: Vec<(Time, UnderWay)> = vec![(Time::ZERO, UnderWay::Divert)];

@@ -191,6 +191,9 @@ columns! {
         start_s: Option<f64> = About::new("s", "first transmission").mean();
         /// from the first transmission to the last ACK of a transfer of given length; null if it did not finish
         completion_s: Option<f64> = About::new("s", "completion time").lower().mean();
+        /// when the sender gave its connection up (`give_up`) or heard that it had been reset, from the start of the run
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reset_s: Option<f64> = About::new("s", "connection reset").mean().rare();
         /// time average of the payload rate that a rate-based sender allowed itself; null for others
         allowed_rate_bit_s: Option<f64> = About::new("bit/s", "allowed rate").mean();
         /// mean of the loss event rates reported to a sender of the TFRC family; null for others
@@ -583,6 +586,10 @@ columns! {
         moved_bytes: u64 = About::new("bytes", "bytes moved").sum();
         /// time during which nothing passed because the state of a split connection was moving
         halted_s: f64 = About::new("s", "time halted").lower().sum();
+        /// connections that a proxy ended before their time: the other half was given up or reset, or the state was lost
+        resets: u64 = About::new("", "connections reset").lower().sum();
+        /// bytes that proxies held of connections whose state was lost when their host moved
+        lost_bytes: u64 = About::new("bytes", "bytes lost with the state").lower().sum();
     }
 }
 
@@ -795,6 +802,7 @@ impl FlowSummary {
             split: None,
             history_samples: None,
             completion_s: completed.zip(sent.first).map(|(end, start)| end.since(start).seconds()),
+            reset_s: report.reset.map(lasthop_core::time::Time::seconds),
             allowed_rate_bit_s: report.allowed_rate.map(|rate| rate * 8.0),
             loss_event_rate: report.loss_event_rate,
             expired_packets: report.expired,
@@ -841,6 +849,8 @@ impl FlowSummary {
             moves: stats().map(|stats| stats.moves).sum(),
             moved_bytes: stats().map(|stats| stats.moved).sum(),
             halted_s: stats().map(|stats| stats.halted.seconds()).sum(),
+            resets: stats().map(|stats| stats.resets).sum(),
+            lost_bytes: stats().map(|stats| stats.lost).sum(),
         });
         let completed = world.senders[last].report().completed.filter(|_| self.completion_s.is_some());
         self.completion_s =

@@ -193,7 +193,7 @@ impl Coding {
         }
         let Some(tag) = self.recognise(parcel, cx) else { return cx.forward(parcel) };
         if self.distance.is_none() {
-            self.distance = self.blocks.source(tag).map(|copy| parcel.hop - copy.hop);
+            self.distance = self.blocks.source(tag).and_then(|copy| parcel.hop.checked_sub(copy.hop));
         }
         match self.blocks.source_arrives(tag, cx.now) {
             None => {
