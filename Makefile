@@ -29,7 +29,7 @@ SEEDS ?= 1-10
 .DELETE_ON_ERROR:
 .PHONY: help build demo test test-rust test-properties test-python test-scenarios test-differential pins \
     pins-check lint format reproduce paper-report bench validate docs site new-sender new-device lock wheel clean \
-    page test-page bench-page
+    page test-page bench-page pictures
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -114,6 +114,9 @@ page: ## Build the page of `lasthop view` into python/lasthop/page, a static fol
 
 test-page: build ## Test the page under Node and in Chromium (Debian package chromium); says so where it cannot
 	@tools/test_page.sh
+
+pictures: build page ## Take the pictures of the page in docs/images anew, in Chromium
+	cd web && PICTURES=$(CURDIR)/docs/images node --test tests/pictures.test.mjs
 
 bench-page: build page ## How fast the page is, in Chromium; writes bench/PAGE.md
 	cd web && node tools/bench.mjs

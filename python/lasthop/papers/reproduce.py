@@ -6,6 +6,7 @@ of runs: whatever a figure needs and another one has run already is not run agai
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import time
 from dataclasses import dataclass, replace
@@ -160,8 +161,12 @@ def choose(paper: Paper, figures: str | None) -> tuple[Experiment, ...]:
         name = name.replace("figure", "fig").replace("table", "tab")
         found = by_name.get(name) or by_name.get(f"fig{name}")
         if found is None:
+            near = difflib.get_close_matches(
+                f"fig{name}" if name[:1].isdigit() else name, by_name, n=1, cutoff=0.8
+            )
+            hint = f"did you mean '{near[0]}'? " if near else ""
             raise ArgumentError(
-                f"paper {paper.number} has no figure '{word.strip()}': it has {', '.join(by_name)}"
+                f"paper {paper.number} has no figure '{word.strip()}': {hint}it has {', '.join(by_name)}"
             )
         chosen[found.name] = found
     return tuple(chosen.values())
@@ -220,6 +225,25 @@ def plan(
         now=_read_now(paper, quick=quick, seeds=seeds) if len(experiments) == len(paper.experiments) else {},
         quick=quick,
     )
+
+
+def check_made_by_this(plan: Plan, folder: Path) -> None:
+    """Refuse a folder whose runs another version of the engine made, before anything runs.
+
+    Raises
+    ------
+    OutputError
+        The text says which version, and how to go on.
+    """
+    from lasthop.studies import folder as studies_folder
+    from lasthop.studies.execute import Campaign
+    from lasthop.studies.store import Store
+
+    runs = folder / RUNS
+    if runs.is_dir():
+        studies_folder.check_made_by_this(
+            Campaign(runs, plan.all_studies, single=False, cells={}), Store(runs)
+        )
 
 
 def carry_out(
