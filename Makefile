@@ -101,12 +101,13 @@ paper-report: reproduce ## Put the report of a paper into docs/papers, where it 
 bench: build ## Speed and memory beside ns-2 (and ns-3, if installed), cost of each sender; writes bench/RESULTS.md
 	$(BIN)/python bench/run.py
 
-validate: build ## Compare with ns-2 and ns-3 at length; writes docs/reference/validation-*.md and classifiers.md
+validate: build ## Compare with ns-2, ns-3 and packets at length; writes validation-*.md and classifiers.md
 	$(BIN)/python -m validation.senders --full
 	$(BIN)/python -m validation.statistics --full
 	$(BIN)/python -m validation.red --full
 	$(BIN)/python -m validation.classifiers
 	$(BIN)/python -m validation.wlan
+	$(BIN)/python -m validation.second_look
 
 page: ## Build the page of `lasthop view` into python/lasthop/page, a static folder; needs Node and npm
 	tools/build_page.sh
