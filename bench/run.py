@@ -130,7 +130,8 @@ sends less, or loses more, has other packets to handle: the ratio is no verdict 
 
 INTRODUCTION = """# Benchmarks
 
-Written by `{command}`; do not edit. What the senders cost stands at the end.
+Written by `{command}`; do not edit. What the senders cost stands at the end; `bench/PAGE.md`, written by
+`make bench-page`, has the page.
 
 The scenarios are in `bench/scenarios`. Runs of the simulators alternate; figures are medians of {runs}
 runs. A packet-hop is one packet transmitted over one link. Times are CPU time of the whole process per

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import starter
+from lasthop.comparison import Axes
 from lasthop.errors import ArgumentError, OutputError, ScenarioError
 from lasthop.output import load_comparison, load_runs, reason_of
 from lasthop.places import kind_of
@@ -34,6 +35,8 @@ LONGEST_TEXT = 2 << 20
 #: Longest file that a page takes along.
 LONGEST_FILE = 32 << 20
 ADDRESS = "127.0.0.1"
+#: The page's name for the senders that a scenario has itself.
+AS_WRITTEN = "as written"
 POLICY = (
     "default-src 'none'; script-src {script} 'wasm-unsafe-eval'; worker-src {worker}; "
     "connect-src {connect}; style-src {style}; img-src 'self' data: blob:; "
@@ -93,11 +96,18 @@ def _of_folder(path: Path) -> dict[str, Any]:
         comparison = load_comparison(path)
         shown = {"senders": comparison.transports, "seeds": comparison.seeds}
         records, scenario = comparison.runs, comparison.scenario
+        if comparison.axes is not None:
+            senders = list(comparison.axes.senders)
+            shown |= {"senders": senders or [AS_WRITTEN], "helpers": list(comparison.axes.helpers)}
+            if not senders:
+                # The page puts the sender before the helper, also where the scenario names it.
+                of_scenario = Axes((AS_WRITTEN,), comparison.axes.helpers)
+                records = {of_scenario.label(AS_WRITTEN, name): runs for name, runs in records.items()}
     else:
         runs = load_runs(path)
         # Written and set by hand alike: the page runs it as the file says.
-        shown = {"senders": ["as written"], "seeds": runs.seeds}
-        records, scenario = {"as written": [one.record for one in runs]}, runs.scenario
+        shown = {"senders": [AS_WRITTEN], "seeds": runs.seeds}
+        records, scenario = {AS_WRITTEN: [one.record for one in runs]}, runs.scenario
     prints = {
         name: {str(record["seed"]): record["fingerprint"] for record in list_}
         for name, list_ in records.items()

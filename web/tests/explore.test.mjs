@@ -24,9 +24,9 @@ after(async () => {
 });
 
 /** The page of something to explore, without what must not happen. */
-async function explore(what, run) {
+async function explore(what, run, options = {}) {
   const server = await view(what);
-  const { page, wrong, close } = await open(browser, server.address);
+  const { page, wrong, close } = await open(browser, server.address, options);
   try {
     await page.waitForSelector(".explored .dot, .figurehead, .message", { timeout: 30_000 });
     await run(page, server);
@@ -56,6 +56,7 @@ test("a study shows the means and intervals of the command, and a point opens th
     const point = page.getByRole("button", { name: /^Vegas, packet error rate 0\.03/ });
     await point.focus();
     await page.keyboard.press("Enter");
+    await serious(page, "a point, dark");
     await page.locator(".onepoint select").selectOption("2");
     await page.getByRole("button", { name: "Open in Play" }).click();
     await done(page);
@@ -70,7 +71,7 @@ test("a study shows the means and intervals of the command, and a point opens th
     assert.ok(svg.includes("<svg") && !svg.includes("NaN"));
     const table = readFileSync(await downloaded(page, folder, "All runs (Parquet)"));
     assert.ok(table.equals(readFileSync(path.join(study, "results.parquet"))));
-  });
+  }, { colorScheme: "dark" });
 });
 
 test("a paper shows its claims beside their figures, and the run behind a point has its value", async () => {

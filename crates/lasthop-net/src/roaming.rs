@@ -156,6 +156,16 @@ pub(crate) fn journeys(plan: &Plan, seed: u64) -> Vec<Journey> {
     plan.roaming.iter().map(|roaming| journey(roaming, plan, seed)).collect()
 }
 
+/// Each change of an access point in a run with this seed: the host, when it leaves, and when it has arrived.
+pub fn handoffs(plan: &Plan, seed: u64) -> Vec<(usize, Time, Time)> {
+    let journeys = journeys(plan, seed);
+    let moves = |journey: &Journey| {
+        let host = journey.host;
+        journey.moves.iter().map(|change| (host, change.leaves, change.joins)).collect::<Vec<_>>()
+    };
+    journeys.iter().flat_map(moves).collect()
+}
+
 fn journey(roaming: &RoamingPlan, plan: &Plan, seed: u64) -> Journey {
     let found = candidates(plan, seed, roaming.host);
     let end = Time::ZERO + plan.duration;

@@ -166,7 +166,7 @@ fn snoop_hides_a_lossy_hop() {
     let alone = run_both_ways(&last_hop("", LOSSY, &flows), 1);
     let helped = run_both_ways(&last_hop(SNOOP, LOSSY, &flows), 1);
     assert!(mbit(&helped) > 4.0 * mbit(&alone), "{} against {}", mbit(&helped), mbit(&alone));
-    let agent = helped.summary.links[2].snoop.unwrap();
+    let agent = helped.summary.links[2].snoop.as_ref().unwrap();
     let totals = &helped.summary.totals;
     assert_eq!(totals.helper_retransmissions, Some(agent.repeats_by_duplicate + agent.repeats_by_timer));
     assert!(agent.repeats_by_duplicate > 20 * agent.repeats_by_timer, "{agent:?}");
@@ -208,13 +208,13 @@ fn losses_on_the_way_up_are_told() {
     let alone = run_both_ways(&last_hop("", radio, &up(told)), 1);
     let unheard = run_both_ways(&last_hop(SNOOP, radio, &up(plain)), 1);
     let heard = run_both_ways(&last_hop(SNOOP, radio, &up(told)), 1);
-    let agent = heard.summary.links[2].snoop.unwrap();
+    let agent = heard.summary.links[2].snoop.as_ref().unwrap();
     assert!(agent.marked > 50, "{agent:?}");
     assert!(mbit(&heard) > 1.5 * mbit(&alone), "{} against {}", mbit(&heard), mbit(&alone));
     assert!(mbit(&heard) > 1.5 * mbit(&unheard), "{} against {}", mbit(&heard), mbit(&unheard));
     let nack = "helpers = [{ kind = \"snoop\", upward = \"nack\" }]";
     let sooner = run_both_ways(&last_hop(nack, radio, &up(told)), 1);
-    assert!(sooner.summary.links[2].snoop.unwrap().nacks > 50);
+    assert!(sooner.summary.links[2].snoop.as_ref().unwrap().nacks > 50);
     assert!(mbit(&sooner) > 1.5 * mbit(&alone), "{} against {}", mbit(&sooner), mbit(&alone));
 }
 
@@ -323,7 +323,7 @@ reroute = [
     };
     let [moved, fresh, ignored] = ["move", "fresh", "ignore"].map(|handoff| run_both_ways(&text(handoff), 1));
     let of = |run: &Run, count: fn(&lasthop_sim::summary::SnoopSummary) -> u64| -> u64 {
-        run.summary.links.iter().filter_map(|link| link.snoop.as_ref()).map(count).sum()
+        run.summary.links.iter().filter_map(|link| link.snoop.as_deref()).map(count).sum()
     };
     assert_eq!(of(&moved, |agent| agent.moved), 3);
     assert!(of(&moved, |agent| agent.repeats_at_handoff) > 5);
@@ -344,7 +344,7 @@ fn caches_outlast_outages() {
         last_hop(&more, radio, &flow("\"newreno\"", ""))
     };
     let [moved, fresh] = ["move", "fresh"].map(|handoff| run_both_ways(&text(handoff), 1));
-    assert!(moved.summary.links[2].snoop.unwrap().repeats_at_handoff > 20);
+    assert!(moved.summary.links[2].snoop.as_ref().unwrap().repeats_at_handoff > 20);
     assert!(mbit(&moved) > mbit(&fresh), "{} against {}", mbit(&moved), mbit(&fresh));
 }
 

@@ -292,8 +292,8 @@ fn a_split_goes_with_fq_codel() {
     assert!(run.summary.links[2].drops["early-drop"] > 0, "{:?}", run.summary.links[2].drops);
 }
 
-/// A proxy whose state does not move knows nothing of the connection: whatever comes is answered by a RST, and both ends
-/// hear that it is over. What it held is lost, and the results say so.
+/// A proxy whose state does not move knows nothing of the connection: whatever comes is answered by a RST, and both
+/// ends hear that it is over. What it held is lost, and the results say so.
 #[test]
 fn the_state_of_a_split_may_be_lost() {
     let split = "middleboxes = [{ kind = \"split\", buffer = \"64 kB\", handoff = \"lose\" }]";
@@ -339,8 +339,8 @@ fn a_host_that_dies_takes_the_connection_with_it() {
     assert_eq!(goes_on.summary.flows[0].split.as_ref().unwrap().resets, 0);
 }
 
-/// The other way round: the server is gone. A phone that sends up is told by the proxy, and a server that gives up tells
-/// the phone through it.
+/// The other way round: the server is gone. A phone that sends up is told by the proxy, and a server that gives up
+/// tells the phone through it.
 #[test]
 fn a_reset_goes_through_a_proxy() {
     let gone = "handoff = { at = [\"10 s\"], outage = \"50 s\" }\n";

@@ -7,8 +7,8 @@
 //!
 //! *Reacts to* duplicate ACKs: the link is alive, so the first segment that is missing goes out again at once, at most
 //! once per local round trip. To a timeout: the link may be down, so the window towards the host falls to one segment
-//! until an ACK comes. To an ACK of new data: the window is the host's again. What the queue of the link has no room for
-//! it does not keep: the source must learn of it.
+//! until an ACK comes. To an ACK of new data: the window is the host's again. What the queue of the link has no room
+//! for it does not keep: the source must learn of it.
 //!
 //! *Differs from its paper:* the paper's constants were not to be had. The timer is that of RFC 6298 with a least value
 //! of its own. The residence is rounded down to whole ticks of the source's clock, so that no timestamp runs ahead of

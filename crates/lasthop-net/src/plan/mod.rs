@@ -118,8 +118,8 @@ pub struct FlowPlan {
     /// Paths that replace the first one while the run goes on, in the order of time. With a proxy at one of its ends
     /// the path may end at another node than before: the proxy has moved.
     pub reroutes: Vec<Reroute>,
-    /// It is a half of a split connection whose ends choose their access points as they go: its paths are parts of those
-    /// of the whole.
+    /// It is a half of a split connection whose ends choose their access points as they go: its paths are parts of
+    /// those of the whole.
     pub part: Option<Part>,
     /// Its sender is a proxy's, and passes on what another flow brings.
     pub relay: Option<Relay>,

@@ -20,7 +20,8 @@
 //! (`warning` of a handoff says how early), and a receiver may close its window by an ACK of its own.
 //!
 //! *Validation:* NV-5.5 and whole runs in `tests/split.rs`: each half follows its own law, nothing is lost or
-//! reordered, the state moves or is lost, a half that ends takes the other with it, and a closed window spares timeouts.
+//! reordered, the state moves or is lost, a half that ends takes the other with it, and a closed window stops the
+//! source.
 //!
 //! *Limitations:* the source may know data to be acknowledged that the sink never gets:
 //! `split_acked_not_delivered_bytes` counts them. Real-time metrics follow packets from end to end and cannot be
@@ -398,8 +399,8 @@ impl World {
         state.stats.resets += counts;
     }
 
-    /// The sender of `flow` has given its connection up or heard of its end, perhaps; if it is a proxy's, the other half
-    /// is reset.
+    /// The sender of `flow` has given its connection up or heard of its end, perhaps; if it is a proxy's, the other
+    /// half is reset.
     pub(super) fn note_given_up(&mut self, flow: usize) {
         let Some(half) = Relays::index(&self.relays.before, flow as u32) else { return };
         let Half { over, from, .. } = self.relays.halves[half];

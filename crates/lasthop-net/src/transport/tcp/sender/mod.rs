@@ -5,7 +5,8 @@
 //! time, in order. The state is a [`Connection`]; what happens to it is told in order by `open.rs` (beginning, data,
 //! end), `ack.rs`, `loss.rs`, `ecn.rs`, `flow_control.rs`, `send.rs`, `timer.rs` and `signal.rs`. What only some
 //! senders do has files of its own: `undo.rs`, `probing.rs`, `persist.rs`, `timing.rs`, `rate.rs`, `fast_handoff.rs`,
-//! `ebsn.rs`, `processing.rs`, `reset.rs`, and the states without a connection `alarms.rs`, `pacing.rs`, `waves.rs` and `eln.rs`.
+//! `ebsn.rs`, `processing.rs`, `reset.rs`, and the states without a connection `alarms.rs`, `pacing.rs`, `waves.rs` and
+//! `eln.rs`.
 //!
 //! Sequence numbers count bytes: the SYN is byte 0, data starts at 1, the FIN follows the last byte. Windows count
 //! segments.
