@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import shutil
 import signal
 import time
@@ -12,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
+from lasthop import _native
+from lasthop.errors import Interrupted
 from lasthop.papers import library, overview, reproduce, summary
 from lasthop.papers.judge import MAIN
-from lasthop.papers.library import load_paper
+from lasthop.papers.library import PaperError, load_paper
+from lasthop.studies import store
 
 if TYPE_CHECKING:
     import subprocess
@@ -395,7 +399,15 @@ def test_a_failed_run_is_named_and_the_rest_goes_on(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["reproduce", "999"], "error: unknown paper '999': there are 000-local-error-control, "),
+        (["reproduce", "9999"], "error: unknown paper '9999': there are 000-local-error-control, "),
+        (
+            ["reproduce", "0003"],
+            "error: unknown paper '0003': did you mean '003'? there are 000-",
+        ),
+        (
+            ["reproduce", "al"],
+            "error: unknown paper 'al': did you mean 'all'? there are 000-",
+        ),
         (
             ["reproduce", "TOY", "--figure", "9"],
             "error: paper 900 has no figure '9': it has fig1, tab1, fig2, fig3",
@@ -490,10 +502,55 @@ def test_data_are_gathered_under_the_claims_own_names(toy: Path, tmp_path: Path)
     assert len(samples) == 2
 
 
-def test_all_papers_are_set_side_by_side(
-    command: Callable[..., Result], toy: Path, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two papers, one page; what was judged can be judged again from the figures that are kept."""
+def _check_page(text: str) -> None:
+    """Check the page of two papers: every claim, figure and study once, and nothing from elsewhere."""
+    for number in ("900", "901"):
+        for name in ("flat", "cell", "never"):
+            assert text.count(f'<tr id="p{number}.{name}"') == 1
+        assert f'<details id="study-{number}-fig1">' in text
+        assert f"lasthop reproduce {number} --figure fig1" in text
+        for figure in ("fig1", "fig2", "tab1"):
+            assert (
+                text.count(f'<script type="application/json" data-figure="figure-p{number}-{figure}">') == 1
+            )
+    figures = re.findall(
+        r'<script type="application/json" data-figure="[^"]+">(.*?)</script>', text, re.DOTALL
+    )
+    assert len(figures) == 6
+    assert {"Vegas", "Reno"} == {
+        trace["name"] for trace in json.loads(figures[0])["data"] if trace.get("name")
+    }
+    assert "<h4>Lessons</h4>" in text
+    assert not re.search(r"""(?:src|href)=["']?https?:""", text.partition("<script>/*")[0])
+
+
+def test_curves_are_those_of_the_paper(command: Callable[..., Result], toy: Path, here: Path) -> None:
+    """A figure with curves of its own shows these, whatever else its study varies."""
+    manifest = toy / "paper.toml"
+    text = manifest.read_text(encoding="utf-8")
+    drawn_so = text + '\n[experiments.fig1]\ncurves = "alone"\n'
+    for wrong, message in (
+        (
+            '[curves.alone]\n"Reno" = { protocol = "reno" }\n',
+            "curves.alone: 'Reno' has protocol, which is no axis",
+        ),
+        ('[curves.alone]\n"Reno" = { series = "rate" }\n', "curves.alone: 'Reno': rate is no series"),
+        ("", "there is no curves.alone"),
+    ):
+        manifest.write_text(drawn_so + wrong, encoding="utf-8")
+        with pytest.raises(PaperError, match=re.escape(message)):
+            load_paper(toy)
+    manifest.write_text(drawn_so + '[curves.alone]\n"Reno alone" = { proto = "reno" }\n', encoding="utf-8")
+    assert command("reproduce", toy, "--figure", "1", "--no-alternatives").exit_code == 0
+    charts = json.loads((here / "out" / "papers" / "900" / "charts.json").read_text(encoding="utf-8"))
+    drawn = charts["p900.fig1"]["fig1"]["figure"]["data"]
+    assert {trace["name"] for trace in drawn if trace.get("name")} == {"Reno alone"}
+    assert next(trace["x"] for trace in drawn if trace.get("name")) == [1.0, 2.0]
+
+
+@pytest.fixture
+def toys(toy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of two papers, which are all there are."""
     shutil.copytree(toy, toy.parent / "901-other")
     other = toy.parent / "901-other"
     other.joinpath("claims.toml").write_text(
@@ -506,8 +563,70 @@ def test_all_papers_are_set_side_by_side(
     (toy.parent / overview.LESSONS).write_text("## Lessons\n\nMany.\n", encoding="utf-8")
     for module in (library, overview):
         monkeypatch.setattr(module, "DATA", toy.parent)
-    result = command("reproduce", "all", "--no-alternatives")
+    return toy.parent
+
+
+def test_a_folder_of_another_version_stops_all_before_anything_runs(
+    command: Callable[..., Result], toys: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.versions.cache_clear()
+    with monkeypatch.context() as earlier:
+        earlier.setattr(_native, "__version__", "0.0.9")
+        other = here / "out" / "papers" / "901"
+        made = command("reproduce", toys / "901-other", "--figure", "1", "--seeds", "1", "--out", other)
+        assert made.exit_code == 0, made.stderr
+    store.versions.cache_clear()
+    result = command("reproduce", "all", "--seeds", "1", "--no-alternatives")
+    assert result.exit_code == 2
+    assert "'out/papers/901/runs' was made by engine 0.0.9" in result.stderr
+    assert "nothing was changed" in result.stderr
+    assert not (here / "out" / "papers" / "900").exists()
+    assert command("reproduce", "all", "--seeds", "1", "--no-alternatives", "--fresh").exit_code == 0
+
+
+def test_all_papers_stop_at_an_interrupt_and_go_on(
+    command: Callable[..., Result], toys: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second paper is interrupted: the first is whole, and the same command makes the rest."""
+    carry_out = reproduce.carry_out
+
+    def interrupted(plan: reproduce.Plan, *arguments: Any, **options: Any) -> reproduce.Reproduction:
+        if plan.paper.number == "901":
+            raise Interrupted("interrupted: 0 of 12 runs are in out; the same command makes the others")
+        return carry_out(plan, *arguments, **options)
+
+    arguments = ("reproduce", "all", "--seeds", "1-2", "--no-alternatives")
+    with monkeypatch.context() as during:
+        during.setattr(reproduce, "carry_out", interrupted)
+        result = command(*arguments)
+    assert result.exit_code == 130
+    assert "the same command makes the others" in result.stderr
+    papers = here / "out" / "papers"
+    assert (papers / "900" / "verdicts.json").exists()
+    assert not (papers / "README.md").exists()
+    result = command(*arguments)
     assert result.exit_code == 0, result.stderr
+    assert "nothing to do: all 12 runs are there" in result.stderr
+    assert (papers / "README.md").exists()
+
+
+def test_all_papers_stop_at_a_full_disk(start: Callable[..., subprocess.Popen[str]], here: Path) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    process = start("reproduce", "all", "--quick", "--seeds", "1", "--out", here / "papers", preexec_fn=limit)
+    _, message = process.communicate(timeout=120)
+    assert process.returncode == 2, message
+    assert "Traceback" not in message
+    assert re.search(r"error: cannot write '.*papers/000/runs/.*': file too large", message), message
+
+
+def test_all_papers_are_set_side_by_side(command: Callable[..., Result], toys: Path, here: Path) -> None:
+    """Two papers, one page; what was judged can be judged again from the figures that are kept."""
+    toy = toys / "900-toy"
+    result = command("reproduce", "all", "--no-alternatives", "--html")
+    assert result.exit_code == 0, result.stderr
+    _check_page((here / "out" / "papers" / "papers.html").read_text(encoding="utf-8"))
     page = (here / "out" / "papers" / "README.md").read_text(encoding="utf-8")
     for expected in (
         "| [900](900/report.md): ",

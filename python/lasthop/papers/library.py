@@ -6,6 +6,7 @@ it has them; `papers` at the top of the source tree is a link to the same place.
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,10 @@ MANIFEST, CLAIMS, NOTES, STUDIES = "paper.toml", "claims.toml", "notes.md", "stu
 #: An axis along which one run has many values, such as time; it always runs under an aggregate.
 SAMPLE_AXES = frozenset({"t", "i"})
 CLAIMS_VERSION = 1
+
+
+#: What a curve of a figure says beside axes: the series that it shows.
+SERIES_OF_CURVE = "series"
 
 
 class PaperError(LasthopError, ValueError):
@@ -143,6 +148,9 @@ class Experiment:
         The axes and settings that do not vary in it.
     title : str or None
         What is drawn, in words, if paper.toml says it better than the study.
+    drawn : dict
+        The curves as they are drawn here, by label: what each has on the axes of the claims, and the `series`
+        if that differs from curve to curve. Empty if the axes of the studies say it.
     studies : dict
         Names of the files in ``studies`` that measure it, without their ending, each with what is fixed in it
         beside `fixed`.
@@ -156,6 +164,7 @@ class Experiment:
     curves: tuple[str, ...]
     fixed: Mapping[str, Value]
     title: str | None
+    drawn: Mapping[str, Mapping[str, Value]]
     studies: Mapping[str, Mapping[str, Value]]
     note: str | None
 
@@ -271,7 +280,11 @@ class Paper:
 
     def is_ready(self, experiment: Experiment) -> bool:
         """Whether all studies of an experiment are there."""
-        return all(self.study_path(name).is_file() for name in experiment.studies)
+        return all(map(self.has_study, experiment.studies))
+
+    def has_study(self, name: str) -> bool:
+        """Whether a study is there; closed forms need none."""
+        return self.study_path(name).is_file()
 
     def study_path(self, name: str) -> Path:
         """Where a study is, or would be."""
@@ -310,8 +323,13 @@ def find_paper(name: str, root: Path | None = None) -> Path:
     for folder in folders:
         if name in {folder.name, folder.name.partition("-")[0], "p" + folder.name.partition("-")[0]}:
             return folder
-    known = ", ".join(folder.name for folder in folders)
-    raise ArgumentError(f"unknown paper '{name}': there are {known}; or name a folder with a {CLAIMS}")
+    known = {one: folder.name for folder in folders for one in (folder.name, folder.name.partition("-")[0])}
+    near = difflib.get_close_matches(name.strip().lower(), ["all", *known], n=1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    listed = ", ".join(folder.name for folder in folders)
+    raise ArgumentError(
+        f"unknown paper '{name}': {hint}there are {listed}, or all; or name a folder with a {CLAIMS}"
+    )
 
 
 def load_paper(folder: str | Path) -> Paper:
@@ -337,12 +355,12 @@ def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Pap
     _check_keys(
         path / MANIFEST,
         manifest,
-        "subject title authors year series axes values experiments alternatives now quick",
+        "subject title authors year series axes values curves experiments alternatives now quick",
     )
     if content.get("version") != CLAIMS_VERSION:
         raise PaperError(f"{path / CLAIMS}: version must be {CLAIMS_VERSION}, found {content.get('version')}")
     vocabulary = _vocabulary(content)
-    experiments = _experiments(path, content["experiment"], manifest.get("experiments", {}), vocabulary)
+    experiments = _experiments(path, content["experiment"], manifest, vocabulary)
     claims = tuple(_claim(path, entry) for entry in content["claim"])
     for claim in claims:
         for one in claim.experiments:
@@ -394,13 +412,14 @@ def _vocabulary(content: dict[str, Any]) -> Vocabulary:
 
 
 def _experiments(
-    path: Path, entries: Sequence[dict[str, Any]], more: dict[str, Any], vocabulary: Vocabulary
+    path: Path, entries: Sequence[dict[str, Any]], manifest: dict[str, Any], vocabulary: Vocabulary
 ) -> dict[str, Experiment]:
+    more = manifest.get("experiments", {})
     experiments = {}
     for entry in entries:
         name = entry["id"].partition(".")[2]
         addition = more.get(name, {})
-        _check_keys(path / MANIFEST, addition, "study title", f"experiments.{name}: ")
+        _check_keys(path / MANIFEST, addition, "study title curves", f"experiments.{name}: ")
         axis, _, grid = entry["x"].partition("=")
         axis, grid = axis.strip(), grid.split("(")[0].strip()
         experiments[entry["id"]] = Experiment(
@@ -412,6 +431,7 @@ def _experiments(
             curves=tuple(entry["curves"]),
             fixed=entry.get("fixed", {}),
             title=addition.get("title"),
+            drawn=_drawn(path, addition.get("curves"), manifest.get("curves", {}), vocabulary),
             studies=_studies(addition.get("study", name)),
             note=entry.get("note"),
         )
@@ -419,6 +439,23 @@ def _experiments(
     if unknown:
         raise PaperError(f"{path / MANIFEST}: experiments.{min(unknown)} is no experiment of {CLAIMS}")
     return experiments
+
+
+def _drawn(
+    path: Path, name: str | None, sets: Mapping[str, Mapping[str, Any]], vocabulary: Vocabulary
+) -> Mapping[str, Mapping[str, Value]]:
+    """Return the curves of one set of ``[curves]``; none if an experiment names no set."""
+    if name is None:
+        return {}
+    if name not in sets:
+        raise PaperError(f"{path / MANIFEST}: there is no curves.{name}")
+    for label, settings in sets[name].items():
+        for axis, value in settings.items():
+            if axis not in {*vocabulary.axes, *vocabulary.defaults, SERIES_OF_CURVE}:
+                raise PaperError(f"{path / MANIFEST}: curves.{name}: {label!r} has {axis}, which is no axis")
+            if axis == SERIES_OF_CURVE and value not in vocabulary.series:
+                raise PaperError(f"{path / MANIFEST}: curves.{name}: {label!r}: {value} is no series")
+    return sets[name]
 
 
 def _studies(named: Any) -> dict[str, Mapping[str, Value]]:  # noqa: ANN401 - as the file has it

@@ -59,6 +59,11 @@ def questions() -> tuple[Question, ...]:
     )
 
 
+def lessons() -> str:
+    """Return what the papers teach together: the text of the file `LESSONS`."""
+    return (DATA / LESSONS).read_text(encoding="utf-8").strip()
+
+
 def write(papers: Sequence[Paper], folders: Mapping[str, Path], root: Path) -> Path:
     """Write the page into `root` and return its path.
 
@@ -81,12 +86,11 @@ def markdown(papers: Sequence[Paper], folders: Mapping[str, Path], root: Path) -
     verdicts = {paper.number: _verdicts(folders[paper.number]) for paper in papers}
     claims = {claim.id: claim for paper in papers for claim in paper.claims}
     found = {claim: verdict for of_paper in verdicts.values() for claim, verdict in of_paper.items()}
-    lessons = (DATA / LESSONS).read_text(encoding="utf-8").strip()
     parts = [
         "# Papers on one bench",
         INTRODUCTION,
         _table(papers, verdicts, folders, root),
-        lessons,
+        lessons(),
         "## Where papers contradict each other, or themselves",
         *(_question(question, claims, found) for question in questions()),
     ]

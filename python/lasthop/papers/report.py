@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 from lasthop import _native
 from lasthop.api import toml_value
 from lasthop.output import check_folder, write_table, write_text
-from lasthop.papers import summary
+from lasthop.papers import drawing, page, summary
 from lasthop.papers.evaluation import counted, write_estimate
 from lasthop.papers.grammar import Comparison, Number, Series, bracket, format_value, parse
 from lasthop.papers.judge import MAIN, Judgement, Verdict
-from lasthop.papers.reproduce import claim_axes, claim_value, figures
 from lasthop.papers.tables import count
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
-    from matplotlib.figure import Figure
 
     from lasthop.papers.library import Experiment, Paper, Source, Value
     from lasthop.papers.reproduce import Reproduction
@@ -50,21 +48,22 @@ def write(reproduction: Reproduction, folder: Path, command: str) -> list[Path]:
     command : str
         The command that made it, for the reader who wants to make it again.
     """
-    from lasthop.studies.plot import save_figure
+    from lasthop.studies.plot import draw_chart, save_figure
 
     check_folder(folder / FIGURES)
-    pictures: dict[str, list[str]] = {}
+    drawn = {one.id: drawing.charts(reproduction, one) for one in reproduction.plan.experiments}
+    drawn[page.NOW] = drawing.charts_of_now(reproduction)
+    pictures = {of: [f"{FIGURES}/{name}.png" for name in charts] for of, charts in drawn.items()}
     written = []
-    for experiment in reproduction.plan.experiments:
-        for name, figure in draw(reproduction, experiment).items():
+    for charts in drawn.values():
+        for name, chart in charts.items():
             path = folder / FIGURES / f"{name}.png"
-            save_figure(figure, path)
-            pictures.setdefault(experiment.id, []).append(f"{FIGURES}/{path.name}")
+            save_figure(draw_chart(chart), path)
             written.append(path)
-    for name, figure in draw_now(reproduction).items():
-        path = folder / FIGURES / f"{name}.png"
-        save_figure(figure, path)
-        written.append(path)
+    for stale in set((folder / FIGURES).glob("*.png")) - set(written):
+        # Of an earlier call, with other figures.
+        stale.unlink()
+    page.write_charts(folder, drawn)
     # verdicts.json goes last: a folder that has it is whole.
     text = folder / REPORT
     write_text(text, markdown(reproduction, pictures, command))
@@ -73,45 +72,6 @@ def write(reproduction: Reproduction, folder: Path, command: str) -> list[Path]:
     write_text(folder / summary.VERDICTS, summary.verdicts_text(reproduction.judgements))
     write_text(folder / f"{VERDICTS}.json", json.dumps(verdicts(reproduction, command), indent=1) + "\n")
     return [text, *written, folder / f"{VERDICTS}.parquet", folder / f"{VERDICTS}.json"]
-
-
-def draw(reproduction: Reproduction, experiment: Experiment) -> dict[str, Figure]:
-    """Draw an experiment: a figure by name for each of its studies and series; none if it was not run."""
-    drawn = []
-    for file, result in reproduction.results_of(experiment).items():
-        for series in (name for name in experiment.y if name in reproduction.paper.vocabulary.series):
-            figure = _draw_series(reproduction.paper, experiment, file, result, series)
-            if figure is not None:
-                drawn.append((f"{experiment.name}-{file}-{series}", figure))
-    return {experiment.name: drawn[0][1]} if len(drawn) == 1 else dict(drawn)
-
-
-def draw_now(reproduction: Reproduction) -> dict[str, Figure]:
-    """Draw what senders and queues of today do, by name: a figure for each metric."""
-    from lasthop.columns import scaled
-    from lasthop.extras import pl
-    from lasthop.studies.charts import Look
-    from lasthop.studies.plot import draw_metric
-
-    drawn = {}
-    for one in reproduction.paper.now:
-        result = reproduction.now.get(one.study)
-        if result is None:
-            continue
-        study = result.study
-        table = scaled(result.table, study.metrics).filter(pl.col("state") == "done")
-        x = study.x or study.axes[0].name
-        lines = next((axis.name for axis in study.axes if axis.name != x), None)
-        for metric in (metric for metric in study.metrics if metric.name in one.metrics):
-            look = Look(
-                title=f"{study.title}; not judged",
-                labels={metric.name: metric.label, **{axis.name: axis.label for axis in study.axes}},
-                units={metric.name: metric.unit, **{axis.name: axis.unit for axis in study.axes}},
-                names={axis.name: dict(zip(axis.values, axis.labels, strict=True)) for axis in study.axes},
-            )
-            name = f"{one.study}-{metric.name}"
-            drawn[name] = draw_metric(table, metric.name, x, lines, (), look)
-    return drawn
 
 
 def _now(reproduction: Reproduction) -> list[str]:
@@ -420,85 +380,6 @@ def _cell_figures(judgement: Judgement) -> str:
     measured = atoms[0].left if atoms else None
     text = "no data" if measured is None else write_estimate(measured)
     return f"{text} / {reference}, {judgement.verdict.value}"
-
-
-def _draw_series(  # noqa: PLR0911 - much that a study may lack
-    paper: Paper, experiment: Experiment, file: str, result: StudyResult, name: str
-) -> Figure | None:
-    from lasthop.extras import pl
-    from lasthop.studies.charts import Look
-    from lasthop.studies.plot import draw_metric, draw_series
-
-    if experiment.x is None and experiment.figure.startswith("Table"):
-        # Its cells stand in the report.
-        return None
-    source = paper.sources[name]
-    series = paper.vocabulary.series[name]
-    axes = {ours: theirs for theirs, ours in claim_axes(paper, result.study).items()}
-    is_table = source.column is not None
-    if is_table:
-        if source.table not in {one.name for one in result.study.keep}:
-            return None
-        table, column = result.series(str(source.table)), str(source.column)
-    else:
-        measured = figures(result, name, source)
-        if measured is None:
-            return None
-        table, column = measured, name
-        is_table = "time_s" in measured.columns
-    fixed = {**experiment.fixed, **experiment.studies[file]}
-    for ours, value in fixed.items():
-        if ours in axes:
-            theirs = paper.study_values.get(ours, {}).get(str(value), value)
-            table = table.filter(pl.col(axes[ours]) == theirs)
-    if table.is_empty():
-        return None
-    varied = [ours for ours in axes if ours != experiment.x and ours not in fixed]
-    along = axes.get(str(experiment.x)) or result.study.x
-    varied = [ours for ours in varied if axes[ours] != along]
-    lines = next((ours for ours in [*series.axes, *varied] if ours in varied), None)
-    panels = [axes[ours] for ours in varied if ours != lines and table[axes[ours]].n_unique() > 1]
-    label = next((one.label for one in result.study.metrics if one.name == source.metric), None)
-    look = Look(
-        title=f"{experiment.figure}: {experiment.title or result.study.title}",
-        labels={
-            "time_s": "time",
-            column: label or name.replace("_", " "),
-            **{axis.name: axis.label for axis in result.study.axes},
-        },
-        units={
-            "time_s": "s",
-            column: "" if series.unit == "ratio" else series.unit,
-            **{axis.name: axis.unit for axis in result.study.axes},
-        },
-        order=_order(paper, experiment, result, axes, lines),
-        names={axis.name: dict(zip(axis.values, axis.labels, strict=True)) for axis in result.study.axes},
-    )
-    of_lines = axes[lines] if lines else None
-    if is_table:
-        seed = min(result.study.seeds)
-        return draw_series(table, column, of_lines, panels, look, seed=seed)
-    if along is None or table[column].is_null().all():
-        return None
-    return draw_metric(table, column, along, of_lines, panels, look)
-
-
-def _order(
-    paper: Paper,
-    experiment: Experiment,
-    result: StudyResult,
-    axes: Mapping[str, str],
-    lines: str | None,
-) -> dict[str, list[Any]]:
-    """Return the paper's order of the curves, as the study's values; nothing where they are not the same."""
-    if lines is None:
-        return {}
-    values = next(axis.values for axis in result.study.axes if axis.name == axes[lines])
-    by_name = {format_value(claim_value(paper, lines, value)): value for value in values}
-    curves = [curve.removeprefix(f"{lines} ") for curve in experiment.curves]
-    if set(curves) != set(by_name):
-        return {}
-    return {axes[lines]: [by_name[curve] for curve in curves]}
 
 
 def _demoted(text: str) -> str:

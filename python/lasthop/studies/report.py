@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from lasthop import output
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
+    from markupsafe import Markup
 
     from lasthop.columns import Metric
     from lasthop.studies.charts import Chart
@@ -78,17 +78,12 @@ def report_html(
     wanted : int, optional
         How many runs the study asks for; points times seeds if not given.
     """
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-    from plotly.offline import get_plotlyjs
-
-    text = (files("lasthop.studies") / "templates" / "report.html").read_text(encoding="utf-8")
-    page = Environment(autoescape=True, undefined=StrictUndefined).from_string(text)
     study = digest.study
     table = digest.table if table is None else table
     failed = failed_rows(table, digest.axes)
     present = [name for name in RUN_COLUMNS if name in table.columns]
-    return page.render(
+    return render(
+        "report.html",
         title=study.title,
         subtitle=_subtitle(digest, table),
         warnings=_warnings(digest, table, wanted or len(study.points()) * len(study.seeds)),
@@ -108,6 +103,27 @@ def report_html(
         runs_text=_runs_text(table),
         run_columns=[*digest.axes, *present],
         runs=[[_shown(value) for value in row] for row in table.select(*digest.axes, *present).iter_rows()],
+    )
+
+
+def render(template: str, **content: Any) -> str:  # noqa: ANN401 - whatever the template shows
+    """Return a page of the package's templates: one HTML file that needs no network.
+
+    Parameters
+    ----------
+    template : str
+        Name of the file. Whatever it shows is escaped, but what comes as markup, such as `figure`.
+    content : dict
+        What it shows.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
+    places = ChoiceLoader([PackageLoader("lasthop.studies"), PackageLoader("lasthop.papers")])
+    environment = Environment(loader=places, autoescape=True, undefined=StrictUndefined)
+    return environment.get_template(template).render(
+        **content,
         config=Markup(json.dumps(PAGE_CONFIG)),  # noqa: S704 - our own
         plotly=Markup(get_plotlyjs()),  # noqa: S704 - plotly's own code
     )
@@ -202,20 +218,31 @@ def _series(digest: Digest, series: Mapping[str, pl.DataFrame]) -> list[dict[str
 
 def _figure(chart: Chart, place: str) -> dict[str, Any]:
     """Return the data of a figure as a script that runs nothing, and how wide it must be."""
-    from markupsafe import Markup
+    return {"script": figure_script(figure_json(chart), place), "width": figure_width(chart)}
+
+
+def figure_json(chart: Chart) -> str:
+    """Return a chart as plotly takes it, as JSON."""
     from plotly.io import to_json
 
-    text = to_json(chart_page(chart, titled=False), validate=False)
+    return str(to_json(chart_page(chart, titled=False), validate=False))
+
+
+def figure_width(chart: Chart) -> int:
+    """Return below which width a figure is scrolled, in CSS pixels."""
+    return PANEL_PX * chart.columns + 90 if chart.columns > 1 else 300
+
+
+def figure_script(text: str, place: str) -> Markup:
+    """Return the JSON of a figure as a script that runs nothing, for the element with the id `place`."""
+    from markupsafe import Markup
+
     # Inside a script element nothing is escaped: no character may look like its end.
     safe = text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-    columns = chart.columns
-    return {
-        "script": Markup('<script type="application/json" data-figure="{}">{}</script>').format(
-            place,
-            Markup(safe),  # noqa: S704 - made safe above
-        ),
-        "width": PANEL_PX * columns + 90 if columns > 1 else 300,
-    }
+    return Markup('<script type="application/json" data-figure="{}">{}</script>').format(
+        place,
+        Markup(safe),  # noqa: S704 - made safe above
+    )
 
 
 def _axis(axis: Axis) -> dict[str, Any]:
