@@ -29,7 +29,7 @@ SEEDS ?= 1-10
 .DELETE_ON_ERROR:
 .PHONY: help build demo test test-rust test-properties test-python test-scenarios test-differential pins \
     pins-check lint format reproduce paper-report bench validate docs site new-sender new-device lock wheel clean \
-    page test-page bench-page
+    page test-page bench-page pictures
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,18 +101,22 @@ paper-report: reproduce ## Put the report of a paper into docs/papers, where it 
 bench: build ## Speed and memory beside ns-2 (and ns-3, if installed), cost of each sender; writes bench/RESULTS.md
 	$(BIN)/python bench/run.py
 
-validate: build ## Compare with ns-2 and ns-3 at length; writes docs/reference/validation-*.md and classifiers.md
+validate: build ## Compare with ns-2, ns-3 and packets at length; writes validation-*.md and classifiers.md
 	$(BIN)/python -m validation.senders --full
 	$(BIN)/python -m validation.statistics --full
 	$(BIN)/python -m validation.red --full
 	$(BIN)/python -m validation.classifiers
 	$(BIN)/python -m validation.wlan
+	$(BIN)/python -m validation.second_look
 
 page: ## Build the page of `lasthop view` into python/lasthop/page, a static folder; needs Node and npm
 	tools/build_page.sh
 
 test-page: build ## Test the page under Node and in Chromium (Debian package chromium); says so where it cannot
 	@tools/test_page.sh
+
+pictures: build page ## Take the pictures of the page in docs/images anew, in Chromium
+	cd web && PICTURES=$(CURDIR)/docs/images node --test tests/pictures.test.mjs
 
 bench-page: build page ## How fast the page is, in Chromium; writes bench/PAGE.md
 	cd web && node tools/bench.mjs

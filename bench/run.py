@@ -3,6 +3,7 @@
 A packet-hop is one packet transmitted over one link. Every figure is CPU time per packet-hop, as the system
 counts it for the whole process, and for the event loop alone (without start-up and building the
 topology). A full run writes `bench/RESULTS.md`; `--case` and `--runs` give a quick look and write nothing.
+`--quick` runs every part once, some seconds of each: whether all of it works, not how fast it is.
 `--senders` times the senders alone, each controller by itself and each preset in the dumbbell of paper 004,
 and replaces that part of the page. Whatever is registered is timed.
 
@@ -37,14 +38,24 @@ RESULTS = ROOT / "bench" / "RESULTS.md"
 DUMBBELL = ROOT / "scenarios" / "lossy-last-hop.toml"
 RUNS = 5
 
+#: Letters of all cases: (a) to (e) lie in `SCENARIOS`, (f) is made here, the others are `TWINS`.
+CASES = "abcdefghij"
+
+#: How much of a case `--quick` simulates: its outages have room, and in the large ones all flows have begun.
+QUICK_DURATION_S = 6.0
+QUICK_DURATION_LARGE_S = 1.2
+#: The large cases.
+LARGE = "de"
+
 #: With more nodes than this, computing ns-2's routes takes longer than the simulation.
 ROUTES_BY_HAND = 500
 
 #: ns-3 needs a hundred times longer: it runs this much of each case, once.
 NS3_DURATION_S = 3.0
 
-#: With more nodes than this, building the network takes ns-2 many times longer than the simulation.
-MOST_NODES_NS2 = 30_000
+#: With more nodes than this, building the network takes ns-2 many times longer than the simulation: 7 s for
+#: the 2,002 nodes of 1,000 flows, and more than 6 minutes for 20,002.
+MOST_NODES_NS2 = 5_000
 
 #: Case -> nanoseconds per packet-hop that lasthop aims at.
 TARGETS = {"a": 30.0, "b": 30.0, "c": 15.0, "d": 40.0}
@@ -119,7 +130,8 @@ sends less, or loses more, has other packets to handle: the ratio is no verdict 
 
 INTRODUCTION = """# Benchmarks
 
-Written by `{command}`; do not edit. What the senders cost stands at the end.
+Written by `{command}`; do not edit. What the senders cost stands at the end; `bench/PAGE.md`, written by
+`make bench-page`, has the page.
 
 The scenarios are in `bench/scenarios`. Runs of the simulators alternate; figures are medians of {runs}
 runs. A packet-hop is one packet transmitted over one link. Times are CPU time of the whole process per
@@ -193,7 +205,9 @@ def time_lasthop(program: Path, scenario: Path, seed: int, settings: tuple[str, 
     answer = json.loads(output)
     # Start-up and building are subtracted on both sides in the same way.
     loop = cost.cpu_s - answer["setup_s"]
-    return Timing(answer["packet_hops"], cost.cpu_s, loop, answer["setup_s"], cost.max_rss_kib)
+    return Timing(
+        answer["packet_hops"], cost.cpu_s, loop, answer["setup_s"], answer["max_rss_kib"] or cost.max_rss_kib
+    )
 
 
 @dataclass(frozen=True)
@@ -240,19 +254,34 @@ def time_ns3(program: Path, network: Network) -> Timing:
     return Timing(answer["packet_hops"], cost.cpu_s, loop, answer["setup_s"], cost.max_rss_kib)
 
 
+def quick_duration_s(case: str) -> float:
+    """Return how much of a case `--quick` simulates."""
+    return QUICK_DURATION_LARGE_S if case in LARGE else QUICK_DURATION_S
+
+
+def shortened(case: str, *, quick: bool) -> tuple[str, ...]:
+    """Return the settings with which lasthop runs a case."""
+    return (f"duration={quick_duration_s(case):g} s",) if quick else ()
+
+
 def base_kib(program: Path) -> int:
     """Memory of a run of one flow that hardly begins."""
     one_flow = SCENARIOS / "c-one-fast-flow.toml"
     return time_lasthop(program, one_flow, 1, ("duration=100 ms",)).max_rss_kib
 
 
-def run_case(program: Path, ns3_program: Path | None, scenario: Path, runs: int) -> Row:
+def run_case(
+    program: Path, ns3_program: Path | None, scenario: Path, runs: int, *, quick: bool = False
+) -> Row:
     """Alternate the simulators on one case, so that a busy moment of the machine hits both."""
     structure = tomllib.loads(scenario.read_text(encoding="utf-8"))
     say(f"{structure['name']}")
     network = read(structure)
+    case = scenario.name[0]
+    if quick:
+        network = replace(network, duration_s=quick_duration_s(case))
     rival = None
-    if len(network.nodes) > MOST_NODES_NS2:
+    if len(network.nodes) > (ROUTES_BY_HAND if quick else MOST_NODES_NS2):
         say("  ns-2 would take too long to build it")
     elif shutil.which("ns") is not None:
         say("  ns-2: counting packet-hops")
@@ -260,14 +289,13 @@ def run_case(program: Path, ns3_program: Path | None, scenario: Path, runs: int)
     ours: list[Timing] = []
     theirs: list[Timing] = []
     for number in range(1, runs + 1):
-        ours.append(time_lasthop(program, scenario, number))
+        ours.append(time_lasthop(program, scenario, number, shortened(case, quick=quick)))
         line = f"  run {number}/{runs}: lasthop {ours[-1].ns_per_hop:.1f} ns per packet-hop"
         if rival is not None:
             theirs.append(rival.time())
             line += f", ns-2 {theirs[-1].ns_per_hop:.1f}"
         say(line)
     third = None
-    case = scenario.name[0]
     if ns3_program is not None and case in TARGETS:
         third = time_ns3(ns3_program, replace(network, duration_s=min(network.duration_s, NS3_DURATION_S)))
         say(f"  ns-3, {NS3_DURATION_S:g} simulated seconds: {third.ns_per_hop:,.0f} ns per packet-hop")
@@ -282,7 +310,7 @@ def run_case(program: Path, ns3_program: Path | None, scenario: Path, runs: int)
     )
 
 
-def twins_part(program: Path, cases: str, runs: int) -> str:
+def twins_part(program: Path, cases: str, runs: int, *, quick: bool = False) -> str:
     """Time each scenario of `twins` in turn with its plain twin; return the part of the page that tells."""
     lines = [
         TWINS_HEADING.format(runs=runs),
@@ -293,7 +321,10 @@ def twins_part(program: Path, cases: str, runs: int) -> str:
         if case not in cases:
             continue
         paths = [SCENARIOS / "twins" / f"{one}.toml" for one in (name, plain)]
-        pairs = [[time_lasthop(program, path, number) for path in paths] for number in range(1, runs + 1)]
+        settings = shortened(case, quick=quick)
+        pairs = [
+            [time_lasthop(program, path, number, settings) for path in paths] for number in range(1, runs + 1)
+        ]
         own, other = (median([pair[side] for pair in pairs]) for side in (0, 1))
         ratio = statistics.median(one.loop_ns_per_hop / two.loop_ns_per_hop for one, two in pairs)
         title = tomllib.loads(paths[0].read_text(encoding="utf-8"))["name"]
@@ -305,9 +336,10 @@ def twins_part(program: Path, cases: str, runs: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def cells_part(program: Path, runs: int) -> str:
+def cells_part(program: Path, runs: int, *, quick: bool = False) -> str:
     """Time cells of more and more stations, the smallest beside ns-2; return their part of the page."""
-    heading = CELLS_HEADING.format(duration=CELL_DURATION_S, runs=runs, first=CELLS[0], aim=CELL_AIM)
+    duration_s = QUICK_DURATION_S if quick else CELL_DURATION_S
+    heading = CELLS_HEADING.format(duration=duration_s, runs=runs, first=CELLS[0], aim=CELL_AIM)
     lines = [heading, "| stations | packet-hops | lasthop (ns) | ns-2 (ns) |"]
     lines.append("| ---: | ---: | ---: | ---: |")
     for stations in CELLS:
@@ -316,11 +348,11 @@ def cells_part(program: Path, runs: int) -> str:
         ours, theirs = [], []
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "cell.json")
-            path.write_text(json.dumps(wlan.scenario(cell, CELL_DURATION_S)), encoding="utf-8")
+            path.write_text(json.dumps(wlan.scenario(cell, duration_s)), encoding="utf-8")
             for number in range(1, runs + 1):
                 ours.append(time_lasthop(program, path, number))
                 if rival:
-                    theirs.append(wlan.their_time(cell, number, CELL_DURATION_S))
+                    theirs.append(wlan.their_time(cell, number, duration_s))
         own = median(ours)
         other = f"{statistics.median(theirs):,.0f}" if theirs else "-"
         lines.append(f"| {stations} | {own.packet_hops:,} | {own.loop_ns_per_hop:.0f} | {other} |")
@@ -330,8 +362,8 @@ def cells_part(program: Path, runs: int) -> str:
 
 def table(rows: list[Row]) -> str:
     """The results as Markdown."""
-    heads = ("case", "packet-hops", "lasthop (ns)", "aim", "ns-2 (ns)", "ratio", "ns-3 (ns)", "memory")
-    heads += ("per flow", "set-up")
+    heads = ["case", "packet-hops", "lasthop (ns)", "aim", "ns-2 (ns)", "ratio", "ns-3 (ns)", "memory"]
+    heads += ["per flow", "set-up"]
     lines = ["| " + " | ".join(heads) + " |", "| --- |" + " ---: |" * (len(heads) - 1)]
     for row in rows:
         ours, theirs = row.ours, row.theirs
@@ -417,7 +449,7 @@ def count_instructions(program: Path, scenario: Path, duration_s: float) -> tupl
     return json.loads(output)["packet_hops"], int(totals.split()[1])
 
 
-def senders_part(program: Path, runs: int) -> str:
+def senders_part(program: Path, runs: int, *, quick: bool = False) -> str:
     """Time every controller and every preset; return the part of the page that tells."""
     say("controllers, each alone")
     output, _ = process.run([str(program), "--controllers"])
@@ -429,7 +461,7 @@ def senders_part(program: Path, runs: int) -> str:
         say(f"  {name}: {nanos:.1f} ns per ACK")
     return SENDERS_INTRODUCTION.format(
         controllers="\n".join(controllers),
-        presets=presets_table(program, runs),
+        presets=presets_table(program, runs, quick=quick),
         scenario=DUMBBELL.relative_to(ROOT),
         runs=runs,
         machine=machine(),
@@ -438,7 +470,7 @@ def senders_part(program: Path, runs: int) -> str:
     )
 
 
-def presets_table(program: Path, runs: int) -> str:
+def presets_table(program: Path, runs: int, *, quick: bool = False) -> str:
     """One row for each preset and rate-based transport, timed in turn with Reno."""
     import lasthop
 
@@ -452,11 +484,15 @@ def presets_table(program: Path, runs: int) -> str:
         "| preset | packet-hops | ns per packet-hop | relative to reno |",
         "| --- | ---: | ---: | ---: |",
     ]
+    settings = shortened("b", quick=quick)
     for name in names:
-        pairs = []
-        for number in range(1, runs + 1):
-            own = time_lasthop(program, DUMBBELL, number, (f"flows.0.transport={name}",))
-            pairs.append((own, time_lasthop(program, DUMBBELL, number, ("flows.0.transport=reno",))))
+        pairs = [
+            [
+                time_lasthop(program, DUMBBELL, number, (f"flows.0.transport={one}", *settings))
+                for one in (name, "reno")
+            ]
+            for number in range(1, runs + 1)
+        ]
         own = median([pair[0] for pair in pairs])
         ratio = statistics.median(one.loop_ns_per_hop / reno.loop_ns_per_hop for one, reno in pairs)
         lines.append(f"| {name} | {own.packet_hops:,} | {own.loop_ns_per_hop:.1f} | {ratio:.2f} |")
@@ -500,72 +536,85 @@ def lasthop_version() -> str:
     return f"{version}, commit {done.stdout.strip()}" if done.returncode == 0 else version
 
 
-def main() -> int:
-    """Run the chosen cases and print the table; a full run also writes it down."""
+def parsed() -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(
         prog="bench/run.py", description="Time lasthop against other simulators."
     )
-    parser.add_argument("--case", default="abcdefghij", help="letters of the cases to run (default: all)")
+    parser.add_argument("--case", default=CASES, help="letters of the cases to run (default: all)")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"runs of each simulator (default: {RUNS})")
+    parser.add_argument("--quick", action="store_true", help="run every part once and shortly; write nothing")
     parser.add_argument("--senders", action="store_true", help="time the senders alone, and write their part")
     parser.add_argument("--against", metavar="BINARY", type=Path, help="compare with an older lasthop-bench")
     parser.add_argument("--instructions", action="store_true", help="count instructions, with callgrind")
     arguments = parser.parse_args()
-    if arguments.senders:
-        try:
-            part = senders_part(build_lasthop(), arguments.runs)
-        except process.ProcessError as error:
-            say(f"bench: {error}")
-            return 2
-        print(part)
-        write(parts()[0], part)
-        return 0
-    scenarios = [path for path in sorted(SCENARIOS.glob("*.toml")) if path.name[0] in arguments.case]
-    with_twins = any(case in arguments.case for case in TWINS)
-    with_cells = "f" in arguments.case
-    if not (scenarios or with_twins or with_cells) or arguments.runs < 1:
+    if not set(arguments.case) & set(CASES) or arguments.runs < 1:
         parser.error("nothing to run")
-    if arguments.against or arguments.instructions:
-        programs = {"old": arguments.against.resolve()} if arguments.against else {}
-        programs["new"] = build_lasthop()
-        try:
-            if arguments.instructions:
-                print(instructions(programs, scenarios))
-            else:
-                print(compare(programs, scenarios, arguments.runs))
-        except process.ProcessError as error:
-            say(f"bench: {error}")
-            return 2
-        return 0
-    rivals = f"ns-2: {ns2.version()}; ns-3: {ns3.version()}"
-    say(f"{machine()}; {rivals}")
-    program = build_lasthop()
+    if arguments.quick:
+        arguments.runs = 1
+    return arguments
+
+
+def main() -> int:
+    """Run what was asked for."""
+    arguments = parsed()
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            third = ns3.build(Path(folder)) if scenarios and ns3.version() != "not installed" else None
-            rows = [run_case(program, third, scenario, arguments.runs) for scenario in scenarios]
-        twins = twins_part(program, arguments.case, arguments.runs) if with_twins else ""
-        cells = cells_part(program, arguments.runs) if with_cells else ""
+        if arguments.senders:
+            part = senders_part(build_lasthop(), arguments.runs, quick=arguments.quick)
+            print(part)
+            if not arguments.quick:
+                write(parts()[0], part)
+        elif arguments.against or arguments.instructions:
+            programs = {"old": arguments.against.resolve()} if arguments.against else {}
+            programs["new"] = build_lasthop()
+            if arguments.instructions:
+                print(instructions(programs, scenarios_of(arguments.case)))
+            else:
+                print(compare(programs, scenarios_of(arguments.case), arguments.runs))
+        else:
+            rivals(arguments.case, arguments.runs, quick=arguments.quick)
     except (process.ProcessError, ns2.FailedError) as error:
         say(f"bench: {error}")
         return 2
+    return 0
+
+
+def scenarios_of(cases: str) -> list[Path]:
+    """Return the scenarios of cases (a) to (e)."""
+    return [path for path in sorted(SCENARIOS.glob("*.toml")) if path.name[0] in cases]
+
+
+def rivals(cases: str, runs: int, *, quick: bool = False) -> None:
+    """Run cases beside other simulators and print the tables; those of all cases are also written down."""
+    versions = f"ns-2: {ns2.version()}; ns-3: {ns3.version()}"
+    say(f"{machine()}; {versions}")
+    program = build_lasthop()
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = any(case in cases for case in TARGETS) and ns3.version() != "not installed"
+        third = ns3.build(Path(folder)) if wanted else None
+        rows = [run_case(program, third, path, runs, quick=quick) for path in scenarios_of(cases)]
+    twins = twins_part(program, cases, runs, quick=quick) if set(cases) & set(TWINS) else ""
+    cells = cells_part(program, runs, quick=quick) if "f" in cases else ""
     print("\n".join(part for part in (table(rows) if rows else "", twins, cells) if part))
-    if twins and cells and len(scenarios) == len(list(SCENARIOS.glob("*.toml"))) and arguments.runs >= RUNS:
+    if not set(cases) >= set(CASES):
+        return
+    if quick:
+        print(senders_part(program, runs, quick=quick))
+    elif runs >= RUNS:
         introduction = INTRODUCTION.format(
             command="make bench",
-            runs=arguments.runs,
+            runs=runs,
             ns3=NS3_DURATION_S,
             base=rows[0].base_kib / 1024,
             machine=machine(),
             date=dt.datetime.now(tz=dt.UTC).date().isoformat(),
             version=lasthop_version(),
-            rivals=rivals,
+            rivals=versions,
         )
         write(
             introduction + "\n" + table(rows) + "\n" + twins + "\n" + cells,
-            senders_part(program, arguments.runs),
+            senders_part(program, runs),
         )
-    return 0
 
 
 if __name__ == "__main__":

@@ -19,17 +19,10 @@ if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target" ]; then
         missing "it needs Rust's target $target: rustup target add $target" "${1:-}"
 fi
 
-# The command must be of the version of the library.
-version=$(sed -n '/^name = "wasm-bindgen"$/{n;s/^version = "\(.*\)"$/\1/p}' Cargo.lock)
-bindgen=target/tools/bin/wasm-bindgen
-if [ "$("$bindgen" --version 2>/dev/null)" != "wasm-bindgen $version" ]; then
-    echo "installing wasm-bindgen $version into target/tools (once)"
-    cargo install --quiet wasm-bindgen-cli --version "$version" --root target/tools ||
-        missing "wasm-bindgen $version could not be installed" "${1:-}"
-fi
-
+cargo build --quiet --locked --release --manifest-path tools/bindgen/Cargo.toml --target-dir target/tools ||
+    missing "tools/bindgen could not be built" "${1:-}"
 cargo build --locked --package lasthop-web --target "$target" --profile web
-"$bindgen" --target web --omit-default-module-path --out-dir web/engine "target/$target/web/lasthop_web.wasm"
+target/tools/release/lasthop-bindgen "target/$target/web/lasthop_web.wasm" web/engine
 cd web
 if [ ! -d node_modules ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
     npm ci --silent --no-audit --no-fund || missing "npm could not fetch the packages of web/package-lock.json" "${1:-}"

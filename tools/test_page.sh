@@ -9,10 +9,11 @@ if ! tools/build_page.sh --if-possible; then
     exit 0
 fi
 cd web
-node --test tests/engine.test.mjs
-chromium=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}
-if [ -z "$chromium" ]; then
+tests=(tests/engine.test.mjs)
+export CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}
+if [ -n "$CHROMIUM" ]; then
+    tests+=(tests/page.test.mjs tests/explore.test.mjs tests/pictures.test.mjs)
+else
     echo "there is no Chromium (Debian package chromium): the tests in the browser are skipped"
-    exit 0
 fi
-CHROMIUM=$chromium node --test tests/page.test.mjs
+node --test --test-concurrency=2 --test-reporter=spec "${tests[@]}"

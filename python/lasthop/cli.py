@@ -450,8 +450,9 @@ def view(
     place: Annotated[
         str | None,
         typer.Argument(
-            metavar="RUN|SCENARIO",
-            help="Folder written by --out, a scenario file, or the name of a ready scenario.",
+            metavar="RUN|STUDY|PAPER|SCENARIO",
+            help="Folder of results, scenario or study file, name of a ready scenario, or number of "
+            "a reproduced paper.",
             show_default=False,
         ),
     ] = None,
@@ -465,7 +466,9 @@ def view(
     ] = True,
     force: ForceOption = False,
 ) -> None:
-    """Show a run, a comparison or a scenario in the browser, where it can be changed and replayed.
+    """Show a run, a comparison, a study, a paper or a scenario in the browser.
+
+    There it can be changed, replayed and explored.
 
     The page comes from a server on this machine, which nobody else can reach and which ends with Ctrl-C.
     """
@@ -819,9 +822,7 @@ def reproduce(
         ]
         root = out or Path("out", "papers")
         folders = {one.number: root / one.number if every or out is None else root for one in found}
-        for folder in folders.values():
-            output.check_folder(folder)
-            refuse_other(folder, "reproduction", "study")
+        _check_places(plans, folders, fresh=fresh)
         failed = 0
         for planned in plans:
             folder = folders[planned.paper.number]
@@ -835,6 +836,17 @@ def reproduce(
             _note(f"figures and claims in {page.write(found, folders, target)}")
         if failed:
             raise typer.Exit(EXIT_RUN)
+
+
+def _check_places(plans: list[Plan], folders: dict[str, Path], *, fresh: bool) -> None:
+    """Refuse folders of something else, or of another version of the engine, before any is made."""
+    from lasthop.papers.reproduce import check_made_by_this
+
+    for planned in () if fresh else plans:
+        check_made_by_this(planned, folders[planned.paper.number])
+    for folder in folders.values():
+        output.check_folder(folder)
+        refuse_other(folder, "reproduction", "study")
 
 
 def _reproduce(planned: Plan, folder: Path, options: list[str], *, jobs: int | None, fresh: bool) -> int:

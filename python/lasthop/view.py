@@ -1,4 +1,4 @@
-"""`lasthop view`: shows a run, a comparison or a scenario in the browser, from a server or as one file.
+"""`lasthop view`: shows runs, studies, papers and scenarios in the browser, from a server or as one file.
 
 The page is built by ``make page`` into ``lasthop/page``, which wheels carry. The server listens on 127.0.0.1
 alone, answers only whoever knows its token and calls it by its own name, and hands out the page and nothing
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import starter
+from lasthop.comparison import Axes
 from lasthop.errors import ArgumentError, OutputError, ScenarioError
 from lasthop.output import load_comparison, load_runs, reason_of
 from lasthop.places import kind_of
@@ -34,6 +35,8 @@ LONGEST_TEXT = 2 << 20
 #: Longest file that a page takes along.
 LONGEST_FILE = 32 << 20
 ADDRESS = "127.0.0.1"
+#: The page's name for the senders that a scenario has itself.
+AS_WRITTEN = "as written"
 POLICY = (
     "default-src 'none'; script-src {script} 'wasm-unsafe-eval'; worker-src {worker}; "
     "connect-src {connect}; style-src {style}; img-src 'self' data: blob:; "
@@ -47,7 +50,8 @@ def given(place: str | None, settings: Mapping[str, str] | None = None) -> dict[
     Parameters
     ----------
     place : str or None
-        Folder of a run or a comparison, scenario file, or name of a ready scenario.
+        Folder of a run, a comparison, a study or a reproduced paper; a scenario or study file; the name of a
+        ready scenario; the number of a paper that was reproduced below this folder.
     settings : mapping, optional
         Values to set in the scenario, as with ``--set``.
     """
@@ -56,41 +60,59 @@ def given(place: str | None, settings: Mapping[str, str] | None = None) -> dict[
             raise ArgumentError("--set changes a scenario: name one")
         return None
     path = Path(place)
-    if path.is_dir():
+    explored = _explored(place, path)
+    if path.is_dir() or explored is not None:
         if settings:
-            raise ArgumentError("--set changes a scenario: it needs a scenario file, not the folder of a run")
-        return _of_folder(path)
+            raise ArgumentError("--set changes a scenario: it needs a scenario file, not a folder of results")
+        return explored or _of_folder(path)
     ready = starter.ready("scenarios")
     if not path.exists() and place in ready:
         path = ready[place]
     return _of_scenario(path, settings or {})
 
 
+def _explored(place: str, path: Path) -> dict[str, Any] | None:
+    """Return a study or a reproduced paper; `None` if the place is neither."""
+    from lasthop import explore
+
+    sources = explore.Sources()
+    paper = explore.paper_of(place, path)
+    if paper is not None:
+        found = explore.of_paper(*paper, sources)
+    elif path.is_dir() and kind_of(path) == "study":
+        found = explore.of_studies(path, sources)
+    elif path.is_file() and (folder := explore.folder_of_study(path)) is not None:
+        found = explore.of_studies(folder, sources)
+    else:
+        return None
+    return {"kind": "explore", "sources": sources.listed, **found}
+
+
 def _of_folder(path: Path) -> dict[str, Any]:
     kind = kind_of(path)
-    if kind in ("study", "reproduction"):
-        raise ArgumentError(
-            f"'{path}' holds a {kind}: view shows runs, comparisons and scenarios; "
-            + (
-                "'lasthop study report' shows studies"
-                if kind == "study"
-                else "report.md in it has its figures"
-            )
-        )
+    if kind == "reproduction":
+        raise ArgumentError(f"'{path}' holds a paper that this lasthop does not have: its report.md shows it")
     if kind == "comparison":
         comparison = load_comparison(path)
         shown = {"senders": comparison.transports, "seeds": comparison.seeds}
         records, scenario = comparison.runs, comparison.scenario
+        if comparison.axes is not None:
+            senders = list(comparison.axes.senders)
+            shown |= {"senders": senders or [AS_WRITTEN], "helpers": list(comparison.axes.helpers)}
+            if not senders:
+                # The page puts the sender before the helper, also where the scenario names it.
+                of_scenario = Axes((AS_WRITTEN,), comparison.axes.helpers)
+                records = {of_scenario.label(AS_WRITTEN, name): runs for name, runs in records.items()}
     else:
         runs = load_runs(path)
         # Written and set by hand alike: the page runs it as the file says.
-        shown = {"senders": ["as written"], "seeds": runs.seeds}
-        records, scenario = {"as written": [one.record for one in runs]}, runs.scenario
+        shown = {"senders": [AS_WRITTEN], "seeds": runs.seeds}
+        records, scenario = {AS_WRITTEN: [one.record for one in runs]}, runs.scenario
     prints = {
         name: {str(record["seed"]): record["fingerprint"] for record in list_}
         for name, list_ in records.items()
     }
-    files = _files(scenario, path)
+    files = files_of(scenario, path)
     source = {"name": f"{path.resolve().name}.toml", "text": toml_of(scenario), "files": files}
     return {
         "kind": "comparison" if kind == "comparison" else "run",
@@ -114,7 +136,7 @@ def _of_scenario(path: Path, settings: Mapping[str, str]) -> dict[str, Any]:
             content = _parsed(text)
     except OSError as error:
         raise ScenarioError(f"cannot read '{path}': {reason_of(error)}") from None
-    source = {"name": path.with_suffix(".toml").name, "text": text, "files": _files(content, path.parent)}
+    source = {"name": path.with_suffix(".toml").name, "text": text, "files": files_of(content, path.parent)}
     return {"kind": "scenario", "title": str(path), "source": source}
 
 
@@ -126,7 +148,7 @@ def _parsed(text: str) -> dict[str, Any]:
         return {}
 
 
-def _files(scenario: Mapping[str, Any], folder: Path) -> dict[str, str]:
+def files_of(scenario: Mapping[str, Any], folder: Path) -> dict[str, str]:
     """Return the texts of the files that a scenario names, without those outside its folder."""
     texts = {}
     for name in starter.named_files(scenario):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 
 import polars as pl
@@ -37,6 +38,20 @@ def test_every_packet_goes_the_same_way(sender: str, flows: int, losses: tuple[i
         assert one["number"].cast(pl.Int64).equals(other["number"].cast(pl.Int64)), link
         apart = (one["time_s"] - other["time_s"]).to_list()
         assert max(map(abs, apart)) < SHIFT_S, link
+
+
+@pytest.mark.parametrize("sender", ["reno", "sack"])
+def test_a_minute_of_the_same_losses_counts_alike(sender: str) -> None:
+    """Two hundred losses, the same on both sides: the senders repeat equally often, to the packet."""
+    rng = random.Random(1)  # noqa: S311
+    losses = tuple(number for number in range(1, 40_000) if rng.random() < 0.01)
+    cell = Cell(sender, 1, 0.0, losses=losses)
+    repeats = []
+    for side in (snoop.trace(cell), snoop.trace_ours(cell)):
+        sent = side.filter((pl.col("link") == "fixed-1-base") & (pl.col("kind") == "tcp"))["number"]
+        repeats.append(sent.len() - sent.n_unique())
+        assert sent.n_unique() > 20_000
+    assert repeats[0] == repeats[1] > 0, repeats
 
 
 @pytest.mark.parametrize("cell", [Cell("reno", 1, 0.03), Cell("newreno", 5, 0.01)], ids=lambda cell: cell.key)

@@ -145,6 +145,11 @@ def test_means_and_spreads_over_time() -> None:
     assert figure("rtt_cv", table) == pytest.approx(0)
     assert figure("rate_cv", table, at=1.0) == pytest.approx(1 / 3)
     assert figure("throughput_max", table, at=1.0) == 32
+    both = pl.concat(
+        [table, table.with_columns(pl.lit("other").alias("flow"), pl.col("throughput_bit_s") * 2)]
+    )
+    assert figure("throughput_max", both, at=1.0) == 96
+    assert figure("throughput_max_of_flow", both, at=1.0) == 48
 
 
 def test_the_dip_behind_an_event() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import shutil
 import signal
 import time
@@ -12,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
+from lasthop import _native
+from lasthop.errors import Interrupted
 from lasthop.papers import library, overview, reproduce, summary
 from lasthop.papers.judge import MAIN
 from lasthop.papers.library import PaperError, load_paper
+from lasthop.studies import store
 
 if TYPE_CHECKING:
     import subprocess
@@ -395,7 +399,15 @@ def test_a_failed_run_is_named_and_the_rest_goes_on(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["reproduce", "999"], "error: unknown paper '999': there are 000-local-error-control, "),
+        (["reproduce", "9999"], "error: unknown paper '9999': there are 000-local-error-control, "),
+        (
+            ["reproduce", "0003"],
+            "error: unknown paper '0003': did you mean '003'? there are 000-",
+        ),
+        (
+            ["reproduce", "al"],
+            "error: unknown paper 'al': did you mean 'all'? there are 000-",
+        ),
         (
             ["reproduce", "TOY", "--figure", "9"],
             "error: paper 900 has no figure '9': it has fig1, tab1, fig2, fig3",
@@ -536,10 +548,9 @@ def test_curves_are_those_of_the_paper(command: Callable[..., Result], toy: Path
     assert next(trace["x"] for trace in drawn if trace.get("name")) == [1.0, 2.0]
 
 
-def test_all_papers_are_set_side_by_side(
-    command: Callable[..., Result], toy: Path, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two papers, one page; what was judged can be judged again from the figures that are kept."""
+@pytest.fixture
+def toys(toy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of two papers, which are all there are."""
     shutil.copytree(toy, toy.parent / "901-other")
     other = toy.parent / "901-other"
     other.joinpath("claims.toml").write_text(
@@ -552,6 +563,67 @@ def test_all_papers_are_set_side_by_side(
     (toy.parent / overview.LESSONS).write_text("## Lessons\n\nMany.\n", encoding="utf-8")
     for module in (library, overview):
         monkeypatch.setattr(module, "DATA", toy.parent)
+    return toy.parent
+
+
+def test_a_folder_of_another_version_stops_all_before_anything_runs(
+    command: Callable[..., Result], toys: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.versions.cache_clear()
+    with monkeypatch.context() as earlier:
+        earlier.setattr(_native, "__version__", "0.0.9")
+        other = here / "out" / "papers" / "901"
+        made = command("reproduce", toys / "901-other", "--figure", "1", "--seeds", "1", "--out", other)
+        assert made.exit_code == 0, made.stderr
+    store.versions.cache_clear()
+    result = command("reproduce", "all", "--seeds", "1", "--no-alternatives")
+    assert result.exit_code == 2
+    assert "'out/papers/901/runs' was made by engine 0.0.9" in result.stderr
+    assert "nothing was changed" in result.stderr
+    assert not (here / "out" / "papers" / "900").exists()
+    assert command("reproduce", "all", "--seeds", "1", "--no-alternatives", "--fresh").exit_code == 0
+
+
+def test_all_papers_stop_at_an_interrupt_and_go_on(
+    command: Callable[..., Result], toys: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second paper is interrupted: the first is whole, and the same command makes the rest."""
+    carry_out = reproduce.carry_out
+
+    def interrupted(plan: reproduce.Plan, *arguments: Any, **options: Any) -> reproduce.Reproduction:
+        if plan.paper.number == "901":
+            raise Interrupted("interrupted: 0 of 12 runs are in out; the same command makes the others")
+        return carry_out(plan, *arguments, **options)
+
+    arguments = ("reproduce", "all", "--seeds", "1-2", "--no-alternatives")
+    with monkeypatch.context() as during:
+        during.setattr(reproduce, "carry_out", interrupted)
+        result = command(*arguments)
+    assert result.exit_code == 130
+    assert "the same command makes the others" in result.stderr
+    papers = here / "out" / "papers"
+    assert (papers / "900" / "verdicts.json").exists()
+    assert not (papers / "README.md").exists()
+    result = command(*arguments)
+    assert result.exit_code == 0, result.stderr
+    assert "nothing to do: all 12 runs are there" in result.stderr
+    assert (papers / "README.md").exists()
+
+
+def test_all_papers_stop_at_a_full_disk(start: Callable[..., subprocess.Popen[str]], here: Path) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    process = start("reproduce", "all", "--quick", "--seeds", "1", "--out", here / "papers", preexec_fn=limit)
+    _, message = process.communicate(timeout=120)
+    assert process.returncode == 2, message
+    assert "Traceback" not in message
+    assert re.search(r"error: cannot write '.*papers/000/runs/.*': file too large", message), message
+
+
+def test_all_papers_are_set_side_by_side(command: Callable[..., Result], toys: Path, here: Path) -> None:
+    """Two papers, one page; what was judged can be judged again from the figures that are kept."""
+    toy = toys / "900-toy"
     result = command("reproduce", "all", "--no-alternatives", "--html")
     assert result.exit_code == 0, result.stderr
     _check_page((here / "out" / "papers" / "papers.html").read_text(encoding="utf-8"))

@@ -735,6 +735,11 @@ def test_series_are_kept_and_made_up_for(study_file: Path, made: list[int]) -> N
     assert series["link"].unique().to_list() == ["bottleneck"]
     assert series.select("loss", "proto", "seed").unique().height == 8
     assert_frame_equal(lh.studies.load("out").series("link_series"), series)
+    parts = list(result.series_in_parts("link_series", rows=series.height // 3))
+    assert len(parts) > 2
+    assert_frame_equal(pl.concat(parts), series)
+    (only,) = result.series_in_parts("link_series", ["time_s", "no_such"])
+    assert_frame_equal(only, series.drop("link", "queue_packets"))
     lh.studies.run(lh.studies.Study.load(study_file), "out")
     assert len(made) == 16
     assert result.series("flows").height == 16

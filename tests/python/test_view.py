@@ -1,8 +1,11 @@
 """`lasthop view`: what it shows, what its server answers, and what the page of one file holds."""
 
+import base64
+import csv
 import http.client
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +19,10 @@ import pytest
 import lasthop as lh
 from lasthop import starter, view
 from lasthop.errors import ArgumentError, OutputError, ScenarioError
+from lasthop.papers import reproduce
+from lasthop.papers.library import find_paper, load_paper
+
+ROOT = Path(__file__).parents[2]
 
 SCENARIOS = starter.ready("scenarios")
 INDEX = """<!doctype html>
@@ -165,10 +172,114 @@ def test_saved_runs_and_comparisons_are_shown_with_their_fingerprints(tmp_path: 
     assert sorted(shown["fingerprints"]) == ["reno", "vegas"]
 
 
-def test_studies_are_sent_to_what_shows_them(tmp_path: Path) -> None:
-    (tmp_path / "runs").mkdir()
-    with pytest.raises(ArgumentError, match="study report"):
-        view.given(str(tmp_path))
+STUDY = """
+name = "tiny"
+title = "A tiny study"
+scenario = "{scenario}"
+seeds = "1-2"
+baseline = {{ sender = "reno" }}
+
+[set]
+duration = "2 s"
+
+[[axes]]
+name = "sender"
+key = "flows.0.transport"
+values = ["reno", "vegas"]
+
+[[metrics]]
+name = "goodput_bit_s"
+unit = "Mbit/s"
+scale = 1e-6
+"""
+
+
+def test_a_study_goes_along_with_its_table_and_what_its_points_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "tiny.toml"
+    file.write_text(STUDY.format(scenario=SCENARIOS["single-flow"]))
+    with pytest.raises(ArgumentError, match="has not been run"):
+        view.given(str(file))
+    lh.studies.run(lh.studies.Study.load(file), tmp_path / "out" / "tiny")
+    shown = view.given(str(file))
+    assert shown is not None
+    assert shown == view.given("out/tiny")
+    assert (shown["kind"], shown["title"]) == ("explore", "A tiny study")
+    (table,) = shown["tables"]
+    assert base64.b64decode(table["parquet"]) == (tmp_path / "out/tiny/results.parquet").read_bytes()
+    assert table["about"] == "4 of 4 runs, seeds 1 to 2"
+    (study,) = table["studies"]
+    assert study["set"] == [["duration", '"2 s"']]
+    assert study["axes"][0]["settings"] == [
+        [["flows.0.transport", '"reno"']],
+        [["flows.0.transport", '"vegas"']],
+    ]
+    source = shown["sources"][study["source"]]
+    assert tomllib.loads(source["text"]) == lh.Scenario.load(SCENARIOS["single-flow"]).to_dict()
+    json.dumps(shown)
+    with pytest.raises(ArgumentError, match="--set changes a scenario"):
+        view.given("out/tiny", {"seed": "2"})
+    (tmp_path / "out/tiny/results.parquet").unlink()
+    with pytest.raises(OutputError, match=r"results\.parquet"):
+        view.given("out/tiny")
+
+
+@pytest.mark.parametrize("number", ["000", "001", "002", "003"])
+def test_a_paper_goes_along_with_its_claims_and_the_studies_of_its_points(
+    number: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    shown = view.given(f"docs/papers/{number}")
+    assert shown is not None
+    paper, (table,) = shown["paper"], shown["tables"]
+    with (ROOT / "docs/papers" / number / "verdicts.csv").open() as file:
+        verdicts = {row["claim"]: row["verdict"] for row in csv.DictReader(file)}
+    assert {one["id"]: one["verdict"] for one in paper["claims"]} == verdicts
+    assert sum(one["measured"] is not None for one in paper["claims"]) > 0.8 * len(verdicts)
+    assert {figure for one in paper["claims"] for figure in one["figures"]} <= {
+        one["id"] for one in paper["figures"]
+    }
+    # What a point sets makes the scenario that the study of the paper has there.
+    known = reproduce.plan(
+        load_paper(find_paper(number)),
+        reproduce.choose(load_paper(find_paper(number)), None),
+        alternatives=True,
+    )
+    of_paper = {
+        json.dumps(study.scenario_of(point).to_dict(), sort_keys=True)
+        for studies in known.studies.values()
+        for study in studies.values()
+        for point in study.points()
+    }
+    for study in table["studies"][:: max(1, len(table["studies"]) // 6)]:
+        source = shown["sources"][study["source"]]
+        scenario = lh.Scenario(tomllib.loads(source["text"]), folder=ROOT)
+        last = [axis["settings"][-1] for axis in study["axes"]]
+        overrides = dict(pair for settings in (study["set"], *last) for pair in settings)
+        assert json.dumps(scenario.overridden(overrides).to_dict(), sort_keys=True) in of_paper
+
+
+def test_what_is_not_there_of_a_paper_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArgumentError, match="'lasthop reproduce 000' makes them"):
+        view.given("000")
+    with pytest.raises(ScenarioError, match="there is no such file"):
+        view.given("999")
+    folder = tmp_path / "out/papers/000"
+    folder.mkdir(parents=True)
+    shutil.copy(ROOT / "docs/papers/000/series.parquet", folder)
+    with pytest.raises(OutputError, match="cannot read the verdicts"):
+        view.given("000")
+    (folder / "verdicts.csv").write_bytes(b"claim,verdict\n\xff\xff\n")
+    (folder / "report.md").write_text("# Paper\n")
+    with pytest.raises(OutputError, match="are damaged"):
+        view.given("000")
+    (folder / "verdicts.csv").write_text("claim,verdict\n")
+    shown = view.given("p000")
+    assert shown is not None
+    assert {one["verdict"] for one in shown["paper"]["claims"]} == {"not judged yet"}
 
 
 def test_the_command_ends_with_ctrl_c(tmp_path: Path) -> None:

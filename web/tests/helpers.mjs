@@ -1,11 +1,14 @@
 // What the tests share: the command beside the page, its server, and a browser.
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { createRequire } from "node:module";
 import path from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
 export const LASTHOP = process.env.LASTHOP ?? path.join(ROOT, ".venv/bin/lasthop");
 export const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
@@ -86,4 +89,20 @@ export async function done(page, timeout = 120_000) {
 export async function write(page, text) {
   await page.click("#tab-text");
   await page.fill("textarea", text);
+}
+
+/** Presses a button that downloads something; returns where it was put. */
+export async function downloaded(page, folder, name) {
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name, exact: true }).click()]);
+  const place = path.join(folder, file.suggestedFilename());
+  await file.saveAs(place);
+  return place;
+}
+
+/** axe-core finds nothing serious. */
+export async function serious(page, what) {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  const found = violations.filter((one) => ["serious", "critical"].includes(one.impact));
+  assert.deepEqual(found.map((one) => `${what}: ${one.id}: ${one.nodes.map((node) => node.html).slice(0, 3).join(" ")}`), []);
 }

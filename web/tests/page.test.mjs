@@ -2,14 +2,12 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import http from "node:http";
-import { createRequire } from "node:module";
 import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { ROOT, done, lasthop, launch, open, prints, refusal, view, write } from "./helpers.mjs";
+import { ROOT, done, downloaded, lasthop, launch, open, prints, refusal, serious, view, write } from "./helpers.mjs";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 let browser;
 let server;
 let folder;
@@ -35,13 +33,6 @@ function ask(address, headers = {}, method = "GET") {
     request.on("error", reject);
     request.end();
   });
-}
-
-async function downloaded(page, name) {
-  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name, exact: true }).click()]);
-  const place = path.join(folder, file.suggestedFilename());
-  await file.saveAs(place);
-  return place;
 }
 
 /** Equal but for what a clock says; figures that are computed may differ in their last digits. */
@@ -77,18 +68,23 @@ test("a comparison has the numbers, verdicts and file of the command", async () 
   const { page, wrong, close } = await open(browser, server.address);
   await done(page);
   const native = JSON.parse(lasthop("compare", "scenarios/lossy-last-hop.toml", "--transport", "reno,vegas,cubic", "--seeds", "1-5", "--json", "-"));
-  const mine = JSON.parse(readFileSync(await downloaded(page, "Results (JSON)"), "utf8"));
+  const mine = JSON.parse(readFileSync(await downloaded(page, folder, "Results (JSON)"), "utf8"));
   alike(mine, native);
+  const rows = readFileSync(await downloaded(page, folder, "Results (CSV)"), "utf8").trim().split("\n").map((line) => line.split(","));
+  assert.equal(rows.length, 1 + 3 * 5);
+  const goodputs = rows.slice(1).filter(([name]) => name === "cubic").map((row) => Number(row[rows[0].indexOf("goodput_bit_s")]));
+  const meanOf = native.means.find((row) => row.metric === "goodput_bit_s" && row.transport === "cubic").mean;
+  assert.ok(Math.abs(goodputs.reduce((total, one) => total + one, 0) / 5 / meanOf - 1) < 1e-9);
   const cell = await page.textContent('td[data-metric="goodput_bit_s"][data-sender="vegas"]');
   const mean = native.means.find((row) => row.metric === "goodput_bit_s" && row.transport === "vegas");
   assert.ok(cell.startsWith((mean.mean / 1e6).toFixed(2)), cell);
   const said = await page.$$eval(".verdicts li", (items) => items.map((item) => item.textContent.replace(/^(better|worse) /, "")));
   for (const row of native.differences) assert.ok(said.includes(row.verdict), row.verdict);
-  const svg = readFileSync(await downloaded(page, "Figure (SVG)"), "utf8");
+  const svg = readFileSync(await downloaded(page, folder, "Figure (SVG)"), "utf8");
   assert.ok(svg.includes("<svg") && svg.includes("vegas") && !svg.includes("NaN"));
-  const png = readFileSync(await downloaded(page, "Figure (PNG)"));
+  const png = readFileSync(await downloaded(page, folder, "Figure (PNG)"));
   assert.equal(png.subarray(1, 4).toString(), "PNG");
-  assert.equal(readFileSync(await downloaded(page, "Scenario"), "utf8"), readFileSync(path.join(ROOT, "scenarios/lossy-last-hop.toml"), "utf8"));
+  assert.equal(readFileSync(await downloaded(page, folder, "Scenario"), "utf8"), readFileSync(path.join(ROOT, "scenarios/lossy-last-hop.toml"), "utf8"));
   assert.deepEqual(wrong, []);
   await close();
 });
@@ -128,7 +124,7 @@ test("a control changes the text and the command, and a link carries it all", as
   const other = await open(browser, link);
   await done(other.page);
   assert.equal(await other.page.textContent(".fingerprint code"), print);
-  assert.deepEqual(await other.page.$$eval(".chip > span", (chips) => chips.map((chip) => chip.textContent)), ["reno", "vegas", "cubic"]);
+  assert.deepEqual(await other.page.$$eval('section[aria-labelledby="senders-title"] .chip > span', (chips) => chips.map((chip) => chip.textContent)), ["reno", "vegas", "cubic"]);
   assert.deepEqual([...wrong, ...other.wrong], []);
   await other.close();
   await close();
@@ -179,7 +175,7 @@ test("hostile names and huge texts give messages, and no script runs", async () 
   await write(page, text);
   await page.waitForFunction((wanted) => document.querySelector("h2.name")?.textContent === wanted, evil);
   await page.click("text=Copy command");
-  const svg = readFileSync(await downloaded(page, "Figure (SVG)"), "utf8");
+  const svg = readFileSync(await downloaded(page, folder, "Figure (SVG)"), "utf8");
   assert.ok(!svg.includes("<img") && !svg.includes("<script"));
   await page.click("nav >> text=Replay");
   await page.waitForSelector(".replay canvas.scene");
@@ -228,6 +224,39 @@ test("replay shows packets, jumps and steps", async () => {
   await close();
 });
 
+test("replay knows what the network sent again, and finds handoffs", async () => {
+  const { page, wrong, close } = await open(browser, server.address);
+  await done(page);
+  const short = (name) => readFileSync(path.join(ROOT, `scenarios/${name}.toml`), "utf8");
+  // As many local repairs as Snoop counts, in a run that fits into one window.
+  const snoop = short("snoop").replace(/^duration\s*=.*$/m, 'duration = "8 s"').replace(/^warmup\s*=.*$/m, 'warmup = "0 s"');
+  await write(page, snoop);
+  await page.waitForFunction(() => document.querySelector(".chart .canvas")?.getAttribute("aria-label")?.includes("over 8 s"), null, { timeout: 30_000 });
+  writeFileSync(path.join(folder, "short.toml"), snoop);
+  const { links } = JSON.parse(lasthop("run", path.join(folder, "short.toml"), "--seed", "1", "--json", "-")).runs[0];
+  const repeats = links.reduce((total, { snoop }) => total + (snoop ? snoop.repeats_by_duplicate + snoop.repeats_by_hole + snoop.repeats_by_timer : 0), 0);
+  await page.click("nav >> text=Replay");
+  await page.waitForSelector("[data-copies=repairs]", { timeout: 60_000 });
+  // What it repeats in vain, because nothing was lost there, counts as a duplicate.
+  const count = async (kind) => Number((await page.textContent(`[data-copies=${kind}]`)).replaceAll(",", ""));
+  const [repairs, duplicates] = [await count("repairs"), await count("duplicates")];
+  assert.ok(repairs > 0.7 * repeats && repairs + duplicates === repeats, `${repairs} and ${duplicates} shown, ${repeats} counted`);
+  await page.click("nav >> text=Play");
+  await page.selectOption(".scenario select", "walking-host");
+  await done(page);
+  await page.click("nav >> text=Replay");
+  await page.waitForSelector(".replay canvas.scene", { timeout: 60_000 });
+  const clock = async () => Number.parseFloat(await page.textContent(".clock"));
+  await page.getByLabel("Time in the run").fill("0");
+  await page.getByRole("button", { name: "Next handoff" }).click();
+  const first = await clock();
+  assert.ok(first > 5 && first < 70, `it leaves the first access point at ${first} s`);
+  await page.getByRole("button", { name: "Next handoff" }).click();
+  assert.ok((await clock()) > first);
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
 test("the keyboard reaches the curves, and the tour has five steps", async () => {
   const { page, wrong, close } = await open(browser, server.address, { reducedMotion: "reduce" });
   await done(page);
@@ -248,21 +277,15 @@ for (const colorScheme of ["light", "dark"]) {
   test(`nothing serious stands in the way of anybody (${colorScheme})`, async () => {
     const { page, close } = await open(browser, server.address, { colorScheme });
     await done(page);
-    const look = async (what) => {
-      await page.evaluate(AXE);
-      const { violations } = await page.evaluate(() => globalThis.axe.run());
-      const serious = violations.filter((one) => ["serious", "critical"].includes(one.impact));
-      assert.deepEqual(serious.map((one) => `${what}: ${one.id}: ${one.nodes.map((node) => node.html).slice(0, 3).join(" ")}`), []);
-    };
-    await look("play");
+    await serious(page, "play");
     await page.click("#tab-text");
     await page.fill("textarea", "duration = 1");
     await page.waitForSelector(".editor .message");
-    await look("text with a mistake");
+    await serious(page, "text with a mistake");
     await page.selectOption(".scenario select", "single-flow");
     await page.click("nav >> text=Replay");
     await page.waitForSelector(".replay canvas.scene", { timeout: 60_000 });
-    await look("replay");
+    await serious(page, "replay");
     await close();
   });
 }
@@ -297,4 +320,51 @@ test("one file shows a saved run without any server", async () => {
   assert.match(await page.textContent("main"), /2 of 2 fingerprints agree/);
   assert.deepEqual(wrong, []);
   await context.close();
+});
+
+test("senders and helpers side by side have the numbers of the command", async () => {
+  const { page, wrong, close } = await open(browser, server.address);
+  await done(page);
+  await page.selectOption(".scenario select", "snoop");
+  await done(page);
+  await page.fill('label:has-text("Seeds") input', "2");
+  const written = await page.textContent('section[aria-labelledby="helpers-title"] .chip span');
+  const other = written === "none" ? "snoop" : "none";
+  await page.getByLabel("Add a helper").selectOption(other);
+  await page.getByLabel("Add a sender").selectOption("vegas");
+  await page.waitForFunction(() => document.querySelectorAll(".fingerprint").length === 4);
+  await done(page);
+  await page.click("text=Copy command");
+  const command = await page.textContent(".taken pre");
+  assert.match(command, new RegExp(`^lasthop compare scenarios/snoop.toml --transport \\S+,vegas --helpers ${written},${other} --seeds 1-2$`));
+  const native = JSON.parse(lasthop(...command.split(" ").slice(1), "--json", "-"));
+  alike(JSON.parse(readFileSync(await downloaded(page, folder, "Results (JSON)"), "utf8")), native);
+  await page.click("nav >> text=Replay");
+  await page.waitForSelector(".replay canvas.scene", { timeout: 60_000 });
+  assert.equal(await page.locator(".replay .head select").first().locator("option").count(), 4);
+  // What was saved by the command opens with the same runs.
+  const saved = path.join(folder, "helped");
+  lasthop(...command.split(" ").slice(1), "--out", saved);
+  const own = await view(saved);
+  const shown = await open(browser, own.address);
+  await done(shown.page);
+  assert.match(await shown.page.textContent("main"), /8 of 8 fingerprints agree/);
+  assert.deepEqual([...wrong, ...shown.wrong], []);
+  await shown.close();
+  await close();
+  assert.equal(await own.end(), 0);
+});
+
+test("curves grow while a run goes on", async () => {
+  const { page, wrong, close } = await open(browser, server.address);
+  await done(page);
+  const long = readFileSync(path.join(ROOT, "scenarios/single-flow.toml"), "utf8").replace(/duration\s*=\s*"[^"]*"/, 'duration = "5000 s"');
+  await write(page, long);
+  // Curves of the beginning of the run, before there is any result of the whole.
+  await page.waitForFunction(() => document.querySelector(".results")?.getAttribute("aria-busy") === "true" && /5,?000 s/.test(document.querySelector(".chart .canvas")?.getAttribute("aria-label") ?? ""), null, { timeout: 30_000 });
+  assert.equal(await page.locator(".fingerprint").count(), 0);
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.waitForSelector("text=Cancelled");
+  assert.deepEqual(wrong, []);
+  await close();
 });

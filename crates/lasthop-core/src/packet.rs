@@ -37,11 +37,13 @@ pub enum Kind {
     BadState,
     /// A repair of an erasure code (FEC): of a link, and of no flow.
     Repair,
+    /// Ends a connection at once (RST): one end has given it up, or knows nothing of it.
+    Reset,
 }
 
 impl Kind {
     /// Names as they appear in traces.
-    pub const NAMES: [&'static str; 12] = [
+    pub const NAMES: [&'static str; 13] = [
         "syn",
         "syn-ack",
         "data",
@@ -54,6 +56,7 @@ impl Kind {
         "feedback",
         "bad-state",
         "repair",
+        "reset",
     ];
 
     /// The name in traces.

@@ -156,6 +156,16 @@ pub(crate) fn journeys(plan: &Plan, seed: u64) -> Vec<Journey> {
     plan.roaming.iter().map(|roaming| journey(roaming, plan, seed)).collect()
 }
 
+/// Each change of an access point in a run with this seed: the host, when it leaves, and when it has arrived.
+pub fn handoffs(plan: &Plan, seed: u64) -> Vec<(usize, Time, Time)> {
+    let journeys = journeys(plan, seed);
+    let moves = |journey: &Journey| {
+        let host = journey.host;
+        journey.moves.iter().map(|change| (host, change.leaves, change.joins)).collect::<Vec<_>>()
+    };
+    journeys.iter().flat_map(moves).collect()
+}
+
 fn journey(roaming: &RoamingPlan, plan: &Plan, seed: u64) -> Journey {
     let found = candidates(plan, seed, roaming.host);
     let end = Time::ZERO + plan.duration;
@@ -226,6 +236,45 @@ fn journey(roaming: &RoamingPlan, plan: &Plan, seed: u64) -> Journey {
 /// The paths of a flow between two nodes over the access points that hosts use at each time: all of them, and when
 /// which comes into force. A path without links stands for none.
 pub(crate) type Ways = (Vec<Vec<DirectionId>>, Vec<(Time, usize, UnderWay)>);
+
+/// The radio links of a host to the access points among which it chooses; none if it does not.
+fn links_of(media: &[MediumPlan], roaming: &[RoamingPlan], host: usize) -> Vec<u32> {
+    if !roaming.iter().any(|plan| plan.host == host) {
+        return Vec::new();
+    }
+    let radios = media.iter().flat_map(|medium| medium.links.iter().map(move |radio| (medium, radio)));
+    let own = radios.filter(|(medium, radio)| {
+        medium.stations[radio.from].node == host && medium.stations[radio.to].access_point
+    });
+    own.map(|(_, radio)| radio.link as u32).collect()
+}
+
+/// Every path between two nodes over the access points that they may choose, whenever that may be; empty unless one of
+/// them chooses.
+pub fn possible_paths(
+    (media, roaming): (&[MediumPlan], &[RoamingPlan]),
+    routes: &mut Routes,
+    source: usize,
+    sink: usize,
+) -> Vec<Vec<DirectionId>> {
+    let [first, last] = [source, sink].map(|end| links_of(media, roaming, end));
+    if first.is_empty() && last.is_empty() {
+        return Vec::new();
+    }
+    let all: Vec<u32> = roaming.iter().flat_map(|plan| links_of(media, roaming, plan.host)).collect();
+    // An end that stays where it is has one choice.
+    let choices = |links: &[u32]| if links.is_empty() { vec![u32::MAX] } else { links.to_vec() };
+    let (first, last) = (choices(&first), choices(&last));
+    let mut paths = Vec::new();
+    for &one in &first {
+        for &other in &last {
+            let avoided: Vec<u32> =
+                all.iter().copied().filter(|&link| link != one && link != other).collect();
+            paths.extend(routes.path_avoiding(source, sink, &avoided).filter(|path| !path.is_empty()));
+        }
+    }
+    paths
+}
 
 /// The paths of a flow from `source` to `sink`, the first one first.
 pub(crate) fn ways(journeys: &[Journey], routes: &mut Routes, source: usize, sink: usize) -> Option<Ways> {

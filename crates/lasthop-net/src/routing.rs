@@ -15,6 +15,7 @@ pub fn opposite(direction: DirectionId) -> DirectionId {
 }
 
 /// The graph in a form that is quick to search: for each node its outgoing directions.
+#[derive(Clone, Debug)]
 pub struct Routes {
     first: Vec<u32>,
     edges: Vec<(u32, DirectionId)>,

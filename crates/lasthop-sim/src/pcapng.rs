@@ -798,7 +798,7 @@ fn tcp(record: &Record) -> Tcp {
         flags: Flags {
             syn: opens,
             fin: matches!(record.kind, Kind::Fin | Kind::FinAck),
-            rst: false,
+            rst: record.kind == Kind::Reset,
             psh: record.payload > 0,
             ack: answers,
             ece: record.flags & flag::ECE != 0,

@@ -191,6 +191,10 @@ columns! {
         start_s: Option<f64> = About::new("s", "first transmission").mean();
         /// from the first transmission to the last ACK of a transfer of given length; null if it did not finish
         completion_s: Option<f64> = About::new("s", "completion time").lower().mean();
+        /// when the sender gave its connection up (`give_up`) or heard that it had been reset, from the start of the
+        /// run
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reset_s: Option<f64> = About::new("s", "connection reset").mean().rare();
         /// time average of the payload rate that a rate-based sender allowed itself; null for others
         allowed_rate_bit_s: Option<f64> = About::new("bit/s", "allowed rate").mean();
         /// mean of the loss event rates reported to a sender of the TFRC family; null for others
@@ -448,30 +452,33 @@ columns! {
         marks: u64 = About::new("packets", "packets marked").sum();
         /// What link-layer retransmission did, on a link that has it.
         #[serde(skip_serializing_if = "Option::is_none")]
-        arq: Option<ArqSummary> = About::group("arq_{}", "ARQ {}");
+        arq: Option<Box<ArqSummary>> = About::group("arq_{}", "ARQ {}");
         /// What the MACs at both ends of a radio link counted.
         #[serde(skip_serializing_if = "Option::is_none")]
         radio: Option<Box<RadioSummary>> = About::group("radio_{}", "radio: {}");
         /// What a policer at the head of the link did, where one stands.
         #[serde(skip_serializing_if = "Option::is_none")]
-        policer: Option<PolicerSummary> = About::group("policer_{}", "policer: {}");
+        policer: Option<Box<PolicerSummary>> = About::group("policer_{}", "policer: {}");
         /// What impairments at the head of the link did, where they stand.
         #[serde(skip_serializing_if = "Option::is_none")]
-        impair: Option<ImpairSummary> = About::group("impair_{}", "impairments: {}");
+        impair: Option<Box<ImpairSummary>> = About::group("impair_{}", "impairments: {}");
         /// What FEC at both ends of the link did, where it stands.
         #[serde(skip_serializing_if = "Option::is_none")]
-        fec: Option<FecSummary> = About::group("fec_{}", "FEC: {}");
+        fec: Option<Box<FecSummary>> = About::group("fec_{}", "FEC: {}");
         /// What a WTCP agent at the head of the link did, where one stands.
         #[serde(skip_serializing_if = "Option::is_none")]
-        wtcp: Option<WtcpSummary> = About::group("wtcp_{}", "WTCP: {}");
+        wtcp: Option<Box<WtcpSummary>> = About::group("wtcp_{}", "WTCP: {}");
         /// What an ACK filter at the head of the link did, where one stands.
         #[serde(skip_serializing_if = "Option::is_none")]
-        ack_filter: Option<AckFilterSummary> = About::group("ack_filter_{}", "ACK filter: {}");
+        ack_filter: Option<Box<AckFilterSummary>> = About::group("ack_filter_{}", "ACK filter: {}");
         /// What a Snoop agent at the head of the link did, where one stands.
         #[serde(skip_serializing_if = "Option::is_none")]
-        snoop: Option<SnoopSummary> = About::group("snoop_{}", "Snoop: {}");
+        snoop: Option<Box<SnoopSummary>> = About::group("snoop_{}", "Snoop: {}");
     }
 }
+
+// There are four for each flow of a dumbbell, while all of the world is still there: what few links have is boxed.
+const _: () = assert!(size_of::<LinkSummary>() <= 256, "the summary of a link is small");
 
 columns! {
     /// FEC over one direction of a link, within the measured time; several count together.
@@ -589,6 +596,11 @@ columns! {
         moved_bytes: u64 = About::new("bytes", "bytes moved").sum();
         /// time during which nothing passed because the state of a split connection was moving
         halted_s: f64 = About::new("s", "time halted").lower().sum();
+        /// connections that a proxy ended before their time: the other half was given up or reset, or the state was
+        /// lost
+        resets: u64 = About::new("", "connections reset").lower().sum();
+        /// bytes that proxies held of connections whose state was lost when their host moved
+        lost_bytes: u64 = About::new("bytes", "bytes lost with the state").lower().sum();
     }
 }
 
@@ -801,6 +813,7 @@ impl FlowSummary {
             split: None,
             history_samples: None,
             completion_s: completed.zip(sent.first).map(|(end, start)| end.since(start).seconds()),
+            reset_s: report.reset.map(lasthop_core::time::Time::seconds),
             allowed_rate_bit_s: report.allowed_rate.map(|rate| rate * 8.0),
             loss_event_rate: report.loss_event_rate,
             expired_packets: report.expired,
@@ -847,6 +860,8 @@ impl FlowSummary {
             moves: stats().map(|stats| stats.moves).sum(),
             moved_bytes: stats().map(|stats| stats.moved).sum(),
             halted_s: stats().map(|stats| stats.halted.seconds()).sum(),
+            resets: stats().map(|stats| stats.resets).sum(),
+            lost_bytes: stats().map(|stats| stats.lost).sum(),
         });
         let completed = world.senders[last].report().completed.filter(|_| self.completion_s.is_some());
         self.completion_s =
@@ -896,53 +911,67 @@ impl LinkSummary {
             drops: Causes(link.drops()),
             tied_drops: link.tied_drops(),
             marks: link.marks(),
-            arq: counters.has("arq_").then(|| ArqSummary {
-                retransmissions: counters.sum("arq_retransmissions"),
-                given_up: counters.sum("arq_given_up"),
-                acks_lost: counters.sum("arq_acks_lost"),
+            arq: counters.has("arq_").then(|| {
+                Box::new(ArqSummary {
+                    retransmissions: counters.sum("arq_retransmissions"),
+                    given_up: counters.sum("arq_given_up"),
+                    acks_lost: counters.sum("arq_acks_lost"),
+                })
             }),
             radio: None,
-            policer: counters.has("policer_").then(|| PolicerSummary {
-                passed: counters.sum("policer_passed"),
-                dropped: counters.sum("policer_dropped"),
+            policer: counters.has("policer_").then(|| {
+                Box::new(PolicerSummary {
+                    passed: counters.sum("policer_passed"),
+                    dropped: counters.sum("policer_dropped"),
+                })
             }),
-            impair: counters.has("impair_").then(|| ImpairSummary {
-                duplicated: counters.sum("impair_duplicated"),
-                reordered: counters.sum("impair_reordered"),
+            impair: counters.has("impair_").then(|| {
+                Box::new(ImpairSummary {
+                    duplicated: counters.sum("impair_duplicated"),
+                    reordered: counters.sum("impair_reordered"),
+                })
             }),
-            fec: counters.has("fec_").then(|| FecSummary {
-                sources: counters.sum("fec_sources"),
-                repairs: counters.sum("fec_repairs"),
-                rebuilt: counters.sum("fec_rebuilt"),
-                given_up: counters.sum("fec_given_up"),
-                late: counters.sum("fec_late"),
+            fec: counters.has("fec_").then(|| {
+                Box::new(FecSummary {
+                    sources: counters.sum("fec_sources"),
+                    repairs: counters.sum("fec_repairs"),
+                    rebuilt: counters.sum("fec_rebuilt"),
+                    given_up: counters.sum("fec_given_up"),
+                    late: counters.sum("fec_late"),
+                })
             }),
-            wtcp: counters.has("wtcp_").then(|| WtcpSummary {
-                kept: counters.sum("wtcp_kept"),
-                repeats_by_duplicate: counters.sum("wtcp_repeats_by_duplicate"),
-                repeats_by_timer: counters.sum("wtcp_repeats_by_timer"),
-                withheld: counters.sum("wtcp_withheld"),
-                answered: counters.sum("wtcp_answered"),
-                hidden_s: counters.sum("wtcp_hidden_ns") as f64 / 1e9,
-                without_timestamps: counters.sum("wtcp_without_timestamps"),
+            wtcp: counters.has("wtcp_").then(|| {
+                Box::new(WtcpSummary {
+                    kept: counters.sum("wtcp_kept"),
+                    repeats_by_duplicate: counters.sum("wtcp_repeats_by_duplicate"),
+                    repeats_by_timer: counters.sum("wtcp_repeats_by_timer"),
+                    withheld: counters.sum("wtcp_withheld"),
+                    answered: counters.sum("wtcp_answered"),
+                    hidden_s: counters.sum("wtcp_hidden_ns") as f64 / 1e9,
+                    without_timestamps: counters.sum("wtcp_without_timestamps"),
+                })
             }),
-            ack_filter: counters.has("ack_filter_").then(|| AckFilterSummary {
-                passed: counters.sum("ack_filter_passed"),
-                withheld: counters.sum("ack_filter_withheld"),
-                most_waiting: counters.sum("ack_filter_most_waiting"),
+            ack_filter: counters.has("ack_filter_").then(|| {
+                Box::new(AckFilterSummary {
+                    passed: counters.sum("ack_filter_passed"),
+                    withheld: counters.sum("ack_filter_withheld"),
+                    most_waiting: counters.sum("ack_filter_most_waiting"),
+                })
             }),
-            snoop: counters.has("snoop_").then(|| SnoopSummary {
-                kept: counters.sum("snoop_kept"),
-                repeats_by_duplicate: counters.sum("snoop_repeats_by_duplicate"),
-                repeats_by_hole: counters.sum("snoop_repeats_by_hole"),
-                repeats_by_timer: counters.sum("snoop_repeats_by_timer"),
-                repeats_at_handoff: counters.sum("snoop_repeats_at_handoff"),
-                withheld: counters.sum("snoop_withheld"),
-                answered: counters.sum("snoop_answered"),
-                marked: counters.sum("snoop_marked"),
-                nacks: counters.sum("snoop_nacks"),
-                moved: counters.sum("snoop_moved"),
-                most_kept: counters.sum("snoop_most_kept"),
+            snoop: counters.has("snoop_").then(|| {
+                Box::new(SnoopSummary {
+                    kept: counters.sum("snoop_kept"),
+                    repeats_by_duplicate: counters.sum("snoop_repeats_by_duplicate"),
+                    repeats_by_hole: counters.sum("snoop_repeats_by_hole"),
+                    repeats_by_timer: counters.sum("snoop_repeats_by_timer"),
+                    repeats_at_handoff: counters.sum("snoop_repeats_at_handoff"),
+                    withheld: counters.sum("snoop_withheld"),
+                    answered: counters.sum("snoop_answered"),
+                    marked: counters.sum("snoop_marked"),
+                    nacks: counters.sum("snoop_nacks"),
+                    moved: counters.sum("snoop_moved"),
+                    most_kept: counters.sum("snoop_most_kept"),
+                })
             }),
         }
     }

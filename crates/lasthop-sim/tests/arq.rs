@@ -73,7 +73,7 @@ fn the_summary_counts_attempts() {
     let link = format!("{BERNOULLI}arq = {{ attempts = 3, ack_error_rate = 0.05 }}");
     let run = last_hop(20, &link, &flow("\"newreno\"")).run(1, EVERYTHING);
     let radio = &run.summary.links[2];
-    let arq = radio.arq.unwrap();
+    let arq = radio.arq.as_ref().unwrap();
     let carried = hops(&run, 2).iter().filter(|hop| hop.transmitted.is_some()).count() as u64;
     assert_eq!(radio.packets_sent, carried + arq.retransmissions);
     assert!(arq.given_up >= radio.drops["link-gave-up"] && radio.drops["link-gave-up"] > 0, "{radio:?}");

@@ -3,26 +3,16 @@
 
 use std::fmt::Write as _;
 
-use lasthop_net::world::Evaluation;
-use lasthop_sim::run::{Progress, Run, run_evaluated};
+use lasthop_sim::run::Run;
 use proptest::prelude::*;
 
 mod testkit;
 
-use testkit::{TRACE, plan_of};
-
-fn evaluated(text: &str, evaluation: Evaluation) -> Run {
-    run_evaluated(&plan_of(text), 1, (TRACE, evaluation), &Progress::default()).unwrap()
-}
+use testkit::{plan_of, run_both_ways};
 
 /// Runs it both ways and returns one of the two.
 fn run(text: &str) -> Run {
-    let eager = evaluated(text, Evaluation::Eager);
-    let clocked = evaluated(text, Evaluation::Clocked);
-    assert_eq!(eager.summary.fingerprint, clocked.summary.fingerprint, "{text}");
-    assert!(eager.world.network.ledger.balances(), "{:?}", eager.world.network.ledger);
-    assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
-    eager
+    run_both_ways(text, 1)
 }
 
 /// A server, a router and a phone; `helpers` as a list, `radio` describes the last hop, `flows` the flows.
@@ -77,7 +67,7 @@ fn wtcp_repairs_and_hides_it() {
         "{:?}",
         after.completion_s
     );
-    let agent = helped.summary.links[2].wtcp.unwrap();
+    let agent = helped.summary.links[2].wtcp.as_ref().unwrap();
     assert!(agent.repeats_by_duplicate > 50 && agent.hidden_s > 0.5, "{agent:?}");
     assert!(helped.summary.totals.helper_retransmissions.unwrap() > 50);
 }
@@ -97,7 +87,7 @@ fn ack_filtering_saves_a_slow_return_path() {
     let filtered = run(&path("", &radio(", middleboxes = [\"ack-filter\"]"), &flow));
     let rtt = |run: &Run| run.summary.flows[0].rtt_mean_s.unwrap();
     assert!(rtt(&filtered) < 0.6 * rtt(&plain), "{} of {}", rtt(&filtered), rtt(&plain));
-    let filter = filtered.summary.links[3].ack_filter.unwrap();
+    let filter = filtered.summary.links[3].ack_filter.as_ref().unwrap();
     assert!(filter.withheld > 100, "{filter:?}");
     assert_eq!(filtered.summary.flows[0].bytes_delivered, 2_000_000);
 }
@@ -128,7 +118,7 @@ fn helpers_stand_side_by_side() {
         assert!(row.completion_s.is_some(), "{helpers} {radio}");
         let link = &run.summary.links[2];
         assert_eq!(link.fec.is_some(), helpers.contains("fec"));
-        assert!(link.fec.is_none_or(|fec| fec.repairs > 0), "{helpers}");
+        assert!(link.fec.as_ref().is_none_or(|fec| fec.repairs > 0), "{helpers}");
         assert_eq!(row.split.is_some(), helpers.contains("split"));
         let repaired = sum(&run, |run| {
             let proxies = run.summary.flows[0].split.as_ref().map_or(0, |split| split.retransmitted_packets);

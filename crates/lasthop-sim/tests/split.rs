@@ -1,25 +1,16 @@
 //! Split connections: two real TCP connections that share a stream, at a proxy between them.
 
-use lasthop_net::world::Evaluation;
-use lasthop_sim::run::{Progress, Run, run_evaluated};
+use lasthop_core::packet::Kind;
+use lasthop_net::trace::HopRecord;
+use lasthop_sim::run::Run;
 
 mod testkit;
 
-use testkit::{TRACE, plan_of};
-
-fn evaluated(text: &str, evaluation: Evaluation) -> Run {
-    run_evaluated(&plan_of(text), 1, (TRACE, evaluation), &Progress::default()).unwrap()
-}
+use testkit::run_both_ways;
 
 /// Runs it both ways and returns one of the two.
 fn run(text: &str) -> Run {
-    let eager = evaluated(text, Evaluation::Eager);
-    let clocked = evaluated(text, Evaluation::Clocked);
-    assert_eq!(eager.summary.fingerprint, clocked.summary.fingerprint);
-    assert!(eager.world.network.ledger.balances(), "{:?}", eager.world.network.ledger);
-    assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
-    assert_eq!(eager.world.network.packet_hops, clocked.world.network.packet_hops);
-    eager
+    run_both_ways(text, 1)
 }
 
 /// A server, a router and a phone: 100 ms of round trip to the router, 20 ms beyond. `radio` describes the last hop.
@@ -299,4 +290,176 @@ fn a_split_goes_with_fq_codel() {
     let shares: Vec<f64> = run.summary.flows.iter().map(|row| row.goodput_bit_s / 1e6).collect();
     assert!(shares.iter().all(|share| (share - 2.3).abs() < 0.3), "{shares:?}");
     assert!(run.summary.links[2].drops["early-drop"] > 0, "{:?}", run.summary.links[2].drops);
+}
+
+/// A proxy whose state does not move knows nothing of the connection: whatever comes is answered by a RST, and both
+/// ends hear that it is over. What it held is lost, and the results say so.
+#[test]
+fn the_state_of_a_split_may_be_lost() {
+    let split = "middleboxes = [{ kind = \"split\", buffer = \"64 kB\", handoff = \"lose\" }]";
+    let run = run(&walk(split, split, "newreno"));
+    let row = &run.summary.flows[0];
+    let proxy = row.split.as_ref().unwrap();
+    assert_eq!((proxy.moves, proxy.resets, proxy.halted_s), (0, 1, 0.0));
+    assert!(proxy.lost_bytes > 10_000 && row.bytes_delivered < 4_000_000, "{proxy:?}");
+    assert!(proxy.acked_not_delivered_bytes > 0 && row.completion_s.is_none(), "{row:?}");
+    // The source hears of it within a round trip of 44 ms and what waits at the station.
+    let heard = row.reset_s.unwrap();
+    assert!((5.0..5.3).contains(&heard), "{heard}");
+    let resets: Vec<(u32, bool)> = (run.recorded.hops.iter())
+        .filter(|hop| hop.kind == Kind::Reset)
+        .map(|hop| (hop.flow, hop.back))
+        .collect();
+    assert!(resets.contains(&(0, true)), "to the source: {resets:?}");
+    assert!(resets.contains(&(1, false)), "to the phone, whose ACKs were under way: {resets:?}");
+    let last = run.recorded.hops.iter().map(|hop| hop.enqueued.seconds()).fold(0.0, f64::max);
+    assert!(last < 6.0, "nobody sends any more: {last}");
+}
+
+/// The phone is gone for good at 10 s. The proxy gives it up and resets the wired half; the source hears of it, and
+/// knows data to be acknowledged that nobody has got. Without patience nothing ends.
+#[test]
+fn a_host_that_dies_takes_the_connection_with_it() {
+    let dies = "handoff = { at = [\"10 s\"], outage = \"50 s\" }\n";
+    let text = |give_up: &str| {
+        let sender = format!("{{ preset = \"newreno\"{give_up} }}");
+        let split = format!("middleboxes = [{{ kind = \"split\", to_wireless = {sender} }}]");
+        path(&format!("{dies}{split}"), DOWN)
+    };
+    let ended = run(&text(", give_up = 3"));
+    let row = &ended.summary.flows[0];
+    let proxy = row.split.as_ref().unwrap();
+    // Timeouts after 1, 2, 4 and 8 s: the fourth is one too many. Half a round trip later the source hears of it.
+    let heard = row.reset_s.unwrap();
+    assert!((25.0..25.5).contains(&heard), "{heard}");
+    assert_eq!((proxy.resets, proxy.timeouts), (1, 3));
+    assert!(proxy.acked_not_delivered_bytes > 10_000, "{proxy:?}");
+    let goes_on = run(&text(""));
+    assert_eq!(goes_on.summary.flows[0].reset_s, None);
+    assert_eq!(goes_on.summary.flows[0].split.as_ref().unwrap().resets, 0);
+}
+
+/// The other way round: the server is gone. A phone that sends up is told by the proxy, and a server that gives up
+/// tells the phone through it.
+#[test]
+fn a_reset_goes_through_a_proxy() {
+    let gone = "handoff = { at = [\"10 s\"], outage = \"50 s\" }\n";
+    let wired = |text: String| text.replacen("queue", &format!("{gone}queue"), 1);
+    let split = "middleboxes = [{ kind = \"split\", to_wired = { preset = \"newreno\", give_up = 2 } }]";
+    let up = DOWN.replace("source = \"server\"\nsink = \"phone\"", "source = \"phone\"\nsink = \"server\"");
+    let row = &run(&wired(path(split, &up))).summary.flows[0];
+    // 1, 2 and 4 s.
+    assert!((17.0..18.0).contains(&row.reset_s.unwrap()), "{row:?}");
+    let down = DOWN.replace("\"newreno\"", "{ preset = \"newreno\", give_up = 2 }");
+    let row = run(&wired(path(split, &down)));
+    let flow = &row.summary.flows[0];
+    assert!((17.0..18.0).contains(&flow.reset_s.unwrap()), "{flow:?}");
+    // Its RST dies in the outage: the proxy never hears of it, as on a real path.
+    assert_eq!(flow.split.as_ref().unwrap().resets, 0);
+}
+
+/// M-TCP: while the radio is down the source may send nothing; it repeats nothing, and goes on at once.
+#[test]
+fn a_closed_window_spares_the_wired_half() {
+    let radio = |more: &str| {
+        format!(
+            "handoff = {{ at = [\"10 s\"], outage = \"3 s\", warning = \"50 ms\" }}\n\
+             middleboxes = [{{ kind = \"split\", buffer = \"2 MB\"{more} }}]"
+        )
+    };
+    // The wire is the slower half, so that the proxy's buffer never closes the window.
+    let slow = |text: String| {
+        let text = text.replacen("rate = \"100 Mbit/s\"", "rate = \"4 Mbit/s\"", 1);
+        text.replacen("rate = \"100 Mbit/s\"", "rate = \"6 Mbit/s\"", 1)
+    };
+    let down = DOWN.replace("\"newreno\"", "{ preset = \"newreno\", initial_ssthresh = \"60 packets\" }");
+    let open = run(&slow(path(&radio(""), &down)));
+    let closed = run(&slow(path(&radio(", zero_windows = true"), &down)));
+    let count = |run: &Run, is_meant: &dyn Fn(&HopRecord) -> bool| {
+        run.recorded.hops.iter().filter(|hop| hop.flow == 0 && is_meant(hop)).count()
+    };
+    let zero = |run: &Run| count(run, &|hop| hop.back && hop.window == 0);
+    assert_eq!(zero(&open), 0);
+    assert!(zero(&closed) > 0);
+    // Nothing but probes of the closed window leave the server between.
+    let sent = |run: &Run| count(run, &|hop| !hop.back && (10.1..13.0).contains(&hop.enqueued.seconds()));
+    assert!(sent(&closed) <= 5 && sent(&open) > 500, "{} {}", sent(&closed), sent(&open));
+    let held = |run: &Run| run.summary.flows[0].split.as_ref().unwrap().max_held_bytes;
+    assert!(held(&closed) < held(&open) / 4, "{} {}", held(&closed), held(&open));
+    assert_eq!((closed.summary.flows[0].timeouts, closed.summary.flows[0].retransmitted_packets), (0, 0));
+}
+
+/// A host that chooses its access point as it walks: the state goes with it, and the file is whole.
+#[test]
+fn a_split_follows_a_host_that_roams() {
+    let text = |handoff: &str| {
+        format!(
+            r#"
+duration = "40 s"
+helpers = [{{ kind = "split", handoff = "{handoff}" }}]
+[topology]
+kind = "graph"
+nodes = ["server", "core", "west", "east", "walker"]
+[[topology.links]]
+from = "server"
+to = "core"
+rate = "100 Mbit/s"
+delay = "10 ms"
+[[topology.links]]
+from = "core"
+to = "west"
+rate = "100 Mbit/s"
+delay = "2 ms"
+[[topology.links]]
+from = "core"
+to = "east"
+rate = "100 Mbit/s"
+delay = "2 ms"
+[[topology.cells]]
+access_point = "west"
+position = [0, 0]
+channel = 1
+[[topology.cells.stations]]
+node = "walker"
+position = [50, 10]
+track = [{{ at = "20 s", position = [150, 10] }}, {{ at = "40 s", position = [50, 10] }}]
+[[topology.cells]]
+access_point = "east"
+position = [200, 0]
+channel = 6
+[[topology.cells.stations]]
+node = "walker"
+position = [50, 10]
+track = [{{ at = "20 s", position = [150, 10] }}, {{ at = "40 s", position = [50, 10] }}]
+[[topology.roaming]]
+host = "walker"
+by = {{ kind = "strongest", hysteresis = 3 }}
+delay = "50 ms"
+queue = "forward"
+[[flows]]
+name = "down"
+source = "server"
+sink = "walker"
+transport = "newreno"
+traffic = {{ kind = "ftp", bytes = "15 MB" }}
+[[flows]]
+name = "up"
+source = "walker"
+sink = "server"
+transport = "newreno"
+traffic = {{ kind = "ftp", bytes = "500 kB" }}
+"#
+        )
+    };
+    let moved = run(&text("move"));
+    for row in &moved.summary.flows {
+        assert!(row.completion_s.is_some() && row.reset_s.is_none(), "{row:?}");
+    }
+    let proxy = moved.summary.flows[0].split.as_ref().unwrap();
+    assert_eq!((proxy.moves, moved.summary.flows[0].bytes_delivered), (2, 15_000_000));
+    assert!(proxy.moved_bytes > 10_000 && proxy.acked_not_delivered_bytes == 0, "{proxy:?}");
+    let lost = run(&text("lose"));
+    let row = &lost.summary.flows[0];
+    assert!(row.reset_s.is_some() && row.bytes_delivered < 15_000_000, "{row:?}");
+    assert_eq!(row.split.as_ref().unwrap().resets, 1);
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use js_sys::Function;
+use js_sys::{Float64Array, Function, Object, Reflect};
 use lasthop_core::time::Time;
 use lasthop_net::trace::Recording;
 use lasthop_net::world::Evaluation;
@@ -14,7 +14,7 @@ use serde_json::json;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use wasm_bindgen::prelude::*;
 
-use crate::series::Series;
+use crate::series::{Rows, Series};
 use crate::{describe, edit, replay};
 
 fn refused(kind: &str, message: impl std::fmt::Display) -> JsValue {
@@ -31,6 +31,12 @@ pub fn version() -> String {
 #[wasm_bindgen]
 pub fn schema() -> String {
     scenario::schema()
+}
+
+/// Every helper in the network with its keys, as JSON.
+#[wasm_bindgen]
+pub fn helpers() -> String {
+    scenario::helpers()
 }
 
 /// Columns of results, causes of loss and kinds of packets as JSON.
@@ -103,10 +109,30 @@ impl Scenario {
         describe::outages(self.inner.plan(), seed).to_string()
     }
 
-    /// Runs it and keeps series; `told` hears the simulated seconds now and then.
-    pub fn run(&self, seed: u64, told: &Function) -> Result<Run, JsValue> {
+    /// When which host changes its access point in a run with this seed, as JSON.
+    pub fn handoffs(&self, seed: u64) -> String {
+        describe::handoffs(self.inner.plan(), seed).to_string()
+    }
+
+    /// Runs it and keeps series. `told` hears the simulated seconds now and then; if it answers with something true, it
+    /// hears them again with the series so far, an object of the columns named of the tables `flows` and `links`.
+    pub fn run(
+        &self,
+        seed: u64,
+        told: &Function,
+        flow_columns: Vec<String>,
+        link_columns: Vec<String>,
+    ) -> Result<Run, JsValue> {
         let plan = self.inner.plan();
-        let mut tell = teller(told);
+        let mut tell = |seconds: f64, rows: &Rows| {
+            // What a page throws at news of progress does not concern the run.
+            if told.call1(&JsValue::NULL, &seconds.into()).is_ok_and(|answer| answer.is_truthy()) {
+                let tables = Object::new();
+                put(&tables, "flows", &columns(&flow_columns, |name| rows.of_flows(name)));
+                put(&tables, "links", &columns(&link_columns, |name| rows.of_links(name)));
+                drop(told.call2(&JsValue::NULL, &seconds.into(), &tables));
+            }
+        };
         let mut series = Series::new(plan, &mut tell);
         let how = (Recording { series: true, trace: false }, Evaluation::Eager);
         let run = run::run_into(plan, seed, how, &mut series, &Progress::default());
@@ -136,6 +162,19 @@ impl Scenario {
     }
 }
 
+fn put(object: &Object, name: &str, value: &JsValue) {
+    // A plain object takes every property.
+    drop(Reflect::set(object, &name.into(), value));
+}
+
+fn columns(names: &[String], of: impl Fn(&str) -> Option<Vec<f64>>) -> JsValue {
+    let table = Object::new();
+    for name in names {
+        put(&table, name, &Float64Array::from(of(name).unwrap_or_default().as_slice()));
+    }
+    table.into()
+}
+
 fn teller(told: &Function) -> impl FnMut(f64) + '_ {
     // What a page throws at news of progress does not concern the run.
     |seconds| drop(told.call1(&JsValue::NULL, &seconds.into()))
@@ -145,7 +184,7 @@ fn teller(told: &Function) -> impl FnMut(f64) + '_ {
 #[wasm_bindgen]
 pub struct Run {
     summary: Summary,
-    series: Series<'static>,
+    series: Rows,
 }
 
 #[wasm_bindgen]
@@ -187,6 +226,12 @@ impl Replay {
     #[wasm_bindgen(getter, js_name = endS)]
     pub fn end_s(&self) -> f64 {
         self.inner.end_s()
+    }
+
+    /// Packets on links in the whole run.
+    #[wasm_bindgen(getter)]
+    pub fn seen(&self) -> f64 {
+        self.inner.seen() as f64
     }
 
     /// A column of one of the tables `hops`, `windows`, `losses` and `decisions`.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use lasthop_core::packet::{Cause, Kind};
 use lasthop_net::plan::{Direction, Plan, QueueLimit, Transport};
+use lasthop_net::roaming;
 use lasthop_net::trace::Recording;
 use lasthop_net::world::World;
 use lasthop_sim::scenario::{Scenario, ScenarioError};
@@ -30,6 +31,12 @@ pub fn scenario(scenario: &Scenario) -> Value {
             })
         })
     });
+    // How far from its access point a frame can still be read, without shadowing.
+    let cells = plan.media.iter().flat_map(|medium| {
+        let reach = medium.propagation.range(medium.receive_threshold);
+        let stations = medium.stations.iter().filter(|station| station.access_point);
+        stations.map(move |station| json!({ "node": station.node, "name": medium.name, "range_m": reach }))
+    });
     json!({
         "name": plan.name,
         "seed": plan.seed,
@@ -39,6 +46,7 @@ pub fn scenario(scenario: &Scenario) -> Value {
         "nodes": plan.nodes,
         "flows": flows.collect::<Vec<_>>(),
         "links": links(plan),
+        "cells": cells.collect::<Vec<_>>(),
         "stations": stations.collect::<Vec<_>>(),
         "advice": advice::advice(plan),
     })
@@ -80,6 +88,12 @@ pub fn outages(plan: &Plan, seed: u64) -> Value {
         link.outages().iter().map(move |(start, end)| json!([direction, start.seconds(), end.seconds()]))
     });
     down.collect()
+}
+
+/// When which host changes its access point: its node, when it leaves and when it has arrived, in seconds.
+pub fn handoffs(plan: &Plan, seed: u64) -> Value {
+    let moves = roaming::handoffs(plan, seed);
+    moves.iter().map(|(host, leaves, joins)| json!([host, leaves.seconds(), joins.seconds()])).collect()
 }
 
 /// The error as a page shows it.

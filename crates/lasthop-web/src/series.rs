@@ -10,39 +10,43 @@ use lasthop_net::trace::{FlowInterval, LinkInterval, Sink};
 /// What is told of the progress of a run: simulated seconds so far.
 pub type Told<'a> = &'a mut dyn FnMut(f64);
 
+/// Hears how far a run is, and may look at its series so far.
+pub type Watched<'a> = &'a mut dyn FnMut(f64, &Rows);
+
 /// So many times is progress told during a run.
 const TIMES: u64 = 100;
 
-/// Keeps the series of a run while it goes on, and tells how far it has come.
-pub struct Series<'a> {
+/// The series of a run, or of its beginning.
+#[derive(Debug, Default)]
+pub struct Rows {
     flows: Vec<FlowInterval>,
     links: Vec<LinkInterval>,
     interval: Span,
+}
+
+/// Keeps the series of a run while it goes on, and tells how far it has come.
+pub struct Series<'a> {
+    rows: Rows,
     step: Span,
     next: Span,
-    told: Option<Told<'a>>,
+    watched: Watched<'a>,
 }
 
 impl<'a> Series<'a> {
     /// Of a run of `plan`.
-    pub fn new(plan: &Plan, told: Told<'a>) -> Series<'a> {
+    pub fn new(plan: &Plan, watched: Watched<'a>) -> Series<'a> {
         let step = Span(plan.duration.0 / TIMES);
-        Series {
-            flows: Vec::new(),
-            links: Vec::new(),
-            interval: plan.series_interval,
-            step,
-            next: step,
-            told: Some(told),
-        }
+        let rows = Rows { interval: plan.series_interval, ..Rows::default() };
+        Series { rows, step, next: step, watched }
     }
 
-    /// What was kept, without whom it was told to.
-    pub fn finish(self) -> Series<'static> {
-        let Series { flows, links, interval, step, next, told: _ } = self;
-        Series { flows, links, interval, step, next, told: None }
+    /// What was kept.
+    pub fn finish(self) -> Rows {
+        self.rows
     }
+}
 
+impl Rows {
     /// A column of the table `flow_series`, all flows of an interval one after the other.
     pub fn of_flows(&self, column: &str) -> Option<Vec<f64>> {
         let bit_s = |bytes: u64| bytes as f64 * 8.0 / self.interval.seconds();
@@ -81,19 +85,20 @@ fn finite(value: f64) -> f64 {
 
 impl Sink for Series<'_> {
     fn flow(&mut self, interval: &FlowInterval) -> io::Result<()> {
-        self.flows.push(*interval);
         let now = Span(interval.sample.time.0);
+        // Before the first row of an interval: what is there is whole.
         if now >= self.next
-            && let Some(told) = &mut self.told
+            && self.rows.flows.last().is_some_and(|row| row.sample.time != interval.sample.time)
         {
-            told(now.seconds());
+            (self.watched)(now.seconds(), &self.rows);
             self.next = now + self.step;
         }
+        self.rows.flows.push(*interval);
         Ok(())
     }
 
     fn link(&mut self, interval: &LinkInterval) -> io::Result<()> {
-        self.links.push(*interval);
+        self.rows.links.push(*interval);
         Ok(())
     }
 }

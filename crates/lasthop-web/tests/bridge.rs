@@ -8,7 +8,7 @@ use lasthop_net::world::Evaluation;
 use lasthop_sim::run::{self, Progress, Run};
 use lasthop_sim::scenario::{Files, Format, Scenario, ScenarioError};
 use lasthop_web::replay::Replay;
-use lasthop_web::series::Series;
+use lasthop_web::series::{Rows, Series};
 
 const LOSSY: &str = r#"
 duration = "20 s"
@@ -39,7 +39,16 @@ fn series_are_of_the_same_run() {
     let scenario = lossy();
     let plan = scenario.plan();
     let mut heard = Vec::new();
-    let mut tell = |seconds| heard.push(seconds);
+    let mut seen = 0;
+    let mut tell = |seconds: f64, rows: &Rows| {
+        heard.push(seconds);
+        // What is there so far is whole intervals of every flow and every direction.
+        let (flows, links) =
+            (rows.of_flows("cwnd_segments").unwrap(), rows.of_links("queue_packets").unwrap());
+        assert_eq!((flows.len() % 3, links.len() % (2 * plan.links.len())), (0, 0));
+        assert!(flows.len() > seen);
+        seen = flows.len();
+    };
     let mut series = Series::new(plan, &mut tell);
     let how = (Recording { series: true, trace: false }, Evaluation::Eager);
     let with = run::run_into(plan, 1, how, &mut series, &Progress::default()).unwrap().summary;

@@ -83,6 +83,11 @@ def _expression(node: Arithmetic, used: set[str], text: str) -> pl.Expr:
             raise PaperError(f"'{text}' may hold numbers, metrics, + - * / and abs() only")
 
 
+def columns_of(name: str) -> list[str]:
+    """Return the columns that a function needs; none if there is no such function."""
+    return COLUMNS.get(name, "").split()
+
+
 def find(name: str, columns: Iterable[str], at: float | None = None) -> Callable[..., pl.DataFrame]:
     """Return a function by name, if the kept table has the columns that it needs.
 
@@ -95,7 +100,7 @@ def find(name: str, columns: Iterable[str], at: float | None = None) -> Callable
     """
     if name not in FUNCTIONS:
         raise PaperError(f"no function '{name}' of a kept table: there are {', '.join(FUNCTIONS)}")
-    missing = set(COLUMNS[name].split()) - set(columns)
+    missing = set(columns_of(name)) - set(columns)
     if missing:
         raise PaperError(f"{name} needs the columns {', '.join(sorted(missing))}: keep them in the study")
     function = FUNCTIONS[name]
@@ -309,6 +314,13 @@ def throughput_max(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -
     return _of_runs(throughput(series, keys, at).rename({FIGURE: "rate"}), keys, pl.col("rate").max())
 
 
+def throughput_max_of_flow(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
+    """Greatest value over time, from `at` on, of the mean throughput of a flow, in kbit/s."""
+    rows = series.lazy().filter(pl.col("time_s") > at)
+    mean = rows.group_by(*keys, "time_s", maintain_order=True).agg(pl.col("throughput_bit_s").mean() / 1e3)
+    return _of_runs(mean.collect(), keys, pl.col("throughput_bit_s").max())
+
+
 def duplicate_acks(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Count ACKs that repeat the one before and reach the sender of the data."""
     acks = hops.lazy().filter((pl.col("kind") == "ack") & (pl.col("outcome") == "delivered"))
@@ -435,6 +447,7 @@ FUNCTIONS: dict[str, Callable[..., pl.DataFrame]] = {
     "halvings": halvings,
     "throughput": throughput,
     "throughput_max": throughput_max,
+    "throughput_max_of_flow": throughput_max_of_flow,
     "duplicate_acks": duplicate_acks,
     "recovery_time": recovery_time,
     "ramp_time": run_by_run(ramp_time),
@@ -459,6 +472,7 @@ COLUMNS = {
     "halvings": "flow cwnd_segments",
     "throughput": "flow time_s throughput_bit_s",
     "throughput_max": "flow time_s throughput_bit_s",
+    "throughput_max_of_flow": "flow time_s throughput_bit_s",
     "duplicate_acks": "packet flow kind ack arrive_ns outcome",
     "recovery_time": "flow link kind seq enqueue_ns arrive_ns outcome",
     "ramp_time": "flow time_s cwnd_segments flight_segments",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop.papers.grammar import format_value
 from lasthop.papers.library import SERIES_OF_CURVE
-from lasthop.papers.reproduce import claim_axes, claim_value, figures
+from lasthop.papers.reproduce import claim_axes, claim_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,16 +89,16 @@ class Measured:
 
 
 def _measured(
-    paper: Paper,
+    reproduction: Reproduction,
     experiment: Experiment,
     file: str,
-    result: StudyResult,
     name: str,
     chosen: Mapping[str, Value] | None = None,
 ) -> Measured | None:
     """Return a series of a study at what experiment, study and `chosen` fix; nothing if there is none."""
     from lasthop.extras import pl
 
+    paper, result = reproduction.paper, reproduction.results_of(experiment)[file]
     source = paper.sources[name]
     axes = {ours: theirs for theirs, ours in claim_axes(paper, result.study).items()}
     over_time = source.column is not None
@@ -107,7 +107,7 @@ def _measured(
             return None
         table, column = result.series(str(source.table)), str(source.column)
     else:
-        found = figures(result, name, source)
+        found = reproduction.known.get((result.study.name, name, source))
         if found is None:
             return None
         table, column = found, name
@@ -127,20 +127,19 @@ def _measured(
 
 def _by_axes(reproduction: Reproduction, experiment: Experiment) -> list[tuple[str, Chart]]:
     drawn = []
-    for file, result in reproduction.results_of(experiment).items():
+    for file in reproduction.results_of(experiment):
         for series in (name for name in experiment.y if name in reproduction.paper.vocabulary.series):
-            chart = _chart_by_axes(reproduction.paper, experiment, file, result, series)
+            chart = _chart_by_axes(reproduction, experiment, file, series)
             if chart is not None:
                 drawn.append((f"{experiment.name}-{file}-{series}", chart))
     return drawn
 
 
-def _chart_by_axes(
-    paper: Paper, experiment: Experiment, file: str, result: StudyResult, name: str
-) -> Chart | None:
+def _chart_by_axes(reproduction: Reproduction, experiment: Experiment, file: str, name: str) -> Chart | None:
     from lasthop.studies.charts import make_chart, make_series_chart
 
-    found = _measured(paper, experiment, file, result, name)
+    paper, result = reproduction.paper, reproduction.results_of(experiment)[file]
+    found = _measured(reproduction, experiment, file, name)
     if found is None or found.along is None:
         return None
     fixed = {**experiment.fixed, **experiment.studies[file]}
@@ -174,7 +173,7 @@ def _with_curves(reproduction: Reproduction, experiment: Experiment) -> list[tup
             name = str(settings.get(SERIES_OF_CURVE, series))
             chosen = {axis: value for axis, value in settings.items() if axis != SERIES_OF_CURVE}
             for file, result in reproduction.results_of(experiment).items():
-                found = _measured(paper, experiment, file, result, name, chosen)
+                found = _measured(reproduction, experiment, file, name, chosen)
                 if found is not None and found.along is not None:
                     along, over_time, last = found.along, found.over_time, result
                     tables.append(

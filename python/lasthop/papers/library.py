@@ -6,6 +6,7 @@ it has them; `papers` at the top of the source tree is a link to the same place.
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from dataclasses import dataclass, field, replace
@@ -322,8 +323,13 @@ def find_paper(name: str, root: Path | None = None) -> Path:
     for folder in folders:
         if name in {folder.name, folder.name.partition("-")[0], "p" + folder.name.partition("-")[0]}:
             return folder
-    known = ", ".join(folder.name for folder in folders)
-    raise ArgumentError(f"unknown paper '{name}': there are {known}; or name a folder with a {CLAIMS}")
+    known = {one: folder.name for folder in folders for one in (folder.name, folder.name.partition("-")[0])}
+    near = difflib.get_close_matches(name.strip().lower(), ["all", *known], n=1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    listed = ", ".join(folder.name for folder in folders)
+    raise ArgumentError(
+        f"unknown paper '{name}': {hint}there are {listed}, or all; or name a folder with a {CLAIMS}"
+    )
 
 
 def load_paper(folder: str | Path) -> Paper:

@@ -6,6 +6,7 @@ of runs: whatever a figure needs and another one has run already is not run agai
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import time
 from dataclasses import dataclass, replace
@@ -85,6 +86,10 @@ class Effort:
     wall_s: float = 0.0
 
 
+#: What has been worked out: the figures of a study's result, by series and source.
+Figures = dict[tuple[str, str, "Source"], "pl.DataFrame | None"]
+
+
 @dataclass(frozen=True)
 class Reproduction:
     """What came out: tables of the studies, verdicts, and the effort.
@@ -97,6 +102,8 @@ class Reproduction:
         As `Plan.studies`, the results instead of the studies.
     now : dict
         As `Plan.now`.
+    known : dict
+        The figures of the runs at the main setting, by study, series and source.
     datasets : dict
         The series of the claims at each setting.
     judgements : list of Judgement
@@ -110,6 +117,7 @@ class Reproduction:
     plan: Plan
     results: Mapping[str, Mapping[str, StudyResult]]
     now: Mapping[str, StudyResult]
+    known: Figures
     datasets: Mapping[str, Dataset]
     judgements: list[Judgement]
     effort: Effort
@@ -153,8 +161,12 @@ def choose(paper: Paper, figures: str | None) -> tuple[Experiment, ...]:
         name = name.replace("figure", "fig").replace("table", "tab")
         found = by_name.get(name) or by_name.get(f"fig{name}")
         if found is None:
+            near = difflib.get_close_matches(
+                f"fig{name}" if name[:1].isdigit() else name, by_name, n=1, cutoff=0.8
+            )
+            hint = f"did you mean '{near[0]}'? " if near else ""
             raise ArgumentError(
-                f"paper {paper.number} has no figure '{word.strip()}': it has {', '.join(by_name)}"
+                f"paper {paper.number} has no figure '{word.strip()}': {hint}it has {', '.join(by_name)}"
             )
         chosen[found.name] = found
     return tuple(chosen.values())
@@ -215,6 +227,25 @@ def plan(
     )
 
 
+def check_made_by_this(plan: Plan, folder: Path) -> None:
+    """Refuse a folder whose runs another version of the engine made, before anything runs.
+
+    Raises
+    ------
+    OutputError
+        The text says which version, and how to go on.
+    """
+    from lasthop.studies import folder as studies_folder
+    from lasthop.studies.execute import Campaign
+    from lasthop.studies.store import Store
+
+    runs = folder / RUNS
+    if runs.is_dir():
+        studies_folder.check_made_by_this(
+            Campaign(runs, plan.all_studies, single=False, cells={}), Store(runs)
+        )
+
+
 def carry_out(
     plan: Plan,
     folder: Path,
@@ -258,41 +289,44 @@ def carry_out(
         setting: {file: campaign[study.name] for file, study in of_setting.items()}
         for setting, of_setting in plan.studies.items()
     }
-    datasets = {MAIN: gather(plan.paper, plan.experiments, results[MAIN])}
+    known: Figures = {}
+    datasets = {MAIN: gather(plan.paper, plan.experiments, results[MAIN], known)}
     for alternative in plan.paper.alternatives:
         if alternative.name in results:
-            read_so = _read_as(plan.paper, alternative)
+            read_so = read_as(plan.paper, alternative)
             other = gather(read_so, plan.experiments, results[alternative.name])
             datasets[alternative.name] = datasets[MAIN].updated(other)
     judgements = judge(plan.paper, plan.claims, datasets, plan.only)
     effort = _effort(folder / RUNS, campaign.values())
     now = {file: campaign[study.name] for file, study in plan.now.items()}
     wall_s = time.monotonic() - start
-    return Reproduction(plan, results, now, datasets, judgements, effort, wall_s)
+    return Reproduction(plan, results, now, known, datasets, judgements, effort, wall_s)
 
 
-#: What has been worked out: the figures of a study's result, by series and source.
-Figures = dict[tuple[str, str, "Source"], "pl.DataFrame | None"]
-
-
-def gather(paper: Paper, experiments: Iterable[Experiment], results: Mapping[str, StudyResult]) -> Dataset:
+def gather(
+    paper: Paper,
+    experiments: Iterable[Experiment],
+    results: Mapping[str, StudyResult],
+    known: Figures | None = None,
+) -> Dataset:
     """Make the tables of studies the series of the claims.
+
+    `known` is filled with the figures that were worked out.
 
     Raises
     ------
     PaperError
         A study varies what the claims do not know.
     """
+    known = {} if known is None else known
     data = Dataset(paper.vocabulary)
     _gather_rules(data, paper)
-    known: Figures = {}
     studies = {file: None for one in experiments for file in one.studies if file in results}
     for file in studies:
         # Worked out once for each study, whatever figures it serves.
-        tables = KeptTables()
-        for name, source in sorted(paper.sources.items(), key=lambda one: one[1].table or ""):
+        for name, source in paper.sources.items():
             if source.column is None:
-                known[results[file].study.name, name, source] = figures(results[file], name, source, tables)
+                known[results[file].study.name, name, source] = figures(results[file], name, source)
     # What a figure draws counts more than what its studies measure by the way.
     for drawn in (False, True):
         for experiment in experiments:
@@ -303,7 +337,7 @@ def gather(paper: Paper, experiments: Iterable[Experiment], results: Mapping[str
     return data
 
 
-def _read_as(paper: Paper, alternative: Alternative) -> Paper:
+def read_as(paper: Paper, alternative: Alternative) -> Paper:
     """Return the paper with the sources and values of another reading."""
     values = {
         axis: {**paper.study_values.get(axis, {}), **alternative.values.get(axis, {})}
@@ -378,34 +412,17 @@ def _gather(
             data.add(name, {**fixed, **_settings(paper, axes, row)}, row["seed"], row[name])
 
 
-class KeptTables:
-    """Reads kept tables of studies, and holds the one read last: functions of one follow one another."""
-
-    def __init__(self) -> None:
-        self._last: tuple[tuple[str, str], pl.DataFrame] | None = None
-
-    def read(self, result: StudyResult, name: str) -> pl.DataFrame:
-        """Return the rows of all runs of a study."""
-        key = (result.study.name, name)
-        if self._last is None or self._last[0] != key:
-            self._last = None
-            self._last = (key, result.series(name))
-        return self._last[1]
-
-
-def figures(
-    result: StudyResult, name: str, source: Source, tables: KeptTables | None = None
-) -> pl.DataFrame | None:
+def figures(result: StudyResult, name: str, source: Source) -> pl.DataFrame | None:
     """Return `figures_of` the source, and of what stands in for it for runs that lack it.
 
     Nothing if the study has neither.
     """
     from lasthop.extras import pl
 
-    table = figures_of(result, name, source, tables or KeptTables())
+    table = figures_of(result, name, source)
     if source.otherwise is None or (table is not None and not table[name].null_count()):
         return table
-    other = figures(result, name, source.otherwise, tables)
+    other = figures(result, name, source.otherwise)
     if table is None or other is None:
         return other if table is None else table
     keys = [column for column in table.columns if column != name]
@@ -413,7 +430,7 @@ def figures(
     return both.with_columns(pl.coalesce(name, f"{name}.other").alias(name)).drop(f"{name}.other")
 
 
-def figures_of(result: StudyResult, name: str, source: Source, tables: KeptTables) -> pl.DataFrame | None:
+def figures_of(result: StudyResult, name: str, source: Source) -> pl.DataFrame | None:
     """Return one figure per run, as a column of this name beside the axes; nothing if the study lacks it.
 
     Parameters
@@ -424,8 +441,6 @@ def figures_of(result: StudyResult, name: str, source: Source, tables: KeptTable
         How the column is called.
     source : Source
         A metric, a formula, or a function of a kept table.
-    tables : KeptTables
-        Reads them.
     """
     from lasthop.columns import scaled
     from lasthop.extras import pl
@@ -434,9 +449,12 @@ def figures_of(result: StudyResult, name: str, source: Source, tables: KeptTable
     if source.function is not None:
         if source.table not in {one.name for one in result.study.keep}:
             return None
-        kept = tables.read(result, str(source.table))
-        figure = derived.find(source.function, kept.columns, source.at)
-        return _finite(figure(kept, keys).rename({derived.FIGURE: name}), name)
+        # Each figure is of one run: there is no need to hold the rows of all.
+        parts = [
+            derived.find(source.function, part.columns, source.at)(part, keys)
+            for part in result.series_in_parts(str(source.table), derived.columns_of(source.function))
+        ]
+        return _finite(pl.concat(parts).rename({derived.FIGURE: name}), name) if parts else None
     # Claims speak of figures as they are shown.
     table = scaled(result.table, result.study.metrics).filter(pl.col("state") == "done")
     if source.metric is not None:

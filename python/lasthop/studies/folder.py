@@ -21,11 +21,15 @@ from lasthop.studies.store import FORMAT, METADATA, RUNS, SERIES, Store, damage_
 from lasthop.studies.study import Study
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     import polars as pl
 
     from lasthop.studies.execute import Campaign
     from lasthop.studies.study import Value
 
+#: How many rows of a kept table are read at a time, about: a trace of one run may have a million.
+ROWS_AT_ONCE = 1_000_000
 STUDY, RESULTS, STUDIES = "study.json", "results.parquet", "studies"
 #: Of the tidy table: 2 says that its values are in units of the SI, whatever the study scales.
 TABLE_FORMAT = 2
@@ -140,11 +144,39 @@ class StudyResult:
         name : str
             A kept table, or ``flows`` or ``links``.
         """
+        return self._rows_of(name, self.rows["run"])
+
+    def series_in_parts(
+        self, name: str, columns: Iterable[str] | None = None, rows: int = ROWS_AT_ONCE
+    ) -> Iterator[pl.DataFrame]:
+        """Yield what `series` returns, some runs at a time: tables that are too large to be held at once.
+
+        Parameters
+        ----------
+        name : str
+            As for `series`.
+        columns : iterable of str, optional
+            Columns of the table that are wanted; those that it does not have are left out.
+        rows : int
+            How many rows at a time, about; a run is never parted.
+        """
+        runs = self.rows["run"]
+        wanted = None if columns is None else list(columns)
+        height = Store(self.folder).height(self._stored(name))
+        step = max(1, len(runs) * rows // max(height, 1))
+        for start in range(0, len(runs), step):
+            yield self._rows_of(name, runs[start : start + step], wanted)
+
+    def _stored(self, name: str) -> str:
+        """Return what the store calls a table."""
         kept = {keep.name: f"{SERIES}/{keep.identity}" for keep in self.study.keep}
         known = {"flows": "flows", "links": "links"} | kept
         if name not in known:
             raise OutputError(f"the study keeps no {name!r}: it keeps {', '.join(known)}")
-        found = Store(self.folder).table(known[name], self.rows["run"])
+        return known[name]
+
+    def _rows_of(self, name: str, runs: Iterable[str], columns: Sequence[str] | None = None) -> pl.DataFrame:
+        found = Store(self.folder).table(self._stored(name), runs, columns)
         places = self.table.select(*(axis.name for axis in self.study.axes), "seed", "run")
         if found is None:
             return places.clear().drop("run")

@@ -190,6 +190,15 @@ class Store:
         owned = {run: part for run, part in self._owners(parts, kept).items() if run in wanted}
         return self._gather(name, owned, columns)
 
+    def height(self, name: str) -> int:
+        """Return how many rows a table has over all parts, as their ends say; 0 if no part has it."""
+        paths = [self._path(name, part.name) for part in self.parts() if name in part.tables]
+        rows = 0
+        for path in paths:
+            with damage_named(path):
+                rows += ArrowTable.parquet_footer(path)[0]
+        return rows
+
     def _owners(self, parts: Sequence[Part], kept: str | None = None) -> dict[str, str]:
         """Which part answers for which run."""
         listed = []

@@ -3,7 +3,7 @@
 
 import wasmUrl from "../../engine/lasthop_web_bg.wasm?url";
 import workerUrl from "./worker?worker&url";
-import type { About, Answer, Checked, Failure, Job, RunResult, Window } from "./types";
+import type { About, Answer, Checked, Failure, Interruptions, Job, ReadTable, RunResult, Series, Window } from "./types";
 
 export class EngineError extends Error {
   constructor(readonly failure: Failure) {
@@ -14,10 +14,12 @@ export class EngineError extends Error {
 /** The job was taken back. */
 export class Cancelled extends Error {}
 
+export type Told = (seconds: number, series?: Series) => void;
+
 interface Waiting {
   job: Job;
   group: string;
-  told: ((seconds: number) => void) | undefined;
+  told: Told | undefined;
   resolve: (value: never) => void;
   reject: (error: Error) => void;
 }
@@ -88,7 +90,7 @@ export class Pool {
     return this.ask({ op: "set", text, path, value }, "set");
   }
 
-  run(job: Omit<Extract<Job, { op: "run" }>, "op">, told?: (seconds: number) => void): Promise<RunResult> {
+  run(job: Omit<Extract<Job, { op: "run" }>, "op">, told?: Told): Promise<RunResult> {
     return this.ask({ op: "run", ...job }, "run", told);
   }
 
@@ -96,8 +98,12 @@ export class Pool {
     return this.ask({ op: "window", ...job }, "window", told);
   }
 
-  outages(job: Omit<Extract<Job, { op: "outages" }>, "op">): Promise<[number, number, number][]> {
-    return this.ask({ op: "outages", ...job }, "outages");
+  interruptions(job: Omit<Extract<Job, { op: "interruptions" }>, "op">): Promise<Interruptions> {
+    return this.ask({ op: "interruptions", ...job }, "interruptions");
+  }
+
+  table(bytes: ArrayBuffer): Promise<ReadTable> {
+    return this.ask({ op: "table", bytes }, "table");
   }
 
   /** Takes back every job of this kind. */
@@ -117,7 +123,7 @@ export class Pool {
     this.move();
   }
 
-  private ask<T>(job: Job, group: string, told?: (seconds: number) => void): Promise<T> {
+  private ask<T>(job: Job, group: string, told?: Told): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const waiting: Waiting = { job, group, told, resolve: resolve as (value: never) => void, reject };
       // What a person waits for at the keyboard goes before long runs.
@@ -170,7 +176,7 @@ export class Pool {
     const { busy } = hand;
     if (!busy || busy.id !== answer.id) return;
     if (answer.kind === "progress") {
-      busy.waiting.told?.(answer.seconds);
+      busy.waiting.told?.(answer.seconds, answer.series);
       return;
     }
     hand.busy = null;

@@ -14,7 +14,7 @@ export interface Source {
 export type Overrides = [path: string, value: string][];
 
 export interface Failure {
-  kind: "scenario" | "run" | "edit" | "call";
+  kind: "scenario" | "run" | "edit" | "table" | "call";
   message: string;
   text: string;
   place?: string;
@@ -30,6 +30,8 @@ export interface Description {
   flows: { name: string; source: number; sink: number; transport: string }[];
   links: LinkDescription[];
   stations: { node: number; medium: string; access_point: boolean; track: [number, number, number][] }[];
+  /** Access points and how far they reach. */
+  cells: { node: number; name: string; range_m: number }[];
   advice: string[];
 }
 
@@ -107,7 +109,17 @@ export interface Window {
   windows: Table;
   losses: Table;
   decisions: Table;
+  /** Of the engine, which never gives any back. */
+  memory_bytes: number;
+  /** Packets on links in the whole run. */
+  seen: number;
   took_ms: number;
+}
+
+/** Of a run: when which direction is down, and when which host changes its access point. In seconds. */
+export interface Interruptions {
+  outages: [direction: number, start: number, end: number][];
+  handoffs: [host: number, leaves: number, joins: number][];
 }
 
 export interface Checked {
@@ -115,23 +127,34 @@ export interface Checked {
   json: string;
 }
 
+/** A column of numbers, with NaN where there is none; or of texts, with -1. */
+export type ReadColumn = Float64Array | { codes: Int32Array; texts: string[] };
+
+/** A Parquet table. */
+export interface ReadTable {
+  rows: number;
+  columns: Record<string, ReadColumn>;
+}
+
 export type Job =
   | { op: "check"; source: Source; overrides: Overrides }
   | { op: "run"; source: Source; overrides: Overrides; seed: number; series: boolean }
   | { op: "window"; source: Source; overrides: Overrides; seed: number; from_s: number; to_s: number; most: number }
-  | { op: "outages"; source: Source; overrides: Overrides; seed: number }
+  | { op: "interruptions"; source: Source; overrides: Overrides; seed: number }
   | { op: "set"; text: string; path: string; value: string | null }
+  | { op: "table"; bytes: ArrayBuffer }
   | { op: "about" };
 
 export interface About {
   version: string;
   schema: Record<string, unknown>;
   declarations: Declarations;
+  helpers: { name: string; summary: string; stands: string }[];
   /** Quantiles 0.975 of Student's t for 1, 2, ... degrees of freedom. */
   student: number[];
 }
 
 export type Answer =
-  | { id: number; kind: "progress"; seconds: number }
+  | { id: number; kind: "progress"; seconds: number; series?: Series }
   | { id: number; kind: "done"; value: unknown }
   | { id: number; kind: "failed"; failure: Failure };

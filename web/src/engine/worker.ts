@@ -1,8 +1,9 @@
 // The engine's own thread: reads scenarios, runs them and hands arrays over. One call at a time; to cancel one, the page
 // ends the worker.
 
-import init, { Scenario, declarations, removeValue, schema, setValue, studentT, version } from "../../engine/lasthop_web.js";
-import type { About, Failure, Job, Overrides, RunResult, Source, Summary, Table, Window } from "./types";
+import init, { Scenario, declarations, helpers, removeValue, schema, setValue, studentT, version } from "../../engine/lasthop_web.js";
+import { readTable, TableError } from "./parquet";
+import type { About, Failure, Interruptions, Job, Overrides, RunResult, Series, Source, Summary, Table, Window } from "./types";
 
 const FLOW_COLUMNS = ["cwnd_segments", "ssthresh_segments", "srtt_s", "rtt_s", "flight_segments", "throughput_bit_s", "goodput_bit_s"];
 const LINK_COLUMNS = ["queue_packets", "throughput_bit_s", "utilisation"];
@@ -16,7 +17,10 @@ const WINDOW_COLUMNS: Record<string, string[]> = {
 /** Seeds beyond this make intervals that nobody can tell from these. */
 const STUDENT_MOST = 200;
 
-let ready: Promise<unknown> | null = null;
+type Told = (seconds: number, series?: Series) => void;
+
+let ready: ReturnType<typeof init> | null = null;
+let memory: WebAssembly.Memory | null = null;
 
 function open(source: Source, overrides: Overrides): Scenario {
   return new Scenario(source.text, source.json ?? false, source.name, JSON.stringify(overrides), JSON.stringify(source.files));
@@ -26,11 +30,20 @@ function table(of: string[], get: (name: string) => Float64Array | undefined): T
   return Object.fromEntries(of.map((name) => [name, get(name) ?? new Float64Array()]));
 }
 
-function run(job: Extract<Job, { op: "run" }>, told: (seconds: number) => void): RunResult {
+/** Between two looks at a run that goes on, in ms. */
+const LOOK = 200;
+
+function run(job: Extract<Job, { op: "run" }>, told: Told): RunResult {
   const started = performance.now();
   const scenario = open(job.source, job.overrides);
+  let looked = started;
+  const watch = (seconds: number, series?: Series): boolean => {
+    told(seconds, series);
+    if (series) looked = performance.now();
+    return !series && job.series && performance.now() - looked > LOOK;
+  };
   try {
-    const made = scenario.run(BigInt(job.seed), told);
+    const made = scenario.run(BigInt(job.seed), watch, job.series ? FLOW_COLUMNS : [], job.series ? LINK_COLUMNS : []);
     const summary = JSON.parse(made.summary()) as Summary;
     const series = job.series
       ? {
@@ -51,9 +64,10 @@ function windowOf(job: Extract<Job, { op: "window" }>, told: (seconds: number) =
   try {
     const made = scenario.replay(BigInt(job.seed), job.from_s, job.to_s, job.most, told);
     const tables = Object.entries(WINDOW_COLUMNS).map(([name, columns]) => [name, table(columns, (column) => made.column(name, column))]);
-    const window = { fingerprint: made.fingerprint, from_s: job.from_s, to_s: made.endS } as Window;
+    const window = { fingerprint: made.fingerprint, from_s: job.from_s, to_s: made.endS, seen: made.seen } as Window;
     Object.assign(window, Object.fromEntries(tables));
     made.free();
+    window.memory_bytes = memory?.buffer.byteLength ?? 0;
     window.took_ms = performance.now() - started;
     return window;
   } finally {
@@ -61,13 +75,16 @@ function windowOf(job: Extract<Job, { op: "window" }>, told: (seconds: number) =
   }
 }
 
-function answer(job: Job, told: (seconds: number) => void): unknown {
+function answer(job: Job, told: Told): unknown {
   switch (job.op) {
+    case "table":
+      return readTable(job.bytes);
     case "about":
       return {
         version: version(),
         schema: JSON.parse(schema()),
         declarations: JSON.parse(declarations()),
+        helpers: JSON.parse(helpers()),
         student: Array.from({ length: STUDENT_MOST }, (_, index) => studentT(0.975, index + 1)),
       } satisfies About;
     case "set":
@@ -76,10 +93,11 @@ function answer(job: Job, told: (seconds: number) => void): unknown {
       return run(job, told);
     case "window":
       return windowOf(job, told);
-    case "outages": {
+    case "interruptions": {
       const scenario = open(job.source, job.overrides);
       try {
-        return JSON.parse(scenario.outages(BigInt(job.seed)));
+        const seed = BigInt(job.seed);
+        return { outages: JSON.parse(scenario.outages(seed)), handoffs: JSON.parse(scenario.handoffs(seed)) } satisfies Interruptions;
       } finally {
         scenario.free();
       }
@@ -97,13 +115,14 @@ function answer(job: Job, told: (seconds: number) => void): unknown {
 
 /** The buffers in a value, to be handed over instead of copied. */
 function buffers(value: unknown, found: Set<ArrayBuffer> = new Set()): Set<ArrayBuffer> {
-  if (value instanceof Float64Array) found.add(value.buffer as ArrayBuffer);
+  if (value instanceof Float64Array || value instanceof Int32Array) found.add(value.buffer as ArrayBuffer);
   else if (value && typeof value === "object") for (const inner of Object.values(value)) buffers(inner, found);
   return found;
 }
 
 function failureOf(error: unknown): Failure {
   if (typeof error === "string") return JSON.parse(error) as Failure;
+  if (error instanceof TableError) return { kind: "table", message: error.message, text: error.message };
   const message = error instanceof Error ? error.message : String(error);
   return { kind: "call", message, text: `the engine stopped: ${message}` };
 }
@@ -114,10 +133,10 @@ self.onmessage = async (event: MessageEvent<{ module: WebAssembly.Module } | { i
     ready = init({ module_or_path: data.module });
     return;
   }
-  await ready;
+  memory = (await ready)?.memory ?? null;
   const { id, job } = data;
   try {
-    const value = answer(job, (seconds) => self.postMessage({ id, kind: "progress", seconds }));
+    const value = await answer(job, (seconds, series) => self.postMessage({ id, kind: "progress", seconds, series }, { transfer: [...buffers(series)] }));
     self.postMessage({ id, kind: "done", value }, { transfer: [...buffers(value)] });
   } catch (error) {
     self.postMessage({ id, kind: "failed", failure: failureOf(error) });

@@ -1,7 +1,7 @@
 // What to type for the same on the command line and in Python, and the results as the command writes them.
 
 import type { About, Checked, RunResult, Summary } from "../engine/types";
-import { Comparison } from "./compare";
+import { Comparison, metricValue } from "./compare";
 import type { Statistics } from "./stats";
 import { AS_WRITTEN, shownSender, type State } from "./store";
 
@@ -30,14 +30,20 @@ function isPlain(state: State): boolean {
   return state.senders.every((sender) => sender !== AS_WRITTEN || known.includes(shownSender(sender, state.checked)));
 }
 
+function isCompared({ senders, helpers }: State): boolean {
+  return senders.length * Math.max(1, helpers.length) > 1;
+}
+
 export function command(state: State): string {
-  const { seed, seeds, senders } = state;
+  const { seed, seeds, senders, helpers } = state;
   const sets = needsFile(state) ? [] : state.changed.flatMap(([path, value]) => ["--set", quoted(`${path}=${value}`)]);
   const range = seeds === 1 ? String(seed) : `${seed}-${seed + seeds - 1}`;
   const names = senders.map((sender) => shownSender(sender, state.checked));
-  if (senders.length > 1 && isPlain(state)) {
-    return ["lasthop compare", quoted(file(state)), "--transport", names.join(","), "--seeds", range, ...sets].join(" ");
+  if (isCompared(state) && isPlain(state)) {
+    const helped = helpers.length > 0 ? ["--helpers", helpers.join(",")] : [];
+    return ["lasthop compare", quoted(file(state)), "--transport", names.join(","), ...helped, "--seeds", range, ...sets].join(" ");
   }
+  if (helpers.length > 0) return ["lasthop compare", quoted(file(state)), "--helpers", helpers.join(","), "--seeds", range, ...sets].join(" ");
   const alone = (sender: string) => {
     const own = sender === AS_WRITTEN ? [] : ["--set", `flows.0.transport=${sender}`];
     return ["lasthop run", quoted(file(state)), "--seeds", range, ...sets, ...own].join(" ");
@@ -46,7 +52,7 @@ export function command(state: State): string {
 }
 
 export function python(state: State): string {
-  const { seed, seeds, senders } = state;
+  const { seed, seeds, senders, helpers } = state;
   const names = senders.map((sender) => shownSender(sender, state.checked));
   const lines = ["import lasthop as lh", "", `scenario = lh.Scenario.load(${JSON.stringify(file(state))})`];
   if (!needsFile(state) && state.changed.length > 0) {
@@ -54,8 +60,11 @@ export function python(state: State): string {
     lines.push("scenario = scenario.replace({", ...pairs, "})");
   }
   const range = `range(${seed}, ${seed + seeds})`;
-  if (senders.length > 1 && isPlain(state)) {
-    lines.push(`result = lh.compare(scenario, ${JSON.stringify(names)}, seeds=${range})`, "print(result)");
+  const helped = helpers.length > 0 ? `, helpers=${JSON.stringify(helpers)}` : "";
+  if (isCompared(state) && isPlain(state)) {
+    lines.push(`result = lh.compare(scenario, ${JSON.stringify(names)}${helped}, seeds=${range})`, "print(result)");
+  } else if (helped) {
+    lines.push(`result = lh.compare(scenario${helped}, seeds=${range})`, "print(result)");
   } else {
     lines.push(`for seed in ${range}:`, "    print(lh.run(scenario, seed=seed).totals)");
   }
@@ -70,7 +79,7 @@ export function wholeSeeds(results: Map<string, (RunResult | null)[]>, senders: 
 }
 
 /** The JSON object of `lasthop run --json` or `lasthop compare --json`. */
-export function resultsJson(about: About, checked: Checked, runs: Map<string, Summary[]>, statistics: Statistics): object {
+export function resultsJson(about: About, checked: Checked, runs: Map<string, Summary[]>, statistics: Statistics, axes: { senders: string[]; helpers: string[] } | null): object {
   const scenario = JSON.parse(checked.json) as object;
   const names = [...runs.keys()];
   const head = { scenario, engine_version: about.version };
@@ -81,6 +90,7 @@ export function resultsJson(about: About, checked: Checked, runs: Map<string, Su
     ...head,
     baseline: comparison.baseline,
     transports: names,
+    ...axes,
     seeds: (runs.get(comparison.baseline) ?? []).map((run) => run.seed),
     bottleneck: comparison.bottleneck,
     means: comparison.metrics.flatMap((metric) =>
@@ -97,4 +107,17 @@ export function resultsJson(about: About, checked: Checked, runs: Map<string, Su
     })),
     runs: names.flatMap((transport) => (runs.get(transport) ?? []).map((run) => ({ transport, ...run }))),
   };
+}
+
+/** The compared metrics of every run, in units of the SI: a row per run. */
+export function resultsCsv(comparison: Comparison): string {
+  const quoted = (text: string) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const rows = [["transport", "seed", ...comparison.metrics.map((metric) => metric.name), "fingerprint"]];
+  for (const [name, runs] of comparison.runs) {
+    for (const run of runs) {
+      const values = comparison.metrics.map((metric) => String(metricValue(run, metric, comparison.bottleneck) ?? ""));
+      rows.push([name, String(run.seed), ...values, run.fingerprint]);
+    }
+  }
+  return `${rows.map((row) => row.map(quoted).join(",")).join("\n")}\n`;
 }

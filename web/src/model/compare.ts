@@ -59,7 +59,7 @@ export function metricValue(run: Summary, metric: Metric, bottleneck: string): n
 }
 
 /** The link whose queue is compared: `bottleneck` if there is one, else the busiest. */
-export function bottleneckName(runs: Summary[]): string {
+export function bottleneckName(runs: Pick<Summary, "links">[]): string {
   const busy = new Map<string, number>();
   for (const run of runs) {
     for (const link of run.links) {

@@ -1,7 +1,7 @@
 // The curves of the page: series of the first seed, cut to as many points as a figure can show. The figures on the page
 // and the ones that are downloaded are made of these.
 
-import type { Checked, RunResult } from "../engine/types";
+import type { Checked, Series, Summary } from "../engine/types";
 import { bottleneckName, prefixFor } from "./compare";
 
 export interface Line {
@@ -18,6 +18,13 @@ export interface Panel {
   lines: Line[];
   /** Room in the queue, if this is one with a limit in packets. */
   limit: number | null;
+}
+
+/** What curves are drawn of: a run, or the beginning of one that goes on. */
+export interface Drawn {
+  series: Series | null;
+  summary?: Summary;
+  seconds?: number;
 }
 
 /** The lowest and highest value that the axis of a panel shows: from zero, but for RTTs, which never come near it. */
@@ -82,12 +89,18 @@ function column(values: Float64Array, width: number, flow: number | "sum" | "mea
   return out;
 }
 
+/** How busy each direction was so far, in the form of a summary. */
+function busyLinks(series: Series | null, names: string[]): Record<string, unknown>[] {
+  const values = series?.links["utilisation"] ?? new Float64Array();
+  return names.map((name, place) => ({ name, utilisation: column(values, names.length, place).reduce((total, one) => total + one, 0) }));
+}
+
 function largest(lines: Line[]): number {
   return lines.reduce((most, line) => line.values.reduce<number>((best, value) => Math.max(best, value ?? 0), most), 0);
 }
 
 /** The panels for these runs; `flow` is the number of one, or -1 for the mean of all. */
-export function panels(runs: Map<string, RunResult>, checked: Checked, style: Map<string, number>, flow: number): Panel[] {
+export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<string, number>, flow: number): Panel[] {
   const { description } = checked;
   const { flows, links, series_interval_s: interval } = description;
   const which = flow < 0 ? "mean" : Math.min(flow, flows.length - 1);
@@ -96,17 +109,19 @@ export function panels(runs: Map<string, RunResult>, checked: Checked, style: Ma
   const bin = Math.max(1, Math.ceil(rows / MOST_POINTS));
   const rateBin = Math.max(1, Math.round(rows / RATE_POINTS));
   const names = links.flatMap((link) => [link.name, `${link.name} (reverse)`]);
-  const bottleneck = bottleneckName([...runs.values()].map((run) => run.summary));
+  const bottleneck = bottleneckName([...runs.values()].map((run) => run.summary ?? { links: busyLinks(run.series, names) }));
   const direction = Math.max(0, names.indexOf(bottleneck));
   const room = links[direction >> 1]?.[direction % 2 === 0 ? "forward" : "reverse"].queue_limit_packets ?? null;
 
   const times = (step: number) => Array.from({ length: Math.floor(rows / step) }, (_, place) => (place + 0.5) * step * interval);
-  const lines = (step: number, get: (run: RunResult) => Float64Array | null): Line[] =>
+  const lines = (step: number, get: (run: Drawn) => Float64Array | null): Line[] =>
     [...runs].flatMap(([name, run]) => {
       const values = get(run);
-      return values ? [{ name, style: style.get(name) ?? 0, values: binned(values, step) }] : [];
+      const drawn = values && binned(values, step);
+      while (drawn && drawn.length < Math.floor(rows / step)) drawn.push(null);
+      return drawn ? [{ name, style: style.get(name) ?? 0, values: drawn }] : [];
     });
-  const ofFlow = (name: string) => (run: RunResult) => {
+  const ofFlow = (name: string) => (run: Drawn) => {
     const values = run.series?.flows[name];
     return values ? column(values, flows.length, which) : null;
   };

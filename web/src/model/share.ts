@@ -7,6 +7,7 @@ export interface Shared {
   text?: string;
   files?: Record<string, string>;
   senders?: string[];
+  helpers?: string[];
   seeds?: number;
   seed?: number;
 }
@@ -58,6 +59,7 @@ export async function unpack(fragment: string): Promise<Shared | null> {
     shared.files = Object.fromEntries(Object.entries(found["files"]).filter((pair): pair is [string, string] => isText(pair[1])));
   }
   if (Array.isArray(found["senders"])) shared.senders = found["senders"].filter(isText).slice(0, 6);
+  if (Array.isArray(found["helpers"])) shared.helpers = found["helpers"].filter(isText).slice(0, 6);
   if (Number.isInteger(found["seeds"])) shared.seeds = Math.min(50, Math.max(1, Number(found["seeds"])));
   if (Number.isInteger(found["seed"])) shared.seed = Math.max(0, Number(found["seed"]));
   return shared;

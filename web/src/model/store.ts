@@ -3,7 +3,8 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { Cancelled, EngineError, Pool } from "../engine/pool";
-import type { About, Checked, Failure, Overrides, RunResult, Source } from "../engine/types";
+import type { About, Checked, Failure, Overrides, RunResult, Series, Source } from "../engine/types";
+import type { ExploreGiven } from "../explore/given";
 import { Keys } from "./controls";
 import { FIRST, READY } from "./ready";
 import { pack, unpack, type Shared } from "./share";
@@ -19,12 +20,17 @@ export interface Given {
   title: string;
   source: Source;
   senders?: string[];
+  helpers?: string[];
   seeds?: number[];
   /** Fingerprints of the saved runs, by sender and seed. */
   fingerprints?: Record<string, Record<string, string>>;
 }
 
+export type View = "play" | "replay" | "explore";
+
 export interface State {
+  view: View;
+  explore: ExploreGiven | null;
   about: About | null;
   keys: Keys | null;
   statistics: Statistics | null;
@@ -39,6 +45,8 @@ export interface State {
   checked: Checked | null;
   failure: Failure | null;
   senders: string[];
+  /** Helpers in the network that are compared; empty if the scenario's own stay as they are. */
+  helpers: string[];
   seed: number;
   seeds: number;
   running: boolean;
@@ -46,7 +54,9 @@ export interface State {
   done: number;
   results: Map<string, (RunResult | null)[]>;
   /** What the results were made of. */
-  resultsOf: { checked: Checked; senders: string[]; seed: number; seeds: number } | null;
+  resultsOf: { checked: Checked; variants: Variant[]; seed: number; seeds: number } | null;
+  /** Series so far of runs of the first seed that go on. */
+  partial: Map<string, { series: Series; seconds: number }>;
   took: number;
   runFailure: Failure | null;
   given: Given | null;
@@ -58,11 +68,12 @@ export interface State {
 const first = READY.find((one) => one.id === FIRST) ?? READY[0];
 
 let state: State = {
+  view: "play", explore: null,
   about: null, keys: null, statistics: null, broken: null,
   ready: first?.id ?? null,
   source: first?.source ?? { name: "scenario.toml", text: "", files: {} },
   changed: [], edited: false, checked: null, failure: null,
-  senders: [AS_WRITTEN], seed: 1, seeds: 5, running: false, done: 0, results: new Map(), resultsOf: null, took: 0,
+  senders: [AS_WRITTEN], helpers: [], seed: 1, seeds: 5, partial: new Map(), running: false, done: 0, results: new Map(), resultsOf: null, took: 0,
   runFailure: null, given: null, note: null, cancelled: false,
 };
 
@@ -88,11 +99,46 @@ export function useStore(): State {
   return state;
 }
 
-/** The overrides that give every flow that is not UDP the sender, as `lasthop compare` does. */
-export function overridesFor(checked: Checked, sender: string): Overrides {
-  if (sender === AS_WRITTEN) return [];
-  const flows = (JSON.parse(checked.json) as { flows: { transport?: unknown }[] }).flows;
-  return flows.flatMap((flow, index): Overrides => (flow.transport === "udp" ? [] : [[`flows.${index}.transport`, sender]]));
+export const NO_HELPER = "none";
+
+/** One of what is compared: a sender, and a helper if helpers are compared. */
+export interface Variant {
+  /** As in the results of the command: reno, reno+snoop. */
+  key: string;
+  sender: string;
+  helper: string | null;
+}
+
+export function variantsOf({ senders, helpers }: Pick<State, "senders" | "helpers">): Variant[] {
+  if (helpers.length === 0) return senders.map((sender) => ({ key: sender, sender, helper: null }));
+  return senders.flatMap((sender) => helpers.map((helper) => ({ key: helper === NO_HELPER ? sender : `${sender}+${helper}`, sender, helper })));
+}
+
+function toml(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(toml).join(", ")}]`;
+  if (value && typeof value === "object") return `{ ${Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)} = ${toml(inner)}`).join(", ")} }`;
+  return JSON.stringify(value);
+}
+
+/** The overrides of a variant: its sender for every flow that is not UDP, and its helpers, as `lasthop compare` does. */
+export function overridesFor(checked: Checked, { sender, helper }: Variant): Overrides {
+  const scenario = JSON.parse(checked.json) as { flows: { transport?: unknown }[]; helpers?: (string | { kind: string })[] };
+  const ofFlows = scenario.flows.flatMap((flow, index): Overrides => (sender === AS_WRITTEN || flow.transport === "udp" ? [] : [[`flows.${index}.transport`, sender]]));
+  if (helper === null) return ofFlows;
+  // A helper that the scenario has itself keeps the keys that it has there.
+  const own = (scenario.helpers ?? []).map((entry) => (typeof entry === "string" ? { kind: entry } : entry));
+  const kinds = helper === NO_HELPER ? [] : helper.split("+");
+  const entries = kinds.flatMap((kind) => {
+    const found = own.filter((entry) => entry.kind === kind);
+    return found.length > 0 ? found : [{ kind }];
+  });
+  return [...ofFlows, ["helpers", toml(entries)]];
+}
+
+/** What a variant is called in figures and tables. */
+export function shownVariant({ sender, helper }: Variant, checked: Checked | null): string {
+  const name = shownSender(sender, checked);
+  return helper === null || helper === NO_HELPER ? name : `${name}+${helper}`;
 }
 
 /** The one sender of all flows that are not UDP, if there is one. */
@@ -107,6 +153,9 @@ export function shownSender(sender: string, checked: Checked | null): string {
   if (sender !== AS_WRITTEN || !checked) return sender;
   return writtenSender(checked) ?? AS_WRITTEN;
 }
+
+/** Between two drawings of results while runs go on, in ms. */
+const SHOW = 250;
 
 let checks = 0;
 let runs = 0;
@@ -147,58 +196,68 @@ export function stop(): void {
 
 /** Runs every sender with every seed: the first seed of each sender first, for the curves. */
 export async function run(): Promise<void> {
-  const { checked, source, senders, seed, seeds } = state;
+  const { checked, source, seed, seeds } = state;
   if (!checked) return;
+  const variants = variantsOf(state);
   const number = ++runs;
   if (state.running) pool.cancel("run");
-  const results = new Map<string, (RunResult | null)[]>(senders.map((sender) => [sender, Array.from({ length: seeds }, () => null)]));
-  update({ running: true, done: 0, runFailure: null, cancelled: false });
+  const results = new Map<string, (RunResult | null)[]>(variants.map(({ key }) => [key, Array.from({ length: seeds }, () => null)]));
+  const partial: State["partial"] = new Map();
+  const of = { checked, variants, seed, seeds };
+  update({ running: true, done: 0, runFailure: null, cancelled: false, partial });
   const started = performance.now();
   const progress = new Map<string, number>();
   const { duration_s } = checked.description;
-  let shown = 0;
+  let told = 0;
   const tell = () => {
     const now = performance.now();
-    if (number !== runs || now - shown < 60) return;
-    shown = now;
+    if (number !== runs || now - told < 60) return;
+    told = now;
     let total = 0;
     for (const share of progress.values()) total += share;
-    update({ done: total / (senders.length * seeds) });
+    update({ done: total / (variants.length * seeds) });
   };
-  let isFirst = true;
-  const show = () => {
-    if (number !== runs) return;
-    update({ results: new Map(results), resultsOf: { checked, senders, seed, seeds } });
-    isFirst = false;
+  let shown = Number.NEGATIVE_INFINITY;
+  const show = (isLast: boolean) => {
+    const now = performance.now();
+    if (number !== runs || (!isLast && now - shown < SHOW)) return;
+    shown = now;
+    update({ results: new Map([...results].map(([key, list]) => [key, [...list]])), resultsOf: of, partial: new Map(partial) });
   };
   const jobs: Promise<void>[] = [];
   for (let index = 0; index < seeds; index += 1) {
-    for (const sender of senders) {
-      const name = `${sender} ${index}`;
-      const job = { source, overrides: overridesFor(checked, sender), seed: seed + index, series: index === 0 };
-      const made = pool.run(job, (seconds) => {
+    for (const variant of variants) {
+      const { key } = variant;
+      const name = `${key} ${index}`;
+      const job = { source, overrides: overridesFor(checked, variant), seed: seed + index, series: index === 0 };
+      const made = pool.run(job, (seconds, series) => {
         progress.set(name, seconds / duration_s);
-        tell();
+        if (series) {
+          partial.set(key, { series, seconds });
+          show(false);
+        } else tell();
       });
       jobs.push(
         made.then((result) => {
-          const list = results.get(sender);
+          const list = results.get(key);
           if (list) list[index] = result;
+          if (index === 0) partial.delete(key);
           progress.set(name, 1);
           tell();
-          // Curves appear as soon as those of all senders are there; figures follow seed by seed.
-          if (index === 0 && (isFirst || senders.every((one) => results.get(one)?.[0]))) show();
+          // Curves appear as soon as those of all are there, if not before; figures follow seed by seed.
+          show(index === 0 && variants.every((one) => results.get(one.key)?.[0]));
         }),
       );
     }
   }
   const ended = await Promise.allSettled(jobs);
+  partial.clear();
   if (number !== runs) {
-    if (!state.running) show();
+    if (!state.running) update({ results, resultsOf: of, partial });
     return;
   }
   const failed = ended.find((one) => one.status === "rejected" && !(one.reason instanceof Cancelled));
-  show();
+  show(true);
   update({
     running: false, done: 1, took: performance.now() - started,
     runFailure: failed?.status === "rejected" ? failureOf(failed.reason) : null,
@@ -207,8 +266,8 @@ export async function run(): Promise<void> {
 
 export function open(source: Source, ready: string | null, more: Partial<State> = {}): void {
   update({
-    ready, source, changed: [], edited: false, senders: [AS_WRITTEN], seed: 1, checked: null, failure: null,
-    results: new Map(), resultsOf: null, note: null, given: null, ...more,
+    ready, source, changed: [], edited: false, senders: [AS_WRITTEN], helpers: [], seed: 1, checked: null, failure: null,
+    results: new Map(), resultsOf: null, partial: new Map(), note: null, given: null, ...more,
   });
   refresh(0);
 }
@@ -246,14 +305,19 @@ export function setSenders(senders: string[]): void {
   refresh(0);
 }
 
+export function setHelpers(helpers: string[]): void {
+  update({ helpers });
+  refresh(0);
+}
+
 export function setSeeds(seed: number, seeds: number): void {
   update({ seed, seeds: Math.min(MOST_SEEDS, Math.max(1, seeds)) });
   refresh(150);
 }
 
 export function shared(): Shared {
-  const { source, ready, edited, changed, senders, seeds, seed } = state;
-  const common = { senders, seeds, seed };
+  const { source, ready, edited, changed, senders, helpers, seeds, seed } = state;
+  const common = { senders, helpers, seeds, seed };
   if (ready && !edited && changed.length === 0) return { ready, ...common };
   return { name: source.name, text: source.text, files: source.files, ...common };
 }
@@ -266,7 +330,7 @@ async function openShared(): Promise<boolean> {
   try {
     const found = await unpack(location.hash);
     if (!found) return false;
-    const more: Partial<State> = { senders: found.senders?.length ? found.senders : [AS_WRITTEN], seeds: found.seeds ?? 5, seed: found.seed ?? 1 };
+    const more: Partial<State> = { senders: found.senders?.length ? found.senders : [AS_WRITTEN], helpers: found.helpers ?? [], seeds: found.seeds ?? 5, seed: found.seed ?? 1 };
     const ready = READY.find((one) => one.id === found.ready);
     if (ready) open(ready.source, ready.id, more);
     else if (found.text !== undefined) open({ name: found.name ?? "shared.toml", text: found.text, files: found.files ?? {} }, null, more);
@@ -281,11 +345,17 @@ async function openShared(): Promise<boolean> {
 function openGiven(): boolean {
   const text = document.getElementById("lasthop-given")?.textContent;
   if (!text) return false;
-  const given = JSON.parse(text) as Given;
+  const found = JSON.parse(text) as Given | ExploreGiven;
+  if (found.kind === "explore") {
+    update({ explore: found, view: "explore" });
+    return false;
+  }
+  const given = found;
   const seeds = given.seeds ?? [];
   open(given.source, null, {
     given,
     senders: given.senders?.length ? given.senders.slice(0, MOST_SENDERS) : [AS_WRITTEN],
+    helpers: given.helpers ?? [],
     seed: seeds[0] ?? 1,
     seeds: Math.min(MOST_SEEDS, Math.max(1, seeds.length || 5)),
   });

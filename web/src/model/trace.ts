@@ -47,12 +47,39 @@ export interface Journey {
   share: number;
 }
 
+/** Data that come to a link once more in a packet that did not come from their sender: somebody on the way made it. */
+function copiesOf({ hops, from_s }: Window, description: Description): Uint8Array {
+  const column = (name: string) => columnOf(hops, name);
+  const [flow, direction, seq, back, payload, outcome, packet, enqueued] = ["flow", "direction", "seq", "back", "payload_bytes", "outcome", "packet", "enqueue_s"].map(column);
+  const count = seq?.length ?? 0;
+  const copies = new Uint8Array(count);
+  const fromSender = new Set<number>();
+  const lanes = new Map<number, { bySeq: Map<number, number>; packets: Set<number> }>();
+  for (let row = 0; row < count; row += 1) {
+    if (back?.[row] === 1 || !payload?.[row]) continue;
+    const [lane, number, whose] = [direction?.[row] ?? 0, packet?.[row] ?? 0, flow?.[row] ?? 0];
+    const link = description.links[lane >> 1];
+    // Of what was on its way before the window began, nobody here knows where it came from.
+    if ((lane % 2 === 0 ? link?.from : link?.to) === description.flows[whose]?.source || (enqueued?.[row] ?? 0) <= from_s) fromSender.add(number);
+    const key = whose * description.links.length * 2 + lane;
+    let known = lanes.get(key);
+    if (!known) lanes.set(key, (known = { bySeq: new Map(), packets: new Set() }));
+    const earlier = known.bySeq.get(seq?.[row] ?? 0);
+    if (earlier !== undefined && (known.packets.has(number) || !fromSender.has(number))) copies[row] = (outcome?.[earlier] ?? 0) >= 2 ? 1 : 2;
+    known.bySeq.set(seq?.[row] ?? 0, row);
+    known.packets.add(number);
+  }
+  return copies;
+}
+
 export class Trace {
   readonly lanes: Lane[];
   /** When anything happens, ascending. */
   readonly events: Float64Array;
   /** When each row is over: there, lost, or at the end of the window. */
   readonly over: Float64Array;
+  /** Copies that the network made: 1 of what was lost here before, so a local repair; 2 of what was not, a duplicate. */
+  readonly copies: Uint8Array;
 
   constructor(readonly window: Window, private readonly description: Description) {
     const { hops } = window;
@@ -86,6 +113,7 @@ export class Trace {
       if (!Number.isNaN(start)) events.push(start);
       if (!Number.isNaN(end)) events.push(end);
     }
+    this.copies = copiesOf(window, description);
     this.events = Float64Array.from(events).sort();
     this.lanes = rows.map((list, lane) => {
       const order = Int32Array.from(list);

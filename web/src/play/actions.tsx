@@ -1,10 +1,10 @@
 // What to take along: a link, the command, the Python, and files.
 
 import { useState } from "preact/hooks";
-import { command, fileName, needsFile, python, resultsJson } from "../model/commands";
+import { command, fileName, needsFile, python, resultsCsv, resultsJson } from "../model/commands";
 import { panels } from "../model/curves";
 import { download, png, svg } from "../model/figure";
-import { get, link, useStore } from "../model/store";
+import { get, link, shownSender, useStore, type State } from "../model/store";
 import { styles } from "../model/style";
 import type { RunResult } from "../engine/types";
 import { comparisonOf, namesOf } from "./results";
@@ -22,6 +22,14 @@ function figure(): string {
   return svg(panels(runs, of.checked, style, 0), `${description.name}, seed ${of.seed}`, description.duration_s);
 }
 
+/** Senders and helpers, as the results of the command have them, if helpers were compared. */
+function axesOf(state: State): { senders: string[]; helpers: string[] } | null {
+  const variants = state.resultsOf?.variants ?? [];
+  const helpers = [...new Set(variants.flatMap((one) => (one.helper === null ? [] : [one.helper])))];
+  if (helpers.length === 0) return null;
+  return { senders: [...new Set(variants.map((one) => shownSender(one.sender, state.resultsOf?.checked ?? null)))], helpers };
+}
+
 export function Actions() {
   const state = useStore();
   const [said, setSaid] = useState("");
@@ -36,14 +44,17 @@ export function Actions() {
     }
   };
   const hasResults = comparisonOf(state) !== null;
-  const save = async (what: "svg" | "png" | "json") => {
+  const save = async (what: "svg" | "png" | "json" | "csv") => {
     const stem = fileName(state).replace(/\.toml$/, "");
     if (what === "svg") download(`${stem}.svg`, figure(), "image/svg+xml");
     else if (what === "png") download(`${stem}.png`, await png(figure()));
-    else {
+    else if (what === "csv") {
+      const comparison = comparisonOf(state);
+      if (comparison) download(`${stem}.results.csv`, resultsCsv(comparison), "text/csv");
+    } else {
       const comparison = comparisonOf(state);
       if (!comparison || !state.about || !state.resultsOf || !state.statistics) return;
-      const made = resultsJson(state.about, state.resultsOf.checked, comparison.runs, state.statistics);
+      const made = resultsJson(state.about, state.resultsOf.checked, comparison.runs, state.statistics, axesOf(state));
       download(`${stem}.results.json`, `${JSON.stringify(made)}\n`, "application/json");
     }
     setSaid("downloaded");
@@ -58,6 +69,7 @@ export function Actions() {
         <span class="gap" />
         <button type="button" onClick={() => { download(fileName(state), state.source.text, "application/toml"); setSaid("downloaded"); }}>Scenario</button>
         <button type="button" disabled={!hasResults} onClick={() => save("json")}>Results (JSON)</button>
+        <button type="button" disabled={!hasResults} onClick={() => save("csv")}>Results (CSV)</button>
         <button type="button" disabled={!hasResults} onClick={() => save("svg")}>Figure (SVG)</button>
         <button type="button" disabled={!hasResults} onClick={() => save("png")}>Figure (PNG)</button>
       </div>

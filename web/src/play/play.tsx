@@ -7,7 +7,7 @@ import { Actions } from "./actions";
 import { Controls } from "./controls";
 import { Editor } from "./editor";
 import { Results } from "./results";
-import { Senders } from "./senders";
+import { Helpers, Senders } from "./senders";
 
 /** What the engine reads at most, and a little more, so that the engine itself can say so. */
 const MOST_FILE = 16 << 20;
@@ -26,7 +26,7 @@ export function Play({ theme }: { theme: string }) {
     if (scenario) {
       open({ name: scenario, text: texts.get(scenario) ?? "", json: /\.json$/i.test(scenario), files: { ...state.source.files, ...inputs } }, null);
     } else {
-      open({ ...state.source, files: { ...state.source.files, ...inputs } }, state.ready, { senders: state.senders });
+      open({ ...state.source, files: { ...state.source.files, ...inputs } }, state.ready, { senders: state.senders, helpers: state.helpers });
     }
     setTab("controls");
   };
@@ -49,15 +49,16 @@ export function Play({ theme }: { theme: string }) {
           </label>
         </section>
         <Senders />
+        <Helpers />
         <section class="seeds">
           <div class="pair">
             <label class="field">
               <span>Seeds</span>
-              <input type="number" min={1} max={MOST_SEEDS} value={state.seeds} onChange={(event) => setSeeds(state.seed, Number(event.currentTarget.value) || 1)} />
+              <input type="number" min={1} max={MOST_SEEDS} value={state.seeds} onInput={(event) => event.currentTarget.value !== "" && setSeeds(state.seed, Number(event.currentTarget.value) || 1)} />
             </label>
             <label class="field">
               <span>from</span>
-              <input type="number" min={0} max={Number.MAX_SAFE_INTEGER} value={state.seed} onChange={(event) => setSeeds(Math.max(0, Math.floor(Number(event.currentTarget.value) || 0)), state.seeds)} />
+              <input type="number" min={0} max={Number.MAX_SAFE_INTEGER} value={state.seed} onInput={(event) => event.currentTarget.value !== "" && setSeeds(Math.max(0, Math.floor(Number(event.currentTarget.value) || 0)), state.seeds)} />
             </label>
             {state.running ? (
               <button type="button" class="main" onClick={stop}>Cancel</button>

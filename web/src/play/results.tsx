@@ -1,25 +1,24 @@
 // What comes of a scenario: verdicts, curves, and a table with an interval for every figure.
 
 import { useMemo, useState } from "preact/hooks";
-import type { RunResult } from "../engine/types";
 import { Comparison, prefixFor, shownMean, type Metric } from "../model/compare";
 import { wholeSeeds } from "../model/commands";
-import { panels } from "../model/curves";
-import { shownSender, useStore, type State } from "../model/store";
+import { panels, type Drawn } from "../model/curves";
+import { shownVariant, useStore, type State } from "../model/store";
 import { styles } from "../model/style";
 import { Chart } from "../ui/chart";
 
-/** Names for people, by sender as asked for. */
+/** Names for people, by the key of what is compared. */
 export function namesOf(state: State): Map<string, string> {
   const of = state.resultsOf;
-  return new Map((of?.senders ?? []).map((sender) => [sender, shownSender(sender, of?.checked ?? null)]));
+  return new Map((of?.variants ?? []).map((variant) => [variant.key, shownVariant(variant, of?.checked ?? null)]));
 }
 
 export function comparisonOf(state: State): Comparison | null {
   const { about, statistics, resultsOf } = state;
   if (!about || !statistics || !resultsOf) return null;
   const names = namesOf(state);
-  const runs = new Map([...wholeSeeds(state.results, resultsOf.senders)].map(([sender, list]) => [names.get(sender) ?? sender, list]));
+  const runs = new Map([...wholeSeeds(state.results, resultsOf.variants.map((one) => one.key))].map(([sender, list]) => [names.get(sender) ?? sender, list]));
   const [first] = runs.keys();
   if (first === undefined || (runs.get(first)?.length ?? 0) === 0) return null;
   return new Comparison(runs, first, about.declarations.columns, statistics);
@@ -122,12 +121,16 @@ function Figures({ comparison, style }: { comparison: Comparison; style: Map<str
 export function Results({ theme }: { theme: string }) {
   const state = useStore();
   const [flow, setFlow] = useState(0);
-  const { resultsOf, results, keys } = state;
+  const { resultsOf, results, partial, keys } = state;
   const names = namesOf(state);
   const style = useMemo(() => styles([...names.values()], keys?.transports ?? []), [[...names.values()].join(), keys]);
-  const firsts = new Map<string, RunResult>();
-  for (const [sender, runs] of results) if (runs[0]) firsts.set(names.get(sender) ?? sender, runs[0]);
-  const identity = [...firsts].map(([name, run]) => `${name}${run.summary.fingerprint}`).join();
+  // Of a run that goes on, its beginning.
+  const firsts = new Map<string, Drawn>();
+  for (const [key, runs] of results) {
+    const found: Drawn | undefined = runs[0] ?? partial.get(key);
+    if (found) firsts.set(names.get(key) ?? key, found);
+  }
+  const identity = [...firsts].map(([name, run]) => `${name}${run.summary?.fingerprint ?? run.seconds}`).join();
   const drawn = useMemo(() => (resultsOf && firsts.size > 0 ? panels(firsts, resultsOf.checked, style, flow) : []), [identity, resultsOf?.checked, style, flow]);
   const comparison = useMemo(() => comparisonOf(state), [results, resultsOf]);
   const flows = resultsOf?.checked.description.flows ?? [];

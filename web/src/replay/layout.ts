@@ -79,6 +79,9 @@ export class Layout {
   /** The place of each node in its column. */
   private readonly order: number[];
 
+  /** Pixels of a metre among the stations, once they have places. */
+  scale = 0;
+
   constructor(private readonly description: Description) {
     this.column = columns(description);
     const most = Math.max(0, ...this.column);
@@ -115,6 +118,7 @@ export class Layout {
     const span = Math.max(right - left, bottom - top, 1e-9);
     const room = { x: width * share - 2 * margin.x, y: height - 2 * margin.y };
     const scale = Math.min(room.x / Math.max(right - left, span * 0.05), room.y / Math.max(bottom - top, span * 0.05));
+    this.scale = scale;
     // Stations stand on the side of their column among the wired nodes.
     const own = stations.map((station) => this.column[station.node] ?? 0);
     const wired = placed.map((_, node) => node).filter((node) => !stations.some((station) => station.node === node));

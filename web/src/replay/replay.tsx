@@ -3,8 +3,8 @@
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Cancelled, EngineError } from "../engine/pool";
-import type { Checked, Table, Window } from "../engine/types";
-import { overridesFor, pool, shownSender, useStore } from "../model/store";
+import type { Checked, Interruptions, Table, Window } from "../engine/types";
+import { overridesFor, pool, shownVariant, useStore, variantsOf } from "../model/store";
 import { columnOf, inWords, momentsOf, placeOf, Trace, upTo, type Moment } from "../model/trace";
 import { COLOURS } from "../model/style";
 import { Layout } from "./layout";
@@ -21,6 +21,8 @@ const READABLE = 90;
 const SHOWN = 8;
 /** A loss is to be seen for so many seconds of the person who looks. */
 const LINGER = 0.6;
+
+const NONE: Interruptions = { outages: [], handoffs: [] };
 
 function inkOf(): Ink {
   const of = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -39,13 +41,13 @@ function fit(canvas: HTMLCanvasElement): [CanvasRenderingContext2D, number, numb
 }
 
 /** Losses of the whole run and when links are down, as a strip over the slider; drawn once, not for every frame. */
-function drawStrip(canvas: HTMLCanvasElement, whole: Window, duration: number, outages: [number, number, number][], causes: string[], ink: Ink): void {
+function drawStrip(canvas: HTMLCanvasElement, whole: Window, duration: number, gone: [number, number, number][], causes: string[], ink: Ink): void {
   const fitted = fit(canvas);
   if (!fitted) return;
   const [context, width, height] = fitted;
   context.clearRect(0, 0, width, height);
   context.fillStyle = ink.rule;
-  for (const [, start, end] of outages) context.fillRect((start / duration) * width, 0, Math.max(1, ((end - start) / duration) * width), height);
+  for (const [, start, end] of gone) context.fillRect((start / duration) * width, 0, Math.max(1, ((end - start) / duration) * width), height);
   const bins = [new Float64Array(Math.ceil(width) + 1), new Float64Array(Math.ceil(width) + 1)];
   const [times, cause] = [columnOf(whole.losses, "time_s"), columnOf(whole.losses, "cause")];
   const inQueue = causes.map((name) => ["queue-overflow", "early-drop", "policed"].includes(name));
@@ -114,10 +116,11 @@ function Beliefs({ decisions, checked, names, time, go, flow }: { decisions: Tab
 export function Replay({ theme }: { theme: string }) {
   const state = useStore();
   const { checked, source, about } = state;
-  const [sender, setSender] = useState(state.senders[0] ?? "");
+  const [sender, setSender] = useState("");
   const [whole, setWhole] = useState<Window | null>(null);
   const [trace, setTrace] = useState<Trace | null>(null);
-  const [outages, setOutages] = useState<[number, number, number][]>([]);
+  const [{ outages, handoffs }, setInterruptions] = useState<Interruptions>(NONE);
+  const [copies, setCopies] = useState<number[]>([0, 0]);
   const [share, setShare] = useState(0);
   const [failure, setFailure] = useState<string | null>(null);
   const [flow, setFlow] = useState(0);
@@ -132,7 +135,9 @@ export function Replay({ theme }: { theme: string }) {
   const shown = useRef<HTMLOutputElement>(null);
   const head = useRef<HTMLSpanElement>(null);
   const diagram = useRef<HTMLCanvasElement>(null);
-  const used = state.senders.includes(sender) ? sender : (state.senders[0] ?? "");
+  const variants = variantsOf(state);
+  const variant = variants.find((one) => one.key === sender) ?? variants[0] ?? { key: "", sender: "", helper: null };
+  const used = variant.key;
   const duration = checked?.description.duration_s ?? 1;
   const layout = useMemo(() => (checked ? new Layout(checked.description) : null), [checked]);
   const ink = useMemo(inkOf, [theme]);
@@ -149,7 +154,7 @@ export function Replay({ theme }: { theme: string }) {
     async (from: number, isFirst: boolean) => {
       if (!checked || loading.current) return;
       loading.current = true;
-      const job = { source, overrides: overridesFor(checked, used), seed: state.seed, from_s: from, to_s: duration, most: MOST };
+      const job = { source, overrides: overridesFor(checked, variant), seed: state.seed, from_s: from, to_s: duration, most: MOST };
       try {
         const window = await pool.window(job, (seconds) => isFirst && setShare(seconds / duration));
         if (isFirst) {
@@ -159,7 +164,9 @@ export function Replay({ theme }: { theme: string }) {
           clock.current = first === undefined ? 0 : Math.max(0, first - 0.05);
           setTime(clock.current);
         }
-        setTrace(new Trace(window, checked.description));
+        const made = new Trace(window, checked.description);
+        setTrace(made);
+        setCopies([1, 2].map((kind) => made.copies.reduce((total, one) => total + (one === kind ? 1 : 0), 0)));
       } catch (error) {
         if (!(error instanceof Cancelled)) setFailure(error instanceof EngineError ? error.failure.text : String(error));
       } finally {
@@ -178,7 +185,7 @@ export function Replay({ theme }: { theme: string }) {
     clock.current = 0;
     setTime(0);
     void load(0, true);
-    pool.outages({ source, overrides: overridesFor(checked, used), seed: state.seed }).then(setOutages, () => setOutages([]));
+    pool.interruptions({ source, overrides: overridesFor(checked, variant), seed: state.seed }).then(setInterruptions, () => setInterruptions(NONE));
     return () => {
       pool.cancel("window");
       loading.current = false;
@@ -234,13 +241,13 @@ export function Replay({ theme }: { theme: string }) {
     if (head.current) head.current.style.left = `${(clock.current / duration) * 100}%`;
   };
   const paintStrip = () => {
-    if (strip.current && whole && about) drawStrip(strip.current, whole, duration, outages, about.declarations.causes.map((one) => one.name), ink);
+    if (strip.current && whole && about) drawStrip(strip.current, whole, duration, [...outages, ...handoffs], about.declarations.causes.map((one) => one.name), ink);
   };
   // While it plays, every frame paints by itself.
   useEffect(() => {
     if (!playing) paint();
   });
-  useEffect(paintStrip, [whole, trace !== null, outages, ink]);
+  useEffect(paintStrip, [whole, trace !== null, outages, handoffs, ink]);
   useEffect(() => {
     const again = () => {
       paint();
@@ -267,9 +274,9 @@ export function Replay({ theme }: { theme: string }) {
     return {
       losses: Float64Array.from(columnOf(whole.losses, "time_s")).sort(),
       timeouts: Float64Array.from(timeouts).sort(),
-      outages: Float64Array.from(outages.map(([, start]) => start)).sort(),
+      handoffs: Float64Array.from(new Set([...outages, ...handoffs].map(([, start]) => start))).sort(),
     };
-  }, [whole, outages]);
+  }, [whole, outages, handoffs]);
 
   if (!checked || state.failure || !about) {
     return <main id="main" class="replay" tabIndex={-1}><p class="message note">{state.failure ? "The scenario has a mistake: see Play." : "Loading the simulator …"}</p></main>;
@@ -282,7 +289,7 @@ export function Replay({ theme }: { theme: string }) {
         <h2 class="name">{checked.description.name}</h2>
         <label class="field inline"><span>Sender</span>
           <select value={used} onChange={(event) => setSender(event.currentTarget.value)}>
-            {state.senders.map((one) => <option key={one} value={one}>{shownSender(one, checked)}</option>)}
+            {variants.map((one) => <option key={one.key} value={one.key}>{shownVariant(one, checked)}</option>)}
           </select>
         </label>
         <label class="field inline"><span>Flow</span>
@@ -309,19 +316,19 @@ export function Replay({ theme }: { theme: string }) {
             </label>
             <button type="button" disabled={moments.losses.length === 0} onClick={() => jump(moments.losses)}>Next loss</button>
             <button type="button" disabled={moments.timeouts.length === 0} onClick={() => jump(moments.timeouts)}>Next timeout</button>
-            {moments.outages.length > 0 && <button type="button" onClick={() => jump(moments.outages)}>Next outage</button>}
+            <button type="button" disabled={moments.handoffs.length === 0} onClick={() => jump(moments.handoffs)}>Next handoff</button>
             <output class="clock" ref={shown} />
           </div>
           {isAway && <p class="took" role="status">Running to this time …</p>}
           <canvas ref={scene} class="scene" role="img" aria-label={`The path: ${nodes.length} nodes, ${checked.description.links.length} links, ${flows.length} flows, at ${time.toFixed(2)} s`} />
           <p class="legend">
             <span><i class="dot" /> data</span><span><i class="dot small" /> ACK</span><span><i class="square" /> sent again</span>
-            <span><i class="diamond" /> marked</span><span><i class="cross">×</i> lost</span><span>colour: flow; ringed: {flows[flow]?.name}</span>
+            <span><i class="diamond" /> marked</span><span><i class="triangle" /> sent again by the network: <b data-copies="repairs">{copies[0]?.toLocaleString("en-GB")}</b> in this window</span><span><i class="twice" /> duplicated: <b data-copies="duplicates">{copies[1]?.toLocaleString("en-GB")}</b></span><span><i class="cross">×</i> lost</span><span>colour: flow; ringed: {flows[flow]?.name}</span>
           </p>
           <div class="timeline">
             <div class="strip" aria-hidden="true"><canvas ref={strip} /><span ref={head} /></div>
             <input type="range" min={0} max={duration} step={10 ** Math.floor(Math.log10(duration / 1000))} value={time} aria-label="Time in the run" aria-valuetext={`${time.toFixed(3)} seconds`} onInput={(event) => { setPlaying(false); go(Number(event.currentTarget.value)); }} />
-            <p class="foot">Losses in queues above the middle, in the air below; grey where a link is down.</p>
+            <p class="foot">Losses in queues above the middle, in the air below; grey where a link is down or a host changes its access point.</p>
           </div>
           <section aria-labelledby="sequence-title">
             <div class="head">

@@ -76,6 +76,7 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
   const [back, again, marked, enqueued] = [column("back"), column("again"), column("marked"), column("enqueue_s")];
   let drawn = 0;
 
+  drawCells(context, scene, places, ink);
   // Links, and which of them are down.
   description.links.forEach((link, index) => {
     const line = way(places[link.from] ?? { x: 0, y: 0 }, places[link.to] ?? { x: 0, y: 0 });
@@ -130,6 +131,15 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
           context.lineTo(place.x, place.y + size * 1.5);
           context.lineTo(place.x - size * 1.5, place.y);
           context.closePath();
+        } else if (trace.copies[row] === 1) {
+          context.moveTo(place.x, place.y - size * 1.5);
+          context.lineTo(place.x + size * 1.4, place.y + size);
+          context.lineTo(place.x - size * 1.4, place.y + size);
+          context.closePath();
+        } else if (trace.copies[row] === 2) {
+          context.arc(place.x, place.y, size, 0, 2 * Math.PI);
+          context.moveTo(place.x + size * 2.1, place.y);
+          context.arc(place.x + size * 1.1, place.y, size, 0, 2 * Math.PI);
         } else if (again[row] === 1) context.rect(place.x - size, place.y - size, 2 * size, 2 * size);
         else context.arc(place.x, place.y, size, 0, 2 * Math.PI);
         context.fill();
@@ -226,6 +236,32 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
     }
   });
   return drawn;
+}
+
+/** How far each access point reaches, to scale. */
+function drawCells(context: CanvasRenderingContext2D, { description, layout }: Scene, places: Place[], ink: Ink): void {
+  context.save();
+  context.font = "11px system-ui, sans-serif";
+  context.textAlign = "center";
+  context.textBaseline = "bottom";
+  for (const cell of description.cells) {
+    const place = places[cell.node];
+    const radius = cell.range_m * layout.scale;
+    if (!place || !(radius > 0)) continue;
+    context.strokeStyle = ink.rule;
+    context.fillStyle = ink.muted;
+    context.lineWidth = 1.5;
+    context.setLineDash([2, 4]);
+    context.beginPath();
+    context.arc(place.x, place.y, radius, 0, 2 * Math.PI);
+    context.stroke();
+    context.save();
+    context.globalAlpha = 0.06;
+    context.fill();
+    context.restore();
+    context.fillText(`${cell.name}: ${Math.round(cell.range_m)} m`, place.x, Math.max(14, place.y - radius - 3));
+  }
+  context.restore();
 }
 
 function layoutIsAlone(places: Place[], node: number): boolean {

@@ -147,7 +147,8 @@ export function drawSequence(context: CanvasRenderingContext2D, width: number, h
     if (narrow || place < lowest) continue;
     context.textAlign = "right";
     const edge = sender - room - 6;
-    context.fillText(["duplicate ACKs", "timeout", "undone"][moment.decision] ?? "", edge, place + 2);
+    const change = moment.before === moment.after ? "" : `cwnd ${moment.before.toFixed(0)} → ${moment.after.toFixed(0)}: `;
+    context.fillText(change + (["duplicate ACKs", "timeout", "undone"][moment.decision] ?? ""), edge, place + 2);
     context.fillStyle = ink.muted;
     context.fillText(`taken for ${words.believed}`, edge, place + 17);
     context.fillText(words.really, edge, place + 32);

@@ -1,12 +1,11 @@
 // The frame of the page: what is shown, light or dark, and the tour.
 
 import { useEffect, useState } from "preact/hooks";
-import { useStore } from "../model/store";
+import { update, useStore, type View } from "../model/store";
+import { Explore } from "../explore/explore";
 import { Play } from "../play/play";
 import { Replay } from "../replay/replay";
 import { Tour } from "./tour";
-
-export type View = "play" | "replay";
 
 function useTheme(): [string, () => void] {
   const system = () => (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
@@ -19,10 +18,11 @@ function useTheme(): [string, () => void] {
 
 export function App() {
   const state = useStore();
-  const [view, setView] = useState<View>("play");
+  const { view } = state;
+  const setView = (next: View) => update({ view: next });
   const [theme, turn] = useTheme();
   const [tour, setTour] = useState(false);
-  const views: [View, string][] = [["play", "Play"], ["replay", "Replay"]];
+  const views: [View, string][] = [["play", "Play"], ["replay", "Replay"], ["explore", "Explore"]];
   return (
     <>
       <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>
@@ -35,7 +35,7 @@ export function App() {
             <path class="air" d="M19 15q8-1 8-10" />
             <circle cx="27" cy="4" r="3" />
           </svg>
-          lasthop
+          <span>lasthop</span>
         </h1>
         <nav aria-label="Views">
           {views.map(([id, name]) => (
@@ -57,6 +57,8 @@ export function App() {
         </main>
       ) : view === "play" ? (
         <Play theme={theme} />
+      ) : view === "explore" ? (
+        <Explore />
       ) : (
         <Replay theme={theme} />
       )}

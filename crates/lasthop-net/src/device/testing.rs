@@ -199,9 +199,9 @@ impl<D: Element> Bench<D> {
 
 /// Hands a device packets that nobody sends: any kind, number, flow, port and order, repeated and in the past of one
 /// another, and calls its timers. After each step `look` says whether it holds no more than it may.
-/// `LASTHOP_FUZZ=1000000` makes it as many packets.
+/// `LASTHOP_FUZZ=1000000` makes it as many sequences of packets.
 pub(super) fn hammer<D: Element>(make: impl Fn() -> D, ports: u32, look: impl Fn(&D) -> bool) {
-    let count: u64 = std::env::var("LASTHOP_FUZZ").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000);
+    let count: u64 = std::env::var("LASTHOP_FUZZ").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
     let mut stream = Stream::new(1, "hammer");
     let kinds = [
         Kind::Syn,
@@ -217,12 +217,18 @@ pub(super) fn hammer<D: Element>(make: impl Fn() -> D, ports: u32, look: impl Fn
         Kind::Probe,
         Kind::BadState,
         Kind::Repair,
+        Kind::Reset,
     ];
     let mut bench = Bench::over_link(make(), 1_000_000);
     let mut now = Time::ZERO;
     let mut sent: Vec<Packet> = Vec::new();
-    for step in 0..count {
-        if step % 10_000 == 9_999 {
+    // Most sequences are short; now and then one is long enough to fill everything that can be filled.
+    let lengths = (0..count).flat_map(|sequence| {
+        let length = if sequence % 1_000 == 999 { 10_000 } else { 60 };
+        (0..length).map(move |step| (sequence, step))
+    });
+    for (sequence, step) in lengths {
+        if step == 0 && sequence > 0 {
             // Another life.
             bench.close(now);
             bench = Bench::over_link(make(), 1_000_000);
@@ -266,7 +272,7 @@ pub(super) fn hammer<D: Element>(make: impl Fn() -> D, ports: u32, look: impl Fn
         let packet = bench.packets.insert(packet);
         let parcel = Parcel { packet, hop, flow, bytes, ect: false, ahead: false, since: now };
         bench.act(now, |device, cx| device.receive(parcel, port, cx));
-        assert!(look(&bench.device), "it holds too much after {step} packets");
+        assert!(look(&bench.device), "it holds too much after packet {step} of sequence {sequence}");
         bench.take_effects();
     }
     bench.close(now + Span::from_secs(100));

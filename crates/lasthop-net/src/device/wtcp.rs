@@ -7,7 +7,8 @@
 //!
 //! *Reacts to* duplicate ACKs: the link is alive, so the first segment that is missing goes out again at once, at most
 //! once per local round trip. To a timeout: the link may be down, so the window towards the host falls to one segment
-//! until an ACK comes. To an ACK of new data: the window is the host's again.
+//! until an ACK comes. To an ACK of new data: the window is the host's again. What the queue of the link has no room
+//! for it does not keep: the source must learn of it.
 //!
 //! *Differs from its paper:* the paper's constants were not to be had. The timer is that of RFC 6298 with a least value
 //! of its own. The residence is rounded down to whole ticks of the source's clock, so that no timestamp runs ahead of
@@ -28,7 +29,8 @@ use std::collections::{BTreeMap, VecDeque};
 use lasthop_core::packet::{Cause, Kind, NONE, Note, Packet, flag};
 use lasthop_core::time::{Span, Time};
 
-use super::{Cx, Effect, Element, OUTBOUND, Parcel};
+use super::{Cx, Effect, Element, NOWHERE, OUTBOUND, Parcel};
+use crate::routing::DirectionId;
 use crate::transport::extra::{Extra, first_sent};
 
 /// Longest local timeout.
@@ -57,6 +59,8 @@ struct Held {
     hop: u32,
     came: Time,
     sent: Time,
+    /// When it leaves the queue of the link, as well as that can be told.
+    leaves: Time,
     times: u32,
 }
 
@@ -113,6 +117,12 @@ impl Connection {
         self.timeout = Span(srtt.0 + 4 * variance.0).max(plan.least_timeout).min(LONGEST_TIMEOUT);
     }
 
+    /// Sets the timer. Before the first segment has left the queue there is nothing to wait for.
+    fn arm(&mut self, now: Time) {
+        let leaves = self.held.front().map_or(now, |first| first.leaves);
+        self.timer = now.max(leaves) + self.timeout;
+    }
+
     fn in_flight(&self) -> u64 {
         let under_way = |held: &&Held| held.times > 0 && held.sent >= self.timed_out;
         self.held.iter().filter(under_way).map(|held| held.end - held.seq).sum()
@@ -123,6 +133,8 @@ impl Connection {
 #[derive(Clone, Debug)]
 pub(crate) struct Agent {
     plan: Wtcp,
+    /// Whose gate guards the queue of its link, and whether packets wait in a device.
+    queue: (DirectionId, bool),
     connections: BTreeMap<u32, Connection>,
     kept: u64,
     repeats_by_duplicate: u64,
@@ -137,6 +149,7 @@ impl Agent {
     pub(super) fn new(plan: &Wtcp, _name: &str, _seed: u64) -> Agent {
         Agent {
             plan: *plan,
+            queue: (NOWHERE, false),
             connections: BTreeMap::new(),
             kept: 0,
             repeats_by_duplicate: 0,
@@ -146,6 +159,21 @@ impl Agent {
             hidden: Span::ZERO,
             without_timestamps: 0,
         }
+    }
+
+    /// Says whose gate guards the queue of its link, and whether packets wait in a device.
+    pub(crate) fn stand(&mut self, queue: (DirectionId, bool)) {
+        self.queue = queue;
+    }
+
+    /// Whether the queue of the link takes so many bytes now, and how long they will lie there.
+    fn find(&self, bytes: u16, cx: &mut Cx<'_>) -> (bool, Span) {
+        let (now, (queue, holds)) = (cx.now, self.queue);
+        if queue == NOWHERE {
+            return (true, Span::ZERO);
+        }
+        let link = cx.link(queue);
+        (link.has_room(now, bytes.into(), holds), link.wait(now, bytes.into(), holds))
     }
 
     /// A packet with data from the source.
@@ -200,6 +228,7 @@ impl Agent {
             hop: parcel.hop,
             came: cx.now,
             sent: cx.now,
+            leaves: cx.now,
             times: 0,
         };
         connection.held.insert(place, held);
@@ -227,8 +256,16 @@ impl Agent {
     /// Sends a segment, for the first time or again.
     fn send(&mut self, flow: u32, index: usize, cx: &mut Cx<'_>) {
         let (plan, now) = (self.plan, cx.now);
+        let bytes = self.connections.get(&flow).map_or(0, |known| known.held[index].copy.bytes);
+        let (has_room, wait) = self.find(bytes, cx);
         let Some(connection) = self.connections.get_mut(&flow) else { return };
+        if !has_room && let Some(parcel) = connection.held[index].parcel {
+            // What the queue of the link refuses must look like congestion to the source.
+            connection.held.remove(index);
+            return cx.forward(parcel);
+        }
         let held = &mut connection.held[index];
+        held.leaves = now + wait;
         let resides = now.since(held.came);
         let shift = Span(resides.0 / plan.tick.0.max(1) * plan.tick.0);
         let stamp = (held.copy.stamp + shift).max(connection.newest_stamp);
@@ -267,7 +304,7 @@ impl Agent {
             });
         }
         if connection.timer == Time::MAX {
-            connection.timer = now + connection.timeout;
+            connection.arm(now);
         }
         cx.wake(connection.timer);
     }
@@ -314,7 +351,10 @@ impl Agent {
             connection.window = u64::MAX;
             connection.last_ack = Some(Packet { extra: NONE, ..packet });
             let waits = connection.held.iter().any(|held| held.times > 0);
-            connection.timer = if waits { now + connection.timeout } else { Time::MAX };
+            connection.timer = Time::MAX;
+            if waits {
+                connection.arm(now);
+            }
             if packet.kind == Kind::FinAck {
                 self.connections.remove(&parcel.flow);
             } else {
@@ -336,6 +376,15 @@ impl Agent {
         if asks {
             self.repeats_by_duplicate += counts;
             self.send(parcel.flow, 0, cx);
+        }
+    }
+
+    /// A connection is over: what is held of it ends here.
+    fn forget(&mut self, flow: u32, cx: &mut Cx<'_>) {
+        for held in self.connections.remove(&flow).into_iter().flat_map(|known| known.held) {
+            if let Some(parcel) = held.parcel {
+                cx.drop(parcel, Cause::Withheld);
+            }
         }
     }
 
@@ -371,18 +420,18 @@ impl Element for Agent {
         match (port == OUTBOUND, forward) {
             (true, true) if kind == Kind::Syn => {
                 // A connection opens, or opens anew: what was held of an earlier one ends here.
-                if let Some(old) = self.connections.insert(parcel.flow, Connection::new(&self.plan)) {
-                    for held in old.held {
-                        if let Some(parcel) = held.parcel {
-                            cx.drop(parcel, Cause::Withheld);
-                        }
-                    }
-                }
+                self.forget(parcel.flow, cx);
+                self.connections.insert(parcel.flow, Connection::new(&self.plan));
                 cx.forward(parcel);
             }
             (true, true) if matches!(kind, Kind::Data | Kind::Fin) => self.take(parcel, cx),
-            (false, false) => self.hear(parcel, cx),
-            _ => cx.forward(parcel),
+            (false, false) if kind != Kind::Reset => self.hear(parcel, cx),
+            _ => {
+                if kind == Kind::Reset {
+                    self.forget(parcel.flow, cx);
+                }
+                cx.forward(parcel);
+            }
         }
         if let Some(next) = self.connections.values().map(|known| known.timer).min() {
             cx.wake(next);

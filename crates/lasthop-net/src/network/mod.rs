@@ -283,6 +283,28 @@ impl Network {
         self.arm_receiver(flow);
     }
 
+    /// The other half of the proxy at the receiver of `flow` is over: so is this one, which the sender is told.
+    pub(crate) fn reset_relayed(&mut self, flow: u32, now: Time) {
+        let Endpoint::TcpReceiver(receiver) = &mut self.receivers[flow as usize] else { return };
+        if receiver.is_reset() {
+            return;
+        }
+        receiver.reset(true);
+        if receiver.in_order().1 {
+            let index = self.answer(flow, Kind::Reset, now);
+            let first = self.ways[flow as usize].back;
+            let feeder = self.feeder(self.hops[first as usize - 1]);
+            self.send_on(index, first, now, feeder);
+        }
+    }
+
+    /// The proxy at the receiver of `flow` knows nothing of it any more, and says so to whatever comes.
+    pub(crate) fn forget_relayed(&mut self, flow: u32) {
+        if let Endpoint::TcpReceiver(receiver) = &mut self.receivers[flow as usize] {
+            receiver.reset(true);
+        }
+    }
+
     /// The other half of the proxy at the receiver of `flow` has got rid of the first `count` bytes.
     pub(crate) fn take_relayed(&mut self, flow: u32, count: u64, now: Time) {
         if let Endpoint::TcpReceiver(receiver) = &mut self.receivers[flow as usize] {

@@ -239,9 +239,9 @@ impl Network {
         wiring
     }
 
-    /// Tells every Snoop agent where it stands and what it may know of the flows.
+    /// Tells every agent where it stands and what it may know of the flows.
     pub(super) fn tell_agents(&mut self, plan: &Plan) {
-        if !self.devices.iter().any(|slot| matches!(slot.device, Device::Snoop(_))) {
+        if !self.devices.iter().any(|slot| matches!(slot.device, Device::Snoop(_) | Device::Wtcp(_))) {
             return;
         }
         let mut pairs = HashMap::new();
@@ -260,8 +260,10 @@ impl Network {
                 _ => direction,
             };
             let holds = head.is_some();
-            if let Device::Snoop(snoop) = &mut self.devices[index].device {
-                snoop.stand(direction, (queue, holds), &facts);
+            match &mut self.devices[index].device {
+                Device::Snoop(snoop) => snoop.stand(direction, (queue, holds), &facts),
+                Device::Wtcp(wtcp) => wtcp.stand((queue, holds)),
+                _ => {}
             }
         }
     }

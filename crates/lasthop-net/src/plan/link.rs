@@ -50,6 +50,10 @@ pub struct Split {
     pub backhaul: Rate,
     /// And takes so long beside.
     pub transfer: Span,
+    /// Unless it does not move at all: then connections end where the path of a flow leads over another proxy.
+    pub moves: bool,
+    /// It closes the window of whoever sends towards the wireless host while that host's link fades or is down (M-TCP).
+    pub zero_windows: bool,
 }
 
 impl PartialEq for Split {

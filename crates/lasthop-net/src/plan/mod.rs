@@ -118,8 +118,22 @@ pub struct FlowPlan {
     /// Paths that replace the first one while the run goes on, in the order of time. With a proxy at one of its ends
     /// the path may end at another node than before: the proxy has moved.
     pub reroutes: Vec<Reroute>,
+    /// It is a half of a split connection whose ends choose their access points as they go: its paths are parts of
+    /// those of the whole.
+    pub part: Option<Part>,
     /// Its sender is a proxy's, and passes on what another flow brings.
     pub relay: Option<Relay>,
+}
+
+/// Which part of the paths of a whole connection a half of it takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Source and sink of the whole.
+    pub ends: (usize, usize),
+    /// The nodes at which proxies stand; every path passes equally many of them.
+    pub proxies: Vec<usize>,
+    /// How many proxies lie before this half.
+    pub number: usize,
 }
 
 /// What makes a flow the second half of a split connection: a proxy at its source, which is also the sink of the first.
@@ -133,6 +147,10 @@ pub struct Relay {
     pub backhaul: Rate,
     /// And takes so long beside.
     pub transfer: Span,
+    /// Otherwise what the proxy knows is lost then.
+    pub moves: bool,
+    /// The proxy closes the window of the first connection while the link of the sink of this one fades or is down.
+    pub zero_windows: bool,
 }
 
 /// A path that a flow takes from some time on, in both directions.

@@ -27,6 +27,7 @@ fn flow(source: usize, sink: usize, transport: Transport, start: Start) -> FlowP
         stop: None,
         realtime: None,
         first_path: None,
+        part: None,
         reroutes: Vec::new(),
         relay: None,
     }

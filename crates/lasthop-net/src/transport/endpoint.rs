@@ -79,6 +79,8 @@ pub struct Report<'a> {
     pub rtt: Option<&'a Durations>,
     /// When everything was acknowledged, of what the application did not withdraw.
     pub completed: Option<Time>,
+    /// When the connection was given up or reset.
+    pub reset: Option<Time>,
     /// Time average of the allowed rate, in payload bytes per second.
     pub allowed_rate: Option<f64>,
     /// Mean of the loss event rates that were reported.
@@ -213,6 +215,20 @@ impl Endpoint {
         }
     }
 
+    /// The connection is over; `tells`: with a RST for the other end.
+    pub(crate) fn abort<W: Wire>(&mut self, tells: bool, now: Time, wire: &mut W) {
+        if let Endpoint::TcpSender(sender) = self {
+            sender.abort(tells, now, wire);
+        }
+    }
+
+    /// Tells the other end that nothing is known here of its connection.
+    pub(crate) fn refuse<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if let Endpoint::TcpSender(sender) = self {
+            sender.refuse(now, wire);
+        }
+    }
+
     /// Another layer says something.
     pub(crate) fn on_signal<W: Wire>(&mut self, signal: &Signal, now: Time, wire: &mut W) {
         if let Endpoint::TcpSender(sender) = self {
@@ -265,6 +281,7 @@ impl Endpoint {
                     zero_window_time: sender.zero_window_time(),
                     rtt: Some(&stats.rtt),
                     completed: stats.completed.filter(|_| !stats.withdrawn),
+                    reset: sender.reset(),
                     history_samples: Some(sender.history_samples()),
                     ..Report::default()
                 }

@@ -35,6 +35,7 @@ use crate::traffic::{Offer, Source, stream_of};
 use crate::transport::endpoint::{Endpoint, Sample};
 use crate::transport::extra::Extra;
 use crate::transport::outside::{Departure, End};
+use crate::transport::tcp::mobility::Mobility;
 use crate::transport::tcp::sender::TcpSender;
 use crate::transport::wire::Wire;
 
@@ -260,6 +261,17 @@ fn first_path(routes: &mut Routes, flow: &FlowPlan) -> Vec<DirectionId> {
     path.unwrap_or_else(|| unreachable!("the plan is checked: every sink can be reached"))
 }
 
+/// When the application of a flow starts.
+fn start_of(flow: &FlowPlan, seed: u64) -> Time {
+    match flow.start {
+        Start::At(time) => time,
+        Start::Uniform(from, to) => {
+            let mut stream = Stream::new(seed, &format!("start of {}", flow.name));
+            from + Span(stream.below(to.since(from).0))
+        }
+    }
+}
+
 /// Both directions of every link.
 fn links_of(plan: &Plan, seed: u64, series_interval: Option<Span>) -> Vec<Link> {
     let mut links = Vec::with_capacity(2 * plan.links.len());
@@ -273,12 +285,16 @@ fn links_of(plan: &Plan, seed: u64, series_interval: Option<Span>) -> Vec<Link> 
 }
 
 /// The paths of a flow: those that it names, or those that follow hosts from one access point to another.
-fn paths_of(flow: &FlowPlan, routes: &mut Routes, journeys: &[Journey]) -> Paths {
+fn paths_of(flow: &FlowPlan, plan: &Plan, routes: &mut Routes, journeys: &[Journey]) -> Paths {
+    let (source, sink) = flow.part.as_ref().map_or((flow.source, flow.sink), |part| part.ends);
     if flow.reroutes.is_empty()
-        && flow.first_path.is_none()
+        && (flow.first_path.is_none() || flow.part.is_some())
         && !journeys.is_empty()
-        && let Some((all, changes)) = roaming::ways(journeys, routes, flow.source, flow.sink)
+        && let Some((mut all, mut changes)) = roaming::ways(journeys, routes, source, sink)
     {
+        if let Some(part) = &flow.part {
+            (all, changes) = relay::part_of(part, &plan.links, &all, &changes);
+        }
         let roaming = journeys.iter().flat_map(|journey| &journey.links).map(|&link| link as u32);
         return Paths { all, changes, roaming: roaming.collect() };
     }
@@ -315,7 +331,7 @@ impl World {
         let mut sources = Vec::with_capacity(plan.flows.len());
         let mut flows = Vec::with_capacity(plan.flows.len());
         for flow in &plan.flows {
-            paths.push(paths_of(flow, &mut routes, &journeys));
+            paths.push(paths_of(flow, plan, &mut routes, &journeys));
             let (sender, receiver) = Endpoint::pair(flow, seed, window, plan.percentiles);
             senders.push(sender);
             receivers.push(receiver);
@@ -346,13 +362,7 @@ impl World {
                 network.keep_truths(index as usize);
             }
             let paths = &paths[index as usize].all;
-            let start = match flow.start {
-                Start::At(time) => time,
-                Start::Uniform(from, to) => {
-                    let mut stream = Stream::new(seed, &format!("start of {}", flow.name));
-                    from + Span(stream.below(to.since(from).0))
-                }
-            };
+            let start = start_of(flow, seed);
             if let Transport::Tcp(config) = &flow.transport {
                 tell_of_links(&mut network, plan, seed, (index, config), paths, &journeys);
                 let bytes = config.mss() + config.data_header();
@@ -360,7 +370,12 @@ impl World {
                     network.signal(index, Signal::LinkTimeout { timeout }, start + delay);
                 }
             }
-            if flow.relay.is_some() {
+            if let Some(relay) = &flow.relay {
+                if relay.zero_windows {
+                    let last = paths[0].last();
+                    let events = own_link_events(&network, plan, seed, last, (&journeys, flow.sink));
+                    network.watch_link(relay.of as u32, Mobility::CLOSES_WINDOW, events);
+                }
                 continue;
             }
             network.schedule(start, Target::new(event_kind::TRAFFIC, index));
@@ -400,7 +415,7 @@ impl World {
             ahead: Ahead::of(plan.flows.len()),
             relays: Relays::default(),
         };
-        world.join_halves(plan);
+        world.join_halves(plan, &paths);
         world
     }
 
@@ -548,7 +563,12 @@ impl World {
             return;
         }
         match target.kind() {
-            event_kind::SENDER => self.with_sender(index, |sender, now, port| sender.on_timer(now, port)),
+            event_kind::SENDER => {
+                self.with_sender(index, |sender, now, port| sender.on_timer(now, port));
+                if !self.relays.is_empty() {
+                    self.note_given_up(index);
+                }
+            }
             event_kind::RECEIVER => self.network.on_receiver_timer(index as u32, self.now),
             event_kind::TRAFFIC => self.on_traffic(index),
             event_kind::STOP => {

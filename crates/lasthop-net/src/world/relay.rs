@@ -7,14 +7,21 @@
 //! split by itself, and several proxies in a row make as many connections more.
 //!
 //! *Reacts to* nothing in particular: its two ends are TCP, with the senders that `to_wireless` and `to_wired` name.
-//! When a later path of a flow leads over another split, the state moves there: what is held, at the rate of the
-//! backhaul, and a fixed time. Meanwhile nothing reaches it and none of its timers ring.
+//! When a later path of a flow leads over another split, or a host goes to an access point with another one, the state
+//! moves there: what is held, at the rate of the backhaul, and a fixed time. Meanwhile nothing reaches it and none of
+//! its timers ring. With `handoff = "lose"` it stays behind: whatever reaches the new proxy is answered by a RST, and
+//! both ends hear that their connection is over. When one half is given up (`give_up` of its transport) or reset, the
+//! other is reset at once. With `zero_windows` the proxy closes the window of the wired half while the link of the
+//! wireless host fades or is down, as M-TCP does, and opens it when the link is back.
 //!
 //! *Differs from its paper:* the proxy's ends take no time for a packet, and what is under way beyond it counts against
-//! its buffer. Resets are not simulated: no end of the simulator gives a connection up.
+//! its buffer. Nobody opens a connection anew that was reset. M-TCP learns of a disconnection from missing ACKs and
+//! keeps the last byte unacknowledged, so as to have an ACK to close the window with; here the radio tells the proxy
+//! (`warning` of a handoff says how early), and a receiver may close its window by an ACK of its own.
 //!
 //! *Validation:* NV-5.5 and whole runs in `tests/split.rs`: each half follows its own law, nothing is lost or
-//! reordered, and the state moves.
+//! reordered, the state moves or is lost, a half that ends takes the other with it, and a closed window stops the
+//! source.
 //!
 //! *Limitations:* the source may know data to be acknowledged that the sink never gets:
 //! `split_acked_not_delivered_bytes` counts them. Real-time metrics follow packets from end to end and cannot be
@@ -22,7 +29,8 @@
 //!
 //! *Kernel counterpart:* none; transparent proxies (TPROXY) and satellite PEPs do it in user space.
 //!
-//! *References:* Bakre and Badrinath (1995); RFC 3135.
+//! *References:* Bakre and Badrinath (1995); Brown and Singh (M-TCP, Computer Communication Review 27(5), 1997); RFC
+//! 3135; RFC 9293 section 3.10.7.
 //!
 //! A receiver that feeds a proxy follows the clock, because a sender acts at the present time; everything else in its
 //! path is evaluated as ever. Decision 0017 has the reasons.
@@ -35,8 +43,9 @@ use lasthop_core::time::{Span, Time};
 
 use super::World;
 use crate::measure::Window;
-use crate::network::{Hop, event_kind};
-use crate::plan::{Plan, Relay};
+use crate::network::{Hop, Paths, event_kind};
+use crate::plan::{LinkPlan, Part, Plan, Relay, UnderWay};
+use crate::routing::DirectionId;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::extra::first_sent;
 
@@ -91,6 +100,10 @@ pub struct RelayStats {
     pub moved: u64,
     /// How long nothing reached it meanwhile.
     pub halted: Span,
+    /// Connections that ended before their time because one half did, or because their state did not move.
+    pub resets: u64,
+    /// Bytes that were lost with their state.
+    pub lost: u64,
 }
 
 impl RelayStats {
@@ -112,6 +125,9 @@ pub struct Half {
     opened: bool,
     established: bool,
     closed: bool,
+    /// One half was given up or reset, and the other has been told; or the state is lost.
+    over: bool,
+    lost: bool,
     pub(super) origins: Origins,
     /// Its state is on its way to another node until then.
     halted_until: Time,
@@ -157,9 +173,56 @@ impl Relays {
     }
 }
 
+/// The node at which a direction starts.
+fn start_of(links: &[LinkPlan], direction: DirectionId) -> usize {
+    let link = &links[direction as usize / 2];
+    if direction.is_multiple_of(2) { link.from } else { link.to }
+}
+
+/// Paths, and when which of them comes into force.
+type Ways = (Vec<Vec<DirectionId>>, Vec<(Time, usize, UnderWay)>);
+
+/// The part of every path of a whole connection that one half of it takes, each once, and when which comes into force.
+pub(super) fn part_of(
+    part: &Part,
+    links: &[LinkPlan],
+    all: &[Vec<DirectionId>],
+    changes: &[(Time, usize, UnderWay)],
+) -> Ways {
+    let cut = |path: &Vec<DirectionId>| -> Vec<DirectionId> {
+        let passes = |&&(_, direction): &&(usize, DirectionId)| {
+            let node = start_of(links, direction);
+            node != part.ends.0 && part.proxies.contains(&node)
+        };
+        let places: Vec<(usize, DirectionId)> = path.iter().copied().enumerate().collect();
+        let proxies: Vec<usize> = places.iter().filter(passes).map(|&(place, _)| place).collect();
+        let begin = part.number.checked_sub(1).and_then(|before| proxies.get(before)).copied().unwrap_or(0);
+        let end = proxies.get(part.number).copied().unwrap_or(path.len());
+        path[begin..end].to_vec()
+    };
+    let mut parts: Vec<Vec<DirectionId>> = Vec::new();
+    let numbers: Vec<usize> = (all.iter().map(cut))
+        .map(|path| {
+            parts.iter().position(|known| *known == path).unwrap_or_else(|| {
+                parts.push(path);
+                parts.len() - 1
+            })
+        })
+        .collect();
+    let mut current = numbers[0];
+    let mut kept = Vec::new();
+    for &(at, path, under_way) in changes {
+        let next = numbers[path];
+        if std::mem::replace(&mut current, next) != next {
+            kept.push((at, next, under_way));
+        }
+    }
+    (parts, kept)
+}
+
 impl World {
     /// Puts the proxies of a plan between the flows that they join.
-    pub(super) fn join_halves(&mut self, plan: &Plan) {
+    pub(super) fn join_halves(&mut self, plan: &Plan, paths: &[Paths]) {
         if plan.flows.iter().all(|flow| flow.relay.is_none()) {
             return;
         }
@@ -179,6 +242,8 @@ impl World {
                 opened: false,
                 established: false,
                 closed: false,
+                over: false,
+                lost: false,
                 origins: Origins::default(),
                 halted_until: Time::ZERO,
                 since: Time::ZERO,
@@ -189,11 +254,13 @@ impl World {
                 receiver.relay(mss, relay.late);
             }
             // An application never writes to a proxy: this event says that the proxy moves.
-            let mut node = flow.source;
-            for reroute in &flow.reroutes {
-                if reroute.nodes.first().is_some_and(|&source| source != node) {
-                    node = reroute.nodes[0];
-                    self.network.schedule(reroute.at, Target::new(event_kind::TRAFFIC, to));
+            let Paths { all, changes, .. } = &paths[to as usize];
+            let source = |path: usize| all[path].first().map(|&direction| start_of(&plan.links, direction));
+            let mut node = source(0);
+            for &(at, path, _) in changes {
+                if let Some(next) = source(path).filter(|&next| node.replace(next) != Some(next)) {
+                    debug_assert!(next < plan.nodes.len());
+                    self.network.schedule(at, Target::new(event_kind::TRAFFIC, to));
                 }
             }
         }
@@ -244,8 +311,15 @@ impl World {
             self.network.walk(index, (next, hop), self.now);
             self.pass_on(half);
         } else {
-            self.arrive_at_sender(index, hop.flow() as usize);
+            let flow = hop.flow() as usize;
+            let asks = self.relays.halves[half].lost && self.network.look_at(index).0.kind != Kind::Reset;
+            self.arrive_at_sender(index, flow);
+            if asks {
+                // Nobody here knows that connection any more.
+                self.with_sender(flow, |sender, now, port| sender.refuse(now, port));
+            }
             self.note_gone(half);
+            self.note_given_up(flow);
         }
         true
     }
@@ -268,6 +342,13 @@ impl World {
         let Endpoint::TcpReceiver(receiver) = &self.network.receivers[from as usize] else { return };
         let (bytes, has_syn, has_fin) = receiver.in_order();
         let to = to as usize;
+        if receiver.is_reset() {
+            if !self.relays.halves[half].over {
+                self.end_half(half);
+                self.with_sender(to, |sender, now, port| sender.abort(true, now, port));
+            }
+            return;
+        }
         let (new, now, window) = (bytes - relayed, self.now, self.network.window);
         let state = &mut self.relays.halves[half];
         state.settle(now, &window);
@@ -310,12 +391,51 @@ impl World {
         }
     }
 
+    /// Neither half goes on.
+    fn end_half(&mut self, half: usize) {
+        let counts = u64::from(self.network.window.contains(self.now));
+        let state = &mut self.relays.halves[half];
+        state.over = true;
+        state.stats.resets += counts;
+    }
+
+    /// The sender of `flow` has given its connection up or heard of its end, perhaps; if it is a proxy's, the other
+    /// half is reset.
+    pub(super) fn note_given_up(&mut self, flow: usize) {
+        let Some(half) = Relays::index(&self.relays.before, flow as u32) else { return };
+        let Half { over, from, .. } = self.relays.halves[half];
+        if !over && self.senders[flow].tcp_sender().is_some_and(|sender| sender.reset().is_some()) {
+            self.end_half(half);
+            self.network.reset_relayed(from, self.now);
+        }
+    }
+
+    /// The proxy of a half forgets the connections that it stands in.
+    fn lose_half(&mut self, half: usize) {
+        let Half { from, to, relayed, gone, opened, over, .. } = self.relays.halves[half];
+        let is_done = self.senders[to as usize].report().completed.is_some();
+        if !opened || over || is_done {
+            return;
+        }
+        self.end_half(half);
+        let counts = if self.network.window.contains(self.now) { relayed - gone } else { 0 };
+        let state = &mut self.relays.halves[half];
+        state.lost = true;
+        state.stats.lost += counts;
+        self.network.forget_relayed(from);
+        self.with_sender(to as usize, |sender, now, port| sender.abort(false, now, port));
+    }
+
     /// The proxy that the sender of `flow` belongs to moves to another node.
     pub(super) fn move_half(&mut self, flow: usize) -> bool {
         let Some(half) = Relays::index(&self.relays.before, flow as u32) else { return false };
         let (now, window) = (self.now, self.network.window);
         let state = &mut self.relays.halves[half];
         state.settle(now, &window);
+        if !state.plan.moves {
+            self.lose_half(half);
+            return true;
+        }
         let held = state.relayed - state.gone;
         let pause = state.plan.backhaul.serialisation(held) + state.plan.transfer;
         let until = now + pause;

@@ -113,7 +113,7 @@ const HOPS: [Declared; 13] = [
         Kind::Text,
         About::new("", "kind"),
         "`syn`, `syn-ack`, `data`, `ack`, `fin`, `fin-ack`, `udp`, `probe`, `probe-answer`, `feedback` (of a \
-         rate-based receiver) or `bad-state` (EBSN)",
+         rate-based receiver), `bad-state` (EBSN), `repair` (FEC) or `reset` (RST)",
     ),
     (
         "seq",

@@ -117,6 +117,7 @@ pub(super) fn read<'n>(
                 stop,
                 realtime: run.realtime.of_flow(&traffic),
                 first_path: None,
+                part: None,
                 reroutes,
                 relay: None,
             });

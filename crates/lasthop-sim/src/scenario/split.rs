@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use lasthop_core::time::Time;
-use lasthop_net::plan::{FlowPlan, LinkPlan, Relay, Reroute, Split, Start, Traffic, Transport};
+use lasthop_net::plan::{FlowPlan, LinkPlan, Part, Relay, Reroute, Split, Start, Traffic, Transport};
+use lasthop_net::roaming::possible_paths;
 use lasthop_net::routing::{DirectionId, Routes, opposite};
 
 use super::diagnostic::{ScenarioError, quoted};
@@ -33,6 +34,37 @@ struct Stand<'n> {
     node: usize,
     split: &'n Split,
     toward_wireless: bool,
+}
+
+/// A path: from when on it is in force, its nodes, and the proxies on it.
+type Passed<'n> = (Time, Vec<usize>, Vec<Stand<'n>>);
+
+/// How many proxies every path of a flow passes; an error if that differs.
+fn same_count(table: &Reader<'_>, flow: &FlowPlan, paths: &[Passed<'_>], roams: bool) -> Result<usize> {
+    let count = paths[0].2.len();
+    if let Some((at, _, stands)) = paths.iter().find(|path| path.2.len() != count) {
+        if roams {
+            let message = format!(
+                "flow {} passes {count} of the proxies that split connections over one access point and {} over \
+                 another: the connection would begin anew",
+                quoted(&flow.name),
+                stands.len()
+            );
+            return Err(table.error(
+                "sink",
+                message,
+                "put a split at each access point, or before all of them",
+            ));
+        }
+        let message = format!(
+            "the path of {at} passes {} of the proxies that split connections, and the first path {count}: the \
+             connection would begin anew",
+            stands.len()
+        );
+        let remedy = "put a split at a node of each path, or lead the later path over the node of the first";
+        return Err(table.error("reroute", message, remedy));
+    }
+    Ok(count)
 }
 
 /// Which proxies there are, and which of them have found a flow.
@@ -93,33 +125,29 @@ impl<'n> Splits<'n> {
         path.windows(2).filter_map(stand).collect()
     }
 
-    /// The paths of a flow, the first and those that follow it when: their nodes, and the proxies on them.
-    fn paths(&mut self, flow: &FlowPlan) -> Vec<(Time, Vec<usize>, Vec<Stand<'n>>)> {
-        let Some(first) = self.routes.path(flow.source, flow.sink) else { return Vec::new() };
-        let starts = first.iter().map(|&direction| start_of(self.network, direction));
-        let nodes = starts.chain([flow.sink]).collect();
-        let mut paths = vec![(Time::ZERO, nodes, self.stands(&first))];
-        for reroute in &flow.reroutes {
+    /// The paths of a flow, the first and those that follow it when: their nodes, and the proxies on them. Where a host
+    /// chooses its access point as it goes, every path that it may choose, and `true`.
+    fn paths(&mut self, flow: &FlowPlan) -> (Vec<Passed<'n>>, bool) {
+        let mut roams = false;
+        let mut found = Vec::new();
+        if flow.reroutes.is_empty() {
+            let around = (self.network.media.as_slice(), self.network.roaming.as_slice());
+            found = possible_paths(around, &mut self.routes, flow.source, flow.sink);
+            roams = !found.is_empty();
+        }
+        if !roams {
+            found.extend(self.routes.path(flow.source, flow.sink));
+        }
+        let over = |path: &Vec<DirectionId>| {
+            let starts = path.iter().map(|&direction| start_of(self.network, direction));
+            (Time::ZERO, starts.chain([flow.sink]).collect(), self.stands(path))
+        };
+        let mut paths: Vec<_> = found.iter().map(over).collect();
+        for reroute in flow.reroutes.iter().filter(|_| !found.is_empty()) {
             let Ok(path) = self.routes.along(&reroute.nodes) else { continue };
             paths.push((reroute.at, reroute.nodes.clone(), self.stands(&path)));
         }
-        paths
-    }
-
-    /// A proxy stays where it is: refuses a flow that has an end which goes elsewhere by itself.
-    fn refuse_roaming(&self, table: &Reader<'_>, flow: &FlowPlan) -> Result<()> {
-        for (key, end) in [("source", flow.source), ("sink", flow.sink)] {
-            if flow.reroutes.is_empty() && self.network.roaming.iter().any(|roaming| roaming.host == end) {
-                let message = format!(
-                    "{} chooses its access point as it goes, and a proxy that splits connections cannot follow it",
-                    quoted(&self.network.nodes[end])
-                );
-                let remedy =
-                    "write the changes as reroute over a split at each place, or leave out the split";
-                return Err(table.error(key, message, remedy));
-            }
-        }
-        Ok(())
+        (paths, roams)
     }
 
     /// The halves of a flow, the one that begins at its source first; alone if no proxy stands in its way. `number`:
@@ -134,25 +162,14 @@ impl<'n> Splits<'n> {
         if self.used.is_empty() {
             return Ok(vec![flow]);
         }
-        let paths = self.paths(&flow);
+        let (paths, roams) = self.paths(&flow);
         if paths.is_empty() {
             return Ok(vec![flow]);
         }
-        let count = paths[0].2.len();
-        if let Some((at, _, stands)) = paths.iter().find(|path| path.2.len() != count) {
-            let message = format!(
-                "the path of {at} passes {} of the proxies that split connections, and the first path {count}: the \
-                 connection would begin anew",
-                stands.len()
-            );
-            let remedy =
-                "put a split at a node of each path, or lead the later path over the node of the first";
-            return Err(table.error("reroute", message, remedy));
-        }
+        let count = same_count(table, &flow, &paths, roams)?;
         if count == 0 {
             return Ok(vec![flow]);
         }
-        self.refuse_roaming(table, &flow)?;
         if flow.realtime.is_some() {
             let message =
                 "real-time metrics follow packets from end to end, and a proxy splits the connection"
@@ -162,11 +179,13 @@ impl<'n> Splits<'n> {
         for stand in paths.iter().flat_map(|path| &path.2) {
             self.used[stand.split.number] = true;
         }
+        let ends = (flow.source, flow.sink);
+        let proxies: Vec<usize> = paths.iter().flat_map(|path| &path.2).map(|stand| stand.node).collect();
         // The window that what arrives over a half sees: of the proxy behind it, or of the receiver.
         let own = (u64::from(config.receiver_window) * u64::from(config.mss()), config.reader);
         let mut halves = Vec::with_capacity(count + 1);
         for half in 0..=count {
-            let cut = |(_, nodes, stands): &(Time, Vec<usize>, Vec<Stand<'_>>)| -> Vec<usize> {
+            let cut = |(_, nodes, stands): &Passed<'_>| -> Vec<usize> {
                 let place = |node: usize| nodes.iter().position(|&other| other == node).unwrap_or(0);
                 let begin = half.checked_sub(1).map_or(0, |before| place(stands[before].node));
                 let end = stands.get(half).map_or(nodes.len() - 1, |stand| place(stand.node));
@@ -213,7 +232,10 @@ impl<'n> Splits<'n> {
                 late: stand.split.late,
                 backhaul: stand.split.backhaul,
                 transfer: stand.split.transfer,
+                moves: stand.split.moves,
+                zero_windows: stand.split.zero_windows && stand.toward_wireless,
             });
+            let part = roams.then(|| Part { ends, proxies: proxies.clone(), number: half });
             let is_first = half == 0;
             halves.push(FlowPlan {
                 name,
@@ -226,6 +248,7 @@ impl<'n> Splits<'n> {
                 realtime: None,
                 first_path,
                 reroutes,
+                part,
                 relay,
             });
         }

@@ -207,6 +207,15 @@ const TCP_KEYS: &[Key] = &[
         config.vegas_faults.to_string()
     }),
     Key::new(
+        "give_up",
+        Kind::Integer { min: 0, max: 1_000 },
+        "Timeouts in a row, nothing being acknowledged between them, after which the sender gives the connection up \
+         and tells the other end by a RST; Linux has 15. Default: never.",
+    )
+    .tcp(set!(Integer, |config, timeouts| config.give_up = Some(*timeouts as u32)), |config| {
+        config.give_up.map_or_else(|| "never".to_owned(), |timeouts| timeouts.to_string())
+    }),
+    Key::new(
         "freeze",
         Kind::OrTable(&Kind::Switch, &FREEZE),
         "Freeze-TCP: a host closes its window when its link fades, and the sender rests until it opens.",

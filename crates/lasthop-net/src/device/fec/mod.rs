@@ -15,7 +15,8 @@
 //! *Validation:* NV-5.7: closed forms in `block.rs`, and in simulation over independent losses (`tests/fec.rs`).
 //!
 //! *Limitations:* repairs take their time on the link: a connection that fills it has `k / n` of it, with or without
-//! losses. A rebuilt packet comes late and out of order, so a TCP sender may have seen duplicate ACKs by then. A burst
+//! losses. A rebuilt packet comes late and out of order, so a TCP sender may have seen duplicate ACKs by then; with
+//! `order = "in-order"` what came behind it waits for it, and is late with it. A burst
 //! longer than `(n - k)` times the depth of interleaving defeats the code. What the air destroyed counts as lost at the
 //! link and for its flow even if it was rebuilt: `fec_rebuilt` says how many were.
 //!
@@ -24,6 +25,7 @@
 //! *References:* Rizzo (1997); RFC 5510; RFC 6363.
 
 mod block;
+mod order;
 
 use lasthop_core::packet::{Kind, NONE, Note, Packet};
 use lasthop_core::time::{Span, Time};
@@ -32,6 +34,7 @@ use super::{Cx, Effect, Element, INBOUND, OUTBOUND, Parcel};
 use crate::transport::extra::Extra;
 use block::{Blocks, Closed, Shaper, Tag};
 pub use block::{LONGEST_BLOCK, residual_loss};
+use order::Order;
 
 /// Bytes of a repair beyond the longest packet of its block: the length of a packet is part of what is coded.
 const LENGTH_BYTES: u16 = 2;
@@ -55,6 +58,8 @@ pub struct Fec {
     pub close_after: Span,
     /// The far end forgets a closed block so long after it last heard of it.
     pub hold: Span,
+    /// What has crossed the link waits behind what may still be rebuilt, so long at most as a block is held.
+    pub in_order: bool,
     /// The redundancy follows the losses: as few repairs as keep the residual loss below this, `n - k` at most.
     pub target: Option<f64>,
 }
@@ -66,6 +71,15 @@ struct Copy {
     extra: Option<Box<Extra>>,
     /// Its place before the device.
     hop: u32,
+    /// Its number, where order is kept.
+    number: u64,
+}
+
+/// What waits at the far end for what was sent before it.
+#[derive(Clone, Debug)]
+enum Waiting {
+    Came(Parcel),
+    Rebuilt { packet: Packet, extra: Option<Box<Extra>>, hop: u32 },
 }
 
 /// Who lies in a slot of the arena: recognised by its header, because slots are used again.
@@ -76,6 +90,7 @@ struct Known {
     kind: Kind,
     bytes: u16,
     tag: Tag,
+    number: u64,
 }
 
 /// The device at work: both ends of the link.
@@ -92,6 +107,7 @@ pub(crate) struct Coding {
     last: Option<(Parcel, bool)>,
     /// Places between both ends.
     distance: Option<u32>,
+    order: Option<Order<Waiting>>,
     /// Estimate of the loss rate.
     loss: f64,
     sources: u64,
@@ -114,6 +130,7 @@ impl Coding {
             known: Vec::new(),
             last: None,
             distance: None,
+            order: plan.in_order.then(|| Order::new(plan.hold)),
             loss: 0.0,
             sources: 0,
             repairs: 0,
@@ -136,6 +153,13 @@ impl Coding {
         let Some((parcel, back)) = self.last else { return };
         let repairs = self.redundancy(closed.count);
         self.blocks.close(closed.block, repairs);
+        if let Some(order) = &mut self.order {
+            for index in 0..closed.count as u8 {
+                if let Some(copy) = self.blocks.source(Tag { block: closed.block, index }) {
+                    order.close(copy.number);
+                }
+            }
+        }
         for _ in 0..repairs {
             self.repairs += u64::from(cx.window.contains(cx.now));
             let packet = Packet {
@@ -160,13 +184,15 @@ impl Coding {
         self.last = Some((parcel, packet.note.back));
         self.sources += u64::from(cx.window.contains(cx.now));
         let (tag, closed) = self.shaper.add(parcel.bytes, cx.now);
-        self.blocks.add(tag, Copy { packet: Packet { extra: NONE, ..packet }, extra, hop: parcel.hop });
+        let number = self.order.as_mut().map_or(0, Order::send);
+        let hop = parcel.hop;
+        self.blocks.add(tag, Copy { packet: Packet { extra: NONE, ..packet }, extra, hop, number });
         let slot = parcel.packet as usize;
         if self.known.len() <= slot {
             self.known.resize(slot + 1, None);
         }
         let Packet { seq, stamp, kind, bytes, .. } = packet;
-        self.known[slot] = Some(Known { seq, stamp, kind, bytes, tag });
+        self.known[slot] = Some(Known { seq, stamp, kind, bytes, tag, number });
         cx.forward(parcel);
         if let Some(closed) = closed {
             self.send_repairs(closed, cx);
@@ -174,12 +200,12 @@ impl Coding {
     }
 
     /// The place of a packet that has crossed the link, if it has one.
-    fn recognise(&mut self, parcel: Parcel, cx: &Cx<'_>) -> Option<Tag> {
+    fn recognise(&mut self, parcel: Parcel, cx: &Cx<'_>) -> Option<(Tag, u64)> {
         let packet = cx.packets.get(parcel.packet);
         let known = self.known.get_mut(parcel.packet as usize)?.take()?;
         let is_it = (known.seq, known.stamp, known.kind, known.bytes)
             == (packet.seq, packet.stamp, packet.kind, packet.bytes);
-        is_it.then_some(known.tag)
+        is_it.then_some((known.tag, known.number))
     }
 
     /// A packet has crossed the link.
@@ -191,9 +217,9 @@ impl Coding {
             let missing = self.blocks.repair_arrives(block, cx.now);
             return self.rebuild(block, &missing, cx);
         }
-        let Some(tag) = self.recognise(parcel, cx) else { return cx.forward(parcel) };
+        let Some((tag, number)) = self.recognise(parcel, cx) else { return cx.forward(parcel) };
         if self.distance.is_none() {
-            self.distance = self.blocks.source(tag).map(|copy| parcel.hop - copy.hop);
+            self.distance = self.blocks.source(tag).and_then(|copy| parcel.hop.checked_sub(copy.hop));
         }
         match self.blocks.source_arrives(tag, cx.now) {
             None => {
@@ -201,7 +227,7 @@ impl Coding {
                 cx.effects.push(Effect::Absorb { parcel });
             }
             Some(missing) => {
-                cx.forward(parcel);
+                self.deliver(number, Waiting::Came(parcel), cx);
                 self.rebuild(tag.block, &missing, cx);
             }
         }
@@ -213,8 +239,30 @@ impl Coding {
             let Some(distance) = self.distance else { return };
             let Some(copy) = self.blocks.source(Tag { block, index }) else { continue };
             let (packet, extra, hop) = (copy.packet, copy.extra.take(), copy.hop + distance + 1);
+            let number = copy.number;
             self.rebuilt += u64::from(cx.window.contains(cx.now));
-            cx.effects.push(Effect::Emit { packet, extra, hop, at: cx.now });
+            self.deliver(number, Waiting::Rebuilt { packet, extra, hop }, cx);
+        }
+    }
+
+    /// Hands on what is here, or lets it wait for its turn.
+    fn deliver(&mut self, number: u64, what: Waiting, cx: &mut Cx<'_>) {
+        let came = matches!(what, Waiting::Came(_));
+        let Some(order) = &mut self.order else { return hand_on(what, cx) };
+        if let Some(late) = order.arrive(number, what, came) {
+            hand_on(late, cx);
+        }
+        self.release(cx);
+    }
+
+    /// Hands on those whose turn it is.
+    fn release(&mut self, cx: &mut Cx<'_>) {
+        let Some(order) = &mut self.order else { return };
+        while let Some(next) = order.release(cx.now) {
+            hand_on(next, cx);
+        }
+        if let Some(due) = order.due() {
+            cx.wake(due);
         }
     }
 
@@ -232,6 +280,17 @@ impl Coding {
         }
         if let Some(due) = self.shaper.due() {
             cx.wake(due);
+        }
+        self.release(cx);
+    }
+}
+
+/// Lets a packet go on from the far end.
+fn hand_on(what: Waiting, cx: &mut Cx<'_>) {
+    match what {
+        Waiting::Came(parcel) => cx.forward(parcel),
+        Waiting::Rebuilt { packet, extra, hop } => {
+            cx.effects.push(Effect::Emit { packet, extra, hop, at: cx.now });
         }
     }
 }
@@ -251,6 +310,14 @@ impl Element for Coding {
 
     fn on_timer(&mut self, cx: &mut Cx<'_>) {
         self.run(cx);
+    }
+
+    fn close(&mut self, cx: &mut Cx<'_>) {
+        for waiting in self.order.iter_mut().flat_map(Order::drain) {
+            if let Waiting::Came(parcel) = waiting {
+                cx.keep(parcel);
+            }
+        }
     }
 
     fn repairs(&self) -> Option<u64> {
@@ -276,7 +343,7 @@ mod tests {
 
     fn plan(k: u32, n: u32) -> Fec {
         let (close_after, hold) = (Span::from_millis(20), Span::from_millis(200));
-        Fec { k, n, interleave: 1, close_after, hold, target: None }
+        Fec { k, n, interleave: 1, close_after, hold, in_order: false, target: None }
     }
 
     fn millis(value: u64) -> Time {
@@ -341,7 +408,16 @@ mod tests {
 
     #[test]
     fn nothing_that_comes_breaks_it() {
-        let make = || Coding::new(&Fec { interleave: 3, target: Some(0.01), ..plan(5, 9) }, "fec", 1);
-        super::super::testing::hammer(make, 3, |device| device.blocks.len() <= MOST_BLOCKS + 4);
+        for in_order in [false, true] {
+            let plan = Fec { interleave: 3, target: Some(0.01), in_order, ..plan(5, 9) };
+            super::super::testing::hammer(
+                || Coding::new(&plan, "fec", 1),
+                3,
+                |device| {
+                    let waiting = device.order.as_ref().map_or(0, Order::len);
+                    device.blocks.len() <= MOST_BLOCKS + 4 && waiting <= 1 << 16
+                },
+            );
+        }
     }
 }

@@ -197,6 +197,17 @@ struct Connection {
     armed: Time,
 }
 
+impl Connection {
+    /// Packets that are kept of it.
+    fn cached(&self) -> usize {
+        match &self.role {
+            Role::Down(agent) => agent.cache.len(),
+            Role::DownNs2(agent) => agent.cached(),
+            Role::Up(_) => 0,
+        }
+    }
+}
+
 /// What an agent did within the measurement window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
@@ -371,6 +382,8 @@ impl Snooping {
     }
 
     fn remove(&mut self, place: u32) {
+        // Data beyond the end of a connection may still be here.
+        self.note_kept(self.connections[place as usize].cached(), 0);
         let connection = &mut self.connections[place as usize];
         self.places.remove(&connection.key);
         connection.role = Role::Up(Reverse::default());
@@ -660,6 +673,12 @@ impl Element for Snooping {
                     self.data_up(parcel, &packet, cx);
                     true
                 }
+            }
+            Kind::Reset => {
+                if let Some(place) = self.find(parcel.flow).filter(|_| self.plan.machine == Machine::Paper) {
+                    self.remove(place);
+                }
+                true
             }
             Kind::SynAck | Kind::Ack | Kind::FinAck if !packet.is_forward() => {
                 if outbound {

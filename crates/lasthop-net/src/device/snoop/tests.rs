@@ -470,11 +470,21 @@ fn random_sequences_do_no_harm() {
                 if wild { near ^ (1 << stream.below(40)) } else { near }
             };
             let seq = number(&mut stream);
-            let kinds =
-                [Kind::Data, Kind::Data, Kind::Data, Kind::Syn, Kind::Fin, Kind::Probe, Kind::Udp, Kind::Ack];
-            let backs = [Kind::Ack, Kind::Ack, Kind::Ack, Kind::SynAck, Kind::FinAck, Kind::ProbeAnswer];
+            let kinds = [
+                Kind::Data,
+                Kind::Data,
+                Kind::Data,
+                Kind::Syn,
+                Kind::Fin,
+                Kind::Probe,
+                Kind::Udp,
+                Kind::Ack,
+                Kind::Reset,
+            ];
+            let backs =
+                [Kind::Ack, Kind::Ack, Kind::Ack, Kind::SynAck, Kind::FinAck, Kind::ProbeAnswer, Kind::Reset];
             let back = stream.below(2) == 1;
-            let kind = if back { backs[stream.below(6) as usize] } else { kinds[stream.below(8) as usize] };
+            let kind = if back { backs[stream.below(7) as usize] } else { kinds[stream.below(9) as usize] };
             let payload = if back { 0 } else { [0, 1, 499, 500, 1000, 65_000][stream.below(6) as usize] };
             let packet = Packet {
                 seq,

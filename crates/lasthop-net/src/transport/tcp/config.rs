@@ -241,6 +241,9 @@ pub struct TcpConfig {
     pub grow_when_limited_elsewhere: bool,
     /// Profile `ns2`: Vegas's recovery has the faults of ns-2's.
     pub vegas_faults: bool,
+    /// Timeouts in a row, without an ACK of anything new between them, after which the sender gives the connection up
+    /// (R2 of RFC 9293 section 3.8.3); `None`: never.
+    pub give_up: Option<u32>,
     /// What it does about mobility and wireless losses beyond its controller.
     pub mobility: Mobility,
     /// Proportional Rate Reduction.
@@ -485,6 +488,7 @@ impl TcpConfig {
             dup_threshold: 3,
             grow_when_limited_elsewhere: false,
             vegas_faults: profile == Profile::Ns2,
+            give_up: None,
             mobility: Mobility::default(),
             prr: if recovery == Recovery::Rack { PrrVariant::SafeAck } else { PrrVariant::Off },
             tlp: recovery == Recovery::Rack,

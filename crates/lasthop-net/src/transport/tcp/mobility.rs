@@ -16,9 +16,15 @@ pub struct Freeze {
     pub keeps_window: bool,
 }
 
+impl Freeze {
+    /// What is usual.
+    const USUAL: Freeze =
+        Freeze { closing_acks: 2, opening_acks: 3, opening_ack_counts: true, keeps_window: true };
+}
+
 impl Default for Freeze {
     fn default() -> Self {
-        Freeze { closing_acks: 2, opening_acks: 3, opening_ack_counts: true, keeps_window: true }
+        Freeze::USUAL
     }
 }
 
@@ -51,6 +57,10 @@ pub struct Mobility {
 }
 
 impl Mobility {
+    /// The receiver closes its window while the link is down, and nothing else.
+    pub(crate) const CLOSES_WINDOW: Mobility =
+        Mobility { freeze: Some(Freeze::USUAL), ebsn: false, fast_handoff: None, eln: None };
+
     /// Whether nothing is switched on.
     pub fn is_plain(&self) -> bool {
         *self == Mobility::default()

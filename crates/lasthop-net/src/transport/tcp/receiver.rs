@@ -118,6 +118,9 @@ pub struct TcpReceiver {
     frozen: bool,
     /// The SYN is not answered yet: a proxy waits for the other half of the connection.
     withholds: bool,
+    /// The connection is over before its time, and what comes of it is answered by a RST.
+    is_reset: bool,
+    answers_reset: bool,
     /// What happens to the link of this host, if it matters.
     mobile: Option<Box<MobileReceiver>>,
     /// Measurements that ride on ACKs, if the sender asked for any.
@@ -156,6 +159,8 @@ impl TcpReceiver {
             update_due: None,
             frozen: false,
             withholds: false,
+            is_reset: false,
+            answers_reset: false,
             mobile: None,
             fin_tries: 0,
             probed: Time::ZERO,
@@ -210,6 +215,21 @@ impl TcpReceiver {
         std::mem::take(&mut self.withholds) && self.next > 0
     }
 
+    /// The connection is over before its time. `answers`: this end knows nothing of it any more, and says so to
+    /// whatever comes (RFC 9293 section 3.10.7.1).
+    pub(crate) fn reset(&mut self, answers: bool) {
+        self.is_reset = true;
+        self.answers_reset |= answers;
+        (self.ack_due, self.close_due, self.update_due, self.mobile) = (None, None, None, None);
+        self.reader = None;
+        self.note_rare_due();
+    }
+
+    /// Whether the connection was over before its time.
+    pub(crate) fn is_reset(&self) -> bool {
+        self.is_reset
+    }
+
     /// Takes a packet that arrives at `now` and returns the kind of ACK it calls for, if any; make it with
     /// [`TcpReceiver::acknowledge`].
     #[inline]
@@ -224,7 +244,7 @@ impl TcpReceiver {
         if let Some(options) = &mut self.options {
             options.on_segment(packet, extra, now);
         }
-        if matches!(packet.kind, Kind::Ack | Kind::Probe) {
+        if matches!(packet.kind, Kind::Ack | Kind::Probe | Kind::Reset) || self.is_reset {
             return self.receive_without_data(packet);
         }
         let syn = u64::from(packet.kind == Kind::Syn);
@@ -371,6 +391,13 @@ impl TcpReceiver {
     /// Takes a packet that is neither data nor the beginning or end of it.
     #[cold]
     fn receive_without_data(&mut self, packet: &Packet) -> Option<Kind> {
+        if packet.kind == Kind::Reset {
+            self.reset(false);
+            return None;
+        }
+        if self.is_reset {
+            return self.answers_reset.then_some(Kind::Reset);
+        }
         if packet.kind == Kind::Probe {
             // Answered at once; an ACK that waits goes on waiting.
             self.probed = packet.stamp;
@@ -488,8 +515,8 @@ impl TcpReceiver {
     /// Makes the ACK and marks everything so far as acknowledged. [`TcpReceiver::extra`] belongs to it.
     #[inline]
     pub fn acknowledge(&mut self, kind: Kind, now: Time) -> Packet {
-        if kind == Kind::ProbeAnswer {
-            return self.answer_probe(now);
+        if matches!(kind, Kind::ProbeAnswer | Kind::Reset) {
+            return self.answer_otherwise(kind, now);
         }
         self.ack_due = None;
         self.unacked = 0;
@@ -516,9 +543,14 @@ impl TcpReceiver {
         }
     }
 
-    /// The answer to the probe that has just arrived: it echoes the time of the probe, by which the sender knows it.
+    /// A RST, or the answer to the probe that has just arrived: it echoes the time of the probe, by which the sender
+    /// knows it.
     #[cold]
-    fn answer_probe(&mut self, now: Time) -> Packet {
+    fn answer_otherwise(&mut self, kind: Kind, now: Time) -> Packet {
+        if kind == Kind::Reset {
+            let (stamp, bytes, note) = (now, self.ack_size, Note::BACK);
+            return Packet { seq: self.next, stamp, bytes, extra: NONE, kind, note, ..Packet::default() };
+        }
         if self.window_moves {
             self.move_window(now);
         }
@@ -547,6 +579,9 @@ impl TcpReceiver {
     pub fn extra(&mut self, kind: Kind, now: Time) -> Option<Extra> {
         if kind == Kind::SynAck {
             return Some(self.answer_offer());
+        }
+        if kind == Kind::Reset {
+            return None;
         }
         if self.options.is_none() && (self.sack_blocks == 0 || self.blocks.is_empty()) {
             return None;

@@ -57,6 +57,13 @@ const FEC_KEYS: &[Key] = &[
     Key::new("hold", SOME_TIME, "The far end forgets a closed block so long after it last heard of it.")
         .default("\"200 ms\""),
     Key::new(
+        "order",
+        Kind::Choice(|| vec!["out-of-order", "in-order"]),
+        "Whether packets go on as they come, or wait behind what may still be rebuilt, as long as a block is held at \
+         most.",
+    )
+    .default("\"out-of-order\""),
+    Key::new(
         "target",
         Kind::Number { min: 1e-9, max: 1.0 },
         "As few repairs as keep the share of packets that stay lost below this, by the losses seen, n - k at most. \
@@ -87,6 +94,7 @@ pub(in super::super) fn read(table: &Reader<'_>) -> Result<Fec> {
         interleave: table.integer("interleave")? as u32,
         close_after: table.span("close_after")?,
         hold: table.span("hold")?,
+        in_order: table.name("order")? == "in-order",
         target: table.number_if("target")?,
     })
 }

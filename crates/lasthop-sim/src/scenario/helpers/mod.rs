@@ -21,6 +21,7 @@ use std::sync::Arc;
 use lasthop_net::plan::{
     Direction, ErrorModel, FlowPlan, LinkPlan, Middlebox, OutagePolicy, OutageSchedule, Transport,
 };
+use lasthop_net::roaming::possible_paths;
 use lasthop_net::routing::{DirectionId, Routes, opposite};
 use serde_json::{Value, json};
 
@@ -171,11 +172,19 @@ fn is_radio(network: &Network, direction: DirectionId) -> bool {
     network.media.iter().any(|medium| medium.links.iter().any(|radio| radio.link == link))
 }
 
-/// The directions that the data of each flow cross, those of its later paths included.
+/// The directions that the data of each flow cross, those of its later paths included, and those over any access point
+/// that a host may choose.
 fn paths(network: &Network, flows: &[FlowPlan]) -> Vec<Vec<DirectionId>> {
     let mut routes = Routes::new(network.nodes.len(), &network.links);
+    let around = (network.media.as_slice(), network.roaming.as_slice());
     let path_of = |flow: &FlowPlan| {
         let mut path = routes.path(flow.source, flow.sink).unwrap_or_default();
+        if flow.reroutes.is_empty() {
+            let possible = possible_paths(around, &mut routes, flow.source, flow.sink);
+            if !possible.is_empty() {
+                path = possible.concat();
+            }
+        }
         for later in &flow.reroutes {
             path.extend(routes.along(&later.nodes).unwrap_or_default());
         }

@@ -61,6 +61,19 @@ const SPLIT_KEYS: &[Key] = &[
         )
         .default("\"10 Mbit/s\""),
         Key::new("transfer", ANY_TIME, "And takes so long beside; meanwhile nothing passes.").default("\"10 ms\""),
+        Key::new(
+            "handoff",
+            Kind::Choice(|| vec!["move", "lose"]),
+            "Whether its state moves there at all: a proxy that knows nothing of a connection resets it.",
+        )
+        .default("\"move\""),
+        Key::new(
+            "zero_windows",
+            Kind::Switch,
+            "Close the window of whoever sends towards the wireless host while the link of that host fades or is down \
+             (M-TCP).",
+        )
+        .default("false"),
     ];
 
 /// What `table`, an entry of either list, says of a proxy. `idle` gets what is to be said if no connection passes it.
@@ -90,6 +103,8 @@ pub(in super::super) fn read(
         to_wired: sender("to_wired")?,
         backhaul: table.rate("backhaul")?,
         transfer: table.span("transfer")?,
+        moves: table.name("handoff")? == "move",
+        zero_windows: table.switch("zero_windows")?,
     };
     let message = "no TCP connection passes this split: it stands where they all begin or end".to_owned();
     let remedy = "put it at a link that begins between source and sink, or leave it out";

@@ -21,7 +21,10 @@ impl Connection {
         now: Time,
         wire: &mut W,
     ) {
-        if packet.seq > self.max_sent || self.opened.is_none() {
+        if packet.seq > self.max_sent || self.opened.is_none() || packet.kind == Kind::Reset {
+            if packet.kind == Kind::Reset {
+                self.abort(false, now, wire);
+            }
             return;
         }
         if self.stats.completed.is_some() && !self.ns2 {

@@ -89,6 +89,12 @@ impl Connection {
     /// The retransmission timer has expired.
     pub(super) fn time_out<E: RecoveryEngine, W: Wire>(&mut self, engine: &mut E, now: Time, wire: &mut W) {
         self.waits_for_timer = false;
+        if self.una < self.max_sent
+            && let Some(patience) = &mut self.patience
+            && patience.ends(self.una)
+        {
+            return self.abort(true, now, wire);
+        }
         engine.on_timeout(self, now, wire);
     }
 

@@ -5,7 +5,8 @@
 //! time, in order. The state is a [`Connection`]; what happens to it is told in order by `open.rs` (beginning, data,
 //! end), `ack.rs`, `loss.rs`, `ecn.rs`, `flow_control.rs`, `send.rs`, `timer.rs` and `signal.rs`. What only some
 //! senders do has files of its own: `undo.rs`, `probing.rs`, `persist.rs`, `timing.rs`, `rate.rs`, `fast_handoff.rs`,
-//! `ebsn.rs`, `processing.rs`, and the states without a connection `alarms.rs`, `pacing.rs`, `waves.rs` and `eln.rs`.
+//! `ebsn.rs`, `processing.rs`, `reset.rs`, and the states without a connection `alarms.rs`, `pacing.rs`, `waves.rs` and
+//! `eln.rs`.
 //!
 //! Sequence numbers count bytes: the SYN is byte 0, data starts at 1, the FIN follows the last byte. Windows count
 //! segments.
@@ -25,6 +26,7 @@ mod probing;
 mod processing;
 mod rate;
 mod recovery;
+mod reset;
 mod send;
 mod signal;
 mod timer;
@@ -51,6 +53,7 @@ use self::probing::Probing;
 use self::processing::HostTime;
 use self::recovery::prr::Prr;
 use self::recovery::{Engine, with_engine};
+use self::reset::Patience;
 use self::undo::Undo;
 use self::waves::Waves;
 use super::config::{PrrVariant, TcpConfig};
@@ -91,6 +94,8 @@ pub struct SenderStats {
     pub completed: Option<Time>,
     /// The application stopped before all that it had to send was sent.
     pub withdrawn: bool,
+    /// When the connection was given up or reset; [`Time::MAX`] if it never was.
+    reset: Time,
     /// Times that the receiver closed its window, and for how many nanoseconds it was closed.
     pub zero_windows: u64,
     zero_window_time: u64,
@@ -146,6 +151,8 @@ pub struct Connection {
     persist: Option<Box<Persist>>,
     eln: Eln,
     mobility: Mobility,
+    /// When the sender gives the connection up, if it ever does.
+    patience: Option<Box<Patience>>,
     /// Timers other than the retransmission timer.
     alarms: Alarms,
     /// Fill paths send nothing, because whoever set this will fill the window afterwards.
@@ -255,6 +262,7 @@ impl TcpSender {
             persist: config.mobility.freeze.map(|freeze| Box::new(Persist::new(freeze))),
             eln: Eln::default(),
             mobility: config.mobility,
+            patience: config.give_up.map(|timeouts| Box::new(Patience::new(timeouts))),
             alarms: Alarms::default(),
             hold: false,
             waits_for_timer: false,
@@ -297,6 +305,7 @@ impl TcpSender {
                 rtt: measure::Durations::new(percentiles),
                 completed: None,
                 withdrawn: false,
+                reset: Time::MAX,
                 zero_windows: 0,
                 zero_window_time: 0,
             },
@@ -339,6 +348,11 @@ impl TcpSender {
     /// A wake-up. Timers are lazy: one that was moved is found here to lie ahead, and waits on.
     pub fn on_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {
         with_engine!(&mut self.engine, engine => self.connection.on_timer(engine, now, wire));
+    }
+
+    /// Ends the connection at once. `tells`: with a RST for the other end.
+    pub fn abort<W: Wire>(&mut self, tells: bool, now: Time, wire: &mut W) {
+        self.connection.abort(tells, now, wire);
     }
 
     /// Another layer says something.

@@ -17,6 +17,9 @@ impl Connection {
         now: Time,
         wire: &mut W,
     ) {
+        if self.reset().is_some() {
+            return;
+        }
         if self.extended && self.una > 0 {
             self.note_app_limited(engine, now);
         }
@@ -60,7 +63,7 @@ impl Connection {
         now: Time,
         wire: &mut W,
     ) {
-        if self.closed && !discard {
+        if self.closed && !discard || self.reset().is_some() {
             return;
         }
         self.closed = true;

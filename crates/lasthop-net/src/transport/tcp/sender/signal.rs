@@ -16,7 +16,7 @@ impl Connection {
         now: Time,
         wire: &mut W,
     ) {
-        if self.stats.completed.is_some() {
+        if self.stats.completed.is_some() || self.reset().is_some() {
             return;
         }
         match signal {

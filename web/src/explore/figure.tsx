@@ -1,0 +1,163 @@
+// The figure of Explore: means with their intervals, a line per value of an axis; every point can be chosen, by mouse or
+// by keyboard. Drawn as SVG, which is also what is downloaded.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { apart, ticks } from "../model/figure";
+import { DASHES } from "../model/style";
+import { shownValue, type Axis, type Curve, type Point } from "./table";
+
+const LEFT = 64;
+const TOP = 14;
+const BOTTOM = 44;
+const MOST_STYLES = 6;
+/** A click within so many px of a point means it. */
+const REACH = 24;
+
+export interface Chosen {
+  curve: number;
+  point: Point;
+}
+
+interface Scales {
+  x: (point: Point) => number;
+  y: (value: number) => number;
+  xTicks: { at: number; label: string }[];
+  yTicks: { at: number; label: string }[];
+}
+
+/** From zero, unless everything lies far from it. */
+function scalesOf(curves: Curve[], axis: Axis | null, width: number, height: number, right: number): Scales {
+  let least = Number.POSITIVE_INFINITY;
+  let most = Number.NEGATIVE_INFINITY;
+  for (const { estimate } of curves.flatMap((curve) => curve.points)) {
+    least = Math.min(least, estimate.low ?? estimate.mean, estimate.mean);
+    most = Math.max(most, estimate.high ?? estimate.mean, estimate.mean);
+  }
+  if (!Number.isFinite(least)) [least, most] = [0, 1];
+  const span = most - least || Math.abs(most) || 1;
+  let low = least >= 0 && least < 0.6 * most ? 0 : least - span * 0.08;
+  let high = most + span * 0.08;
+  if (least >= 0) low = Math.max(0, low);
+  if (high === low) high = low + 1;
+  const bottom = height - BOTTOM;
+  const y = (value: number) => bottom - ((value - low) / (high - low)) * (bottom - TOP);
+  const steps = ticks(high - low, 7);
+  const step = (steps[1] ?? 1) - (steps[0] ?? 0);
+  const places = Math.max(0, Math.min(8, -Math.floor(Math.log10(step) + 1e-9)));
+  const yTicks = [];
+  for (let count = Math.ceil(low / step - 1e-9); count * step <= high; count += 1) {
+    const at = count * step || 0;
+    yTicks.push({ at: y(at), label: step >= 1e5 || step < 1e-6 ? at.toPrecision(3) : at.toLocaleString("en-GB", { minimumFractionDigits: places, maximumFractionDigits: places }) });
+  }
+
+  const present = new Set(curves.flatMap((curve) => curve.points.map((point) => point.x)));
+  const values = axis ? axis.values.filter((value) => present.has(value)) : [...present];
+  const room = width - LEFT - right;
+  const isNumeric = values.length > 1 && values.every((value) => typeof value === "number");
+  const numbers = values as number[];
+  const [first, last] = [numbers[0] ?? 0, numbers.at(-1) ?? 1];
+  const place = (value: string | number) =>
+    isNumeric ? LEFT + 14 + (((value as number) - first) / (last - first)) * (room - 28) : LEFT + ((values.indexOf(value) + 0.5) / Math.max(1, values.length)) * room;
+  const xTicks: { at: number; label: string }[] = [];
+  let taken = Number.NEGATIVE_INFINITY;
+  for (const value of values) {
+    const label = axis?.labels[axis.values.indexOf(value)] ?? shownValue(value);
+    const at = place(value);
+    const half = Math.min(label.length, 14) * 3.4 + 5;
+    if (at - half < taken) continue;
+    taken = at + half;
+    xTicks.push({ at, label: label.length > 14 ? `${label.slice(0, 13)}…` : label });
+  }
+  return { x: (point) => place(point.x), y, xTicks, yTicks };
+}
+
+export function shownEstimate(point: Point): string {
+  const { mean, high } = point.estimate;
+  const half = high === null ? 0 : high - mean;
+  const size = half || Math.abs(mean) / 1000;
+  const places = size > 0 ? Math.max(0, Math.min(6, 1 - Math.floor(Math.log10(size)))) : 0;
+  const format = (value: number) => value.toLocaleString("en-GB", { minimumFractionDigits: places, maximumFractionDigits: places });
+  return high === null ? format(mean) : `${format(mean)} ± ${format(half)}`;
+}
+
+export function Figure({ curves, axis, metric, unit, chosen, choose }: { curves: Curve[]; axis: Axis | null; metric: string; unit: string; chosen: Chosen | null; choose: (one: Chosen) => void }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(800);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const measure = () => setWidth(Math.max(280, Math.round(element.clientWidth)));
+    measure();
+    const watch = new ResizeObserver(measure);
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, []);
+  const height = Math.round(Math.min(620, Math.max(280, width * 0.44)));
+  const isNarrow = width < 560;
+  const longest = Math.max(0, ...curves.map((curve) => curve.name.length));
+  const right = isNarrow ? 12 : Math.min(190, 24 + longest * 6.6);
+  const scales = scalesOf(curves, axis, width, height, right);
+  const bottom = height - BOTTOM;
+  const ends = apart(curves.map((curve) => scales.y(curve.points.at(-1)?.estimate.mean ?? 0)), 16, TOP + 4, bottom - 4);
+  const joined = (axis?.values.length ?? 0) > 1;
+  // Points at one place stand a little apart, so that intervals can be told from each other.
+  const aside = (index: number) => (index - (curves.length - 1) / 2) * (joined ? Math.min(4, 24 / curves.length) : 12);
+  // Where points lie over each other, the nearest is meant.
+  const nearest = (event: MouseEvent & { currentTarget: SVGSVGElement }) => {
+    const corner = event.currentTarget.getBoundingClientRect();
+    const [x, y] = [event.clientX - corner.left, event.clientY - corner.top];
+    let best: Chosen | null = null;
+    let least = REACH;
+    curves.forEach((curve, index) => {
+      for (const point of curve.points) {
+        const far = Math.hypot(scales.x(point) + aside(index) - x, scales.y(point.estimate.mean) - y);
+        if (far < least) [least, best] = [far, { curve: index, point }];
+      }
+    });
+    if (best) choose(best);
+  };
+  return (
+    <div ref={box} class="explored">
+      <svg viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="group" onClick={nearest} aria-label={`${metric}${unit ? ` in ${unit}` : ""}${axis ? ` along ${axis.label}` : ""}: ${curves.map((curve) => curve.name).join("; ")}. The table below has the figures.`}>
+        {scales.yTicks.map((tick) => (
+          <g key={tick.label} class="tick"><path d={`M${LEFT} ${tick.at.toFixed(1)}H${width - right}`} /><text x={LEFT - 8} y={tick.at + 4} text-anchor="end">{tick.label}</text></g>
+        ))}
+        {scales.xTicks.map((tick) => <text key={tick.label} class="ticktext" x={tick.at} y={bottom + 18} text-anchor="middle">{tick.label}</text>)}
+        {axis && <text class="ticktext" x={(LEFT + width - right) / 2} y={height - 6} text-anchor="middle">{axis.label}{axis.unit ? ` (${axis.unit})` : ""}</text>}
+        {curves.map((curve, index) => {
+          const style = index % MOST_STYLES;
+          const at = (point: Point) => scales.x(point) + aside(index);
+          const path = curve.points.map((point, place) => `${place ? "L" : "M"}${at(point).toFixed(1)} ${scales.y(point.estimate.mean).toFixed(1)}`).join("");
+          return (
+            <g key={curve.name} class={`curve stroke-${style}`}>
+              {joined && <path class="line" d={path} stroke-dasharray={(DASHES[style] ?? []).join(" ") || undefined} />}
+              {curve.points.map((point) => {
+                const { low, high, mean } = point.estimate;
+                const [x, y] = [at(point), scales.y(mean)];
+                const isChosen = chosen?.point === point;
+                const name = `${curve.name}${axis ? `, ${axis.label} ${axis.labels[axis.values.indexOf(point.x)] ?? shownValue(point.x)}` : ""}: ${shownEstimate(point)}${unit ? ` ${unit}` : ""}`;
+                return (
+                  <g
+                    key={String(point.x)} class={isChosen ? "point chosen" : "point"} role="button" tabindex={0} aria-pressed={isChosen} aria-label={name}
+                    onKeyDown={(event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose({ curve: index, point }); } }}
+                  >
+                    <title>{name}</title>
+                    <circle class="reach" cx={x} cy={y} r={12} />
+                    {low !== null && high !== null && <path class="interval" d={`M${x} ${scales.y(low).toFixed(1)}V${scales.y(high).toFixed(1)}M${x - 4} ${scales.y(low).toFixed(1)}h8M${x - 4} ${scales.y(high).toFixed(1)}h8`} />}
+                    <circle class="dot" cx={x} cy={y} r={isChosen ? 6 : 3.6} />
+                  </g>
+                );
+              })}
+              {!isNarrow && curves.length > 1 && <text class="name" x={width - right + 12} y={(ends[index] ?? 0) + 4}>{curve.name.length > 25 ? `${curve.name.slice(0, 24)}…` : curve.name}</text>}
+            </g>
+          );
+        })}
+      </svg>
+      {isNarrow && curves.length > 1 && (
+        <ul class="keys">
+          {curves.map((curve, index) => <li key={curve.name} class={`sender-${index % MOST_STYLES}`}><svg viewBox="0 0 22 6" aria-hidden="true"><path d="M0 3h22" /></svg> {curve.name}</li>)}
+        </ul>
+      )}
+    </div>
+  );
+}

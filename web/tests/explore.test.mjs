@@ -1,0 +1,179 @@
+// Explore in Chromium: studies and papers, figures, claims, and the way from a point to its run.
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { ROOT, done, downloaded, lasthop, launch, open, serious, view } from "./helpers.mjs";
+
+let browser;
+let folder;
+let study;
+
+before(async () => {
+  folder = mkdtempSync(path.join(os.tmpdir(), "lasthop-explore-"));
+  study = path.join(folder, "study");
+  lasthop("study", "run", "studies/per-sweep.toml", "--seeds", "1-3", "--set", 'duration="6 s"', "--out", study);
+  browser = await launch();
+});
+
+after(async () => {
+  await browser?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The page of something to explore, without what must not happen. */
+async function explore(what, run, options = {}) {
+  const server = await view(what);
+  const { page, wrong, close } = await open(browser, server.address, options);
+  try {
+    await page.waitForSelector(".explored .dot, .figurehead, .message", { timeout: 30_000 });
+    await run(page, server);
+    assert.deepEqual(wrong, []);
+  } finally {
+    await close();
+    assert.equal(await server.end(), 0);
+  }
+}
+
+test("a study shows the means and intervals of the command, and a point opens the run behind it", async () => {
+  const native = JSON.parse(lasthop("study", "show", study, "--json"));
+  await explore(study, async (page) => {
+    assert.equal(await page.locator(".explored .point").count(), 18);
+    const csv = readFileSync(await downloaded(page, folder, "Shown figures (CSV)"), "utf8").trim().split("\n").slice(1).map((line) => line.split(","));
+    const rows = native.summary.filter((row) => row.metric === "goodput_bit_s");
+    assert.equal(csv.length, rows.length);
+    const label = { reno: "Reno", vegas: "Vegas", cubic: "CUBIC" };
+    for (const row of rows) {
+      const mine = csv.find(([x, line]) => Number(x) === row.per && line === label[row.sender]);
+      for (const [place, key] of [[2, "mean"], [3, "low"], [4, "high"]]) {
+        // The study shows Mbit/s; JSON has units of the SI.
+        assert.ok(Math.abs(Number(mine[place]) * 1e6 - row[key]) <= 1e-9 * Math.abs(row[key]), `${key} at ${row.per} ${row.sender}: ${mine[place]} and ${row[key]}`);
+      }
+    }
+    // Any point, by keyboard.
+    const point = page.getByRole("button", { name: /^Vegas, packet error rate 0\.03/ });
+    await point.focus();
+    await page.keyboard.press("Enter");
+    await serious(page, "a point, dark");
+    await page.locator(".onepoint select").selectOption("2");
+    await page.getByRole("button", { name: "Open in Play" }).click();
+    await done(page);
+    assert.match(await page.textContent("main"), /1 of 1 fingerprints agree/);
+    assert.match(await page.textContent("aside .about"), /Vegas, seed 2/);
+    await page.click("nav >> text=Explore");
+    await page.locator('.choices .field:has-text("Measure") select').selectOption("jain_index");
+    await page.locator('.choices .field:has-text("Along") select').selectOption("sender");
+    assert.equal(await page.locator('.choices .field:has-text("A line for each") select').inputValue(), "per");
+    assert.equal(await page.locator(".explored .point").count(), 18);
+    const svg = readFileSync(await downloaded(page, folder, "Figure (SVG)"), "utf8");
+    assert.ok(svg.includes("<svg") && !svg.includes("NaN"));
+    const table = readFileSync(await downloaded(page, folder, "All runs (Parquet)"));
+    assert.ok(table.equals(readFileSync(path.join(study, "results.parquet"))));
+  }, { colorScheme: "dark" });
+});
+
+test("a paper shows its claims beside their figures, and the run behind a point has its value", async () => {
+  const verdicts = readFileSync(path.join(ROOT, "docs/papers/000/verdicts.csv"), "utf8");
+  await explore("docs/papers/000", async (page) => {
+    const wanted = verdicts.split("\n").filter((line) => line.split(",")[2] === "reproduced").length;
+    await page.click(`.tally >> text=${wanted} reproduced`);
+    assert.equal(await page.locator(".claims li").count(), wanted);
+    await page.locator(".claims button.link").first().click();
+    await page.locator(".figurehead select").selectOption({ label: "Fig. 3a: Goodput, Reno" });
+    assert.match(await page.textContent(".said"), /Snoop raises Reno's system goodput/);
+    // Two lines of six points, as in the paper.
+    assert.equal(await page.locator(".explored .point").count(), 12);
+    await page.getByRole("button", { name: /^snoop off, n 5:/ }).press("Enter");
+    const value = Number((await page.textContent(".onepoint option")).match(/^1: ([\d.,]+)/)[1]);
+    await page.getByRole("button", { name: "Open in Play" }).click();
+    await done(page);
+    const shown = Number.parseFloat(await page.textContent('td[data-metric="goodput_bit_s"]'));
+    assert.ok(Math.abs(shown / value - 1) < 0.01, `${shown} in Play, ${value} in the table`);
+    await page.click("nav >> text=Explore");
+    await serious(page, "explore");
+  });
+});
+
+test("every point of the papers' figures that was simulated leads to a scenario that the engine reads", async () => {
+  for (const paper of ["000", "001", "002", "003"]) {
+    await explore(`docs/papers/${paper}`, async (page) => {
+      const figures = await page.locator(".figurehead option").count();
+      const without = [];
+      let [drawn, runs] = [0, 0];
+      for (let place = 0; place < figures; place += 1) {
+        await page.locator(".figurehead select").selectOption(String(place));
+        const points = page.locator(".explored .point");
+        if ((await points.count()) === 0) continue;
+        drawn += 1;
+        await points.last().press("Enter");
+        if (await page.getByRole("button", { name: "Open in Play" }).isEnabled()) runs += 1;
+        else without.push(`${await page.locator(".figurehead option").nth(place).textContent()} ${await page.textContent(".onepoint .foot")}`);
+      }
+      assert.ok(drawn > 0 && runs >= drawn * 0.8, `paper ${paper}: ${runs} of ${drawn} figures lead to a run; not: ${without.join("; ")}`);
+    });
+  }
+});
+
+test("damaged and hostile tables give messages, and no script runs", async () => {
+  const server = await view();
+  const { page, wrong, close } = await open(browser, server.address);
+  await page.click("nav >> text=Explore");
+  const good = readFileSync(path.join(study, "results.parquet"));
+  const put = async (name, bytes) => {
+    writeFileSync(path.join(folder, name), bytes);
+    await page.setInputFiles(".explore input[type=file]", path.join(folder, name));
+  };
+  await put("good.parquet", good);
+  await page.waitForSelector(".explored .point");
+  const damaged = {
+    "cut.parquet": good.subarray(0, good.length >> 1),
+    "text.parquet": Buffer.from("<script>alert(1)</script>"),
+    "empty.parquet": Buffer.alloc(0),
+    "noise.parquet": Buffer.from(good).fill(0xff, 8, good.length >> 1),
+    "footer.parquet": Buffer.from(good).fill(0xff, good.length - 400, good.length - 8),
+    "length.parquet": Buffer.concat([good.subarray(0, good.length - 8), Buffer.from([0xff, 0xff, 0xff, 0x7f]), Buffer.from("PAR1")]),
+  };
+  for (const [name, bytes] of Object.entries(damaged)) {
+    await put(name, bytes);
+    await page.waitForSelector(`.message.bad:has-text("${name} cannot be shown")`, { timeout: 20_000 });
+  }
+  await put("good.parquet", good);
+  await page.waitForSelector(".explored .point");
+  assert.equal(await page.locator(".message.bad").count(), 0);
+  assert.deepEqual(wrong, []);
+  await close();
+  await server.end();
+  // A study whose every name is a script.
+  const evil = '"><img src=x onerror=alert(1)></script><script>alert(2)</script>';
+  const text = `name = "evil"\ntitle = ${JSON.stringify(evil)}\nscenario = "../lossy.toml"\nseeds = "1-2"\n[[axes]]\nname = "a"\nlabel = ${JSON.stringify(evil)}\nunit = ${JSON.stringify(evil)}\npoints = [ { name = ${JSON.stringify(evil)}, set = { "flows.0.transport" = "reno" } }, { name = "b", set = { "flows.0.transport" = "vegas" } } ]\n[[metrics]]\nname = "goodput_bit_s"\nlabel = ${JSON.stringify(evil)}\n`;
+  writeFileSync(path.join(folder, "evil.toml"), text.replace("../lossy.toml", path.join(ROOT, "scenarios/lossy-last-hop.toml")));
+  lasthop("study", "run", path.join(folder, "evil.toml"), "--set", 'duration="3 s"', "--set", "channel.handoff.count=0", "--out", path.join(folder, "evil"));
+  await explore(path.join(folder, "evil"), async (shown) => {
+    assert.equal(await shown.textContent("h2.name"), evil);
+    assert.equal(await shown.locator(".explored .point").count(), 2);
+    await shown.locator(".explored .point").first().press("Enter");
+  });
+});
+
+test("one file holds a study, and needs no server", async () => {
+  const file = path.join(folder, "study.html");
+  lasthop("view", study, "--out", file);
+  assert.ok(statSync(file).size < 10e6);
+  const context = await browser.newContext({ viewport: { width: 360, height: 800 } });
+  const page = await context.newPage();
+  const wrong = [];
+  page.on("pageerror", (error) => wrong.push(error.message));
+  page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
+  context.on("request", (request) => /^(file|data|blob):/.test(request.url()) || wrong.push(request.url()));
+  await page.goto(pathToFileURL(file).href);
+  await page.waitForSelector(".explored .point");
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)) <= 0);
+  await page.locator(".explored .point").first().press("Enter");
+  await page.getByRole("button", { name: "Open in Play" }).click();
+  await done(page);
+  assert.match(await page.textContent("main"), /1 of 1 fingerprints agree/);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
