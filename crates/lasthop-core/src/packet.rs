@@ -167,7 +167,7 @@ pub enum Cause {
     EarlyDrop,
     /// A policer found it beyond what it allows.
     Policed,
-    /// Its way was taken away while it was on it.
+    /// Its way was taken away while it was on it, or no route led on.
     RouteChanged,
     /// A helper in the path withheld it, because nobody needs it any more.
     Withheld,
@@ -195,7 +195,7 @@ impl Cause {
         "a link with retransmission made its last attempt in vain",
         "the queue kept itself short (CoDel)",
         "a policer found it beyond what it allows",
-        "its way was taken away while it was on it",
+        "its way was taken away while it was on it, or no route led on",
         "a helper in the path withheld it: a duplicate ACK of a loss that it repairs, or what the other end has",
     ];
 

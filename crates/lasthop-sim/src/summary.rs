@@ -533,6 +533,12 @@ columns! {
         collisions: u64 = About::new("frames", "frames that collided").lower().sum();
         /// those of them that were too weak
         too_weak: u64 = About::new("frames", "frames too weak").sum();
+        /// routing updates that the near end broadcast, counted at the first link of the station
+        updates: u64 = About::new("packets", "routing updates").sum();
+        /// their bytes as IP packets
+        update_bytes: u64 = About::new("B", "bytes of routing updates").sum();
+        /// routing updates of the near end that the far end read
+        updates_received: u64 = About::new("packets", "routing updates received").sum();
     }
 }
 
@@ -990,6 +996,9 @@ impl RadioSummary {
             fcs_errors: stats.fcs_errors,
             collisions: stats.collisions,
             too_weak: stats.too_weak,
+            updates: stats.updates,
+            update_bytes: stats.update_bytes,
+            updates_received: stats.updates_received,
         }
     }
 }

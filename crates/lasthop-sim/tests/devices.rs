@@ -1,26 +1,15 @@
 //! Devices in a path: queues that decide at departure, middleboxes, routes and rates that change, and the equivalence
 //! of eager and clocked evaluation.
 
-use lasthop_net::world::Evaluation;
-use lasthop_sim::run::{Progress, Run, run_evaluated};
+use lasthop_sim::run::Run;
 
 mod testkit;
 
-use testkit::{TRACE, plan_of};
-
-fn evaluated(text: &str, seed: u64, evaluation: Evaluation) -> Run {
-    run_evaluated(&plan_of(text), seed, (TRACE, evaluation), &Progress::default()).unwrap()
-}
+use testkit::run_both_ways;
 
 /// Runs it both ways and returns one of the two.
 fn run(text: &str) -> Run {
-    let eager = evaluated(text, 1, Evaluation::Eager);
-    let clocked = evaluated(text, 1, Evaluation::Clocked);
-    assert_eq!(eager.summary.fingerprint, clocked.summary.fingerprint);
-    assert!(eager.world.network.ledger.balances(), "{:?}", eager.world.network.ledger);
-    assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
-    assert_eq!(eager.world.network.packet_hops, clocked.world.network.packet_hops);
-    eager
+    run_both_ways(text, 1)
 }
 
 /// A server, a router and a phone; `link` describes the last hop.

@@ -1,25 +1,15 @@
 //! FEC over links: residual losses against the closed form, and beside retransmission by the link.
 
 use lasthop_net::device::fec::residual_loss;
-use lasthop_net::world::Evaluation;
-use lasthop_sim::run::{Progress, Run, run_evaluated};
+use lasthop_sim::run::Run;
 
 mod testkit;
 
-use testkit::{TRACE, plan_of};
-
-fn evaluated(text: &str, evaluation: Evaluation) -> Run {
-    run_evaluated(&plan_of(text), 1, (TRACE, evaluation), &Progress::default()).unwrap()
-}
+use testkit::run_both_ways;
 
 /// Runs it both ways and returns one of the two.
 fn run(text: &str) -> Run {
-    let eager = evaluated(text, Evaluation::Eager);
-    let clocked = evaluated(text, Evaluation::Clocked);
-    assert_eq!(eager.summary.fingerprint, clocked.summary.fingerprint);
-    assert!(eager.world.network.ledger.balances(), "{:?}", eager.world.network.ledger);
-    assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
-    eager
+    run_both_ways(text, 1)
 }
 
 /// A router and a phone; `link` describes the link, `flow` the rest of the one flow.

@@ -2,24 +2,12 @@
 
 use lasthop_core::packet::{Cause, Kind};
 use lasthop_net::trace::HopRecord;
-use lasthop_net::world::Evaluation;
-use lasthop_sim::run::{Progress, Run, run_evaluated};
+use lasthop_sim::run::Run;
 use proptest::prelude::*;
 
 mod testkit;
 
-use testkit::{TRACE, hops, parse, plan_of, run_plan, run_text};
-
-/// Runs it ahead of the clock and by it, and returns one of the two.
-fn run(text: &str, seed: u64) -> Run {
-    let evaluated =
-        |evaluation| run_evaluated(&plan_of(text), seed, (TRACE, evaluation), &Progress::default()).unwrap();
-    let (eager, clocked) = (evaluated(Evaluation::Eager), evaluated(Evaluation::Clocked));
-    assert_eq!(eager.summary.fingerprint, clocked.summary.fingerprint, "{text}");
-    assert!(eager.world.network.ledger.balances(), "{:?}", eager.world.network.ledger);
-    assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
-    eager
-}
+use testkit::{TRACE, hops, parse, plan_of, run_both_ways, run_plan, run_text};
 
 /// A server, a base station and a phone; `radio` describes the last hop, `more` stands at the top.
 fn last_hop(more: &str, radio: &str, flows: &str) -> String {
@@ -163,7 +151,7 @@ proptest! {
         );
         let flows = flow(&transport, "traffic = { kind = \"ftp\", bytes = \"150000 B\" }");
         let text = last_hop(&agent, &radio, &flows).replace("20 s\"", "900 s\"");
-        let run = run(&text, seed);
+        let run = run_both_ways(&text, seed);
         prop_assert_eq!(run.summary.flows[0].bytes_delivered, 150_000);
     }
 }
@@ -175,8 +163,8 @@ proptest! {
 #[test]
 fn snoop_hides_a_lossy_hop() {
     let flows = flow("\"reno\"", "");
-    let alone = run(&last_hop("", LOSSY, &flows), 1);
-    let helped = run(&last_hop(SNOOP, LOSSY, &flows), 1);
+    let alone = run_both_ways(&last_hop("", LOSSY, &flows), 1);
+    let helped = run_both_ways(&last_hop(SNOOP, LOSSY, &flows), 1);
     assert!(mbit(&helped) > 4.0 * mbit(&alone), "{} against {}", mbit(&helped), mbit(&alone));
     let agent = helped.summary.links[2].snoop.as_ref().unwrap();
     let totals = &helped.summary.totals;
@@ -217,15 +205,15 @@ fn losses_on_the_way_up_are_told() {
     let radio = "error = { kind = \"bernoulli\", packet_error_rate = 0.01 }";
     let plain = "{ preset = \"newreno\" }";
     let told = "{ preset = \"newreno\", eln = true }";
-    let alone = run(&last_hop("", radio, &up(told)), 1);
-    let unheard = run(&last_hop(SNOOP, radio, &up(plain)), 1);
-    let heard = run(&last_hop(SNOOP, radio, &up(told)), 1);
+    let alone = run_both_ways(&last_hop("", radio, &up(told)), 1);
+    let unheard = run_both_ways(&last_hop(SNOOP, radio, &up(plain)), 1);
+    let heard = run_both_ways(&last_hop(SNOOP, radio, &up(told)), 1);
     let agent = heard.summary.links[2].snoop.as_ref().unwrap();
     assert!(agent.marked > 50, "{agent:?}");
     assert!(mbit(&heard) > 1.5 * mbit(&alone), "{} against {}", mbit(&heard), mbit(&alone));
     assert!(mbit(&heard) > 1.5 * mbit(&unheard), "{} against {}", mbit(&heard), mbit(&unheard));
     let nack = "helpers = [{ kind = \"snoop\", upward = \"nack\" }]";
-    let sooner = run(&last_hop(nack, radio, &up(told)), 1);
+    let sooner = run_both_ways(&last_hop(nack, radio, &up(told)), 1);
     assert!(sooner.summary.links[2].snoop.as_ref().unwrap().nacks > 50);
     assert!(mbit(&sooner) > 1.5 * mbit(&alone), "{} against {}", mbit(&sooner), mbit(&alone));
 }
@@ -236,8 +224,8 @@ fn both_ways_at_once() {
     let up = "[[flows]]\nsource = \"phone\"\nsink = \"server\"\ntransport = { preset = \"newreno\", eln = true }\n";
     let radio = "error = { kind = \"bernoulli\", packet_error_rate = 0.02 }\nqueue = \"unlimited\"";
     let flows = flow("\"newreno\"", "") + up;
-    let alone = run(&last_hop("", radio, &flows), 1);
-    let helped = run(&last_hop(SNOOP, radio, &flows), 1);
+    let alone = run_both_ways(&last_hop("", radio, &flows), 1);
+    let helped = run_both_ways(&last_hop(SNOOP, radio, &flows), 1);
     for (flow, (one, other)) in alone.summary.flows.iter().zip(&helped.summary.flows).enumerate() {
         assert!(other.goodput_bit_s > 1.2 * one.goodput_bit_s, "flow {flow}: {other:?}");
     }
@@ -248,9 +236,9 @@ fn both_ways_at_once() {
 fn snoop_over_arq() {
     let arq = |attempts: u32| format!("{}\narq = {{ attempts = {attempts} }}", LOSSY.replace("0.02", "0.2"));
     let flows = flow("\"reno\"", "");
-    let persistent = run(&last_hop(SNOOP, &arq(12), &flows), 1);
-    let giving_up = run(&last_hop(SNOOP, &arq(2), &flows), 1);
-    let alone = run(&last_hop("", &arq(2), &flows), 1);
+    let persistent = run_both_ways(&last_hop(SNOOP, &arq(12), &flows), 1);
+    let giving_up = run_both_ways(&last_hop(SNOOP, &arq(2), &flows), 1);
+    let alone = run_both_ways(&last_hop("", &arq(2), &flows), 1);
     let repeated = persistent.summary.totals.link_retransmissions.unwrap();
     let helped = persistent.summary.totals.helper_retransmissions.unwrap();
     assert!(helped * 20 < repeated, "{helped} of {repeated}");
@@ -284,9 +272,9 @@ transport = "reno"
         )
     };
     let residual = "error = { kind = \"bernoulli\", packet_error_rate = 0.03, position = \"after-arq\" }";
-    let alone = run(&cell(residual, ""), 1);
-    let helped = run(&cell(residual, SNOOP), 1);
-    let also = run(&cell(&format!("{residual}\nmiddleboxes = [\"snoop\"]"), ""), 1);
+    let alone = run_both_ways(&cell(residual, ""), 1);
+    let helped = run_both_ways(&cell(residual, SNOOP), 1);
+    let also = run_both_ways(&cell(&format!("{residual}\nmiddleboxes = [\"snoop\"]"), ""), 1);
     assert!(mbit(&helped) > 1.5 * mbit(&alone), "{} against {}", mbit(&helped), mbit(&alone));
     assert_eq!(helped.summary.fingerprint, also.summary.fingerprint, "the same place, named otherwise");
     assert!(helped.summary.totals.link_retransmissions.is_some());
@@ -297,7 +285,7 @@ transport = "reno"
         "delay = \"30 ms\"",
         "delay = \"30 ms\", error = { kind = \"bernoulli\", packet_error_rate = 0.05 }",
     );
-    let three = run(&three, 1);
+    let three = run_both_ways(&three, 1);
     assert!(mbit(&three) > 1.5 * mbit(&alone), "{}", mbit(&three));
 }
 
@@ -333,7 +321,7 @@ reroute = [
 "#
         )
     };
-    let [moved, fresh, ignored] = ["move", "fresh", "ignore"].map(|handoff| run(&text(handoff), 1));
+    let [moved, fresh, ignored] = ["move", "fresh", "ignore"].map(|handoff| run_both_ways(&text(handoff), 1));
     let of = |run: &Run, count: fn(&lasthop_sim::summary::SnoopSummary) -> u64| -> u64 {
         run.summary.links.iter().filter_map(|link| link.snoop.as_deref()).map(count).sum()
     };
@@ -355,7 +343,7 @@ fn caches_outlast_outages() {
         let more = format!("helpers = [{{ kind = \"snoop\", handoff = \"{handoff}\" }}]");
         last_hop(&more, radio, &flow("\"newreno\"", ""))
     };
-    let [moved, fresh] = ["move", "fresh"].map(|handoff| run(&text(handoff), 1));
+    let [moved, fresh] = ["move", "fresh"].map(|handoff| run_both_ways(&text(handoff), 1));
     assert!(moved.summary.links[2].snoop.as_ref().unwrap().repeats_at_handoff > 20);
     assert!(mbit(&moved) > mbit(&fresh), "{} against {}", mbit(&moved), mbit(&fresh));
 }
@@ -376,8 +364,8 @@ fn it_may_stand_further_upstream() {
         &format!("{wire}[[topology.links]]\nname = \"radio\""),
         1,
     );
-    let helped = run(&text, 1);
-    let alone = run(&text.replace("helpers = [{ kind = \"snoop\", at = \"wire\" }]", ""), 1);
+    let helped = run_both_ways(&text, 1);
+    let alone = run_both_ways(&text.replace("helpers = [{ kind = \"snoop\", at = \"wire\" }]", ""), 1);
     assert!(mbit(&helped) > 3.0 * mbit(&alone), "{} against {}", mbit(&helped), mbit(&alone));
     assert!(helped.summary.links[2].snoop.is_some());
 }
@@ -387,7 +375,7 @@ fn it_may_stand_further_upstream() {
 fn other_transports_pass() {
     let udp = "traffic = { kind = \"cbr\", rate = \"1 Mbit/s\", packet = \"1000 B\" }";
     let flows = flow("\"reno\"", "") + &flow("\"udp\"", udp) + &flow("\"tfrc\"", "");
-    let run = run(&last_hop(SNOOP, LOSSY, &flows), 1);
+    let run = run_both_ways(&last_hop(SNOOP, LOSSY, &flows), 1);
     let repeats: Vec<&HopRecord> = hops(&run).iter().filter(|hop| hop.kind == Kind::Udp).collect();
     assert!(!repeats.is_empty());
     assert_eq!(run.summary.flows[1].packets_lost[Cause::Withheld.name()], 0);

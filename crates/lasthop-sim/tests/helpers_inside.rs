@@ -3,26 +3,16 @@
 
 use std::fmt::Write as _;
 
-use lasthop_net::world::Evaluation;
-use lasthop_sim::run::{Progress, Run, run_evaluated};
+use lasthop_sim::run::Run;
 use proptest::prelude::*;
 
 mod testkit;
 
-use testkit::{TRACE, plan_of};
-
-fn evaluated(text: &str, evaluation: Evaluation) -> Run {
-    run_evaluated(&plan_of(text), 1, (TRACE, evaluation), &Progress::default()).unwrap()
-}
+use testkit::{plan_of, run_both_ways};
 
 /// Runs it both ways and returns one of the two.
 fn run(text: &str) -> Run {
-    let eager = evaluated(text, Evaluation::Eager);
-    let clocked = evaluated(text, Evaluation::Clocked);
-    assert_eq!(eager.summary.fingerprint, clocked.summary.fingerprint, "{text}");
-    assert!(eager.world.network.ledger.balances(), "{:?}", eager.world.network.ledger);
-    assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
-    eager
+    run_both_ways(text, 1)
 }
 
 /// A server, a router and a phone; `helpers` as a list, `radio` describes the last hop, `flows` the flows.

@@ -11,14 +11,13 @@ use std::collections::BTreeMap;
 
 use lasthop_core::packet::Kind;
 use lasthop_core::time::{Span, Time};
-use lasthop_net::world::Evaluation;
-use lasthop_sim::run::{Progress, Run, run_evaluated};
+use lasthop_sim::run::Run;
 use lasthop_sim::summary::LinkSummary;
-use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
+use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
 
 mod testkit;
 
-use testkit::{SUMMARY, TRACE, hops, plan_of, run_text};
+use testkit::{SUMMARY, hops, run_both_ways, run_text};
 
 /// A server behind two access points 400 m apart, and a host that walks from one to the other: 190 m in ten seconds,
 /// past the middle after ten.
@@ -58,17 +57,6 @@ fn datagrams(to_host: bool) -> String {
         + "traffic = { kind = \"cbr\", rate = \"800 kbit/s\", packet = \"1000 B\" }\nstop = \"19 s\"\n"
 }
 
-/// Runs it both ways and returns one of the two.
-fn both_ways(text: &str) -> Run {
-    let evaluated =
-        |evaluation| run_evaluated(&plan_of(text), 1, (TRACE, evaluation), &Progress::default()).unwrap();
-    let (eager, clocked) = (evaluated(Evaluation::Eager), evaluated(Evaluation::Clocked));
-    assert_eq!(eager.summary.fingerprint, clocked.summary.fingerprint);
-    assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
-    assert!(eager.world.network.ledger.balances());
-    eager
-}
-
 fn link<'r>(run: &'r Run, name: &str) -> &'r LinkSummary {
     run.summary.links.iter().find(|link| link.name == name).unwrap()
 }
@@ -97,7 +85,7 @@ const LISTED: &str = "by = { kind = \"list\", changes = [{ at = \"8 s\", access_
 #[test]
 fn the_stronger_access_point_is_taken() {
     for (by, leaves) in [("", 11.0), ("by = { kind = \"nearest\", hysteresis = 5 }", 10.2), (LISTED, 8.0)] {
-        let run = both_ways(&two_cells((1, 6), "", by, &datagrams(true)));
+        let run = run_both_ways(&two_cells((1, 6), "", by, &datagrams(true)), 1);
         let times = times(&run);
         let (left, joined) = (times[&5].1, times[&7].0);
         assert!(left <= seconds(leaves) && left > seconds(leaves - 0.02), "{by}: {left}");
@@ -110,7 +98,8 @@ fn the_stronger_access_point_is_taken() {
 fn what_waits_is_lost_or_sent_after_the_host_or_kept() {
     for to_host in [true, false] {
         let lost = |keys: &str| {
-            let run = both_ways(&two_cells((1, 6), "", &format!("{LISTED}\n{keys}"), &datagrams(to_host)));
+            let run =
+                run_both_ways(&two_cells((1, 6), "", &format!("{LISTED}\n{keys}"), &datagrams(to_host)), 1);
             (run.summary.flows[0].packets_lost["route-changed"], run.world.network.ledger.in_flight)
         };
         let dropped = if to_host { 5 } else { 0 };
@@ -128,7 +117,8 @@ fn what_waits_is_lost_or_sent_after_the_host_or_kept() {
 fn a_host_comes_back_to_what_was_kept() {
     let there_and_back = "by = { kind = \"list\", changes = [{ at = \"8 s\", access_point = \"east\" }, \
                           { at = \"9 s\", access_point = \"west\" }] }\nqueue = \"hold\"";
-    let run = both_ways(&two_cells((1, 6), "", there_and_back, &datagrams(true).replace("19 s", "11 s")));
+    let run =
+        run_both_ways(&two_cells((1, 6), "", there_and_back, &datagrams(true).replace("19 s", "11 s")), 1);
     // What waits for it in the east when it leaves there is kept there.
     assert!((4..=6).contains(&run.world.network.ledger.in_flight));
     let late: Vec<f64> = (hops(&run).iter())
@@ -148,7 +138,7 @@ fn packets_under_way_turn_or_are_lost() {
     let lost = |keys: &str| {
         let fast =
             flow("\"udp\"", true) + "traffic = { kind = \"cbr\", rate = \"2 Mbit/s\", packet = \"500 B\" }\n";
-        let run = both_ways(&two_cells((1, 6), "", &format!("{LISTED}\n{keys}"), &fast));
+        let run = run_both_ways(&two_cells((1, 6), "", &format!("{LISTED}\n{keys}"), &fast), 1);
         run.summary.flows[0].packets_lost["route-changed"]
     };
     let (turned, gone) = (lost("queue = \"forward\""), lost("under_way = \"lose\""));
@@ -161,8 +151,10 @@ fn packets_under_way_turn_or_are_lost() {
 /// On one channel a host has one station and one queue, and never two access points.
 #[test]
 fn one_channel_for_both() {
-    let run =
-        both_ways(&two_cells((1, 1), "", "queue = \"forward\"", &(datagrams(true) + &datagrams(false))));
+    let run = run_both_ways(
+        &two_cells((1, 1), "", "queue = \"forward\"", &(datagrams(true) + &datagrams(false))),
+        1,
+    );
     assert_eq!(run.summary.flows.iter().map(|flow| flow.packets_lost["route-changed"]).sum::<u64>(), 0);
     let times = times(&run);
     assert!(times[&4].1 < times[&6].0 && times[&5].1 < times[&7].0, "{times:?}");
@@ -176,7 +168,7 @@ fn fast_handoff_senders_hear_of_it() {
         let resumed = |transport: &str| {
             let keys = format!("{LISTED}\ndelay = \"600 ms\"");
             let transport = format!("{{ preset = {transport}, receiver_window = \"8 packets\" }}");
-            let run = both_ways(&two_cells((1, 6), "", &keys, &flow(&transport, to_host)));
+            let run = run_both_ways(&two_cells((1, 6), "", &keys, &flow(&transport, to_host)), 1);
             let first = if to_host { [0, 2] } else { [4, 6] };
             let again = (hops(&run).iter())
                 .filter(|hop| first.contains(&hop.direction) && hop.again && hop.enqueued >= seconds(8.6))
@@ -197,7 +189,7 @@ fn freeze_hears_of_the_change_in_time() {
     let run = |transport: &str| {
         let keys = format!("{LISTED}\ndelay = \"1 s\"\nwarning = \"100 ms\"\nqueue = \"forward\"");
         let transport = format!("{{ preset = {transport}, receiver_window = \"10 packets\" }}");
-        both_ways(&two_cells((1, 6), "", &keys, &flow(&transport, true)))
+        run_both_ways(&two_cells((1, 6), "", &keys, &flow(&transport, true)), 1)
     };
     let (freeze, newreno) = (run("\"freeze\""), run("\"newreno\""));
     assert_eq!((freeze.summary.flows[0].timeouts, newreno.summary.flows[0].timeouts > 0), (0, true));
@@ -216,7 +208,7 @@ fn a_fading_signal_is_foreseen() {
         "by = { kind = \"list\", changes = [{ at = \"15 s\", access_point = \"east\" }] }",
         &flow("{ preset = \"freeze\", receiver_window = \"10 packets\" }", true),
     );
-    let run = both_ways(&text);
+    let run = run_both_ways(&text, 1);
     let closing =
         hops(&run).iter().filter(|hop| hop.window == 0 && hop.kind == Kind::Ack && hop.direction == 4);
     let first = closing.map(|hop| hop.enqueued).min().unwrap();
@@ -233,7 +225,7 @@ fn two_cells_joined_by_wires() {
     let text = "duration = \"6 s\"\nwarmup = \"1 s\"\n[topology]\nkind = \"wired-cum-wireless\"\nstations = 2\n\
                 cell = { profile = \"ns2\" }\n[[flows]]\ncount = 2\ntransport = \"newreno\"\n\
                 [[flows]]\nname = \"back\"\ncount = 2\ndirection = \"reverse\"\ntransport = \"newreno\"\n";
-    let run = both_ways(text);
+    let run = run_both_ways(text, 1);
     let names: Vec<&str> = run.summary.links.iter().map(|link| link.name.as_str()).step_by(2).collect();
     assert_eq!(names, ["wire-a", "lan", "wire-b", "radio-a-1", "radio-a-2", "radio-b-1", "radio-b-2"]);
     for name in ["radio-a-2", "radio-b-1", "radio-b-2 (reverse)"] {
@@ -309,12 +301,7 @@ proptest! {
              {cells}{roaming}{flows}",
             names.join(", ")
         );
-        let plan = plan_of(&text);
-        let run = |evaluation| run_evaluated(&plan, seed, (TRACE, evaluation), &Progress::default()).unwrap();
-        let (eager, clocked) = (run(Evaluation::Eager), run(Evaluation::Clocked));
-        prop_assert_eq!(&eager.summary.fingerprint, &clocked.summary.fingerprint);
-        prop_assert!(eager.world.network.ledger.balances());
-        prop_assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
+        let eager = run_both_ways(&text, seed);
         let mut arrived = BTreeMap::new();
         for hop in hops(&eager).iter().filter(|hop| hop.arrived.is_some() && hop.direction >= 4) {
             // Over the air once up and once down at most; none over the same link twice.

@@ -2,26 +2,15 @@
 
 use lasthop_core::packet::Kind;
 use lasthop_net::trace::HopRecord;
-use lasthop_net::world::Evaluation;
-use lasthop_sim::run::{Progress, Run, run_evaluated};
+use lasthop_sim::run::Run;
 
 mod testkit;
 
-use testkit::{TRACE, plan_of};
-
-fn evaluated(text: &str, evaluation: Evaluation) -> Run {
-    run_evaluated(&plan_of(text), 1, (TRACE, evaluation), &Progress::default()).unwrap()
-}
+use testkit::run_both_ways;
 
 /// Runs it both ways and returns one of the two.
 fn run(text: &str) -> Run {
-    let eager = evaluated(text, Evaluation::Eager);
-    let clocked = evaluated(text, Evaluation::Clocked);
-    assert_eq!(eager.summary.fingerprint, clocked.summary.fingerprint);
-    assert!(eager.world.network.ledger.balances(), "{:?}", eager.world.network.ledger);
-    assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
-    assert_eq!(eager.world.network.packet_hops, clocked.world.network.packet_hops);
-    eager
+    run_both_ways(text, 1)
 }
 
 /// A server, a router and a phone: 100 ms of round trip to the router, 20 ms beyond. `radio` describes the last hop.

@@ -6,14 +6,13 @@ use std::path::PathBuf;
 
 use lasthop_core::packet::Cause;
 use lasthop_core::time::Time;
-use lasthop_net::world::Evaluation;
-use lasthop_sim::run::{Progress, Run, run_evaluated};
+use lasthop_sim::run::Run;
 use lasthop_sim::scenario::{Format, Scenario};
 use proptest::prelude::*;
 
 mod testkit;
 
-use testkit::TRACE;
+use testkit::run_plan_both_ways;
 
 /// A folder of its own for the files of a test.
 fn folder(name: &str) -> PathBuf {
@@ -25,11 +24,7 @@ fn folder(name: &str) -> PathBuf {
 fn run_in(folder: &std::path::Path, text: &str) -> Run {
     let scenario = Scenario::parse_with(text, Format::Toml, ("test", folder), &[], &[]);
     let plan = scenario.unwrap_or_else(|error| panic!("{error}\n{text}")).into_plan();
-    let evaluated = |evaluation| run_evaluated(&plan, 1, (TRACE, evaluation), &Progress::default()).unwrap();
-    let (eager, clocked) = (evaluated(Evaluation::Eager), evaluated(Evaluation::Clocked));
-    assert_eq!(eager.summary.fingerprint, clocked.summary.fingerprint);
-    assert!(eager.world.network.ledger.balances());
-    eager
+    run_plan_both_ways(&plan, 1)
 }
 
 /// A server, a router and a phone, whose last hop is a recording.

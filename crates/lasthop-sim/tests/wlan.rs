@@ -1,15 +1,14 @@
 //! IEEE 802.11 cells: airtime of exchanges by hand, saturation against Bianchi's model, hidden terminals, retries,
 //! counters, and what must hold of every run with a radio in it.
 
-use lasthop_net::world::Evaluation;
-use lasthop_sim::run::{Progress, Run, run_evaluated};
+use lasthop_sim::run::Run;
 use lasthop_sim::summary::LinkSummary;
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 use proptest::strategy::Strategy;
 
 mod testkit;
 
-use testkit::{SUMMARY, TRACE, hops, plan_of, run_text};
+use testkit::{SUMMARY, TRACE, hops, run_both_ways, run_text};
 
 /// A cell with these keys, a wire without queueing, and these flows.
 fn cell(stations: u32, radius: f64, keys: &str, duration: &str, flows: &str) -> String {
@@ -34,17 +33,6 @@ fn mbit(run: &Run) -> f64 {
 
 fn link<'r>(run: &'r Run, name: &str) -> &'r LinkSummary {
     run.summary.links.iter().find(|link| link.name == name).unwrap()
-}
-
-/// Runs it both ways and returns one of the two.
-fn both_ways(text: &str) -> Run {
-    let evaluated =
-        |evaluation| run_evaluated(&plan_of(text), 1, (TRACE, evaluation), &Progress::default()).unwrap();
-    let (eager, clocked) = (evaluated(Evaluation::Eager), evaluated(Evaluation::Clocked));
-    assert_eq!(eager.summary.fingerprint, clocked.summary.fingerprint);
-    assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
-    assert!(eager.world.network.ledger.balances());
-    eager
 }
 
 /// NV-3.1: a saturated station alone, acknowledgements at 1 Mbit/s, 36 B of overhead. The mean backoff of a finite run
@@ -124,18 +112,15 @@ fn saturation_follows_bianchi() {
 fn immediate_access() {
     let one = "[[flows]]\ntransport = \"udp\"\nstart = \"2 s\"\nstop = \"2.001 s\"\n\
                traffic = { kind = \"cbr\", rate = \"1 Mbit/s\", packet = \"1024 B\" }\n";
-    let run = both_ways(&cell(1, 30.0, "", "3 s", one));
+    let run = run_both_ways(&cell(1, 30.0, "", "3 s", one), 1);
     let first = hops(&run).iter().find(|hop| hop.arrived.is_some()).unwrap();
     // 963 us, and 30 m at 3e8 m/s, which the circle may round to 101 ns.
     assert_eq!(first.transmitted.unwrap().0, 2_000_000_000);
     assert!((963_100..=963_101).contains(&(first.arrived.unwrap().0 - 2_000_000_000)), "{first:?}");
-    let run = both_ways(&cell(
+    let run = run_both_ways(
+        &cell(1, 30.0, "profile = \"ns2\"\nrate = \"11 Mbit/s\"\nrts_threshold = \"3000 B\"", "3 s", one),
         1,
-        30.0,
-        "profile = \"ns2\"\nrate = \"11 Mbit/s\"\nrts_threshold = \"3000 B\"",
-        "3 s",
-        one,
-    ));
+    );
     let first = hops(&run).iter().find(|hop| hop.arrived.is_some()).unwrap();
     let waited = first.transmitted.unwrap().0 - 2_000_000_000;
     // 25 us in the link layer, DIFS, 0 to 30 slots.
@@ -148,7 +133,7 @@ fn an_exchange_with_rts() {
     let one = "[[flows]]\ntransport = \"udp\"\nstart = \"2 s\"\nstop = \"2.001 s\"\n\
                traffic = { kind = \"cbr\", rate = \"1 Mbit/s\", packet = \"1024 B\" }\n";
     let keys = "rts_threshold = \"0 B\"\nbasic_rates = [\"1 Mbit/s\"]\npropagation_delay = \"100 ns\"";
-    let run = both_ways(&cell(1, 30.0, keys, "3 s", one));
+    let run = run_both_ways(&cell(1, 30.0, keys, "3 s", one), 1);
     let first = hops(&run).iter().find(|hop| hop.arrived.is_some()).unwrap();
     // 352 + 10 + 304 + 10 us and two times of flight before the data, 963 us and one more until they are there.
     assert_eq!(first.transmitted.unwrap().0, 2_000_000_000 + 676_000 + 200);
@@ -162,7 +147,7 @@ fn lossy(packets: &str, more: &str) -> Run {
     let one = "[[flows]]\ntransport = \"udp\"\nstart = \"2 s\"\nstop = \"2.001 s\"\n\
                traffic = { kind = \"cbr\", rate = \"1 Mbit/s\", packet = \"1024 B\" }\n";
     let keys = format!("error = {{ kind = \"list\", packets = {packets} }}\n{more}");
-    both_ways(&cell(1, 30.0, &keys, "3 s", one))
+    run_both_ways(&cell(1, 30.0, &keys, "3 s", one), 1)
 }
 
 /// NV-3.5: an MSDU that needs three attempts, and one that fails seven times.
@@ -234,7 +219,7 @@ fn hidden_terminals() {
 fn between_stations_through_the_access_point() {
     let flow = "[[flows]]\nsource = \"station-1\"\nsink = \"station-2\"\ntransport = \"udp\"\n\
                 traffic = { kind = \"cbr\", rate = \"8 Mbit/s\", packet = \"1024 B\" }\n";
-    let run = both_ways(&cell(2, 10.0, "", "6 s", flow));
+    let run = run_both_ways(&cell(2, 10.0, "", "6 s", flow), 1);
     // The access point and the station take turns; the station's surplus is lost at the access point's queue.
     assert!((2.3..3.0).contains(&mbit(&run)), "{}", mbit(&run));
     assert!(link(&run, "radio-2 (reverse)").packets_sent > 0 && link(&run, "wire").packets_sent == 0);
@@ -248,7 +233,7 @@ fn ad_hoc() {
                 0] }, { node = \"c\", position = [0, 5] }]\n\
                 [[flows]]\ncount = 2\nsource = \"a\"\nsink = \"b\"\ntransport = \"reno\"\n\
                 [[flows]]\nsource = \"c\"\nsink = \"a\"\ntransport = \"reno\"\n";
-    let run = both_ways(text);
+    let run = run_both_ways(text, 1);
     assert!(run.summary.flows.iter().all(|flow| flow.goodput_bit_s > 0.3e6), "{:?}", run.summary.totals);
 }
 
@@ -257,13 +242,10 @@ fn ad_hoc() {
 fn tcp_through_an_access_point() {
     let flows = "[[flows]]\ncount = 3\ntransport = \"newreno\"\n[[flows]]\nname = \"down\"\ncount = 2\n\
                  transport = \"newreno\"\ndirection = \"reverse\"\n";
-    let run = both_ways(&cell(
-        5,
-        10.0,
-        "error = { kind = \"bernoulli\", packet_error_rate = 0.02 }",
-        "11 s",
-        flows,
-    ));
+    let run = run_both_ways(
+        &cell(5, 10.0, "error = { kind = \"bernoulli\", packet_error_rate = 0.02 }", "11 s", flows),
+        1,
+    );
     // 1500 B packets and 40 B acknowledgements, both contended for.
     assert!(
         (4.0e6..5.2e6).contains(&run.summary.totals.goodput_bit_s),
@@ -416,7 +398,7 @@ fn from_cell_to_cell() {
         cell("west", 1, 0),
         cell("east", 6, 400)
     );
-    let run = both_ways(&text);
+    let run = run_both_ways(&text, 1);
     let sent = |name| link(&run, name).radio.clone().unwrap().transmitted_frames;
     assert!(sent("walker-west (reverse)") > 2_000 && sent("walker-east (reverse)") > 2_000);
     assert!(run.summary.flows[0].goodput_bit_s > 3.5e6, "{}", run.summary.flows[0].goodput_bit_s);
@@ -479,12 +461,7 @@ proptest! {
     /// once nor while its NAV is set (the medium asserts it), and counters agree with one another.
     #[test]
     fn whatever_the_cell((text, seed) in random_cell()) {
-        let plan = plan_of(&text);
-        let run = |evaluation| run_evaluated(&plan, seed, (SUMMARY, evaluation), &Progress::default()).unwrap();
-        let (eager, clocked) = (run(Evaluation::Eager), run(Evaluation::Clocked));
-        prop_assert_eq!(&eager.summary.fingerprint, &clocked.summary.fingerprint);
-        prop_assert!(eager.world.network.ledger.balances());
-        prop_assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
+        let eager = run_both_ways(&text, seed);
         for link in &eager.summary.links {
             let Some(radio) = &link.radio else { continue };
             prop_assert!(link.utilisation <= 1.0, "{} {}", &link.name, link.utilisation);

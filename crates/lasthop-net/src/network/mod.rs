@@ -186,6 +186,12 @@ impl Network {
         }
         network.settle_waits(clocked, plan.processing_time > Span::ZERO, &relayed);
         network.tell_media();
+        for device in 0..network.devices.len() as DeviceId {
+            // Stations that speak by themselves do not wait for a packet to begin.
+            if matches!(&network.devices[device as usize].device, Device::Medium(medium) if medium.begins()) {
+                network.with_device(device, Time::ZERO, Element::on_timer);
+            }
+        }
         network
     }
 
@@ -564,6 +570,10 @@ impl Network {
                     let lost = (at <= self.end).then_some(cause);
                     self.record(direction, parcel, (started, None, lost));
                     self.fingerprint.add(at.0, u64::from(direction) << 3 | (cause as u64 + 1));
+                } else if self.devices[device as usize].device.is_head()
+                    && let Some(recorder) = &mut self.recorder
+                {
+                    recorder.let_go(parcel.since);
                 }
                 self.lose(parcel.flow, parcel.packet, at, cause);
             }

@@ -126,6 +126,16 @@ pub(crate) struct Ways {
     pub(crate) back: u32,
 }
 
+/// A crossing of a channel whose stations find their routes themselves, while a way is being laid.
+struct Noted {
+    device: DeviceId,
+    /// The station at which packets leave the channel, and their place behind it.
+    exit: u16,
+    behind: u32,
+    /// The port of the first station.
+    first_stop: u32,
+}
+
 /// What stands where, while a network is being built.
 #[derive(Debug)]
 pub(super) struct Wiring {
@@ -260,17 +270,57 @@ impl Network {
 
     /// Adds the two ways of the next flow. None of its places waits yet; [`Network::settle_waits`] decides that.
     pub(super) fn add_ways(&mut self, wiring: &Wiring, flow: u32, path: &[DirectionId]) {
+        let mut crossings = Vec::new();
         let forward = self.hops.len() as u32;
-        for &direction in path {
-            self.add_places(wiring, flow, direction);
-        }
+        self.add_way(wiring, flow, path, &mut crossings);
         self.hops.push(Hop::new(flow, Place::Receiver, false));
         let back = self.hops.len() as u32;
-        for &direction in path.iter().rev() {
-            self.add_places(wiring, flow, opposite(direction));
-        }
+        let reversed: Vec<DirectionId> = path.iter().rev().map(|&direction| opposite(direction)).collect();
+        self.add_way(wiring, flow, &reversed, &mut crossings);
         self.hops.push(Hop::new(flow, Place::Sender, true));
         self.ways.push(Ways { forward, back });
+        if !crossings.is_empty() {
+            for crossing in crossings {
+                self.lay_crossing(wiring, flow, &crossing);
+            }
+            // The next way begins with a sender of its own.
+            self.hops.push(Hop::new(flow, Place::Sender, true));
+        }
+    }
+
+    /// Adds the places of one way. Where its links belong to a channel whose stations find their routes themselves, the
+    /// port of a station stands for all of them; those crossings are `noted`.
+    fn add_way(&mut self, wiring: &Wiring, flow: u32, path: &[DirectionId], noted: &mut Vec<Noted>) {
+        let mut rest = path;
+        while let Some(&first) = rest.first() {
+            let head = self.heads[first as usize];
+            let Some(medium) = self.medium(first).filter(|medium| medium.finds_routes()) else {
+                self.add_places(wiring, flow, first);
+                rest = &rest[1..];
+                continue;
+            };
+            let links = rest.iter().take_while(|&&next| self.heads[next as usize] == head).count();
+            let (entry, exit) = medium.ends_of(first, rest[links - 1]);
+            let here = noted.iter().filter(|crossing| crossing.device == head).count() as u32;
+            let stops = medium.stops(medium.crossings() + here);
+            let first_stop = self.ports.len() as u32;
+            self.ports.extend(stops.map(|stop| (head, stop)));
+            self.hops.push(Hop::new(flow, Place::Port(first_stop + u32::from(entry)), false));
+            noted.push(Noted { device: head, exit, behind: self.hops.len() as u32, first_stop });
+            rest = &rest[links..];
+        }
+    }
+
+    /// Adds the places of all links of a channel, for packets of a crossing.
+    fn lay_crossing(&mut self, wiring: &Wiring, flow: u32, noted: &Noted) {
+        let places = self.hops.len() as u32;
+        let Device::Medium(medium) = &mut self.devices[noted.device as usize].device else { return };
+        medium.add_crossing(noted.exit, noted.behind, places);
+        for (end, port) in medium.port_ends().zip(0..) {
+            self.hops.push(Hop::new(flow, wiring.port(noted.device, port), false));
+            let stop = Place::Port(noted.first_stop + u32::from(end));
+            self.hops.push(Hop::new(flow, stop, false));
+        }
     }
 
     /// Adds the places of a way over one direction.

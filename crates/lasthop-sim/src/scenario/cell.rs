@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
+use lasthop_net::device::wlan::dsdv::DsdvPlan;
 use lasthop_net::device::wlan::phy::{Phy, Rounding};
 use lasthop_net::device::wlan::rate_adaptation::{Arf, Minstrel, RatePlan};
 use lasthop_net::plan::{
@@ -174,6 +175,11 @@ impl Cells {
             let remedy = "name an access_point, or leave out middleboxes";
             return Err(table.error("middleboxes", message, remedy));
         }
+        if medium.routing.is_some() && !middleboxes.is_empty() {
+            let message = "middleboxes stand on links, and DSDV decides which links packets take".to_owned();
+            let remedy = "write routing = \"static\", or leave out middleboxes";
+            return Err(table.error("middleboxes", message, remedy));
+        }
         let (down, up) = (Arc::new(Direction { middleboxes, ..direction.clone() }), Arc::new(direction));
         for ((from, to), number) in pairs.into_iter().zip(1..) {
             let (one, other) = (medium.stations[from].node, medium.stations[to].node);
@@ -214,7 +220,7 @@ impl Cells {
         };
         if comparable != *known || known.macs[0].phy.name != mac.phy.name {
             let message = format!(
-                "cells {} and {} share channel {} and differ in their PHY, power, thresholds or propagation",
+                "cells {} and {} share channel {} and differ in their PHY, power, thresholds, propagation or routing",
                 quoted(&known.name),
                 quoted(&members.name),
                 members.channel
@@ -388,8 +394,27 @@ fn mac(table: &Reader<'_>) -> Result<MacPlan> {
     })
 }
 
+/// How stations find their routes, unless routes are static.
+fn routing(table: &Reader<'_>) -> Result<Option<DsdvPlan>> {
+    let (kind, dsdv) = table.tagged("routing")?;
+    if kind != "dsdv" {
+        return Ok(None);
+    }
+    Ok(Some(DsdvPlan {
+        period: dsdv.span("period")?,
+        startup: dsdv.span("startup")?,
+        gap: dsdv.span("gap")?,
+        jitter: dsdv.span("jitter")?,
+        settling: dsdv.span("settling")?,
+        weight: dsdv.number("weight")?,
+        silent_periods: dsdv.integer("silent_periods")? as u32,
+        waiting: dsdv.integer("waiting")? as usize,
+    }))
+}
+
 /// What a cell says of the air.
 struct Air {
+    routing: Option<DsdvPlan>,
     propagation: Propagation,
     receive_threshold: f64,
     sense_threshold: f64,
@@ -434,6 +459,7 @@ impl Air {
             _ => Interference::Summed,
         };
         Ok(Air {
+            routing: routing(table)?,
             propagation,
             receive_threshold,
             sense_threshold,
@@ -453,6 +479,7 @@ impl Air {
             macs: Vec::new(),
             stations: Vec::new(),
             links: Vec::new(),
+            routing: self.routing,
             propagation: self.propagation,
             receive_threshold: self.receive_threshold,
             sense_threshold: self.sense_threshold,

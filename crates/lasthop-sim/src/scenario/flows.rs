@@ -227,6 +227,10 @@ fn reroutes(
     numbers: &BTreeMap<&str, usize>,
 ) -> Result<Vec<Reroute>> {
     let Some(listed) = table.list_if("reroute")? else { return Ok(Vec::new()) };
+    if network.media.iter().any(|medium| medium.routing.is_some()) {
+        let message = "a flow changes its path, and a channel finds its routes by DSDV".to_owned();
+        return Err(table.error("reroute", message, "write routing = \"static\", or leave out reroute"));
+    }
     if listed.len() > MOST_REROUTES {
         let message = format!("{} changes of the path, more than {MOST_REROUTES}", listed.len());
         return Err(table.error("reroute", message, "list fewer"));

@@ -774,6 +774,13 @@ const RADIO: &[Key] = &[
          MAC could know.",
     )
     .default("false"),
+    Key::new(
+        "routing",
+        Kind::Tagged(&ROUTING),
+        "How packets find their way over the channel: static by the links that there are, or by tables that stations \
+         learn from one another's broadcasts.",
+    )
+    .default("\"static\""),
     Key::new("propagation", Kind::Tagged(&PROPAGATION), "How power falls with distance.")
         .default("\"two-ray-ground\""),
     Key::new("tx_power", DECIBELS, "Transmitted power with the gains of the antennas, in dBm.").default("24.5"),
@@ -834,6 +841,65 @@ static RATE_CONTROL: Tagged = Tagged {
         Variant { name: "arf", table: &ARF, bare: true },
         Variant { name: "minstrel", table: &MINSTREL, bare: true },
     ],
+};
+
+static ROUTING: Tagged = Tagged {
+    title: "routing",
+    doc: "How packets find their way over a radio channel.",
+    variants: &[
+        Variant { name: "static", table: &STATIC_ROUTING, bare: true },
+        Variant { name: "dsdv", table: &DSDV, bare: true },
+    ],
+};
+
+static STATIC_ROUTING: Table = Table {
+    title: "static routing",
+    doc: "By the fewest links; nothing is sent to find them.",
+    groups: &[],
+    partial: false,
+};
+
+const ROUTING_TIME: Kind = Kind::Duration { min: Span::from_millis(1), max: Span::from_secs(100_000) };
+
+static DSDV: Table = Table {
+    title: "DSDV",
+    doc: "Destination-sequenced distance vectors (Perkins and Bhagwat, SIGCOMM 1994; as in ns-2.35). Every station \
+          broadcasts what it can reach, and packets go hop by hop.",
+    groups: &[&[
+        Key::new("period", ROUTING_TIME, "A full update follows the last after 0.75 to 1 of this.")
+            .default("\"15 s\""),
+        Key::new("startup", SOME_TIME, "The first update of each station comes within this time.")
+            .default("\"2 s\""),
+        Key::new("gap", SOME_TIME, "Between a triggered update and the one before it.").default("\"1 s\""),
+        Key::new("jitter", SOME_TIME, "Updates wait up to so long before they are queued.")
+            .default("\"10 ms\""),
+        Key::new(
+            "settling",
+            SOME_TIME,
+            "What a new destination is thought to take to settle; its route is told after \
+             twice this.",
+        )
+        .default("\"6 s\""),
+        Key::new(
+            "weight",
+            Kind::Number { min: 0.0, max: 0.999 },
+            "Weight of the past in the average of settling times.",
+        )
+        .default("0.875"),
+        Key::new(
+            "silent_periods",
+            Kind::Integer { min: 1, max: 1_000 },
+            "A neighbour that has been silent for so many periods is gone.",
+        )
+        .default("3"),
+        Key::new(
+            "waiting",
+            Kind::Integer { min: 0, max: 10_000 },
+            "Packets that wait for a route at each station, by destination; then the oldest is dropped.",
+        )
+        .default("5"),
+    ]],
+    partial: false,
 };
 
 static FIXED_RATE: Table =

@@ -75,6 +75,14 @@ pub(super) fn read(
     if known.iter().any(|other| other.host == host) {
         return Err(table.error("host", format!("{name} is listed twice"), "name each host once"));
     }
+    if around.media.iter().any(|medium| medium.routing.is_some()) {
+        let message = format!("{name} chooses its access point, and a channel finds its routes by DSDV");
+        return Err(table.error(
+            "host",
+            message,
+            "write routing = \"static\" for every cell, or leave out roaming",
+        ));
+    }
     let access_points = around.access_points(host);
     if access_points.len() < 2 {
         let cells = if access_points.is_empty() { "no cell" } else { "one cell" };

@@ -10,7 +10,8 @@ pub(crate) mod pair;
 
 use lasthop_net::plan::Plan;
 use lasthop_net::trace::{HopRecord, Recording};
-use lasthop_sim::run::{Progress, Run, run};
+use lasthop_net::world::Evaluation;
+use lasthop_sim::run::{Progress, Run, run, run_evaluated};
 use lasthop_sim::scenario::{Format, Scenario};
 
 /// The summary alone.
@@ -40,6 +41,27 @@ pub(crate) fn run_plan(plan: &Plan, seed: u64, recording: Recording) -> Run {
 /// Runs a scenario.
 pub(crate) fn run_text(text: &str, seed: u64, recording: Recording) -> Run {
     run_plan(&plan_of(text), seed, recording)
+}
+
+/// Runs a plan with links evaluated ahead of the clock and with links that wait for it, which must do the same, packet
+/// for packet, and account for every packet; returns the first run, with its trace.
+pub(crate) fn run_plan_both_ways(plan: &Plan, seed: u64) -> Run {
+    let evaluated = |evaluation| {
+        run_evaluated(plan, seed, (TRACE, evaluation), &Progress::default())
+            .unwrap_or_else(|error| panic!("{error}"))
+    };
+    let (eager, clocked) = (evaluated(Evaluation::Eager), evaluated(Evaluation::Clocked));
+    assert_eq!(eager.summary.fingerprint, clocked.summary.fingerprint, "{plan:?}");
+    let (network, by_clock) = (&eager.world.network, &clocked.world.network);
+    assert!(network.ledger.balances(), "{:?}", network.ledger);
+    assert_eq!(network.ledger, by_clock.ledger);
+    assert_eq!(network.packet_hops, by_clock.packet_hops);
+    eager
+}
+
+/// `run_plan_both_ways` of a scenario.
+pub(crate) fn run_both_ways(text: &str, seed: u64) -> Run {
+    run_plan_both_ways(&plan_of(text), seed)
 }
 
 /// Every packet on every link of a run with a trace.

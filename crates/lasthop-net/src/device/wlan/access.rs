@@ -21,6 +21,7 @@ impl Medium {
         let station = &mut self.stations[index];
         let rules = &self.rules[station.mac];
         station.current = None;
+        station.update = None;
         station.freed = now;
         station.awaited = Awaited::Nothing;
         station.timeout = NEVER;
@@ -151,6 +152,9 @@ impl Medium {
             station.current = Some(Msdu { to: EVERYBODY, bytes, ..Msdu::default() });
             return self.defer(index, now);
         }
+        if self.routing.is_some() && self.fetch_update(index, cx) {
+            return self.defer(index, now);
+        }
         let Some((parcel, number)) = self.next_packet(index, cx) else { return };
         let station = &mut self.stations[index];
         let port = &self.ports[usize::from(number)];
@@ -232,7 +236,8 @@ impl Medium {
         let (to, bytes) = (msdu.to, msdu.bytes);
         if to == EVERYBODY {
             let rate = mac.lowest_basic();
-            self.transmit(index, FrameKind::Beacon, (EVERYBODY, rate, bytes, Span::ZERO), now);
+            let kind = if station.update.is_some() { FrameKind::Data } else { FrameKind::Beacon };
+            self.transmit(index, kind, (EVERYBODY, rate, bytes, Span::ZERO), now);
             return;
         }
         let rate = self.ports[usize::from(msdu.port)].rate.rate(msdu.attempts, now);

@@ -13,7 +13,7 @@ use super::plan::{Discards, Interference};
 use super::station::{Answer, Awaited, EVERYBODY, Lock, NEVER, NO_PORT};
 use super::{Hearer, Medium, OnAir, REFRESH};
 use crate::channel::Frame;
-use crate::device::{Crossing, Cx, Effect};
+use crate::device::{Crossing, Cx, Effect, Parcel};
 use crate::plan::ErrorPosition;
 use crate::propagation::{dbm, decibels};
 use crate::trace::FrameRecord;
@@ -207,7 +207,8 @@ impl Medium {
                 station.answer = Answer::Data;
                 station.answer_at = cx.now - self.plan.flight + self.rules[station.mac].sifs;
             }
-            (FrameKind::Beacon, _) => {
+            // Nobody answers.
+            (FrameKind::Beacon | FrameKind::Data, EVERYBODY) => {
                 self.complete(from, cx.now);
                 self.fetch(from, cx);
                 let station = &mut self.stations[from];
@@ -346,7 +347,8 @@ impl Medium {
             outcome,
             packet: None,
         });
-        let direction = msdu.map_or(0, |msdu| self.ports[usize::from(msdu.port)].direction);
+        let port = msdu.and_then(|msdu| self.ports.get(usize::from(msdu.port)));
+        let direction = port.map_or(0, |port| port.direction);
         cx.effects.push(Effect::Frame { record, parcel, direction });
     }
 
@@ -385,8 +387,9 @@ impl Medium {
         } else if frame.kind == FrameKind::Data
             && frame.to == at
             && let Some(parcel) = self.stations[usize::from(from)].current.and_then(|msdu| msdu.parcel)
+            && self.ends_at(parcel.hop, at)
         {
-            cx.effects.push(Effect::Noise { hop: parcel.hop, at: now });
+            cx.effects.push(Effect::Noise { hop: self.place_behind(parcel.hop, at), at: now });
         }
     }
 
@@ -397,6 +400,9 @@ impl Medium {
         let station = &mut self.stations[index];
         if frame.to != at {
             station.nav = station.nav.max(now + frame.nav);
+            if self.routing.is_some() && (frame.kind, frame.to) == (FrameKind::Data, EVERYBODY) {
+                self.hear_update(at, from, cx);
+            }
             return;
         }
         if self.roams && self.is_away(at, from) {
@@ -475,6 +481,7 @@ impl Medium {
         port.received_since += 1;
         let direction = port.direction;
         let crossing = Some(Crossing { direction, started: Some(msdu.first_start) });
+        let parcel = Parcel { hop: self.place_behind(parcel.hop, at), ..parcel };
         let (now, window) = (cx.now, cx.window);
         let link = cx.link(direction);
         if link.corrupts(ErrorPosition::AfterArq, now, parcel.bytes.into()) {

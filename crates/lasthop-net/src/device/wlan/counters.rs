@@ -37,4 +37,10 @@ pub struct RadioStats {
     pub collisions: u64,
     /// Those too weak to be read.
     pub too_weak: u64,
+    /// Routing updates that the station at the near end broadcast; at the first of its directions.
+    pub updates: u64,
+    /// Their bytes as IP packets.
+    pub update_bytes: u64,
+    /// Those of them that the station at the far end read.
+    pub updates_received: u64,
 }

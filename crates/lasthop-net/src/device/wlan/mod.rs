@@ -11,6 +11,8 @@
 //! - `rules.rs`: the constants of a cell, with the times that follow from them.
 //! - `phy.rs`: generations of the radio as tables; `errors.rs`: what noise does to frames.
 //! - `roaming.rs`: links that come and go with a host.
+//! - `dsdv.rs`: tables of stations that find their routes themselves; `routes.rs`: updates on the air, and packets sent
+//!   on by tables.
 //! - `rate_adaptation.rs`: which rate an attempt uses.
 //! - `counters.rs`: what is counted; `frame.rs`: names of frames.
 //!
@@ -21,12 +23,14 @@
 mod access;
 mod air;
 pub mod counters;
+pub mod dsdv;
 pub(crate) mod errors;
 pub mod frame;
 pub mod phy;
 pub mod plan;
 pub mod rate_adaptation;
 mod roaming;
+mod routes;
 mod rules;
 mod station;
 
@@ -46,6 +50,7 @@ use frame::FrameKind;
 use plan::{Discards, MacPlan, MediumPlan};
 use rate_adaptation::{RateChoice, RatePlan};
 use roaming::{Absence, Change};
+use routes::Routing;
 use rules::Rules;
 use station::{NEVER, NO_PORT, Station};
 
@@ -106,8 +111,8 @@ pub(crate) struct Medium {
     air: Vec<Option<OnAir>>,
     /// Stations that transmit.
     transmitting: Vec<u16>,
-    /// Ends of frames by station, then what each station does next, then the next estimate of what is missing, then the
-    /// next link that comes or goes.
+    /// Ends of frames by station, then what each station does next, then the next estimate of what is missing, the next
+    /// link that comes or goes, and what tables do next.
     due: Vec<Time>,
     /// Who hears each station.
     hearers: Vec<Vec<Hearer>>,
@@ -126,6 +131,8 @@ pub(crate) struct Medium {
     /// Whether hosts leave and arrive, and when, the next last.
     roams: bool,
     changes: Vec<Change>,
+    /// How stations find their routes, if they do.
+    routing: Option<Box<Routing>>,
     /// Random numbers of frame errors by pair, if noise makes any.
     luck: Vec<Stream>,
     table: Option<ErrorTable>,
@@ -162,7 +169,7 @@ impl Medium {
             ports: Vec::with_capacity(2 * plan.links.len()),
             air: vec![None; count],
             transmitting: Vec::new(),
-            due: vec![NEVER; 2 * count + 2],
+            due: vec![NEVER; 2 * count + 3],
             hearers: vec![Vec::new(); count],
             powers: vec![0.0; count * count],
             shadows: vec![1.0; count * count],
@@ -172,6 +179,10 @@ impl Medium {
             turns: Vec::new(),
             roams: false,
             changes: Vec::new(),
+            routing: plan.routing.map(|routing| {
+                let names = plan.stations.iter().map(|station| station.name.as_str());
+                Box::new(Routing::new(routing, names, seed))
+            }),
             luck: Vec::new(),
             refreshed: Time::ZERO,
             shed: Vec::new(),
@@ -197,6 +208,7 @@ impl Medium {
         for station in 0..count {
             medium.note_due(station);
         }
+        medium.note_routes_due();
         medium
     }
 
@@ -259,6 +271,11 @@ impl Medium {
         }
     }
 
+    /// Whether its stations send something before anybody has given them a packet.
+    pub(crate) fn begins(&self) -> bool {
+        self.routing.is_some() || self.stations.iter().any(|station| station.beacon != NEVER)
+    }
+
     /// Its ports: the direction of each.
     pub(crate) fn directions(&self) -> impl Iterator<Item = DirectionId> {
         self.ports.iter().map(|port| port.direction)
@@ -266,6 +283,10 @@ impl Medium {
 
     /// Tells it which port the place `hop` on a path is, and the place before it at which the path may turn.
     pub(crate) fn note_place(&mut self, hop: u32, port: u32, turn: u32) {
+        if port as usize >= self.ports.len() {
+            // A packet stands at a station there, and is not yet on a link.
+            return;
+        }
         let hop = hop as usize;
         if self.places.len() <= hop {
             self.places.resize(hop + 1, NO_PORT);
@@ -311,10 +332,24 @@ impl Medium {
         {
             port.estimates.push((flow, told));
         }
-        if local && port.listeners.last().is_none_or(|last| last.flow != flow) {
-            port.listeners.push(Listener { flow, signals: Some(told), notices: false, last_notice: None });
-            if station.senders.last() != Some(&flow) {
-                station.senders.push(flow);
+        if !local {
+            return;
+        }
+        if station.senders.last() != Some(&flow) {
+            station.senders.push(flow);
+        }
+        let from = port.from;
+        // Which of its links it uses, a table may decide.
+        let any = self.routing.is_some();
+        let used = |port: &&mut Port| port.direction == direction || any && port.from == from;
+        for port in self.ports.iter_mut().filter(used) {
+            if port.listeners.last().is_none_or(|last| last.flow != flow) {
+                port.listeners.push(Listener {
+                    flow,
+                    signals: Some(told),
+                    notices: false,
+                    last_notice: None,
+                });
             }
         }
     }
@@ -368,6 +403,8 @@ impl Medium {
                 self.estimate(cx);
             } else if which == 2 * count + 1 {
                 self.change_link(cx);
+            } else if which == 2 * count + 2 {
+                self.act_on_routes(cx);
             } else {
                 self.act(which - count, cx);
             }
@@ -384,6 +421,18 @@ impl Medium {
             }
             cx.effects.push(Effect::Keep { parcel, crossing: Some(Crossing { direction, started }) });
         }
+    }
+
+    /// A packet reaches the link layer of a station.
+    fn admit(&mut self, index: usize, parcel: Parcel, cx: &mut Cx<'_>) {
+        let station = &mut self.stations[index];
+        let processing = self.plan.macs[station.mac].processing;
+        if processing == Span::ZERO {
+            self.enqueue(index, parcel, cx);
+        } else {
+            station.entering.push_back((cx.now + processing, parcel));
+        }
+        self.note_due(index);
     }
 
     /// A station does what is due.
@@ -447,15 +496,10 @@ impl Medium {
 impl Element for Medium {
     fn receive(&mut self, parcel: Parcel, port: u32, cx: &mut Cx<'_>) {
         self.run(cx);
-        let index = usize::from(self.ports[port as usize].from);
-        let station = &mut self.stations[index];
-        let processing = self.plan.macs[station.mac].processing;
-        if processing == Span::ZERO {
-            self.enqueue(index, parcel, cx);
-        } else {
-            station.entering.push_back((cx.now + processing, parcel));
+        match self.ports.get(port as usize) {
+            Some(link) => self.admit(usize::from(link.from), parcel, cx),
+            None => self.send_on(port, parcel, cx),
         }
-        self.note_due(index);
         self.run(cx);
     }
 
@@ -473,6 +517,7 @@ impl Element for Medium {
     fn close(&mut self, cx: &mut Cx<'_>) {
         let left: Vec<_> = self.ports.iter_mut().flat_map(|port| port.absence.take()).collect();
         self.keep(left, cx);
+        self.close_routes(cx);
         for index in 0..self.stations.len() {
             let station = &mut self.stations[index];
             let sent = station.current.take().filter(|msdu| !msdu.delivered);

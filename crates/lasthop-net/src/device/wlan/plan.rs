@@ -8,6 +8,7 @@ use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
+use super::dsdv::DsdvPlan;
 use super::phy::{Phy, Rounding};
 use super::rate_adaptation::RatePlan;
 use crate::propagation::{Fading, Propagation, Track, ratio};
@@ -23,6 +24,8 @@ pub struct MediumPlan {
     pub stations: Vec<StationPlan>,
     /// The links that run over it.
     pub links: Vec<RadioLink>,
+    /// How stations find their routes; without it routes are static.
+    pub routing: Option<DsdvPlan>,
     /// How power falls with distance.
     pub propagation: Propagation,
     /// Least power at which a frame can be received, in W.

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
+use super::dsdv::Advert;
 use super::rules::Rules;
 use crate::queue::{Discipline, Parcel, Waiting};
 use crate::routing::DirectionId;
@@ -22,7 +23,7 @@ pub(super) const NEVER: Time = Time::MAX;
 /// What a station is to transmit next, until it is acknowledged or given up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Msdu {
-    /// The packet; nothing for a beacon.
+    /// The packet; nothing for a beacon or a routing update.
     pub(super) parcel: Option<Parcel>,
     pub(super) port: u16,
     pub(super) to: u16,
@@ -128,6 +129,9 @@ pub(super) struct Station {
     /// When the next beacon is due, and whether one waits to be sent.
     pub(super) beacon: Time,
     pub(super) beacon_waits: bool,
+    /// Routing updates that wait, and the one that is being sent.
+    pub(super) updates: VecDeque<Vec<Advert>>,
+    pub(super) update: Option<Vec<Advert>>,
     pub(super) lock: Option<Lock>,
     pub(super) current: Option<Msdu>,
     pub(super) cw: u32,
@@ -173,6 +177,8 @@ impl Station {
             answer: Answer::Data,
             beacon,
             beacon_waits: false,
+            updates: VecDeque::new(),
+            update: None,
             lock: None,
             current: None,
             cw,

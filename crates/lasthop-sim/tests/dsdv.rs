@@ -1,0 +1,169 @@
+//! Routes that stations find themselves: chains, links that break, two cells on one channel, what updates cost.
+
+use lasthop_net::world::Evaluation;
+use lasthop_sim::run::{Progress, Run, run_evaluated};
+use lasthop_sim::summary::RadioSummary;
+use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
+
+mod testkit;
+
+use testkit::{SUMMARY, TRACE, hops, plan_of, run_text};
+
+/// Stations on a line, 200 m apart, of which each reads its neighbours only.
+fn line(stations: &[&str], moves: &str, routing: &str, flows: &str) -> String {
+    let member = |(place, name): (usize, &&str)| {
+        let track = if *name == "b" { moves } else { "" };
+        format!("{{ node = \"{name}\", position = [{}, 0]{track} }}", 200 * place)
+    };
+    let members: Vec<String> = stations.iter().enumerate().map(member).collect();
+    format!(
+        "duration = \"100 s\"\n[udp]\nheader = \"0 B\"\n[topology]\nkind = \"graph\"\nnodes = {stations:?}\n\
+         [[topology.cells]]\nrouting = {routing}\nstations = [{}]\n{flows}\n",
+        members.join(", ")
+    )
+}
+
+fn datagrams(source: &str, sink: &str, start: &str) -> String {
+    format!(
+        "[[flows]]\nsource = \"{source}\"\nsink = \"{sink}\"\ntransport = \"udp\"\nstart = \"{start}\"\n\
+         traffic = {{ kind = \"cbr\", rate = \"80 kbit/s\", packet = \"1000 B\" }}\n"
+    )
+}
+
+fn both_ways(text: &str) -> Run {
+    let evaluated =
+        |evaluation| run_evaluated(&plan_of(text), 1, (TRACE, evaluation), &Progress::default()).unwrap();
+    let (eager, clocked) = (evaluated(Evaluation::Eager), evaluated(Evaluation::Clocked));
+    assert_eq!(eager.summary.fingerprint, clocked.summary.fingerprint);
+    assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
+    assert!(eager.world.network.ledger.balances());
+    eager
+}
+
+/// The counters of all directions together.
+fn sum(run: &Run, of: impl Fn(&RadioSummary) -> u64) -> u64 {
+    run.summary.links.iter().filter_map(|link| link.radio.as_deref()).map(of).sum()
+}
+
+/// The seconds at which packets reached the receiver, or left the sender, over these directions.
+fn arrivals(run: &Run, names: &[&str]) -> Vec<f64> {
+    let links = &run.summary.links;
+    let wanted = |direction: u32| names.contains(&links[direction as usize].name.as_str());
+    hops(run)
+        .iter()
+        .filter(|hop| wanted(hop.direction))
+        .filter_map(|hop| Some(hop.arrived?.seconds()))
+        .collect()
+}
+
+/// Four stations: a new destination is told after twice its settling time of 6 s, so that c hears of a between 12 and
+/// 14 s after a was first heard, and d 12 to 14 s later. Before that nothing arrives; then all does, over three links.
+#[test]
+fn a_chain_converges() {
+    let run = both_ways(&line(&["a", "b", "c", "d"], "", "\"dsdv\"", &datagrams("a", "d", "0 s")));
+    let there = arrivals(&run, &["c-d"]);
+    assert!(there[0] > 24.0 && there[0] < 32.0, "{}", there[0]);
+    // 10 a second, and the five that waited for the route.
+    let after = ((100.0 - there[0]) * 10.0) as usize;
+    assert!((after..=after + 6).contains(&there.len()), "{} of {after}", there.len());
+    assert!(arrivals(&run, &["a-c", "a-d", "b-d"]).is_empty(), "out of reach");
+    let lost = run.summary.totals.packets_lost["route-changed"];
+    assert!(lost > 200 && lost < 320, "{lost}: the oldest of more than five that wait for a route");
+    // Static routes take the one link that there is, which nobody can read.
+    let fixed =
+        run_text(&line(&["a", "b", "c", "d"], "", "\"static\"", &datagrams("a", "d", "0 s")), 1, SUMMARY);
+    assert_eq!(fixed.summary.totals.packets_delivered, 0);
+    assert_eq!(sum(&fixed, |radio| radio.updates), 0);
+}
+
+/// What updates cost where nothing changes: each station tells all it knows every 0.75 to 1 times 15 s, 12 B for each of
+/// four and 20 B of header. A newer number may be told after twice the settling time, which has fallen by then.
+#[test]
+fn what_updates_cost() {
+    let text = line(&["a", "b", "c", "d"], "", "\"dsdv\"", &datagrams("a", "b", "0 s"));
+    let text = format!("warmup = \"305 s\"\n{text}").replace("100 s", "905 s");
+    let run = run_text(&text, 1, SUMMARY);
+    let updates = sum(&run, |radio| radio.updates);
+    // 600 s in intervals of 13.125 s at the mean: 45.7 from each.
+    assert!((176..=190).contains(&updates), "{updates}");
+    let (bytes, full) = (sum(&run, |radio| radio.update_bytes), updates * (12 * 4 + 20));
+    assert!(bytes <= full && bytes > full * 96 / 100, "{bytes} of {full}");
+    // Those in the middle have two neighbours, the others one: 1.5 at the mean, of which few are lost to datagrams.
+    let received = sum(&run, |radio| radio.updates_received);
+    assert!(received > updates * 14 / 10 && received <= updates * 31 / 20, "{received} of {updates}");
+}
+
+/// b and e both join a and c; b walks away at 40 s. Its route is gone when it has been silent for 45 s, and a later
+/// number over e brings another.
+#[test]
+fn a_link_breaks() {
+    let walks =
+        ", track = [{ at = \"40 s\", position = [200, 0] }, { at = \"41 s\", position = [200, 5000] }]";
+    let text = line(&["a", "b", "c"], walks, "{ kind = \"dsdv\", period = \"5 s\", settling = \"1 s\" }", "")
+        .replace("[\"a\", \"b\", \"c\"]", "[\"a\", \"b\", \"c\", \"e\"]")
+        .replace("stations = [", "stations = [{ node = \"e\", position = [200, 30] }, ");
+    let run = both_ways(&format!("{text}{}", datagrams("a", "c", "10 s")));
+    let last = |names: &[&str]| arrivals(&run, names).last().copied().unwrap_or(0.0);
+    let first = arrivals(&run, &["b-c", "e-c"])[0];
+    assert!(first < 12.0, "{first}");
+    assert!(last(&["b-c"]) < 41.0);
+    assert!(last(&["e-c"]) > 99.0, "by the other way in the end");
+    let silent: f64 =
+        arrivals(&run, &["b-c", "e-c"]).windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+    // Either way was taken before; a newer number heard over e first takes over sooner than silence is noticed.
+    assert!(silent < 15.0 + 5.0 + 2.0, "{silent}");
+}
+
+/// Two cells on one channel, joined by wires: each finds its own routes, and flows go by the base stations. They carry
+/// what they carry with static routes, but for the updates.
+#[test]
+fn two_cells() {
+    let text = |routing: &str| {
+        format!(
+            "duration = \"60 s\"\nwarmup = \"10 s\"\n[topology]\nkind = \"wired-cum-wireless\"\nstations = 3\n\
+             [topology.cell]\nprofile = \"ns2\"\nrouting = {routing}\n\
+             [[flows]]\ncount = 3\ntransport = \"newreno\"\nstart = \"5 s\"\n"
+        )
+    };
+    let fixed = both_ways(&text("\"static\""));
+    let found = both_ways(&text("\"dsdv\""));
+    let ratio = found.summary.totals.goodput_bit_s / fixed.summary.totals.goodput_bit_s;
+    assert!((ratio - 1.0).abs() < 0.03, "{ratio}");
+    assert!(sum(&found, |radio| radio.updates) > 20);
+    assert_eq!(found.summary.totals.packets_lost["route-changed"], 0);
+}
+
+/// Another flow leaves the updates of stations where they were drawn: the first is the same.
+#[test]
+fn runs_repeat() {
+    let text = line(&["a", "b", "c"], "", "\"dsdv\"", &datagrams("a", "c", "0 s"));
+    let prints = |seed| run_text(&text, seed, SUMMARY).summary.fingerprint;
+    assert_eq!(prints(3), prints(3));
+    assert_ne!(prints(3), prints(4));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Wherever the stations stand and walk: every packet is accounted for, and both evaluations agree.
+    #[test]
+    fn wherever_they_stand(places in proptest::collection::vec((0..900_i32, 0..300_i32, 0..900_i32), 2..7),
+                           waiting in 0..3_u32, seed in 0..1000_u64) {
+        let names: Vec<String> = (0..places.len()).map(|number| format!("s{number}")).collect();
+        let members: Vec<String> = names.iter().zip(&places).map(|(name, (x, y, to))| format!(
+            "{{ node = \"{name}\", position = [{x}, {y}], track = [{{ at = \"30 s\", position = [{to}, {y}] }}] }}"
+        )).collect();
+        let flow = |name: &String| format!("[[flows]]\nsource = \"s0\"\nsink = \"{name}\"\ntransport = \"sack\"\n");
+        let flows = names[1..].iter().map(flow).collect::<Vec<String>>().concat();
+        let text = format!(
+            "duration = \"30 s\"\n[topology]\nkind = \"graph\"\nnodes = {names:?}\n[[topology.cells]]\n\
+             routing = {{ kind = \"dsdv\", period = \"3 s\", settling = \"500 ms\", waiting = {waiting} }}\n\
+             stations = [{}]\n{flows}", members.join(", "));
+        let plan = plan_of(&text);
+        let run = |evaluation| run_evaluated(&plan, seed, (SUMMARY, evaluation), &Progress::default()).unwrap();
+        let (eager, clocked) = (run(Evaluation::Eager), run(Evaluation::Clocked));
+        prop_assert_eq!(&eager.summary.fingerprint, &clocked.summary.fingerprint);
+        prop_assert!(eager.world.network.ledger.balances());
+        prop_assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
+    }
+}
