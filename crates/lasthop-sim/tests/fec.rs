@@ -107,9 +107,11 @@ fn files_are_whole() {
 #[test]
 fn order_spares_repetitions() {
     // So small a window never overflows the queue.
-    let file = "transport = { preset = \"newreno\", receiver_window = \"60 packets\" }\ntraffic = { kind = \"ftp\", bytes = \"10 MB\" }";
+    let file = "transport = { preset = \"newreno\", receiver_window = \"60 packets\" }\n\
+                traffic = { kind = \"ftp\", bytes = \"10 MB\" }";
     let over = |p: f64, order: &str| {
-        run(&hop(&format!("{}middleboxes = [{{ kind = \"fec\", order = \"{order}\" }}]", error(p)), file))
+        let fec = format!("middleboxes = [{{ kind = \"fec\", order = \"{order}\" }}]");
+        run(&hop(&(error(p) + &fec), file))
     };
     let (mixed, sorted) = (over(0.02, "out-of-order"), over(0.02, "in-order"));
     let repeated = |run: &Run| run.summary.flows[0].retransmitted_packets;

@@ -1,8 +1,8 @@
 //! Delivery in order: what has crossed the link waits behind what may still be rebuilt.
 //!
-//! Sources are numbered as they are sent. A link keeps its order, so a source that was sent after the repairs of a block
-//! says that no more of them will come: what is missing of the block then is lost for good, and nobody waits for it any
-//! more. When nothing comes, nobody waits longer than a given time.
+//! Sources are numbered as they are sent. A link keeps its order, so a source that was sent after the repairs of a
+//! block says that no more of them will come: what is missing of the block then is lost for good, and nobody waits for
+//! it any more. When nothing comes, nobody waits longer than a given time.
 
 use std::collections::VecDeque;
 
