@@ -23,6 +23,8 @@ use crate::site::{Site, enter};
 const FIRST_PORT: u16 = 20_000;
 /// How long a socket waits before its thread looks whether it shall stop.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// A receive buffer that the kernel grows to by itself. What a scenario sets below it is set.
+const USUAL_BUFFER: u32 = 4 << 20;
 /// Bytes of one write.
 const CHUNK: usize = 1 << 16;
 
@@ -111,6 +113,10 @@ impl KernelFlow {
         let port = FIRST_PORT + index as u16;
         let to = SocketAddrV4::new(route.sink_address, port);
         let is_tcp = matches!(flow.transport, Transport::Tcp(_));
+        let buffer = match &flow.transport {
+            Transport::Tcp(config) => Some(config.receive_buffer()).filter(|&bytes| bytes < USUAL_BUFFER),
+            _ => None,
+        };
         let start = match flow.start {
             Start::At(time) => time,
             Start::Uniform(from, to) => {
@@ -138,6 +144,9 @@ impl KernelFlow {
         let listening = if is_tcp {
             let listener = within(far.try_clone_to_owned()?, move || {
                 let listener = TcpListener::bind(to)?;
+                if let Some(buffer) = buffer {
+                    limit_buffer(&listener, buffer)?;
+                }
                 listener.set_nonblocking(true)?;
                 Ok(listener)
             })?;
@@ -301,6 +310,22 @@ fn choose(stream: &TcpStream, algorithm: &str) -> io::Result<()> {
             libc::TCP_CONGESTION,
             name.as_ptr().cast(),
             algorithm.len() as libc::socklen_t,
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Gives the connections of a listener a receive buffer of so many bytes, for good.
+fn limit_buffer(listener: &TcpListener, bytes: u32) -> io::Result<()> {
+    let bytes = bytes as libc::c_int;
+    #[expect(unsafe_code, reason = "the kernel reads one number, which lives")]
+    let done = unsafe {
+        libc::setsockopt(
+            listener.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUFFORCE,
+            (&raw const bytes).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
