@@ -14,6 +14,12 @@ pub fn opposite(direction: DirectionId) -> DirectionId {
     direction ^ 1
 }
 
+/// The node at which a direction starts.
+pub fn start_of(links: &[LinkPlan], direction: DirectionId) -> usize {
+    let link = &links[direction as usize / 2];
+    if direction.is_multiple_of(2) { link.from } else { link.to }
+}
+
 /// The graph in a form that is quick to search: for each node its outgoing directions.
 #[derive(Clone, Debug)]
 pub struct Routes {

@@ -18,6 +18,7 @@ use lasthop_core::packet::{Cause, Kind, flag};
 use lasthop_core::time::Time;
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{Plan, Profile, TcpConfig, Transport};
+use lasthop_net::routing::{opposite, start_of};
 use lasthop_net::trace::{HopRecord, Sink};
 use lasthop_net::transport::codec::{
     self, Ecn, Flags, Header, MAX_HEADERS, MAX_PACKET, Measured, Options, Tcp, WriteError,
@@ -177,14 +178,9 @@ impl Lens {
     }
 }
 
-fn is_forward(direction: u32) -> bool {
-    direction.is_multiple_of(2)
-}
-
 /// The nodes at the near and at the far end of a direction of a link.
 fn ends_of(plan: &Plan, direction: u32) -> (usize, usize) {
-    let link = &plan.links[direction as usize / 2];
-    if is_forward(direction) { (link.from, link.to) } else { (link.to, link.from) }
+    (start_of(&plan.links, direction), start_of(&plan.links, opposite(direction)))
 }
 
 /// The nodes that a packet comes from and goes to.

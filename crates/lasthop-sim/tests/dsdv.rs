@@ -76,7 +76,7 @@ fn a_chain_converges() {
     assert_eq!(sum(&fixed, |radio| radio.updates), 0);
 }
 
-/// What updates cost where nothing changes: each station tells all it knows every 0.75 to 1 times 15 s, 12 B for each of
+/// What updates cost where nothing changes: each tells all it knows every 0.75 to 1 times 15 s, 12 B for each of
 /// four and 20 B of header. A newer number may be told after twice the settling time, which has fallen by then.
 #[test]
 fn what_updates_cost() {

@@ -15,7 +15,7 @@ use crate::device::router::{Router, Stop};
 use crate::device::snoop::Move;
 use crate::device::{Device, DeviceId, NOWHERE, OUTBOUND};
 use crate::plan::{LinkPlan, UnderWay};
-use crate::routing::{DirectionId, Routes, opposite};
+use crate::routing::{DirectionId, Routes, opposite, start_of};
 
 /// Which way a packet runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,12 +96,6 @@ impl Layout<'_> {
             Toward::Source => self.network.hops.push(Hop::new(self.flow, Place::Sender, true)),
         }
     }
-}
-
-/// The node at which a direction starts.
-fn start_of(links: &[LinkPlan], direction: DirectionId) -> usize {
-    let link = &links[direction as usize / 2];
-    if direction.is_multiple_of(2) { link.from } else { link.to }
 }
 
 impl Network {

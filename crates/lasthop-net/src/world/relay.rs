@@ -45,7 +45,7 @@ use super::World;
 use crate::measure::Window;
 use crate::network::{Hop, Paths, event_kind};
 use crate::plan::{LinkPlan, Part, Plan, Relay, UnderWay};
-use crate::routing::DirectionId;
+use crate::routing::{DirectionId, start_of};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::extra::first_sent;
 
@@ -171,12 +171,6 @@ impl Relays {
     fn index(list: &[u32], flow: u32) -> Option<usize> {
         list.get(flow as usize).filter(|&&half| half != NONE).map(|&half| half as usize)
     }
-}
-
-/// The node at which a direction starts.
-fn start_of(links: &[LinkPlan], direction: DirectionId) -> usize {
-    let link = &links[direction as usize / 2];
-    if direction.is_multiple_of(2) { link.from } else { link.to }
 }
 
 /// Paths, and when which of them comes into force.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use lasthop_core::time::Time;
 use lasthop_net::plan::{FlowPlan, LinkPlan, Part, Relay, Reroute, Split, Start, Traffic, Transport};
 use lasthop_net::roaming::possible_paths;
-use lasthop_net::routing::{DirectionId, Routes, opposite};
+use lasthop_net::routing::{DirectionId, Routes, opposite, start_of};
 
 use super::diagnostic::{ScenarioError, quoted};
 use super::flows::{largest_packet, narrowest};
@@ -21,12 +21,6 @@ type Result<T> = std::result::Result<T, ScenarioError>;
 fn direction(network: &Network, direction: DirectionId) -> (&LinkPlan, &lasthop_net::plan::Direction) {
     let link = &network.links[direction as usize / 2];
     (link, if direction.is_multiple_of(2) { &link.forward } else { &link.reverse })
-}
-
-/// The node at which a direction starts.
-fn start_of(network: &Network, direction: DirectionId) -> usize {
-    let link = &network.links[direction as usize / 2];
-    if direction.is_multiple_of(2) { link.from } else { link.to }
 }
 
 /// A proxy on a path: its node, and the sender with which it goes on.
@@ -90,18 +84,12 @@ impl<'n> Splits<'n> {
         }
     }
 
-    /// Whether a radio channel serves the link.
-    fn is_radio(&self, direction: DirectionId) -> bool {
-        let link = direction as usize / 2;
-        self.network.media.iter().flat_map(|medium| &medium.links).any(|radio| radio.link == link)
-    }
-
     /// The proxy that stands at the near end of a direction, for a flow that has its ends elsewhere. A link that was
     /// written without `reverse` has one at both: the one where the link begins counts, unless the flow ends there.
     fn at_near_end(&self, of: DirectionId, ends: (usize, usize)) -> Option<&'n Split> {
         let split = direction(self.network, of).1.split.as_ref()?;
         let other = opposite(of);
-        let beyond = start_of(self.network, other);
+        let beyond = start_of(&self.network.links, other);
         let other_counts =
             direction(self.network, other).1.split.is_some() && beyond != ends.0 && beyond != ends.1;
         (of.is_multiple_of(2) || !other_counts).then_some(split)
@@ -110,12 +98,14 @@ impl<'n> Splits<'n> {
     /// The proxies on a path, in order.
     fn stands(&self, path: &[DirectionId]) -> Vec<Stand<'n>> {
         let (Some(&first), Some(&last)) = (path.first(), path.last()) else { return Vec::new() };
-        let ends = (start_of(self.network, first), start_of(self.network, opposite(last)));
+        let ends = (start_of(&self.network.links, first), start_of(&self.network.links, opposite(last)));
         let stand = |pair: &[DirectionId]| {
             let (come, go) = (pair[0], pair[1]);
-            let node = start_of(self.network, go);
+            let node = start_of(&self.network.links, go);
             // The wireless side is the link at whose end it stands, unless that is a wire and the other is not.
-            let swapped = |at: DirectionId, other: DirectionId| !self.is_radio(at) && self.is_radio(other);
+            let swapped = |at: DirectionId, other: DirectionId| {
+                !self.network.is_radio(at) && self.network.is_radio(other)
+            };
             if let Some(split) = self.at_near_end(go, ends) {
                 return Some(Stand { node, split, toward_wireless: !swapped(go, come) });
             }
@@ -139,7 +129,7 @@ impl<'n> Splits<'n> {
             found.extend(self.routes.path(flow.source, flow.sink));
         }
         let over = |path: &Vec<DirectionId>| {
-            let starts = path.iter().map(|&direction| start_of(self.network, direction));
+            let starts = path.iter().map(|&direction| start_of(&self.network.links, direction));
             (Time::ZERO, starts.chain([flow.sink]).collect(), self.stands(path))
         };
         let mut paths: Vec<_> = found.iter().map(over).collect();

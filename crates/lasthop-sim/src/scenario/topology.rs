@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lasthop_core::time::Span;
 use lasthop_net::plan::{LinkPlan, MediumPlan, RoamingPlan};
 use lasthop_net::propagation::{Position, Track};
+use lasthop_net::routing::DirectionId;
 
 use super::cell::{self, Cells, Member, Members};
 use super::diagnostic::{ScenarioError, quoted, suggest};
@@ -38,6 +39,12 @@ pub(super) struct Network {
 }
 
 impl Network {
+    /// Whether a radio channel serves the link of a direction.
+    pub(super) fn is_radio(&self, direction: DirectionId) -> bool {
+        let link = direction as usize / 2;
+        self.media.iter().flat_map(|medium| &medium.links).any(|radio| radio.link == link)
+    }
+
     /// Any network, without pairs.
     fn of(nodes: Vec<String>, links: Vec<LinkPlan>, media: Vec<MediumPlan>) -> Network {
         let (roaming, pairs, server) = (Vec::new(), None, None);

@@ -22,7 +22,7 @@ use lasthop_net::plan::{
     Direction, ErrorModel, FlowPlan, LinkPlan, Middlebox, OutagePolicy, OutageSchedule, Transport,
 };
 use lasthop_net::roaming::possible_paths;
-use lasthop_net::routing::{DirectionId, Routes, opposite};
+use lasthop_net::routing::{DirectionId, Routes, opposite, start_of};
 use serde_json::{Value, json};
 
 use super::diagnostic::{ScenarioError, listed, quoted, suggest};
@@ -159,17 +159,12 @@ pub(super) fn flushes_what_it_holds(direction: &Direction) -> bool {
 }
 
 fn site<'a>(network: &'a mut Network, shared: &'a Shared<'a>, direction: DirectionId) -> Site<'a> {
-    let is_radio = is_radio(network, direction);
+    let is_radio = network.is_radio(direction);
     let LinkPlan { name, forward, reverse, .. } = &mut network.links[direction as usize / 2];
     let (direction, other) =
         if direction.is_multiple_of(2) { (forward, reverse) } else { (reverse, forward) };
     let (direction, other) = (Arc::make_mut(direction), Arc::make_mut(other));
     Site { direction, other, link: name, is_radio, shared, splits: &mut network.splits }
-}
-
-fn is_radio(network: &Network, direction: DirectionId) -> bool {
-    let link = direction as usize / 2;
-    network.media.iter().any(|medium| medium.links.iter().any(|radio| radio.link == link))
 }
 
 /// The directions that the data of each flow cross, those of its later paths included, and those over any access point
@@ -193,16 +188,10 @@ fn paths(network: &Network, flows: &[FlowPlan]) -> Vec<Vec<DirectionId>> {
     flows.iter().map(path_of).collect()
 }
 
-/// The node at which a direction starts.
-fn start_of(network: &Network, direction: DirectionId) -> usize {
-    let link = &network.links[direction as usize / 2];
-    if direction.is_multiple_of(2) { link.from } else { link.to }
-}
-
 /// The direction of the same link at whose near end a base station stands: not the sender itself.
 fn from_base_station(network: &Network, flow: &FlowPlan, direction: DirectionId) -> DirectionId {
-    let end = start_of(network, opposite(direction));
-    let is_first = start_of(network, direction) == flow.source;
+    let end = start_of(&network.links, opposite(direction));
+    let is_first = start_of(&network.links, direction) == flow.source;
     if is_first && end != flow.sink { opposite(direction) } else { direction }
 }
 
@@ -239,7 +228,7 @@ fn lossy_sites(network: &Network, flows: &[FlowPlan], paths: &[Vec<DirectionId>]
         direction.error != ErrorModel::None || direction.outages.schedule != OutageSchedule::None
     };
     let is_lossy: Vec<bool> = (network.links.iter().zip(0u32..))
-        .map(|(link, index)| loses(&link.forward) || loses(&link.reverse) || is_radio(network, 2 * index))
+        .map(|(link, index)| loses(&link.forward) || loses(&link.reverse) || network.is_radio(2 * index))
         .collect();
     sites_where(network, flows, paths, |direction| is_lossy[direction as usize / 2])
 }
@@ -291,7 +280,8 @@ pub(super) fn check_connections(root: &Reader<'_>, network: &Network, flows: &[F
             path.extend(routes.along(&later.nodes).unwrap_or_default());
         }
         let is_passed_on = || flows.iter().any(|other| other.relay.is_some_and(|relay| relay.of == number));
-        for &direction in path.iter().filter(|&&direction| start_of(network, direction) != flow.source) {
+        for &direction in path.iter().filter(|&&direction| start_of(&network.links, direction) != flow.source)
+        {
             let link = quoted(&network.links[direction as usize / 2].name);
             for agent in agents(direction) {
                 let (name, works_by_stamps) = match agent {
@@ -347,7 +337,7 @@ fn check(root: &Reader<'_>, network: &Network, flows: &[FlowPlan]) -> Result<()>
     let mut only_datagrams = true;
     let helps = |flow: &FlowPlan, path: &[DirectionId]| {
         agents.iter().any(|&agent| {
-            let here = start_of(network, agent);
+            let here = start_of(&network.links, agent);
             (path.contains(&agent) && here != flow.source)
                 || (path.contains(&opposite(agent)) && here != flow.sink)
         })
