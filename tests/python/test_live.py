@@ -206,18 +206,17 @@ def test_snoop_helps_the_tcp_of_the_kernel() -> None:
 
     The window is 128 kB: without a bound the overshoot of slow start would decide.
     """
-    goodput = {}
-    for helper in ("none", "snoop"):
-        last = {"error": {"kind": "bernoulli", "packet_error_rate": 0.01}}
-        content = path("5 Mbit/s", duration="22 s", **last).to_dict()
-        content["topology"]["links"][0] |= {"rate": "100 Mbit/s", "delay": "50 ms"}
-        if helper == "snoop":
-            content["topology"]["links"][1]["middleboxes"] = [{"kind": "snoop"}]
-        content["flows"][0]["transport"] = {"preset": "reno", "receiver_window": "90 packets"}
-        run = emulated(lh.Scenario(content), kernel="reno")
-        goodput[helper] = run.totals["goodput_bit_s"]
-        assert goodput[helper] < 5e6
-    assert goodput["snoop"] >= 4 * goodput["none"], goodput
+    content = path(
+        "5 Mbit/s", duration="22 s", error={"kind": "bernoulli", "packet_error_rate": 0.01}
+    ).to_dict()
+    content["topology"]["links"][0] |= {"rate": "100 Mbit/s", "delay": "50 ms"}
+    content["flows"][0]["transport"] = {"preset": "reno", "receiver_window": "90 packets"}
+    plain = lh.Scenario(content)
+    content["topology"]["links"][1]["middleboxes"] = [{"kind": "snoop"}]
+    helped = emulated(lh.Scenario(content), kernel="reno").totals["goodput_bit_s"]
+    # Where losses fall decides much: one run of Reno alone is up to a third above or below the mean.
+    alone = [emulated(plain, kernel="reno", seed=seed).totals["goodput_bit_s"] for seed in (1, 2, 3)]
+    assert 4 * sum(alone) / len(alone) <= helped < 5e6, (alone, helped)
 
 
 @needs_kernel
