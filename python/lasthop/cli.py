@@ -1069,8 +1069,9 @@ def doctor() -> None:
         from lasthop.doctor import examine
 
         findings = examine()
+        width = max(len(finding.what) for finding in findings) + 2
         for finding in findings:
-            typer.echo(f"{finding.what + ':':<21}{finding.text}")
+            typer.echo(f"{finding.what + ':':<{width}}{finding.text}")
         troubles = [finding for finding in findings if finding.trouble]
         for finding in troubles:
             typer.echo(f"trouble with {finding.what}: {finding.trouble}", err=True)

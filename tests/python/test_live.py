@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import lasthop as lh
-from lasthop import live
+from lasthop import live, parity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -292,6 +292,24 @@ def test_a_killed_run_leaves_nothing(tmp_path: Path) -> None:
     _until(lambda: not _processes_with("sleep", "77") and not _processes_with("sleep", "78"))
     assert _interfaces() == before
     assert "nothing was left" in run_command("--clean").stdout
+
+
+def test_parity_refuses_what_has_no_counterpart(command: Callable[..., Result], tmp_path: Path) -> None:
+    said = command("parity", scenario_file(tmp_path, path("5 Mbit/s")), "--kernel", "reno,hybla")
+    assert said.exit_code == 2
+    assert "no counterpart of 'hybla'" in said.stderr
+
+
+@needs_kernel
+def test_simulation_and_kernel_agree_on_a_clean_path() -> None:
+    """CUBIC fills the link on either side, and what waits there is much the same."""
+    found = parity.parity(path("5 Mbit/s"), ["cubic"], runs=2, budget_s=BUDGET_S)
+    if found.missing:
+        pytest.skip(f"the machine is too busy for real time: {'; '.join(found.missing)}")
+    rows = {row.metric: row for row in found.rows}
+    assert rows["goodput"].ratio == pytest.approx(1, abs=0.05)
+    assert rows["mean RTT"].ratio == pytest.approx(1, abs=0.2)
+    assert [len(row.emulated.values) for row in found.rows] == [2] * 4
 
 
 @needs_kernel
