@@ -536,7 +536,7 @@ columns! {
         /// routing updates that the near end broadcast, counted at the first link of the station
         updates: u64 = About::new("packets", "routing updates").sum();
         /// their bytes as IP packets
-        update_bytes: u64 = About::new("B", "bytes of routing updates").sum();
+        update_bytes: u64 = About::new("bytes", "bytes of routing updates").sum();
         /// routing updates of the near end that the far end read
         updates_received: u64 = About::new("packets", "routing updates received").sum();
     }
