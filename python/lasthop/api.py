@@ -343,7 +343,7 @@ class Scenario:
         >>> import lasthop as lh
         >>> scenario = lh.Scenario(lh.EXAMPLE)
         >>> list(scenario.hosts)
-        ['left', 'right', 'left-sink', 'right-sink']
+        ['source-1', 'source-2', 'sink-1', 'sink-2']
         """
         return dict(self._plan.hosts)
 
