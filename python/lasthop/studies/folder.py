@@ -162,8 +162,8 @@ class StudyResult:
         """
         runs = self.rows["run"]
         wanted = None if columns is None else list(columns)
-        height = Store(self.folder).height(self._stored(name))
-        step = max(1, len(runs) * rows // max(height, 1))
+        of_run = Store(self.folder).rows_per_run(self._stored(name))
+        step = max(1, int(rows / max(of_run, 1.0)))
         for start in range(0, len(runs), step):
             yield self._rows_of(name, runs[start : start + step], wanted)
 

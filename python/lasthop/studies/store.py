@@ -190,14 +190,14 @@ class Store:
         owned = {run: part for run, part in self._owners(parts, kept).items() if run in wanted}
         return self._gather(name, owned, columns)
 
-    def height(self, name: str) -> int:
-        """Return how many rows a table has over all parts, as their ends say; 0 if no part has it."""
-        paths = [self._path(name, part.name) for part in self.parts() if name in part.tables]
+    def rows_per_run(self, name: str) -> float:
+        """Return how many rows of a table a run has on average, as the ends of the files say."""
+        parts = [part for part in self.parts() if name in part.tables]
         rows = 0
-        for path in paths:
+        for path in (self._path(name, part.name) for part in parts):
             with damage_named(path):
                 rows += ArrowTable.parquet_footer(path)[0]
-        return rows
+        return rows / max(1, sum(map(self._height, parts)))
 
     def _owners(self, parts: Sequence[Part], kept: str | None = None) -> dict[str, str]:
         """Which part answers for which run."""
