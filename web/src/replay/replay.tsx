@@ -6,7 +6,7 @@ import { Cancelled, EngineError } from "../engine/pool";
 import type { Checked, Interruptions, Table, Window } from "../engine/types";
 import { overridesFor, pool, shownVariant, useStore, variantsOf } from "../model/store";
 import { columnOf, inWords, momentsOf, placeOf, Trace, upTo, type Moment } from "../model/trace";
-import { COLOURS } from "../model/style";
+import { COLOURS, textScale } from "../model/style";
 import { Layout } from "./layout";
 import { draw, type Ink } from "./scene";
 import { drawSequence } from "./sequence";
@@ -29,15 +29,16 @@ function inkOf(): Ink {
   return { paper: of("--card"), ink: of("--ink"), muted: of("--muted"), faint: of("--faint"), rule: of("--rule"), bad: of("--bad"), flows: COLOURS.map((_, style) => of(`--line-${style}`)) };
 }
 
-/** Fits a canvas to its box; returns its context in CSS pixels. */
+/** Fits a canvas to its box; returns its context and size in pixels of a page whose text has the usual size. */
 function fit(canvas: HTMLCanvasElement): [CanvasRenderingContext2D, number, number] | null {
   const context = canvas.getContext("2d");
   if (!context) return null;
   const { clientWidth: width, clientHeight: height } = canvas;
   const [wide, high] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];
   if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
-  context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
-  return [context, width, height];
+  const larger = textScale();
+  context.setTransform(devicePixelRatio * larger, 0, 0, devicePixelRatio * larger, 0, 0);
+  return [context, width / larger, height / larger];
 }
 
 /** Losses of the whole run and when links are down, as a strip over the slider; drawn once, not for every frame. */
