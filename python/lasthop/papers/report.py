@@ -287,7 +287,7 @@ def _told(source: Source) -> str:
 def _experiment(reproduction: Reproduction, experiment: Experiment, pictures: Sequence[str]) -> list[str]:
     parts = [f"### {title_of(reproduction, experiment)}"]
     parts += [f"![{experiment.figure}]({picture})" for picture in pictures]
-    if not pictures and not reproduction.paper.is_closed_form(experiment):
+    if not pictures and not experiment.studies and not reproduction.paper.is_closed_form(experiment):
         parts.append("There is no study of this figure yet.")
     if experiment.note:
         parts.append(f"Remark: {experiment.note}.")
