@@ -1,7 +1,7 @@
 // Replay: the packets of one run on their way, and what a sender made of what it saw. The run is repeated in a worker for
 // each window of time, so that no trace is kept.
 
-import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Cancelled, EngineError } from "../engine/pool";
 import type { Checked, Interruptions, Table, Window } from "../engine/types";
 import { overridesFor, pool, shownVariant, useStore, variantsOf } from "../model/store";
@@ -181,6 +181,7 @@ export function Replay({ theme }: { theme: string }) {
     setTrace(null);
     setFailure(null);
     setShare(0);
+    setInterruptions(NONE);
     if (!checked) return;
     clock.current = 0;
     setTime(0);
@@ -243,8 +244,8 @@ export function Replay({ theme }: { theme: string }) {
   const paintStrip = () => {
     if (strip.current && whole && about) drawStrip(strip.current, whole, duration, [...outages, ...handoffs], about.declarations.causes.map((one) => one.name), ink);
   };
-  // While it plays, every frame paints by itself.
-  useEffect(() => {
+  // While it plays, every frame paints by itself. The picture and the page around it change in one frame.
+  useLayoutEffect(() => {
     if (!playing) paint();
   });
   useEffect(paintStrip, [whole, trace !== null, outages, handoffs, ink]);
