@@ -16,7 +16,14 @@ import typer
 from typer.core import TyperCommand
 
 from lasthop import _native, api, output, spool
-from lasthop.arguments import parse_names, parse_numbers, parse_seeds, parse_settings
+from lasthop.arguments import (
+    complete_metrics,
+    complete_tables,
+    parse_names,
+    parse_numbers,
+    parse_seeds,
+    parse_settings,
+)
 from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError
 from lasthop.places import refuse_other, reserved
 from lasthop.progress import shown_progress
@@ -114,13 +121,6 @@ def complete_helpers(incomplete: str) -> list[str]:
 def complete_formats(incomplete: str) -> list[str]:
     """Return the formats of stored tables that begin so."""
     return [name for name in output.FORMATS if name.startswith(incomplete)]
-
-
-def complete_tables(incomplete: str) -> list[str]:
-    """Return the formats of tables for papers that begin so."""
-    from lasthop.formats import FORMATS
-
-    return [name for name in FORMATS if name.startswith(incomplete)]
 
 
 HistoryFile = Annotated[
@@ -279,7 +279,12 @@ def compare(
     plot_file: PlotOption = None,
     metrics: Annotated[
         list[str] | None,
-        typer.Option("--metric", metavar="NAME", help="Compare by this one; may be repeated. See 'metrics'."),
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="Compare by this one; may be repeated. See 'metrics'.",
+            autocompletion=complete_metrics,
+        ),
     ] = None,
     series: Annotated[
         bool,

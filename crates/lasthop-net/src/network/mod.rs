@@ -563,11 +563,7 @@ impl Network {
                 self.send_on(parcel.packet, parcel.hop + 1, at, feeder);
             }
             Effect::Divert { parcel, hop, at } => {
-                if self.devices[device as usize].device.is_head()
-                    && let Some(recorder) = &mut self.recorder
-                {
-                    recorder.let_go(parcel.since);
-                }
+                self.let_go_unrecorded(device, parcel);
                 let feeder = self.feeder(self.hops[parcel.hop as usize]);
                 self.send_on(parcel.packet, hop, at, feeder);
             }
@@ -576,10 +572,8 @@ impl Network {
                     let lost = (at <= self.end).then_some(cause);
                     self.record(direction, parcel, (started, None, lost));
                     self.fingerprint.add(at.0, u64::from(direction) << 3 | (cause as u64 + 1));
-                } else if self.devices[device as usize].device.is_head()
-                    && let Some(recorder) = &mut self.recorder
-                {
-                    recorder.let_go(parcel.since);
+                } else {
+                    self.let_go_unrecorded(device, parcel);
                 }
                 self.lose(parcel.flow, parcel.packet, at, cause);
             }
@@ -624,8 +618,19 @@ impl Network {
                 self.ledger.in_flight += 1;
                 if let Some(Crossing { direction, started }) = crossing {
                     self.record(direction, parcel, (started, None, None));
+                } else {
+                    self.let_go_unrecorded(device, parcel);
                 }
             }
+        }
+    }
+
+    /// A device has let go of a packet that crossed no link: the recorder waits for it no longer.
+    fn let_go_unrecorded(&mut self, device: DeviceId, parcel: Parcel) {
+        if self.devices[device as usize].device.is_head()
+            && let Some(recorder) = &mut self.recorder
+        {
+            recorder.let_go(parcel.since);
         }
     }
 
