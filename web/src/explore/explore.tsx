@@ -199,10 +199,6 @@ function TableView({ of, table, given, figure }: { of: Explored; table: TableGiv
   const { statistics } = useStore();
   const [choice, setChoice] = useState<Choice>(() => begin(of, figure ? wishOf(figure, of, given) : { x: table.x, lines: table.lines }));
   const [chosen, setChosen] = useState<Chosen | null>(null);
-  useEffect(() => {
-    setChoice(begin(of, figure ? wishOf(figure, of, given) : { x: table.x, lines: table.lines }));
-    setChosen(null);
-  }, [of, figure]);
   const change = (next: Choice) => {
     // What is free now must be held, and what is held must be there.
     const held = Object.fromEntries(Object.entries(next.held).filter(([name]) => name !== next.x && !next.lines.includes(name)));
@@ -326,7 +322,7 @@ function Paper({ paper, of, given, table }: { paper: PaperGiven; of: Explored; g
             <div class="picture">
               {metricOf(figure, of, paper.claims) === undefined
                 ? <p class="message note">Nothing was simulated for it: its claims follow from formulas.</p>
-                : <TableView of={of} table={table} given={given} figure={figure} />}
+                : <TableView key={figure.id} of={of} table={table} given={given} figure={figure} />}
             </div>
             <section class="said" aria-labelledby="claims-title">
               <h2 id="claims-title">{claims.length === 0 ? "The paper claims nothing of it" : `What the paper claims of it, and what came of that`}</h2>

@@ -158,8 +158,12 @@ export function Results({ theme }: { theme: string }) {
           {drawn.map((panel, index) => <Chart key={panel.id} panel={panel} duration={resultsOf.checked.description.duration_s} theme={theme} isLast={index === drawn.length - 1} />)}
         </section>
       )}
-      {comparison && <Verdicts comparison={comparison} />}
-      {comparison && <Figures comparison={comparison} style={style} />}
+      {comparison && (
+        <div class="findings">
+          <Verdicts comparison={comparison} />
+          <Figures comparison={comparison} style={style} />
+        </div>
+      )}
     </div>
   );
 }
