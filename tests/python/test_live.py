@@ -22,6 +22,7 @@ import pytest
 
 import lasthop as lh
 from lasthop import live, parity
+from lasthop.scripts import run_script
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -351,3 +352,25 @@ def _until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() - asked < 20, "it never came"
         time.sleep(0.02)
+
+
+SCRIPTS = sorted((Path(__file__).parents[2] / "scripts").glob("*.script"))
+
+
+@needs_kernel
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_the_kernel_does_what_a_script_says(path: Path) -> None:
+    """A machine that is busy gets another try: times are real."""
+    for _ in range(TRIES):
+        try:
+            outcome = run_script(path, kernel=True)
+        except lh.RunError as error:
+            if "has no congestion control" not in str(error):
+                raise
+            pytest.skip(str(error))
+        if not outcome.ran:
+            pytest.skip(f"the kernel differs: {outcome.not_on_kernel}")
+        if outcome.holds:
+            return
+    shown = "\n".join(outcome.log)
+    pytest.fail(f"{outcome.failure}\n{shown}")

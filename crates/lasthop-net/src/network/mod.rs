@@ -522,18 +522,46 @@ impl Network {
         self.with_device(device, now, |device, cx| device.receive(parcel, port, cx));
     }
 
-    /// The timer of a device. Timers are lazy: one that was superseded by an earlier one finds nothing to do.
-    pub(crate) fn on_device_timer(&mut self, device: DeviceId, now: Time) {
+    /// The timer of a device. Timers are lazy: one that was superseded by an earlier one finds nothing to do, unless it
+    /// has become the next again. Returns when the device acts next, if that is by `until` and nothing else happens
+    /// before it: then there is no timer for it, and the clock may go there at once.
+    pub(crate) fn on_device_timer(&mut self, device: DeviceId, now: Time, until: Time) -> Option<Time> {
         let slot = &mut self.devices[device as usize];
+        if slot.superseded <= now {
+            slot.superseded = Time::MAX;
+        }
         if now < slot.armed {
-            return;
+            return None;
         }
         slot.armed = Time::MAX;
-        self.with_device(device, now, Element::on_timer);
+        let timer = self.let_act(device, now, Element::on_timer)?;
+        let at = timer.time();
+        let is_next = match self.next_event() {
+            Some(Next::Arrival(event) | Next::Timer(event)) => at < event.time(),
+            None => true,
+        };
+        if is_next && at <= until {
+            return Some(at);
+        }
+        self.timers.push(timer);
+        None
     }
 
     /// Lets a device act, then does what it wants done.
     fn with_device(&mut self, device: DeviceId, now: Time, act: impl FnOnce(&mut Device, &mut Cx<'_>)) {
+        if let Some(timer) = self.let_act(device, now, act) {
+            self.timers.push(timer);
+        }
+    }
+
+    /// The same; returns the timer that the device needs now, which its place among those of one instant belongs to.
+    #[inline]
+    fn let_act(
+        &mut self,
+        device: DeviceId,
+        now: Time,
+        act: impl FnOnce(&mut Device, &mut Cx<'_>),
+    ) -> Option<Event> {
         let mut effects = std::mem::take(&mut self.effects);
         let slot = &mut self.devices[device as usize];
         let mut cx = Cx {
@@ -547,14 +575,25 @@ impl Network {
         };
         act(&mut slot.device, &mut cx);
         let wake = cx.wake;
+        let mut timer = None;
         if wake < slot.armed {
+            // A timer that an earlier one superseded may come into its own again; not within this instant, where it
+            // would come before what has been scheduled since.
+            let pending = wake == slot.superseded && wake > now;
+            slot.superseded = if pending { slot.armed } else { slot.superseded.min(slot.armed) };
             slot.armed = wake;
-            self.schedule(wake, Target::new(event_kind::DEVICE, device));
+            if !pending {
+                self.order += 1;
+                timer = Some(Event::new(wake, self.order, Target::new(event_kind::DEVICE, device)));
+            }
         }
-        for effect in effects.drain(..) {
-            self.apply(device, effect);
+        if !effects.is_empty() {
+            for effect in effects.drain(..) {
+                self.apply(device, effect);
+            }
         }
         self.effects = effects;
+        timer
     }
 
     /// Does what a device wants done.
