@@ -10,3 +10,4 @@ pub mod pcapng;
 pub mod run;
 pub mod scenario;
 pub mod summary;
+pub mod way;
