@@ -205,7 +205,7 @@ function TableView({ of, table, given, figure }: { of: Explored; table: TableGiv
     setChoice(begin(of, { metric: next.metric, x: next.x, lines: next.lines, held }));
     setChosen(null);
   };
-  const found = useMemo(() => (statistics ? curvesOf(of, choice, statistics) : []), [of, choice, statistics]);
+  const found = useMemo(() => curvesOf(of, choice, statistics), [of, choice]);
   const metric = of.metrics.find((one) => one.name === choice.metric);
   const unit = metric?.unit === "ratio" ? "" : (metric?.unit ?? "");
   const axis = of.axes.find((one) => one.name === choice.x) ?? null;
@@ -336,7 +336,7 @@ function Paper({ paper, of, given, table }: { paper: PaperGiven; of: Explored; g
 }
 
 export function Explore() {
-  const { explore, statistics, broken } = useStore();
+  const { explore, broken } = useStore();
   const [which, setWhich] = useState(0);
   const [of, setOf] = useState<Explored | null>(null);
   const [failure, setFailure] = useState<string | null>(null);
@@ -400,7 +400,7 @@ export function Explore() {
         </div>
       )}
       {table && !of && !failure && <p class="took" role="status">Reading {table.file} …</p>}
-      {explore && table && of && statistics && (explore.paper
+      {explore && table && of && (explore.paper
         ? <Paper paper={explore.paper} of={of} given={explore} table={table} />
         : <TableView of={of} table={table} given={explore} figure={null} />)}
     </main>
