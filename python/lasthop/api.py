@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import operator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +20,7 @@ from lasthop.senders import Sender, describe, describe_all
 from lasthop.spool import SpooledTables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from lasthop.comparison import Comparison
     from lasthop.frames import Traffic
@@ -93,8 +94,13 @@ class Scenario:
         transports: Senders | None = None,
         folder: str | Path = "",
     ) -> None:
+        if not isinstance(content, Mapping):
+            raise ScenarioError(
+                f"a scenario is a table of keys, found {type(content).__name__}: "
+                "Scenario.load(path) opens a file, Scenario.read(text) reads TOML"
+            )
         try:
-            text = json.dumps(content)
+            text = json.dumps(dict(content))
         except (TypeError, ValueError) as error:
             raise ScenarioError(
                 f"a scenario holds text, numbers, booleans, lists and tables only: {error}"

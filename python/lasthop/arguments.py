@@ -5,13 +5,37 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from lasthop.api import SEEDS_MAX, check_seeds
+from lasthop.api import SEEDS_MAX, check_seeds, metrics
 from lasthop.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 SEED_PATTERN = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+def complete_metrics(incomplete: str) -> list[str]:
+    """Return the metrics that begin so, for the shell.
+
+    Examples
+    --------
+    >>> complete_metrics("goodp")
+    ['goodput_bit_s']
+    """
+    return [one["name"] for one in metrics() if one["name"].startswith(incomplete)]
+
+
+def complete_tables(incomplete: str) -> list[str]:
+    """Return the formats of tables for papers that begin so, for the shell.
+
+    Examples
+    --------
+    >>> complete_tables("la")
+    ['latex']
+    """
+    from lasthop.formats import FORMATS
+
+    return [name for name in FORMATS if name.startswith(incomplete)]
 
 
 def parse_seeds(text: str) -> list[int]:

@@ -16,7 +16,14 @@ import typer
 from typer.core import TyperCommand
 
 from lasthop import _native, api, output, spool
-from lasthop.arguments import parse_names, parse_numbers, parse_seeds, parse_settings
+from lasthop.arguments import (
+    complete_metrics,
+    complete_tables,
+    parse_names,
+    parse_numbers,
+    parse_seeds,
+    parse_settings,
+)
 from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError
 from lasthop.places import refuse_other, reserved
 from lasthop.progress import shown_progress
@@ -114,13 +121,6 @@ def complete_helpers(incomplete: str) -> list[str]:
 def complete_formats(incomplete: str) -> list[str]:
     """Return the formats of stored tables that begin so."""
     return [name for name in output.FORMATS if name.startswith(incomplete)]
-
-
-def complete_tables(incomplete: str) -> list[str]:
-    """Return the formats of tables for papers that begin so."""
-    from lasthop.formats import FORMATS
-
-    return [name for name in FORMATS if name.startswith(incomplete)]
 
 
 HistoryFile = Annotated[
@@ -288,7 +288,12 @@ def compare(
     plot_file: PlotOption = None,
     metrics: Annotated[
         list[str] | None,
-        typer.Option("--metric", metavar="NAME", help="Compare by this one; may be repeated. See 'metrics'."),
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="Compare by this one; may be repeated. See 'metrics'.",
+            autocompletion=complete_metrics,
+        ),
     ] = None,
     series: Annotated[
         bool,
@@ -1052,6 +1057,42 @@ def parity(
         for line in found.missing:
             _note(f"left out: {line}")
         if found.missing:
+            raise typer.Exit(EXIT_RUN)
+
+
+@app.command()
+def script(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scripts.", show_default=False)],
+    kernel: Annotated[
+        bool, typer.Option("--kernel", help="Run them against the TCP of the running kernel (Linux, root).")
+    ] = False,
+    log: Annotated[bool, typer.Option("--log", help="Show every packet.")] = False,
+) -> None:
+    """Run scripts of timed packets and asserted answers against TCP.
+
+    Against the engine they run in virtual time, and every time is exact; against the kernel they run in real
+    time, and times may differ by 15 ms. Exits with 1 if a stack did something else than a script asserts.
+    """
+    with _user_errors():
+        from lasthop.scripts import run_script
+
+        if kernel:
+            from lasthop import live
+
+            live.refuse_without_means()
+        failed = 0
+        for file in files:
+            outcome = run_script(file, kernel=kernel)
+            word = "holds" if outcome.holds else "FAILS" if outcome.ran else "skipped"
+            typer.echo(f"{word:8} {file.stem}: {outcome.title} ({', '.join(outcome.sources)})")
+            if not outcome.ran:
+                typer.echo(f"         the kernel differs: {outcome.not_on_kernel}")
+            if outcome.failure is not None:
+                failed += 1
+                typer.echo(f"         {outcome.failure}")
+            for line in outcome.log if log or outcome.failure else ():
+                typer.echo(f"         {line}")
+        if failed:
             raise typer.Exit(EXIT_RUN)
 
 

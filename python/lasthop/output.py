@@ -47,7 +47,10 @@ TEMPORARY_PREFIX = ".lasthop-"
 def check_format(table_format: str) -> None:
     """Refuse a table format that is not one of `FORMATS`."""
     if table_format not in FORMATS:
-        raise ArgumentError(f"unknown table format {table_format!r}: use one of {', '.join(FORMATS)}")
+        from lasthop.formats import FORMATS as PAPER_FORMATS
+
+        hint = f"; --table {table_format} prints one for a paper" if table_format in PAPER_FORMATS else ""
+        raise ArgumentError(f"unknown table format {table_format!r}: use one of {', '.join(FORMATS)}{hint}")
 
 
 def check_folder(folder: str | Path) -> None:

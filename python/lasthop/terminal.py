@@ -87,12 +87,16 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
     --------
     >>> codecs.register_error("lasthop", _plain)
     >>> "7.63 ± 0.02 µs".encode("ascii", errors="lasthop")
-    b'7.63 +- 0.02 us'
+    b'7.63 +-0.02 us'
     """
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    letters = error.object[error.start : error.end]
-    return "".join(PLAIN.get(letter, "?") for letter in letters), error.end
+    text = "".join(PLAIN.get(letter, "?") for letter in error.object[error.start : error.end])
+    # Two letters in place of one take the blanks after it, so that columns stay where they are.
+    end = error.end
+    while len(text) > end - error.start and error.object[end : end + 1] == " ":
+        end += 1
+    return text, end
 
 
 def drop_lost_notes() -> None:

@@ -30,6 +30,8 @@ def place(tmp_path: Path, scenario_file: Path, monkeypatch: pytest.MonkeyPatch) 
     (folder / "broken.toml").write_text("[[")
     (folder / "list.json").write_text("[1]")
     (folder / "table.csv").write_text("a,b\n1\n")
+    (folder / "latin.toml").write_bytes(b'name = "caf\xe9"')
+    (folder / "quotes.csv").write_text('endpoint,hour,weekday,month,window_segments\n"a"b,1,1,1,2\n')
     (folder / "text.db").write_text("not a database")
     for name, table in (("other.db", "t"), ("lacking.db", "windows")):
         with sqlite3.connect(folder / name) as database:
@@ -133,6 +135,70 @@ REFUSED = [
         "show folder",
         "error: no run at 'folder': it has no result.json; 'lasthop run FILE --out DIR' makes such a folder",
     ),
+    (
+        "compare small.toml",
+        "error: nothing to compare: give --transport reno,vegas, or --helpers none,snoop",
+    ),
+    (
+        "compare small.toml --transport reno,vegas --at left",
+        "error: at says where helpers stand: name them with helpers (--helpers)",
+    ),
+    (
+        "compare small.toml --helpers none,snop",
+        "error: unknown helper 'snop': did you mean 'snoop'? 'lasthop helpers' lists them",
+    ),
+    (
+        "compare small.toml --transport reno,vegas --format latex",
+        (
+            "error: unknown table format 'latex': use one of parquet, csv, arrow; --table latex prints "
+            "one for a paper"
+        ),
+    ),
+    ("reproduce all --figure 3", "error: --figure needs one paper: each has figures of its own"),
+    (
+        "reproduce 04",
+        (
+            "error: unknown paper '04': did you mean '004'? there are 000-local-error-control, "
+            "001-tcp-variants-ecn-snoop, 002-cross-layer-jitter-tcp, 003-wireless-santa-cruz-tcp, "
+            "004-real-time-qos, or all; or name a folder with a claims.toml"
+        ),
+    ),
+    ("emulate", "error: no scenario: give a FILE, or --clean"),
+    (
+        "emulate small.toml --beside sink-1 -- true",
+        "error: --beside sink-1: give NODE=COMMAND, such as server='iperf3 -s'",
+    ),
+    (
+        "emulate small.toml --host x -- true",
+        "error: no host 'x': the hosts of this scenario are source-1, source-2, sink-1, sink-2",
+    ),
+    (
+        "parity small.toml --kernel hybla",
+        (
+            "error: no counterpart of 'hybla' in a simulation: bbr, cubic, dctcp, reno, vegas, veno, "
+            "westwood have one"
+        ),
+    ),
+    (
+        "plot folder folder --law mathis",
+        "error: --law is laid over a single run: give one folder of a run, or a scenario file",
+    ),
+    (
+        "study new a+b",
+        "error: a study cannot be called 'a+b': use letters, digits, '-', '_' and '.'",
+    ),
+    (
+        "history import h.db quotes.csv",
+        "error: 'quotes.csv' is not valid CSV: ',' expected after '\"'",
+    ),
+    (
+        "run latin.toml",
+        (
+            "scenario error: this is not a text file: byte 11 is not UTF-8\n  at latin.toml\n"
+            "     a scenario is TOML text in UTF-8"
+        ),
+    ),
+    ("study run latin.toml", "study error: it cannot be read: it is not text in utf-8\n  at latin.toml"),
 ]
 
 

@@ -9,5 +9,6 @@ pub mod columns;
 pub mod pcapng;
 pub mod run;
 pub mod scenario;
+pub mod script;
 pub mod summary;
 pub mod way;

@@ -1,13 +1,12 @@
 //! Routes that stations find themselves: chains, links that break, two cells on one channel, what updates cost.
 
-use lasthop_net::world::Evaluation;
-use lasthop_sim::run::{Progress, Run, run_evaluated};
+use lasthop_sim::run::Run;
 use lasthop_sim::summary::RadioSummary;
-use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
+use proptest::prelude::{ProptestConfig, proptest};
 
 mod testkit;
 
-use testkit::{SUMMARY, TRACE, hops, plan_of, run_text};
+use testkit::{SUMMARY, hops, run_both_ways, run_text};
 
 /// Stations on a line, 200 m apart, of which each reads its neighbours only.
 fn line(stations: &[&str], moves: &str, routing: &str, flows: &str) -> String {
@@ -30,16 +29,6 @@ fn datagrams(source: &str, sink: &str, start: &str) -> String {
     )
 }
 
-fn both_ways(text: &str) -> Run {
-    let evaluated =
-        |evaluation| run_evaluated(&plan_of(text), 1, (TRACE, evaluation), &Progress::default()).unwrap();
-    let (eager, clocked) = (evaluated(Evaluation::Eager), evaluated(Evaluation::Clocked));
-    assert_eq!(eager.summary.fingerprint, clocked.summary.fingerprint);
-    assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
-    assert!(eager.world.network.ledger.balances());
-    eager
-}
-
 /// The counters of all directions together.
 fn sum(run: &Run, of: impl Fn(&RadioSummary) -> u64) -> u64 {
     run.summary.links.iter().filter_map(|link| link.radio.as_deref()).map(of).sum()
@@ -60,7 +49,7 @@ fn arrivals(run: &Run, names: &[&str]) -> Vec<f64> {
 /// 14 s after a was first heard, and d 12 to 14 s later. Before that nothing arrives; then all does, over three links.
 #[test]
 fn a_chain_converges() {
-    let run = both_ways(&line(&["a", "b", "c", "d"], "", "\"dsdv\"", &datagrams("a", "d", "0 s")));
+    let run = run_both_ways(&line(&["a", "b", "c", "d"], "", "\"dsdv\"", &datagrams("a", "d", "0 s")), 1);
     let there = arrivals(&run, &["c-d"]);
     assert!(there[0] > 24.0 && there[0] < 32.0, "{}", there[0]);
     // 10 a second, and the five that waited for the route.
@@ -102,7 +91,7 @@ fn a_link_breaks() {
     let text = line(&["a", "b", "c"], walks, "{ kind = \"dsdv\", period = \"5 s\", settling = \"1 s\" }", "")
         .replace("[\"a\", \"b\", \"c\"]", "[\"a\", \"b\", \"c\", \"e\"]")
         .replace("stations = [", "stations = [{ node = \"e\", position = [200, 30] }, ");
-    let run = both_ways(&format!("{text}{}", datagrams("a", "c", "10 s")));
+    let run = run_both_ways(&format!("{text}{}", datagrams("a", "c", "10 s")), 1);
     let last = |names: &[&str]| arrivals(&run, names).last().copied().unwrap_or(0.0);
     let first = arrivals(&run, &["b-c", "e-c"])[0];
     assert!(first < 12.0, "{first}");
@@ -125,8 +114,8 @@ fn two_cells() {
              [[flows]]\ncount = 3\ntransport = \"newreno\"\nstart = \"5 s\"\n"
         )
     };
-    let fixed = both_ways(&text("\"static\""));
-    let found = both_ways(&text("\"dsdv\""));
+    let fixed = run_both_ways(&text("\"static\""), 1);
+    let found = run_both_ways(&text("\"dsdv\""), 1);
     let ratio = found.summary.totals.goodput_bit_s / fixed.summary.totals.goodput_bit_s;
     assert!((ratio - 1.0).abs() < 0.03, "{ratio}");
     assert!(sum(&found, |radio| radio.updates) > 20);
@@ -159,11 +148,6 @@ proptest! {
             "duration = \"30 s\"\n[topology]\nkind = \"graph\"\nnodes = {names:?}\n[[topology.cells]]\n\
              routing = {{ kind = \"dsdv\", period = \"3 s\", settling = \"500 ms\", waiting = {waiting} }}\n\
              stations = [{}]\n{flows}", members.join(", "));
-        let plan = plan_of(&text);
-        let run = |evaluation| run_evaluated(&plan, seed, (SUMMARY, evaluation), &Progress::default()).unwrap();
-        let (eager, clocked) = (run(Evaluation::Eager), run(Evaluation::Clocked));
-        prop_assert_eq!(&eager.summary.fingerprint, &clocked.summary.fingerprint);
-        prop_assert!(eager.world.network.ledger.balances());
-        prop_assert_eq!(eager.world.network.ledger, clocked.world.network.ledger);
+        run_both_ways(&text, seed);
     }
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from lasthop.output import write_text
+from lasthop.output import reason_of, write_text
 from lasthop.papers.grammar import format_value
 from lasthop.papers.judge import Verdict
 from lasthop.papers.library import PaperError
@@ -101,8 +101,10 @@ def _paper(paper: Paper, folder: Path) -> dict[str, Any]:
     try:
         found = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
         charts = json.loads((folder / CHARTS).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise PaperError(f"cannot read the report in '{folder}': {error}") from None
+    except OSError as error:
+        raise PaperError(f"cannot read the report in '{folder}': {reason_of(error)}") from None
+    except ValueError as error:
+        raise PaperError(f"the report in '{folder}' is damaged: {error}") from None
     notes = {claim.id: claim.note for claim in paper.claims}
     claims = [
         {**one, "paper": paper.number, "note": notes.get(one["claim"]), "places": one["experiments"]}

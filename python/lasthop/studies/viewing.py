@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lasthop.arguments import complete_metrics, complete_tables
 from lasthop.terminal import note, print_content, user_errors
 
 if TYPE_CHECKING:
@@ -28,7 +29,13 @@ NameOption = Annotated[
     str | None, typer.Option("--study", metavar="NAME", help="Which study, in a folder of many.")
 ]
 MetricOption = Annotated[
-    list[str] | None, typer.Option("--metric", metavar="NAME", help="This metric only; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        help="This metric only; may be repeated.",
+        autocompletion=complete_metrics,
+    ),
 ]
 XOption = Annotated[str | None, typer.Option("--x", metavar="AXIS", help="Axis along x.")]
 LinesOption = Annotated[
@@ -55,7 +62,13 @@ def show_study(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: every estimate in full.")] = False,
     table: Annotated[
         str | None,
-        typer.Option("--table", metavar="NAME", help="Print one for a paper: latex, markdown, csv, html."),
+        typer.Option(
+            "--table",
+            "--format",
+            metavar="NAME",
+            help="Print one for a paper: latex, markdown, csv, html.",
+            autocompletion=complete_tables,
+        ),
     ] = None,
 ) -> None:
     """Show means with 95 % intervals, and paired differences from the baseline."""
