@@ -272,9 +272,9 @@ def load_comparison(folder: str | Path) -> Comparison:
         )
         if "law" in content:
             comparison.promises = Promises.of_dict(content["law"])
-        return comparison
     except (KeyError, TypeError) as error:
         raise _damaged(path / COMPARISON, f"{type(error).__name__}: {error}") from None
+    return comparison
 
 
 def is_comparison(folder: str | Path) -> bool:
