@@ -31,6 +31,7 @@ __all__ = [
     "load_scenario",
     "parse_scenario",
     "run",
+    "run_script",
     "schema",
     "student_t_quantile",
     "transports",
@@ -285,4 +286,5 @@ def emulate(
     mark: str,
     progress: Progress | None = None,
 ) -> str: ...
+def run_script(text: str, name: str, *, kernel: bool = False) -> str: ...
 def join_tables(parts: list[str], target: str, table_format: str, metadata: dict[str, str]) -> None: ...

@@ -1050,6 +1050,42 @@ def parity(
             raise typer.Exit(EXIT_RUN)
 
 
+@app.command()
+def script(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scripts.", show_default=False)],
+    kernel: Annotated[
+        bool, typer.Option("--kernel", help="Run them against the TCP of the running kernel (Linux, root).")
+    ] = False,
+    log: Annotated[bool, typer.Option("--log", help="Show every packet.")] = False,
+) -> None:
+    """Run scripts of timed packets and asserted answers against TCP.
+
+    Against the engine they run in virtual time, and every time is exact; against the kernel they run in real
+    time, and times may differ by 15 ms. Exits with 1 if a stack did something else than a script asserts.
+    """
+    with _user_errors():
+        from lasthop.scripts import run_script
+
+        if kernel:
+            from lasthop import live
+
+            live.refuse_without_means()
+        failed = 0
+        for file in files:
+            outcome = run_script(file, kernel=kernel)
+            word = "holds" if outcome.holds else "FAILS" if outcome.ran else "skipped"
+            typer.echo(f"{word:8} {file.stem}: {outcome.title} ({', '.join(outcome.sources)})")
+            if not outcome.ran:
+                typer.echo(f"         the kernel differs: {outcome.not_on_kernel}")
+            if outcome.failure is not None:
+                failed += 1
+                typer.echo(f"         {outcome.failure}")
+            for line in outcome.log if log or outcome.failure else ():
+                typer.echo(f"         {line}")
+        if failed:
+            raise typer.Exit(EXIT_RUN)
+
+
 def _programs(texts: list[str]) -> list[tuple[str, list[str]]]:
     """Read ``NODE=COMMAND``."""
     import shlex

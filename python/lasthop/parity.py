@@ -179,7 +179,7 @@ def parity(
         theirs = []
         for seed in range(1, runs + 1):
             note(f"{algorithm}, run {seed} of {runs}: {scenario.duration_s:g} s")
-            run, reason = _punctual(wanted, algorithm, seed, budget_s)
+            run, reason = punctual(wanted, algorithm, seed, budget_s)
             if run is None:
                 missing.append(f"{algorithm}, run {seed}: {reason}")
             else:
@@ -193,7 +193,8 @@ def parity(
     return Parity(tuple(rows), tuple(missing))
 
 
-def _punctual(scenario: Scenario, algorithm: str, seed: int, budget_s: float) -> tuple[Run | None, str]:
+def punctual(scenario: Scenario, algorithm: str, seed: int, budget_s: float) -> tuple[Run | None, str]:
+    """Emulate with sockets of the kernel, again if the machine was too busy; or say why no run counts."""
     reason = ""
     for _ in range(TRIES):
         run = live.emulate(scenario, kernel=algorithm, seed=seed, budget_s=budget_s)

@@ -96,6 +96,22 @@ test("a paper shows its claims beside their figures, and the run behind a point 
   });
 });
 
+for (const [width, height, size] of [[360, 800, 12], [1440, 900, 12], [3840, 2160, 17.6]]) {
+  test(`a figure fits ${width} px, and its text the text around it`, async () => {
+    await explore("docs/papers/000", async (page) => {
+      const text = await page.$eval(".explored .tick text", (element) => Number.parseFloat(getComputedStyle(element).fontSize) * element.ownerSVGElement.getScreenCTM().a);
+      assert.ok(Math.abs(text / size - 1) < 0.02, `${text} px`);
+      const [box, figure] = [await page.locator(".picture").boundingBox(), await page.locator(".explored > svg").boundingBox()];
+      assert.ok(figure.width <= box.width + 1 && figure.width > 0.97 * box.width, `${figure.width} of ${box.width} px`);
+      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)) <= 0);
+      // The mouse meets the point that it sees.
+      const dot = await page.locator(".explored .dot").nth(3).boundingBox();
+      await page.mouse.click(dot.x + dot.width / 2, dot.y + dot.height / 2);
+      await page.waitForSelector(".onepoint");
+    }, { viewport: { width, height } });
+  });
+}
+
 test("every point of the papers' figures that was simulated leads to a scenario that the engine reads", async () => {
   for (const paper of ["000", "001", "002", "003"]) {
     await explore(`docs/papers/${paper}`, async (page) => {

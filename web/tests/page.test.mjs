@@ -303,6 +303,25 @@ for (const width of [360, 768, 3840]) {
   });
 }
 
+test("on a large screen everything is larger, and curves and findings stand side by side", async () => {
+  const larger = 22 / 15;
+  const { page, wrong, close } = await open(browser, server.address, { viewport: { width: 3840, height: 2160 } });
+  await done(page);
+  assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).fontSize), "22px");
+  const [charts, findings] = [await page.locator(".charts").boundingBox(), await page.locator(".findings").boundingBox()];
+  assert.ok(findings.x > charts.x + charts.width && findings.y < charts.y + 100 && findings.x + findings.width > 3700, JSON.stringify([charts, findings]));
+  // The curves need no scrolling.
+  assert.ok(charts.y + charts.height <= 2160, `the curves end at ${charts.y + charts.height} px`);
+  await page.click("nav >> text=Replay");
+  await page.waitForSelector(".replay canvas.scene", { timeout: 60_000 });
+  for (const canvas of ["scene", "diagram"]) {
+    const drawn = await page.$eval(`canvas.${canvas}`, (element) => element.getContext("2d").getTransform().a / devicePixelRatio);
+    assert.ok(Math.abs(drawn / larger - 1) < 0.01, `${canvas}: ${drawn}`);
+  }
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
 test("one file shows a saved run without any server", async () => {
   const run = path.join(folder, "run");
   lasthop("run", "scenarios/lossy-last-hop.toml", "--seeds", "1-2", "--set", "flows.0.transport=veno", "--out", run);

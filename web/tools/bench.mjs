@@ -11,13 +11,24 @@ const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1]
 const server = await view();
 const browser = await launch();
 
+// The page itself sees when its controls, which take an answer of the engine, are painted: to ask it from outside takes
+// as long again while its workers are at their first runs.
+const watch = () => {
+  const observer = new MutationObserver(() => {
+    if (!document.querySelector(".controls .control")) return;
+    observer.disconnect();
+    requestAnimationFrame(() => setTimeout(() => (globalThis.readyAt = performance.now())));
+  });
+  observer.observe(document, { childList: true, subtree: true });
+};
 const readies = [];
-for (let round = 0; round < ROUNDS; round += 1) {
+for (let round = 0; round < 2 * ROUNDS; round += 1) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
   const page = await context.newPage();
+  await page.addInitScript(watch);
   await page.goto(server.address);
-  await page.waitForSelector(".controls .control");
-  readies.push(await page.evaluate(() => performance.now()));
+  await page.waitForFunction(() => globalThis.readyAt);
+  readies.push(await page.evaluate(() => globalThis.readyAt));
   await context.close();
 }
 

@@ -162,7 +162,7 @@ fn cpu_time() -> Duration {
 
 /// Asks for punctuality: timers without slack, and a priority that suits the work, if we may. Returns which. It is that
 /// of this thread alone and ends with it.
-fn take_priority(fast: bool) -> &'static str {
+pub(crate) fn take_priority(fast: bool) -> &'static str {
     const PRIORITY: i32 = 10;
     #[expect(unsafe_code, reason = "system calls on the calling thread, with a structure that lives")]
     unsafe {

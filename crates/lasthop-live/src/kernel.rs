@@ -300,7 +300,7 @@ fn send_datagrams(task: &Task, signals: &Signals) -> io::Result<Option<Time>> {
 }
 
 /// Chooses the congestion control of a socket.
-fn choose(stream: &TcpStream, algorithm: &str) -> io::Result<()> {
+pub(crate) fn choose(stream: &TcpStream, algorithm: &str) -> io::Result<()> {
     let name = CString::new(algorithm).map_err(|_| io::Error::from(ErrorKind::InvalidInput))?;
     #[expect(unsafe_code, reason = "the kernel reads so many bytes of a string that lives")]
     let done = unsafe {

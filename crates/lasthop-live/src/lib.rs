@@ -22,7 +22,11 @@ mod kernel;
 #[cfg(target_os = "linux")]
 mod process;
 #[cfg(target_os = "linux")]
+mod script;
+#[cfg(target_os = "linux")]
 mod site;
 
 #[cfg(target_os = "linux")]
 pub use emulate::{Emulated, LiveError, LiveReport, Order, Program, Told, emulate};
+#[cfg(target_os = "linux")]
+pub use script::run_script;

@@ -551,5 +551,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spool::join_tables, module)?)?;
     module.add("HAS_LIVE", live::IS_THERE)?;
     module.add_function(wrap_pyfunction!(live::emulate, module)?)?;
+    module.add_function(wrap_pyfunction!(live::run_script, module)?)?;
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lasthop_sim::script::{Outcome, Script};
 use pyo3::prelude::*;
 
 use crate::{Plan, Progress, RunError};
@@ -32,6 +33,41 @@ pub(crate) fn emulate(
     let wanted = Wanted { seed, main, others: others.unwrap_or_default(), kernel, budget_s, mark };
     let scenario = plan.get().scenario.plan();
     py.detach(|| run(scenario, wanted, &progress))
+}
+
+/// Runs a script of one end of a connection against the engine, or against the kernel; returns what came of it as JSON
+/// text. `name` stands for its file in messages.
+#[pyfunction]
+#[pyo3(signature = (text, name, *, kernel=false))]
+pub(crate) fn run_script(py: Python<'_>, text: &str, name: &str, kernel: bool) -> PyResult<String> {
+    let script =
+        Script::read(text, name).map_err(|error| crate::ScenarioError::new_err(error.to_string()))?;
+    let outcome = py.detach(|| {
+        if kernel {
+            return on_kernel(&script);
+        }
+        script.simulate().map(Some).map_err(|error| RunError::new_err(error.to_string()))
+    })?;
+    let head = &script.head;
+    let told = serde_json::json!({
+        "title": head.title,
+        "sources": head.sources,
+        "not_on_kernel": head.not_on_kernel,
+        "ran": outcome.is_some(),
+        "failure": outcome.as_ref().and_then(|outcome| outcome.failure.as_ref()),
+        "log": outcome.as_ref().map(|outcome| &outcome.log),
+    });
+    serde_json::to_string(&told).map_err(|error| RunError::new_err(error.to_string()))
+}
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+fn on_kernel(script: &Script) -> PyResult<Option<Outcome>> {
+    lasthop_live::run_script(script).map_err(|error| RunError::new_err(error.to_string()))
+}
+
+#[cfg(not(all(feature = "live", target_os = "linux")))]
+fn on_kernel(_: &Script) -> PyResult<Option<Outcome>> {
+    Err(RunError::new_err(WITHOUT))
 }
 
 /// What Python asks for.
@@ -80,9 +116,13 @@ fn run(
 #[cfg(not(all(feature = "live", target_os = "linux")))]
 fn run(_: &lasthop_net::plan::Plan, wanted: Wanted, _: &lasthop_sim::run::Progress) -> PyResult<String> {
     let Wanted { seed: _, main: _, others: _, kernel: _, budget_s: _, mark: _ } = wanted;
-    Err(RunError::new_err(if cfg!(target_os = "linux") {
-        "this build of lasthop has no live part: build it with the feature 'live', which is on by default"
-    } else {
-        "real packets need Linux: its namespaces, and its TUN device"
-    }))
+    Err(RunError::new_err(WITHOUT))
 }
+
+/// What a build says that cannot.
+#[cfg(not(all(feature = "live", target_os = "linux")))]
+const WITHOUT: &str = if cfg!(target_os = "linux") {
+    "this build of lasthop has no live part: build it with the feature 'live', which is on by default"
+} else {
+    "real packets need Linux: its namespaces, and its TUN device"
+};

@@ -9,4 +9,5 @@ pub mod columns;
 pub mod pcapng;
 pub mod run;
 pub mod scenario;
+pub mod script;
 pub mod summary;

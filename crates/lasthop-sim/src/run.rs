@@ -177,7 +177,8 @@ pub fn run_into(
     let started = Instant::now();
     let mut world = World::evaluated(plan, seed, recording, evaluation);
     let set_up = started.elapsed();
-    let limit = plan.limits.events.min(MAX_EVENTS / 2);
+    // Half of the numbers are for timers of receivers, and an event may set more than one.
+    let limit = plan.limits.events.min(MAX_EVENTS / 4);
     let wall_limit = Duration::from_nanos(plan.limits.wall_time.0);
     let duration = plan.duration;
     world.run(|world| {

@@ -287,15 +287,16 @@ def _told(source: Source) -> str:
 def _experiment(reproduction: Reproduction, experiment: Experiment, pictures: Sequence[str]) -> list[str]:
     parts = [f"### {title_of(reproduction, experiment)}"]
     parts += [f"![{experiment.figure}]({picture})" for picture in pictures]
-    if not pictures and not reproduction.paper.is_closed_form(experiment):
+    paper = reproduction.paper
+    if not paper.is_ready(experiment) and not paper.is_closed_form(experiment):
         parts.append("There is no study of this figure yet.")
     if experiment.note:
         parts.append(f"Remark: {experiment.note}.")
     concerned = [one for one in reproduction.judgements if experiment.id in one.claim.experiments]
-    cells = _cells(reproduction.paper, experiment, concerned)
+    cells = _cells(paper, experiment, concerned)
     if cells:
         parts.append(cells)
-    others = [one for one in concerned if not (cells and _cell(reproduction.paper, one))]
+    others = [one for one in concerned if not (cells and _cell(paper, one))]
     first = [one for one in others if one.claim.experiments[0] == experiment.id]
     elsewhere = [one for one in others if one.claim.experiments[0] != experiment.id]
     if first:

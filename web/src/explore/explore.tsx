@@ -199,17 +199,13 @@ function TableView({ of, table, given, figure }: { of: Explored; table: TableGiv
   const { statistics } = useStore();
   const [choice, setChoice] = useState<Choice>(() => begin(of, figure ? wishOf(figure, of, given) : { x: table.x, lines: table.lines }));
   const [chosen, setChosen] = useState<Chosen | null>(null);
-  useEffect(() => {
-    setChoice(begin(of, figure ? wishOf(figure, of, given) : { x: table.x, lines: table.lines }));
-    setChosen(null);
-  }, [of, figure]);
   const change = (next: Choice) => {
     // What is free now must be held, and what is held must be there.
     const held = Object.fromEntries(Object.entries(next.held).filter(([name]) => name !== next.x && !next.lines.includes(name)));
     setChoice(begin(of, { metric: next.metric, x: next.x, lines: next.lines, held }));
     setChosen(null);
   };
-  const found = useMemo(() => (statistics ? curvesOf(of, choice, statistics) : []), [of, choice, statistics]);
+  const found = useMemo(() => curvesOf(of, choice, statistics), [of, choice]);
   const metric = of.metrics.find((one) => one.name === choice.metric);
   const unit = metric?.unit === "ratio" ? "" : (metric?.unit ?? "");
   const axis = of.axes.find((one) => one.name === choice.x) ?? null;
@@ -326,7 +322,7 @@ function Paper({ paper, of, given, table }: { paper: PaperGiven; of: Explored; g
             <div class="picture">
               {metricOf(figure, of, paper.claims) === undefined
                 ? <p class="message note">Nothing was simulated for it: its claims follow from formulas.</p>
-                : <TableView of={of} table={table} given={given} figure={figure} />}
+                : <TableView key={figure.id} of={of} table={table} given={given} figure={figure} />}
             </div>
             <section class="said" aria-labelledby="claims-title">
               <h2 id="claims-title">{claims.length === 0 ? "The paper claims nothing of it" : `What the paper claims of it, and what came of that`}</h2>
@@ -340,7 +336,7 @@ function Paper({ paper, of, given, table }: { paper: PaperGiven; of: Explored; g
 }
 
 export function Explore() {
-  const { explore, statistics, broken } = useStore();
+  const { explore, broken } = useStore();
   const [which, setWhich] = useState(0);
   const [of, setOf] = useState<Explored | null>(null);
   const [failure, setFailure] = useState<string | null>(null);
@@ -404,7 +400,7 @@ export function Explore() {
         </div>
       )}
       {table && !of && !failure && <p class="took" role="status">Reading {table.file} …</p>}
-      {explore && table && of && statistics && (explore.paper
+      {explore && table && of && (explore.paper
         ? <Paper paper={explore.paper} of={of} given={explore} table={table} />
         : <TableView of={of} table={table} given={explore} figure={null} />)}
     </main>

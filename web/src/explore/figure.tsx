@@ -3,7 +3,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { apart, ticks } from "../model/figure";
-import { DASHES } from "../model/style";
+import { DASHES, textScale } from "../model/style";
 import { shownValue, type Axis, type Curve, type Point } from "./table";
 
 const LEFT = 64;
@@ -86,13 +86,14 @@ export function Figure({ curves, axis, metric, unit, chosen, choose }: { curves:
   useEffect(() => {
     const element = box.current;
     if (!element) return;
-    const measure = () => setWidth(Math.max(280, Math.round(element.clientWidth)));
+    const measure = () => setWidth(Math.max(280, Math.round(element.clientWidth / textScale())));
     measure();
     const watch = new ResizeObserver(measure);
     watch.observe(element);
     return () => watch.disconnect();
   }, []);
   const height = Math.round(Math.min(620, Math.max(280, width * 0.44)));
+  const larger = textScale();
   const isNarrow = width < 560;
   const longest = Math.max(0, ...curves.map((curve) => curve.name.length));
   const right = isNarrow ? 12 : Math.min(190, 24 + longest * 6.6);
@@ -105,7 +106,7 @@ export function Figure({ curves, axis, metric, unit, chosen, choose }: { curves:
   // Where points lie over each other, the nearest is meant.
   const nearest = (event: MouseEvent & { currentTarget: SVGSVGElement }) => {
     const corner = event.currentTarget.getBoundingClientRect();
-    const [x, y] = [event.clientX - corner.left, event.clientY - corner.top];
+    const [x, y] = [(event.clientX - corner.left) / larger, (event.clientY - corner.top) / larger];
     let best: Chosen | null = null;
     let least = REACH;
     curves.forEach((curve, index) => {
@@ -118,7 +119,7 @@ export function Figure({ curves, axis, metric, unit, chosen, choose }: { curves:
   };
   return (
     <div ref={box} class="explored">
-      <svg viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="group" onClick={nearest} aria-label={`${metric}${unit ? ` in ${unit}` : ""}${axis ? ` along ${axis.label}` : ""}: ${curves.map((curve) => curve.name).join("; ")}. The table below has the figures.`}>
+      <svg viewBox={`0 0 ${width} ${height}`} width={width * larger} height={height * larger} role="group" onClick={nearest} aria-label={`${metric}${unit ? ` in ${unit}` : ""}${axis ? ` along ${axis.label}` : ""}: ${curves.map((curve) => curve.name).join("; ")}. The table below has the figures.`}>
         {scales.yTicks.map((tick) => (
           <g key={tick.label} class="tick"><path d={`M${LEFT} ${tick.at.toFixed(1)}H${width - right}`} /><text x={LEFT - 8} y={tick.at + 4} text-anchor="end">{tick.label}</text></g>
         ))}

@@ -20,3 +20,15 @@ export function styles(names: string[], known: string[]): Map<string, number> {
   }
   return chosen;
 }
+
+/** Size of text on a usual screen, in px, as the style sheet has it. */
+export const USUAL = 15;
+
+let scale: { at: number; value: number } | null = null;
+
+/** How much larger text is than usual: on large screens, figures grow with it. */
+export function textScale(): number {
+  // Asked for every frame; it changes with the width of the window alone.
+  if (scale?.at !== window.innerWidth) scale = { at: window.innerWidth, value: (Number.parseFloat(getComputedStyle(document.documentElement).fontSize) || USUAL) / USUAL };
+  return scale.value;
+}

@@ -1,12 +1,12 @@
 // Replay: the packets of one run on their way, and what a sender made of what it saw. The run is repeated in a worker for
 // each window of time, so that no trace is kept.
 
-import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Cancelled, EngineError } from "../engine/pool";
 import type { Checked, Interruptions, Table, Window } from "../engine/types";
 import { overridesFor, pool, shownVariant, useStore, variantsOf } from "../model/store";
 import { columnOf, inWords, momentsOf, placeOf, Trace, upTo, type Moment } from "../model/trace";
-import { COLOURS } from "../model/style";
+import { COLOURS, textScale } from "../model/style";
 import { Layout } from "./layout";
 import { draw, type Ink } from "./scene";
 import { drawSequence } from "./sequence";
@@ -29,15 +29,16 @@ function inkOf(): Ink {
   return { paper: of("--card"), ink: of("--ink"), muted: of("--muted"), faint: of("--faint"), rule: of("--rule"), bad: of("--bad"), flows: COLOURS.map((_, style) => of(`--line-${style}`)) };
 }
 
-/** Fits a canvas to its box; returns its context in CSS pixels. */
+/** Fits a canvas to its box; returns its context and size in pixels of a page whose text has the usual size. */
 function fit(canvas: HTMLCanvasElement): [CanvasRenderingContext2D, number, number] | null {
   const context = canvas.getContext("2d");
   if (!context) return null;
   const { clientWidth: width, clientHeight: height } = canvas;
   const [wide, high] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];
   if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
-  context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
-  return [context, width, height];
+  const larger = textScale();
+  context.setTransform(devicePixelRatio * larger, 0, 0, devicePixelRatio * larger, 0, 0);
+  return [context, width / larger, height / larger];
 }
 
 /** Losses of the whole run and when links are down, as a strip over the slider; drawn once, not for every frame. */
@@ -181,6 +182,7 @@ export function Replay({ theme }: { theme: string }) {
     setTrace(null);
     setFailure(null);
     setShare(0);
+    setInterruptions(NONE);
     if (!checked) return;
     clock.current = 0;
     setTime(0);
@@ -229,7 +231,7 @@ export function Replay({ theme }: { theme: string }) {
   }, [playing, speed, trace, span, flow, ink, outages, duration]);
 
   const paint = () => {
-    if (!trace || !checked || !layout || !about) return;
+    if (!trace || !checked || !layout) return;
     const fitted = scene.current && fit(scene.current);
     if (fitted && scene.current) {
       const drawn = draw(...fitted, { trace, description: checked.description, layout, outages, time: clock.current, fade: LINGER * speed, flow }, ink);
@@ -241,10 +243,10 @@ export function Replay({ theme }: { theme: string }) {
     if (head.current) head.current.style.left = `${(clock.current / duration) * 100}%`;
   };
   const paintStrip = () => {
-    if (strip.current && whole && about) drawStrip(strip.current, whole, duration, [...outages, ...handoffs], about.declarations.causes.map((one) => one.name), ink);
+    if (strip.current && whole) drawStrip(strip.current, whole, duration, [...outages, ...handoffs], about.declarations.causes.map((one) => one.name), ink);
   };
-  // While it plays, every frame paints by itself.
-  useEffect(() => {
+  // While it plays, every frame paints by itself. The picture and the page around it change in one frame.
+  useLayoutEffect(() => {
     if (!playing) paint();
   });
   useEffect(paintStrip, [whole, trace !== null, outages, handoffs, ink]);
@@ -278,7 +280,7 @@ export function Replay({ theme }: { theme: string }) {
     };
   }, [whole, outages, handoffs]);
 
-  if (!checked || state.failure || !about) {
+  if (!checked || state.failure) {
     return <main id="main" class="replay" tabIndex={-1}><p class="message note">{state.failure ? "The scenario has a mistake: see Play." : "Loading the simulator …"}</p></main>;
   }
   const { flows, nodes } = checked.description;

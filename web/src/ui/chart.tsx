@@ -5,23 +5,25 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { extent, type Panel } from "../model/curves";
 import { apart } from "../model/figure";
-import { COLOURS, DASHES } from "../model/style";
+import { COLOURS, DASHES, textScale, USUAL } from "../model/style";
 
 const SYNC = "time";
-/** In units of the text, so that large screens get large figures. */
-const HEIGHT = 9.9;
+/** Height in units of the text: four panels fill a high window. */
+const LEAST_HEIGHT = 9.9;
+const MOST_HEIGHT = 16;
+const AROUND = 24;
+
+function heightOf(rem: number): number {
+  return Math.min(MOST_HEIGHT, Math.max(LEAST_HEIGHT, (innerHeight / rem - AROUND) / 4 - 2)) * rem;
+}
 
 function variable(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-function textSize(): number {
-  return Number.parseFloat(getComputedStyle(document.documentElement).fontSize) || 15;
-}
-
 function labels(chart: uPlot, panel: Panel): void {
   const { ctx } = chart;
-  const ratio = (devicePixelRatio * textSize()) / 15;
+  const ratio = devicePixelRatio * textScale();
   const { left, top, width, height } = chart.bbox;
   const ends = panel.lines.map((_, index) => {
     const values = chart.data[index + 1] as (number | null)[] | undefined;
@@ -68,15 +70,15 @@ export function Chart({ panel, duration, theme, isLast }: { panel: Panel; durati
   useEffect(() => {
     const element = place.current;
     if (!element) return;
-    const rem = textSize();
+    const rem = USUAL * textScale();
     const grid = { stroke: variable("--grid"), width: 1 };
     const axis = { stroke: variable("--muted"), grid, ticks: { show: false }, font: `${0.8 * rem}px system-ui, sans-serif` };
     const options: uPlot.Options & { height: number } = {
       width: Math.max(240, element.clientWidth),
-      height: Math.round((HEIGHT + (isLast ? 1.5 : 0)) * rem),
+      height: Math.round(heightOf(rem) + (isLast ? 1.5 * rem : 0)),
       padding: [8, 6.4 * rem, isLast ? 0 : 6, 0],
       legend: { show: false },
-      cursor: { sync: { key: SYNC, setSeries: false }, drag: { x: false, y: false }, points: { size: 6 }, y: false },
+      cursor: { sync: { key: SYNC, setSeries: false }, drag: { x: false, y: false }, points: { size: 0.4 * rem }, y: false },
       scales: { x: { time: false, range: [0, duration] }, y: { range: extent(panel) } },
       axes: [
         { ...axis, show: isLast, size: 1.75 * rem, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
@@ -87,7 +89,7 @@ export function Chart({ panel, duration, theme, isLast }: { panel: Panel; durati
         ...panel.lines.map((line) => ({
           label: line.name,
           stroke: variable(`--sender-${line.style}`) || COLOURS[line.style] || "#000",
-          width: 1.5,
+          width: 0.1 * rem,
           dash: DASHES[line.style] ?? [],
           points: { show: false },
           spanGaps: false,

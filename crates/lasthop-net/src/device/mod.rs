@@ -293,6 +293,8 @@ pub(crate) struct Slot {
     pub(crate) device: Device,
     /// Earliest wake-up that is pending.
     pub(crate) armed: Time,
+    /// A later one that is pending as well, if it is known.
+    pub(crate) superseded: Time,
     /// The direction at whose near end it stands; [`NOWHERE`] if it stands at no link.
     pub(crate) direction: DirectionId,
 }

@@ -16,7 +16,7 @@ pub mod truth;
 
 use lasthop_cc::{LossKind, Signal};
 use lasthop_core::calendar::Calendar;
-use lasthop_core::event::{Event, EventQueue, MAX_INDEX, Target, arrival_order};
+use lasthop_core::event::{Event, EventQueue, MAX_EVENTS, MAX_INDEX, Target, arrival_order};
 use lasthop_core::fingerprint::Fingerprint;
 use lasthop_core::packet::{Cause, Kind, Ledger, NONE, Packet, PacketArena, flag};
 use lasthop_core::time::{Span, Time};
@@ -221,10 +221,12 @@ impl Network {
         self.ways[flow].forward
     }
 
-    /// Schedules something other than an arrival, after everything that is already scheduled for `time`.
+    /// Schedules something other than an arrival, after everything of its kind that is already scheduled for `time`:
+    /// the timers of receivers come before all else, and the others follow each other (decision 0013).
     pub(crate) fn schedule(&mut self, time: Time, target: Target) {
         self.order += 1;
-        self.timers.push(Event::new(time, self.order, target));
+        let later = u64::from(target.kind() != event_kind::RECEIVER) * (MAX_EVENTS / 2);
+        self.timers.push(Event::new(time, later + self.order, target));
     }
 
     /// What happens next.
@@ -232,8 +234,13 @@ impl Network {
     pub(crate) fn next_event(&mut self) -> Option<Next> {
         let timer = self.timers.peek();
         match (self.calendar.peek(&mut self.packets), timer) {
-            // Of one instant arrivals come first (decision 0013).
-            (Some(arrival), Some(timer)) if timer.time() < arrival.time() => Some(Next::Timer(timer)),
+            // Of one instant the timers of receivers come first, then arrivals (decision 0013).
+            (Some(arrival), Some(timer))
+                if timer.time() < arrival.time()
+                    || (timer.time() == arrival.time() && timer.target().kind() == event_kind::RECEIVER) =>
+            {
+                Some(Next::Timer(timer))
+            }
             (Some(arrival), _) => Some(Next::Arrival(arrival)),
             (None, timer) => timer.map(Next::Timer),
         }
@@ -515,18 +522,46 @@ impl Network {
         self.with_device(device, now, |device, cx| device.receive(parcel, port, cx));
     }
 
-    /// The timer of a device. Timers are lazy: one that was superseded by an earlier one finds nothing to do.
-    pub(crate) fn on_device_timer(&mut self, device: DeviceId, now: Time) {
+    /// The timer of a device. Timers are lazy: one that was superseded by an earlier one finds nothing to do, unless it
+    /// has become the next again. Returns when the device acts next, if that is by `until` and nothing else happens
+    /// before it: then there is no timer for it, and the clock may go there at once.
+    pub(crate) fn on_device_timer(&mut self, device: DeviceId, now: Time, until: Time) -> Option<Time> {
         let slot = &mut self.devices[device as usize];
+        if slot.superseded <= now {
+            slot.superseded = Time::MAX;
+        }
         if now < slot.armed {
-            return;
+            return None;
         }
         slot.armed = Time::MAX;
-        self.with_device(device, now, Element::on_timer);
+        let timer = self.let_act(device, now, Element::on_timer)?;
+        let at = timer.time();
+        let is_next = match self.next_event() {
+            Some(Next::Arrival(event) | Next::Timer(event)) => at < event.time(),
+            None => true,
+        };
+        if is_next && at <= until {
+            return Some(at);
+        }
+        self.timers.push(timer);
+        None
     }
 
     /// Lets a device act, then does what it wants done.
     fn with_device(&mut self, device: DeviceId, now: Time, act: impl FnOnce(&mut Device, &mut Cx<'_>)) {
+        if let Some(timer) = self.let_act(device, now, act) {
+            self.timers.push(timer);
+        }
+    }
+
+    /// The same; returns the timer that the device needs now, which its place among those of one instant belongs to.
+    #[inline]
+    fn let_act(
+        &mut self,
+        device: DeviceId,
+        now: Time,
+        act: impl FnOnce(&mut Device, &mut Cx<'_>),
+    ) -> Option<Event> {
         let mut effects = std::mem::take(&mut self.effects);
         let slot = &mut self.devices[device as usize];
         let mut cx = Cx {
@@ -540,14 +575,25 @@ impl Network {
         };
         act(&mut slot.device, &mut cx);
         let wake = cx.wake;
+        let mut timer = None;
         if wake < slot.armed {
+            // A timer that an earlier one superseded may come into its own again; not within this instant, where it
+            // would come before what has been scheduled since.
+            let pending = wake == slot.superseded && wake > now;
+            slot.superseded = if pending { slot.armed } else { slot.superseded.min(slot.armed) };
             slot.armed = wake;
-            self.schedule(wake, Target::new(event_kind::DEVICE, device));
+            if !pending {
+                self.order += 1;
+                timer = Some(Event::new(wake, self.order, Target::new(event_kind::DEVICE, device)));
+            }
         }
-        for effect in effects.drain(..) {
-            self.apply(device, effect);
+        if !effects.is_empty() {
+            for effect in effects.drain(..) {
+                self.apply(device, effect);
+            }
         }
         self.effects = effects;
+        timer
     }
 
     /// Does what a device wants done.

@@ -177,7 +177,7 @@ impl Network {
         wiring.first_ports.push(self.ports.len() as u32);
         self.ports.extend((0..ports).map(|port| (id, port)));
         self.device_names.push(name_number(name));
-        self.devices.push(Slot { device, armed: Time::MAX, direction });
+        self.devices.push(Slot { device, armed: Time::MAX, superseded: Time::MAX, direction });
         id
     }
 

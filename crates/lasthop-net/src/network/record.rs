@@ -82,6 +82,10 @@ impl Network {
         enqueued: Time,
         (transmitted, arrived, lost): (Option<Time>, Option<Time>, Option<Cause>),
     ) {
+        let is_wanted = |recorder: &Recorder| recorder.wants_hop(enqueued, arrived, lost.is_some());
+        if !self.recorder.as_deref().is_some_and(is_wanted) {
+            return;
+        }
         let record = self.hop_record((direction, flow, index), enqueued, (transmitted, arrived, lost));
         if let Some(recorder) = &mut self.recorder {
             recorder.add_hop(record);

@@ -214,6 +214,14 @@ pub struct FrameRecord {
 /// Where records go. Those of one kind come in the order of time: packets by their arrival at the link, and those of
 /// one instant in the order in which they were settled. An error ends the run.
 pub trait Sink {
+    /// The clock stands at `now`, [`Time::MAX`] at the end, and what is settled has been handed on. The answer is from
+    /// when to when packets on links and windows are wanted from now on: to leave out the others makes a run as fast as
+    /// one without a trace. Packets that are lost come whenever that is.
+    fn wants(&mut self, now: Time) -> (Time, Time) {
+        let _ = now;
+        (Time::ZERO, Time::MAX)
+    }
+
     /// A packet on a link.
     fn hop(&mut self, record: &HopRecord) -> io::Result<()> {
         let _ = record;

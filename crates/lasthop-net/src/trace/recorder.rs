@@ -44,6 +44,8 @@ pub struct Recorder {
     intervals: u64,
     /// When the packets that devices hold at the heads of links came there, and how many at each time.
     held: VecDeque<(Time, u32)>,
+    /// From when to when its sink wants packets and windows.
+    wanted: (Time, Time),
 }
 
 impl Recorder {
@@ -65,6 +67,7 @@ impl Recorder {
                 next_interval: 0,
                 intervals: if recording.series { duration.0 / interval.0 } else { 0 },
                 held: VecDeque::new(),
+                wanted: (Time::ZERO, Time::MAX),
             })
         })
     }
@@ -97,6 +100,13 @@ impl Recorder {
         }
     }
 
+    /// Whether the sink wants a packet that came to a link at `enqueued`, and was lost or arrived, if either.
+    #[inline]
+    pub(crate) fn wants_hop(&self, enqueued: Time, arrived: Option<Time>, is_lost: bool) -> bool {
+        let (from, to) = self.wanted;
+        is_lost || (enqueued <= to && arrived.is_none_or(|arrived| arrived >= from))
+    }
+
     /// Records what became of a packet on a link.
     pub(crate) fn add_hop(&mut self, record: HopRecord) {
         if self.recording.trace {
@@ -106,7 +116,8 @@ impl Recorder {
 
     /// Records a change of a window; they come in the order of time.
     pub(crate) fn add_window(&mut self, record: WindowRecord) {
-        if self.recording.trace {
+        let (from, to) = self.wanted;
+        if self.recording.trace && (from..=to).contains(&record.time) {
             self.windows.push(record);
         }
     }
@@ -164,7 +175,9 @@ impl Recorder {
         }
         self.hand_over_flows(flows, sink)?;
         self.hand_over_links(settled, links, sink)?;
-        self.hand_over_hops(settled, sink)
+        self.hand_over_hops(settled, sink)?;
+        self.wanted = sink.wants(now);
+        Ok(())
     }
 
     /// Receivers are never behind the clock: at the time of a sample its interval is over.

@@ -40,6 +40,12 @@ pub struct Departure {
 
 /// Time to live of what is sent.
 const TIME_TO_LIVE: u8 = 64;
+/// The longest segment of an end that does not say (RFC 9293 section 3.7.1).
+const DEFAULT_MSS: u16 = 536;
+/// A larger shift is taken for this one (RFC 7323 section 2.3).
+const LARGEST_SHIFT: u8 = 14;
+/// Bytes of the timestamps option, with its padding.
+const TIMESTAMPS: u16 = 12;
 /// Bytes of the headers of IPv4 and TCP without options.
 const HEADERS: u16 = BASE_HEADER as u16;
 
@@ -103,7 +109,7 @@ impl Gateway {
             (kind == Kind::Syn || kind == Kind::SynAck, matches!(kind, Kind::Fin | Kind::FinAck));
         let offer = extra.and_then(|extra| extra.offer).filter(|_| syn);
         if let Some(offer) = offer {
-            self.sides[from].shift = offer.window_scale.unwrap_or(0);
+            self.sides[from].shift = offer.window_scale.unwrap_or(0).min(LARGEST_SHIFT);
             self.sides[from].timestamps = offer.timestamps;
         }
         // Only the direction that carries data has numbers of its own; the other has a SYN and a FIN.
@@ -121,7 +127,10 @@ impl Gateway {
         let counted = packet.bytes.saturating_sub(packet.payload + HEADERS);
         let length = if usize::from(counted) <= MAX_OPTIONS { counted & !3 } else { 0 };
         let mut options = Options {
-            mss: offer.map(|offer| offer.mss).filter(|&mss| mss > 0),
+            // On the wire it leaves out what options take (RFC 6691); here it is payload.
+            mss: offer
+                .filter(|offer| offer.mss > 0)
+                .map(|offer| offer.mss.saturating_add(if offer.timestamps { TIMESTAMPS } else { 0 })),
             window_scale: offer.and_then(|offer| offer.window_scale),
             sack_permitted: offer.is_some_and(|offer| offer.sack),
             timestamps: (near.timestamps && (far.timestamps || kind == Kind::Syn))
@@ -189,7 +198,7 @@ impl Gateway {
         if syn {
             far.initial = tcp.seq;
             far.sent = 0;
-            far.shift = tcp.options.window_scale.unwrap_or(0).min(14);
+            far.shift = tcp.options.window_scale.unwrap_or(0).min(LARGEST_SHIFT);
             far.timestamps = tcp.options.timestamps.is_some();
         }
         let seq = far.of_wire(tcp.seq);
@@ -237,11 +246,12 @@ impl Gateway {
             note: Note { back, again: again && !back },
             ..Packet::default()
         };
-        Some((packet, self.extra(tcp, &near, syn, now)))
+        let stamped = tcp.options.timestamps.is_some() && (near.timestamps || !back);
+        Some((packet, self.extra(tcp, &near, (syn, stamped), now)))
     }
 
-    /// What a header from outside carries beyond the packet.
-    fn extra(&self, tcp: &Tcp, near: &Side, syn: bool, now: Time) -> Option<Extra> {
+    /// What a header from outside carries beyond the packet; `stamped`: segments of the connection have timestamps.
+    fn extra(&self, tcp: &Tcp, near: &Side, (syn, stamped): (bool, bool), now: Time) -> Option<Extra> {
         let options = &tcp.options;
         let mut extra = Extra::default();
         options.measured.fill(&mut extra, now, self.rtt);
@@ -249,8 +259,12 @@ impl Gateway {
             extra.sack.push(near.of_wire(start), near.of_wire(end));
         }
         extra.offer = syn.then_some(Offer {
-            mss: options.mss.unwrap_or(0),
-            window_scale: options.window_scale,
+            mss: options
+                .mss
+                .unwrap_or(DEFAULT_MSS)
+                .saturating_sub(if stamped { TIMESTAMPS } else { 0 })
+                .max(1),
+            window_scale: options.window_scale.map(|shift| shift.min(LARGEST_SHIFT)),
             sack: options.sack_permitted,
             timestamps: options.timestamps.is_some(),
         });

@@ -103,6 +103,8 @@ fn mean_since(last: &mut (u64, u64), now: (u64, u64)) -> Option<Span> {
 
 /// The loop asks whether to go on once in so many events.
 const EVENTS_PER_CHECK: u64 = 1 << 15;
+/// A device acts so often at most before the loop looks around.
+const EVENTS_PER_DEVICE: u32 = 64;
 
 /// When links and receivers do their work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -522,7 +524,7 @@ impl World {
         self.now = event.time();
         match next {
             Next::Arrival(_) => self.on_arrival(),
-            Next::Timer(_) => self.on_event(event.target()),
+            Next::Timer(_) => self.on_event(event.target(), until),
         }
         true
     }
@@ -566,7 +568,7 @@ impl World {
     }
 
     /// Anything else happens.
-    fn on_event(&mut self, target: Target) {
+    fn on_event(&mut self, target: Target, until: Time) {
         self.network.take_timer();
         let index = target.index();
         if !self.relays.is_empty()
@@ -598,12 +600,24 @@ impl World {
                 self.samples += 1;
                 self.sample();
             }
-            event_kind::DEVICE => self.network.on_device_timer(index as u32, self.now),
+            event_kind::DEVICE => self.on_device_timer(index as u32, until),
             event_kind::SIGNAL => {
                 let (flow, signal) = self.network.take_signal(index);
                 self.with_sender(flow as usize, |sender, now, port| sender.on_signal(&signal, now, port));
             }
             kind => unreachable!("no event of kind {kind}"),
+        }
+    }
+
+    /// A device acts, and again for as long as nobody else does in between, within limits: the world is asked now and
+    /// then whether to go on.
+    fn on_device_timer(&mut self, device: u32, until: Time) {
+        for left in (0..EVENTS_PER_DEVICE).rev() {
+            // The last one leaves a timer.
+            let until = if left > 0 { until } else { Time::ZERO };
+            let Some(at) = self.network.on_device_timer(device, self.now, until) else { return };
+            self.now = at;
+            self.events += 1;
         }
     }
 

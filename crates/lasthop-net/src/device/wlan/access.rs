@@ -200,7 +200,11 @@ impl Medium {
     }
 
     /// Packets that a queue has thrown away just now.
+    #[inline]
     fn lose_shed(&mut self, cx: &mut Cx<'_>) {
+        if self.shed.is_empty() {
+            return;
+        }
         let (now, window) = (cx.now, cx.window);
         for Shed { parcel, cause } in self.shed.drain(..) {
             let direction = self.ports[usize::from(self.places[parcel.hop as usize])].direction;
@@ -327,7 +331,7 @@ impl Medium {
 
     /// What access points miss by the rates that stations have announced.
     pub(super) fn estimate(&mut self, cx: &mut Cx<'_>) {
-        self.due[2 * self.stations.len()] = NEVER;
+        self.agenda.set(2 * self.stations.len(), NEVER);
         for port in &mut self.ports {
             let mac = &self.plan.macs[self.stations[usize::from(port.from)].mac];
             let Discards::RateEstimate { interval, rate, bytes } = mac.discards else { continue };
@@ -342,7 +346,7 @@ impl Medium {
                     cx.signal(flow, signal, told);
                 }
             }
-            self.due[2 * self.stations.len()] = cx.now + interval;
+            self.agenda.set(2 * self.stations.len(), cx.now + interval);
         }
     }
 

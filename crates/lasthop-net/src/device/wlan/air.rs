@@ -30,6 +30,7 @@ impl Medium {
             Interference::Pairwise => plan.sense_threshold,
             Interference::Summed => plan.noise.map_or(plan.sense_threshold / 100.0, |noise| noise / 10.0),
         };
+        (self.together, self.clear) = (true, vec![true; count]);
         for from in 0..count {
             self.hearers[from].clear();
             for to in 0..count {
@@ -38,7 +39,9 @@ impl Medium {
                     plan.propagation.received(places[from].distance(places[to])) * self.shadows[index];
                 self.powers[index] = power;
                 let senses = power >= plan.sense_threshold;
+                self.together &= senses || from == to;
                 if from != to && (senses || power >= least) {
+                    self.clear[from] &= senses && power >= plan.receive_threshold;
                     self.hearers[from].push(Hearer { station: to as u16, power, senses });
                 }
             }
@@ -63,9 +66,10 @@ impl Medium {
     }
 
     /// Notes when a station acts next.
+    #[inline]
     pub(super) fn note_due(&mut self, station: usize) {
         let count = self.stations.len();
-        self.due[count + station] = self.stations[station].due();
+        self.agenda.set(count + station, self.stations[station].due());
     }
 
     /// A station starts to transmit.
@@ -81,6 +85,7 @@ impl Medium {
             self.look_around(now);
         }
         let flight = self.plan.flight;
+        self.write_down_locks();
         let station = &mut self.stations[from];
         let done = now + self.rules[station.mac].plan.airtime(bytes, rate);
         let end = done + flight;
@@ -98,15 +103,38 @@ impl Medium {
         }
         station.access = NEVER;
         self.air[from] = Some(OnAir { kind, to, rate, bytes, nav, sequence, retry, start: now });
-        self.due[from] = end;
+        self.agenda.set(from, end);
         self.transmitting.push(from as u16);
         let heard = now + flight;
-        let hearers = std::mem::take(&mut self.hearers[from]);
-        for &Hearer { station: index, power, senses } in &hearers {
-            self.hear_start(index, from as u16, (power, senses), (heard, end));
+        if self.transmitting.len() == 1 {
+            self.lone = Some(from as u16);
+            let count = self.stations.len();
+            for hearer in self.hearers[from].iter().filter(|hearer| hearer.senses) {
+                let index = usize::from(hearer.station);
+                let station = &mut self.stations[index];
+                if station.sense(&self.rules, heard) {
+                    self.agenda.set(count + index, station.due());
+                }
+            }
+        } else {
+            let hearers = std::mem::take(&mut self.hearers[from]);
+            for &Hearer { station: index, power, senses } in &hearers {
+                self.hear_start(index, from as u16, (power, senses), (heard, end));
+            }
+            self.hearers[from] = hearers;
         }
-        self.hearers[from] = hearers;
         done
+    }
+
+    /// The frame of the only one that transmits gets company: writes down what those who hear it are locked on.
+    #[inline]
+    fn write_down_locks(&mut self) {
+        let Some(from) = self.lone.take() else { return };
+        let until = self.agenda.at(usize::from(from));
+        for hearer in self.hearers[usize::from(from)].iter().filter(|hearer| hearer.senses) {
+            self.stations[usize::from(hearer.station)].lock =
+                Some(Lock::undisturbed(from, hearer.power, until));
+        }
     }
 
     /// A station begins to hear a frame.
@@ -120,12 +148,8 @@ impl Medium {
     ) {
         let plan = &self.plan;
         let station = &mut self.stations[index as usize];
-        if senses {
-            station.sensed += 1;
-            if station.access != NEVER && station.access > heard {
-                station.pause(&self.rules[station.mac], heard);
-                self.due[self.hearers.len() + index as usize] = station.due();
-            }
+        if senses && station.sense(&self.rules, heard) {
+            self.agenda.set(self.hearers.len() + index as usize, station.due());
         }
         // In ns-2 a station that transmits receives as well, and has lost what outlasts its own frame.
         let lost = station.sending;
@@ -134,8 +158,7 @@ impl Medium {
         }
         let Some(lock) = &mut station.lock else {
             if senses {
-                let alone = self.transmitting.len() == 1;
-                let interference = if alone { 0.0 } else { self.interference(index, from) };
+                let interference = self.interference(index, from);
                 let lock = Lock { from, power, interference, until: end, lost };
                 self.stations[index as usize].lock = Some(lock);
             }
@@ -177,7 +200,8 @@ impl Medium {
     /// The frame of `from` ends for all who hear it.
     pub(super) fn finish(&mut self, from: usize, cx: &mut Cx<'_>) {
         let now = cx.now;
-        self.due[from] = NEVER;
+        let until = self.agenda.at(from);
+        self.agenda.set(from, NEVER);
         let Some(frame) = self.air[from].take() else { return };
         if let Some(place) = self.transmitting.iter().position(|&station| usize::from(station) == from) {
             self.transmitting.swap_remove(place);
@@ -191,8 +215,14 @@ impl Medium {
             station.idle_since = now - self.plan.flight;
         }
         let hearers = std::mem::take(&mut self.hearers[from]);
-        for hearer in &hearers {
-            self.hear_end(hearer, from as u16, &frame, cx);
+        if self.lone.take().is_some() {
+            self.end_lone((from as u16, until), &hearers, &frame, cx);
+        } else {
+            for hearer in &hearers {
+                let lock = &mut self.stations[usize::from(hearer.station)].lock;
+                let lock = lock.take_if(|lock| usize::from(lock.from) == from);
+                self.hear_end(hearer, (from as u16, lock), &frame, cx);
+            }
         }
         self.hearers[from] = hearers;
         self.after_own_frame(from, &frame, cx);
@@ -219,18 +249,52 @@ impl Medium {
         self.note_due(from);
     }
 
-    /// A frame ends at one who hears it.
+    /// A frame ends that nothing has disturbed. Where errors do not either, those for whom it is not make little of it.
     #[inline]
-    fn hear_end(&mut self, hearer: &Hearer, from: u16, frame: &OnAir, cx: &mut Cx<'_>) {
+    fn end_lone(&mut self, (from, until): (u16, Time), hearers: &[Hearer], frame: &OnAir, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        let is_update = (frame.kind, frame.to) == (FrameKind::Data, EVERYBODY);
+        let plain = self.clear[usize::from(from)] && self.flawless && !self.traced;
+        if !plain || is_update && self.routing.is_some() {
+            for hearer in hearers.iter().filter(|hearer| hearer.senses) {
+                let lock = Lock::undisturbed(from, hearer.power, until);
+                self.hear_end(hearer, (from, Some(lock)), frame, cx);
+            }
+            return;
+        }
+        if let Some(hearer) = hearers.iter().find(|hearer| hearer.station == frame.to) {
+            let lock = Lock::undisturbed(from, hearer.power, until);
+            self.hear_end(hearer, (from, Some(lock)), frame, cx);
+        }
+        // Nobody counts down where all hear the answer before they could begin to.
+        let answered = self.together
+            && self.stations.get(usize::from(frame.to)).is_some_and(|station| station.answer_at != NEVER);
+        let (count, nav) = (self.stations.len(), now + frame.nav);
+        for hearer in hearers.iter().filter(|hearer| hearer.station != frame.to) {
+            let index = usize::from(hearer.station);
+            let station = &mut self.stations[index];
+            station.overhear((now, nav));
+            if !answered {
+                station.reschedule(&self.rules[station.mac], now);
+                self.agenda.set(count + index, station.due());
+            }
+        }
+    }
+
+    /// A frame ends at one who hears it, and was perhaps locked on it.
+    #[inline]
+    fn hear_end(
+        &mut self,
+        hearer: &Hearer,
+        (from, locked): (u16, Option<Lock>),
+        frame: &OnAir,
+        cx: &mut Cx<'_>,
+    ) {
         let index = hearer.station as usize;
         let now = cx.now;
         let station = &mut self.stations[index];
-        let locked = station.lock.filter(|lock| lock.from == from);
         if hearer.senses {
             station.sensed -= 1;
-        }
-        if locked.is_some() {
-            station.lock = None;
         }
         if let Some(lock) = locked
             && !station.sending
@@ -250,8 +314,8 @@ impl Medium {
         if hearer.senses && station.sensed == 0 && !station.sending {
             station.idle_since = now;
             station.reschedule(&self.rules[station.mac], now);
-            self.due[self.hearers.len() + index] = station.due();
         }
+        self.agenda.set(self.hearers.len() + index, station.due());
     }
 
     /// What becomes of a frame at a receiver that was locked on it.
@@ -448,7 +512,6 @@ impl Medium {
             }
             FrameKind::Beacon => {}
         }
-        self.note_due(index);
     }
 
     /// Counts something of a port if it falls into the window.

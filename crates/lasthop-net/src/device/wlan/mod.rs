@@ -7,6 +7,7 @@
 //!
 //! - `air.rs`: frames in the air, and what becomes of them at each receiver; `access.rs`: what a station sends and
 //!   when.
+//! - `agenda.rs`: who acts next.
 //! - `station.rs`: one station's state and its backoff.
 //! - `rules.rs`: the constants of a cell, with the times that follow from them.
 //! - `phy.rs`: generations of the radio as tables; `errors.rs`: what noise does to frames.
@@ -21,6 +22,7 @@
 //! countdown ends before it can have heard the frame of another starts as well, and both collide.
 
 mod access;
+mod agenda;
 mod air;
 pub mod counters;
 pub mod dsdv;
@@ -44,6 +46,7 @@ use crate::channel::Air;
 use crate::plan::{Direction, ErrorModel, LinkPlan, OutageSchedule};
 use crate::queue::{Served, Service, Shed, Waiting};
 use crate::routing::DirectionId;
+use agenda::Agenda;
 use counters::RadioStats;
 use errors::ErrorTable;
 use frame::FrameKind;
@@ -111,11 +114,18 @@ pub(crate) struct Medium {
     air: Vec<Option<OnAir>>,
     /// Stations that transmit.
     transmitting: Vec<u16>,
+    /// The only one that transmits, if no other has done so during its frame: what those who hear it are locked on is
+    /// not written down then.
+    lone: Option<u16>,
     /// Ends of frames by station, then what each station does next, then the next estimate of what is missing, the next
     /// link that comes or goes, and what tables do next.
-    due: Vec<Time>,
+    agenda: Agenda,
     /// Who hears each station.
     hearers: Vec<Vec<Hearer>>,
+    /// Everybody senses everybody else.
+    together: bool,
+    /// All who hear a station at all can read it, as long as nothing disturbs them.
+    clear: Vec<bool>,
     /// Received power by sender and receiver.
     powers: Vec<f64>,
     /// Shadowing of each pair, as a ratio.
@@ -169,8 +179,11 @@ impl Medium {
             ports: Vec::with_capacity(2 * plan.links.len()),
             air: vec![None; count],
             transmitting: Vec::new(),
-            due: vec![NEVER; 2 * count + 3],
+            lone: None,
+            agenda: Agenda::new(2 * count + 3),
             hearers: vec![Vec::new(); count],
+            together: false,
+            clear: Vec::new(),
             powers: vec![0.0; count * count],
             shadows: vec![1.0; count * count],
             between: vec![NO_PORT; count * count],
@@ -202,7 +215,8 @@ impl Medium {
         medium.look_around(Time::ZERO);
         for mac in &plan.macs {
             if let Discards::RateEstimate { interval, .. } = mac.discards {
-                medium.due[2 * count] = medium.due[2 * count].min(Time::ZERO + interval);
+                let first = medium.agenda.at(2 * count).min(Time::ZERO + interval);
+                medium.agenda.set(2 * count, first);
             }
         }
         for station in 0..count {
@@ -384,13 +398,7 @@ impl Medium {
     fn run(&mut self, cx: &mut Cx<'_>) {
         let count = self.stations.len();
         loop {
-            let (mut at, mut which) = (NEVER, 0);
-            for (&due, index) in self.due.iter().zip(0..) {
-                // Of one instant the first.
-                if due < at {
-                    (at, which) = (due, index);
-                }
-            }
+            let (at, which) = self.agenda.next();
             if at > cx.now {
                 if at != NEVER {
                     cx.wake(at);
@@ -430,7 +438,7 @@ impl Medium {
         if processing == Span::ZERO {
             self.enqueue(index, parcel, cx);
         } else {
-            station.entering.push_back((cx.now + processing, parcel));
+            station.enter(parcel, cx.now + processing);
         }
         self.note_due(index);
     }
@@ -447,10 +455,9 @@ impl Medium {
             self.access(index, cx);
         } else if station.beacon <= now {
             self.beacon(index, cx);
-        } else if let Some(&(at, parcel)) = station.entering.front()
-            && at <= now
+        } else if station.enters <= now
+            && let Some(parcel) = station.take_entering()
         {
-            station.entering.pop_front();
             self.enqueue(index, parcel, cx);
         }
         self.note_due(index);
@@ -495,7 +502,9 @@ impl Medium {
 
 impl Element for Medium {
     fn receive(&mut self, parcel: Parcel, port: u32, cx: &mut Cx<'_>) {
-        self.run(cx);
+        if self.agenda.next().0 <= cx.now {
+            self.run(cx);
+        }
         match self.ports.get(port as usize) {
             Some(link) => self.admit(usize::from(link.from), parcel, cx),
             None => self.send_on(port, parcel, cx),

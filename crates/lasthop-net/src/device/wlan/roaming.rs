@@ -112,7 +112,7 @@ impl Medium {
     /// When a link comes or goes next.
     fn note_next_change(&mut self) {
         let slot = 2 * self.stations.len() + 1;
-        self.due[slot] = self.changes.last().map_or(NEVER, |&(at, ..)| at);
+        self.agenda.set(slot, self.changes.last().map_or(NEVER, |&(at, ..)| at));
     }
 
     /// What a station cannot tell apart is counted at the first of its links that is there.

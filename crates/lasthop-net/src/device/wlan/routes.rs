@@ -186,7 +186,7 @@ impl Medium {
     /// Notes when a table acts next.
     pub(super) fn note_routes_due(&mut self) {
         let place = 2 * self.stations.len() + 2;
-        self.due[place] = self.routing.as_ref().map_or(NEVER, |routing| routing.due());
+        self.agenda.set(place, self.routing.as_ref().map_or(NEVER, |routing| routing.due()));
     }
 
     /// The next update of a station becomes what it sends.

@@ -101,6 +101,13 @@ pub(super) struct Lock {
     pub(super) lost: bool,
 }
 
+impl Lock {
+    /// Nothing else is on the air.
+    pub(super) fn undisturbed(from: u16, power: f64, until: Time) -> Lock {
+        Lock { from, power, interference: 0.0, until, lost: false }
+    }
+}
+
 /// A station.
 #[derive(Clone, Debug)]
 pub(super) struct Station {
@@ -138,8 +145,9 @@ pub(super) struct Station {
     pub(super) short_retries: u32,
     pub(super) long_retries: u32,
     pub(super) sequence: u16,
-    /// Packets on their way through the link layer, and when they reach the queue.
+    /// Packets on their way through the link layer, when they reach the queue, and when the first does.
     pub(super) entering: VecDeque<(Time, Parcel)>,
+    pub(super) enters: Time,
     pub(super) queue: Waiting,
     /// Packets that have waited for a link to come back: they go before the queue.
     pub(super) returned: VecDeque<Parcel>,
@@ -186,6 +194,7 @@ impl Station {
             long_retries: 0,
             sequence: 0,
             entering: VecDeque::new(),
+            enters: NEVER,
             queue: Waiting::new(&Discipline::Fifo, "", 0),
             returned: VecDeque::new(),
             freed: Time::ZERO,
@@ -199,6 +208,7 @@ impl Station {
     }
 
     /// Whether the medium is busy for it, at `now`.
+    #[inline]
     pub(super) fn is_busy(&self, now: Time) -> bool {
         self.sensed > 0 || self.sending || now < self.nav
     }
@@ -215,6 +225,7 @@ impl Station {
     }
 
     /// Finds out when it may access the medium, as things stand at `now`.
+    #[inline]
     pub(super) fn reschedule(&mut self, rules: &Rules, now: Time) {
         self.access = NEVER;
         if self.sensed > 0 || self.sending || self.awaited != Awaited::Nothing {
@@ -238,9 +249,11 @@ impl Station {
             return;
         }
         if let Some(slots) = &mut self.backoff {
-            let elapsed = (at.since(self.count_from).0 / rules.slot.0).min(u64::from(*slots)) as u32;
-            *slots -= elapsed;
             // Slots that have gone by do not come back with the next countdown.
+            if at > self.count_from {
+                let elapsed = (at.since(self.count_from).0 / rules.slot.0).min(u64::from(*slots)) as u32;
+                *slots -= elapsed;
+            }
         } else {
             // The medium turned busy while it looked whether it was idle: no immediate access any more.
             self.draw(rules, at);
@@ -248,10 +261,44 @@ impl Station {
         self.access = NEVER;
     }
 
+    /// A frame begins that it senses from `heard` on; whether its countdown pauses.
+    #[inline]
+    pub(super) fn sense(&mut self, rules: &[Rules], heard: Time) -> bool {
+        self.sensed += 1;
+        let pauses = self.access != NEVER && self.access > heard;
+        if pauses {
+            self.pause(&rules[self.mac], heard);
+        }
+        pauses
+    }
+
+    /// A frame for somebody else, which nothing has disturbed, ends `now`, and it has read it: the medium is reserved
+    /// until `nav`.
+    #[inline]
+    pub(super) fn overhear(&mut self, (now, nav): (Time, Time)) {
+        self.sensed = 0;
+        self.eifs = false;
+        self.nav = self.nav.max(nav);
+        self.idle_since = now;
+    }
+
     /// When it acts next by itself.
+    #[inline]
     pub(super) fn due(&self) -> Time {
-        let entering = self.entering.front().map_or(NEVER, |&(at, _)| at);
-        self.access.min(self.timeout).min(self.answer_at).min(self.beacon).min(entering)
+        self.access.min(self.timeout).min(self.answer_at).min(self.beacon).min(self.enters)
+    }
+
+    /// A packet reaches the link layer, and the queue at `at`.
+    pub(super) fn enter(&mut self, parcel: Parcel, at: Time) {
+        self.entering.push_back((at, parcel));
+        self.enters = self.enters.min(at);
+    }
+
+    /// The first packet in the link layer leaves it.
+    pub(super) fn take_entering(&mut self) -> Option<Parcel> {
+        let (_, parcel) = self.entering.pop_front()?;
+        self.enters = self.entering.front().map_or(NEVER, |&(at, _)| at);
+        Some(parcel)
     }
 
     /// Packets and bytes that an arriving packet finds.

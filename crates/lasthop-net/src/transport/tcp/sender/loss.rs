@@ -67,6 +67,10 @@ impl Connection {
             // ns-2 halves the usable window, not the flight.
             return (self.host.window.cwnd + f64::from(self.inflation)).min(f64::from(self.peer.segments));
         }
+        if self.linux {
+            // Linux asks its controllers for a share of cwnd, whether the application fills it or not.
+            return self.host.window.cwnd;
+        }
         engine.flight_at_loss(self)
     }
 

@@ -9,6 +9,7 @@
 //!
 //! *Differs from the paper:* the response either restores everything (Linux) or is that of RFC 4015. In the `linux`
 //! profile F-RTO also runs after repeated timeouts of the same data, and undoes all of them; RFC 5682 excludes that.
+//! There the first ACK of a segment that was sent but once is enough, as in Linux; RFC 5682 sends new data first.
 //! RFC 4015 adapts the timer with the first RTT after the response, here with the RTT of the ACK that revealed the
 //! spurious timeout, and only with timestamps.
 //!
@@ -29,6 +30,7 @@ use super::recovery::RecoveryEngine;
 use super::{Action, Connection};
 use crate::transport::sack::SackBlocks;
 use crate::transport::tcp::config::{SpuriousConfig, SpuriousResponse, TcpConfig};
+use crate::transport::tcp::segments::Segment;
 use crate::transport::wire::Wire;
 
 /// Where F-RTO stands.
@@ -183,11 +185,33 @@ impl Connection {
             self.undo_reduction(engine, packet, now);
             return;
         }
-        match undo.step {
+        let step = undo.step;
+        match step {
             Step::Idle => {}
+            Step::First if self.acknowledges_original::<E>(ack, sack, to) => {
+                self.undo_reduction(engine, packet, now);
+            }
             Step::First => self.on_first_ack::<E>(ack, to),
             Step::Second => self.on_second_ack(engine, packet, sack, to, now, wire),
         }
+    }
+
+    /// Whether an ACK tells of a segment that was outstanding at the timeout and was sent but once. To Linux that is
+    /// enough: it does not send new data first.
+    fn acknowledges_original<E: RecoveryEngine>(&self, ack: u64, sack: Option<&SackBlocks>, to: u64) -> bool {
+        let linux = self.undo.as_ref().is_some_and(|undo| undo.linux);
+        let blocks = sack.map_or(&[][..], SackBlocks::as_slice);
+        let arrived = |segment: &Segment| {
+            let (seq, end) = (segment.seq, segment.end());
+            end <= ack || blocks.iter().any(|&(first, last)| first <= seq && end <= last)
+        };
+        linux
+            && E::SCOREBOARD
+            && self
+                .segments
+                .iter()
+                .take_while(|segment| segment.end() <= to)
+                .any(|segment| segment.transmissions == 1 && !segment.sacked && arrived(segment))
     }
 
     /// Step 2 of F-RTO.
