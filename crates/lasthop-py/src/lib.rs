@@ -216,6 +216,11 @@ impl Plan {
         lasthop_sim::advice::advice(self.scenario.plan())
     }
 
+    /// What the way of each flow is made of, as JSON; null for flows that are not TCP.
+    fn ways(&self) -> String {
+        json!(lasthop_sim::way::ways(self.scenario.plan())).to_string()
+    }
+
     /// Refuses a place at which nothing can be captured.
     fn check_place(&self, name: &str) -> PyResult<()> {
         place_named(self.scenario.plan(), name).map(drop)
