@@ -469,6 +469,40 @@ def test_a_cell_of_802_11_carries_real_packets() -> None:
     assert real.totals["goodput_bit_s"] == pytest.approx(ours.totals["goodput_bit_s"], rel=0.08)
 
 
+def mixed() -> lh.Scenario:
+    """Return two flows that the kernel carries and one that it does not."""
+    content = path("5 Mbit/s", duration="6 s").to_dict()
+    flow = content["flows"][0]
+    names = {"one": "kernel:cubic", "two": "kernel:reno", "three": "newreno"}
+    content["flows"] = [{**flow, "name": name, "transport": transport} for name, transport in names.items()]
+    return lh.Scenario(content)
+
+
+def test_flows_of_the_kernel_are_not_simulated() -> None:
+    scenario = mixed()
+    assert scenario.transports == ["kernel:cubic", "kernel:reno", "newreno"]
+    with pytest.raises(
+        lh.RunError, match='flow "one" has the transport kernel:cubic, which real packets alone'
+    ):
+        lh.run(scenario)
+    told = live.plan_text(scenario, [], None, [], None)
+    assert "carry one with sockets of the kernel (cubic)\ncarry two with sockets of the kernel (reno)" in told
+    assert "carry three" not in told
+
+
+@needs_kernel
+def test_flows_of_the_kernel_have_congestion_controls_of_their_own() -> None:
+    run = emulated(mixed())
+    told = {flow["name"]: flow["transport"] for flow in run.record["flows"]}
+    assert told == {"one": "kernel:cubic", "two": "kernel:reno"}
+    assert all(flow["goodput_bit_s"] > 0.3e6 for flow in run.record["flows"])
+    assert run.totals["goodput_bit_s"] > 4e6
+    content = mixed().to_dict()
+    content["flows"][1]["transport"] = "kernel:nosuch"
+    with pytest.raises(lh.ScenarioError, match='the kernel has no congestion control "nosuch"'):
+        live.emulate(lh.Scenario(content))
+
+
 SCRIPTS = sorted((Path(__file__).parents[2] / "scripts").glob("*.script"))
 
 
