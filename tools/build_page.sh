@@ -23,6 +23,7 @@ cargo build --quiet --locked --release --manifest-path tools/bindgen/Cargo.toml 
     missing "tools/bindgen could not be built" "${1:-}"
 cargo build --locked --package lasthop-web --target "$target" --profile web
 target/tools/release/lasthop-bindgen "target/$target/web/lasthop_web.wasm" web/engine
+node web/tools/about.mjs
 cd web
 if [ ! -d node_modules ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
     npm ci --silent --no-audit --no-fund || missing "npm could not fetch the packages of web/package-lock.json" "${1:-}"

@@ -264,6 +264,15 @@ def compare(
             autocompletion=complete_helpers,
         ),
     ] = None,
+    law: Annotated[
+        str | None,
+        typer.Option(
+            "--law",
+            metavar="NAME",
+            help="What a law says beside it: mathis, tfrc, padhye.",
+            show_default=False,
+        ),
+    ] = None,
     at: Annotated[
         str | None,
         typer.Option("--at", metavar="LINK", help="Where helpers stand; in front of what loses packets."),
@@ -336,6 +345,7 @@ def compare(
                 series=series,
                 helpers=helped,
                 at=at,
+                law=law,
             )
             if out is not None:
                 output.save_comparison(comparison, out, table_format, held=True)
@@ -1180,6 +1190,7 @@ def _compared(
     series: bool = False,
     helpers: list[str] | None = None,
     at: str | None = None,
+    law: str | None = None,
 ) -> tuple[Comparison, RunError | None]:
     """Compare; if that ends early, return what there is with the error, which is to be raised in the end."""
     try:
@@ -1195,6 +1206,7 @@ def _compared(
                 series=series,
                 helpers=helpers or (),
                 at=at,
+                law=law,
             )
             return comparison, None
     except RunError as error:

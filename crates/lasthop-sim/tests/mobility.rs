@@ -7,7 +7,7 @@ use lasthop_sim::run::Run;
 
 mod testkit;
 
-use testkit::{Scene, TRACE, hops};
+use testkit::{Scene, TRACE, hops, run_both_ways};
 
 /// A server and a mobile host, 50 ms apart, over a base station; the last hop is down at these times.
 fn scenario(transport: &str, handoff: &str, upstream: bool) -> Run {
@@ -134,4 +134,20 @@ fn the_switches_are_keys() {
         let run = scenario(all, ANNOUNCED, upstream);
         assert!(goodput(&run) > 2e6 && run.world.network.ledger.balances());
     }
+}
+
+/// At the instant at which their link returns, a receiver repeats its ACK and a sender its segment, over the same link:
+/// which goes first does not depend on who is evaluated ahead of the clock.
+#[test]
+fn both_ends_of_a_link_hear_that_it_is_back() {
+    let radio = "rate = \"700 kbit/s\"\ndelay = \"29 ms\"\n\
+                 handoff = { at = [\"2 s\", \"4 s\"], outage = \"1 s\", policy = \"drop\" }";
+    let scene = Scene::lasting("8 s")
+        .chain(["station", "mobile"], &[radio])
+        .between("station", "mobile", "transport = \"fast-handoff\"")
+        .between("mobile", "station", "transport = \"fast-handoff\"");
+    let run = run_both_ways(scene.text(), 1);
+    let back = hops(&run).iter().filter(|hop| hop.direction == 1 && hop.enqueued == millis(3_000));
+    let kinds: Vec<Kind> = back.map(|hop| hop.kind).collect();
+    assert!(kinds.contains(&Kind::Data) && kinds.contains(&Kind::Ack), "{kinds:?}");
 }

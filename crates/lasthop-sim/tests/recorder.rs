@@ -6,7 +6,7 @@ use std::io;
 
 use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::Plan;
-use lasthop_net::trace::{HopRecord, Recorded, Sink};
+use lasthop_net::trace::{DecisionRecord, HopRecord, Recorded, Sink, WindowRecord};
 use lasthop_net::world::{Evaluation, World};
 use lasthop_sim::run::{Progress, RunError, run_into};
 use testkit::{EVERYTHING, Scene};
@@ -115,4 +115,61 @@ fn a_sink_that_is_full_ends_the_run() {
         error.to_string().starts_with("what the run records cannot be written: no space left; "),
         "{error}"
     );
+}
+
+/// Wants what happens from 10 to 12 seconds, and looks at that alone.
+#[derive(Default)]
+struct Windowed {
+    recorded: Recorded,
+    others: usize,
+}
+
+const FROM: Time = Time(10_000_000_000);
+const TO: Time = Time(12_000_000_000);
+
+fn is_wanted(hop: &HopRecord) -> bool {
+    hop.lost.is_some() || (hop.enqueued <= TO && hop.arrived.is_none_or(|arrived| arrived >= FROM))
+}
+
+impl Sink for Windowed {
+    fn wants(&mut self, _: Time) -> (Time, Time) {
+        (FROM, TO)
+    }
+
+    fn hop(&mut self, record: &HopRecord) -> io::Result<()> {
+        if is_wanted(record) {
+            return self.recorded.hop(record);
+        }
+        self.others += 1;
+        Ok(())
+    }
+
+    fn window(&mut self, record: &WindowRecord) -> io::Result<()> {
+        if (FROM..=TO).contains(&record.time) { self.recorded.window(record) } else { Ok(()) }
+    }
+
+    fn decision(&mut self, record: &DecisionRecord) -> io::Result<()> {
+        self.recorded.decision(record)
+    }
+}
+
+#[test]
+fn a_sink_that_wants_a_window_gets_it_and_every_loss() {
+    let plan = network("40 s");
+    for evaluation in [Evaluation::Eager, Evaluation::Clocked] {
+        let mut all = Recorded::default();
+        let whole = run_into(&plan, 1, (EVERYTHING, evaluation), &mut all, &Progress::default()).unwrap();
+        let mut sink = Windowed::default();
+        let run = run_into(&plan, 1, (EVERYTHING, evaluation), &mut sink, &Progress::default()).unwrap();
+        assert_eq!(run.summary.fingerprint, whole.summary.fingerprint);
+        let hops: Vec<HopRecord> = all.hops.iter().copied().filter(is_wanted).collect();
+        let losses = hops.iter().filter(|hop| hop.lost.is_some()).count();
+        assert!(hops.len() > 2000 && losses > 100, "{} with {losses} losses", hops.len());
+        assert!(sink.recorded.hops == hops, "{evaluation:?}");
+        let windows = all.windows.iter().copied().filter(|row| (FROM..=TO).contains(&row.time));
+        assert!(sink.recorded.windows == windows.collect::<Vec<_>>());
+        assert_eq!(sink.recorded.decisions, all.decisions);
+        // What came before the first look at the sink is there as well, and hardly anything else.
+        assert!(sink.others < all.hops.len() / 3, "{} of {}", sink.others, all.hops.len());
+    }
 }

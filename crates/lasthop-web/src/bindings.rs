@@ -158,7 +158,8 @@ impl Scenario {
         let how = (Recording { series: false, trace: true }, Evaluation::Eager);
         let run = run::run_into(&plan, seed, how, &mut window, &Progress::default());
         let run = run.map_err(|error| refused("run", error))?;
-        Ok(Replay { fingerprint: run.summary.fingerprint, inner: window.finish() })
+        let Summary { fingerprint, packet_hops, .. } = run.summary;
+        Ok(Replay { fingerprint, seen: packet_hops, inner: window.finish() })
     }
 }
 
@@ -211,6 +212,7 @@ impl Run {
 #[wasm_bindgen]
 pub struct Replay {
     fingerprint: String,
+    seen: u64,
     inner: replay::Replay<'static>,
 }
 
@@ -231,7 +233,7 @@ impl Replay {
     /// Packets on links in the whole run.
     #[wasm_bindgen(getter)]
     pub fn seen(&self) -> f64 {
-        self.inner.seen() as f64
+        self.seen as f64
     }
 
     /// A column of one of the tables `hops`, `windows`, `losses` and `decisions`.

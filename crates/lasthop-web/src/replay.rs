@@ -13,8 +13,8 @@ use crate::series::Told;
 
 /// Most moments of one kind that are kept of a run; a page has no use for more.
 const MOST_MOMENTS: usize = 500_000;
-/// Progress is told once in so many packets.
-const PACKETS_PER_TELLING: u64 = 1 << 16;
+/// Progress is told once in so many looks of the run at its sink.
+const LOOKS_PER_TELLING: u32 = 4;
 
 /// A packet on a link was lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +41,7 @@ pub struct Replay<'a> {
     truths: Vec<Option<Cause>>,
     /// Where the window had to end, because there were too many packets in it.
     cut: Option<Time>,
-    seen: u64,
+    looks: u32,
     told: Option<Told<'a>>,
 }
 
@@ -58,14 +58,14 @@ impl<'a> Replay<'a> {
             decisions: Vec::new(),
             truths: Vec::new(),
             cut: None,
-            seen: 0,
+            looks: 0,
             told: Some(told),
         }
     }
 
     /// The run is over: finds what each decision answered.
     pub fn finish(self) -> Replay<'static> {
-        let Replay { from, to, most, hops, windows, losses, decisions, cut, seen, .. } = self;
+        let Replay { from, to, most, hops, windows, losses, decisions, cut, looks, .. } = self;
         let mut lost: BTreeMap<(u32, u64), Vec<(Time, Cause)>> = BTreeMap::new();
         for loss in losses.iter().filter(|loss| loss.data) {
             lost.entry((loss.flow, loss.seq)).or_default().push((loss.time, loss.cause));
@@ -79,12 +79,7 @@ impl<'a> Replay<'a> {
                 .map(|(_, cause)| *cause)
         };
         let truths = decisions.iter().map(truth).collect();
-        Replay { from, to, most, hops, windows, losses, decisions, truths, cut, seen, told: None }
-    }
-
-    /// Packets on links in the whole run.
-    pub fn seen(&self) -> u64 {
-        self.seen
+        Replay { from, to, most, hops, windows, losses, decisions, truths, cut, looks, told: None }
     }
 
     /// Where the window ends, in seconds.
@@ -186,13 +181,19 @@ fn known(record: &HopRecord) -> Time {
 }
 
 impl Sink for Replay<'_> {
-    fn hop(&mut self, record: &HopRecord) -> io::Result<()> {
-        self.seen += 1;
-        if self.seen.is_multiple_of(PACKETS_PER_TELLING)
+    /// Before and behind the window only losses and decisions are of use.
+    fn wants(&mut self, now: Time) -> (Time, Time) {
+        self.looks += 1;
+        if self.looks.is_multiple_of(LOOKS_PER_TELLING)
+            && now < Time::MAX
             && let Some(told) = &mut self.told
         {
-            told(record.enqueued.seconds());
+            told(now.seconds());
         }
+        (self.from, self.cut.unwrap_or(self.to))
+    }
+
+    fn hop(&mut self, record: &HopRecord) -> io::Result<()> {
         if let Some(cause) = record.lost
             && self.losses.len() < MOST_MOMENTS
         {

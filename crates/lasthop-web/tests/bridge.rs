@@ -85,7 +85,6 @@ fn decisions_and_losses_are_those_that_are_counted() {
     assert_eq!(count(0.0), flows().map(|flow| flow.fast_recoveries).sum::<u64>());
     assert_eq!(count(1.0), flows().map(|flow| flow.timeouts).sum::<u64>());
     assert!(count(0.0) > 10 && count(1.0) > 2);
-    assert_eq!(replay.seen(), summary.packet_hops);
     // Veno says what it takes a loss for; the network knows what it was.
     let beliefs = replay.of_decisions("belief").unwrap();
     let truths = replay.of_decisions("truth").unwrap();

@@ -3,7 +3,7 @@
 
 import wasmUrl from "../../engine/lasthop_web_bg.wasm?url";
 import workerUrl from "./worker?worker&url";
-import type { About, Answer, Checked, Failure, Interruptions, Job, ReadTable, RunResult, Series, Window } from "./types";
+import type { Answer, Checked, Failure, Interruptions, Job, ReadTable, RunResult, Series, Window } from "./types";
 
 export class EngineError extends Error {
   constructor(readonly failure: Failure) {
@@ -46,7 +46,8 @@ async function compile(inside: Embedded | null): Promise<WebAssembly.Module> {
   if (inside) return WebAssembly.compile(Uint8Array.from(atob(inside.wasm), (letter) => letter.charCodeAt(0)));
   const response = await fetch(wasmUrl);
   if (!response.ok) throw new Error(`the engine could not be loaded: ${response.status} ${response.statusText}`);
-  // Not every server says application/wasm, which compiling while it comes would need.
+  // Not every server says what it is, which compiling while it comes needs.
+  if (response.headers.get("Content-Type") === "application/wasm") return WebAssembly.compileStreaming(response);
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
@@ -67,9 +68,12 @@ export class Pool {
     this.type = inside ? "classic" : "module";
     this.module = compile(inside);
     this.size = Math.max(1, Math.min(MOST_HANDS, navigator.hardwareConcurrency || 2));
+    // The first hand starts while the engine comes.
+    this.hire();
     this.module.then(
       (module) => {
         this.compiled = module;
+        for (const { worker } of this.hands) worker.postMessage({ module });
         this.move();
       },
       (error: Error) => {
@@ -78,8 +82,9 @@ export class Pool {
     );
   }
 
-  about(): Promise<About> {
-    return this.ask({ op: "about" }, "about");
+  /** Fails if there is no engine to be had. */
+  async loaded(): Promise<void> {
+    await this.module;
   }
 
   check(job: Omit<Extract<Job, { op: "check" }>, "op">): Promise<Checked> {
@@ -141,7 +146,7 @@ export class Pool {
         // One more than there are cores, so that a check never waits for a long run.
         const spare = this.line[0]?.group !== "run" ? 1 : 0;
         if (this.hands.length >= this.size + spare) return;
-        hand = this.hire(this.compiled);
+        hand = this.hire();
       }
       const waiting = this.line.shift();
       if (!waiting) return;
@@ -151,10 +156,10 @@ export class Pool {
     }
   }
 
-  private hire(module: WebAssembly.Module): Hand {
+  private hire(): Hand {
     const worker = new Worker(this.address, { type: this.type });
     const hand: Hand = { worker, busy: null };
-    worker.postMessage({ module });
+    if (this.compiled) worker.postMessage({ module: this.compiled });
     worker.onmessage = (event: MessageEvent<Answer>) => this.hear(hand, event.data);
     worker.onerror = (event) => {
       const failure: Failure = { kind: "call", message: event.message, text: `the engine stopped: ${event.message}` };

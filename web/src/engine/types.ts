@@ -142,9 +142,9 @@ export type Job =
   | { op: "window"; source: Source; overrides: Overrides; seed: number; from_s: number; to_s: number; most: number }
   | { op: "interruptions"; source: Source; overrides: Overrides; seed: number }
   | { op: "set"; text: string; path: string; value: string | null }
-  | { op: "table"; bytes: ArrayBuffer }
-  | { op: "about" };
+  | { op: "table"; bytes: ArrayBuffer };
 
+/** What the engine says of itself: web/engine/about.json, written by web/tools/about.mjs. */
 export interface About {
   version: string;
   schema: Record<string, unknown>;

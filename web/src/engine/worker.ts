@@ -1,9 +1,9 @@
 // The engine's own thread: reads scenarios, runs them and hands arrays over. One call at a time; to cancel one, the page
 // ends the worker.
 
-import init, { Scenario, declarations, helpers, removeValue, schema, setValue, studentT, version } from "../../engine/lasthop_web.js";
+import init, { Scenario, removeValue, setValue } from "../../engine/lasthop_web.js";
 import { readTable, TableError } from "./parquet";
-import type { About, Failure, Interruptions, Job, Overrides, RunResult, Series, Source, Summary, Table, Window } from "./types";
+import type { Failure, Interruptions, Job, Overrides, RunResult, Series, Source, Summary, Table, Window } from "./types";
 
 const FLOW_COLUMNS = ["cwnd_segments", "ssthresh_segments", "srtt_s", "rtt_s", "flight_segments", "throughput_bit_s", "goodput_bit_s"];
 const LINK_COLUMNS = ["queue_packets", "throughput_bit_s", "utilisation"];
@@ -14,8 +14,6 @@ const WINDOW_COLUMNS: Record<string, string[]> = {
   losses: ["time_s", "flow", "direction", "seq", "cause", "data"],
   decisions: ["time_s", "flow", "seq", "before", "after", "decision", "belief", "truth"],
 };
-/** Seeds beyond this make intervals that nobody can tell from these. */
-const STUDENT_MOST = 200;
 
 type Told = (seconds: number, series?: Series) => void;
 
@@ -79,14 +77,6 @@ function answer(job: Job, told: Told): unknown {
   switch (job.op) {
     case "table":
       return readTable(job.bytes);
-    case "about":
-      return {
-        version: version(),
-        schema: JSON.parse(schema()),
-        declarations: JSON.parse(declarations()),
-        helpers: JSON.parse(helpers()),
-        student: Array.from({ length: STUDENT_MOST }, (_, index) => studentT(0.975, index + 1)),
-      } satisfies About;
     case "set":
       return job.value === null ? removeValue(job.text, job.path) : setValue(job.text, job.path, job.value);
     case "run":

@@ -26,7 +26,7 @@ function file(state: State): string {
 }
 
 function isPlain(state: State): boolean {
-  const known = state.keys?.transports ?? [];
+  const known = state.keys.transports;
   return state.senders.every((sender) => sender !== AS_WRITTEN || known.includes(shownSender(sender, state.checked)));
 }
 

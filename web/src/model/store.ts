@@ -3,6 +3,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { Cancelled, EngineError, Pool } from "../engine/pool";
+import ABOUT from "../../engine/about.json";
 import type { About, Checked, Failure, Overrides, RunResult, Series, Source } from "../engine/types";
 import type { ExploreGiven } from "../explore/given";
 import { Keys } from "./controls";
@@ -31,9 +32,9 @@ export type View = "play" | "replay" | "explore";
 export interface State {
   view: View;
   explore: ExploreGiven | null;
-  about: About | null;
-  keys: Keys | null;
-  statistics: Statistics | null;
+  about: About;
+  keys: Keys;
+  statistics: Statistics;
   /** The engine could not be loaded at all. */
   broken: string | null;
   ready: string | null;
@@ -67,9 +68,11 @@ export interface State {
 
 const first = READY.find((one) => one.id === FIRST) ?? READY[0];
 
+const about = ABOUT as About;
+
 let state: State = {
   view: "play", explore: null,
-  about: null, keys: null, statistics: null, broken: null,
+  about, keys: new Keys(about.schema), statistics: new Statistics(about.student), broken: null,
   ready: first?.id ?? null,
   source: first?.source ?? { name: "scenario.toml", text: "", files: {} },
   changed: [], edited: false, checked: null, failure: null,
@@ -364,13 +367,7 @@ function openGiven(): boolean {
 
 export async function start(): Promise<void> {
   window.addEventListener("hashchange", () => void openShared());
-  try {
-    const about = await pool.about();
-    update({ about, keys: new Keys(about.schema), statistics: new Statistics(about.student) });
-  } catch (error) {
-    update({ broken: failureOf(error).message });
-    return;
-  }
+  pool.loaded().catch((error: unknown) => update({ broken: failureOf(error).message }));
   if (await openShared()) return;
   if (openGiven()) return;
   // The first thing to see is a comparison: what the page is for.

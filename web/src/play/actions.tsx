@@ -15,7 +15,7 @@ function figure(): string {
   const of = state.resultsOf;
   if (!of) return "";
   const names = namesOf(state);
-  const style = styles([...names.values()], state.keys?.transports ?? []);
+  const style = styles([...names.values()], state.keys.transports);
   const runs = new Map<string, RunResult>();
   for (const [sender, list] of state.results) if (list[0]) runs.set(names.get(sender) ?? sender, list[0]);
   const { description } = of.checked;
@@ -53,7 +53,7 @@ export function Actions() {
       if (comparison) download(`${stem}.results.csv`, resultsCsv(comparison), "text/csv");
     } else {
       const comparison = comparisonOf(state);
-      if (!comparison || !state.about || !state.resultsOf || !state.statistics) return;
+      if (!comparison || !state.resultsOf) return;
       const made = resultsJson(state.about, state.resultsOf.checked, comparison.runs, state.statistics, axesOf(state));
       download(`${stem}.results.json`, `${JSON.stringify(made)}\n`, "application/json");
     }

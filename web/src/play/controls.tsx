@@ -104,7 +104,7 @@ function Row({ control }: { control: Control }) {
 export function Controls() {
   const { keys, checked, source, failure } = useStore();
   const groups = useRef<Map<string, boolean>>(new Map());
-  if (!keys || !checked || failure) return null;
+  if (!checked || failure) return null;
   if (source.json) return <p class="about">Controls change TOML; this scenario is JSON. Change it under “Text”.</p>;
   const { controls, absent } = keys.controls(JSON.parse(checked.json));
   const names = [...new Set(controls.map((control) => control.group))];

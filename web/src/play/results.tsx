@@ -16,7 +16,7 @@ export function namesOf(state: State): Map<string, string> {
 
 export function comparisonOf(state: State): Comparison | null {
   const { about, statistics, resultsOf } = state;
-  if (!about || !statistics || !resultsOf) return null;
+  if (!resultsOf) return null;
   const names = namesOf(state);
   const runs = new Map([...wholeSeeds(state.results, resultsOf.variants.map((one) => one.key))].map(([sender, list]) => [names.get(sender) ?? sender, list]));
   const [first] = runs.keys();
@@ -123,7 +123,7 @@ export function Results({ theme }: { theme: string }) {
   const [flow, setFlow] = useState(0);
   const { resultsOf, results, partial, keys } = state;
   const names = namesOf(state);
-  const style = useMemo(() => styles([...names.values()], keys?.transports ?? []), [[...names.values()].join(), keys]);
+  const style = useMemo(() => styles([...names.values()], keys.transports), [[...names.values()].join(), keys]);
   // Of a run that goes on, its beginning.
   const firsts = new Map<string, Drawn>();
   for (const [key, runs] of results) {
@@ -138,7 +138,7 @@ export function Results({ theme }: { theme: string }) {
   return (
     <div class="results" aria-busy={state.running}>
       <div class="head">
-        <h2 class="name">{resultsOf?.checked.description.name ?? (state.about ? "" : "Loading the simulator …")}</h2>
+        <h2 class="name">{resultsOf?.checked.description.name ?? (state.failure ? "" : "Loading the simulator …")}</h2>
         <Bar state={state} />
       </div>
       {stale && resultsOf && <p class="message note">What follows is of the scenario before the mistake.</p>}

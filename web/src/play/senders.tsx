@@ -5,7 +5,7 @@ import { styles } from "../model/style";
 
 export function Senders() {
   const state = useStore();
-  const known = state.keys?.transports ?? [];
+  const known = state.keys.transports;
   const names = state.senders.map((sender) => shownSender(sender, state.checked));
   const style = styles(names, known);
   const canChange = state.checked?.description.flows.some((flow) => flow.transport !== "udp") ?? false;
@@ -17,7 +17,7 @@ export function Senders() {
         {state.senders.map((sender, index) => {
           const name = names[index] ?? sender;
           return (
-            <li key={sender} class={`chip sender-${style.get(name) ?? 0}`} title={state.keys?.aboutTransport(name) || undefined}>
+            <li key={sender} class={`chip sender-${style.get(name) ?? 0}`} title={state.keys.aboutTransport(name) || undefined}>
               <svg viewBox="0 0 22 6" aria-hidden="true"><path d="M0 3h22" /></svg>
               <span>{name}</span>
               {sender === AS_WRITTEN && name !== AS_WRITTEN && state.senders.length === 1 && <small>as written</small>}
@@ -43,7 +43,7 @@ export function Senders() {
 /** Helpers in the network, side by side like senders. */
 export function Helpers() {
   const { about, checked, helpers, senders } = useStore();
-  if (!about || !checked) return null;
+  if (!checked) return null;
   const own = (JSON.parse(checked.json) as { helpers?: (string | { kind: string })[] }).helpers ?? [];
   const written = [...new Set(own.map((entry) => (typeof entry === "string" ? entry : entry.kind)))].join("+") || NO_HELPER;
   const shown = helpers.length > 0 ? helpers : [written];

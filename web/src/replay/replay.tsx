@@ -231,7 +231,7 @@ export function Replay({ theme }: { theme: string }) {
   }, [playing, speed, trace, span, flow, ink, outages, duration]);
 
   const paint = () => {
-    if (!trace || !checked || !layout || !about) return;
+    if (!trace || !checked || !layout) return;
     const fitted = scene.current && fit(scene.current);
     if (fitted && scene.current) {
       const drawn = draw(...fitted, { trace, description: checked.description, layout, outages, time: clock.current, fade: LINGER * speed, flow }, ink);
@@ -240,10 +240,11 @@ export function Replay({ theme }: { theme: string }) {
     const other = diagram.current && fit(diagram.current);
     if (other) drawSequence(...other, { trace, declarations: about.declarations, flow, time: clock.current, span }, ink);
     if (shown.current) shown.current.textContent = `${clock.current.toFixed(speed < 0.05 ? 4 : 2)} s`;
-    if (head.current) head.current.style.left = `${(clock.current / duration) * 100}%`;
+    // What moves by a transform needs no new layout.
+    if (head.current) head.current.style.transform = `translateX(${(clock.current / duration) * 100}%)`;
   };
   const paintStrip = () => {
-    if (strip.current && whole && about) drawStrip(strip.current, whole, duration, [...outages, ...handoffs], about.declarations.causes.map((one) => one.name), ink);
+    if (strip.current && whole) drawStrip(strip.current, whole, duration, [...outages, ...handoffs], about.declarations.causes.map((one) => one.name), ink);
   };
   // While it plays, every frame paints by itself. The picture and the page around it change in one frame.
   useLayoutEffect(() => {
@@ -280,7 +281,7 @@ export function Replay({ theme }: { theme: string }) {
     };
   }, [whole, outages, handoffs]);
 
-  if (!checked || state.failure || !about) {
+  if (!checked || state.failure) {
     return <main id="main" class="replay" tabIndex={-1}><p class="message note">{state.failure ? "The scenario has a mistake: see Play." : "Loading the simulator …"}</p></main>;
   }
   const { flows, nodes } = checked.description;

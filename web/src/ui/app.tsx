@@ -63,7 +63,7 @@ export function App() {
         <Replay theme={theme} />
       )}
       <footer>
-        <span>lasthop {state.about?.version ?? ""}</span>
+        <span>lasthop {state.about.version}</span>
         <span>The simulator runs in this page; nothing leaves your browser.</span>
       </footer>
       {tour && <Tour onEnd={() => setTour(false)} />}

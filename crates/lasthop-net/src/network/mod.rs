@@ -16,7 +16,7 @@ pub mod truth;
 
 use lasthop_cc::{LossKind, Signal};
 use lasthop_core::calendar::Calendar;
-use lasthop_core::event::{Event, EventQueue, MAX_INDEX, Target, arrival_order};
+use lasthop_core::event::{Event, EventQueue, MAX_EVENTS, MAX_INDEX, Target, arrival_order};
 use lasthop_core::fingerprint::Fingerprint;
 use lasthop_core::packet::{Cause, Kind, Ledger, NONE, Packet, PacketArena, flag};
 use lasthop_core::time::{Span, Time};
@@ -221,10 +221,12 @@ impl Network {
         self.ways[flow].forward
     }
 
-    /// Schedules something other than an arrival, after everything that is already scheduled for `time`.
+    /// Schedules something other than an arrival, after everything of its kind that is already scheduled for `time`:
+    /// the timers of receivers come before all else, and the others follow each other (decision 0013).
     pub(crate) fn schedule(&mut self, time: Time, target: Target) {
         self.order += 1;
-        self.timers.push(Event::new(time, self.order, target));
+        let later = u64::from(target.kind() != event_kind::RECEIVER) * (MAX_EVENTS / 2);
+        self.timers.push(Event::new(time, later + self.order, target));
     }
 
     /// What happens next.
@@ -232,8 +234,13 @@ impl Network {
     pub(crate) fn next_event(&mut self) -> Option<Next> {
         let timer = self.timers.peek();
         match (self.calendar.peek(&mut self.packets), timer) {
-            // Of one instant arrivals come first (decision 0013).
-            (Some(arrival), Some(timer)) if timer.time() < arrival.time() => Some(Next::Timer(timer)),
+            // Of one instant the timers of receivers come first, then arrivals (decision 0013).
+            (Some(arrival), Some(timer))
+                if timer.time() < arrival.time()
+                    || (timer.time() == arrival.time() && timer.target().kind() == event_kind::RECEIVER) =>
+            {
+                Some(Next::Timer(timer))
+            }
             (Some(arrival), _) => Some(Next::Arrival(arrival)),
             (None, timer) => timer.map(Next::Timer),
         }

@@ -5,14 +5,14 @@
 //! no device holds an older packet. Between two calls of [`Recorder::hand_over`] it keeps what the run has made since
 //! then, and what is not settled yet.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
 use lasthop_core::time::{Span, Time};
 
 use super::{
-    Bins, DecisionRecord, FlowInterval, FlowSample, FrameRecord, HopRecord, LinkInterval, RadioInterval,
-    Recording, Sink, WindowRecord,
+    Bins, DecisionRecord, FlowInterval, FlowSample, FrameRecord, HelperInterval, HopRecord, LinkInterval,
+    RadioInterval, Recording, Sink, WindowRecord,
 };
 use super::{flow_column, link_column};
 use crate::link::Link;
@@ -37,6 +37,9 @@ pub struct Recorder {
     decisions: Vec<DecisionRecord>,
     samples: Vec<FlowSample>,
     radios: Vec<RadioInterval>,
+    helpers: Vec<HelperInterval>,
+    /// What devices had counted at the last sample, direction by direction.
+    counted: BTreeMap<(u32, &'static str), u64>,
     frames: Vec<FrameRecord>,
     /// Number of the interval of each direction that is handed on next.
     next_interval: u64,
@@ -44,6 +47,8 @@ pub struct Recorder {
     intervals: u64,
     /// When the packets that devices hold at the heads of links came there, and how many at each time.
     held: VecDeque<(Time, u32)>,
+    /// From when to when its sink wants packets and windows.
+    wanted: (Time, Time),
 }
 
 impl Recorder {
@@ -61,10 +66,13 @@ impl Recorder {
                 decisions: Vec::new(),
                 samples: Vec::new(),
                 radios: Vec::new(),
+                helpers: Vec::new(),
+                counted: BTreeMap::new(),
                 frames: Vec::new(),
                 next_interval: 0,
                 intervals: if recording.series { duration.0 / interval.0 } else { 0 },
                 held: VecDeque::new(),
+                wanted: (Time::ZERO, Time::MAX),
             })
         })
     }
@@ -97,6 +105,13 @@ impl Recorder {
         }
     }
 
+    /// Whether the sink wants a packet that came to a link at `enqueued`, and was lost or arrived, if either.
+    #[inline]
+    pub(crate) fn wants_hop(&self, enqueued: Time, arrived: Option<Time>, is_lost: bool) -> bool {
+        let (from, to) = self.wanted;
+        is_lost || (enqueued <= to && arrived.is_none_or(|arrived| arrived >= from))
+    }
+
     /// Records what became of a packet on a link.
     pub(crate) fn add_hop(&mut self, record: HopRecord) {
         if self.recording.trace {
@@ -106,7 +121,8 @@ impl Recorder {
 
     /// Records a change of a window; they come in the order of time.
     pub(crate) fn add_window(&mut self, record: WindowRecord) {
-        if self.recording.trace {
+        let (from, to) = self.wanted;
+        if self.recording.trace && (from..=to).contains(&record.time) {
             self.windows.push(record);
         }
     }
@@ -126,6 +142,23 @@ impl Recorder {
     /// Records what the MACs of a radio direction counted in an interval; they come in the order of time.
     pub(crate) fn add_radio(&mut self, interval: RadioInterval) {
         self.radios.push(interval);
+    }
+
+    /// Records what the devices at the near end of a direction have counted up to `time` and what they hold; calls come
+    /// in the order of time. What is the most of anything stays what it is.
+    pub(crate) fn add_helpers(
+        &mut self,
+        time: Time,
+        direction: u32,
+        counted: Vec<(&'static str, u64)>,
+        holdings: Vec<(&'static str, u64)>,
+    ) {
+        let mut counters = holdings;
+        for (name, count) in counted {
+            let before = self.counted.insert((direction, name), count).unwrap_or(0);
+            counters.push((name, if name.contains("_most_") { count } else { count.saturating_sub(before) }));
+        }
+        self.helpers.push(HelperInterval { time, direction, counters });
     }
 
     /// Records a frame at a station; they come in the order of their ends.
@@ -162,9 +195,14 @@ impl Recorder {
         for interval in self.radios.drain(..) {
             sink.radio(&interval)?;
         }
+        for interval in self.helpers.drain(..) {
+            sink.helper(&interval)?;
+        }
         self.hand_over_flows(flows, sink)?;
         self.hand_over_links(settled, links, sink)?;
-        self.hand_over_hops(settled, sink)
+        self.hand_over_hops(settled, sink)?;
+        self.wanted = sink.wants(now);
+        Ok(())
     }
 
     /// Receivers are never behind the clock: at the time of a sample its interval is over.
