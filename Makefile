@@ -28,8 +28,8 @@ SEEDS ?= 1-10
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help build demo test test-rust test-properties test-python test-live test-scenarios test-differential pins \
-    pins-check lint format reproduce paper-report bench validate docs site new-sender new-device lock wheel clean \
-    page test-page bench-page pictures
+    pins-check lint format reproduce paper-report bench bench-live validate docs site new-sender new-device lock wheel \
+    clean page test-page bench-page pictures
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,12 +104,17 @@ paper-report: reproduce ## Put the report of a paper into docs/papers, where it 
 bench: build ## Speed and memory beside ns-2 (and ns-3, if installed), cost of each sender; writes bench/RESULTS.md
 	$(BIN)/python bench/run.py
 
+bench-live: build ## Real packets: rates, lateness, parity with the kernel's TCP; writes bench/LIVE.md (root, 30 minutes)
+	$(BIN)/python bench/live.py
+	$(BIN)/python -m validation.parity
+
 validate: build ## Compare with ns-2, ns-3 and packets at length; writes validation-*.md and classifiers.md
 	$(BIN)/python -m validation.senders --full
 	$(BIN)/python -m validation.statistics --full
 	$(BIN)/python -m validation.red --full
 	$(BIN)/python -m validation.classifiers
 	$(BIN)/python -m validation.wlan
+	$(BIN)/python -m validation.two_cells
 	$(BIN)/python -m validation.second_look
 
 page: ## Build the page of `lasthop view` into python/lasthop/page, a static folder; needs Node and npm

@@ -88,6 +88,32 @@ def marked(seed: int, sender: str) -> dict[str, Any]:
     return scenario
 
 
+def crowd(seed: int, sender: str) -> dict[str, Any]:
+    """Six flows with ECN in a slow queue: windows of one to three segments, and often of less than one."""
+    draw = random.Random(seed)
+    slow = {"kind": "red", "profile": "ns2", "measure": "packets", "limit": "50 packets", "w_q": 1.0}
+    slow |= {"min_th": "8 packets", "max_th": "9 packets", "max_p": 1.0, "use_mark_p": False}
+    neck = {"from": "left", "to": "right", "rate": "1 Mbit/s", "delay": f"{draw.uniform(2, 30):.6f} ms"}
+    nodes, links, flows = ["left", "right"], [neck | {"queue": slow}], []
+    for n in range(1, 7):
+        nodes += [f"source-{n}", f"sink-{n}"]
+        for start, end in ((f"source-{n}", "left"), ("right", f"sink-{n}")):
+            rate, delay = f"{draw.uniform(8, 12):.6f} Mbit/s", f"{draw.uniform(5, 20):.6f} ms"
+            queue = {"kind": "drop-tail", "limit": "100 packets"}
+            links.append({"from": start, "to": end, "rate": rate, "delay": delay, "queue": queue})
+        flow = {"name": f"flow-{n}", "source": f"source-{n}", "sink": f"sink-{n}"}
+        transport = {"preset": sender, "ecn": True}
+        flows.append(flow | {"transport": transport, "start": f"{draw.uniform(0, 1):.9f} s"})
+    windows = {"receiver_window": "20 packets", "initial_ssthresh": "20 packets"}
+    return {
+        "name": f"crowd {sender} {seed}",
+        "duration": f"{DURATION_S} s",
+        "topology": {"kind": "graph", "nodes": nodes, "links": links},
+        "tcp": {"profile": "ns2", "packet_size": "1000 B"} | windows,
+        "flows": flows,
+    }
+
+
 def _link(
     draw: random.Random,
     name: str,

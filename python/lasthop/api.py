@@ -523,6 +523,7 @@ def compare(  # noqa: PLR0913 - all but two are keywords
     series: bool = False,
     helpers: Iterable[str] = (),
     at: str | None = None,
+    law: str | None = None,
 ) -> Comparison:
     """Run a scenario with each transport and helper over the same channels, and compare seed by seed.
 
@@ -551,6 +552,9 @@ def compare(  # noqa: PLR0913 - all but two are keywords
         several transports every pair is run.
     at : str, optional
         The link at which helpers stand; in front of those that lose packets if not given.
+    law : str, optional
+        One of `lasthop.laws.LAWS`: what it says of each sender with each helper is laid over the bars of
+        goodput, and shown beside what was measured.
 
     Raises
     ------
@@ -588,6 +592,7 @@ def compare(  # noqa: PLR0913 - all but two are keywords
         series=series,
         helpers=list(helpers),
         at=at,
+        law=law,
     )
 
 

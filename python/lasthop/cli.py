@@ -264,6 +264,15 @@ def compare(
             autocompletion=complete_helpers,
         ),
     ] = None,
+    law: Annotated[
+        str | None,
+        typer.Option(
+            "--law",
+            metavar="NAME",
+            help="What a law says beside it: mathis, tfrc, padhye.",
+            show_default=False,
+        ),
+    ] = None,
     at: Annotated[
         str | None,
         typer.Option("--at", metavar="LINK", help="Where helpers stand; in front of what loses packets."),
@@ -336,6 +345,7 @@ def compare(
                 series=series,
                 helpers=helped,
                 at=at,
+                law=law,
             )
             if out is not None:
                 output.save_comparison(comparison, out, table_format, held=True)
@@ -555,7 +565,10 @@ def new(
         str, typer.Argument(metavar="NAME", help="Name of the scenario, or of a ready one.")
     ] = "scenario",
     topology: Annotated[
-        str | None, typer.Option("--topology", metavar="KIND", help="dumbbell, graph or wlan; dumbbell.")
+        str | None,
+        typer.Option(
+            "--topology", metavar="KIND", help="dumbbell, graph, wlan or wired-cum-wireless; dumbbell."
+        ),
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="List the ready scenarios and studies.")] = False,
 ) -> None:
@@ -1177,6 +1190,7 @@ def _compared(
     series: bool = False,
     helpers: list[str] | None = None,
     at: str | None = None,
+    law: str | None = None,
 ) -> tuple[Comparison, RunError | None]:
     """Compare; if that ends early, return what there is with the error, which is to be raised in the end."""
     try:
@@ -1192,6 +1206,7 @@ def _compared(
                 series=series,
                 helpers=helpers or (),
                 at=at,
+                law=law,
             )
             return comparison, None
     except RunError as error:

@@ -6,13 +6,15 @@ Called by `lasthop.compare` and `lasthop compare`. Named so because `lasthop.com
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lasthop import stats
 from lasthop.columns import compared, find, known_names, matching, named, nearest, on_demand
 from lasthop.errors import ArgumentError, RunError, ScenarioError
+from lasthop.laws import find as find_law
+from lasthop.laws import of_scenario
 from lasthop.runner import Finished, Job, Outcome, Snapshot, run_jobs
 from lasthop.shown import OverTime
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from lasthop._native import ArrowTable
     from lasthop.api import Scenario
     from lasthop.columns import Metric
+    from lasthop.laws import Promise
     from lasthop.plot import Picture
     from lasthop.results import Table
     from lasthop.stats import Estimate
@@ -167,6 +170,51 @@ class Axes:
         return [(sender, helper) for sender in self.senders or ("",) for helper in self.helpers]
 
 
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """What a law says of each of what is compared, from the scenario alone.
+
+    Attributes
+    ----------
+    law : str
+        One of `lasthop.laws.LAWS`.
+    said : dict
+        For each transport, or pair of transport and helper, the flows of which the law has something to say.
+    """
+
+    law: str
+    said: dict[str, dict[str, Promise]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as ``comparison.json`` has it."""
+        return {
+            "name": self.law,
+            "said": {
+                transport: {flow: asdict(promise) for flow, promise in flows.items()}
+                for transport, flows in self.said.items()
+            },
+        }
+
+    @classmethod
+    def of_dict(cls, content: Mapping[str, Any]) -> Promises:
+        """Read what `to_dict` wrote."""
+        from lasthop.laws import Promise
+
+        return cls(
+            content["name"],
+            {
+                transport: {flow: Promise(**promise) for flow, promise in flows.items()}
+                for transport, flows in content["said"].items()
+            },
+        )
+
+    def of_metric(self, transport: str, metric: Metric) -> float | None:
+        """Return what the law says of a metric; `None` unless it is of goodput."""
+        from lasthop.laws import of_metric
+
+        return of_metric(self.said.get(transport, {}), metric)
+
+
 class Comparison(OverTime):
     """Transports compared over the same channels, with and without helpers in the network.
 
@@ -179,6 +227,8 @@ class Comparison(OverTime):
         The transport that the others are compared with.
     axes : Axes or None
         The senders and helpers, if helpers are compared.
+    promises : Promises or None
+        What a law says, if one was asked for.
 
     Examples
     --------
@@ -209,6 +259,7 @@ class Comparison(OverTime):
         self.runs = {transport: list(records) for transport, records in runs.items()}
         self.baseline = baseline
         self.axes = axes
+        self.promises: Promises | None = None
         self.bottleneck = bottleneck_name(self.runs[baseline])
         #: Asked for by name: these are shown even where no run has them.
         self._asked = metrics is not None
@@ -309,6 +360,7 @@ class Comparison(OverTime):
                 if self.axes is not None
                 else {}
             ),
+            **({} if self.promises is None else {"law": self.promises.to_dict()}),
             "seeds": self.seeds,
             "bottleneck": self.bottleneck,
             **({"metrics": [one.name for one in self._wanted]} if self._asked else {}),
@@ -447,10 +499,13 @@ def compare_transports(  # noqa: PLR0913 - as `lasthop.compare`
     series: bool = False,
     helpers: Sequence[str] = (),
     at: str | None = None,
+    law: str | None = None,
 ) -> Comparison:
     """Run every transport with every helper and every seed and compare; see `lasthop.compare`."""
     from lasthop.api import collect, raise_if_ended_early
 
+    if law is not None:
+        find_law(law)
     if at is not None and not helpers:
         raise ArgumentError("at says where helpers stand: name them with helpers (--helpers)")
     axes = Axes(tuple(transports), tuple(helpers)) if helpers else None
@@ -467,12 +522,16 @@ def compare_transports(  # noqa: PLR0913 - as `lasthop.compare`
         _with_helpers(_with_transport(scenario, list(overrides), sender), helper, at)
         for sender, helper in (axes.pairs() if axes is not None else [(name, "") for name in names])
     ]
+    pairs = zip(names, variants, strict=True)
+    promised = {} if law is None else {name: of_scenario(variant, law) for name, variant in pairs}
     known = scenario.read_history()
     plans = [variant.plan.with_history(known) if known else variant.plan for variant in variants]
     # Seed by seed, so that runs that meet the same channel are made about the same time.
     todo = [Job(plan, seed) for seed in seeds for plan in plans]
     outcome = run_jobs(todo, series=series, workers=jobs, observer=observer)
     comparison = _of_whole_seeds(scenario, outcome, names, baseline, wanted, axes)
+    if comparison is not None and law is not None:
+        comparison.promises = Promises(law, promised)
     if outcome.failure is not None or outcome.interrupted:
         finished = collect(scenario, outcome)
         total = len(seeds) * len(names)

@@ -1,21 +1,27 @@
 """Closed forms for what TCP achieves on a path, with the limits within which each of them holds.
 
-Public: import from here to set a simulation beside a formula; `lasthop plot --law` does it for a scenario.
+Public: import from here to set a simulation beside a formula. `lasthop plot --law` does it for a run,
+`lasthop compare --law` for senders and helpers, and `lasthop study plot --law` for the points of a study.
 The claims of papers are judged with the same functions. Sizes are in bytes, times in seconds, and rates in
 packets or bytes per second, as the names say. Nothing here simulates anything.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lasthop.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
+    from lasthop.api import Scenario
+    from lasthop.columns import Metric
     from lasthop.results import Run
 
 #: Constant of the square-root law for random losses and an ACK for every packet (Mathis et al. 1997).
@@ -235,6 +241,37 @@ def repaired_loss(loss: float, retries: float = math.inf) -> float:
     return 0.0 if math.isinf(retries) and loss < 1 else loss ** (retries + 1)
 
 
+def coded_loss(loss: float, k: int, n: int) -> float:
+    """Return what a block code of `k` packets in `n` leaves of a hop's loss, if losses are independent.
+
+    A packet is lost for good if it is lost and so are at least ``n - k`` of the other ``n - 1``.
+
+    Examples
+    --------
+    >>> f"{coded_loss(0.05, 8, 10):.3e}", f"{coded_loss(0.01, 4, 5):.3e}"
+    ('3.561e-03', '3.940e-04')
+    """
+    _check(loss, 1.0)
+    if not 1 <= k <= n:
+        raise ArgumentError(f"a code has 1 packet or more in a block of n, at least as many: found {k}, {n}")
+    few = sum(math.comb(n - 1, lost) * loss**lost * (1 - loss) ** (n - 1 - lost) for lost in range(n - k))
+    return loss * max(0.0, 1 - few)
+
+
+def transmissions(loss: float, retries: float = math.inf) -> float:
+    """Return how often a frame is sent on the mean, if a hop repeats it until it is through or gives up.
+
+    Examples
+    --------
+    >>> round(transmissions(0.05, 3), 6), transmissions(0.5)
+    (1.052625, 2.0)
+    """
+    _check(loss, 1.0)
+    if loss == 1:
+        return retries + 1
+    return (1 - repaired_loss(loss, retries)) / (1 - loss)
+
+
 def is_underused(sending_bytes_s: float, loss: float, hop_bytes_s: float, hop_loss: float) -> bool:
     """Say whether a flow leaves capacity of the wireless hop unused: ``T (1 - p) < B (1 - pW)``.
 
@@ -357,6 +394,134 @@ def of_run(run: Run, name: str) -> dict[str, float]:
         rate = law.packets_per_s(loss, flow["rtt_mean_s"], rto_s, window)
         said[flow["name"]] = rate * (1 - loss) * wire_bits
     return said
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a law says of a flow, before anything is simulated.
+
+    Attributes
+    ----------
+    goodput_bit_s, throughput_bit_s : float
+        Rate at which data reach the application, and at which packets of them reach the receiver.
+    loss : float
+        Share of packets that is lost for good and that the sender has to repair.
+    rtt_s : float
+        Round trip with empty queues, the time of repairs on the way included.
+    limit : str
+        What bounds it: ``sender``, ``window``, or ``link``, which is shared evenly.
+    """
+
+    goodput_bit_s: float
+    throughput_bit_s: float
+    loss: float
+    rtt_s: float
+    limit: str
+
+
+def of_scenario(scenario: Scenario | str | Path | Mapping[str, Any], name: str) -> dict[str, Promise]:
+    """Return what a law says of each TCP flow from the scenario alone, helpers on its way included.
+
+    A link that retransmits leaves ``p^N`` of its loss, a block code what `coded_loss` says and ``k / n`` of
+    the rate, Snoop and WTCP what remains after their repetitions; a split makes two connections, of which the
+    slower one counts. What repeats on the way makes the round trip longer by the mean of its repetitions. A
+    link carries ``1 - p`` of its rate, shared evenly by the flows over it.
+
+    The limits are those of the law, and: repairs are perfect, no ACK is lost, queues are empty, losses are
+    independent, every flow sends all the time on its first path. Flows over radio cells, outages, changing
+    rates, or losses that come at given times have no promise, nor has adaptive FEC.
+
+    Parameters
+    ----------
+    scenario : Scenario, mapping or path
+        What would be simulated.
+    name : str
+        One of `LAWS`.
+
+    Examples
+    --------
+    >>> import lasthop as lh
+    >>> [promise.limit for promise in of_scenario(lh.EXAMPLE, "mathis").values()]
+    ['sender']
+    """
+    from lasthop.api import as_scenario
+
+    law = find(name)
+    ways = json.loads(as_scenario(scenario).plan.ways())
+    over = Counter(hop["link"] for way in ways if way is not None for hop in way["hops"])
+    promises: dict[int, Promise] = {}
+    said: dict[str, Promise] = {}
+    for place, way in enumerate(ways):
+        promise = None if way is None else _promise(way, law, over)
+        if promise is None:
+            continue
+        if way["passes_on"] is None:
+            promises[place], said[way["flow"]] = promise, promise
+            continue
+        # The halves of a split connection: the first has the name that people know.
+        first = _first_half(ways, place)
+        if first not in promises:
+            continue
+        whole = min(promises[first], promise, key=lambda one: one.goodput_bit_s)
+        promises[first] = said[ways[first]["flow"]] = whole
+    for place, way in enumerate(ways):
+        # A half of which nothing can be said leaves nothing to say of the whole.
+        if way is not None and way["passes_on"] is not None and _promise(way, law, over) is None:
+            said.pop(ways[_first_half(ways, place)]["flow"], None)
+    return said
+
+
+def of_metric(said: Mapping[str, Promise], metric: Metric) -> float | None:
+    """Return what a law says of a metric of a run, in the unit of tables; `None` unless it is of goodput."""
+    if not metric.field.endswith("goodput_bit_s") or not said or metric.where is not None:
+        return None
+    values = [promise.goodput_bit_s for promise in said.values()]
+    whole = metric.by == "sum" or metric.source == "totals"
+    return math.fsum(values) if whole else math.fsum(values) / len(values)
+
+
+def _first_half(ways: list[dict[str, Any]], place: int) -> int:
+    while ways[place]["passes_on"] is not None:
+        place = ways[place]["passes_on"]
+    return place
+
+
+def _promise(way: dict[str, Any], law: Law, over: Counter[str]) -> Promise | None:
+    """Return what a law says of one connection, a half of a split one included."""
+    hops, packet_bits = way["hops"], 8 * way["packet_bytes"]
+    payload = way["payload_bytes"] / way["packet_bytes"]
+    trips = [
+        hop["delay_s"] + packet_bits / hop["rate_bit_s"] + 8 * way["ack_bytes"] / hop["back_rate_bit_s"]
+        for hop in hops
+    ]
+    losses, rates, added = [], [], 0.0
+    for place, hop in enumerate(hops):
+        loss, rate, arq, fec = hop["loss"], hop["rate_bit_s"], hop["arq"], hop["fec"]
+        if loss is None or (fec is not None and fec["adaptive"]):
+            return None
+        carried = rate * (1 - loss)
+        if arq is not None:
+            retries = arq["attempts"] - 1 if hop["before_repair"] else 0
+            late = (transmissions(loss, retries) - 1) * arq["timeout_s"]
+            added += late
+            carried = min(carried, arq["window"] * packet_bits / (arq["cycle_s"] + late))
+            loss = repaired_loss(loss, retries)
+        if fec is not None:
+            loss = coded_loss(loss, fec["k"], fec["n"])
+            carried = rate * fec["k"] / fec["n"] * (1 - loss)
+        if hop["repaired"]:
+            repeats = math.inf if hop["local_repeats"] is None else hop["local_repeats"]
+            added += (transmissions(loss, repeats) - 1) * sum(trips[place:])
+            loss = repaired_loss(loss, repeats)
+        losses.append(loss)
+        rates.append(carried / over[hop["link"]])
+    loss, rtt_s = path_loss(losses), sum(trips) + added
+    window = way["window_packets"]
+    packets = law.packets_per_s(loss, rtt_s, max(rtt_s, way["least_timeout_s"]), window)
+    sent, most = packets * (1 - loss) * packet_bits, min(rates)
+    limit = "link" if sent > most else "window" if packets >= window / rtt_s else "sender"
+    arriving = min(sent, most)
+    return Promise(arriving * payload, arriving, loss, rtt_s, limit)
 
 
 def _seconds(text: str | None) -> float | None:

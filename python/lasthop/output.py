@@ -255,7 +255,7 @@ def save_comparison(
 
 def load_comparison(folder: str | Path) -> Comparison:
     """Read what `save_comparison` wrote."""
-    from lasthop.comparison import SERIES, Axes, Comparison, choose_metrics
+    from lasthop.comparison import SERIES, Axes, Comparison, Promises, choose_metrics
 
     path = Path(folder)
     content = _load(path, COMPARISON)
@@ -267,11 +267,14 @@ def load_comparison(folder: str | Path) -> Comparison:
         metrics = None if asked is None else choose_metrics(asked)
         series = {name: partial(_found_table, path, name) for name in SERIES if _has_table(path, name)}
         axes = Axes(tuple(content["senders"]), tuple(content["helpers"])) if "helpers" in content else None
-        return Comparison(
+        comparison = Comparison(
             content["scenario"], content["engine_version"], runs, content["baseline"], metrics, series, axes
         )
+        if "law" in content:
+            comparison.promises = Promises.of_dict(content["law"])
     except (KeyError, TypeError) as error:
         raise _damaged(path / COMPARISON, f"{type(error).__name__}: {error}") from None
+    return comparison
 
 
 def is_comparison(folder: str | Path) -> bool:

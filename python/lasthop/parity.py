@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from lasthop.results import Run
     from lasthop.stats import Estimate
 
-#: Presets that stand for the congestion controls of the kernel.
-PRESETS = {
-    "bbr": "bbr",
-    "cubic": "cubic",
-    "dctcp": "dctcp",
-    "reno": "reno",
-    "vegas": "vegas",
-    "veno": "veno",
-    "westwood": "westwood+",
+#: Transports that stand for the congestion controls of the kernel, which finds losses by RACK under each.
+TRANSPORTS: dict[str, dict[str, str]] = {
+    "bbr": {"preset": "bbr"},
+    "cubic": {"preset": "cubic"},
+    "dctcp": {"preset": "dctcp"},
+    "reno": {"preset": "sack"},
+    "vegas": {"cc": "vegas", "recovery": "rack"},
+    "veno": {"cc": "veno", "recovery": "rack"},
+    "westwood": {"cc": "westwood+", "recovery": "rack"},
 }
 #: How often an emulated run is repeated that the machine was too busy for.
 TRIES = 3
@@ -135,14 +135,16 @@ def simulated(scenario: Scenario, algorithm: str) -> Scenario:
     --------
     >>> import lasthop as lh
     >>> simulated(lh.Scenario(lh.EXAMPLE), "westwood").transports
-    ['westwood+', 'westwood+']
+    ['westwood+/rack', 'westwood+/rack']
     """
-    if algorithm not in PRESETS:
-        raise ArgumentError(f"no counterpart of {algorithm!r} in a simulation: {', '.join(PRESETS)} have one")
+    if algorithm not in TRANSPORTS:
+        raise ArgumentError(
+            f"no counterpart of {algorithm!r} in a simulation: {', '.join(TRANSPORTS)} have one"
+        )
     content: dict[str, Any] = scenario.to_dict()
     for flow, transport in zip(content["flows"], scenario.transports, strict=True):
         if transport != "udp":
-            flow["transport"] = {"preset": PRESETS[algorithm], "profile": "linux"}
+            flow["transport"] = TRANSPORTS[algorithm] | {"profile": "linux"}
     return Scenario(content, name=scenario.name)
 
 

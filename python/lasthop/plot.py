@@ -45,6 +45,8 @@ MATPLOTLIB_DASHES: tuple[Any, ...] = (
 )
 PLOTLY_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 GREY = "#9A9A9A"
+#: Of what a law says.
+INK = "#222222"
 
 #: More flows than this are not all drawn in colour.
 COLOURED_MAX = 6
@@ -280,6 +282,8 @@ class Track:
     bottleneck: str
     duration_s: float
     marks: Marks
+    #: What a law says of the throughput of all its flows, in bit/s.
+    said: float | None = None
 
 
 def tracks_of(comparison: Comparison) -> list[Track]:
@@ -288,6 +292,11 @@ def tracks_of(comparison: Comparison) -> list[Track]:
 
     marks = marks_of(comparison.scenario, comparison.seeds[0])
     flows, links = comparison.series, comparison.link_series
+    said = {} if comparison.promises is None else comparison.promises.said
+    totals = {
+        name: math.fsum(one.throughput_bit_s for one in promises.values()) or None
+        for name, promises in said.items()
+    }
     duration_s = float(comparison.runs[comparison.baseline][0]["duration_s"])
     return [
         Track(
@@ -299,6 +308,7 @@ def tracks_of(comparison: Comparison) -> list[Track]:
             duration_s,
             # Random outages differ from seed to seed: only those of a single one can be marked.
             marks if len(comparison.seeds) == 1 else Marks(marks.warmup_s, (), marks.limits),
+            totals.get(name),
         )
         for name in comparison.transports
     ]
@@ -357,9 +367,13 @@ def overlay_panels(tracks: Sequence[Track]) -> list[Panel]:
         ):
             named = table.select("time_s", "line", (pl.col(column) * factor).alias("value"))
             panel.lines.append(_line(track.label, _thinned(named, "line", width_s), style))
+        if track.said is not None:
+            rate.levels[track.label] = (track.said * 1e-6, style)
         limits = track.marks.limits
         if track.bottleneck in limits:
             queue.limits[track.bottleneck] = float(limits[track.bottleneck])
+    if rate.levels:
+        rate.title += "; dotted: what the law says"
     return [cwnd, queue, rate, rtt]
 
 
@@ -499,7 +513,7 @@ def comparison_figure(comparison: Comparison) -> Figure:
 
 def comparison_page(comparison: Comparison) -> Any:  # noqa: ANN401 - untyped
     """Draw one panel per metric with plotly."""
-    from plotly.graph_objects import Bar
+    from plotly.graph_objects import Bar, Scatter
     from plotly.subplots import make_subplots
 
     metrics = comparison.metrics
@@ -522,6 +536,17 @@ def comparison_page(comparison: Comparison) -> Any:  # noqa: ANN401 - untyped
             name=metric.label,
         )
         page.add_trace(bars, row=index // columns + 1, col=index % columns + 1)
+        levels = _levels(comparison, metric, factor)
+        if levels:
+            law = Scatter(
+                x=list(levels),
+                y=list(levels.values()),
+                mode="markers",
+                marker={"symbol": "line-ew", "size": 26, "line": {"width": 2, "color": INK}},
+                showlegend=False,
+                name="what the law says",
+            )
+            page.add_trace(law, row=index // columns + 1, col=index % columns + 1)
     page.update_layout(title=_comparison_title(comparison), template="plotly_white", height=380 * rows)
     return page
 
@@ -751,6 +776,11 @@ def _draw_bars(axes: Axes, comparison: Comparison, metric: Metric) -> None:
     axes.set_title(title, fontsize=9, loc="left")
     # Head room, so that no bar runs into the remark above it.
     highest = max(mean + (error or 0.0) for mean, error in zip(means, errors, strict=True))
+    levels = _levels(comparison, metric, factor)
+    places = {name: place for place, name in enumerate(comparison.transports)}
+    for name, level in levels.items():
+        axes.hlines(level, places[name] - 0.4, places[name] + 0.4, color=INK, linestyle=":", lw=1.6)
+        highest = max(highest, level)
     axes.set_ylim(0, 1.12 * highest if highest > 0 else 1)
     axes.tick_params(labelsize=8)
     if len(means) > 4:  # noqa: PLR2004 - more labels than fit side by side
@@ -779,6 +809,14 @@ def _bars(comparison: Comparison, metric: Metric, factor: float) -> tuple[list[f
     return means, errors
 
 
+def _levels(comparison: Comparison, metric: Metric, factor: float) -> dict[str, float]:
+    """Return what a law says of the metric, where one was asked for and has something to say."""
+    if comparison.promises is None:
+        return {}
+    said = {name: comparison.promises.of_metric(name, metric) for name in comparison.transports}
+    return {name: value / factor for name, value in said.items() if value is not None}
+
+
 def _metric_title(comparison: Comparison, metric: Metric) -> tuple[str, float]:
     from lasthop.tables import prefix_for
 
@@ -793,7 +831,12 @@ def _comparison_title(comparison: Comparison) -> str:
     seeds = len(comparison.seeds)
     interval = f"; {stats.SAME}" if comparison.same else " with 95 % interval"
     count = f"mean over {seeds} seeds{interval}" if seeds > 1 else "one seed"
-    return f"{comparison.scenario.get('name', 'scenario')}: {count}"
+    law = ""
+    if comparison.promises is not None:
+        from lasthop.laws import find
+
+        law = f"; dotted: {find(comparison.promises.law).label}"
+    return f"{comparison.scenario.get('name', 'scenario')}: {count}{law}"
 
 
 def _run_title(run: Run) -> str:

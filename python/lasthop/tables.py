@@ -203,7 +203,7 @@ def comparison_table(comparison: Comparison) -> RenderableType:
     )
     if seeds == 1:
         alone = "One seed cannot show a difference: use more seeds, such as --seeds 1-10."
-        return Group(title, means, Text(alone, style="dim"))
+        return Group(title, means, *_promises(comparison), Text(alone, style="dim"))
     note = Text(
         "The seeds change nothing in this scenario: the differences are exact."
         if comparison.same
@@ -211,7 +211,42 @@ def comparison_table(comparison: Comparison) -> RenderableType:
         f"the {comparison.baseline} mean.",
         style="dim",
     )
-    return Group(title, means, differences, _verdicts_table(comparison), note)
+    promised = _promises(comparison)
+    return Group(title, means, *promised, differences, _verdicts_table(comparison), note)
+
+
+def _promises(comparison: Comparison) -> list[RenderableType]:
+    """Return what a law says of each, beside what was measured."""
+    from lasthop import laws
+    from lasthop.comparison import metric_value
+
+    if comparison.promises is None:
+        return []
+    law = laws.find(comparison.promises.law)
+    metric = columns.named("goodput_bit_s")
+    assert metric is not None  # noqa: S101 - declared by the engine
+    table = simple_table("said of")
+    for heading in ("goodput said", "measured", "measured / said", "loss left", "round trip", "limit"):
+        table.add_column(heading, justify="right")
+    for name in comparison.transports:
+        said = comparison.promises.said.get(name, {})
+        value = comparison.promises.of_metric(name, metric)
+        if value is None:
+            table.add_row(name, "-", "", "", "", "", "")
+            continue
+        measured = stats.mean(
+            [metric_value(record, metric, comparison.bottleneck) for record in comparison.runs[name]]
+        )
+        shown = [f"{value * 1e-6:.3g} Mbit/s", "-", "-"]
+        if measured is not None:
+            shown[1:] = [f"{measured * 1e-6:.3g} Mbit/s", f"{measured / value:.2f}" if value else "-"]
+        losses = [one.loss for one in said.values()]
+        trips = [one.rtt_s for one in said.values()]
+        limits = ", ".join(dict.fromkeys(one.limit for one in said.values()))
+        loss, trip = sum(losses) / len(losses), sum(trips) / len(trips)
+        table.add_row(name, *shown, f"{100 * loss:.3g} %", f"{1e3 * trip:.3g} ms", limits)
+    note = f"Limits: {law.limits}; repairs are perfect, queues empty, ACKs never lost."
+    return [Text(f"What the law says: {law.label}"), table, Text(note, style="dim")]
 
 
 def _matrices(comparison: Comparison) -> RenderableType:

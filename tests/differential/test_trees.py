@@ -26,6 +26,10 @@ MARKED = [
 ]
 
 
+#: The same of six flows that share a slow queue.
+CROWDS = [(sender, seed) for sender in ("tahoe", "reno", "newreno", "sack") for seed in (0, 1, 2, 3)]
+
+
 def check(scenario: Scenario, expected: str | None) -> None:
     network = read(scenario)
     theirs = ns2.trace_packets(scenario)
@@ -50,4 +54,11 @@ def test_lone_flows(sender: str, seed: int) -> None:
 def test_lone_flows_with_ecn(sender: str, seed: int) -> None:
     """Marks, losses, and retransmissions that may be marked as well, as ns-2's are."""
     scenario = trees.marked(seed, sender)
+    check(scenario, None)
+
+
+@pytest.mark.parametrize(("sender", "seed"), CROWDS)
+def test_crowds_with_ecn(sender: str, seed: int) -> None:
+    """Windows below a segment, with which ns-2 waits for its timer; lost SYNs; marks in a recovery."""
+    scenario = trees.crowd(seed, sender)
     check(scenario, None)

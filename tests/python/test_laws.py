@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import lasthop as lh
-from lasthop import laws
+from lasthop import laws, studies
+from lasthop.columns import named
 from lasthop.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from lasthop.output import load_comparison
+from lasthop.studies.digest import make_digest
+from lasthop.studies.show import write_figures
 
 #: Loss; square-root law and TFRC in bytes per second; full model in packets per second, its window and share
 #: of timeouts; approximation. 1000 B, 0.1 s, timeout of 0.4 s; the models with two packets per ACK and a
@@ -131,3 +133,156 @@ def test_a_law_is_laid_over_a_run(tmp_path: Path) -> None:
 
 def test_a_flow_without_losses_has_no_law() -> None:
     assert laws.of_run(lh.run(lossy_path(0.0) | {"duration": "20 s"}, seed=1), "padhye") == {}
+
+
+def helped_path(loss: float, **more: object) -> dict[str, object]:
+    """Return 40 ms of wire and a radio of 20 Mbit/s and 5 ms that loses data, with helpers that have room."""
+    radio = {
+        "name": "radio",
+        "from": "b",
+        "to": "c",
+        "rate": "20 Mbit/s",
+        "delay": "5 ms",
+        "queue": {"kind": "drop-tail", "limit": "1000 packets"},
+        "error": {"kind": "bernoulli", "packet_error_rate": loss},
+        "reverse": {"error": "none"},
+    }
+    wire = {"name": "wire", "from": "a", "to": "b", "rate": "100 Mbit/s", "delay": "40 ms"}
+    wire |= {"queue": {"kind": "drop-tail", "limit": "1000 packets"}}
+    return {
+        "duration": "120 s",
+        "warmup": "10 s",
+        "topology": {"kind": "graph", "nodes": ["a", "b", "c"], "links": [wire, radio]},
+        "tcp": {"profile": "ns2", "packet_size": "960 B", "receiver_window": "400 packets"},
+        "helpers": [{"kind": "fec", "order": "in-order"}, {"kind": "split", "buffer": "4 MB"}],
+        "flows": [{"source": "a", "sink": "c", "transport": "sack"}],
+        **more,
+    }
+
+
+HELPERS = ["none", "arq", "split", "fec", "fec+snoop"]
+
+
+@pytest.fixture(scope="module")
+def compared() -> lh.Comparison:
+    return lh.compare(helped_path(0.01), ["sack"], seeds=range(1, 5), helpers=HELPERS, law="mathis")
+
+
+def test_promises_of_helpers_are_worked_by_hand() -> None:
+    """1000 B over 20 Mbit/s and 1 % of loss: the wire 0.08 ms, the radio 0.4 ms, ACKs of 40 B 0.0192 ms."""
+    said = {
+        helper: laws.of_scenario(helped_path(0.01) | {"helpers": entries}, "mathis")["flow"]
+        for helper, entries in {
+            "none": [],
+            "arq": ["arq"],
+            "snoop": ["snoop"],
+            "split": [{"kind": "split", "buffer": "4 MB"}],
+            "fec": ["fec"],
+        }.items()
+    }
+    rtt_s = 0.09 + 0.00008 + 0.0004 + 0.0000032 + 0.000016
+    bare = 0.99 * 8 * 960 * laws.mathis(1, rtt_s, 0.01)
+    assert said["none"].goodput_bit_s == pytest.approx(bare)
+    assert (said["none"].rtt_s, said["none"].limit) == (pytest.approx(rtt_s), "sender")
+    # Sixteen frames of 0.4 ms until an acknowledgement is back, which takes 10 ms and 0.0056 ms for its 14 B.
+    timeout_s = 0.0004 + 0.0000056 + 0.01 + 0.001
+    late_s = (laws.transmissions(0.01, 3) - 1) * timeout_s
+    assert said["arq"].goodput_bit_s == pytest.approx(8 * 960 * 16 / (0.0004 + 0.0000056 + 0.01 + late_s))
+    assert (said["arq"].loss, said["arq"].limit) == (pytest.approx(1e-8), "link")
+    assert said["snoop"].goodput_bit_s == pytest.approx(20e6 * 0.99 * 0.96)
+    assert said["snoop"].loss == pytest.approx(0, abs=1e-12)
+    radio_s = 0.01 + 0.0004 + 0.000016
+    assert said["split"].goodput_bit_s == pytest.approx(0.99 * 8 * 960 * laws.mathis(1, radio_s, 0.01))
+    assert said["fec"].loss == pytest.approx(laws.coded_loss(0.01, 8, 10))
+    assert said["fec"].goodput_bit_s == pytest.approx(0.8 * 20e6 * 0.96, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("helper", "least", "most"),
+    [
+        ("none", 0.8, 1.1),
+        ("arq", 0.97, 1.01),
+        ("split", 0.8, 1.1),
+        ("fec", 0.9, 1.01),
+        ("fec+snoop", 0.95, 1.01),
+    ],
+)
+def test_simulations_keep_to_what_the_law_says_of_helpers(
+    compared: lh.Comparison, helper: str, least: float, most: float
+) -> None:
+    name = "sack" if helper == "none" else f"sack+{helper}"
+    metric = named("goodput_bit_s")
+    assert metric is not None
+    assert compared.promises is not None
+    estimate, said = compared.estimate(name, metric), compared.promises.of_metric(name, metric)
+    assert estimate is not None
+    assert said is not None
+    assert least <= estimate.mean / said <= most
+
+
+def test_laws_of_helpers_are_shown_drawn_and_kept(compared: lh.Comparison, tmp_path: Path) -> None:
+    assert "What the law says: square-root law" in str(compared)
+    figure = compared.plot(tmp_path / "bars.png").figure
+    assert "dotted: square-root law" in figure.get_suptitle()
+    goodput = figure.axes[0]
+    assert len([one for one in goodput.collections if one.get_linestyle()[0][1] is not None]) >= len(HELPERS)
+    compared.plot(tmp_path / "bars.html")
+    compared.save(tmp_path / "kept")
+    assert load_comparison(tmp_path / "kept").promises == compared.promises
+    with pytest.raises(ArgumentError, match="unknown law 'matis'"):
+        lh.compare(helped_path(0.01), ["sack"], helpers=["none", "arq"], law="matis")
+
+
+def test_what_no_law_can_know_has_no_promise() -> None:
+    flows = [
+        {
+            "source": "a",
+            "sink": "c",
+            "transport": "udp",
+            "traffic": {"kind": "cbr", "rate": "1 Mbit/s", "packet": "960 B"},
+        }
+    ]
+    assert laws.of_scenario(helped_path(0.01, flows=flows, helpers=[]), "mathis") == {}
+    assert laws.of_scenario(helped_path(0.01, helpers=[{"kind": "fec", "target": 0.001}]), "mathis") == {}
+    with pytest.raises(ArgumentError, match="a code has"):
+        laws.coded_loss(0.1, 5, 4)
+
+
+STUDY = """
+name = "helped"
+scenario = "scenario.toml"
+seeds = "1-2"
+[set]
+duration = "5 s"
+[[axes]]
+name = "per"
+key = "topology.links.1.error.packet_error_rate"
+values = [0.01, 0.03]
+[[axes]]
+name = "helper"
+points = [{ name = "none", set = { helpers = [] } }, { name = "arq", set = { helpers = ["arq"] } }]
+[[metrics]]
+name = "goodput_bit_s"
+[[metrics]]
+name = "rtt_mean_s"
+"""
+
+
+def test_a_law_is_laid_over_the_points_of_a_study(tmp_path: Path) -> None:
+    ready = Path(__file__).parents[2] / "scenarios" / "snoop.toml"
+    (tmp_path / "scenario.toml").write_text(ready.read_text("utf-8"), "utf-8")
+    (tmp_path / "study.toml").write_text(STUDY, "utf-8")
+    study = studies.Study.load(tmp_path / "study.toml")
+    result = studies.run(study, tmp_path / "out")
+    digest = replace(make_digest(study, result.table), x="per", lines="helper", panels=[])
+    goodput, rtt = (digest.chart(metric, "mathis") for metric in digest.metrics)
+    assert goodput.note.endswith("dotted: square-root law")
+    (panel,) = goodput.panels
+    assert [line.name for line in panel.laws] == ["none", "arq"]
+    none, arq = panel.laws
+    assert arq.mean == [pytest.approx(5 * (1 - loss) * 1448 / 1500, rel=1e-3) for loss in (0.01, 0.03)]
+    assert none.mean[0] == pytest.approx(math.sqrt(3) * none.mean[1], rel=0.03)
+    assert rtt.panels[0].laws == []
+    for path in (tmp_path / "law.png", tmp_path / "law.html"):
+        (written,) = write_figures(replace(digest, metrics=digest.metrics[:1]), path, law="mathis")
+        assert written.stat().st_size > 1000

@@ -354,6 +354,155 @@ def _until(holds: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+# ------------------------------------------------------------------------------------------------------------
+# Devices of the simulator under real packets: what the same datagrams meet in a simulation
+
+#: 400 datagrams of 250 B in each second: 0.8 Mbit/s with headers.
+PROBES = {"transport": "udp", "traffic": {"kind": "cbr", "rate": "0.8 Mbit/s", "packet": "250 B"}}
+
+
+def both(**last: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the flow of probes over a last hop with these keys, simulated and with real datagrams.
+
+    The sockets of the kernel may be woken late and then send several at once: there is room for them.
+    """
+    last = {"queue": {"kind": "drop-tail", "limit": "1000 packets"}, **last}
+    scenario = path("2 Mbit/s", duration="8 s", flow=PROBES, **last)
+    return lh.run(scenario).record["flows"][0], emulated(scenario, kernel="reno").record["flows"][0]
+
+
+@needs_kernel
+def test_a_link_repeats_real_packets() -> None:
+    """ARQ over a channel that loses every fifth frame: nothing is lost, delays are as in a simulation."""
+    error = {"kind": "bernoulli", "packet_error_rate": 0.2}
+    ours, real = both(error=error, arq={"attempts": 12}, reverse={"error": "none"})
+    for flow in (ours, real):
+        assert flow["packets_lost"]["link-gave-up"] == 0
+        assert flow["packets_sent"] == pytest.approx(2400, abs=4)
+    assert real["delay_p50_s"] == pytest.approx(ours["delay_p50_s"], rel=0.05)
+    assert real["delay_p95_s"] == pytest.approx(ours["delay_p95_s"], rel=0.2)
+
+
+@needs_kernel
+@pytest.mark.parametrize("policy", ["drop", "hold"])
+def test_a_handoff_takes_real_packets(policy: str) -> None:
+    """Half a second without a link: 200 datagrams are lost with what was under way, or wait."""
+    handoff = {"at": ["4 s"], "outage": "500 ms", "policy": policy}
+    ours, real = both(handoff=handoff)
+    lost = [flow["packets_lost"].get("outage", 0) for flow in (ours, real)]
+    assert lost[0] == pytest.approx(208 if policy == "drop" else 0, abs=3)
+    assert lost[1] == pytest.approx(lost[0], abs=6)
+    if policy == "hold":
+        assert real["delay_p99_s"] == pytest.approx(ours["delay_p99_s"], rel=0.1)
+
+
+@needs_kernel
+def test_repairs_bring_real_packets_back() -> None:
+    """Reed-Solomon, 4 of 6: of 5 % losses a twentieth is left, and what is rebuilt is what was sent."""
+    error = {"kind": "bernoulli", "packet_error_rate": 0.05}
+    fec = [{"kind": "fec", "k": 4, "n": 6}]
+    ours, real = both(error=error, middleboxes=fec, reverse={"error": "none"})
+    for flow in (ours, real):
+        missing = 1 - flow["bytes_delivered"] / 250 / flow["packets_sent"]
+        assert missing < 0.01, missing
+
+
+@needs_kernel
+def test_codel_keeps_the_queue_of_the_kernel_short() -> None:
+    """CUBIC fills a buffer of 300 packets; CoDel drops early and keeps what waits to some of them."""
+    queues = [
+        {"kind": "drop-tail", "limit": "300 packets"},
+        {"kind": "codel", "limit": "300 packets"},
+    ]
+    full, short = (
+        emulated(path("5 Mbit/s", queue=queue, duration="8 s"), kernel="cubic") for queue in queues
+    )
+    waiting = [
+        next(link for link in run.record["links"] if link["name"] == "base-phone")["avg_queue_packets"]
+        for run in (full, short)
+    ]
+    assert waiting[1] < waiting[0] / 3, waiting
+    assert short.record["flows"][0]["packets_lost"]["early-drop"] > 0
+    assert short.totals["goodput_bit_s"] > 0.8 * full.totals["goodput_bit_s"]
+
+
+@needs_kernel
+@pytest.mark.parametrize(("payload", "together"), [(1472, 1), (222, 6), (722, 2), (978, 1)])
+def test_opportunities_of_mahimahi_carry_so_many_bytes(tmp_path: Path, payload: int, together: int) -> None:
+    """Each line of the file lets 1500 B go: one packet of 1500 B, or six of 250 B."""
+    at = [1, 2, 3, 20, 20, 21, 40, 41, 70, 71, 90, 100]
+    (tmp_path / "bursts").write_text("".join(f"{millisecond}\n" for millisecond in at), encoding="utf-8")
+    flow = {"transport": "udp", "traffic": {"kind": "cbr", "rate": "4 Mbit/s", "packet": f"{payload} B"}}
+    content = path("5 Mbit/s", duration="8 s", flow=flow).to_dict()
+    last = content["topology"]["links"][1]
+    del last["rate"]
+    last["trace"] = {"kind": "mahimahi", "file": "bursts"}
+    last["queue"] = {"kind": "drop-tail", "limit": "50 packets"}
+    file = tmp_path / "bursts.json"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    run = emulated(lh.Scenario.load(file), kernel="reno")
+    bytes_carried = run.record["flows"][0]["throughput_bit_s"] / 8 * 6
+    # 60 rounds of the file in 6 s. What does not fit goes on with the next opportunity.
+    opportunities = 60 * len(at)
+    assert bytes_carried == pytest.approx(opportunities * 1500, abs=3 * 1500 * together)
+
+
+@needs_kernel
+def test_a_cell_of_802_11_carries_real_packets() -> None:
+    """Two stations upload over 802.11b: the kernel's TCP gets what the simulated one gets."""
+    content = {
+        "name": "cell",
+        "duration": "8 s",
+        "warmup": "2 s",
+        "topology": {
+            "kind": "wlan",
+            "stations": 2,
+            "radius": 10,
+            "wire": {"rate": "100 Mbit/s", "delay": "10 ms"},
+            "cell": {"phy": "802.11b"},
+        },
+        "flows": [{"count": 2, "transport": {"preset": "cubic", "profile": "linux"}, "traffic": "ftp"}],
+    }
+    scenario = lh.Scenario(content)
+    ours, real = lh.run(scenario), emulated(scenario, kernel="cubic")
+    assert len(real.record["flows"]) == 2
+    assert real.totals["goodput_bit_s"] == pytest.approx(ours.totals["goodput_bit_s"], rel=0.08)
+
+
+def mixed() -> lh.Scenario:
+    """Return two flows that the kernel carries and one that it does not."""
+    content = path("5 Mbit/s", duration="6 s").to_dict()
+    flow = content["flows"][0]
+    names = {"one": "kernel:cubic", "two": "kernel:reno", "three": "newreno"}
+    content["flows"] = [{**flow, "name": name, "transport": transport} for name, transport in names.items()]
+    return lh.Scenario(content)
+
+
+def test_flows_of_the_kernel_are_not_simulated() -> None:
+    scenario = mixed()
+    assert scenario.transports == ["kernel:cubic", "kernel:reno", "newreno"]
+    with pytest.raises(
+        lh.RunError, match='flow "one" has the transport kernel:cubic, which real packets alone'
+    ):
+        lh.run(scenario)
+    told = live.plan_text(scenario, [], None, [], None)
+    assert "carry one with sockets of the kernel (cubic)\ncarry two with sockets of the kernel (reno)" in told
+    assert "carry three" not in told
+
+
+@needs_kernel
+def test_flows_of_the_kernel_have_congestion_controls_of_their_own() -> None:
+    run = emulated(mixed())
+    told = {flow["name"]: flow["transport"] for flow in run.record["flows"]}
+    assert told == {"one": "kernel:cubic", "two": "kernel:reno"}
+    assert all(flow["goodput_bit_s"] > 0.3e6 for flow in run.record["flows"])
+    assert run.totals["goodput_bit_s"] > 4e6
+    content = mixed().to_dict()
+    content["flows"][1]["transport"] = "kernel:nosuch"
+    with pytest.raises(lh.ScenarioError, match='the kernel has no congestion control "nosuch"'):
+        live.emulate(lh.Scenario(content))
+
+
 SCRIPTS = sorted((Path(__file__).parents[2] / "scripts").glob("*.script"))
 
 

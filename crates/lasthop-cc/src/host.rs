@@ -75,8 +75,8 @@ pub const KERNEL: Needs = Needs {
 pub enum Floors {
     /// Two segments after a reduction; repeated timeouts of the same data leave ssthresh alone (RFC 5681 §3.1).
     Rfc,
-    /// ns-2: ssthresh is an integer, a loss may leave half a segment of cwnd and a mark one, and every timeout lowers
-    /// both.
+    /// ns-2: ssthresh is an integer, a loss or a mark may leave less than a segment of cwnd, with which nothing is sent
+    /// before the next timeout, a mark in a recovery halves its inflated window, and every timeout lowers both.
     Ns2,
 }
 
@@ -276,13 +276,17 @@ impl Host {
         self.window.ssthresh.min(self.reduced_to)
     }
 
-    /// Reduces for a mark, and never raises cwnd by that. Everything below `next` has been sent.
+    /// Reduces for a mark, and never raises the window by that. Everything below `next` has been sent.
     pub fn answer_mark(&mut self, mark: &LossSample, next: u64) {
         let before = self.window.cwnd;
         self.recover = next;
         let reduction = self.controller.on_ecn(mark, &self.window);
         self.reduce(reduction);
-        self.window.cwnd = self.window.cwnd.max(1.0).min(before);
+        self.window.cwnd = match self.floors {
+            Floors::Rfc => self.window.cwnd.max(1.0).min(before),
+            // In a recovery the window is more than cwnd.
+            Floors::Ns2 => self.window.cwnd.min(before.max(mark.flight)),
+        };
     }
 
     /// Reduces for a timeout and returns the controller's answer. `repeated`: the data of the last one is still not
@@ -380,6 +384,21 @@ mod tests {
         }
     }
 
+    /// ns-2 2.35: a mark halves the usable window, whatever is left of it: 0.5 of one segment; and in a recovery whose
+    /// inflation counts, 8 of 16 while cwnd alone was 6.
+    #[test]
+    fn a_mark_has_no_floor_in_ns2() {
+        for (floors, least, inflated) in [(Floors::Rfc, 1.0, 6.0), (Floors::Ns2, 0.5, 8.0)] {
+            let mut host = host("reno", floors);
+            host.window.cwnd = 1.0;
+            host.marked(&loss(1.0), 1000, 2000);
+            assert_eq!(host.window, Window { cwnd: least, ssthresh: 2.0 }, "{floors:?}");
+            host.window.cwnd = 6.0;
+            host.marked(&loss(16.0), 3000, 4000);
+            assert_eq!(host.window, Window { cwnd: inflated, ssthresh: 8.0 }, "{floors:?}");
+        }
+    }
+
     /// RFC 5681 §3.1: the first timeout halves ssthresh, and the next of the same data leaves it; in ns-2 it does not.
     #[test]
     fn repeated_timeouts_lower_the_threshold_once() {
@@ -392,7 +411,7 @@ mod tests {
         }
     }
 
-    /// With three segments in flight half is 1.5: the RFCs stop at two segments, ns-2's cwnd at one and a whole
+    /// With three segments in flight half is 1.5: the RFCs stop at two segments, ns-2 keeps it and a whole
     /// ssthresh.
     #[test]
     fn floors_hold() {

@@ -216,6 +216,11 @@ impl Plan {
         lasthop_sim::advice::advice(self.scenario.plan())
     }
 
+    /// What the way of each flow is made of, as JSON; null for flows that are not TCP.
+    fn ways(&self) -> String {
+        json!(lasthop_sim::way::ways(self.scenario.plan())).to_string()
+    }
+
     /// Refuses a place at which nothing can be captured.
     fn check_place(&self, name: &str) -> PyResult<()> {
         place_named(self.scenario.plan(), name).map(drop)
@@ -289,8 +294,7 @@ impl RunResult {
 
     /// Whether it keeps one of the tables of what it recorded.
     fn has(&self, name: &str) -> bool {
-        let has_radios = !self.plan.get().scenario.plan().media.is_empty();
-        if columns::tables::OF_RADIOS.contains(&name) && !has_radios {
+        if !columns::tables::exists(name, self.plan.get().scenario.plan()) {
             return false;
         }
         let recording = self.recorded.as_ref().map_or_else(Recording::default, |(recording, _)| *recording);

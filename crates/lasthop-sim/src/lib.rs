@@ -11,3 +11,4 @@ pub mod run;
 pub mod scenario;
 pub mod script;
 pub mod summary;
+pub mod way;

@@ -16,7 +16,7 @@ from lasthop.studies.statistics import check_columns, seeds_text, summarise
 from lasthop.tables import prefix_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import polars as pl
 
@@ -166,6 +166,8 @@ class Panel:
 
     name: str
     lines: list[Line]
+    #: What a law says, for lines of the same names; without intervals.
+    laws: list[Line] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +229,10 @@ class Chart:
         highs = [
             high for panel in self.panels for line in panel.lines for high in line.high if high is not None
         ]
-        largest = max([*means, *highs])
+        said = [
+            mean for panel in self.panels for line in panel.laws for mean in line.mean if mean is not None
+        ]
+        largest = max([*means, *highs, *said])
         if self.dense:
             largest = min(largest, 4 / 3 * max(means))
         return 1.05 * largest if largest > 0 else 1.0
@@ -240,6 +245,7 @@ def make_chart(
     lines: str | None = None,
     panels: Sequence[str] = (),
     look: Look | None = None,
+    law: pl.DataFrame | None = None,
 ) -> Chart:
     """Work out the figure of one metric.
 
@@ -255,6 +261,8 @@ def make_chart(
         Axes with a panel per combination of values.
     look : Look, optional
         Labels, order and scales.
+    law : polars.DataFrame, optional
+        What a law says of the metric, one row per point: the same axes, and the metric.
 
     Raises
     ------
@@ -273,6 +281,11 @@ def make_chart(
     places = {value: float(value) if numeric else float(index) for index, value in enumerate(values[x])}
     rows = {tuple(row[axis] for axis in axes): row for row in summary.iter_rows(named=True)}
     combinations = list(itertools.product(*(values[axis] for axis in panels)))
+    said = (
+        {}
+        if law is None
+        else {tuple(row[axis] for axis in axes): row for row in _law_rows(law, axes, metric)}
+    )
     drawn: list[Panel] = []
     for combination in combinations:
         fixed = dict(zip(panels, combination, strict=True))
@@ -289,7 +302,16 @@ def make_chart(
         ]
         if named:
             name = ", ".join(look.full_value(axis, value) for axis, value in fixed.items())
-            drawn.append(Panel(name, named))
+            lawful = [
+                Line(
+                    look.value(lines, value) if lines else "",
+                    Style(place),
+                    *_line(said, axes, fixed | {lines: value} if lines else fixed, x, places, factor),
+                )
+                for place, value in enumerate(values[lines] if lines else [None])
+            ]
+            shown = [line for line in lawful if any(mean is not None for mean in line.mean)]
+            drawn.append(Panel(name, named, shown))
     if len(drawn) > PANELS_MAX:
         raise ArgumentError(
             f"{metric!r} would take {len(drawn)} panels, one for each value of {', '.join(panels)}: "
@@ -298,7 +320,10 @@ def make_chart(
     seeds = [count for panel in drawn for line in panel.lines for count in line.seeds if count]
     dense = len(places) >= DENSE_FROM
     if dense and max(seeds) < BAND_FROM:
-        drawn = [Panel(panel.name, [_without_intervals(line) for line in panel.lines]) for panel in drawn]
+        drawn = [
+            Panel(panel.name, [_without_intervals(line) for line in panel.lines], panel.laws)
+            for panel in drawn
+        ]
     known = sorted(places.values())
     means = [mean for panel in drawn for line in panel.lines for mean in line.mean if mean is not None]
     y_log = look.y_scale == "log" or (look.y_scale == "auto" and _needs_log_y(drawn))
@@ -378,6 +403,15 @@ def over_time(
         .agg(pl.col(column).cast(pl.Float64).mean())
         .sort("time_s", maintain_order=True)
     )
+
+
+def _law_rows(law: pl.DataFrame, axes: Sequence[str], metric: str) -> Iterable[dict[str, Any]]:
+    """Return what a law says as `_line` reads it: means over axes that are not looked at, no intervals."""
+    from lasthop.extras import pl
+
+    means = law.group_by(axes, maintain_order=True).agg(pl.col(metric).mean().alias("mean"))
+    for row in means.iter_rows(named=True):
+        yield row | {"low": None, "high": None, "seeds": 0}
 
 
 def _line(

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from lasthop import laws
 from lasthop.columns import find_anywhere, matching, scaled
 from lasthop.comparison import Difference
 from lasthop.errors import ArgumentError
@@ -154,11 +155,32 @@ class Digest:
         """Whether any run has a value of the metric."""
         return self.table[metric.name].null_count() < self.table.height
 
-    def chart(self, metric: Metric) -> Chart:
-        """Return the figure of one metric."""
+    def chart(self, metric: Metric, law: str | None = None) -> Chart:
+        """Return the figure of one metric, with what a law says of it, if that is anything."""
         title = metric.label if not self.chosen else f"{metric.label} ({self.chosen_text})"
         table, x, look = self._along_x(scaled(self.table, [metric]), replace(self.look, title=title))
-        return make_chart(table, metric.name, x, self.lines, self.panels, look)
+        said = None if law is None else self._said(metric, law)
+        if law is None or said is None:
+            return make_chart(table, metric.name, x, self.lines, self.panels, look)
+        said, _, _ = self._along_x(scaled(said, [metric]), look)
+        chart = make_chart(table, metric.name, x, self.lines, self.panels, look, said)
+        return replace(chart, note=f"{chart.note}; dotted: {laws.find(law).label}")
+
+    def _said(self, metric: Metric, law: str) -> pl.DataFrame | None:
+        """Return what a law says of a metric at every point looked at; `None` if it says nothing of any."""
+        from lasthop.extras import pl
+
+        names = [axis.name for axis in self.study.axes]
+        rows = []
+        looked_at = set(self.table.select(names).iter_rows())
+        for point in self.study.points():
+            place = tuple(point.settings[name] for name in names)
+            if place not in looked_at:
+                continue
+            value = laws.of_metric(laws.of_scenario(self.study.scenario_of(point), law), metric)
+            if value is not None:
+                rows.append({**dict(zip(names, place, strict=True)), metric.name: value})
+        return pl.DataFrame(rows) if rows else None
 
     def series_chart(self, series: pl.DataFrame, column: str, seed: int | None = None) -> Chart:
         """Return the figure of one column of a kept series: the text axes as lines, numbers as panels."""

@@ -17,7 +17,7 @@ from lasthop.plot import save_figure as save_vectors
 from lasthop.studies.charts import Chart, Line, Look, make_chart, make_series_chart
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import polars as pl
@@ -42,6 +42,8 @@ PAGE_CONFIG = {
 }
 #: Share of the gap between two names along x that the lines take side by side.
 SPREAD = 0.55
+#: Half the length of the stroke that says what a law says, where x is no number.
+LAW_REACH = 0.06
 #: Share of the axis by which lines over numbers are moved to either side, so that their bars stand apart.
 HAIR = 0.007
 
@@ -149,6 +151,7 @@ def draw_chart(chart: Chart) -> Figure:
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     for axes, panel in zip(grid, chart.panels, strict=False):
         _draw_lines(axes, chart, panel.lines)
+        _draw_laws(axes, chart, panel.laws)
         _set_scales(axes, chart)
         if panel.name:
             axes.set_title(panel.name, fontsize=9, loc="left", color=INK)
@@ -197,12 +200,8 @@ def chart_page(chart: Chart, *, titled: bool = True) -> Any:  # noqa: ANN401 - u
         vertical_spacing=min(0.18, 0.45 / rows),
         subplot_titles=[html.escape(panel.name) for panel in chart.panels] if several else None,
     )
-    shown: set[str] = set()
-    for place, panel in enumerate(chart.panels):
-        for line in panel.lines:
-            for trace in _traces(chart, line, named=line.name not in shown):
-                page.add_trace(trace, row=place // columns + 1, col=place % columns + 1)
-            shown.add(line.name)
+    for place, trace in _all_traces(chart):
+        page.add_trace(trace, row=place // columns + 1, col=place % columns + 1)
     x_axis: dict[str, Any] = {"type": "log"} if chart.x_log else {}
     if chart.categories:
         names = [html.escape(name) for name in chart.categories]
@@ -246,6 +245,18 @@ def save_page(chart: Chart, path: Path) -> None:
     text = chart_page(chart).to_html(include_plotlyjs=True, full_html=True, config=PAGE_CONFIG)
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def _all_traces(chart: Chart) -> Iterator[tuple[int, Any]]:
+    """Every line and law with the number of its panel; the legend names each line once."""
+    shown: set[str] = set()
+    for place, panel in enumerate(chart.panels):
+        for line in panel.lines:
+            for trace in _traces(chart, line, named=line.name not in shown):
+                yield place, trace
+            shown.add(line.name)
+        for line in panel.laws:
+            yield place, _law_trace(chart, line)
 
 
 def _traces(chart: Chart, line: Line, *, named: bool) -> list[Any]:
@@ -329,6 +340,35 @@ def _draw_lines(axes: Axes, chart: Chart, lines: Sequence[Line]) -> None:
             capthick=1.0,
             **look,
         )
+
+
+def _draw_laws(axes: Axes, chart: Chart, laws: Sequence[Line]) -> None:
+    """Draw what a law says: dotted, or where x is no number a short stroke beside the point."""
+    for line in laws:
+        if chart.categories:
+            places, mean = _places(chart, line), _gaps(line.mean)
+            lows, highs = [at - LAW_REACH for at in places], [at + LAW_REACH for at in places]
+            axes.hlines(mean, lows, highs, color=line.style.colour, linestyle=":", lw=1.6, zorder=2)
+            continue
+        axes.plot(line.x, _gaps(line.mean), color=line.style.colour, linestyle=":", lw=1.1, zorder=2)
+
+
+def _law_trace(chart: Chart, line: Line) -> Any:  # noqa: ANN401 - untyped
+    from plotly.graph_objects import Scatter
+
+    colour = line.style.colour
+    strokes = {"symbol": "line-ew", "size": 18, "line": {"width": 2, "color": colour}}
+    return Scatter(
+        x=[place + _shift(chart, line) for place in line.x],
+        y=line.mean,
+        mode="markers" if chart.categories else "lines",
+        marker=strokes,
+        line={"color": colour, "dash": "dot", "width": 1.2},
+        name=f"law, {html.escape(line.name)}",
+        legendgroup=line.name,
+        showlegend=False,
+        hovertemplate="%{y:.4g}",
+    )
 
 
 def _places(chart: Chart, line: Line) -> list[float]:

@@ -88,6 +88,7 @@ def write_figures(
     *,
     series: Mapping[str, pl.DataFrame] | None = None,
     seed: int | None = None,
+    law: str | None = None,
 ) -> list[Path]:
     """Draw every metric of the digest, and every kept series given; return the files.
 
@@ -103,6 +104,8 @@ def write_figures(
         Kept series by name, drawn over time.
     seed : int, optional
         The only seed of the series; the mean over all if not given.
+    law : str, optional
+        One of `lasthop.laws.LAWS`, laid over the figures of goodput.
 
     Raises
     ------
@@ -118,7 +121,7 @@ def write_figures(
         raise ArgumentError(f"unknown format {chosen!r}: use one of {', '.join(FORMATS)}")
     if is_file and chosen != ending:
         raise ArgumentError(f"'{target}' does not end in .{chosen}: leave out --format, or rename the file")
-    charts = _charts(digest, series or {}, seed)
+    charts = _charts(digest, series or {}, seed, law)
     if not charts:
         names = ", ".join(metric.name for metric in digest.metrics)
         raise ArgumentError(f"nothing to draw: no run has a value of {names}")
@@ -142,8 +145,10 @@ def write_figures(
     return written
 
 
-def _charts(digest: Digest, series: Mapping[str, pl.DataFrame], seed: int | None) -> dict[str, Chart]:
-    charts = {one.name: digest.chart(one) for one in digest.metrics if digest.is_drawable(one)}
+def _charts(
+    digest: Digest, series: Mapping[str, pl.DataFrame], seed: int | None, law: str | None
+) -> dict[str, Chart]:
+    charts = {one.name: digest.chart(one, law) for one in digest.metrics if digest.is_drawable(one)}
     for name, table in series.items():
         for column in series_columns(table, digest.axes):
             if table[column].null_count() < table.height:

@@ -109,6 +109,10 @@ def plot_study(
     picture_format: Annotated[
         str | None, typer.Option("--format", metavar="NAME", help="png, svg, pdf or html; png.")
     ] = None,
+    law: Annotated[
+        str | None,
+        typer.Option("--law", metavar="NAME", help="Over goodput, what it says: mathis, tfrc, padhye."),
+    ] = None,
 ) -> None:
     """Draw a figure per metric, and per kept series, with 95 % intervals.
 
@@ -119,14 +123,20 @@ def plot_study(
 
         from lasthop.studies.show import write_figures
 
+        if law is not None:
+            _check_law(law, place)
         found = _load(place, name)
         made = _digest(found, metrics, x, lines, where, None)
+        if law is not None:
+            from lasthop.studies import Study
+
+            made = replace(made, study=Study.load(place))
         if series and not metrics:
             made = replace(made, metrics=[])
         wanted = series or ([] if metrics else [keep.name for keep in found.study.keep])
         target = out or _own_folder(found) / "figures"
         kept = {one: found.series(one) for one in wanted}
-        for path in write_figures(made, target, picture_format, series=kept, seed=seed):
+        for path in write_figures(made, target, picture_format, series=kept, seed=seed, law=law):
             typer.echo(f"written: {path}")
 
 
@@ -172,6 +182,18 @@ def _load(place: Path, name: str | None) -> StudyResult:
         return load(place, name)
     study = Study.load(place)
     return load(Path("out") / study.name, name or study.name)
+
+
+def _check_law(law: str, place: Path) -> None:
+    from lasthop.errors import ArgumentError
+    from lasthop.laws import find
+
+    find(law)
+    if not place.is_file():
+        raise ArgumentError(
+            f"--law needs the scenario of every point, and '{place}' is a folder of results: "
+            "give the file of the study"
+        )
 
 
 def _digest(

@@ -240,7 +240,8 @@ export function Replay({ theme }: { theme: string }) {
     const other = diagram.current && fit(diagram.current);
     if (other) drawSequence(...other, { trace, declarations: about.declarations, flow, time: clock.current, span }, ink);
     if (shown.current) shown.current.textContent = `${clock.current.toFixed(speed < 0.05 ? 4 : 2)} s`;
-    if (head.current) head.current.style.left = `${(clock.current / duration) * 100}%`;
+    // What moves by a transform needs no new layout.
+    if (head.current) head.current.style.transform = `translateX(${(clock.current / duration) * 100}%)`;
   };
   const paintStrip = () => {
     if (strip.current && whole) drawStrip(strip.current, whole, duration, [...outages, ...handoffs], about.declarations.causes.map((one) => one.name), ink);

@@ -63,12 +63,106 @@ function cross(context: CanvasRenderingContext2D, place: Place, size: number): v
   context.stroke();
 }
 
+/** A picture that is drawn once and copied while what it was drawn `of` stays the same. */
+interface Copied {
+  canvas: HTMLCanvasElement;
+  of: unknown[];
+}
+let ground: Copied | null = null;
+
+/** How opaque a packet of another flow than the chosen one is. */
+const OTHERS = 0.7;
+
+/** What packets move on: cells and links, and in a crowd the nodes. */
+function drawGround(context: CanvasRenderingContext2D, width: number, scene: Scene, places: Place[], down: Set<number>, ink: Ink): void {
+  const { description, layout, flow } = scene;
+  const { canvas } = context;
+  const of = [places, description, flow, layout.scale, ink, canvas.width, canvas.height, [...down].sort().join()];
+  if (!ground?.of.every((one, place) => one === of[place])) {
+    const copy = ground?.canvas ?? document.createElement("canvas");
+    [copy.width, copy.height] = [canvas.width, canvas.height];
+    ground = { canvas: copy, of };
+    const drawn = copy.getContext("2d");
+    if (!drawn) return;
+    drawn.setTransform(context.getTransform());
+    drawCells(drawn, scene, places, ink);
+    drawLinks(drawn, scene, places, down, ink);
+    drawn.globalAlpha = 1;
+    drawn.setLineDash([]);
+    if (isCrowded(layout)) drawNodes(drawn, width, scene, places, ink);
+  }
+  context.save();
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.globalCompositeOperation = "copy";
+  context.drawImage(ground.canvas, 0, 0);
+  context.restore();
+}
+
+/** Links, and which of them are down. */
+function drawLinks(context: CanvasRenderingContext2D, { description, layout }: Scene, places: Place[], down: Set<number>, ink: Ink): void {
+  description.links.forEach((link, index) => {
+    const line = way(places[link.from] ?? { x: 0, y: 0 }, places[link.to] ?? { x: 0, y: 0 });
+    const isDown = down.has(2 * index) || down.has(2 * index + 1);
+    context.strokeStyle = isDown ? ink.bad : ink.faint;
+    context.globalAlpha = isDown ? 1 : 0.55;
+    context.lineWidth = isCrowded(layout) ? 1 : 2;
+    context.setLineDash(isDown ? [2, 5] : link.radio ? [5, 4] : []);
+    context.beginPath();
+    context.moveTo(line.from.x, line.from.y);
+    context.lineTo(line.to.x, line.to.y);
+    context.stroke();
+  });
+}
+
+/** Nodes and their names. */
+function drawNodes(context: CanvasRenderingContext2D, width: number, { description, layout, flow }: Scene, places: Place[], ink: Ink): void {
+  const crowded = isCrowded(layout);
+  const stations = new Map(description.stations.map((one) => [one.node, one]));
+  const alone = places.map((_, node) => layoutIsAlone(places, node));
+  description.nodes.forEach((name, node) => {
+    const place = places[node];
+    if (!place) return;
+    const station = stations.get(node);
+    context.fillStyle = ink.paper;
+    context.strokeStyle = ink.ink;
+    context.lineWidth = 1.5;
+    context.beginPath();
+    const size = crowded ? 3.5 : 7;
+    if (station?.access_point) context.rect(place.x - size, place.y - size, 2 * size, 2 * size);
+    else context.arc(place.x, place.y, size, 0, 2 * Math.PI);
+    context.fill();
+    context.stroke();
+    const ends = description.flows[flow];
+    if (crowded && width < 700 && !alone[node]) return;
+    const isNamed = !crowded || [ends?.source, ends?.sink].includes(node) || alone[node];
+    if (!isNamed) return;
+    context.fillStyle = ink.muted;
+    context.font = "12px system-ui, sans-serif";
+    const edge = place.x < width * 0.12 ? "left" : place.x > width * 0.88 ? "right" : "center";
+    const shown = name.length > 18 ? `${name.slice(0, 17)}…` : name;
+    // At the edges there is room outside the path.
+    context.textAlign = edge === "left" ? "right" : edge === "right" ? "left" : "center";
+    context.textBaseline = edge === "center" ? "top" : "middle";
+    if (edge === "center") context.fillText(shown, place.x, place.y + size + 4);
+    else if (context.measureText(shown).width < (edge === "left" ? place.x : width - place.x) - size - (crowded ? LYING : 0) - 8) {
+      context.fillText(shown, place.x + (edge === "left" ? -1 : 1) * (size + 6 + (crowded ? LYING : 0)), place.y);
+    } else {
+      context.textAlign = edge;
+      context.textBaseline = "top";
+      context.fillText(shown, edge === "left" ? 4 : width - 4, place.y + size + 4);
+    }
+  });
+}
+
+function isCrowded(layout: Layout): boolean {
+  return layout.height > 14;
+}
+
 /** Returns how many packets were drawn. */
 export function draw(context: CanvasRenderingContext2D, width: number, height: number, scene: Scene, ink: Ink): number {
   const { trace, description, layout, time, fade, flow } = scene;
   const places = layout.places(width, height, time);
-  context.clearRect(0, 0, width, height);
-  const crowded = layout.height > 14;
+  const crowded = isCrowded(layout);
   const down = new Set(scene.outages.filter(([, start, end]) => start <= time && time < end).map(([direction]) => direction));
   const hops = trace.window.hops;
   const column = (name: string) => columnOf(hops, name);
@@ -76,25 +170,12 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
   const [back, again, marked, enqueued] = [column("back"), column("again"), column("marked"), column("enqueue_s")];
   let drawn = 0;
 
-  drawCells(context, scene, places, ink);
-  // Links, and which of them are down.
-  description.links.forEach((link, index) => {
-    const line = way(places[link.from] ?? { x: 0, y: 0 }, places[link.to] ?? { x: 0, y: 0 });
-    const isDown = down.has(2 * index) || down.has(2 * index + 1);
-    context.strokeStyle = isDown ? ink.bad : ink.faint;
-    context.globalAlpha = isDown ? 1 : 0.55;
-    context.lineWidth = crowded ? 1 : 2;
-    context.setLineDash(isDown ? [2, 5] : link.radio ? [5, 4] : []);
-    context.beginPath();
-    context.moveTo(line.from.x, line.from.y);
-    context.lineTo(line.to.x, line.to.y);
-    context.stroke();
-  });
-  context.setLineDash([]);
-  context.globalAlpha = 1;
+  drawGround(context, width, scene, places, down, ink);
 
   const radius = crowded ? 2 : 3.2;
   const lost: { place: Place; left: number }[] = [];
+  /** Plain dots of each colour, and of the chosen flow (""): x, y, and radius, one after the other. */
+  const dots = new Map<string, number[]>();
   const queues: { place: Place; line: Way; rows: number[]; room: number | null; side: number }[] = [];
   description.links.forEach((link, index) => {
     for (const side of [0, 1]) {
@@ -122,8 +203,17 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
         const place = on(line, share, GAP);
         const mine = flows[row] === flow;
         const size = radius * (back[row] === 1 ? 0.62 : 1) * (mine ? 1.45 : 1);
-        context.fillStyle = ink.flows[(flows[row] ?? 0) % ink.flows.length] ?? ink.ink;
-        context.globalAlpha = mine ? 1 : 0.7;
+        const colour = ink.flows[(flows[row] ?? 0) % ink.flows.length] ?? ink.ink;
+        if (crowded && marked[row] !== 1 && again[row] !== 1 && trace.copies[row] === 0) {
+          const key = mine ? "" : colour;
+          const list = dots.get(key);
+          if (list) list.push(place.x, place.y, size);
+          else dots.set(key, [place.x, place.y, size]);
+          drawn += 1;
+          return;
+        }
+        context.fillStyle = colour;
+        context.globalAlpha = mine ? 1 : OTHERS;
         context.beginPath();
         if (marked[row] === 1) {
           context.moveTo(place.x, place.y - size * 1.5);
@@ -158,6 +248,23 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
       context.globalAlpha = 1;
     }
   });
+
+  // In a crowd all of a colour are filled at once, the chosen flow's above them.
+  context.strokeStyle = ink.ink;
+  context.lineWidth = 1;
+  for (const [colour, list] of [...dots].sort(([a], [b]) => Number(a === "") - Number(b === ""))) {
+    context.globalAlpha = colour === "" ? 1 : OTHERS;
+    context.fillStyle = colour || (ink.flows[flow % ink.flows.length] ?? ink.ink);
+    context.beginPath();
+    for (let at = 0; at < list.length; at += 3) {
+      const [x, y, size] = [list[at] ?? 0, list[at + 1] ?? 0, list[at + 2] ?? 0];
+      context.moveTo(x + size, y);
+      context.arc(x, y, size, 0, 2 * Math.PI);
+    }
+    context.fill();
+    if (colour === "") context.stroke();
+  }
+  context.globalAlpha = 1;
 
   // Queues stand upright at the heads of their links, the next to leave at the foot.
   for (const { place, line, rows, room, side } of queues) {
@@ -199,42 +306,8 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
   }
   context.globalAlpha = 1;
 
-  // Nodes last, so that packets go in and out of them.
-  const stations = new Map(description.stations.map((one) => [one.node, one]));
-  const alone = places.map((_, node) => layoutIsAlone(places, node));
-  description.nodes.forEach((name, node) => {
-    const place = places[node];
-    if (!place) return;
-    const station = stations.get(node);
-    context.fillStyle = ink.paper;
-    context.strokeStyle = ink.ink;
-    context.lineWidth = 1.5;
-    context.beginPath();
-    const size = crowded ? 3.5 : 7;
-    if (station?.access_point) context.rect(place.x - size, place.y - size, 2 * size, 2 * size);
-    else context.arc(place.x, place.y, size, 0, 2 * Math.PI);
-    context.fill();
-    context.stroke();
-    const ends = description.flows[flow];
-    if (crowded && width < 700 && !alone[node]) return;
-    const isNamed = !crowded || [ends?.source, ends?.sink].includes(node) || alone[node];
-    if (!isNamed) return;
-    context.fillStyle = ink.muted;
-    context.font = "12px system-ui, sans-serif";
-    const edge = place.x < width * 0.12 ? "left" : place.x > width * 0.88 ? "right" : "center";
-    const shown = name.length > 18 ? `${name.slice(0, 17)}…` : name;
-    // At the edges there is room outside the path.
-    context.textAlign = edge === "left" ? "right" : edge === "right" ? "left" : "center";
-    context.textBaseline = edge === "center" ? "top" : "middle";
-    if (edge === "center") context.fillText(shown, place.x, place.y + size + 4);
-    else if (context.measureText(shown).width < (edge === "left" ? place.x : width - place.x) - size - (crowded ? LYING : 0) - 8) {
-      context.fillText(shown, place.x + (edge === "left" ? -1 : 1) * (size + 6 + (crowded ? LYING : 0)), place.y);
-    } else {
-      context.textAlign = edge;
-      context.textBaseline = "top";
-      context.fillText(shown, edge === "left" ? 4 : width - 4, place.y + size + 4);
-    }
-  });
+  // Nodes last, so that packets go in and out of them; in a crowd they do not come so near.
+  if (!crowded) drawNodes(context, width, scene, places, ink);
   return drawn;
 }
 

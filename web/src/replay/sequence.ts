@@ -1,11 +1,26 @@
 // The sequence diagram of one connection: time runs down, sender at the left, receiver at the right; the congestion
 // window grows to the left of the sender, its decisions stand beside it.
 
-import { columnOf, inWords, upTo, type Trace } from "../model/trace";
+import { columnOf, inWords, upTo, type Journey, type Trace } from "../model/trace";
 import type { Declarations } from "../engine/types";
 import type { Ink } from "./scene";
 
 const TOP = 30;
+const BOTTOM = 6;
+/** A strip holds so many times what is to be seen. */
+const STRIP = 2.5;
+/** How much is to be seen of what has not happened yet. */
+const FUTURE = 0.17;
+
+/** Packets drawn once, with room above and below, and then only shifted: lines are what takes most of the time. */
+interface Strip {
+  canvas: HTMLCanvasElement;
+  from: number;
+  to: number;
+  /** What it was drawn of. */
+  of: unknown[];
+}
+let known: Strip | null = null;
 
 export interface Sequence {
   trace: Trace;
@@ -16,6 +31,60 @@ export interface Sequence {
   span: number;
 }
 
+/** Draws the packets of a flow between two times; `y` places a time, and only what reaches into the picture counts. */
+function drawPackets(context: CanvasRenderingContext2D, journeys: Journey[], [from, to]: [number, number], [sender, receiver]: [number, number], y: (at: number) => number, ink: Ink, colour: string): void {
+  for (const one of journeys) {
+    if (one.ended < from) continue;
+    if (one.sent > to) break;
+    const [start, end] = one.back ? [receiver, sender] : [sender, receiver];
+    const isLost = one.outcome >= 2;
+    const stop = isLost || one.outcome === 1 ? start + (end - start) * one.share : end;
+    context.globalAlpha = one.back ? 0.55 : 0.95;
+    context.strokeStyle = isLost ? ink.bad : one.back ? ink.muted : colour;
+    context.lineWidth = one.again ? 2.4 : 1;
+    context.setLineDash(one.back ? [3, 3] : []);
+    context.beginPath();
+    context.moveTo(start, y(one.sent));
+    context.lineTo(stop, y(one.ended));
+    context.stroke();
+    if (isLost) {
+      context.setLineDash([]);
+      context.lineWidth = 2;
+      context.beginPath();
+      context.moveTo(stop - 4, y(one.ended) - 4);
+      context.lineTo(stop + 4, y(one.ended) + 4);
+      context.moveTo(stop + 4, y(one.ended) - 4);
+      context.lineTo(stop - 4, y(one.ended) + 4);
+      context.stroke();
+    }
+    if (one.marked) {
+      context.fillStyle = ink.bad;
+      context.beginPath();
+      context.arc(stop, y(one.ended), 3, 0, 2 * Math.PI);
+      context.fill();
+    }
+  }
+}
+
+/** The strip that holds the packets of this time, or a new one; `scale` is that of the canvas. */
+function stripOf(width: number, height: number, scale: number, { trace, flow, span, time }: Sequence, ends: [number, number], ink: Ink, colour: string): Strip {
+  const from = Math.max(0, time - span * 0.8);
+  const of = [trace, flow, span, width, height, scale, ink];
+  if (known && known.from <= from && known.to >= from + span && known.of.every((one, place) => one === of[place])) return known;
+  const begin = Math.max(0, from - span * 0.25);
+  const pace = (height - TOP - BOTTOM) / span;
+  const canvas = known?.canvas ?? document.createElement("canvas");
+  canvas.width = Math.ceil(width * scale);
+  canvas.height = Math.ceil(pace * span * STRIP * scale);
+  known = { canvas, from: begin, to: begin + span * STRIP, of };
+  const context = canvas.getContext("2d");
+  if (context) {
+    context.setTransform(scale, 0, 0, scale, 0, 0);
+    drawPackets(context, trace.journeys(flow), [begin, known.to], ends, (at) => (at - begin) * pace, ink, colour);
+  }
+  return known;
+}
+
 export function drawSequence(context: CanvasRenderingContext2D, width: number, height: number, sequence: Sequence, ink: Ink): void {
   const { trace, declarations, flow, time, span } = sequence;
   context.clearRect(0, 0, width, height);
@@ -24,7 +93,7 @@ export function drawSequence(context: CanvasRenderingContext2D, width: number, h
   const narrow = width < 560;
   const sender = narrow ? width * 0.3 : Math.min(360, width * 0.36);
   const receiver = width - (narrow ? 30 : 70);
-  const y = (at: number) => TOP + ((at - from) / span) * (height - TOP - 6);
+  const y = (at: number) => TOP + ((at - from) / span) * (height - TOP - BOTTOM);
   const colour = ink.flows[flow % ink.flows.length] ?? ink.ink;
 
   context.font = "12px system-ui, sans-serif";
@@ -96,41 +165,20 @@ export function drawSequence(context: CanvasRenderingContext2D, width: number, h
   context.textAlign = "right";
   context.fillText(`cwnd ≤ ${most.toFixed(0)}`, sender - 26, 16);
 
+  // Packets: what has not happened yet is faint. Whole pixels are shifted, which costs no more than to copy them.
+  const scale = context.getTransform().a;
+  const strip = stripOf(width, height, scale, sequence, [sender, receiver], ink, colour);
+  const top = Math.round(TOP * scale);
+  const bottom = Math.round(height * scale);
+  const now = Math.min(bottom, Math.max(top, Math.round(y(time) * scale)));
+  const shift = Math.round((from - strip.from) * ((height - TOP - BOTTOM) / span) * scale);
   context.save();
-  context.beginPath();
-  context.rect(0, TOP, width, height - TOP);
-  context.clip();
-  // Packets: what has not happened yet is faint.
-  for (const one of trace.journeys(flow)) {
-    if (one.ended < from) continue;
-    if (one.sent > to) break;
-    const [start, end] = one.back ? [receiver, sender] : [sender, receiver];
-    const isLost = one.outcome >= 2;
-    const stop = isLost || one.outcome === 1 ? start + (end - start) * one.share : end;
-    context.globalAlpha = one.sent > time ? 0.16 : one.back ? 0.55 : 0.95;
-    context.strokeStyle = isLost ? ink.bad : one.back ? ink.muted : colour;
-    context.lineWidth = one.again ? 2.4 : 1;
-    context.setLineDash(one.back ? [3, 3] : []);
-    context.beginPath();
-    context.moveTo(start, y(one.sent));
-    context.lineTo(stop, y(one.ended));
-    context.stroke();
-    context.setLineDash([]);
-    if (isLost) {
-      context.lineWidth = 2;
-      context.beginPath();
-      context.moveTo(stop - 4, y(one.ended) - 4);
-      context.lineTo(stop + 4, y(one.ended) + 4);
-      context.moveTo(stop + 4, y(one.ended) - 4);
-      context.lineTo(stop - 4, y(one.ended) + 4);
-      context.stroke();
-    }
-    if (one.marked) {
-      context.fillStyle = ink.bad;
-      context.beginPath();
-      context.arc(stop, y(one.ended), 3, 0, 2 * Math.PI);
-      context.fill();
-    }
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  for (const [start, end, alpha] of [[top, now, 1], [now, bottom, FUTURE]] as const) {
+    const rows = Math.min(end - start, strip.canvas.height - (shift + start - top));
+    if (rows <= 0) continue;
+    context.globalAlpha = alpha;
+    context.drawImage(strip.canvas, 0, shift + start - top, strip.canvas.width, rows, 0, start, strip.canvas.width, rows);
   }
   context.restore();
 

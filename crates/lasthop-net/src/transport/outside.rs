@@ -42,6 +42,8 @@ pub struct Departure {
 const TIME_TO_LIVE: u8 = 64;
 /// The longest segment of an end that does not say (RFC 9293 section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
+/// A larger shift is taken for this one (RFC 7323 section 2.3).
+const LARGEST_SHIFT: u8 = 14;
 /// Bytes of the timestamps option, with its padding.
 const TIMESTAMPS: u16 = 12;
 /// Bytes of the headers of IPv4 and TCP without options.
@@ -107,7 +109,7 @@ impl Gateway {
             (kind == Kind::Syn || kind == Kind::SynAck, matches!(kind, Kind::Fin | Kind::FinAck));
         let offer = extra.and_then(|extra| extra.offer).filter(|_| syn);
         if let Some(offer) = offer {
-            self.sides[from].shift = offer.window_scale.unwrap_or(0);
+            self.sides[from].shift = offer.window_scale.unwrap_or(0).min(LARGEST_SHIFT);
             self.sides[from].timestamps = offer.timestamps;
         }
         // Only the direction that carries data has numbers of its own; the other has a SYN and a FIN.
@@ -196,7 +198,7 @@ impl Gateway {
         if syn {
             far.initial = tcp.seq;
             far.sent = 0;
-            far.shift = tcp.options.window_scale.unwrap_or(0).min(14);
+            far.shift = tcp.options.window_scale.unwrap_or(0).min(LARGEST_SHIFT);
             far.timestamps = tcp.options.timestamps.is_some();
         }
         let seq = far.of_wire(tcp.seq);
@@ -262,7 +264,7 @@ impl Gateway {
                 .unwrap_or(DEFAULT_MSS)
                 .saturating_sub(if stamped { TIMESTAMPS } else { 0 })
                 .max(1),
-            window_scale: options.window_scale,
+            window_scale: options.window_scale.map(|shift| shift.min(LARGEST_SHIFT)),
             sack: options.sack_permitted,
             timestamps: options.timestamps.is_some(),
         });

@@ -4,9 +4,9 @@ use lasthop_cc::{AckSample, Arrival, CongestionControl, ReceiveTime, Signal};
 use lasthop_core::packet::{Kind, Packet, flag};
 use lasthop_core::time::{Span, Time};
 
-use super::Connection;
 use super::alarms::Alarm;
 use super::recovery::RecoveryEngine;
+use super::{Action, Connection};
 use crate::transport::extra::Extra;
 use crate::transport::wire::Wire;
 
@@ -48,8 +48,12 @@ impl Connection {
         }
         self.peer_stamp = self.peer_stamp.max(packet.stamp);
         if self.ecn {
-            // On a SYN-ACK the bit agrees to the use of ECN.
-            let marked = packet.has(flag::ECE) && packet.kind != Kind::SynAck;
+            let marked = if packet.kind == Kind::SynAck {
+                // The bit agrees to the use of ECN. ns-2 takes it for a mark when the SYN was lost.
+                self.ns2 && self.action == Action::Timeout
+            } else {
+                packet.has(flag::ECE)
+            };
             self.waits_for_timer = marked && self.waits_for_timer;
             if marked {
                 self.on_ecn_echo(engine, packet.seq, now);
@@ -241,7 +245,7 @@ impl Connection {
             && packet.seq >= end
         {
             self.timed = None;
-            self.rtt.end_backoff();
+            self.end_backoff(packet);
             if !self.timestamps {
                 let filtered = if self.needs.timing {
                     self.host.law_mut().filter_rtt(now.since(sent), end, now)
@@ -252,6 +256,16 @@ impl Connection {
                     self.rtt.sample(now - rtt, now, self.una, self.next, false);
                 }
             }
+        }
+    }
+
+    /// New data was acknowledged that had been sent only once. ns-2 goes on backing off while segments sent one at a
+    /// time are marked.
+    #[inline]
+    pub(super) fn end_backoff(&mut self, packet: &Packet) {
+        if !(self.marked_at_one && packet.has(flag::ECE)) {
+            self.rtt.end_backoff();
+            self.marked_at_one = false;
         }
     }
 
@@ -274,6 +288,7 @@ impl Connection {
             // many departures.
             acked = acked.min(1);
         }
+        self.marked_at_one &= packet.has(flag::ECE) || packet.kind == Kind::SynAck;
         let may_grow = may_grow && self.may_grow(packet);
         self.measure_and_grow(engine, acked, rtt, may_grow, now);
         if self.una == 1 {

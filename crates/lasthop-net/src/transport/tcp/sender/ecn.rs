@@ -17,15 +17,15 @@ impl Connection {
         }
         let before = self.host.window.cwnd;
         self.action = Action::Ecn;
-        if before < 2.0 {
-            if !self.ns2 {
-                self.waits_for_timer = true;
-            } else if std::mem::replace(&mut self.marked_at_one, true) {
-                // ns-2 goes on sending, but backs its timer off.
+        if self.ns2 {
+            // ns-2 cuts a window of one segment as well, waits for its timer with what is left, and backs that off when
+            // the segment sent then is marked again.
+            let again = std::mem::replace(&mut self.marked_at_one, before <= 1.0);
+            if again && before <= 1.0 {
                 self.rtt.back_off();
             }
-        } else {
-            self.marked_at_one = false;
+        } else if before < 2.0 {
+            self.waits_for_timer = true;
         }
         let sample = self.loss_sample(engine, now);
         self.host.answer_mark(&sample, self.max_sent);

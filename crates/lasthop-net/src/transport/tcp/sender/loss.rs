@@ -143,8 +143,8 @@ impl Connection {
             } else {
                 self.host.window.cwnd = 1.0;
             }
-            self.reduced = self.ecn;
         }
+        self.reduced = self.ecn;
         self.timeout_recover = self.max_sent;
         if outstanding && backs_off {
             self.rtt.back_off();

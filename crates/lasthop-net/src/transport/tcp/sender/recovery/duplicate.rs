@@ -244,7 +244,7 @@ impl DuplicateAcks {
         {
             // ns-2 ends the backoff but takes no sample from a partial ACK.
             tcp.timed = None;
-            tcp.rtt.end_backoff();
+            tcp.end_backoff(packet);
         }
         if restart && !tcp.ns2 {
             tcp.set_timer(now, wire);
@@ -256,9 +256,10 @@ impl DuplicateAcks {
         if tcp.inflation > acked {
             tcp.inflation -= acked - 1;
         } else {
-            tcp.host.window.cwnd = (tcp.host.window.cwnd - f64::from(acked - tcp.inflation)).max(1.0);
+            tcp.host.window.cwnd -= f64::from(acked - tcp.inflation);
             tcp.inflation = 1;
         }
+        tcp.host.window.cwnd = tcp.host.window.cwnd.max(1.0);
         tcp.retransmit_una(self, now, wire);
     }
 }

@@ -1,0 +1,172 @@
+//! What a flow's way is made of, hop by hop, as closed forms want it: rates, delays, losses, and who repairs them.
+//!
+//! Only what a plan says, and nothing that a run would show: the first path of every flow, the mean loss of a full
+//! packet, no queues. Where the plan does not say what a hop does to a packet (a radio cell, a recorded history of
+//! losses, outages) there is no loss, and a law has nothing to say.
+
+use lasthop_net::plan::{
+    Direction, ErrorModel, ErrorPosition, FlowPlan, Middlebox, OutageSchedule, Plan, StateErrors, Transport,
+};
+use lasthop_net::routing::{DirectionId, Routes, opposite};
+use serde::Serialize;
+
+/// The way of one flow, or of one half of a split connection.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Way {
+    /// The flow's name.
+    pub flow: String,
+    /// Index of the flow whose data this one passes on, if its sender is a proxy's.
+    pub passes_on: Option<usize>,
+    /// Bytes of a full packet.
+    pub packet_bytes: u32,
+    /// Bytes of the data in it.
+    pub payload_bytes: u32,
+    /// Bytes of an ACK without blocks.
+    pub ack_bytes: u32,
+    /// Largest window in packets.
+    pub window_packets: f64,
+    /// Least timeout.
+    pub least_timeout_s: f64,
+    /// Hops, from the sender on.
+    pub hops: Vec<Hop>,
+}
+
+/// A hop.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Hop {
+    /// The direction's name.
+    pub link: String,
+    /// Rate of the way there.
+    pub rate_bit_s: u64,
+    /// Of the way back.
+    pub back_rate_bit_s: u64,
+    /// Propagation delay there and back together.
+    pub delay_s: f64,
+    /// Mean loss of a full packet in one transmission; none if the plan does not say.
+    pub loss: Option<f64>,
+    /// Whether a repeated transmission is judged, too: otherwise losses lie behind the link's own retransmission.
+    pub before_repair: bool,
+    /// The link's own retransmission.
+    pub arq: Option<Arq>,
+    /// The code over it.
+    pub fec: Option<Fec>,
+    /// Most repetitions by a helper that repairs what it has seen pass; a helper without a limit has none.
+    pub local_repeats: Option<u32>,
+    /// Whether there is such a helper.
+    pub repaired: bool,
+}
+
+/// A link's own retransmission.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Arq {
+    /// Most transmissions of a frame.
+    pub attempts: u32,
+    /// Frames under way.
+    pub window: u32,
+    /// From the start of one transmission to the next.
+    pub timeout_s: f64,
+    /// From the start of a transmission until its acknowledgement is back.
+    pub cycle_s: f64,
+}
+
+/// A block code.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fec {
+    /// Source packets of a block.
+    pub k: u32,
+    /// All packets of a block.
+    pub n: u32,
+    /// The redundancy is not fixed.
+    pub adaptive: bool,
+}
+
+/// The way of every TCP flow; none for others.
+pub fn ways(plan: &Plan) -> Vec<Option<Way>> {
+    let mut routes = Routes::new(plan.nodes.len(), &plan.links);
+    plan.flows.iter().map(|flow| way(plan, &mut routes, flow)).collect()
+}
+
+fn way(plan: &Plan, routes: &mut Routes, flow: &FlowPlan) -> Option<Way> {
+    let Transport::Tcp(config) = &flow.transport else { return None };
+    let path = match &flow.first_path {
+        Some(nodes) => routes.along(nodes).ok()?,
+        None => routes.path(flow.source, flow.sink)?,
+    };
+    let (packet_bytes, ack_bytes) = (config.mss() + config.data_header(), config.data_header());
+    Some(Way {
+        flow: flow.name.clone(),
+        passes_on: flow.relay.map(|relay| relay.of),
+        packet_bytes,
+        payload_bytes: config.mss(),
+        ack_bytes,
+        window_packets: config.receiver_window.into(),
+        least_timeout_s: config.rto.min.seconds(),
+        hops: path.iter().map(|&direction| hop(plan, direction, packet_bytes)).collect(),
+    })
+}
+
+fn hop(plan: &Plan, direction: DirectionId, packet: u32) -> Hop {
+    let link = &plan.links[direction as usize / 2];
+    let side = |direction: DirectionId| -> &Direction {
+        if direction.is_multiple_of(2) { &link.forward } else { &link.reverse }
+    };
+    let (there, back) = (side(direction), side(opposite(direction)));
+    let radio =
+        plan.media.iter().any(|medium| medium.links.iter().any(|one| one.link == direction as usize / 2));
+    let steady = there.rate_changes.is_empty() && there.outages.schedule == OutageSchedule::None && !radio;
+    let mut found = Hop {
+        link: link.direction_name(direction),
+        rate_bit_s: there.rate.0,
+        back_rate_bit_s: back.rate.0,
+        delay_s: (there.delay + back.delay).seconds(),
+        loss: if steady { mean_loss(&there.error, packet) } else { None },
+        before_repair: there.error_position == ErrorPosition::AfterTransmission,
+        arq: there.arq.as_ref().map(|arq| Arq {
+            attempts: arq.attempts,
+            window: arq.window,
+            timeout_s: arq.timeout_for(there.rate, there.delay, packet.into()).seconds(),
+            cycle_s: (there.rate.serialisation(packet.into())
+                + there.rate.serialisation(arq.ack_size.into())
+                + there.delay * 2)
+                .seconds(),
+        }),
+        fec: None,
+        local_repeats: None,
+        repaired: false,
+    };
+    for middlebox in &there.middleboxes {
+        match middlebox {
+            Middlebox::Fec(fec) => {
+                found.fec = Some(Fec { k: fec.k, n: fec.n, adaptive: fec.target.is_some() });
+            }
+            Middlebox::Snoop(snoop) => {
+                (found.repaired, found.local_repeats) = (true, Some(snoop.persist));
+            }
+            Middlebox::Wtcp(_) => (found.repaired, found.local_repeats) = (true, None),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The share of packets of `bytes` that the model loses in the long run; `None` where that is not a number.
+fn mean_loss(model: &ErrorModel, bytes: u32) -> Option<f64> {
+    let bits = |rate: f64, bytes: u32| -libm::expm1(8.0 * f64::from(bytes) * libm::log1p(-rate));
+    match model {
+        ErrorModel::None => Some(0.0),
+        ErrorModel::Bernoulli(plan) => Some(plan.packet_error_rate),
+        ErrorModel::BitErrorRate(plan) => Some(bits(plan.bit_error_rate, bytes + plan.overhead)),
+        ErrorModel::Periodic(plan) => Some(plan.burst as f64 / plan.every as f64),
+        ErrorModel::GilbertElliott(plan) => {
+            let bad = plan.to_bad / (plan.to_bad + plan.to_good);
+            Some(plan.loss[0] * (1.0 - bad) + plan.loss[1] * bad)
+        }
+        ErrorModel::GilbertElliottTime(plan) => {
+            let StateErrors::PerFrame(loss) = plan.errors else { return None };
+            let bad = plan.bad.seconds() / (plan.good + plan.bad).seconds();
+            Some(loss[0] * (1.0 - bad) + loss[1] * bad)
+        }
+        ErrorModel::TwoStatePackets(plan) => Some(plan.bad / (plan.good + plan.bad)),
+        ErrorModel::TwoState(_) | ErrorModel::List(_) | ErrorModel::TimedLoss(_) => None,
+    }
+}
