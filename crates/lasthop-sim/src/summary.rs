@@ -266,7 +266,8 @@ columns! {
         transmitted_packets: u64 = About::new("packets", "packets transmitted").sum();
         /// transmissions of packets with data, repetitions included
         transmissions: u64 = About::new("packets", "transmissions").sum();
-        /// how many of these the network lost; what a link repairs by itself is not lost
+        /// how many of these the network lost, and copies of them that helpers such as Snoop sent; what a link repairs
+        /// by itself is not lost
         lost_transmissions: u64 = About::new("packets", "transmissions lost").lower().sum();
         /// Real-Time Performance Index: timely packets over packets sent (`sent`)
         realtime_index: Option<f64> = About::share("real-time index").higher().mean().shown("timely")

@@ -1,6 +1,7 @@
 //! Helpers in the network over whole runs: invisible without losses, harmless with them, and what they are good for.
 
 use lasthop_core::packet::{Cause, Kind};
+use lasthop_core::time::{Span, Time};
 use lasthop_net::trace::HopRecord;
 use lasthop_sim::run::Run;
 use proptest::prelude::*;
@@ -392,4 +393,15 @@ fn helpers_are_fitted_where_they_say() {
     let written = parse(&last_hop("", &radio, &flows)).into_plan();
     assert_eq!(listed.links[1].forward, written.links[1].forward);
     assert_eq!(listed.links[1].reverse, written.links[1].reverse);
+}
+
+/// Outages that were over before an agent had anything to do are no reason to repeat anything, least of all then.
+#[test]
+fn returns_of_the_link_before_the_first_packet_concern_nobody() {
+    let radio = format!("{LOSSY}\nhandoff = {{ at = [\"1 s\", \"3 s\"], outage = \"500 ms\" }}");
+    let flows = flow("\"reno\"", "").replace("start = \"0 s\"", "start = \"6 s\"");
+    let run = run_both_ways(&last_hop(SNOOP, &radio, &flows), 1);
+    assert!(hops(&run).iter().all(|hop| hop.enqueued >= Time::ZERO + Span::from_secs(6)));
+    let snoop = run.summary.links[2].snoop.as_ref().unwrap();
+    assert_eq!((snoop.repeats_at_handoff, snoop.kept > 0), (0, true), "{snoop:?}");
 }

@@ -953,10 +953,13 @@ fn check_realtime(plan: &Plan, run: &Run, options: &RealtimePlan) {
         let name = &flow.name;
         assert_eq!(found.timely_packets + found.delayed_packets, found.received_packets, "{name}");
         assert!(found.transmitted_packets <= found.transmissions, "{name}: {found:?}");
-        // Of a packet that a middlebox doubles, one may be lost and the other arrive.
+        // Of a packet that a middlebox doubles or repeats, one may be lost and the other arrive.
         let is_doubled = plan.links.iter().flat_map(|link| [&link.forward, &link.reverse]).any(|direction| {
-            let doubles =
-                |middlebox: &Middlebox| matches!(middlebox, Middlebox::Impair(one) if one.duplicate > 0.0);
+            let doubles = |middlebox: &Middlebox| match middlebox {
+                Middlebox::Impair(one) => one.duplicate > 0.0,
+                Middlebox::Snoop(_) | Middlebox::Wtcp(_) => true,
+                _ => false,
+            };
             direction.middleboxes.iter().any(doubles)
         });
         assert!(is_doubled || found.lost_transmissions <= found.transmissions, "{name}: {found:?}");

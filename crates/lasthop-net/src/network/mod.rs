@@ -224,9 +224,15 @@ impl Network {
     /// Schedules something other than an arrival, after everything of its kind that is already scheduled for `time`:
     /// the timers of receivers come before all else, and the others follow each other (decision 0013).
     pub(crate) fn schedule(&mut self, time: Time, target: Target) {
+        let timer = self.timer(time, target);
+        self.timers.push(timer);
+    }
+
+    /// What `schedule` adds to the list.
+    fn timer(&mut self, time: Time, target: Target) -> Event {
         self.order += 1;
         let later = u64::from(target.kind() != event_kind::RECEIVER) * (MAX_EVENTS / 2);
-        self.timers.push(Event::new(time, later + self.order, target));
+        Event::new(time, later + self.order, target)
     }
 
     /// What happens next.
@@ -574,7 +580,8 @@ impl Network {
             wake: Time::MAX,
         };
         act(&mut slot.device, &mut cx);
-        let wake = cx.wake;
+        debug_assert!(cx.wake >= now, "a device wants to act in the past");
+        let wake = cx.wake.max(now);
         let mut timer = None;
         if wake < slot.armed {
             // A timer that an earlier one superseded may come into its own again; not within this instant, where it
@@ -583,8 +590,7 @@ impl Network {
             slot.superseded = if pending { slot.armed } else { slot.superseded.min(slot.armed) };
             slot.armed = wake;
             if !pending {
-                self.order += 1;
-                timer = Some(Event::new(wake, self.order, Target::new(event_kind::DEVICE, device)));
+                timer = Some(self.timer(wake, Target::new(event_kind::DEVICE, device)));
             }
         }
         if !effects.is_empty() {

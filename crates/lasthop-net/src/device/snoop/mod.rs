@@ -659,6 +659,13 @@ fn nack(packet: &Packet, reverse: &Reverse, hole: Hole, now: Time) -> (Packet, E
 
 impl Element for Snooping {
     fn receive(&mut self, parcel: Parcel, port: u32, cx: &mut Cx<'_>) {
+        // Before its first packet it has no timer: returns of the link and hosts that left until then concern nobody.
+        if self.next_return(cx).is_some_and(|back| back < cx.now) {
+            self.return_of_link(cx);
+        }
+        if self.moves.last().is_some_and(|next| next.at < cx.now) {
+            self.let_go(cx);
+        }
         let packet = *cx.packets.get(parcel.packet);
         let outbound = port == OUTBOUND;
         // Not TCP, or nothing that a cache could help.
