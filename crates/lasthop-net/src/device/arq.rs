@@ -479,6 +479,10 @@ impl Element for ArqMachine {
         super::queued::keep_waiting(&mut self.waiting, self.direction, cx);
     }
 
+    fn holdings(&self) -> Vec<(&'static str, u64)> {
+        vec![("arq_outstanding", self.frames.len() as u64)]
+    }
+
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let ArqStats { retransmissions, given_up, acks_lost } = self.stats;
         vec![
