@@ -166,6 +166,10 @@ def scenario_page(schema: Schema) -> str:
             if "enum" in alternative:
                 lines.append(f"One of {value_of(alternative)}, or a table:")
                 continue
+            if "pattern" in alternative:
+                pattern, meaning = alternative["pattern"], alternative["description"]
+                lines.append(f"Or a name that matches `{pattern}`: {meaning}")
+                continue
             if len(alternatives) > 1:
                 lines += [f"### {name}: {alternative['title']}", alternative.get("description", "")]
             lines += keys_table(alternative)

@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from scipy import stats
 
@@ -45,6 +45,9 @@ WIRE = 1040
 DATAGRAM = 1024
 
 Traffic = Literal["up", "down", "udp"]
+
+#: What a comparison is about.
+C = TypeVar("C")
 
 
 @dataclass(frozen=True)
@@ -322,10 +325,10 @@ def our_arrivals(rts: str, end: float) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Generic[C]):
     """One metric of one cell."""
 
-    cell: Cell
+    cell: C
     metric: str
     ours: list[float]
     theirs: list[float]
@@ -344,8 +347,14 @@ class Comparison:
             return False
         return float(stats.ttest_ind(self.ours, self.theirs, equal_var=False).pvalue) > 1 - CONFIDENCE
 
+    def entry(self, digits: int) -> str:
+        """Both means as an entry of a table, bold if they do not agree."""
+        mine, yours = self.means()
+        text = f"{mine:.{digits}f} / {yours:.{digits}f}"
+        return text if self.agrees() else f"**{text}**"
 
-def compare(cell: Cell, runs: range = RUNS) -> list[Comparison]:
+
+def compare(cell: Cell, runs: range = RUNS) -> list[Comparison[Cell]]:
     """Run both sides over seeds."""
     mine = [ours(cell, seed) for seed in runs]
     yours = [theirs(cell, seed) for seed in runs]
@@ -360,11 +369,11 @@ def cells() -> list[Cell]:
     """Everything that the page shows."""
     kinds: tuple[Traffic, ...] = ("udp", "up", "down")
     found = [Cell(count, kind, rts) for kind, rts, count in product(kinds, RTS, STATIONS)]
-    found += [Cell(5, kind, "off", per) for kind, per in product(kinds, (0.02, 0.05, 0.1))]
+    found += [Cell(5, kind, rts, per) for kind, rts, per in product(kinds, RTS, (0.02, 0.05, 0.1))]
     return found
 
 
-def page(comparisons: list[Comparison], deviation: dict[str, float]) -> str:
+def page(comparisons: list[Comparison[Cell]], deviation: dict[str, float]) -> str:
     """The page as Markdown."""
     failed = sum(not comparison.agrees() for comparison in comparisons)
     runs = len(comparisons[0].ours)
@@ -398,17 +407,11 @@ def page(comparisons: list[Comparison], deviation: dict[str, float]) -> str:
             cell.rts,
             f"{cell.per:g}",
             str(cell.stations),
-            _entry(goodput, 3),
-            _entry(repeated, 1),
+            goodput.entry(3),
+            repeated.entry(1),
         ]
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
-
-
-def _entry(comparison: Comparison, digits: int) -> str:
-    mine, yours = comparison.means()
-    text = f"{mine:.{digits}f} / {yours:.{digits}f}"
-    return text if comparison.agrees() else f"**{text}**"
 
 
 def deviation(rts: str, end: float = 6.0) -> float:

@@ -565,7 +565,10 @@ def new(
         str, typer.Argument(metavar="NAME", help="Name of the scenario, or of a ready one.")
     ] = "scenario",
     topology: Annotated[
-        str | None, typer.Option("--topology", metavar="KIND", help="dumbbell, graph or wlan; dumbbell.")
+        str | None,
+        typer.Option(
+            "--topology", metavar="KIND", help="dumbbell, graph, wlan or wired-cum-wireless; dumbbell."
+        ),
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="List the ready scenarios and studies.")] = False,
 ) -> None:

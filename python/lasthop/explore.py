@@ -243,9 +243,18 @@ def _figure(experiment: Experiment) -> dict[str, Any]:
         "x": experiment.x,
         "y": list(experiment.y),
         "curves": list(experiment.curves),
+        "drawn": [_drawn(name, settings) for name, settings in experiment.drawn.items()],
         "fixed": _plain(experiment.fixed),
         "note": experiment.note,
     }
+
+
+def _drawn(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Say what a curve has on the axes of the claims, and its series if it has one of its own."""
+    from lasthop.papers.library import SERIES_OF_CURVE
+
+    at = {axis: value for axis, value in settings.items() if axis != SERIES_OF_CURVE}
+    return {"name": name, "series": settings.get(SERIES_OF_CURVE), "at": _plain(at)}
 
 
 def _claims(paper: Paper, folder: Path) -> list[dict[str, Any]]:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 BUDGET_S = 1e-3
 #: The variable that marks everything that a run has started.
 MARK = "LASTHOP_RUN"
+#: Begins the transport of a flow that sockets of the kernel carry.
+KERNEL = "kernel:"
 #: How long a program may take to end when it is asked to.
 GRACE_S = 2.0
 #: Congestion controls of kernels that are worth naming.
@@ -70,7 +72,8 @@ def emulate(
     beside : mapping, or pairs of str and sequence
         Programs that run beside it, such as servers: by the nodes at which they run. They start first.
     kernel : str, optional
-        Carry the flows of the scenario with sockets of the kernel and this congestion control.
+        Carry the flows of the scenario with sockets of the kernel and this congestion control. If not given,
+        the kernel carries those whose transport says so (``transport = "kernel:cubic"``).
     seed : int, optional
         Seed of everything that the channel draws; that of the scenario if not given.
     budget_s : float
@@ -96,7 +99,7 @@ def emulate(
     >>> run.record["live"]["valid"]  # doctest: +SKIP
     True
     """
-    if not command and kernel is None:
+    if not command and kernel is None and not of_kernel(scenario):
         raise ArgumentError(
             "nothing to run: give a command, or the congestion control of the kernel (--kernel)"
         )
@@ -123,6 +126,12 @@ def emulate(
     told = json.loads(text)
     record = told["summary"] | {"live": told["live"]}
     return Run(record, scenario.to_dict(), _native.__version__, NativeTables(None))
+
+
+def of_kernel(scenario: Scenario) -> dict[str, str]:
+    """Return the flows that name a congestion control of the kernel, and which."""
+    names = zip(scenario.flow_names, scenario.transports, strict=True)
+    return {flow: name.removeprefix(KERNEL) for flow, name in names if name.startswith(KERNEL)}
 
 
 def _run(work: Any) -> str:  # noqa: ANN401 - a function of Progress
@@ -334,7 +343,10 @@ def plan_text(
     ]
     lines += [f"links: {', '.join(scenario.link_names)}, for at most {scenario.duration_s:g} s"]
     lines += [f"start at {name}: {' '.join(words)}" for name, words in beside]
-    if kernel is not None:
+    if kernel is None:
+        own = of_kernel(scenario).items()
+        lines += [f"carry {flow} with sockets of the kernel ({algorithm})" for flow, algorithm in own]
+    else:
         lines += [f"carry {', '.join(scenario.flow_names)} with sockets of the kernel ({kernel})"]
     if command:
         lines += [f"start at {host or scenario.ends[0][1]}: {' '.join(command)}"]

@@ -168,6 +168,11 @@ class Run(OverTime):
         return self._frame("radio_series")
 
     @property
+    def helper_series(self) -> pl.DataFrame:
+        """Per link with a helper and interval: what it counted, and what it holds. Needs ``series=True``."""
+        return self._frame("helper_series")
+
+    @property
     def frames(self) -> pl.DataFrame:
         """The air: one row per frame and station that had it. Needs ``trace=True`` and a cell."""
         return self._frame("frames")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lasthop.errors import ArgumentError, OutputError
 
-KINDS = ("dumbbell", "graph", "wlan")
+KINDS = ("dumbbell", "graph", "wlan", "wired-cum-wireless")
 
 
 def starter_text(kind: str, name: str, file: str) -> str:

@@ -7,7 +7,7 @@ change of a random stream.
 import shutil
 
 import pytest
-from validation import wlan
+from validation import two_cells, wlan
 from validation.wlan import Cell
 
 pytestmark = pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
@@ -18,8 +18,23 @@ def test_exchanges_of_a_lone_station(rts: str) -> None:
     assert wlan.deviation(rts, 3.0) < 1e-6
 
 
+@pytest.mark.parametrize("per", [0.0, 0.05])
+def test_two_cells_joined_by_wires(per: float) -> None:
+    goodput, _ = two_cells.compare(two_cells.Case(1, per), range(1, 3))
+    assert goodput.agrees(), goodput.means()
+
+
 @pytest.mark.parametrize(
-    "cell", [Cell(5, "udp"), Cell(2, "up", "on"), Cell(5, "down"), Cell(5, "up", per=0.05)], ids=str
+    "cell",
+    [
+        Cell(5, "udp"),
+        Cell(2, "up", "on"),
+        Cell(5, "down"),
+        Cell(5, "up", per=0.05),
+        # A lost CTS occupies the station that has sent it.
+        Cell(1, "udp", "on", 0.2),
+    ],
+    ids=str,
 )
 def test_same_means(cell: Cell) -> None:
     goodput, repeated = wlan.compare(cell, range(1, 4))

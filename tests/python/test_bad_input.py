@@ -302,7 +302,7 @@ def test_new_never_overwrites(refused: Callable[..., str], tmp_path: Path) -> No
     assert refused("new", tmp_path / "lab") == expected
     assert path.read_text() == "mine"
     assert refused("new", tmp_path / "x", "--topology", "ring") == (
-        "error: unknown topology 'ring': use one of dumbbell, graph, wlan\n"
+        "error: unknown topology 'ring': use one of dumbbell, graph, wlan, wired-cum-wireless\n"
     )
 
 

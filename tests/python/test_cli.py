@@ -196,7 +196,7 @@ def test_plot_of_a_scenario_runs_it(
     assert 'src="http' not in (tmp_path / "small.html").read_text()
 
 
-@pytest.mark.parametrize("kind", ["dumbbell", "graph", "wlan"])
+@pytest.mark.parametrize("kind", ["dumbbell", "graph", "wlan", "wired-cum-wireless"])
 def test_new_writes_a_scenario_that_runs(
     command: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

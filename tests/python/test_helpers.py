@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
 import lasthop as lh
+from lasthop import api, studies
 from lasthop.cli import app
 from lasthop.comparison import Axes, helper_entries
 from lasthop.errors import ArgumentError, ScenarioError
+from lasthop.studies.digest import make_digest
+from lasthop.studies.show import write_figures
 
 SCENARIO = Path(__file__).resolve().parents[2] / "scenarios" / "snoop.toml"
 SHORT = {"duration": "10 s"}
@@ -93,3 +98,75 @@ def test_helpers_are_listed() -> None:
     assert [one["name"] for one in json.loads(result.output)] == [one["name"] for one in lh.helpers()]
     assert "unknown helper 'snop'" in CliRunner().invoke(app, ["helpers", "snop"]).output
     assert helper_entries("none", None) == []
+
+
+@pytest.mark.parametrize("helpers", ["snoop", "arq", "fec", "wtcp", "arq+snoop", "fec+snoop"])
+def test_counters_over_time_add_up_to_those_of_the_run(helpers: str) -> None:
+    kinds = [{"kind": kind} | ({"order": "in-order"} if kind == "fec" else {}) for kind in helpers.split("+")]
+    settings = {"helpers": api.toml_value(kinds), "duration": "20 s", "tcp.timestamps": "true"}
+    run = lh.run(lh.Scenario.load(SCENARIO).overridden(settings), series=True)
+    series = run.helper_series.filter(pl.col("link") == "radio")
+    (of_link,) = run.links.filter(pl.col("name") == "radio").to_dicts()
+    counters = [name for name in series.columns if name in of_link and name != "link"]
+    assert {name.split("_")[0] for name in counters if series[name].sum()} == set(helpers.split("+"))
+    for name in counters:
+        if of_link[name] is None:
+            assert series[name].null_count() == series.height
+        elif "_most_" in name:
+            assert series[name][-1] == of_link[name]
+        else:
+            # The last interval of a run ends with it, and those of the warm-up count nothing.
+            assert series[name].sum() == pytest.approx(of_link[name]), name
+    if "snoop" in helpers:
+        assert 0 < series["snoop_cached"].max() <= of_link["snoop_most_kept"]
+    if helpers == "arq":
+        assert 0 < series["arq_outstanding"].max() <= 16
+
+
+def test_what_proxies_hold_is_seen_over_time() -> None:
+    settings = {"helpers": '["split"]', "duration": "20 s"}
+    run = lh.run(lh.Scenario.load(SCENARIO).overridden(settings), series=True)
+    held = run.series.group_by("flow", maintain_order=True).agg(pl.col("split_held_bytes"))
+    bare, proxy = held["split_held_bytes"].to_list()
+    assert set(bare) == {None}
+    (flow,) = run.flows.to_dicts()
+    assert 0 < max(proxy) <= flow["split_max_held_bytes"]
+    assert sum(proxy[20:]) / len(proxy[20:]) == pytest.approx(flow["split_avg_held_bytes"], rel=0.1)
+    assert not run.has_table("helper_series")
+
+
+KEPT = """
+name = "kept"
+scenario = "scenario.toml"
+seeds = "1-2"
+set = { duration = "5 s" }
+[[axes]]
+name = "helper"
+points = [{ name = "arq", set = { helpers = ["arq"] } }, { name = "snoop", set = { helpers = ["snoop"] } }]
+[[keep]]
+name = "repairs"
+table = "helper_series"
+links = ["radio"]
+columns = ["time_s", "link", "snoop_repeats_by_duplicate", "snoop_cached", "arq_retransmissions"]
+[[metrics]]
+name = "most_cached"
+from = "repairs"
+field = "snoop_cached"
+by = "max"
+"""
+
+
+def test_counters_over_time_are_named_in_studies(tmp_path: Path) -> None:
+    (tmp_path / "scenario.toml").write_text(SCENARIO.read_text("utf-8"), "utf-8")
+    (tmp_path / "study.toml").write_text(KEPT, "utf-8")
+    result = studies.run(studies.Study.load(tmp_path / "study.toml"), tmp_path / "out")
+    most = dict(result.table.group_by("helper").agg(pl.col("most_cached").max()).iter_rows())
+    assert most["arq"] is None
+    assert most["snoop"] > 1
+    series = result.series("repairs")
+    assert series.filter(pl.col("helper") == "arq")["arq_retransmissions"].sum() > 0
+    digest = make_digest(result.study, result.table)
+    (written, *_) = write_figures(
+        replace(digest, metrics=[]), tmp_path / "figures", series={"repairs": series}
+    )
+    assert written.stat().st_size > 1000

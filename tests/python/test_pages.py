@@ -90,7 +90,7 @@ def test_a_page_can_be_followed(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Callable[..., Result]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("scenarios", "studies", "examples"):
+    for name in ("scenarios", "scripts", "studies", "examples"):
         Path(name).symlink_to(ROOT / name)
     HAS.get(page.stem, lambda _: None)(tmp_path)
     names: dict[str, object] = {"__name__": page.stem}

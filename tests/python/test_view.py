@@ -241,6 +241,9 @@ def test_a_paper_goes_along_with_its_claims_and_the_studies_of_its_points(
     assert {figure for one in paper["claims"] for figure in one["figures"]} <= {
         one["id"] for one in paper["figures"]
     }
+    experiments = load_paper(find_paper(number)).experiments
+    for figure in paper["figures"]:
+        assert [one["name"] for one in figure["drawn"]] == list(experiments[figure["id"]].drawn)
     # What a point sets makes the scenario that the study of the paper has there.
     known = reproduce.plan(
         load_paper(find_paper(number)),

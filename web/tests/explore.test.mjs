@@ -85,7 +85,7 @@ test("a paper shows its claims beside their figures, and the run behind a point 
     assert.match(await page.textContent(".said"), /Snoop raises Reno's system goodput/);
     // Two lines of six points, as in the paper.
     assert.equal(await page.locator(".explored .point").count(), 12);
-    await page.getByRole("button", { name: /^snoop off, n 5:/ }).press("Enter");
+    await page.getByRole("button", { name: /^Reno, n 5:/ }).press("Enter");
     const value = Number((await page.textContent(".onepoint option")).match(/^1: ([\d.,]+)/)[1]);
     await page.getByRole("button", { name: "Open in Play" }).click();
     await done(page);
@@ -93,6 +93,28 @@ test("a paper shows its claims beside their figures, and the run behind a point 
     assert.ok(Math.abs(shown / value - 1) < 0.01, `${shown} in Play, ${value} in the table`);
     await page.click("nav >> text=Explore");
     await serious(page, "explore");
+  });
+});
+
+test("figures have the curves of the paper, those of several series included", async () => {
+  await explore("docs/papers/000", async (page) => {
+    const names = () => page.$$eval(".figures thead th", (cells) => cells.slice(1).map((cell) => cell.textContent));
+    await page.locator(".figurehead select").selectOption({ label: "Fig. 5a: Goodput" });
+    assert.deepEqual(await names(), ["Reno with Snoop", "Vegas", "Westwood+", "TCP-Real"]);
+    const lines = page.locator('.choices .field:has-text("A line for each") select');
+    assert.equal(await lines.evaluate((element) => element.selectedOptions[0].textContent), "curve of the paper");
+    // By its axes instead, and back.
+    await lines.selectOption("proto");
+    assert.notDeepEqual(await names(), ["Reno with Snoop", "Vegas", "Westwood+", "TCP-Real"]);
+    await lines.selectOption({ label: "curve of the paper" });
+    assert.deepEqual(await names(), ["Reno with Snoop", "Vegas", "Westwood+", "TCP-Real"]);
+    // Two measures in one figure: who retransmits.
+    await page.locator(".figurehead select").selectOption({ label: "Fig. 3f: Retransmissions of base station and sender, Reno with Snoop" });
+    assert.deepEqual(await names(), ["base station", "sender"]);
+    const [station, sender] = await page.$$eval(".figures tbody tr:last-child td", (cells) => cells.map((cell) => Number.parseFloat(cell.textContent.replaceAll(",", ""))));
+    assert.ok(station !== sender && station > 0, `${station} and ${sender}`);
+    await page.locator(".explored .point").last().press("Enter");
+    assert.ok(await page.getByRole("button", { name: "Open in Play" }).isEnabled());
   });
 });
 

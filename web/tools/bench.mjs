@@ -3,7 +3,7 @@ import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import os from "node:os";
 import path from "node:path";
-import { ROOT, done, lasthop, launch, open, view } from "../tests/helpers.mjs";
+import { ROOT, done, lasthop, launch, open, view, write } from "../tests/helpers.mjs";
 
 const BUILT = path.join(ROOT, "python/lasthop/page");
 const ROUNDS = 7;
@@ -39,8 +39,12 @@ const source = { name: "lossy-last-hop.toml", text: readFileSync(path.join(ROOT,
 const measured = await page.evaluate(
   async ({ worker, wasm, job, window, long, rounds }) => {
     const module = await WebAssembly.compile(await (await fetch(wasm)).arrayBuffer());
-    const hand = new Worker(worker, { type: "module" });
-    hand.postMessage({ module });
+    const start = () => {
+      const made = new Worker(worker, { type: "module" });
+      made.postMessage({ module });
+      return made;
+    };
+    let hand = start();
     const ask = (what) =>
       new Promise((resolve, reject) => {
         hand.onmessage = ({ data }) => (data.kind === "done" ? resolve(data.value) : data.kind === "failed" ? reject(new Error(data.failure.text)) : null);
@@ -55,14 +59,11 @@ const measured = await page.evaluate(
       hops = made.summary.packet_hops;
     }
     for (let round = 0; round < 3; round += 1) windows.push((await ask(window)).took_ms);
-    const large = [];
-    let opened = null;
-    for (let round = 0; round < 3; round += 1) {
-      const began = performance.now();
-      opened = await ask(long);
-      large.push(performance.now() - began);
-    }
-    return { runs, windows, hops, large, records: opened.seen, memory: opened.memory_bytes };
+    hand.terminate();
+    // In a worker of its own, for its memory.
+    hand = start();
+    const opened = await ask(long);
+    return { runs, windows, hops, records: opened.seen, memory: opened.memory_bytes };
   },
   {
     worker: `assets/${assets.find((name) => name.startsWith("worker"))}`,
@@ -78,6 +79,29 @@ const measured = await page.evaluate(
 );
 const native = [];
 for (let round = 0; round < ROUNDS; round += 1) native.push(JSON.parse(lasthop("run", "scenarios/lossy-last-hop.toml", "--json", "-")).runs[0].wall_s * 1000);
+
+// What a person waits for: from the click on Replay to the path with its packets.
+const text = readFileSync(path.join(ROOT, "scenarios/fair-share.toml"), "utf8").replace(/^duration\s*=.*$/m, 'duration = "160 s"');
+await page.fill('label:has-text("Seeds") input', "1");
+await write(page, text);
+await page.waitForFunction(() => /160 s/.test(document.querySelector(".chart .canvas")?.getAttribute("aria-label") ?? ""), null, { timeout: 120_000 });
+await done(page);
+const opens = [];
+for (let round = 0; round < 5; round += 1) {
+  opens.push(
+    await page.evaluate(
+      () =>
+        new Promise((resolve) => {
+          const began = performance.now();
+          const look = () => (Number(document.querySelector("canvas.scene")?.dataset.packets ?? -1) >= 0 ? resolve(performance.now() - began) : requestAnimationFrame(look));
+          [...document.querySelectorAll("nav button")].find((one) => one.textContent === "Replay").click();
+          look();
+        }),
+    ),
+  );
+  await page.click("nav >> text=Play");
+  await page.waitForSelector("canvas.scene", { state: "detached" });
+}
 
 await page.selectOption(".scenario select", "fair-share");
 await page.fill('label:has-text("Seeds") input', "1");
@@ -122,12 +146,12 @@ const rows = [
   ["`lossy-last-hop`, 60 s, 20 flows, with series, in a worker", `${median(measured.runs).toFixed(0)} ms`, "150 ms"],
   ["the same, native, without series", `${median(native).toFixed(0)} ms`, ""],
   ["the same, a window of its trace with 200,000 packets on links", `${median(measured.windows).toFixed(0)} ms`, ""],
-  [`the trace of a run with ${(measured.records / 1e6).toFixed(1)} million records opened`, `${(median(measured.large) / 1000).toFixed(1)} s, ${(measured.memory / 1e6).toFixed(0)} MB of the engine`, "3 s for 10 million, bounded memory"],
+  [`the trace of a run with ${(measured.records / 1e6).toFixed(1)} million records opened, from the click to the packets`, `${(median(opens) / 1000).toFixed(1)} s, ${(measured.memory / 1e6).toFixed(0)} MB of the engine`, "3 s for 10 million, bounded memory"],
   [`replay of \`fair-share\`, ${median(frames.packets)} packets in sight`, `${fps.toFixed(0)} frames/s, ${(late * 100).toFixed(0)} % late; ${perFrame.toFixed(1)} ms of CPU a frame`, "60 frames/s"],
   ["everything that is loaded, compressed", `${(size / 1000).toFixed(0)} kB`, "1500 kB"],
 ];
 const load = os.loadavg()[0].toFixed(1);
-const text = `# Speed of the page
+const report = `# Speed of the page
 
 Written by \`make bench-page\`: medians of ${ROUNDS} rounds in headless Chromium without a graphics card, on ${os.cpus().length} cores
 (${os.cpus()[0]?.model.trim() ?? "unknown"}), with a load of ${load} on the machine.
@@ -136,5 +160,5 @@ Written by \`make bench-page\`: medians of ${ROUNDS} rounds in headless Chromium
 | --- | --- | --- |
 ${rows.map((row) => `| ${row.join(" | ")} |`).join("\n")}
 `;
-writeFileSync(path.join(ROOT, "bench/PAGE.md"), text);
-console.log(text);
+writeFileSync(path.join(ROOT, "bench/PAGE.md"), report);
+console.log(report);

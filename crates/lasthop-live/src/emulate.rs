@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
-use lasthop_net::plan::{Plan, TcpConfig, Transport};
+use lasthop_net::plan::{FlowPlan, Plan, TcpConfig, Transport};
 use lasthop_net::trace::Recording;
 use lasthop_net::transport::outside::End;
+use lasthop_net::transport::tcp::config::KERNEL;
 use lasthop_net::world::{Evaluation, World};
 use lasthop_sim::run::Progress;
 use lasthop_sim::summary::Summary;
@@ -51,7 +52,8 @@ pub struct Order {
     pub main: Option<Program>,
     /// Programs that run beside it, such as servers. They start first.
     pub others: Vec<Program>,
-    /// The congestion control with which sockets of the kernel carry the scenario's own flows, if they do.
+    /// The congestion control with which sockets of the kernel carry all flows of the scenario; `None`: those whose
+    /// transport names one.
     pub kernel: Option<String>,
     /// The 99th percentile of lateness above which the run is worth nothing.
     pub budget: Span,
@@ -183,19 +185,19 @@ pub struct Emulated {
 pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Emulated, LiveError> {
     let began = Instant::now();
     let mut live = LivePlan::new(scenario)?;
-    if order.kernel.is_none() {
+    let algorithms = algorithms_of(scenario, order);
+    let carries = algorithms.iter().any(Option::is_some);
+    if !carries {
         // Of a program everything counts: nobody knows when it begins to matter.
         live.plan.warmup = Span::ZERO;
     }
-    if let Some(algorithm) = &order.kernel {
-        check_kernel(scenario, algorithm)?;
-    }
+    check_kernel(scenario, &algorithms)?;
     let places = order.main.iter().chain(&order.others).map(|program| place_of(&live.hosts, &program.node));
     let places = places.collect::<Result<Vec<usize>, LiveError>>()?;
     let mut sites = Vec::with_capacity(live.hosts.len());
     let wide = live.hosts.iter().any(|host| host.address.octets()[1..3] != [0, 0]);
     for host in &live.hosts {
-        let mtu = live.mtu_of(host).min(longest_packet(scenario, host, order.kernel.is_some()));
+        let mtu = live.mtu_of(host).min(longest_packet(scenario, host, carries));
         let site = Site::new(host.address, mtu, wide);
         sites.push(site.map_err(|(step, error)| LiveError::Kernel { step, error })?);
     }
@@ -207,7 +209,7 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     let set_up = began.elapsed();
     let signals = Signals::default();
     let end = Time::ZERO + scenario.duration;
-    let carried = carry(scenario, order, (&live.hosts, &sites), &signals)?;
+    let carried = carry(scenario, (&algorithms, order.seed), (&live.hosts, &sites), &signals)?;
     let ports: Vec<(u16, usize)> = carried.iter().map(|(index, flow)| (flow.port, *index)).collect();
     let mut children = Children::default();
     let (main_place, other_places) = places.split_at(usize::from(order.main.is_some()));
@@ -260,7 +262,7 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     if progress.is_cancelled() {
         return Err(LiveError::Interrupted(Span(reached.0)));
     }
-    let naming = Naming { scenario, ports: &ports, completed: &completed, kernel: order.kernel.as_deref() };
+    let naming = Naming { scenario, ports: &ports, completed: &completed, algorithms: &algorithms };
     Ok(conclude(&mut live, driven, (order, status, tun_dropped), &naming, (set_up, began.elapsed())))
 }
 
@@ -327,32 +329,51 @@ fn ends_of(live: &LivePlan) -> Vec<(usize, usize)> {
     live.plan.flows.iter().map(|flow| (place(flow.source), place(flow.sink))).collect()
 }
 
-fn check_kernel(scenario: &Plan, algorithm: &str) -> Result<(), LiveError> {
-    let known = algorithms();
-    if !known.iter().any(|name| name == algorithm) {
-        return Err(LiveError::Algorithm { name: algorithm.to_owned(), known: known.join(", ") });
-    }
-    match scenario.flows.iter().find_map(|flow| Some((flow, refusal(flow)?))) {
-        Some((flow, what)) => Err(LiveError::Flow { flow: flow.name.clone(), what }),
-        None => Ok(()),
-    }
+/// The congestion control with which sockets of the kernel carry each flow, if they do; empty for datagrams, which go
+/// with the others.
+fn algorithms_of<'a>(scenario: &'a Plan, order: &'a Order) -> Vec<Option<&'a str>> {
+    let chosen = order.kernel.as_deref();
+    let own = |flow: &'a FlowPlan| match &flow.transport {
+        Transport::Tcp(config) => config.kernel(),
+        _ => None,
+    };
+    let any = chosen.is_some() || scenario.flows.iter().any(|flow| own(flow).is_some());
+    let of = |flow: &'a FlowPlan| match &flow.transport {
+        Transport::Udp(_) => any.then_some(""),
+        _ => chosen.or_else(|| own(flow)),
+    };
+    scenario.flows.iter().map(of).collect()
 }
 
-/// Lets the kernel carry the flows of the scenario, if it shall.
+fn check_kernel(scenario: &Plan, wanted: &[Option<&str>]) -> Result<(), LiveError> {
+    let known = algorithms();
+    for (flow, algorithm) in scenario.flows.iter().zip(wanted) {
+        let Some(algorithm) = algorithm else { continue };
+        if !algorithm.is_empty() && !known.iter().any(|name| name == algorithm) {
+            return Err(LiveError::Algorithm { name: (*algorithm).to_owned(), known: known.join(", ") });
+        }
+        if let Some(what) = refusal(flow) {
+            return Err(LiveError::Flow { flow: flow.name.clone(), what });
+        }
+    }
+    Ok(())
+}
+
+/// Lets the kernel carry the flows of the scenario that it shall.
 fn carry(
     scenario: &Plan,
-    order: &Order,
+    (algorithms, seed): (&[Option<&str>], u64),
     (hosts, sites): (&[Host], &[Site]),
     signals: &Signals,
 ) -> Result<Vec<(usize, KernelFlow)>, LiveError> {
-    let Some(algorithm) = &order.kernel else { return Ok(Vec::new()) };
     let end = Time::ZERO + scenario.duration;
     let mut carried = Vec::new();
-    for (index, flow) in scenario.flows.iter().enumerate() {
+    for (index, (flow, algorithm)) in scenario.flows.iter().zip(algorithms).enumerate() {
+        let Some(algorithm) = algorithm else { continue };
         let place = |node: usize| hosts.iter().position(|host| host.node == node);
         let (Some(source), Some(sink)) = (place(flow.source), place(flow.sink)) else { continue };
         let route = Route { source: &sites[source], sink: &sites[sink], sink_address: hosts[sink].address };
-        let started = KernelFlow::start((flow, index), &route, (algorithm, order.seed, end), signals);
+        let started = KernelFlow::start((flow, index), &route, (algorithm, seed, end), signals);
         let started =
             started.map_err(|error| LiveError::Kernel { step: "opening the sockets of a flow", error })?;
         carried.push((index, started));
@@ -366,7 +387,8 @@ struct Naming<'a> {
     /// Ports at which sinks of the scenario's flows listen, and which flows.
     ports: &'a [(u16, usize)],
     completed: &'a BTreeMap<usize, Time>,
-    kernel: Option<&'a str>,
+    /// What carries each flow of the scenario.
+    algorithms: &'a [Option<&'a str>],
 }
 
 impl Naming<'_> {
@@ -389,9 +411,9 @@ impl Naming<'_> {
     }
 
     fn transport(&self, connection: &Connection) -> String {
-        match (self.flow_of(connection), self.kernel) {
-            (Some(_), _) if connection.tuple.protocol == UDP => "udp".to_owned(),
-            (Some(_), Some(algorithm)) => format!("kernel:{algorithm}"),
+        match self.flow_of(connection).map(|index| self.algorithms[index]) {
+            Some(_) if connection.tuple.protocol == UDP => "udp".to_owned(),
+            Some(Some(algorithm)) => format!("{KERNEL}{algorithm}"),
             _ => crate::plan::OUTSIDE.to_owned(),
         }
     }

@@ -294,8 +294,7 @@ impl RunResult {
 
     /// Whether it keeps one of the tables of what it recorded.
     fn has(&self, name: &str) -> bool {
-        let has_radios = !self.plan.get().scenario.plan().media.is_empty();
-        if columns::tables::OF_RADIOS.contains(&name) && !has_radios {
+        if !columns::tables::exists(name, self.plan.get().scenario.plan()) {
             return false;
         }
         let recording = self.recorded.as_ref().map_or_else(Recording::default, |(recording, _)| *recording);

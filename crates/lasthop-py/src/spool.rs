@@ -15,10 +15,12 @@ use arrow_ipc::writer::FileWriter;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use lasthop_net::plan::Plan;
 use lasthop_net::trace::{
-    FlowInterval, FrameRecord, HopRecord, LinkInterval, RadioInterval, Recording, Sink, WindowRecord,
+    FlowInterval, FrameRecord, HelperInterval, HopRecord, LinkInterval, RadioInterval, Recording, Sink,
+    WindowRecord,
 };
 use lasthop_sim::air::AirCapture;
 use lasthop_sim::columns;
+use lasthop_sim::columns::tables::exists;
 use lasthop_sim::pcapng::{self, Capture, Vantage};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
@@ -76,6 +78,7 @@ struct Series {
     flows: Table<FlowInterval>,
     links: Table<LinkInterval>,
     radios: Option<Table<RadioInterval>>,
+    helpers: Option<Table<HelperInterval>>,
 }
 
 struct Trace {
@@ -91,17 +94,18 @@ impl<'a> Spool<'a> {
         let names = tables::direction_names(plan);
         let mut spool =
             Spool { plan, names, series: None, trace: None, captures: Vec::new(), air: Vec::new() };
-        let has_radios = !plan.media.is_empty();
         if wanted.series {
             let flows = Table::new(folder, "flow_series", seed)?;
             let links = Table::new(folder, "link_series", seed)?;
-            let radios = has_radios.then(|| Table::new(folder, "radio_series", seed)).transpose()?;
-            spool.series = Some(Series { flows, links, radios });
+            let radios = exists("radio_series", plan).then(|| Table::new(folder, "radio_series", seed));
+            let helpers = exists("helper_series", plan).then(|| Table::new(folder, "helper_series", seed));
+            let (radios, helpers) = (radios.transpose()?, helpers.transpose()?);
+            spool.series = Some(Series { flows, links, radios, helpers });
         }
         if wanted.trace {
             let hops = Table::new(folder, "hops", seed)?;
             let windows = Table::new(folder, "windows", seed)?;
-            let frames = has_radios.then(|| Table::new(folder, "frames", seed)).transpose()?;
+            let frames = exists("frames", plan).then(|| Table::new(folder, "frames", seed)).transpose()?;
             spool.trace = Some(Trace { hops, windows, frames });
         }
         for (place, name) in &wanted.captures {
@@ -121,7 +125,10 @@ impl<'a> Spool<'a> {
     /// Completes the files.
     pub(crate) fn finish(self) -> io::Result<()> {
         let (plan, names) = (self.plan, &self.names);
-        if let Some(Series { flows, links, radios }) = self.series {
+        if let Some(Series { flows, links, radios, helpers }) = self.series {
+            if let Some(helpers) = helpers {
+                helpers.finish(|rows| tables::helper_series(names, rows))?;
+            }
             if let Some(radios) = radios {
                 radios.finish(|rows| tables::radio_series(names, rows))?;
             }
@@ -172,6 +179,11 @@ impl Sink for Spool<'_> {
     fn radio(&mut self, interval: &RadioInterval) -> io::Result<()> {
         let Some(Series { radios: Some(radios), .. }) = &mut self.series else { return Ok(()) };
         radios.add(*interval, |rows| tables::radio_series(&self.names, rows))
+    }
+
+    fn helper(&mut self, interval: &HelperInterval) -> io::Result<()> {
+        let Some(Series { helpers: Some(helpers), .. }) = &mut self.series else { return Ok(()) };
+        helpers.add(interval.clone(), |rows| tables::helper_series(&self.names, rows))
     }
 
     fn frame(&mut self, record: &FrameRecord) -> io::Result<()> {

@@ -12,11 +12,12 @@ use lasthop_core::time::{Span, Time};
 use lasthop_net::frames::FrameKind;
 use lasthop_net::plan::{FlowPlan, Plan};
 use lasthop_net::trace::{
-    FlowInterval, FrameRecord, HopRecord, LinkInterval, RadioInterval, Recorded, Recording, WindowRecord,
+    FlowInterval, FrameRecord, HelperInterval, HopRecord, LinkInterval, RadioInterval, Recorded, Recording,
+    WindowRecord,
 };
 use lasthop_net::traffic::video::{FrameSizes, Packing};
 use lasthop_sim::columns::{self, Column, Kind, Value};
-use lasthop_sim::summary::{RadioSummary, Summary};
+use lasthop_sim::summary::{HelperSummary, RadioSummary, Summary};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -210,18 +211,15 @@ pub(crate) fn table(
         "links" => rows(&columns::LINKS, &LINK_FIELDS, &summary.links).map(Some),
         "flow_series" => series.map(|recorded| flow_series(plan, &recorded.flows)).transpose(),
         "link_series" => series.map(|recorded| link_series(plan, &names(), &recorded.links)).transpose(),
-        "radio_series" if !plan.media.is_empty() => {
-            series.map(|recorded| radio_series(&names(), &recorded.radios)).transpose()
-        }
-        "frames" if !plan.media.is_empty() => {
-            trace.map(|recorded| frame_table(plan, &recorded.frames)).transpose()
-        }
-        "radio_series" | "frames" => Ok(None),
+        _ if !columns::tables::exists(name, plan) => Ok(None),
+        "radio_series" => series.map(|recorded| radio_series(&names(), &recorded.radios)).transpose(),
+        "helper_series" => series.map(|recorded| helper_series(&names(), &recorded.helpers)).transpose(),
+        "frames" => trace.map(|recorded| frame_table(plan, &recorded.frames)).transpose(),
         "hops" => trace.map(|recorded| hops(plan, &names(), &recorded.hops)).transpose(),
         "windows" => trace.map(|recorded| windows(plan, &recorded.windows)).transpose(),
         _ => Err(PyValueError::new_err(format!(
-            "unknown table {name:?}: use runs, flows, links, flow_series, link_series, radio_series, hops, windows or \
-             frames"
+            "unknown table {name:?}: use runs, flows, links, flow_series, link_series, radio_series, \
+             helper_series, hops, windows or frames"
         ))),
     }
 }
@@ -282,6 +280,7 @@ pub(crate) fn flow_series(plan: &Plan, rows: &[FlowInterval]) -> PyResult<ArrowT
             ("allowed_rate_bit_s", optional_floats(samples().map(|sample| present(8.0 * sample.rate)))),
             ("throughput_bit_s", floats(rows.iter().map(|row| bit_s(row.received)))),
             ("goodput_bit_s", floats(rows.iter().map(|row| bit_s(row.delivered)))),
+            ("split_held_bytes", Arc::new(samples().map(|sample| sample.held).collect::<UInt64Array>())),
         ],
     )
 }
@@ -302,12 +301,28 @@ pub(crate) fn link_series(plan: &Plan, names: &[String], rows: &[LinkInterval]) 
 }
 
 pub(crate) fn radio_series(names: &[String], rows: &[RadioInterval]) -> PyResult<ArrowTable> {
-    let declared = columns::tables::of("radio_series");
-    let values: Vec<Vec<Value>> =
-        rows.iter().map(|row| columns::values_of(&RadioSummary::new(&row.stats))).collect();
+    let values: Vec<_> = rows.iter().map(|row| columns::values_of(&RadioSummary::new(&row.stats))).collect();
+    let places: Vec<_> = rows.iter().map(|row| (row.time, row.direction)).collect();
+    counters_over_time("radio_series", names, &places, &values)
+}
+
+pub(crate) fn helper_series(names: &[String], rows: &[HelperInterval]) -> PyResult<ArrowTable> {
+    let values: Vec<_> = rows.iter().map(|row| columns::values_of(&HelperSummary::new(row))).collect();
+    let places: Vec<_> = rows.iter().map(|row| (row.time, row.direction)).collect();
+    counters_over_time("helper_series", names, &places, &values)
+}
+
+/// Times and directions, and the counters of each.
+fn counters_over_time(
+    table: &str,
+    names: &[String],
+    places: &[(Time, u32)],
+    values: &[Vec<Value>],
+) -> PyResult<ArrowTable> {
+    let declared = columns::tables::of(table);
     let mut made: Vec<ArrayRef> = vec![
-        floats(rows.iter().map(|row| row.time.seconds())),
-        strings(rows.iter().map(|row| names[row.direction as usize].as_str())),
+        floats(places.iter().map(|&(time, _)| time.seconds())),
+        strings(places.iter().map(|&(_, direction)| names[direction as usize].as_str())),
     ];
     for (place, column) in declared.iter().skip(made.len()).enumerate() {
         made.push(array(column.kind, values.iter().map(|row| &row[place])));

@@ -11,7 +11,7 @@ use std::time::Instant;
 use lasthop_core::event::{MAX_EVENTS, MAX_PACKETS};
 use lasthop_core::time::Span;
 use lasthop_net::network::Overflow;
-use lasthop_net::plan::Plan;
+use lasthop_net::plan::{Plan, Transport};
 use lasthop_net::trace::{Recorded, Recording, Sink};
 use lasthop_net::world::{Evaluation, World};
 // A browser has a clock, but the standard library cannot read it.
@@ -55,6 +55,17 @@ pub enum RunError {
         reached: Span,
         /// Simulated time asked for.
         duration: Span,
+    },
+    /// A flow that needs a kernel.
+    #[error(
+        "flow {flow:?} has the transport kernel:{algorithm}, which real packets alone can have: run it with \
+         'lasthop emulate', or name a sender of the simulator"
+    )]
+    NeedsKernel {
+        /// Its name.
+        flow: String,
+        /// The congestion control.
+        algorithm: String,
     },
     /// More packets waited at once than can be told apart.
     #[error(
@@ -175,6 +186,13 @@ pub fn run_into(
     progress: &Progress,
 ) -> Result<Run, RunError> {
     let started = Instant::now();
+    for flow in &plan.flows {
+        if let Transport::Tcp(config) = &flow.transport
+            && let Some(algorithm) = config.kernel()
+        {
+            return Err(RunError::NeedsKernel { flow: flow.name.clone(), algorithm: algorithm.to_owned() });
+        }
+    }
     let mut world = World::evaluated(plan, seed, recording, evaluation);
     let set_up = started.elapsed();
     // Half of the numbers are for timers of receivers, and an event may set more than one.

@@ -16,6 +16,7 @@ use lasthop_net::network::truth::Verdicts;
 use lasthop_net::plan::{FlowPlan, Plan, Transport};
 use lasthop_net::realtime::plan::DelayedOver;
 use lasthop_net::realtime::{Realtime, RealtimeReport};
+use lasthop_net::trace::HelperInterval;
 use lasthop_net::transport::endpoint::Endpoint;
 use lasthop_net::world::{Sent, World};
 use serde::{Serialize, Serializer};
@@ -481,6 +482,38 @@ columns! {
 const _: () = assert!(size_of::<LinkSummary>() <= 256, "the summary of a link is small");
 
 columns! {
+    /// The devices at the near end of one direction of a link, in an interval: what they hold at its end, and what they
+    /// counted in it, from the end of the warm-up on. What is the most of anything is that so far.
+    #[derive(Clone, Debug)]
+    pub struct HelperSummary {
+        /// frames that a link with retransmission has sent and that are not acknowledged, at that time
+        arq_outstanding: Option<u64> = About::new("packets", "ARQ outstanding").mean();
+        /// What link-layer retransmission did, on a link that has it.
+        arq: Option<Box<ArqSummary>> = About::group("arq_{}", "ARQ {}");
+        /// What a policer did, where one stands.
+        policer: Option<Box<PolicerSummary>> = About::group("policer_{}", "policer: {}");
+        /// What impairments did, where they stand.
+        impair: Option<Box<ImpairSummary>> = About::group("impair_{}", "impairments: {}");
+        /// packets that wait at the far end of FEC in order for what may still be rebuilt, at that time
+        fec_waiting: Option<u64> = About::new("packets", "FEC waiting").mean();
+        /// What FEC did, where it stands.
+        fec: Option<Box<FecSummary>> = About::group("fec_{}", "FEC: {}");
+        /// segments that a WTCP agent holds, at that time
+        wtcp_held: Option<u64> = About::new("packets", "WTCP held").mean();
+        /// What a WTCP agent did, where one stands.
+        wtcp: Option<Box<WtcpSummary>> = About::group("wtcp_{}", "WTCP: {}");
+        /// packets that wait in an ACK filter, at that time
+        ack_filter_waiting: Option<u64> = About::new("packets", "ACK filter waiting").mean();
+        /// What an ACK filter did, where one stands.
+        ack_filter: Option<Box<AckFilterSummary>> = About::group("ack_filter_{}", "ACK filter: {}");
+        /// packets that a Snoop agent has in its caches, at that time
+        snoop_cached: Option<u64> = About::new("packets", "Snoop cached").mean();
+        /// What a Snoop agent did, where one stands.
+        snoop: Option<Box<SnoopSummary>> = About::group("snoop_{}", "Snoop: {}");
+    }
+}
+
+columns! {
     /// FEC over one direction of a link, within the measured time; several count together.
     #[derive(Clone, Copy, Debug)]
     pub struct FecSummary {
@@ -911,69 +944,133 @@ impl LinkSummary {
             drops: Causes(link.drops()),
             tied_drops: link.tied_drops(),
             marks: link.marks(),
-            arq: counters.has("arq_").then(|| {
-                Box::new(ArqSummary {
-                    retransmissions: counters.sum("arq_retransmissions"),
-                    given_up: counters.sum("arq_given_up"),
-                    acks_lost: counters.sum("arq_acks_lost"),
-                })
-            }),
+            arq: ArqSummary::of(counters),
             radio: None,
-            policer: counters.has("policer_").then(|| {
-                Box::new(PolicerSummary {
-                    passed: counters.sum("policer_passed"),
-                    dropped: counters.sum("policer_dropped"),
-                })
-            }),
-            impair: counters.has("impair_").then(|| {
-                Box::new(ImpairSummary {
-                    duplicated: counters.sum("impair_duplicated"),
-                    reordered: counters.sum("impair_reordered"),
-                })
-            }),
-            fec: counters.has("fec_").then(|| {
-                Box::new(FecSummary {
-                    sources: counters.sum("fec_sources"),
-                    repairs: counters.sum("fec_repairs"),
-                    rebuilt: counters.sum("fec_rebuilt"),
-                    given_up: counters.sum("fec_given_up"),
-                    late: counters.sum("fec_late"),
-                })
-            }),
-            wtcp: counters.has("wtcp_").then(|| {
-                Box::new(WtcpSummary {
-                    kept: counters.sum("wtcp_kept"),
-                    repeats_by_duplicate: counters.sum("wtcp_repeats_by_duplicate"),
-                    repeats_by_timer: counters.sum("wtcp_repeats_by_timer"),
-                    withheld: counters.sum("wtcp_withheld"),
-                    answered: counters.sum("wtcp_answered"),
-                    hidden_s: counters.sum("wtcp_hidden_ns") as f64 / 1e9,
-                    without_timestamps: counters.sum("wtcp_without_timestamps"),
-                })
-            }),
-            ack_filter: counters.has("ack_filter_").then(|| {
-                Box::new(AckFilterSummary {
-                    passed: counters.sum("ack_filter_passed"),
-                    withheld: counters.sum("ack_filter_withheld"),
-                    most_waiting: counters.sum("ack_filter_most_waiting"),
-                })
-            }),
-            snoop: counters.has("snoop_").then(|| {
-                Box::new(SnoopSummary {
-                    kept: counters.sum("snoop_kept"),
-                    repeats_by_duplicate: counters.sum("snoop_repeats_by_duplicate"),
-                    repeats_by_hole: counters.sum("snoop_repeats_by_hole"),
-                    repeats_by_timer: counters.sum("snoop_repeats_by_timer"),
-                    repeats_at_handoff: counters.sum("snoop_repeats_at_handoff"),
-                    withheld: counters.sum("snoop_withheld"),
-                    answered: counters.sum("snoop_answered"),
-                    marked: counters.sum("snoop_marked"),
-                    nacks: counters.sum("snoop_nacks"),
-                    moved: counters.sum("snoop_moved"),
-                    most_kept: counters.sum("snoop_most_kept"),
-                })
-            }),
+            policer: PolicerSummary::of(counters),
+            impair: ImpairSummary::of(counters),
+            fec: FecSummary::of(counters),
+            wtcp: WtcpSummary::of(counters),
+            ack_filter: AckFilterSummary::of(counters),
+            snoop: SnoopSummary::of(counters),
         }
+    }
+}
+
+impl HelperSummary {
+    /// What devices counted in an interval, and what they hold.
+    pub fn new(interval: &HelperInterval) -> HelperSummary {
+        let counters = Counters(interval.counters.clone());
+        let held = |name: &str| counters.has(name).then(|| counters.sum(name));
+        HelperSummary {
+            arq_outstanding: held("arq_outstanding"),
+            arq: ArqSummary::of(&counters),
+            policer: PolicerSummary::of(&counters),
+            impair: ImpairSummary::of(&counters),
+            fec_waiting: held("fec_waiting"),
+            fec: FecSummary::of(&counters),
+            wtcp_held: held("wtcp_held"),
+            wtcp: WtcpSummary::of(&counters),
+            ack_filter_waiting: held("ack_filter_waiting"),
+            ack_filter: AckFilterSummary::of(&counters),
+            snoop_cached: held("snoop_cached"),
+            snoop: SnoopSummary::of(&counters),
+        }
+    }
+}
+
+impl ArqSummary {
+    fn of(counters: &Counters) -> Option<Box<ArqSummary>> {
+        counters.has("arq_").then(|| {
+            Box::new(ArqSummary {
+                retransmissions: counters.sum("arq_retransmissions"),
+                given_up: counters.sum("arq_given_up"),
+                acks_lost: counters.sum("arq_acks_lost"),
+            })
+        })
+    }
+}
+
+impl PolicerSummary {
+    fn of(counters: &Counters) -> Option<Box<PolicerSummary>> {
+        counters.has("policer_").then(|| {
+            Box::new(PolicerSummary {
+                passed: counters.sum("policer_passed"),
+                dropped: counters.sum("policer_dropped"),
+            })
+        })
+    }
+}
+
+impl ImpairSummary {
+    fn of(counters: &Counters) -> Option<Box<ImpairSummary>> {
+        counters.has("impair_").then(|| {
+            Box::new(ImpairSummary {
+                duplicated: counters.sum("impair_duplicated"),
+                reordered: counters.sum("impair_reordered"),
+            })
+        })
+    }
+}
+
+impl FecSummary {
+    fn of(counters: &Counters) -> Option<Box<FecSummary>> {
+        counters.has("fec_").then(|| {
+            Box::new(FecSummary {
+                sources: counters.sum("fec_sources"),
+                repairs: counters.sum("fec_repairs"),
+                rebuilt: counters.sum("fec_rebuilt"),
+                given_up: counters.sum("fec_given_up"),
+                late: counters.sum("fec_late"),
+            })
+        })
+    }
+}
+
+impl WtcpSummary {
+    fn of(counters: &Counters) -> Option<Box<WtcpSummary>> {
+        counters.has("wtcp_").then(|| {
+            Box::new(WtcpSummary {
+                kept: counters.sum("wtcp_kept"),
+                repeats_by_duplicate: counters.sum("wtcp_repeats_by_duplicate"),
+                repeats_by_timer: counters.sum("wtcp_repeats_by_timer"),
+                withheld: counters.sum("wtcp_withheld"),
+                answered: counters.sum("wtcp_answered"),
+                hidden_s: counters.sum("wtcp_hidden_ns") as f64 / 1e9,
+                without_timestamps: counters.sum("wtcp_without_timestamps"),
+            })
+        })
+    }
+}
+
+impl AckFilterSummary {
+    fn of(counters: &Counters) -> Option<Box<AckFilterSummary>> {
+        counters.has("ack_filter_").then(|| {
+            Box::new(AckFilterSummary {
+                passed: counters.sum("ack_filter_passed"),
+                withheld: counters.sum("ack_filter_withheld"),
+                most_waiting: counters.sum("ack_filter_most_waiting"),
+            })
+        })
+    }
+}
+
+impl SnoopSummary {
+    fn of(counters: &Counters) -> Option<Box<SnoopSummary>> {
+        counters.has("snoop_").then(|| {
+            Box::new(SnoopSummary {
+                kept: counters.sum("snoop_kept"),
+                repeats_by_duplicate: counters.sum("snoop_repeats_by_duplicate"),
+                repeats_by_hole: counters.sum("snoop_repeats_by_hole"),
+                repeats_by_timer: counters.sum("snoop_repeats_by_timer"),
+                repeats_at_handoff: counters.sum("snoop_repeats_at_handoff"),
+                withheld: counters.sum("snoop_withheld"),
+                answered: counters.sum("snoop_answered"),
+                marked: counters.sum("snoop_marked"),
+                nacks: counters.sum("snoop_nacks"),
+                moved: counters.sum("snoop_moved"),
+                most_kept: counters.sum("snoop_most_kept"),
+            })
+        })
     }
 }
 

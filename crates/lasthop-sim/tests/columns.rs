@@ -132,6 +132,7 @@ fn names_are_unique_and_every_number_of_flows_and_links_can_be_named() {
         "flow_series",
         "link_series",
         "radio_series",
+        "helper_series",
         "hops",
         "windows",
         "frames",

@@ -170,6 +170,27 @@ fn counters_of_retries() {
     assert_eq!((radio.attempts, radio.rts_failures, radio.failed), (0, 7, 1));
 }
 
+/// Whoever has sent a CTS waits for the data in profile `ns2`: when the CTS is lost it answers no RTS until the data
+/// frame would have come, 10 + 8,664 us later, and the RTS in between are lost as well.
+#[test]
+fn a_lost_cts_occupies() {
+    // The first frame of either direction is lost: the RTS, and then the CTS that answers the second.
+    let answers = |profile: &str| {
+        let radio =
+            link(&lossy("[0]", &format!("rts_threshold = \"0 B\"\n{profile}")), "radio-1").radio.clone();
+        let radio = radio.unwrap();
+        assert_eq!(
+            (radio.transmitted_frames, radio.attempts - radio.ack_failures),
+            (1, 1),
+            "it comes through"
+        );
+        radio.rts_failures
+    };
+    assert_eq!(answers("basic_rates = [\"1 Mbit/s\"]"), 2, "one for each that is lost");
+    let failures = answers("profile = \"ns2\"\nrate = \"1 Mbit/s\"");
+    assert!((4..=6).contains(&failures), "{failures}");
+}
+
 /// NV-3.4: A and C 240 m on both sides of B. Sensing 550 m they defer to each other, sensing 250 m they are hidden:
 /// two in five frames of 1024 B collide, as in ns-2 (38 %), or with RTS mainly the RTS do.
 #[test]

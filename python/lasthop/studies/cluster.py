@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import _native
+from lasthop.columns import on_demand
 from lasthop.errors import ClusterError
 from lasthop.runner import POLL_INTERVAL_S, SUMMARIES, Snapshot, finished_of
 from lasthop.studies.execute import Workers
@@ -138,13 +139,13 @@ def run_there(
         plan = _native.parse_scenario(text, "json", "scenario", [], classes, folder)
     if history:
         plan = plan.with_history([tuple(row) for row in history])
-    wanted = {one.table for one in keep}
+    wanted, switches = {one.table for one in keep}, on_demand()
     try:
         result = _native.run(
             plan,
             seed,
-            series=bool(wanted & {"flow_series", "link_series"}),
-            trace=bool(wanted & {"hops", "windows"}),
+            series=any(switches[table] == "series" for table in wanted),
+            trace=any(switches[table] == "trace" for table in wanted),
         )
     except _native.RunError as error:
         return None, {}, str(error)

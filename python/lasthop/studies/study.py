@@ -38,7 +38,7 @@ RESULT_COLUMNS = (
 
 
 #: Large tables whose rows are of links.
-LINK_TABLES = ("link_series", "hops")
+LINK_TABLES = ("link_series", "radio_series", "helper_series", "hops")
 #: Columns of the tables that plots and reports derive: no axis may be called so.
 DERIVED_COLUMNS = (
     *("metric", "seeds", "baseline", "baseline_mean", "study"),

@@ -7,10 +7,13 @@ import type { Overrides, ReadTable, Source } from "../engine/types";
 import { download } from "../model/figure";
 import { AS_WRITTEN, open, pool, update, useStore } from "../model/store";
 import { Figure, shownEstimate, type Chosen } from "./figure";
-import { begin, completed, csv, curves as curvesOf, fitting, ofSeries, scenarioOf, SETTING, shownValue, tidy, varying, type Choice, type Curve, type Defaults, type Explored, type Value } from "./table";
+import { begin, completed, csv, curves as curvesOf, fitting, ofSeries, scenarioOf, SETTING, shownValue, tidy, varying, type Choice, type Curve, type Defaults, type DrawnCurve, type Explored, type Value } from "./table";
+import type { Statistics } from "../model/stats";
 import type { Claim, ExploreGiven, PaperFigure, PaperGiven, TableGiven } from "./given";
 
 const MOST_LINES = 12;
+/** Stands for the curves of the paper's own figure among the axes that lines may be of. */
+const PAPER = " ";
 const MOST_FILE = 64 << 20;
 
 function bytesOf(base64: string): ArrayBuffer {
@@ -91,6 +94,28 @@ function wishOf(figure: PaperFigure, of: Explored, given: ExploreGiven) {
     }
   }
   return { ...(metric === undefined ? {} : { metric }), x: figure.x, lines, held };
+}
+
+/** The curves of a figure, with what else each of them has by the paper; none if their runs are not kept. */
+function drawnOf(figure: PaperFigure | null, of: Explored, given: ExploreGiven): DrawnCurve[] {
+  // Of a figure over time only what its claims measure is kept: that has no such curves.
+  if (!of.axes.some((axis) => axis.name === figure?.x)) return [];
+  const conditional = given.paper?.conditional ?? {};
+  const made = (figure?.drawn ?? []).map((curve) => ({ ...curve, at: completed(curve.at, { defaults: {}, conditional }) }));
+  return made.filter((curve) => of.rows.some((row) => Object.entries(curve.at).every(([axis, value]) => row.at[axis] === undefined || row.at[axis] === value)));
+}
+
+/** What a figure begins with: its own curves, or a line for each value of the axes that it speaks of. */
+function beginning(of: Explored, table: TableGiven, given: ExploreGiven, figure: PaperFigure | null, statistics: Statistics): Choice {
+  if (!figure) return begin(of, { x: table.x, lines: table.lines });
+  const wish = wishOf(figure, of, given);
+  const drawn = drawnOf(figure, of, given);
+  if (drawn.length > 0) {
+    const held = Object.fromEntries(Object.entries(wish.held).filter(([axis]) => !drawn.some((curve) => axis in curve.at)));
+    const choice = begin(of, { ...wish, lines: [], held, drawn });
+    if (curvesOf(of, choice, statistics).length > 1) return choice;
+  }
+  return begin(of, wish);
 }
 
 function Held({ of, choice, change }: { of: Explored; choice: Choice; change: (choice: Choice) => void }) {
@@ -197,12 +222,14 @@ function paperDefaults(given: ExploreGiven): Defaults | null {
 
 function TableView({ of, table, given, figure }: { of: Explored; table: TableGiven; given: ExploreGiven; figure: PaperFigure | null }) {
   const { statistics } = useStore();
-  const [choice, setChoice] = useState<Choice>(() => begin(of, figure ? wishOf(figure, of, given) : { x: table.x, lines: table.lines }));
+  const [choice, setChoice] = useState<Choice>(() => beginning(of, table, given, figure, statistics));
+  const own = useMemo(() => drawnOf(figure, of, given), [figure, of, given]);
+  const mixed = choice.drawn.some((curve) => curve.series !== null);
   const [chosen, setChosen] = useState<Chosen | null>(null);
   const change = (next: Choice) => {
     // What is free now must be held, and what is held must be there.
     const held = Object.fromEntries(Object.entries(next.held).filter(([name]) => name !== next.x && !next.lines.includes(name)));
-    setChoice(begin(of, { metric: next.metric, x: next.x, lines: next.lines, held }));
+    setChoice(begin(of, { ...next, held }));
     setChosen(null);
   };
   const found = useMemo(() => curvesOf(of, choice, statistics), [of, choice]);
@@ -237,19 +264,25 @@ function TableView({ of, table, given, figure }: { of: Explored; table: TableGiv
       <div class="choices">
         {(figure === null || of.metrics.length > 1) && (
           <label class="field"><span>Measure</span>
-            <select value={choice.metric} onChange={(event) => change({ ...choice, metric: event.currentTarget.value })}>
+            <select value={choice.metric} onChange={(event) => change({ ...choice, metric: event.currentTarget.value, drawn: mixed ? [] : choice.drawn })}>
               {of.metrics.map((one) => <option key={one.name} value={one.name} title={one.help}>{one.label}{one.unit ? ` (${one.unit})` : ""}</option>)}
             </select>
           </label>
         )}
         <label class="field"><span>Along</span>
-          <select value={choice.x} onChange={(event) => { const x = event.currentTarget.value; change({ ...choice, x, lines: choice.lines.filter((one) => one !== x) }); }}>
+          <select value={choice.x} onChange={(event) => { const x = event.currentTarget.value; change({ ...choice, x, lines: choice.lines.filter((one) => one !== x), drawn: choice.drawn.some((curve) => x in curve.at) ? [] : choice.drawn }); }}>
             {choice.x === "" && <option value="">–</option>}
             {free.filter((one) => one.name !== SETTING || choice.held[SETTING] === undefined).map((one) => <option key={one.name} value={one.name}>{one.label}</option>)}
           </select>
         </label>
         <label class="field"><span>A line for each</span>
-          <select value={choice.lines.join(" ")} onChange={(event) => change({ ...choice, lines: event.currentTarget.value.split(" ").filter(Boolean) })}>
+          <select value={choice.drawn.length > 0 ? PAPER : choice.lines.join(" ")} onChange={(event) => {
+            const names = event.currentTarget.value;
+            if (names === PAPER) change({ ...choice, lines: [], drawn: own });
+            else change({ ...choice, lines: names.split(" ").filter(Boolean), drawn: [] });
+          }}>
+            {choice.drawn.length === 0 && choice.lines.length === 0 && <option value="">–</option>}
+            {own.length > 0 && <option value={PAPER}>curve of the paper</option>}
             {[...new Set([...free.filter((one) => one.name !== choice.x && one.name !== SETTING).map((one) => one.name), choice.lines.join(" "), ...(of.axes.some((one) => one.name === SETTING && one.values.length > 1) ? [SETTING] : [])])].filter(Boolean).map((names) => (
               <option key={names} value={names}>{names.split(" ").map((name) => of.axes.find((one) => one.name === name)?.label ?? name).join(" and ")}</option>
             ))}
@@ -258,12 +291,12 @@ function TableView({ of, table, given, figure }: { of: Explored; table: TableGiv
         </label>
         <Held of={of} choice={choice} change={change} />
       </div>
-      {metric?.help && <p class="foot">{metric.label}: {metric.help}</p>}
+      {metric?.help && !mixed && <p class="foot">{metric.label}: {metric.help}</p>}
       {given.paper && choice.held[SETTING] !== undefined && choice.held[SETTING] !== "main" && <p class="foot">Setting {String(choice.held[SETTING])}: {given.paper.settings[String(choice.held[SETTING])]}; where it changes nothing, the main one holds.</p>}
       {found.length > MOST_LINES && <p class="message note">{found.length} lines are too many to tell apart: the first {MOST_LINES} are shown. Hold an axis, or choose another for the lines.</p>}
       {found.length === 0 ? <p class="message note" role="status">No run has this measure here.</p> : (
         <>
-          <Figure curves={shown} axis={axis} metric={metric?.label ?? ""} unit={unit} chosen={chosen} choose={setChosen} />
+          <Figure curves={shown} axis={axis} metric={mixed ? (figure?.title ?? "") : (metric?.label ?? "")} unit={unit} chosen={chosen} choose={setChosen} />
           {chosen && curve ? <OnePoint chosen={chosen} curve={curve} table={table} given={given} unit={unit} /> : <p class="foot">Choose a point to see its seeds and to open the run behind it in Play.</p>}
           <Figures found={shown} axisLabel={axis ? `${axis.label}${axis.unit ? ` (${axis.unit})` : ""}` : ""} labelOf={labelOf} unit={unit} choose={setChosen} />
           <div class="row downloads">

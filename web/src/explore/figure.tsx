@@ -96,7 +96,7 @@ export function Figure({ curves, axis, metric, unit, chosen, choose }: { curves:
   const larger = textScale();
   const isNarrow = width < 560;
   const longest = Math.max(0, ...curves.map((curve) => curve.name.length));
-  const right = isNarrow ? 12 : Math.min(190, 24 + longest * 6.6);
+  const right = isNarrow ? 12 : Math.min(210, 24 + Math.min(25, longest) * 7.6);
   const scales = scalesOf(curves, axis, width, height, right);
   const bottom = height - BOTTOM;
   const ends = apart(curves.map((curve) => scales.y(curve.points.at(-1)?.estimate.mean ?? 0)), 16, TOP + 4, bottom - 4);
@@ -127,11 +127,14 @@ export function Figure({ curves, axis, metric, unit, chosen, choose }: { curves:
         {axis && <text class="ticktext" x={(LEFT + width - right) / 2} y={height - 6} text-anchor="middle">{axis.label}{axis.unit ? ` (${axis.unit})` : ""}</text>}
         {curves.map((curve, index) => {
           const style = index % MOST_STYLES;
+          // Beyond the colours, lines have other dashes and their dots are hollow.
+          const round = Math.floor(index / MOST_STYLES);
+          const dashes = DASHES[(style + round * 3) % MOST_STYLES] ?? [];
           const at = (point: Point) => scales.x(point) + aside(index);
           const path = curve.points.map((point, place) => `${place ? "L" : "M"}${at(point).toFixed(1)} ${scales.y(point.estimate.mean).toFixed(1)}`).join("");
           return (
-            <g key={curve.name} class={`curve stroke-${style}`}>
-              {joined && <path class="line" d={path} stroke-dasharray={(DASHES[style] ?? []).join(" ") || undefined} />}
+            <g key={curve.name} class={`curve stroke-${style}${round > 0 ? " hollow" : ""}`}>
+              {joined && <path class="line" d={path} stroke-dasharray={dashes.join(" ") || undefined} />}
               {curve.points.map((point) => {
                 const { low, high, mean } = point.estimate;
                 const [x, y] = [at(point), scales.y(mean)];

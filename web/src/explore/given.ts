@@ -1,7 +1,7 @@
 // What `lasthop view` says of a study or a paper (python/lasthop/explore.py).
 
 import type { Source } from "../engine/types";
-import type { Axis, Metric, StudyOf, Value } from "./table";
+import type { Axis, DrawnCurve, Metric, StudyOf, Value } from "./table";
 
 export interface TableGiven {
   file: string;
@@ -24,6 +24,8 @@ export interface PaperFigure {
   x: string | null;
   y: string[];
   curves: string[];
+  /** The curves as they are drawn; empty if the axes of the studies say it. */
+  drawn: DrawnCurve[];
   fixed: Record<string, Value>;
   note: string | null;
 }

@@ -136,12 +136,20 @@ export function ofSeries(read: ReadTable, metrics: Metric[]): Explored {
   return { axes, metrics: metrics.filter((metric) => known.has(metric.name)), rows: all };
 }
 
-/** What is looked at: a metric along x, a line per value of some axes, and the rest held. */
+/** A curve of a paper's figure: what it has on some axes, and its metric if that differs from curve to curve. */
+export interface DrawnCurve {
+  name: string;
+  series: string | null;
+  at: Record<string, Value>;
+}
+
+/** What is looked at: a metric along x, a line per value of some axes or the curves of a paper, and the rest held. */
 export interface Choice {
   metric: string;
   x: string;
   lines: string[];
   held: Record<string, Value>;
+  drawn: DrawnCurve[];
 }
 
 export interface Point {
@@ -162,7 +170,16 @@ export function fitting(of: Explored, metric: string, held: Record<string, Value
   return of.rows.filter((row) => row.values[metric] !== undefined && wanted.every(([axis, value]) => row.at[axis] === undefined || row.at[axis] === value));
 }
 
+/** The curves of a paper's figure, each with the axes that it names. */
+export function paperCurves(of: Explored, choice: Choice, statistics: Statistics): Curve[] {
+  return choice.drawn.flatMap(({ name, series, at }) => {
+    const one = { ...choice, metric: series ?? choice.metric, lines: [], held: { ...choice.held, ...at }, drawn: [] };
+    return curves(of, one, statistics).map((curve) => ({ ...curve, name }));
+  });
+}
+
 export function curves(of: Explored, choice: Choice, statistics: Statistics): Curve[] {
+  if (choice.drawn.length > 0) return paperCurves(of, choice, statistics);
   const metric = of.metrics.find((one) => one.name === choice.metric);
   const axes = new Map(of.axes.map((axis) => [axis.name, axis]));
   const labelOf = (name: string, value: Value) => {
@@ -211,7 +228,7 @@ export function varying(of: Explored, metric: string, held: Record<string, Value
 }
 
 /** A choice to begin with: as much as possible along x and lines, the rest held at its first value. */
-export function begin(of: Explored, wish: { metric?: string; x?: string | null; lines?: string[]; held?: Record<string, Value> }): Choice {
+export function begin(of: Explored, wish: { metric?: string; x?: string | null; lines?: string[]; held?: Record<string, Value>; drawn?: DrawnCurve[] }): Choice {
   const metric = of.metrics.find((one) => one.name === wish.metric)?.name ?? of.metrics[0]?.name ?? "";
   const held: Record<string, Value> = {};
   for (const [axis, value] of Object.entries(wish.held ?? {})) if (of.axes.find((one) => one.name === axis)?.values.includes(value)) held[axis] = value;
@@ -222,7 +239,9 @@ export function begin(of: Explored, wish: { metric?: string; x?: string | null; 
   const longest = [...(numeric.length > 0 ? numeric : free)].sort((a, b) => b.values.length - a.values.length)[0];
   const x = free.find((axis) => axis.name === wish.x)?.name ?? longest?.name ?? "";
   const others = free.filter((axis) => axis.name !== x);
-  const wished = (wish.lines ?? []).filter((name) => others.some((axis) => axis.name === name));
+  const drawn = wish.drawn ?? [];
+  const named = [...(wish.lines ?? []), ...drawn.flatMap((curve) => Object.keys(curve.at))];
+  const wished = [...new Set(named)].filter((name) => others.some((axis) => axis.name === name));
   const lines = wished.length > 0 ? wished : others.slice(0, 1).map((axis) => axis.name);
   for (const axis of others) {
     if (lines.includes(axis.name)) continue;
@@ -231,7 +250,7 @@ export function begin(of: Explored, wish: { metric?: string; x?: string | null; 
     if (first !== undefined) held[axis.name] = first;
     free = varying(of, metric, held);
   }
-  return { metric, x, lines, held };
+  return { metric, x, lines, held, drawn };
 }
 
 /** The table as CSV: what is shown, a row per point. */

@@ -166,6 +166,10 @@ impl Element for Filtering {
         }
     }
 
+    fn holdings(&self) -> Vec<(&'static str, u64)> {
+        vec![("ack_filter_waiting", self.queue.len() as u64)]
+    }
+
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("ack_filter_passed", self.passed),

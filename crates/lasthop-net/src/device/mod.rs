@@ -72,6 +72,11 @@ pub(crate) trait Element {
         Vec::new()
     }
 
+    /// What it holds at present, by the names of its declared columns.
+    fn holdings(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
     /// Packets that it sent again within the measurement window to repair losses; `None` if it never does.
     fn repairs(&self) -> Option<u64> {
         None
@@ -214,6 +219,12 @@ macro_rules! devices {
             fn counters(&self) -> Vec<(&'static str, u64)> {
                 match self {
                     $($(#[$when])? Device::$name(device) => device.counters(),)*
+                }
+            }
+
+            fn holdings(&self) -> Vec<(&'static str, u64)> {
+                match self {
+                    $($(#[$when])? Device::$name(device) => device.holdings(),)*
                 }
             }
 

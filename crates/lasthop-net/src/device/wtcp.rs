@@ -454,6 +454,10 @@ impl Element for Agent {
         Some(self.repeats_by_duplicate + self.repeats_by_timer)
     }
 
+    fn holdings(&self) -> Vec<(&'static str, u64)> {
+        vec![("wtcp_held", self.connections.values().map(|connection| connection.held.len() as u64).sum())]
+    }
+
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("wtcp_kept", self.kept),

@@ -1,10 +1,12 @@
 //! What the network tells the recorder, if there is one: every packet on every link, and what devices hold.
 
+use std::collections::BTreeMap;
+
 use lasthop_core::packet::Cause;
 use lasthop_core::time::Time;
 
 use super::Network;
-use crate::device::{Device, Parcel};
+use crate::device::{Device, Element, NOWHERE, Parcel};
 use crate::link::{Link, Transit};
 use crate::routing::DirectionId;
 use crate::trace::{FrameRecord, HopRecord, RadioInterval, Recorder};
@@ -145,6 +147,34 @@ impl Network {
             || recorder.last_frame().filter(|last| (last.from, last.start) == (record.from, record.start));
         record.packet = own.or_else(|| known()?.packet);
         recorder.add_frame(&record);
+    }
+
+    /// Records what devices at links have counted since the last sample, and what they hold.
+    #[cold]
+    pub(crate) fn sample_helpers(&mut self, now: Time) {
+        let Some(recorder) = &mut self.recorder else { return };
+        let mut sums: BTreeMap<DirectionId, [BTreeMap<&'static str, u64>; 2]> = BTreeMap::new();
+        for slot in &self.devices {
+            let (counted, holdings) = (slot.device.counters(), slot.device.holdings());
+            if slot.direction == NOWHERE || counted.is_empty() {
+                continue;
+            }
+            let [of_counters, of_holdings] = sums.entry(slot.direction).or_default();
+            // Several of one kind count together.
+            for (sums, found) in [(of_counters, counted), (of_holdings, holdings)] {
+                for (name, count) in found {
+                    *sums.entry(name).or_default() += count;
+                }
+            }
+        }
+        for (direction, [counted, holdings]) in sums {
+            recorder.add_helpers(
+                now,
+                direction,
+                counted.into_iter().collect(),
+                holdings.into_iter().collect(),
+            );
+        }
     }
 
     /// Records what MACs have counted since the last sample, which was an interval ago.

@@ -137,6 +137,8 @@ pub struct FlowSample {
     pub flight: u32,
     /// Allowed rate of a rate-based sender in payload bytes per second; NaN for others.
     pub rate: f64,
+    /// Bytes that the proxy holds whose sender it is, what is under way from it included.
+    pub held: Option<u64>,
 }
 
 /// A flow in an interval: its sender at the end, and what its receiver saw.
@@ -174,6 +176,17 @@ pub struct RadioInterval {
     pub direction: u32,
     /// The counts of the interval alone.
     pub stats: RadioStats,
+}
+
+/// The devices at the near end of a direction in an interval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HelperInterval {
+    /// End of the interval.
+    pub time: Time,
+    /// Direction: twice the link's index, plus one for the reverse.
+    pub direction: u32,
+    /// What they counted in the interval alone, and what they hold at its end, by the names of their columns.
+    pub counters: Vec<(&'static str, u64)>,
 }
 
 /// A frame of a radio channel, as one station sent it or had it in its receiver.
@@ -258,6 +271,12 @@ pub trait Sink {
         Ok(())
     }
 
+    /// Devices of a direction in an interval; all of an interval come one after the other.
+    fn helper(&mut self, interval: &HelperInterval) -> io::Result<()> {
+        let _ = interval;
+        Ok(())
+    }
+
     /// A frame of a radio channel at a station; they come in the order of their ends.
     fn frame(&mut self, record: &FrameRecord) -> io::Result<()> {
         let _ = record;
@@ -280,6 +299,8 @@ pub struct Recorded {
     pub links: Vec<LinkInterval>,
     /// Every direction of a radio link in every interval.
     pub radios: Vec<RadioInterval>,
+    /// The devices of every direction that has any, in every interval.
+    pub helpers: Vec<HelperInterval>,
     /// Every frame of radio channels at every station.
     pub frames: Vec<FrameRecord>,
 }
@@ -312,6 +333,11 @@ impl Sink for Recorded {
 
     fn radio(&mut self, interval: &RadioInterval) -> io::Result<()> {
         self.radios.push(*interval);
+        Ok(())
+    }
+
+    fn helper(&mut self, interval: &HelperInterval) -> io::Result<()> {
+        self.helpers.push(interval.clone());
         Ok(())
     }
 

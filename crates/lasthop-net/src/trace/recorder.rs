@@ -5,14 +5,14 @@
 //! no device holds an older packet. Between two calls of [`Recorder::hand_over`] it keeps what the run has made since
 //! then, and what is not settled yet.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
 use lasthop_core::time::{Span, Time};
 
 use super::{
-    Bins, DecisionRecord, FlowInterval, FlowSample, FrameRecord, HopRecord, LinkInterval, RadioInterval,
-    Recording, Sink, WindowRecord,
+    Bins, DecisionRecord, FlowInterval, FlowSample, FrameRecord, HelperInterval, HopRecord, LinkInterval,
+    RadioInterval, Recording, Sink, WindowRecord,
 };
 use super::{flow_column, link_column};
 use crate::link::Link;
@@ -37,6 +37,9 @@ pub struct Recorder {
     decisions: Vec<DecisionRecord>,
     samples: Vec<FlowSample>,
     radios: Vec<RadioInterval>,
+    helpers: Vec<HelperInterval>,
+    /// What devices had counted at the last sample, direction by direction.
+    counted: BTreeMap<(u32, &'static str), u64>,
     frames: Vec<FrameRecord>,
     /// Number of the interval of each direction that is handed on next.
     next_interval: u64,
@@ -63,6 +66,8 @@ impl Recorder {
                 decisions: Vec::new(),
                 samples: Vec::new(),
                 radios: Vec::new(),
+                helpers: Vec::new(),
+                counted: BTreeMap::new(),
                 frames: Vec::new(),
                 next_interval: 0,
                 intervals: if recording.series { duration.0 / interval.0 } else { 0 },
@@ -139,6 +144,23 @@ impl Recorder {
         self.radios.push(interval);
     }
 
+    /// Records what the devices at the near end of a direction have counted up to `time` and what they hold; calls come
+    /// in the order of time. What is the most of anything stays what it is.
+    pub(crate) fn add_helpers(
+        &mut self,
+        time: Time,
+        direction: u32,
+        counted: Vec<(&'static str, u64)>,
+        holdings: Vec<(&'static str, u64)>,
+    ) {
+        let mut counters = holdings;
+        for (name, count) in counted {
+            let before = self.counted.insert((direction, name), count).unwrap_or(0);
+            counters.push((name, if name.contains("_most_") { count } else { count.saturating_sub(before) }));
+        }
+        self.helpers.push(HelperInterval { time, direction, counters });
+    }
+
     /// Records a frame at a station; they come in the order of their ends.
     pub(crate) fn add_frame(&mut self, record: &FrameRecord) {
         self.frames.push(*record);
@@ -172,6 +194,9 @@ impl Recorder {
         }
         for interval in self.radios.drain(..) {
             sink.radio(&interval)?;
+        }
+        for interval in self.helpers.drain(..) {
+            sink.helper(&interval)?;
         }
         self.hand_over_flows(flows, sink)?;
         self.hand_over_links(settled, links, sink)?;

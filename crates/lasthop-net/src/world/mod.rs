@@ -740,12 +740,14 @@ impl World {
         for ((sender, last_rtt), flow) in self.senders.iter().zip(&mut self.last_rtt).zip(0u32..) {
             let Sample { cwnd, ssthresh, srtt, rtt, flight, rate } = sender.sample();
             let rtt = mean_since(last_rtt, rtt);
-            let sample = FlowSample { time: self.now, flow, cwnd, ssthresh, srtt, rtt, flight, rate };
+            let held = self.relays.before(flow as usize).map(Half::held);
+            let sample = FlowSample { time: self.now, flow, cwnd, ssthresh, srtt, rtt, flight, rate, held };
             if let Some(recorder) = &mut self.network.recorder {
                 recorder.add_sample(sample);
             }
         }
         self.network.sample_radios(self.now);
+        self.network.sample_helpers(self.now);
         self.network.schedule(self.now + self.sample_interval, Target::new(event_kind::SAMPLE, 0));
     }
 

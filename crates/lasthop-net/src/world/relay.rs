@@ -138,9 +138,14 @@ pub struct Half {
 }
 
 impl Half {
+    /// Bytes that it holds, what is under way from it included.
+    pub fn held(&self) -> u64 {
+        self.relayed - self.gone
+    }
+
     /// Counts what it has held up to now.
     fn settle(&mut self, now: Time, window: &Window) {
-        let held = self.relayed - self.gone;
+        let held = self.held();
         self.stats.held_time += u128::from(held) * u128::from(window.overlap(self.since, now));
         if now > window.from && now > self.since {
             self.stats.most_held = self.stats.most_held.max(held);

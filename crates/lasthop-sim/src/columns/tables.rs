@@ -1,8 +1,10 @@
 //! Declarations of the larger tables: what changes over time, and every packet. Their rows are not kept as structures;
 //! `lasthop-py` makes each column of the world at the end, and is refused if it does not make those declared here.
 
-use super::{About, Column, Context, Kind};
-use crate::summary::RadioSummary;
+use lasthop_net::plan::{Direction, Plan};
+
+use super::{About, Column, Context, Field, Kind};
+use crate::summary::{HelperSummary, RadioSummary};
 
 /// Switch of a run that records a table.
 pub const SERIES: &str = "series";
@@ -10,16 +12,27 @@ pub const SERIES: &str = "series";
 pub const TRACE: &str = "trace";
 
 /// The tables that a run records on demand, and the switch.
-pub const ON_DEMAND: [(&str, &str); 6] = [
+pub const ON_DEMAND: [(&str, &str); 7] = [
     ("flow_series", SERIES),
     ("link_series", SERIES),
     ("radio_series", SERIES),
+    ("helper_series", SERIES),
     ("hops", TRACE),
     ("windows", TRACE),
     ("frames", TRACE),
 ];
 /// Those that only runs with radio channels have.
 pub const OF_RADIOS: [&str; 2] = ["radio_series", "frames"];
+/// That which only runs with devices at links have.
+pub const OF_HELPERS: &str = "helper_series";
+
+/// Whether a run of this plan has the table called `name`, once it is recorded.
+pub fn exists(name: &str, plan: &Plan) -> bool {
+    let has_devices = |direction: &Direction| direction.arq.is_some() || !direction.middleboxes.is_empty();
+    let has_helpers =
+        || plan.links.iter().any(|link| has_devices(&link.forward) || has_devices(&link.reverse));
+    !(OF_RADIOS.contains(&name) && plan.media.is_empty() || name == OF_HELPERS && !has_helpers())
+}
 
 /// The switch of the table called `name`, if it is one of them.
 pub fn switch_of(name: &str) -> Option<&'static str> {
@@ -32,7 +45,7 @@ const TIME: Declared = ("time_s", Kind::Number, About::new("s", "time"), "end of
 const FLOW: Declared = ("flow", Kind::Text, About::new("", "flow"), "name of the flow");
 const LINK: Declared = ("link", Kind::Text, About::new("", "link"), "name of the link, with its direction");
 
-const FLOW_SERIES: [Declared; 10] = [
+const FLOW_SERIES: [Declared; 11] = [
     TIME,
     FLOW,
     (
@@ -72,6 +85,13 @@ const FLOW_SERIES: [Declared; 10] = [
         Kind::Number,
         About::new("bit/s", "goodput"),
         "bytes handed in order to the application in the interval",
+    ),
+    (
+        "split_held_bytes",
+        Kind::Unsigned,
+        About::new("bytes", "bytes held"),
+        "of the half of a split connection that a proxy sends: what the proxy holds of it at that time, what is under \
+         way included; null for others",
     ),
 ];
 
@@ -208,17 +228,17 @@ pub fn of(table: &str) -> Vec<Column> {
         "hops" => ("hops", &HOPS),
         "windows" => ("windows", &WINDOWS),
         "frames" => ("frames", &FRAMES),
-        "radio_series" => return radio_series(),
+        "radio_series" => return counters_over_time::<RadioSummary>("radio_series"),
+        "helper_series" => return counters_over_time::<HelperSummary>("helper_series"),
         _ => return Vec::new(),
     };
     let context = Context::table(name);
     declared.iter().map(|(field, kind, about, help)| context.column(field, about, *kind, help)).collect()
 }
 
-/// Counters of the MACs at both ends of a direction, in the interval alone.
-fn radio_series() -> Vec<Column> {
-    let context = Context::table("radio_series");
+/// Time, link, and the columns of a declared structure.
+fn counters_over_time<T: Field>(table: &'static str) -> Vec<Column> {
+    let context = Context::table(table);
     let heads = [TIME, LINK].map(|(field, kind, about, help)| context.column(field, &about, kind, help));
-    let counters = super::columns_of::<RadioSummary>("radio_series");
-    heads.into_iter().chain(counters).collect()
+    heads.into_iter().chain(super::columns_of::<T>(table)).collect()
 }

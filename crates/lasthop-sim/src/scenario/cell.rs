@@ -386,6 +386,7 @@ fn mac(table: &Reader<'_>) -> Result<MacPlan> {
         immediate_access: table.switch_if("immediate_access")?.unwrap_or(!ns2),
         eifs_as_nav: ns2,
         difs_after_timeout: ns2,
+        cts_occupies: ns2,
         processing: table.span_if("processing")?.unwrap_or(processing),
         warning: table.span_if("warning")?,
         beacon: table.span_if("beacon")?,

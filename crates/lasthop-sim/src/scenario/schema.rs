@@ -124,7 +124,12 @@ impl Builder {
 
     /// A name, or for each controller a table with its presets and parameters.
     fn transport(&mut self) -> Value {
-        let mut forms = vec![json!({ "enum": names() })];
+        let kernel = json!({
+            "type": "string",
+            "pattern": "^kernel:[A-Za-z0-9_+-]{1,15}$",
+            "description": "sockets of the kernel with this congestion control, for `lasthop emulate` alone.",
+        });
+        let mut forms = vec![json!({ "enum": names() }), kernel];
         for name in ControllerConfig::NAMES {
             let Some(controller) = ControllerConfig::by_name(name) else { continue };
             let mut params = Map::new();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use lasthop_cc::{ControllerConfig, ExternalConfig, Param, ParamError};
 use lasthop_core::time::Span;
 use lasthop_net::plan::{Profile, RateConfig, Recovery, TcpConfig, Transport, UdpConfig};
-use lasthop_net::transport::tcp::config::{DelayedAck, PrrVariant, SpuriousResponse};
+use lasthop_net::transport::tcp::config::{DelayedAck, KERNEL, PrrVariant, SpuriousResponse};
 use lasthop_net::transport::tcp::mobility::{FastHandoff, Freeze};
 
 use super::diagnostic::{Place, ScenarioError, Source};
@@ -570,6 +570,9 @@ impl<'n> Shared<'n> {
                 if let Some(config) = RateConfig::new(name, self.profile) {
                     return Ok(Transport::Rate(Arc::new(config)));
                 }
+                if let Some(algorithm) = name.strip_prefix(KERNEL) {
+                    return self.of_kernel(source, node, algorithm);
+                }
                 let own = self.own(name).map(|own| own.config(self.profile));
                 let config = own
                     .or_else(|| by_name_alone(name, self.profile))
@@ -584,6 +587,21 @@ impl<'n> Shared<'n> {
             _ => panic!("the reader lets through only names and tables"),
         };
         Ok(Transport::Tcp(Arc::new(tcp)))
+    }
+
+    /// A connection that sockets of the kernel carry. What the kernel has is looked up when it is asked to.
+    fn of_kernel(&self, source: &'n Source<'n>, node: &'n Node, algorithm: &str) -> Result<Transport> {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+".contains(&byte);
+        // The kernel's names have 15 characters at most (TCP_CA_NAME_MAX).
+        let good = (1..=15).contains(&algorithm.len()) && algorithm.bytes().all(is_name);
+        let config = TcpConfig::of_kernel(algorithm).filter(|_| good).ok_or_else(|| {
+            source.error(
+                &node.place,
+                format!("the kernel can have no congestion control {algorithm:?}"),
+                "write its name behind kernel:, such as \"kernel:cubic\"",
+            )
+        })?;
+        Ok(Transport::Tcp(Arc::new(configure(config, &[self.tcp], &node.place)?)))
     }
 
     /// The transport called `name`, if it is not compiled in.

@@ -324,6 +324,10 @@ impl Element for Coding {
         Some(self.rebuilt)
     }
 
+    fn holdings(&self) -> Vec<(&'static str, u64)> {
+        vec![("fec_waiting", self.order.as_ref().map_or(0, Order::here))]
+    }
+
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("fec_sources", self.sources),

@@ -41,6 +41,11 @@ pub(super) struct Order<T> {
 }
 
 impl<T> Order<T> {
+    /// How many packets wait.
+    pub(super) fn here(&self) -> u64 {
+        self.here as u64
+    }
+
     pub(super) fn new(patience: Span) -> Order<T> {
         Order { first: 0, awaited: VecDeque::new(), here: 0, since: None, patience }
     }

@@ -730,6 +730,10 @@ impl Element for Snooping {
         self.ask_for_call(cx);
     }
 
+    fn holdings(&self) -> Vec<(&'static str, u64)> {
+        vec![("snoop_cached", self.kept)]
+    }
+
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let Counts { kept, repeats, withheld, answered, marked, nacks, moved, most } = self.counts;
         vec![

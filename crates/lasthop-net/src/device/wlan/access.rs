@@ -62,7 +62,11 @@ impl Medium {
     pub(super) fn fail(&mut self, index: usize, cx: &mut Cx<'_>) {
         let now = cx.now;
         let station = &mut self.stations[index];
-        let mac = &self.rules[station.mac].plan;
+        let rules = &self.rules[station.mac];
+        if station.awaited == Awaited::Data {
+            return station.give_up_data(rules, now);
+        }
+        let mac = &rules.plan;
         let discards = mac.discards;
         station.timeout = NEVER;
         let awaited = std::mem::replace(&mut station.awaited, Awaited::Nothing);
@@ -308,8 +312,15 @@ impl Medium {
                 self.transmit(index, FrameKind::Ack, (to, rate, bytes, Span::ZERO), cx.now);
             }
             Answer::Cts { to, rate, nav } => {
-                let bytes = mac.cts_bytes;
-                self.transmit(index, FrameKind::Cts, (to, rate, bytes, nav), cx.now);
+                let (bytes, occupies) = (mac.cts_bytes, mac.cts_occupies);
+                let behind = mac.sifs + mac.airtime(mac.ack_bytes, rate);
+                let slack = mac.answer_slack;
+                let done = self.transmit(index, FrameKind::Cts, (to, rate, bytes, nav), cx.now);
+                if occupies {
+                    let station = &mut self.stations[index];
+                    station.awaited = Awaited::Data;
+                    station.timeout = done + Span(nav.0.saturating_sub(behind.0)) + slack;
+                }
             }
             Answer::Data => self.send_data(index, cx),
         }

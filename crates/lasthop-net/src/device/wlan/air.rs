@@ -476,6 +476,15 @@ impl Medium {
         let rules = &self.rules[station.mac];
         match frame.kind {
             FrameKind::Data => {
+                let (asks, occupied) =
+                    (frame.bytes > rules.plan.rts_threshold, station.awaited == Awaited::Data);
+                if rules.plan.cts_occupies && asks != occupied {
+                    return;
+                }
+                if occupied {
+                    station.awaited = Awaited::Nothing;
+                    station.timeout = NEVER;
+                }
                 station.answer = Answer::Ack { to: from, rate: rules.answer(frame.rate).rate };
                 station.answer_at = now + rules.sifs;
                 let processing = rules.plan.processing;
@@ -487,7 +496,8 @@ impl Medium {
                 self.deliver(at, from, frame, processing, cx);
             }
             FrameKind::Rts => {
-                if station.nav <= now {
+                let occupied = station.awaited != Awaited::Nothing || station.answer_at != NEVER;
+                if station.nav <= now && !(rules.plan.cts_occupies && occupied) {
                     let answer = rules.answer(frame.rate);
                     let nav = Span(frame.nav.0.saturating_sub((rules.sifs + answer.cts).0));
                     station.answer = Answer::Cts { to: from, rate: answer.rate, nav };

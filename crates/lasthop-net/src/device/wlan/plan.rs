@@ -131,6 +131,9 @@ pub struct MacPlan {
     pub eifs_as_nav: bool,
     /// A backoff after a timeout begins after another DIFS, as in ns-2.
     pub difs_after_timeout: bool,
+    /// Whoever has sent a CTS does nothing else until the data frame has come or should have, as in ns-2: it sends
+    /// nothing and answers no other RTS, nor takes data that it has not made room for.
+    pub cts_occupies: bool,
     /// Time that the link layer takes on each side of the MAC.
     pub processing: Span,
     /// Between two beacons of an access point, if it sends any.

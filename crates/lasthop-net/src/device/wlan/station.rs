@@ -70,6 +70,8 @@ pub(super) enum Awaited {
     Nothing,
     Cts,
     Ack,
+    /// The data frame that its CTS has made room for, where that occupies it.
+    Data,
 }
 
 /// What it sends SIFS after a frame, without looking at the medium.
@@ -210,7 +212,7 @@ impl Station {
     /// Whether the medium is busy for it, at `now`.
     #[inline]
     pub(super) fn is_busy(&self, now: Time) -> bool {
-        self.sensed > 0 || self.sending || now < self.nav
+        self.sensed > 0 || self.sending || now < self.nav || self.awaited == Awaited::Data
     }
 
     /// Draws a backoff of the present contention window; its countdown starts at `from` at the earliest.
@@ -280,6 +282,16 @@ impl Station {
         self.eifs = false;
         self.nav = self.nav.max(nav);
         self.idle_since = now;
+    }
+
+    /// The data frame that its CTS has made room for has not come by `now`: the medium is as free as it is.
+    pub(super) fn give_up_data(&mut self, rules: &Rules, now: Time) {
+        self.awaited = Awaited::Nothing;
+        self.timeout = NEVER;
+        if self.sensed == 0 {
+            self.idle_since = now;
+        }
+        self.reschedule(rules, now);
     }
 
     /// When it acts next by itself.

@@ -15,6 +15,9 @@ use crate::transport::profile::Profile;
 /// Bytes of the IP and TCP headers without options.
 pub const BASE_HEADER: u32 = 40;
 
+/// Begins the name of a transport that sockets of the kernel carry, with a congestion control of its own.
+pub const KERNEL: &str = "kernel:";
+
 /// How losses are found and repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
@@ -426,6 +429,18 @@ impl TcpConfig {
     /// What the sender and the receiver must provide for the controller.
     pub fn needs(&self) -> Needs {
         self.controller.needs()
+    }
+
+    /// A connection of real packets that sockets of the kernel carry with this congestion control. What is simulated
+    /// knows its sizes alone.
+    pub fn of_kernel(algorithm: &str) -> Option<TcpConfig> {
+        let config = TcpConfig::preset("sack", Profile::Linux)?;
+        Some(TcpConfig { name: format!("{KERNEL}{algorithm}"), ..config })
+    }
+
+    /// The congestion control with which sockets of the kernel carry it, if they do.
+    pub fn kernel(&self) -> Option<&str> {
+        self.name.strip_prefix(KERNEL)
     }
 
     /// Whether the connection is ECN-capable: switched on, or needed by the controller.
