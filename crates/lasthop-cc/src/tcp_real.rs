@@ -34,16 +34,16 @@
 //! retransmissions over handoffs against Reno's (`crates/lasthop-sim/tests/classifiers.rs`).
 //!
 //! *Limitations:* a wave that is clocked by ACKs measures the rate of the bottleneck, which stays the same while a
-//! queue grows; behind drop-tail queues gamma then hardly comes into play. A queue of less than `e1` of the best RTT is
-//! not seen, and any longer one makes every loss pass for congestion, errors too: where both happen it keeps less than
-//! `healthy = "steady"`, and still more than Reno. The segment of a wave comes at once and a loss is heard of a round
-//! trip later, so an overflow costs two segments, which leaves 0.77 of the link in a buffer of a fifth of the path,
-//! where Reno leaves 0.83. Where two share a link, the segments of a wave stay side by side and arrive at its rate, which
-//! seems to suffice for half of what the path holds: of their overflows 47 % (7 packets of buffer) and 31 % (33) pass for
-//! errors, none with one flow, and they earn 0.77 and 0.95 of what Reno does, with 52 and 16 timeouts in 100 s. With
-//! `healthy = "unqueued"` it is 24 and 0 %, 0.85 and 0.99, 22 and no timeouts, for a quarter fewer errors known on a
-//! path that has both. A link that repeats frames makes the rates of single waves vary by more than `e1`, so
-//! that gamma comes into play without congestion: `smooth = 3` halves the loss.
+//! queue grows; behind drop-tail queues gamma then hardly comes into play. A queue of less than `e1` of the best RTT
+//! is not seen, and any longer one makes every loss pass for congestion, errors too: where both happen it keeps less
+//! than `healthy = "steady"`, and still more than Reno. The segment of a wave comes at once and a loss is heard of a
+//! round trip later, so an overflow costs two segments, which leaves 0.77 of the link in a buffer of a fifth of the
+//! path, where Reno leaves 0.83. Where two share a link, the segments of a wave stay side by side and arrive at its
+//! rate, which seems to suffice for half of what the path holds: of their overflows 47 % (7 packets of buffer) and 31
+//! % (33) pass for errors, none with one flow, and they earn 0.77 and 0.95 of what Reno does, with 52 and 16 timeouts
+//! in 100 s. With `healthy = "unqueued"` it is 24 and 0 %, 0.85 and 0.99, 22 and no timeouts, for a quarter fewer
+//! errors known on a path that has both. A link that repeats frames makes the rates of single waves vary by more than
+//! `e1`, so that gamma comes into play without congestion: `smooth = 3` halves the loss.
 //!
 //! *Kernel counterpart:* none.
 //!
