@@ -27,12 +27,12 @@ use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowFilter,
 };
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, PageIndexPolicy};
 use parquet::file::properties::WriterProperties;
 use pyo3::exceptions::{PyKeyError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -545,28 +545,30 @@ fn is_among(texts: &LargeStringArray, values: &HashSet<String>) -> BooleanArray 
     texts.iter().map(|text| Some(text.is_some_and(|text| values.contains(text)))).collect()
 }
 
+/// Reads a Parquet file: some columns, and the rows of some runs. Of what belongs to other runs no more is decoded than
+/// whose it is, page by page.
 fn read(path: &Path, columns: Option<&[String]>, runs: Option<&HashSet<String>>) -> PyResult<ArrowTable> {
     let file = File::open(path)?;
-    let mut builder =
-        ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| parquet_error(&error))?;
+    let options = ArrowReaderOptions::default().with_offset_index_policy(PageIndexPolicy::Optional);
+    let mut builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)
+        .map_err(|error| parquet_error(&error))?;
     if let Some(columns) = columns {
         // Whoever asks for the rows of some runs needs their names.
         let names = columns.iter().map(String::as_str).chain(runs.map(|_| "run"));
         let mask = ProjectionMask::columns(builder.parquet_schema(), names);
         builder = builder.with_projection(mask);
     }
-    let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(|error| parquet_error(&error))?;
-    let mut table = ArrowTable { schema: reader.schema(), batches: Vec::new() };
-    for batch in reader {
-        let batch = batch.map_err(|error| PyOSError::new_err(error.to_string()))?;
-        let batch = match runs {
-            Some(runs) => {
-                let wanted = is_among(&table.text(&batch, "run")?, runs);
-                filter_record_batch(&batch, &wanted).map_err(|error| arrow_error(&error))?
-            }
-            None => batch,
-        };
-        table.batches.push(batch);
+    if let Some(runs) = runs {
+        let whole = ArrowTable { schema: Arc::clone(builder.schema()), batches: Vec::new() };
+        whole.text(&RecordBatch::new_empty(Arc::clone(builder.schema())), "run")?;
+        let (names, runs) = (ProjectionMask::columns(builder.parquet_schema(), ["run"]), runs.clone());
+        let of_them = ArrowPredicateFn::new(names, move |names| {
+            Ok(is_among(names.column(0).as_string::<i64>(), &runs))
+        });
+        builder = builder.with_row_filter(RowFilter::new(vec![Box::new(of_them)]));
     }
-    Ok(table)
+    let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(|error| parquet_error(&error))?;
+    let schema = reader.schema();
+    let batches = reader.collect::<Result<_, _>>().map_err(|error| PyOSError::new_err(error.to_string()))?;
+    Ok(ArrowTable { schema, batches })
 }

@@ -241,47 +241,41 @@ def run_by_run(function: Callable[..., float]) -> Callable[..., pl.DataFrame]:
     return of_runs
 
 
-def spurious_fast_retransmits(hops: pl.DataFrame) -> float:
+def spurious_fast_retransmits(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Count fast retransmissions of segments that the network had not lost.
 
     A retransmission is fast if three duplicate ACKs for its first byte had arrived; the segment was not lost
     if an earlier copy of it reaches the receiver.
     """
-    count = 0
-    for _, flow in hops.group_by("flow", maintain_order=True):
-        count += _spurious_of_flow(flow)
-    return float(count)
-
-
-def _spurious_of_flow(hops: pl.DataFrame) -> int:
-    data = hops.filter(pl.col("kind") == "data")
-    acks = hops.filter((pl.col("kind") == "ack") & (pl.col("outcome") == "delivered"))
-    if data.is_empty() or acks.is_empty():
-        return 0
-    first_link = data.sort("enqueue_ns")["link"][0]
+    flow = [*keys, "flow"]
+    link, delivered = pl.col("link"), pl.col("outcome") == "delivered"
+    data = hops.lazy().filter(pl.col("kind") == "data").sort("enqueue_ns", maintain_order=True)
+    data = data.with_columns(link.first().over(flow).alias(".first"))
+    # A packet that is delivered wherever it comes, and comes as far as any, reaches the receiver.
+    packets = data.group_by(*flow, "packet").agg(
+        link.n_unique().alias(".links"), delivered.all().alias(".whole")
+    )
+    longest = pl.col(".links") == pl.col(".links").max().over(flow)
+    packets = packets.select(*flow, "packet", (pl.col(".whole") & longest).alias(".reaches"))
+    sent = data.filter(link == pl.col(".first")).join(packets, on=[*flow, "packet"], maintain_order="left")
+    earlier = pl.col(".reaches").cast(pl.UInt8).cum_max().shift(1, fill_value=0).over([*flow, "seq"])
+    repeats = sent.filter(pl.col("retransmission") & (earlier > 0)).select(*flow, "seq", "enqueue_ns")
     # Where ACKs end is the other direction of the link on which data begin.
-    last_ack_link = (
-        first_link.removesuffix(" (reverse)") if first_link.endswith(")") else f"{first_link} (reverse)"
+    first = data.select(*flow, ".first").unique(flow)
+    other = (
+        pl.when(pl.col(".first").str.ends_with(" (reverse)"))
+        .then(pl.col(".first").str.strip_suffix(" (reverse)"))
+        .otherwise(pl.col(".first") + " (reverse)")
     )
-    arrived = acks.filter(pl.col("link") == last_ack_link).select("ack", "arrive_ns").drop_nulls()
-    times: dict[int, list[int]] = {}
-    for ack, at in arrived.sort("arrive_ns").iter_rows():
-        times.setdefault(ack, []).append(at)
-    hops_of_packet = data.group_by("packet").agg(
-        pl.col("link").n_unique().alias("links"), (pl.col("outcome") == "delivered").all().alias("whole")
-    )
-    longest = hops_of_packet["links"].max()
-    reached = hops_of_packet.filter(pl.col("whole") & (pl.col("links") == longest))["packet"]
-    sent = data.filter(pl.col("link") == first_link).sort("enqueue_ns")
-    sent = sent.with_columns(pl.col("packet").is_in(reached.implode()).alias("reached"))
-    copies: dict[int, bool] = {}
-    count = 0
-    for seq, repeated, at, came in sent.select("seq", "retransmission", "enqueue_ns", "reached").iter_rows():
-        if repeated and copies.get(seq, False):
-            duplicates = sum(time <= at for time in times.get(seq, ())) - 1
-            count += duplicates >= DUPLICATES
-        copies[seq] = copies.get(seq, False) or came
-    return count
+    acks = hops.lazy().filter((pl.col("kind") == "ack") & delivered).join(first, on=flow)
+    acks = acks.filter(link == other).select(*flow, pl.col("ack").alias("seq"), "arrive_ns")
+    heard = repeats.with_row_index(".repeat").join(acks, on=[*flow, "seq"])
+    heard = heard.filter(pl.col("arrive_ns") <= pl.col("enqueue_ns")).group_by(*keys, ".repeat").len()
+    # The first ACK of a number is no duplicate.
+    fast = heard.filter(pl.col("len") - 1 >= DUPLICATES).group_by(keys).agg(pl.len().alias(FIGURE))
+    runs = hops.lazy().select(keys).unique(maintain_order=True)
+    counted = runs.join(fast, on=keys, how="left", maintain_order="left")
+    return counted.with_columns(pl.col(FIGURE).fill_null(0).cast(pl.Float64)).collect()
 
 
 def restarts(windows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -442,7 +436,7 @@ FUNCTIONS: dict[str, Callable[..., pl.DataFrame]] = {
     "delay_mean": delay_mean,
     "delay_max": delay_max,
     "delay_min": delay_min,
-    "spurious_fast_retransmits": run_by_run(spurious_fast_retransmits),
+    "spurious_fast_retransmits": spurious_fast_retransmits,
     "restarts": restarts,
     "halvings": halvings,
     "throughput": throughput,

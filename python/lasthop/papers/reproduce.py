@@ -21,7 +21,7 @@ from lasthop.papers.library import Experiment, Paper, PaperError
 from lasthop.papers.measurement import Dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
@@ -324,9 +324,10 @@ def gather(
     studies = {file: None for one in experiments for file in one.studies if file in results}
     for file in studies:
         # Worked out once for each study, whatever figures it serves.
-        for name, source in paper.sources.items():
-            if source.column is None:
-                known[results[file].study.name, name, source] = figures(results[file], name, source)
+        wanted = {name: source for name, source in paper.sources.items() if source.column is None}
+        worked_out = from_tables(results[file], wanted.values())
+        for name, source in wanted.items():
+            known[results[file].study.name, name, source] = figures(results[file], name, source, worked_out)
     # What a figure draws counts more than what its studies measure by the way.
     for drawn in (False, True):
         for experiment in experiments:
@@ -412,17 +413,21 @@ def _gather(
             data.add(name, {**fixed, **_settings(paper, axes, row)}, row["seed"], row[name])
 
 
-def figures(result: StudyResult, name: str, source: Source) -> pl.DataFrame | None:
+def figures(
+    result: StudyResult, name: str, source: Source, worked_out: Mapping[Source, pl.DataFrame] | None = None
+) -> pl.DataFrame | None:
     """Return `figures_of` the source, and of what stands in for it for runs that lack it.
 
     Nothing if the study has neither.
     """
     from lasthop.extras import pl
 
-    table = figures_of(result, name, source)
+    if worked_out is None:
+        worked_out = from_tables(result, [source])
+    table = figures_of(result, name, source, worked_out)
     if source.otherwise is None or (table is not None and not table[name].null_count()):
         return table
-    other = figures(result, name, source.otherwise)
+    other = figures(result, name, source.otherwise, worked_out)
     if table is None or other is None:
         return other if table is None else table
     keys = [column for column in table.columns if column != name]
@@ -430,7 +435,9 @@ def figures(result: StudyResult, name: str, source: Source) -> pl.DataFrame | No
     return both.with_columns(pl.coalesce(name, f"{name}.other").alias(name)).drop(f"{name}.other")
 
 
-def figures_of(result: StudyResult, name: str, source: Source) -> pl.DataFrame | None:
+def figures_of(
+    result: StudyResult, name: str, source: Source, worked_out: Mapping[Source, pl.DataFrame]
+) -> pl.DataFrame | None:
     """Return one figure per run, as a column of this name beside the axes; nothing if the study lacks it.
 
     Parameters
@@ -441,20 +448,16 @@ def figures_of(result: StudyResult, name: str, source: Source) -> pl.DataFrame |
         How the column is called.
     source : Source
         A metric, a formula, or a function of a kept table.
+    worked_out : mapping from Source to polars.DataFrame
+        What the functions gave: `from_tables`.
     """
     from lasthop.columns import scaled
     from lasthop.extras import pl
 
-    keys = [axis.name for axis in result.study.axes] + ["seed"]
     if source.function is not None:
-        if source.table not in {one.name for one in result.study.keep}:
-            return None
-        # Each figure is of one run: there is no need to hold the rows of all.
-        parts = [
-            derived.find(source.function, part.columns, source.at)(part, keys)
-            for part in result.series_in_parts(str(source.table), derived.columns_of(source.function))
-        ]
-        return _finite(pl.concat(parts).rename({derived.FIGURE: name}), name) if parts else None
+        found = worked_out.get(source)
+        return None if found is None else _finite(found.rename({derived.FIGURE: name}), name)
+    keys = _keys(result)
     # Claims speak of figures as they are shown.
     table = scaled(result.table, result.study.metrics).filter(pl.col("state") == "done")
     if source.metric is not None:
@@ -466,6 +469,45 @@ def figures_of(result: StudyResult, name: str, source: Source) -> pl.DataFrame |
         return None
     values = table.select(*keys, expression.cast(pl.Float64).alias(f"\0{name}")).rename({f"\0{name}": name})
     return _finite(values, name)
+
+
+def from_tables(result: StudyResult, sources: Iterable[Source]) -> dict[Source, pl.DataFrame]:
+    """Work out the functions of the tables that a study keeps, with those that stand in for others.
+
+    However many functions there are, each table is read once, and some runs at a time, because it may be too
+    large to be held.
+    """
+    from lasthop.extras import pl
+
+    kept = {one.name for one in result.study.keep}
+    by_table: dict[str, dict[Source, list[pl.DataFrame]]] = {}
+    for source in itertools.chain.from_iterable(map(_chain, sources)):
+        if source.function is not None and source.table in kept:
+            by_table.setdefault(str(source.table), {})[source] = []
+    keys = _keys(result)
+    for table, parts in by_table.items():
+        columns = {column for one in parts for column in derived.columns_of(str(one.function))}
+        for rows in result.series_in_parts(table, sorted(columns)):
+            for source, found in parts.items():
+                function = derived.find(str(source.function), rows.columns, source.at)
+                found.append(function(rows, keys))
+    return {
+        source: pl.concat(found) for parts in by_table.values() for source, found in parts.items() if found
+    }
+
+
+def _chain(source: Source) -> Iterator[Source]:
+    """Yield a source and what stands in for it."""
+    while True:
+        yield source
+        if source.otherwise is None:
+            return
+        source = source.otherwise
+
+
+def _keys(result: StudyResult) -> list[str]:
+    """Return the columns that tell the runs of a study apart."""
+    return [*(axis.name for axis in result.study.axes), "seed"]
 
 
 def _finite(table: pl.DataFrame, name: str) -> pl.DataFrame:
