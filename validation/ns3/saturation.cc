@@ -1,9 +1,9 @@
 // Saturated 802.11 stations in ns-3: `saturation dsss|ofdm STATIONS RTS SECONDS SEED`.
 //
-// Stations on a circle of five metres send packets of 1024 bytes to the node in its middle, ad hoc, without QoS, as fast
-// as they can: DSSS at 11 Mbit/s with answers at 1 Mbit/s, or OFDM at 54 Mbit/s with answers at 24.
-// RTS is "on" or "off". `validation/saturation.py` builds it against the installed ns-3 and reads what it prints: bytes
-// received in the second half of twice SECONDS.
+// Stations on a circle of five metres send packets of 1024 bytes to the node in its middle, ad hoc, without QoS, as
+// fast as they can: DSSS at 11 Mbit/s with answers at 1 Mbit/s, or OFDM at 54 Mbit/s with answers at 24. RTS is "on" or
+// "off". `validation/saturation.py` builds it against the installed ns-3 and reads what it prints: bytes received in
+// the second half of twice SECONDS.
 
 #include "ns3/core-module.h"
 #include "ns3/mobility-module.h"
