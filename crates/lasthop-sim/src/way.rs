@@ -42,8 +42,8 @@ pub struct Hop {
     pub back_rate_bit_s: u64,
     /// Propagation delay there and back together.
     pub delay_s: f64,
-    /// Mean loss of a full packet in one transmission, or of a piece of one where links send those; none if the plan does
-    /// not say.
+    /// Mean loss of a full packet in one transmission, or of a piece of one where links send those; none if the plan
+    /// does not say.
     pub loss: Option<f64>,
     /// Whether a repeated transmission is judged, too: otherwise losses lie behind the link's own retransmission.
     pub before_repair: bool,
