@@ -272,6 +272,47 @@ def transmissions(loss: float, retries: float = math.inf) -> float:
     return (1 - repaired_loss(loss, retries)) / (1 - loss)
 
 
+def hybrid_loss(loss: float, pieces: int, parity: int, attempts: int) -> float:
+    """Return the chance that type-II hybrid ARQ has not got a frame through after so many transmissions.
+
+    The first sends the `pieces` of the frame, each later one `parity` more; any `pieces` of them rebuild it.
+
+    Parameters
+    ----------
+    loss : float
+        Share of pieces lost, each independently.
+    pieces, parity, attempts : int
+        As the link's ``hybrid`` and ``attempts`` have them.
+
+    Examples
+    --------
+    >>> round(hybrid_loss(0.1, 8, 2, 1), 4), round(hybrid_loss(0.1, 8, 2, 2), 4)
+    (0.5695, 0.0702)
+    >>> hybrid_loss(0.1, 1, 1, 3) == repaired_loss(0.1, 2)
+    True
+    """
+    _check(loss, 1.0)
+    if attempts < 1:
+        return 1.0
+    if pieces == parity == 1:
+        return repaired_loss(loss, attempts - 1)
+    sent = pieces + (attempts - 1) * parity
+    come = (math.comb(sent, here) * (1 - loss) ** here * loss ** (sent - here) for here in range(pieces))
+    return math.fsum(come)
+
+
+def hybrid_load(loss: float, pieces: int, parity: int, attempts: int) -> float:
+    """Return how many times its own length a frame takes on the mean, given up ones included.
+
+    Examples
+    --------
+    >>> round(hybrid_load(0.1, 8, 2, 4), 4), hybrid_load(0.1, 8, 2, 1)
+    (1.1615, 1.0)
+    """
+    again = (hybrid_loss(loss, pieces, parity, attempt) for attempt in range(1, attempts))
+    return 1 + parity / pieces * math.fsum(again)
+
+
 def is_underused(sending_bytes_s: float, loss: float, hop_bytes_s: float, hop_loss: float) -> bool:
     """Say whether a flow leaves capacity of the wireless hop unused: ``T (1 - p) < B (1 - pW)``.
 
@@ -501,11 +542,13 @@ def _promise(way: dict[str, Any], law: Law, over: Counter[str]) -> Promise | Non
             return None
         carried = rate * (1 - loss)
         if arq is not None:
-            retries = arq["attempts"] - 1 if hop["before_repair"] else 0
-            late = (transmissions(loss, retries) - 1) * arq["timeout_s"]
+            attempts = arq["attempts"] if hop["before_repair"] else 1
+            code = (loss, arq["pieces"], arq["parity"])
+            late = math.fsum(hybrid_loss(*code, done) for done in range(1, attempts)) * arq["timeout_s"]
             added += late
+            loss = hybrid_loss(*code, attempts)
+            carried = rate * (1 - loss) / hybrid_load(*code, attempts)
             carried = min(carried, arq["window"] * packet_bits / (arq["cycle_s"] + late))
-            loss = repaired_loss(loss, retries)
         if fec is not None:
             loss = coded_loss(loss, fec["k"], fec["n"])
             carried = rate * fec["k"] / fec["n"] * (1 - loss)

@@ -286,3 +286,22 @@ def test_a_law_is_laid_over_the_points_of_a_study(tmp_path: Path) -> None:
     for path in (tmp_path / "law.png", tmp_path / "law.html"):
         (written,) = write_figures(replace(digest, metrics=digest.metrics[:1]), path, law="mathis")
         assert written.stat().st_size > 1000
+
+
+def test_parity_in_place_of_repetitions_has_its_law() -> None:
+    assert [round(laws.hybrid_loss(0.1, 8, 2, attempts), 4) for attempts in (1, 2, 3)] == [
+        0.5695,
+        0.0702,
+        0.0043,
+    ]
+    assert laws.hybrid_load(0.1, 8, 2, 3) == pytest.approx(1 + 0.25 * (0.5695 + 0.0702), abs=1e-4)
+    assert laws.hybrid_loss(0.1, 8, 2, 0) == 1
+    arq = {"kind": "arq", "window": 500, "attempts": 4, "hybrid": {"pieces": 8, "parity": 2}}
+    # One segment per round trip: half a minute until the hop is full.
+    scenario = helped_path(0.02, helpers=[arq], duration="60 s", warmup="35 s")
+    (promise,) = laws.of_scenario(scenario, "mathis").values()
+    load, left = laws.hybrid_load(0.02, 8, 2, 4), laws.hybrid_loss(0.02, 8, 2, 4)
+    assert promise.loss == pytest.approx(left)
+    assert promise.goodput_bit_s == pytest.approx(20e6 * 0.96 * (1 - left) / load, rel=1e-6)
+    (flow,) = lh.run(scenario, seed=1).flows.to_dicts()
+    assert 0.95 < flow["goodput_bit_s"] / promise.goodput_bit_s < 1.01

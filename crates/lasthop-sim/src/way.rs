@@ -42,7 +42,8 @@ pub struct Hop {
     pub back_rate_bit_s: u64,
     /// Propagation delay there and back together.
     pub delay_s: f64,
-    /// Mean loss of a full packet in one transmission; none if the plan does not say.
+    /// Mean loss of a full packet in one transmission, or of a piece of one where links send those; none if the plan
+    /// does not say.
     pub loss: Option<f64>,
     /// Whether a repeated transmission is judged, too: otherwise losses lie behind the link's own retransmission.
     pub before_repair: bool,
@@ -61,6 +62,10 @@ pub struct Hop {
 pub struct Arq {
     /// Most transmissions of a frame.
     pub attempts: u32,
+    /// Pieces of a frame, and in each repetition; one each if it is repeated as a whole.
+    pub pieces: u32,
+    /// Pieces in each repetition.
+    pub parity: u32,
     /// Frames under way.
     pub window: u32,
     /// From the start of one transmission to the next.
@@ -114,15 +119,18 @@ fn hop(plan: &Plan, direction: DirectionId, packet: u32) -> Hop {
     let radio =
         plan.media.iter().any(|medium| medium.links.iter().any(|one| one.link == direction as usize / 2));
     let steady = there.rate_changes.is_empty() && there.outages.schedule == OutageSchedule::None && !radio;
+    let pieces = there.arq.as_ref().and_then(|arq| arq.hybrid).map_or(1, |hybrid| hybrid.pieces);
     let mut found = Hop {
         link: link.direction_name(direction),
         rate_bit_s: there.rate.0,
         back_rate_bit_s: back.rate.0,
         delay_s: (there.delay + back.delay).seconds(),
-        loss: if steady { mean_loss(&there.error, packet) } else { None },
+        loss: if steady { mean_loss(&there.error, packet.div_ceil(pieces)) } else { None },
         before_repair: there.error_position == ErrorPosition::AfterTransmission,
         arq: there.arq.as_ref().map(|arq| Arq {
             attempts: arq.attempts,
+            pieces: arq.hybrid.map_or(1, |hybrid| hybrid.pieces),
+            parity: arq.hybrid.map_or(1, |hybrid| hybrid.parity),
             window: arq.window,
             timeout_s: arq.timeout_for(there.rate, there.delay, packet.into()).seconds(),
             cycle_s: (there.rate.serialisation(packet.into())

@@ -184,3 +184,61 @@ fn nobody_else_is_notified() {
     let run = persistent("newreno", "true");
     assert!(hops(&run, 1).iter().all(|hop| hop.kind != Kind::BadState));
 }
+
+/// Datagrams of 1000 B over a link of 2 Mbit/s that sends frames in pieces of which a tenth is lost.
+fn hybrid(keys: &str) -> Run {
+    let link = format!("{BERNOULLI}reverse = {{ error = \"none\" }}\n{keys}");
+    let traffic = "traffic = { kind = \"cbr\", rate = \"400 kbit/s\", packet = \"972 B\" }\n";
+    last_hop(200, &link, &(flow("\"udp\"") + traffic)).run(1, EVERYTHING)
+}
+
+/// The chance that fewer than `k` of `k + (m - 1) r` pieces have come after `m` transmissions: 0.5695, 0.0702 and
+/// 0.0043 for a tenth of loss, eight pieces and two of parity. So of all frames that many are sent a second time, a
+/// third time, and given up by a link that tries three times.
+#[test]
+fn parity_keeps_to_its_closed_form() {
+    let run = hybrid("arq = { window = 64, attempts = 3, hybrid = { pieces = 8, parity = 2 } }");
+    let (link, flow) = (&run.summary.links[2], &run.summary.flows[0]);
+    let arq = link.arq.as_ref().unwrap();
+    let frames = flow.packets_sent as f64;
+    assert!(frames > 9_000.0, "{frames}");
+    let again = arq.retransmissions as f64 / frames;
+    assert!((again - (0.5695 + 0.0702)).abs() < 0.015, "{again}");
+    let lost = arq.given_up as f64 / frames;
+    assert!((lost - 0.0043).abs() < 0.002, "{lost}");
+    // A repetition is a quarter of a frame.
+    let bytes = link.bytes_sent as f64 / (frames * 1000.0);
+    assert!((bytes - (1.0 + 0.25 * again)).abs() < 0.002, "{bytes}");
+}
+
+/// With the same loss of a frame as a whole (57 %), repetitions of all of it take more of the air, and more of them
+/// are given up.
+#[test]
+fn parity_saves_air() {
+    let whole = "error = { kind = \"bernoulli\", packet_error_rate = 0.5695 }\n";
+    let traffic = "traffic = { kind = \"cbr\", rate = \"400 kbit/s\", packet = \"972 B\" }\n";
+    let link = format!("{whole}reverse = {{ error = \"none\" }}\narq = {{ window = 64, attempts = 3 }}");
+    let plain = last_hop(100, &link, &(flow("\"udp\"") + traffic)).run(1, EVERYTHING);
+    let parity = hybrid("arq = { window = 64, attempts = 3, hybrid = true }");
+    let share = |run: &Run| {
+        let (link, sent) = (&run.summary.links[2], run.summary.flows[0].packets_sent as f64);
+        (link.bytes_sent as f64 / (1000.0 * sent), link.arq.as_ref().unwrap().given_up as f64 / sent)
+    };
+    let ((air, lost), (saved, left)) = (share(&plain), share(&parity));
+    assert!((air - 1.894).abs() < 0.05 && (lost - 0.185).abs() < 0.02, "{air} {lost}");
+    assert!(saved < 0.65 * air && left < 0.05 * lost, "{saved} {left}");
+}
+
+/// A file crosses whole, in order, and the ledger balances, which the kit checks.
+#[test]
+fn parity_under_tcp() {
+    let link = format!("{BERNOULLI}arq = {{ attempts = 8, hybrid = true }}");
+    let bytes = "traffic = { kind = \"ftp\", bytes = \"2 MB\" }\n";
+    let run = last_hop(60, &link, &(flow("\"newreno\"") + bytes)).run(1, EVERYTHING);
+    let sender = &run.summary.flows[0];
+    assert_eq!(sender.bytes_delivered, 2_000_000);
+    assert_eq!(sender.packets_lost["link-gave-up"] + sender.acks_lost["link-gave-up"], 0);
+    assert_eq!(overtaken(&run, 2), 0);
+    let arq = run.summary.links[2].arq.as_ref().unwrap();
+    assert!(arq.retransmissions > 500, "{arq:?}");
+}

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use lasthop_core::packet::Kind;
 use lasthop_net::trace::Recording;
 use lasthop_sim::run::Run;
-use lasthop_sim::summary::LossVerdicts;
+use lasthop_sim::summary::{LossVerdicts, Summary};
 
 mod testkit;
 
@@ -371,6 +371,34 @@ fn handoffs_cost_tcp_real_no_more_than_reno() {
             assert!(retransmitted <= 2.0 * repeated, "{what}: {retransmitted} against {repeated}");
         }
     }
+}
+
+/// Two flows whose buffer holds what the path holds: the queue that matters is mostly the other's, so that each takes a
+/// fifth of its overflows and more for errors, unless it looks at the RTT of its waves as well.
+#[test]
+fn tcp_real_may_look_for_the_queue_of_others() {
+    let both = |transport: &str| {
+        let text = format!(
+            "duration = \"60 s\"\n[topology]\nkind = \"dumbbell\"\n\
+             bottleneck = {{ rate = \"10 Mbit/s\", delay = \"10 ms\", queue = {{ kind = \"drop-tail\", \
+             limit = \"33 packets\" }} }}\n\
+             access = {{ rate = \"100 Mbit/s\", delay = \"5 ms\", queue = \"unlimited\" }}\n\
+             [[flows]]\ncount = 2\ntransport = {transport}\n"
+        );
+        let runs: Vec<Summary> = (1..=3).map(|seed| run_text(&text, seed, SUMMARY).summary).collect();
+        let verdicts = runs.iter().flat_map(|run| &run.flows).filter_map(|flow| flow.loss_verdicts);
+        let (known, missed) = verdicts.fold((0, 0), |(known, missed), one| {
+            (known + one.congestion.congestion, missed + one.congestion.wireless)
+        });
+        let goodput = runs.iter().map(|run| run.totals.goodput_bit_s).sum::<f64>() / 3.0;
+        (goodput, missed as f64 / (known + missed) as f64)
+    };
+    let (_, missed) = both("\"tcp-real\"");
+    assert!(missed > 0.2, "{missed}");
+    let (goodput, missed) = both("{ preset = \"tcp-real\", healthy = \"unqueued\" }");
+    assert!(missed < 0.02, "{missed}");
+    let (reno, ..) = both("\"reno\"");
+    assert!(goodput >= 0.97 * reno, "{goodput} against {reno}");
 }
 
 /// Probing pays two round trips of silence for each loss, and a window that is kept overflows the queue sooner: on a

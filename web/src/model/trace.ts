@@ -74,8 +74,6 @@ function copiesOf({ hops, from_s }: Window, description: Description): Uint8Arra
 
 export class Trace {
   readonly lanes: Lane[];
-  /** When anything happens, ascending. */
-  readonly events: Float64Array;
   /** When each row is over: there, lost, or at the end of the window. */
   readonly over: Float64Array;
   /** Copies that the network made: 1 of what was lost here before, so a local repair; 2 of what was not, a duplicate. */
@@ -91,7 +89,6 @@ export class Trace {
     const outcome = columnOf(hops, "outcome");
     const count = enqueued.length;
     this.over = new Float64Array(count);
-    const events: number[] = [];
     const rows: number[][] = Array.from({ length: description.links.length * 2 }, () => []);
     const longest = new Float64Array(rows.length);
     for (let row = 0; row < count; row += 1) {
@@ -109,16 +106,25 @@ export class Trace {
       this.over[row] = over;
       rows[lane]?.push(row);
       longest[lane] = Math.max(longest[lane] ?? 0, over - from);
-      events.push(from);
-      if (!Number.isNaN(start)) events.push(start);
-      if (!Number.isNaN(end)) events.push(end);
     }
     this.copies = copiesOf(window, description);
-    this.events = Float64Array.from(events).sort();
     this.lanes = rows.map((list, lane) => {
       const order = Int32Array.from(list);
       return { rows: order, enqueued: Float64Array.from(order, (row) => enqueued[row] ?? 0), longest: longest[lane] ?? 0 };
     });
+  }
+
+  private eventsKnown: Float64Array | null = null;
+
+  /** When anything happens, ascending. Sorted when somebody asks, for that takes as long as all the rest. */
+  get events(): Float64Array {
+    if (this.eventsKnown) return this.eventsKnown;
+    const times = ["enqueue_s", "transmit_s", "arrive_s"].map((name) => columnOf(this.window.hops, name));
+    const all = new Float64Array(times.reduce((total, list) => total + list.length, 0));
+    let at = 0;
+    for (const list of times) for (const time of list) if (!Number.isNaN(time)) all[at++] = time;
+    this.eventsKnown = all.subarray(0, at).sort();
+    return this.eventsKnown;
   }
 
   /** Calls `draw` with every packet that is on a link at `time`, or has been until `after` before. */

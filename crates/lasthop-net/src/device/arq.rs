@@ -4,6 +4,10 @@
 //! what is not acknowledged in time, ahead of new frames. After so many attempts it gives a frame up. The far end hands
 //! packets on in order, or as they come.
 //!
+//! With `hybrid` it is of type II: a frame is sent in pieces, each of which the error model judges on its own; what is
+//! sent in place of a repetition is parity of a few pieces, the far end keeps what has come, and any so many pieces as
+//! the frame has rebuild it (a maximum distance separable code, as over all FEC here).
+//!
 //! *Reacts to* losses of frames and of link acknowledgements; it looks at no header.
 //!
 //! *Stands* in place of the head of its link and uses the link's transmitter and air. What a frame suffers is settled
@@ -15,12 +19,13 @@
 //! sender's notice that it has given up on a frame (the receiver's permission to skip it) takes the propagation delay
 //! and is not lost.
 //!
-//! *Validation:* TV-5.8 and TV-5.9 by hand; in simulation over errors, outages and orders (`tests/arq.rs`).
+//! *Validation:* TV-5.8 and TV-5.9 by hand; type II against its closed form, the chance that fewer than `k` of
+//! `k + (m - 1) r` pieces come (`laws.hybrid_loss`); in simulation over errors, outages and orders (`tests/arq.rs`).
 //!
 //! *Limitations:* in order, a repair holds up everything behind it, which senders see as a jump of the RTT; out of
 //! order, it looks like reordering to them. An outage never stops it from trying. IEEE 802.11 has its own (`cell`).
 //!
-//! *References:* RFC 3366; Paul et al. (Wireless Networks 1995).
+//! *References:* RFC 3366; Lin and Yu (IEEE Trans. Commun. 1982) for type II; Paul et al. (Wireless Networks 1995).
 
 use std::collections::VecDeque;
 
@@ -32,7 +37,7 @@ use lasthop_core::time::{Span, Time};
 use super::queued::{join, lose_shed};
 use super::{Crossing, Cx, Effect, Element, Parcel};
 use crate::measure::Window;
-use crate::plan::{Arq, Direction, DiscardUnit, ErrorPosition};
+use crate::plan::{Arq, Direction, DiscardUnit, ErrorPosition, Hybrid};
 use crate::queue::{Arrival, Found, Served, Service, Shed, Verdict, Waiting};
 use crate::routing::DirectionId;
 
@@ -66,6 +71,8 @@ struct Frame {
     first_start: Time,
     last_start: Time,
     attempts: u32,
+    /// Pieces of it that the far end has; without parity it is one piece.
+    pieces: u32,
     /// The far end has it.
     received: bool,
     /// When its acknowledgement comes.
@@ -269,6 +276,7 @@ impl ArqMachine {
             first_start: cx.now,
             last_start: cx.now,
             attempts: 0,
+            pieces: 0,
             received: false,
             acknowledged: Time::MAX,
             timer: Time::MAX,
@@ -310,8 +318,9 @@ impl ArqMachine {
         let (now, window, direction) = (cx.now, cx.window, self.direction);
         let link = cx.link(direction);
         let frame = &mut self.frames[index];
-        let bytes = u32::from(frame.content.parcel.bytes);
         frame.attempts += 1;
+        let (pieces, needed, bytes) =
+            pieces_of(self.plan.hybrid, frame.attempts, frame.content.parcel.bytes.into());
         frame.last_start = now;
         frame.timer = now + self.plan.timeout_for(link.rate_at(now), link.delay, bytes.into());
         let again = frame.attempts > 1;
@@ -322,15 +331,20 @@ impl ArqMachine {
         self.free_at = departs;
         self.in_service = bytes;
         let arrives = link.arrival(departs);
-        match link.judge_attempt(now, departs, bytes) {
-            Some(Cause::ChannelError) => {
-                if self.frames[index].content.range.is_some() {
-                    cx.effects
-                        .push(Effect::Noise { hop: self.frames[index].content.parcel.hop, at: arrives });
-                }
+        let (mut came, mut is_corrupt) = (0, false);
+        for piece in 0..pieces {
+            let edge = |piece: u32| now + Span(departs.since(now).0 * u64::from(piece) / u64::from(pieces));
+            match link.judge_attempt(edge(piece), edge(piece + 1), bytes.div_ceil(pieces)) {
+                Some(cause) => is_corrupt |= cause == Cause::ChannelError,
+                None => came += 1,
             }
-            Some(_) => {}
-            None => self.arrive(index, arrives, cx),
+        }
+        frame.pieces += came;
+        let (hop, is_data) = (frame.content.parcel.hop, frame.content.range.is_some());
+        if came > 0 && frame.pieces >= needed {
+            self.arrive(index, arrives, cx);
+        } else if is_corrupt && is_data {
+            cx.effects.push(Effect::Noise { hop, at: arrives });
         }
     }
 
@@ -501,6 +515,15 @@ impl Element for ArqMachine {
     }
 }
 
+/// How many pieces an attempt at a frame of `bytes` has, how many of all rebuild the frame, and the bytes sent.
+fn pieces_of(hybrid: Option<Hybrid>, attempt: u32, bytes: u32) -> (u32, u32, u32) {
+    match hybrid {
+        None => (1, 1, bytes),
+        Some(Hybrid { pieces, .. }) if attempt == 1 => (pieces, pieces, bytes),
+        Some(Hybrid { pieces, parity }) => (parity, pieces, (bytes * parity).div_ceil(pieces)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use lasthop_core::packet::PacketArena;
@@ -527,6 +550,7 @@ mod tests {
                 report: Report::Local,
                 discards: DiscardUnit::Attempt,
                 ebsn: None,
+                hybrid: None,
             }),
             ..Direction::plain(Rate(5_000_000), Span::from_millis(5))
         }

@@ -1132,6 +1132,7 @@ mod tests {
             report: Report::Off,
             discards: DiscardUnit::Attempt,
             ebsn: None,
+            hybrid: None,
         });
         let plan = plan(3, vec![link(0, 1), radio], vec![transfer(0, 2)]);
         let places = places(&network(&plan, Evaluation::Eager), 0);

@@ -147,6 +147,22 @@ pub struct Arq {
     pub discards: DiscardUnit,
     /// Least time between two notices of a bad state (EBSN) to the same sender; `None` sends none.
     pub ebsn: Option<Span>,
+    /// What is sent again is parity, and the far end keeps what has come (type II); `None` sends the frame again.
+    pub hybrid: Option<Hybrid>,
+}
+
+/// Frames in pieces, and parity in place of repetitions (type-II hybrid ARQ).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hybrid {
+    /// Pieces of a frame, each judged by the error model on its own: any so many of what is sent of it rebuild it.
+    pub pieces: u32,
+    /// Pieces of parity in every transmission beyond the first.
+    pub parity: u32,
+}
+
+impl Hybrid {
+    /// What a scenario gets that says no more than that it wants parity.
+    pub const USUAL: Hybrid = Hybrid { pieces: 8, parity: 2 };
 }
 
 impl Arq {

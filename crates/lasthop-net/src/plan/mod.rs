@@ -13,8 +13,8 @@ use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
 pub use link::{
-    Arq, Direction, DiscardUnit, ErrorPosition, ErrorScope, LinkPlan, OutagePolicy, OutageSchedule, Outages,
-    Report, Split, Warning,
+    Arq, Direction, DiscardUnit, ErrorPosition, ErrorScope, Hybrid, LinkPlan, OutagePolicy, OutageSchedule,
+    Outages, Report, Split, Warning,
 };
 
 pub use crate::channel::{

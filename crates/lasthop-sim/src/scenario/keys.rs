@@ -1659,7 +1659,29 @@ pub(super) const ARQ_KEYS: &[Key] = &[
         "After a failed attempt, send a notice of 56 B to the sender if it understands EBSN.",
     )
     .default("false"),
+    Key::new(
+        "hybrid",
+        Kind::OrTable(&Kind::Switch, &HYBRID),
+        "Send parity in place of repetitions, and let the far end keep what has come (type-II hybrid ARQ).",
+    )
+    .default("false"),
 ];
+
+static HYBRID: Table = Table {
+    title: "hybrid of a link",
+    doc: "Type-II hybrid ARQ: a frame goes in pieces, each of which the error model judges on its own, with its own \
+          size and time; any so many pieces as the frame has rebuild it.",
+    groups: &[&[
+        Key::new("pieces", Kind::Integer { min: 2, max: 128 }, "Pieces of a frame.").default("8"),
+        Key::new(
+            "parity",
+            Kind::Integer { min: 1, max: 128 },
+            "Pieces of parity in each transmission beyond the first; with as many as the frame has it takes as long.",
+        )
+        .default("2"),
+    ]],
+    partial: false,
+};
 
 static EBSN: Table = Table {
     title: "ebsn of a link",

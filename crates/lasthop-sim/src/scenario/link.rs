@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
-    Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, Impair, List, Middlebox,
+    Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, Hybrid, Impair, List, Middlebox,
     Opportunities, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, Report, RulePlan, Split,
     TimedLoss, Warning,
 };
@@ -474,6 +474,14 @@ pub(super) fn arq_of(table: &Reader<'_>, timeout: impl Fn(&Arq) -> Span) -> Resu
             _ => DiscardUnit::Attempt,
         },
         ebsn: None,
+        hybrid: match table.value("hybrid")? {
+            Checked::Table(hybrid) => Some(Hybrid {
+                pieces: hybrid.integer("pieces")? as u32,
+                parity: hybrid.integer("parity")? as u32,
+            }),
+            Checked::Switch(true) => Some(Hybrid::USUAL),
+            _ => None,
+        },
     };
     arq.ebsn = match table.value("ebsn")? {
         Checked::Table(ebsn) => Some(ebsn.span_if("gap")?.unwrap_or_else(|| timeout(&arq))),

@@ -98,6 +98,8 @@ pub(super) struct Block<T> {
     /// Repairs sent, and those that arrived.
     sent: u32,
     repairs: u32,
+    /// Which these are: a repair that came twice tells no more than one.
+    known_repairs: [u64; 4],
     closed: bool,
     /// When the far end last heard of it, or first heard of a later one.
     heard: Option<Time>,
@@ -179,6 +181,7 @@ impl<T> Blocks<T> {
                 arrived: 0,
                 sent: 0,
                 repairs: 0,
+                known_repairs: [0; 4],
                 closed: false,
                 heard: None,
             };
@@ -225,10 +228,12 @@ impl<T> Blocks<T> {
     }
 
     /// A repair has arrived: what can be rebuilt now.
-    pub(super) fn repair_arrives(&mut self, block: u64, now: Time) -> Vec<u8> {
+    pub(super) fn repair_arrives(&mut self, block: u64, index: u8, now: Time) -> Vec<u8> {
         self.hear(block, now);
         let Some(block) = self.get(block) else { return Vec::new() };
-        block.repairs += 1;
+        let (word, bit) = (&mut block.known_repairs[usize::from(index) / 64], 1 << (index % 64));
+        block.repairs += u32::from(*word & bit == 0);
+        *word |= bit;
         block.rebuild()
     }
 
@@ -306,7 +311,7 @@ mod tests {
             blocks.close(block, 1);
         }
         assert_eq!(blocks.forget(Time(5_000_000_000)), None, "all may be on the way");
-        blocks.repair_arrives(1, Time(5_000_000_000));
+        blocks.repair_arrives(1, 0, Time(5_000_000_000));
         assert_eq!(blocks.forget(Time(5_200_000_000)), Some(Outcome { sent: 2, lost: 2, missing: 1 }));
         assert_eq!(blocks.forget(Time(5_200_000_000)), Some(Outcome { sent: 2, lost: 1, missing: 0 }));
         assert_eq!(blocks.forget(Time(5_200_000_000)), None);
@@ -322,9 +327,10 @@ mod tests {
         // Longer on the way than a block is held.
         let there = Time(900_000_000);
         assert_eq!(blocks.forget(there), None);
-        assert_eq!(blocks.repair_arrives(0, there), []);
+        assert_eq!(blocks.repair_arrives(0, 0, there), []);
         assert_eq!(blocks.source_arrives(tag(1), there), Some(vec![]));
-        assert_eq!(blocks.repair_arrives(0, there), [0, 2]);
+        assert_eq!(blocks.repair_arrives(0, 0, there), [], "the same repair again tells nothing");
+        assert_eq!(blocks.repair_arrives(0, 1, there), [0, 2]);
         assert_eq!(blocks.source_arrives(tag(2), there), None, "it has been rebuilt");
         assert_eq!(blocks.forget(Time(1_099_999_999)), None);
         assert_eq!(blocks.forget(Time(1_100_000_000)), Some(Outcome { sent: 5, lost: 2, missing: 0 }));

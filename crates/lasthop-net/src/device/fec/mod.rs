@@ -160,8 +160,9 @@ impl Coding {
                 }
             }
         }
-        for _ in 0..repairs {
+        for index in 0..repairs {
             self.repairs += u64::from(cx.window.contains(cx.now));
+            // Which repair of its block it is travels where others have their window.
             let packet = Packet {
                 seq: closed.block,
                 stamp: cx.now,
@@ -169,6 +170,7 @@ impl Coding {
                 bytes: closed.longest.saturating_add(LENGTH_BYTES),
                 payload: closed.longest.saturating_add(LENGTH_BYTES).saturating_sub(DATAGRAM_HEADERS),
                 extra: NONE,
+                window: index,
                 kind: Kind::Repair,
                 note: Note { back, again: false },
                 ..Packet::default()
@@ -212,9 +214,9 @@ impl Coding {
     fn arrive(&mut self, parcel: Parcel, cx: &mut Cx<'_>) {
         let packet = cx.packets.get(parcel.packet);
         if packet.kind == Kind::Repair && packet.echo == Time(self.salt) {
-            let block = packet.seq;
+            let (block, index) = (packet.seq, packet.window as u8);
             cx.effects.push(Effect::Absorb { parcel });
-            let missing = self.blocks.repair_arrives(block, cx.now);
+            let missing = self.blocks.repair_arrives(block, index, cx.now);
             return self.rebuild(block, &missing, cx);
         }
         let Some((tag, number)) = self.recognise(parcel, cx) else { return cx.forward(parcel) };
@@ -375,8 +377,10 @@ mod tests {
         bench.send_on(1, FAR, 2, millis(10));
         let repair = bench.emitted_packet(0);
         bench.offer_at(repair, FAR, 2, millis(11));
-        assert_eq!(emitted(&bench.effects).len(), 2, "two of five do not suffice");
-        bench.offer_at(repair, FAR, 2, millis(12));
+        bench.offer_at(repair, FAR, 2, millis(11));
+        assert_eq!(emitted(&bench.effects).len(), 2, "two of five do not suffice, even if one comes twice");
+        let other = bench.emitted_packet(1);
+        bench.offer_at(other, FAR, 2, millis(12));
         assert_eq!(emitted(&bench.effects)[2..], [(Kind::Data, 1000, 3), (Kind::Data, 1100, 3)]);
         bench.send_on(0, FAR, 2, millis(13));
         assert_eq!(bench.device.late, 1, "the original of what has been rebuilt is not wanted");
