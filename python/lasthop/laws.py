@@ -307,7 +307,7 @@ def hybrid_load(loss: float, pieces: int, parity: int, attempts: int) -> float:
     Examples
     --------
     >>> round(hybrid_load(0.1, 8, 2, 4), 4), hybrid_load(0.1, 8, 2, 1)
-    (1.1615, 1.0)
+    (1.161, 1.0)
     """
     again = (hybrid_loss(loss, pieces, parity, attempt) for attempt in range(1, attempts))
     return 1 + parity / pieces * math.fsum(again)
@@ -483,7 +483,7 @@ def of_scenario(scenario: Scenario | str | Path | Mapping[str, Any], name: str) 
     --------
     >>> import lasthop as lh
     >>> [promise.limit for promise in of_scenario(lh.EXAMPLE, "mathis").values()]
-    ['sender']
+    ['link', 'link']
     """
     from lasthop.api import as_scenario
 
