@@ -476,6 +476,16 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
         ("900-toy/paper.toml: alternatives.x changes nothing: give it set, series, values or studies"),
     ),
     (
+        "series that are no table",
+        partial(paper, "paper.toml", 'title = "b"', "series = 3"),
+        "900-toy/paper.toml: series: it must be a table, found 3",
+    ),
+    (
+        "an alternative that is no table",
+        partial(paper, "paper.toml", 'title = "b"', "[alternatives]\nx = 'y'"),
+        "900-toy/paper.toml: alternatives.x: it must be a table, found 'y'",
+    ),
+    (
         "an alternative of no axis",
         partial(paper, "paper.toml", 'title = "b"', "[alternatives.x]\nvalues.speed = {}"),
         "900-toy/paper.toml: alternatives.x: speed is no axis of claims.toml",

@@ -347,8 +347,12 @@ def load_paper(folder: str | Path) -> Paper:
         return _paper(path, manifest, content)
     except KeyError as error:
         raise PaperError(f"{path}: {error.args[0]!r} is missing in {CLAIMS} or {MANIFEST}") from None
+    except PaperError:
+        raise
     except (TypeError, AttributeError, ValueError) as error:
-        raise error if isinstance(error, PaperError) else PaperError(f"{path}: {error}") from None
+        raise PaperError(
+            f"{path}: {CLAIMS} or {MANIFEST} has not the form of docs/reference/claims.md: {error}"
+        ) from None
 
 
 def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Paper:
@@ -357,6 +361,8 @@ def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Pap
         manifest,
         "subject title authors year series axes values curves experiments alternatives now quick",
     )
+    for key in ("series", "axes", "values", "curves", "experiments", "alternatives", "now", "quick"):
+        _check_keys(path / MANIFEST, manifest.get(key, {}), None, f"{key}: ")
     if content.get("version") != CLAIMS_VERSION:
         raise PaperError(f"{path / CLAIMS}: version must be {CLAIMS_VERSION}, found {content.get('version')}")
     vocabulary = _vocabulary(content)
@@ -543,7 +549,12 @@ def _quick(path: Path, entry: dict[str, Any]) -> Quick:
     return Quick(entry.get("seeds", Quick().seeds), axes, entry.get("set", {}))
 
 
-def _check_keys(path: Path, entry: Mapping[str, Any], known: str, where: str = "") -> None:
+def _check_keys(path: Path, entry: object, known: str | None, where: str = "") -> None:
+    """Refuse what is no table, and a key that is not among the known ones, if these are given."""
+    if not isinstance(entry, dict):
+        raise PaperError(f"{path}: {where}it must be a table, found {entry!r}")
+    if known is None:
+        return
     for key in entry:
         if key not in known.split():
             raise PaperError(f"{path}: {where}unknown key {key!r}; known are {', '.join(known.split())}")
