@@ -94,6 +94,8 @@ OPTIONS ?=
 reproduce: build ## Run a paper's figures and judge its claims: make reproduce PAPER=004 (or all) [OPTIONS=--quick]
 	$(BIN)/lasthop reproduce $(PAPER) --out out/papers$(if $(filter all,$(PAPER)),,/$(PAPER)) $(OPTIONS)
 
+# With out/papers/PAPER/papers.html to look at before it is committed.
+paper-report: OPTIONS += --html
 paper-report: reproduce ## Put the report of a paper into docs/papers, where it is committed
 	for paper in $(if $(filter all,$(PAPER)),000 001 002 003 004,$(PAPER)); do \
 	  rm -rf docs/papers/$$paper && mkdir -p docs/papers/$$paper && \
