@@ -108,7 +108,7 @@ experiments = ["fig1"]
 ALL_EXPERIMENTS = ("p900.fig1", "p900.fig2", "p900.fig3", "p900.fig4")
 
 
-def toy(
+def toy(  # noqa: PLR0913 - the keys of a claim
     folder: Path,
     predicate: str = "1 < 2",
     *,
@@ -117,6 +117,7 @@ def toy(
     absolute: float = 0.0,
     experiments: tuple[str, ...] = ALL_EXPERIMENTS,
     outlook: str = "likely",
+    about: str | None = None,
 ) -> Paper:
     """Write and read a paper of one claim."""
     place = folder / "900-toy"
@@ -130,6 +131,7 @@ def toy(
         absolute=absolute,
         outlook=outlook,
     )
+    claim += f'about = "{about}"\n' if about else ""
     (place / "claims.toml").write_text(VOCABULARY + claim, encoding="utf-8")
     (place / "paper.toml").write_text(MANIFEST, encoding="utf-8")
     return load_paper(place)
@@ -469,6 +471,18 @@ def test_a_quantifier_takes_grids_sets_and_several_names(paper: Toy) -> None:
     assert paper.outcome("all n in N: goodput[reno,env=wired,n=n]/n > 0.5") is HOLDS
     nested = "all n in {1,2}: loss[reno,n=n] < 0.3 and (some m in {4}: loss[reno,n=m] > loss[reno,n=n])"
     assert paper.outcome(nested) is HOLDS
+
+
+def test_a_claim_about_losses_says_nothing_where_there_are_none(paper: Toy) -> None:
+    of_both = "all p in {reno,vegas}, n in {1,2}: loss[p,n=n] > 0.05"
+    assert paper.outcome(of_both) is MISSING
+    found = paper.find(of_both, about="losses")
+    assert found.outcome is HOLDS
+    assert found.summary.endswith("; 2 more have no losses")
+    assert paper.outcome("all n in {1,2}: loss[vegas,n=n] > 0.05", about="losses") is MISSING
+    fails = paper.find("all p in {reno,vegas}, n in {1,2,4}: loss[p,n=n] > 0.15", about="losses")
+    assert fails.outcome is FAILS
+    assert fails.summary.endswith("loss[reno,n=4] 0.4000 ± 0.0025 > 0.15: holds; 3 more have no losses")
 
 
 def test_constants_are_worked_out(paper: Toy) -> None:

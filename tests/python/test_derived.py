@@ -63,6 +63,13 @@ def test_queueing_is_taken_out_of_a_delay() -> None:
     assert figure("fixed_delays", TWO_LINKS) == pytest.approx([0.015, 0.027])
 
 
+def test_packets_are_of_full_size_in_their_own_run() -> None:
+    small = TWO_LINKS.with_columns(pl.lit(2).alias("seed"), pl.col("wire_bytes") - 40)
+    both = pl.concat([TWO_LINKS, small])
+    found = derived.find("fixed_delays", both.columns, None)(both, KEYS)
+    assert found["seed"].to_list() == [1, 1, 2, 2]
+
+
 def test_the_forms_of_the_jitter_agree() -> None:
     assert figure("jitter_forms_gap", TWO_LINKS) == pytest.approx(0, abs=1e-12)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,3 +51,27 @@ def test_the_page_is_that_of_the_reports() -> None:
     folders = {paper.number: REPORTS / paper.number for paper in PAPERS}
     page = REPORTS / overview.PAGE
     assert page.read_text(encoding="utf-8") == overview.markdown(PAPERS, folders, REPORTS)
+
+
+def test_the_lessons_count_what_the_reports_say() -> None:
+    def counted(kinds: set[str], numbers: set[str]) -> tuple[int, int]:
+        outcomes = [
+            row["at_the_main_setting"]
+            for paper in PAPERS
+            if paper.number in numbers
+            for row in csv.DictReader(
+                io.StringIO((REPORTS / paper.number / summary.VERDICTS).read_text("utf-8"))
+            )
+            if next(claim.kind for claim in paper.claims if claim.id == row["claim"]) in kinds
+        ]
+        return outcomes.count("holds"), outcomes.count("holds") + outcomes.count("fails")
+
+    text = " ".join(overview.lessons().split())
+    directions = re.search(
+        r"(\d+) of the (\d+) orderings and trends of 001, 003 and 004 that are decided", text
+    )
+    values = re.search(r"(\d+) of (\d+) values of 001 and 004", text)
+    assert directions is not None
+    assert values is not None
+    assert tuple(map(int, directions.groups())) == counted({"ordering", "trend"}, {"001", "003", "004"})
+    assert tuple(map(int, values.groups())) == counted({"number"}, {"001", "004"})

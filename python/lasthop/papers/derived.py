@@ -202,7 +202,7 @@ def rate_cv(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.Da
 def fixed_delays(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Return the one-way delay in s less what was queueing, of each delivered packet of full size."""
     data = hops.lazy().filter(pl.col("kind") == "data")
-    full = data.filter(pl.col("wire_bytes") == pl.col("wire_bytes").max())
+    full = data.filter(pl.col("wire_bytes") == pl.col("wire_bytes").max().over(*keys))
     per_packet = full.group_by(*keys, "packet", maintain_order=True).agg(
         ((pl.col("arrive_ns") - pl.col("transmit_ns")).sum() / 1e9).alias(FIGURE),
         (pl.col("outcome") == "delivered").all().alias(".whole"),

@@ -186,15 +186,24 @@ class _Evaluator:
         ]
         if not findings:
             return Finding(Outcome.MISSING, f"no points for {', '.join(names)}", ())
+        findings, silent = self._speaking(findings)
         outcome = quantified(node.quantifier, [one.outcome for one in findings])
         # What decides: the worst case of `all` and `most`, the best of `some` and `none`.
         best = node.quantifier in {"some", "none"}
         ordered = sorted(findings, key=lambda one: (SEVERITY[one.outcome], one.margin), reverse=best)
         atoms = _atoms(findings)
         if len(atoms) <= SHOWN_COMPARISONS:
-            return Finding(outcome, "; ".join(one.summary for one in findings), atoms)
-        summary = f"{counted(findings)}; {'best' if best else 'worst'}: {ordered[0].summary}"
+            return Finding(outcome, "; ".join(one.summary for one in findings) + silent, atoms)
+        summary = f"{counted(findings)}{silent}; {'best' if best else 'worst'}: {ordered[0].summary}"
         return Finding(outcome, summary, atoms)
+
+    def _speaking(self, findings: list[Finding]) -> tuple[list[Finding], str]:
+        """Leave out points without any of what the claim is about, unless all are, and say how many."""
+        without = sum(one.outcome is Outcome.MISSING for one in findings)
+        if self.claim.about is None or without in {0, len(findings)}:
+            return findings, ""
+        rest = [one for one in findings if one.outcome is not Outcome.MISSING]
+        return rest, f"; {without} more have no {self.claim.about}"
 
     def _values(self, name: str, values: str | tuple[Value, ...], body: Predicate) -> list[Value]:
         points = self.vocabulary.grids[values] if isinstance(values, str) else values

@@ -68,6 +68,8 @@ class Claim:
     unit: str | None
     reference: tuple[float, ...]
     note: str | None
+    about: str | None
+    """What it is a statement about ("losses"): a point at which there was none says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,6 +493,7 @@ def _claim(path: Path, entry: dict[str, Any]) -> Claim:
         unit=entry.get("unit"),
         reference=tuple(entry.get("reference", ())),
         note=entry.get("note"),
+        about=entry.get("about"),
     )
 
 

@@ -28,6 +28,7 @@
 //! *References:* RFC 3366; Lin and Yu (IEEE Trans. Commun. 1982) for type II; Paul et al. (Wireless Networks 1995).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use lasthop_cc::Signal;
 use lasthop_core::packet::{Cause, Kind, NONE, Note, Packet, flag};
@@ -163,6 +164,11 @@ impl ArqMachine {
             shed: Vec::new(),
             stats: ArqStats::default(),
         }
+    }
+
+    /// See [`Waiting::name_flows`].
+    pub(crate) fn name_flows(&mut self, names: &Arc<[u32]>) {
+        self.waiting.name_flows(names);
     }
 
     /// What the scenario asked for.

@@ -3,6 +3,8 @@
 //! The device stands in place of the head of its link, asks the [`Waiting`] of its plan who is next whenever the
 //! transmitter is free, and uses the link's transmitter and air.
 
+use std::sync::Arc;
+
 use lasthop_core::packet::Cause;
 use lasthop_core::time::Time;
 
@@ -33,6 +35,11 @@ impl Queued {
             in_service: 0,
             shed: Vec::new(),
         }
+    }
+
+    /// See [`Waiting::name_flows`].
+    pub(crate) fn name_flows(&mut self, names: &Arc<[u32]>) {
+        self.waiting.name_flows(names);
     }
 
     /// Starts transmitting, if the transmitter is free and somebody waits.

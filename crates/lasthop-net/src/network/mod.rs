@@ -14,6 +14,8 @@ mod record;
 mod reroute;
 pub mod truth;
 
+use std::sync::Arc;
+
 use lasthop_cc::{LossKind, Signal};
 use lasthop_core::calendar::Calendar;
 use lasthop_core::event::{Event, EventQueue, MAX_EVENTS, MAX_INDEX, Target, arrival_order};
@@ -105,7 +107,7 @@ pub struct Network {
     head_ports: Vec<u32>,
     /// Numbers made of the names of devices and flows: by these they draw lots.
     device_names: Vec<u32>,
-    flow_names: Vec<u32>,
+    flow_names: Arc<[u32]>,
     /// Ports of devices: whose, and which of them.
     ports: Vec<(DeviceId, u32)>,
     /// What the device that acts wants done; its room is used again.
@@ -184,6 +186,7 @@ impl Network {
         for relay in plan.flows.iter().filter_map(|flow| flow.relay) {
             relayed[relay.of] = true;
         }
+        network.name_flows();
         network.settle_waits(clocked, plan.processing_time > Span::ZERO, &relayed);
         network.tell_media();
         for device in 0..network.devices.len() as DeviceId {

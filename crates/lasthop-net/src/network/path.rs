@@ -239,6 +239,18 @@ impl Network {
         wiring
     }
 
+    /// Tells queues that tell flows apart their numbers.
+    pub(super) fn name_flows(&mut self) {
+        for slot in &mut self.devices {
+            match &mut slot.device {
+                Device::Arq(machine) => machine.name_flows(&self.flow_names),
+                Device::Queued(queued) => queued.name_flows(&self.flow_names),
+                Device::Medium(medium) => medium.name_flows(&self.flow_names),
+                _ => {}
+            }
+        }
+    }
+
     /// Tells every agent where it stands and what it may know of the flows.
     pub(super) fn tell_agents(&mut self, plan: &Plan) {
         if !self.devices.iter().any(|slot| matches!(slot.device, Device::Snoop(_) | Device::Wtcp(_))) {

@@ -4,6 +4,8 @@
 //! others share the link by deficit round robin, in bytes. So a flow that sends little waits for nobody, and one that
 //! sends much waits for itself. Section numbers in the comments are those of RFC 8290.
 
+use std::sync::Arc;
+
 use lasthop_core::packet::Cause;
 use lasthop_core::random::Stream;
 use lasthop_core::time::Time;
@@ -83,6 +85,8 @@ pub(crate) struct FairQueues {
     plan: FqCoDel,
     /// Makes flows share a queue in another way in every run.
     salt: u64,
+    /// The number of each flow, made of its name: the index of a flow changes with others in the scenario.
+    names: Arc<[u32]>,
     /// For each hash the index of its queue; [`NOBODY`] until a packet has come.
     by_hash: Box<[u32]>,
     flows: Vec<Flow>,
@@ -97,6 +101,7 @@ impl FairQueues {
         FairQueues {
             plan: *plan,
             salt: Stream::new(seed, &format!("hash of {name}")).below(u64::MAX),
+            names: Arc::default(),
             by_hash: vec![NOBODY; plan.queues as usize].into(),
             flows: Vec::new(),
             new: List::EMPTY,
@@ -106,10 +111,16 @@ impl FairQueues {
         }
     }
 
+    /// Flows are known by their names from now on.
+    pub(super) fn name_flows(&mut self, names: &Arc<[u32]>) {
+        self.names = Arc::clone(names);
+    }
+
     /// The queue of a flow. A flow stands for addresses, ports and protocol (§4.1.1).
     fn queue_of(&mut self, flow: u32) -> u32 {
+        let name = self.names.get(flow as usize).copied().unwrap_or(flow);
         let slot =
-            &mut self.by_hash[(mix(u64::from(flow) ^ self.salt) % u64::from(self.plan.queues)) as usize];
+            &mut self.by_hash[(mix(u64::from(name) ^ self.salt) % u64::from(self.plan.queues)) as usize];
         if *slot == NOBODY {
             *slot = self.flows.len() as u32;
             let queue = Controlled::of(self.plan.codel);

@@ -19,6 +19,8 @@ mod pie;
 mod red;
 mod threshold;
 
+use std::sync::Arc;
+
 use lasthop_core::packet::Cause;
 use lasthop_core::time::Time;
 
@@ -304,6 +306,13 @@ impl Waiting {
     /// Nobody yet, in a direction called `name`, which with `seed` keys the random stream, if it has one.
     pub(crate) fn new(plan: &Discipline, name: &str, seed: u64) -> Waiting {
         Waiting { ahead: fifo::Fifo::default(), rest: Ordered::new(plan, name, seed) }
+    }
+
+    /// Tells a discipline that tells flows apart the number that each has from its name.
+    pub(crate) fn name_flows(&mut self, names: &Arc<[u32]>) {
+        if let Ordered::FqCoDel(queues) = &mut self.rest {
+            queues.name_flows(names);
+        }
     }
 
     /// What an arriving packet finds: those that wait, and the one of so many bytes that is being transmitted, if any.

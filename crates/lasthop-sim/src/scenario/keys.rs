@@ -1320,7 +1320,7 @@ static FQ_CODEL: Table = Table {
             Key::new(
                 "queues",
                 Kind::Integer { min: 1, max: 65_536 },
-                "Number of queues. A hash of the flow, which differs from seed to seed, chooses one.",
+                "Number of queues. A hash of the name of the flow, which differs from seed to seed, chooses one.",
             )
             .default("1024"),
             Key::new("quantum", PACKET, "Bytes that each queue may send in a round.").default("\"1514 B\""),

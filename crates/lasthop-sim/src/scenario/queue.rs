@@ -116,9 +116,17 @@ fn red(queue: &Reader<'_>, link: &LinkFacts) -> Result<Red> {
     let max_threshold = unit.threshold(queue, "max_th")?.unwrap_or(3.0 * min_threshold);
     if min_threshold >= max_threshold {
         let (min, max) = (unit.shown(min_threshold), unit.shown(max_threshold));
-        let message = format!("min_th of {min} is not below max_th of {max}");
+        let (lower, remedy) = match (queue.has("min_th"), ns2) {
+            (true, _) => (format!("min_th of {min}"), "three times min_th is usual for max_th"),
+            (false, true) => (
+                format!("the min_th of {min} that ns-2 derives from the rate of the link"),
+                "set min_th as well, or raise max_th",
+            ),
+            (false, false) => (format!("the usual min_th of {min}"), "set min_th as well, or raise max_th"),
+        };
+        let message = format!("{lower} is not below max_th of {max}");
         let key = if queue.has("max_th") { "max_th" } else { "min_th" };
-        return Err(queue.error(key, message, "three times min_th is usual for max_th"));
+        return Err(queue.error(key, message, remedy));
     }
     let adaptive = match queue.value("adaptive")? {
         Checked::Table(table) => {

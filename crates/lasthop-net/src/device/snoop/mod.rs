@@ -589,6 +589,17 @@ impl Snooping {
         }
     }
 
+    /// Before its first packet, or the first host that comes over, it has no timer: returns of the link and hosts that
+    /// left until then concern nobody.
+    fn catch_up(&mut self, cx: &mut Cx<'_>) {
+        if self.next_return(cx).is_some_and(|back| back < cx.now) {
+            self.return_of_link(cx);
+        }
+        if self.moves.last().is_some_and(|next| next.at < cx.now) {
+            self.let_go(cx);
+        }
+    }
+
     /// Hosts leave whose time has come.
     fn let_go(&mut self, cx: &mut Cx<'_>) {
         while let Some(&Move { at, flow, to, hop }) = self.moves.last()
@@ -613,6 +624,7 @@ impl Snooping {
         if self.plan.handoff != AtHandoff::Move || self.plan.machine != Machine::Paper {
             return;
         }
+        self.catch_up(cx);
         let Handed { agent, hop, .. } = handed;
         let place = self.find_or(flow, |_| Role::Down(Box::default()));
         let before = match &self.connections[place as usize].role {
@@ -659,13 +671,7 @@ fn nack(packet: &Packet, reverse: &Reverse, hole: Hole, now: Time) -> (Packet, E
 
 impl Element for Snooping {
     fn receive(&mut self, parcel: Parcel, port: u32, cx: &mut Cx<'_>) {
-        // Before its first packet it has no timer: returns of the link and hosts that left until then concern nobody.
-        if self.next_return(cx).is_some_and(|back| back < cx.now) {
-            self.return_of_link(cx);
-        }
-        if self.moves.last().is_some_and(|next| next.at < cx.now) {
-            self.let_go(cx);
-        }
+        self.catch_up(cx);
         let packet = *cx.packets.get(parcel.packet);
         let outbound = port == OUTBOUND;
         // Not TCP, or nothing that a cache could help.

@@ -36,6 +36,8 @@ mod routes;
 mod rules;
 mod station;
 
+use std::sync::Arc;
+
 use lasthop_core::packet::{Kind, NONE};
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
@@ -293,6 +295,13 @@ impl Medium {
     /// Its ports: the direction of each.
     pub(crate) fn directions(&self) -> impl Iterator<Item = DirectionId> {
         self.ports.iter().map(|port| port.direction)
+    }
+
+    /// See [`Waiting::name_flows`].
+    pub(crate) fn name_flows(&mut self, names: &Arc<[u32]>) {
+        for station in &mut self.stations {
+            station.queue.name_flows(names);
+        }
     }
 
     /// Tells it which port the place `hop` on a path is, and the place before it at which the path may turn.

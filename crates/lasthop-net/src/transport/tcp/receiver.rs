@@ -475,7 +475,8 @@ impl TcpReceiver {
     /// Does what the events of the link ask for up to `now` and before any other timer; the time of an ACK to be sent.
     fn overdue_for_link(&mut self, now: Time) -> Option<Time> {
         let open = self.next > 0 && self.fin.is_none_or(|fin| self.next <= fin);
-        let others = self.ack_due.into_iter().chain(self.close_due).min().unwrap_or(Time::MAX);
+        let others = [self.ack_due, self.close_due, self.update_due];
+        let others = others.into_iter().flatten().min().unwrap_or(Time::MAX);
         let mobile = self.mobile.as_mut()?;
         let mut sent = None;
         while let Some(at) = mobile.due().filter(|&at| at <= now && at <= others)
