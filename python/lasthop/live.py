@@ -138,18 +138,22 @@ def in_thread(work: Any) -> str:  # noqa: ANN401 - a function of Progress
     """Do the work in a thread, so that Ctrl-C gets through; the programs of the run end with that thread."""
     progress = _native.Progress()
     found: dict[str, Any] = {}
+    # Not ``Thread.join``: before Python 3.13 an interrupt within it may declare a thread dead that goes on.
+    over = threading.Event()
 
     def body() -> None:
         try:
             found["text"] = work(progress)
         except BaseException as error:  # noqa: BLE001 - it is raised where the caller is
             found["error"] = error
+        finally:
+            over.set()
 
     thread = threading.Thread(target=body, name="lasthop-live", daemon=True)
     thread.start()
-    while thread.is_alive():
+    while not over.is_set():
         try:
-            thread.join(0.1)
+            over.wait(0.1)
         except KeyboardInterrupt:
             progress.cancel()
     if "error" in found:

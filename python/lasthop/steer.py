@@ -149,8 +149,8 @@ def check(law: str) -> None:
     >>> check("tcp-real")
     Traceback (most recent call last):
     ...
-    lasthop.errors.ScenarioError: tcp-real cannot steer the TCP of the kernel: it needs waves, which the kernel does not have
-    """  # noqa: E501 - a message stands in one line
+    lasthop.errors.ScenarioError: tcp-real cannot steer the TCP of the kernel: it needs waves, ...
+    """
     with native_errors():
         _native.check_steer(law)
 

@@ -38,7 +38,7 @@ use crate::kernel::algorithms;
 /// The kernel's half, compiled: `make steer-object`.
 const OBJECT: &[u8] = include_bytes!("../bpf/steer.bpf.o");
 /// What stands in it for the name of a session.
-const PLACEHOLDER: &[u8; 8] = b"Lh0Id0Tk";
+const MARK: &[u8; 8] = b"Lh0Id0Tk";
 /// What congestion controls of sessions begin with.
 pub(crate) const PREFIX: &str = "lh_";
 /// Begins the name of a law that shall steer, where otherwise a congestion control of the kernel is named.
@@ -248,7 +248,7 @@ pub fn sessions() -> Result<Vec<SessionReport>, SteerError> {
 
 fn all() -> Result<Vec<Maps>, SteerError> {
     let step = failed("looking for sessions");
-    let found = maps(|name| name.starts_with(PREFIX) && name.len() == PREFIX.len() + PLACEHOLDER.len());
+    let found = maps(|name| name.starts_with(PREFIX) && name.len() == PREFIX.len() + MARK.len());
     // What was taken away stays in memory until the last of its connections has gone.
     let registered = algorithms();
     let names = found.map_err(&step)?.into_iter().map(|(name, _)| name);
@@ -290,7 +290,7 @@ impl Session {
     /// Takes over the session of this name, whose process has gone; its connections are steered again.
     pub fn resume(name: &str, law: ControllerConfig) -> Result<Session, SteerError> {
         let refused = |state: &str| SteerError::Session { name: name.to_owned(), state: state.to_owned() };
-        let id = name.strip_prefix(PREFIX).filter(|id| id.len() == PLACEHOLDER.len());
+        let id = name.strip_prefix(PREFIX).filter(|id| id.len() == MARK.len());
         let id = id.ok_or_else(|| refused("names of sessions are lh_ and eight digits"))?;
         let maps = all()?.into_iter().find(|maps| maps.id == id);
         let maps = maps.ok_or_else(|| refused("'lasthop steer status' lists those that there are"))?;
@@ -418,9 +418,9 @@ fn new_id() -> String {
 fn named(id: &str) -> Vec<u8> {
     let mut object = OBJECT.to_vec();
     let mut at = 0;
-    while let Some(found) = object[at..].windows(PLACEHOLDER.len()).position(|part| part == PLACEHOLDER) {
-        object[at + found..at + found + PLACEHOLDER.len()].copy_from_slice(id.as_bytes());
-        at += found + PLACEHOLDER.len();
+    while let Some(found) = object[at..].windows(MARK.len()).position(|part| part == MARK) {
+        object[at + found..at + found + MARK.len()].copy_from_slice(id.as_bytes());
+        at += found + MARK.len();
     }
     object
 }

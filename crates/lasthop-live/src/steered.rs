@@ -35,7 +35,8 @@ pub struct SteerOrder {
 /// Where a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Where we are, and nobody's default is changed: the command chooses by name, which stands in its words for `{cc}`.
+    /// Where we are, and nobody's default is changed: the command chooses by name, which stands in its words for
+    /// `{cc}`.
     ByName,
     /// In the namespace of an emulated host, whose default it becomes while the command runs.
     Emulated,

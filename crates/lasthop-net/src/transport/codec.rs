@@ -736,8 +736,8 @@ pub fn mark_loss(packet: &mut [u8]) {
     }
 }
 
-/// Leaves the first `keep` blocks in the SACK option of an IPv4 packet with a TCP segment, and no-operations in place of
-/// the others. What is none stays as it is.
+/// Leaves the first `keep` blocks in the SACK option of an IPv4 packet with a TCP segment, and no-operations in place
+/// of the others. What is none stays as it is.
 pub fn keep_sack_blocks(packet: &mut [u8], keep: usize) {
     let Some(&first) = packet.first() else { return };
     let start = 4 * usize::from(first & 15);

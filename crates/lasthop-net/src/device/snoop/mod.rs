@@ -47,8 +47,8 @@
 //! whenever something is kept, in place of a round-trip timer and a persist timer of 200 ms. Duplicates that
 //! packets still cause which crossed the link before a repetition never trigger another one, nor do those that come
 //! sooner than any answer could. What the sender repeats itself may be repeated from here once its own duplicates have
-//! passed. What the queue of the link would refuse is not kept, so that an overflow looks like congestion to the sender.
-//! Data that the host has acknowledged already are answered from here with a copy of the last ACK.
+//! passed. What the queue of the link would refuse is not kept, so that an overflow looks like congestion to the
+//! sender. Data that the host has acknowledged already are answered from here with a copy of the last ACK.
 //!
 //! *Validation:* the vectors NV-5.1 and NV-5.2 packet by packet (`device/snoop/tests.rs`); without losses no packet of
 //! a connection changes, by a byte or a nanosecond, over random scenarios (`tests/helpers.rs`); 10^6 random sequences
@@ -180,7 +180,8 @@ pub struct Snoop {
 }
 
 impl Snoop {
-    /// What orders a packet whose transmission begins at `at` among all that cross the link: nothing, if none overtakes.
+    /// What orders a packet whose transmission begins at `at` among all that cross the link: nothing, if none
+    /// overtakes.
     fn begin(&self, at: Time) -> Time {
         if self.ahead { at } else { Time::ZERO }
     }
