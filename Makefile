@@ -12,7 +12,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 ENVIRONMENT := $(VENV)/.environment-ready
 NATIVE := $(VENV)/.native-ready
-RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.toml')
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.toml' -o -name '*.bpf.o')
 # The bridge is tested from Python: a Rust test binary of it would need the development files of libpython.
 CORE := --workspace --exclude lasthop-py
 
@@ -28,7 +28,7 @@ SEEDS ?= 1-10
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help build demo test test-rust test-properties test-python test-live test-scenarios test-differential pins \
-    pins-check lint format reproduce paper-report bench bench-live validate docs site new-sender new-device lock wheel \
+    pins-check steer-object lint format reproduce paper-report bench bench-live validate docs site new-sender new-device lock wheel \
     clean page test-page bench-page pictures
 
 help: ## Show this list
@@ -60,10 +60,11 @@ test-properties: ## Search further: the properties of test-rust, fully optimised
 	cargo test --locked --profile checked $(CORE) --test properties --test scenario_fuzz --test conformance
 
 test-python: build ## Tests of the front, with the examples in its docstrings
-	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/python/test_live.py python tests/python
+	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/python/test_live.py \
+	    --ignore=tests/python/test_steer.py python tests/python
 
 test-live: build ## Tests with real packets, one after the other; says so where the machine does not let them
-	$(BIN)/python -m pytest -rs tests/python/test_live.py
+	$(BIN)/python -m pytest -rs tests/python/test_live.py tests/python/test_steer.py
 
 test-scenarios: build ## Run every ready scenario once, and the ready study with one seed
 	@for scenario in scenarios/*.toml; do \
@@ -94,6 +95,8 @@ OPTIONS ?=
 reproduce: build ## Run a paper's figures and judge its claims: make reproduce PAPER=004 (or all) [OPTIONS=--quick]
 	$(BIN)/lasthop reproduce $(PAPER) --out out/papers$(if $(filter all,$(PAPER)),,/$(PAPER)) $(OPTIONS)
 
+# With out/papers/PAPER/papers.html to look at before it is committed.
+paper-report: OPTIONS += --html
 paper-report: reproduce ## Put the report of a paper into docs/papers, where it is committed
 	for paper in $(if $(filter all,$(PAPER)),000 001 002 003 004,$(PAPER)); do \
 	  rm -rf docs/papers/$$paper && mkdir -p docs/papers/$$paper && \
@@ -142,6 +145,13 @@ new-sender: ## Start a congestion controller in Rust: make new-sender NAME=x
 
 new-device: ## Start a middlebox in Rust: make new-device NAME=x
 	@$(PYTHON) tools/new_device.py "$(NAME)"
+
+BPF := crates/lasthop-live/bpf
+
+steer-object: ## Compile the kernel's half of `lasthop steer` anew; needs clang, llvm and libbpf-dev
+	cd $(BPF) && clang -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -target bpf -mcpu=v3 -ffile-prefix-map=$$PWD=. \
+	    -I/usr/include/$$(uname -m)-linux-gnu -c steer.bpf.c -o steer.bpf.o
+	cd $(BPF) && llvm-strip -g steer.bpf.o && sha256sum steer.bpf.c steer.bpf.o > steer.sha256
 
 format: $(ENVIRONMENT) ## Format Rust and Python, and apply the safe fixes
 	cargo fmt --all

@@ -1,6 +1,6 @@
 """Types of the compiled module (crates/lasthop-py). Private: use the package's public names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from os import PathLike
 from typing import Any, Literal, Self, final
@@ -24,6 +24,7 @@ __all__ = [
     "SenderClass",
     "Signal",
     "__version__",
+    "check_steer",
     "columns",
     "emulate",
     "helpers",
@@ -33,6 +34,10 @@ __all__ = [
     "run",
     "run_script",
     "schema",
+    "steer",
+    "steer_clean",
+    "steer_place",
+    "steer_sessions",
     "student_t_quantile",
     "transports",
 ]
@@ -288,4 +293,17 @@ def emulate(
     progress: Progress | None = None,
 ) -> str: ...
 def run_script(text: str, name: str, *, kernel: bool = False) -> str: ...
+def check_steer(law: str) -> None: ...
+def steer(
+    law: str,
+    command: list[str],
+    *,
+    resume: str | None = None,
+    mark: str,
+    told: Callable[[str], None],
+    progress: Progress | None = None,
+) -> str: ...
+def steer_sessions() -> str: ...
+def steer_clean() -> list[str]: ...
+def steer_place(command: list[str]) -> Literal["by name", "emulated", "own"]: ...
 def join_tables(parts: list[str], target: str, table_format: str, metadata: dict[str, str]) -> None: ...

@@ -961,7 +961,7 @@ def emulate(
         typer.Option(
             "--kernel",
             metavar="NAME",
-            help="Carry the scenario's flows with kernel sockets: cubic, reno, bbr.",
+            help="Carry the scenario's flows with kernel sockets: cubic, bbr, or steered: steer:veno.",
         ),
     ] = None,
     budget: Annotated[
@@ -1008,6 +1008,70 @@ def emulate(
             _deliver_report(run, shown=json_file != "-")
 
 
+@app.command(cls=JsonCommand)
+def steer(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="status | clean | -- COMMAND...",
+            help="A program and its arguments; or what is registered; or what killed sessions left.",
+            show_default=False,
+        ),
+    ] = None,
+    cc: Annotated[
+        str | None, typer.Option("--cc", metavar="NAME", help="The controller that decides: veno, westwood+.")
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", metavar="SESSION", help="Take over lh_..., whose process has gone."),
+    ] = None,
+    json_file: JsonOption = None,
+    force: ForceOption = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    ] = False,
+) -> None:
+    """Let a controller decide for the TCP of the running kernel (Linux, root).
+
+    COMMAND runs in a network namespace of its own; within 'lasthop emulate' in that of its host; and where
+    you are if {cc} stands among its words, for the name of the congestion control. Without COMMAND the
+    session lasts until Ctrl-C.
+    """
+    with _user_errors():
+        from lasthop import live
+        from lasthop import steer as steering
+
+        words = command or []
+        action = steering.read_words(cc, words)
+        if action == "clean":
+            typer.echo("\n".join(live.clean() or ["nothing was left"]))
+            return
+        if action == "status" or cc is None:
+            steering.refuse_without_means()
+            found = steering.sessions()
+            lines = [line for session in found for line in steering.report_lines(session)]
+            if json_file is not None:
+                _write_json(json_file, json.dumps([steering.to_dict(session) for session in found]))
+            if json_file != "-":
+                typer.echo("\n".join(lines or ["nothing is registered"]))
+            return
+        if dry_run:
+            typer.echo(steering.plan_text(cc, words, resume))
+            return
+        steering.check(cc)
+        steering.refuse_without_means()
+        if json_file not in {None, "-"}:
+            output.check_file(str(json_file), replace=force)
+        done = steering.steer(cc, words, resume=resume, told=lambda name: _note(f"{name}: {cc} decides"))
+        if json_file is not None:
+            _write_json(json_file, json.dumps(steering.to_dict(done.session)))
+        for line in steering.report_lines(done.session):
+            _note(line)
+        if done.status:
+            _note(f"the program ended with status {done.status}")
+            raise typer.Exit(EXIT_RUN)
+
+
 def _deliver_report(run: Run, *, shown: bool) -> None:
     """Say how a live run kept time; exit with 1 if it is worth nothing, or its program failed."""
     from lasthop import live
@@ -1033,6 +1097,9 @@ def parity(
     budget: Annotated[
         float, typer.Option("--budget", metavar="MS", help="How late 1 % of the packets may be.")
     ] = 1.0,
+    steer: Annotated[
+        bool, typer.Option("--steer", help="A third side: the kernel's TCP steered by our controller.")
+    ] = False,
     settings: SetOption = None,
     json_file: JsonOption = None,
     force: ForceOption = False,
@@ -1052,7 +1119,11 @@ def parity(
         for name in names:
             comparing.simulated(scenario, name)
         live.refuse_without_means()
-        found = comparing.parity(scenario, names, runs=runs, budget_s=budget / 1e3, note=_note)
+        if steer:
+            from lasthop import steer as steering
+
+            steering.refuse_without_means()
+        found = comparing.parity(scenario, names, runs=runs, budget_s=budget / 1e3, steers=steer, note=_note)
         if json_file is not None:
             _write_json(json_file, json.dumps(comparing.to_dict(found)))
         if json_file != "-":

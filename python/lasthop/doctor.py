@@ -9,7 +9,7 @@ import shutil
 import sys
 from dataclasses import dataclass
 
-from lasthop import _native, extras, live
+from lasthop import _native, extras, live, steer
 from lasthop.api import EXAMPLE, Scenario, run
 from lasthop.runner import available_cores
 
@@ -53,11 +53,12 @@ def examine() -> list[Finding]:
 def _live() -> list[Finding]:
     """Say what real packets need; to lack it is no trouble, simulations do without."""
     lines = []
-    for need in live.examine():
+    for need in [*live.examine(), *steer.examine()]:
         text = f"{need.text}; {need.remedy}" if need.remedy else need.text
         lines.append(Finding(f"live: {need.what}", text))
     means = "'lasthop emulate' can run here" if not live.lacking() else "'lasthop emulate' cannot run here"
-    return [*lines, Finding("live", means)]
+    steers = "'lasthop steer' can run here" if not steer.lacking() else "'lasthop steer' cannot run here"
+    return [*lines, Finding("live", f"{means}, {steers}")]
 
 
 def _package_version() -> Finding:

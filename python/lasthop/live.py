@@ -110,8 +110,8 @@ def emulate(
     seed = scenario.seed if seed is None else seed
     main = (host or scenario.ends[0][1], list(command)) if command else None
     mark = uuid.uuid4().hex
-    with _journal(mark, [words for _, words in [*([main] if main else []), *others]]), native_errors():
-        text = _run(
+    with journal(mark, [words for _, words in [*([main] if main else []), *others]]), native_errors():
+        text = in_thread(
             lambda progress: _native.emulate(
                 scenario.plan,
                 seed,
@@ -134,22 +134,26 @@ def of_kernel(scenario: Scenario) -> dict[str, str]:
     return {flow: name.removeprefix(KERNEL) for flow, name in names if name.startswith(KERNEL)}
 
 
-def _run(work: Any) -> str:  # noqa: ANN401 - a function of Progress
+def in_thread(work: Any) -> str:  # noqa: ANN401 - a function of Progress
     """Do the work in a thread, so that Ctrl-C gets through; the programs of the run end with that thread."""
     progress = _native.Progress()
     found: dict[str, Any] = {}
+    # Not ``Thread.join``: before Python 3.13 an interrupt within it may declare a thread dead that goes on.
+    over = threading.Event()
 
     def body() -> None:
         try:
             found["text"] = work(progress)
         except BaseException as error:  # noqa: BLE001 - it is raised where the caller is
             found["error"] = error
+        finally:
+            over.set()
 
     thread = threading.Thread(target=body, name="lasthop-live", daemon=True)
     thread.start()
-    while thread.is_alive():
+    while not over.is_set():
         try:
-            thread.join(0.1)
+            over.wait(0.1)
         except KeyboardInterrupt:
             progress.cancel()
     if "error" in found:
@@ -168,9 +172,9 @@ def journal_folder() -> Path:
 
 
 @contextmanager
-def _journal(mark: str, commands: Sequence[Sequence[str]]) -> Iterator[None]:
-    """Undo what earlier runs have left, and note this one while it lasts."""
-    for line in clean():
+def journal(mark: str, commands: Sequence[Sequence[str]], *, cleans: bool = True) -> Iterator[None]:
+    """Undo what earlier runs have left, if asked to, and note this one while it lasts."""
+    for line in clean() if cleans else []:
         print(f"note: {line}", file=sys.stderr)
     folder = journal_folder()
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -207,6 +211,10 @@ def clean() -> list[str]:
         place.unlink(missing_ok=True)
         processes = "1 process" if ended == 1 else f"{ended} processes"
         done.append(f"a run that was killed had left {processes}: ended")
+    # Who may not ask the kernel for them has none either.
+    with suppress(RuntimeError):
+        names = _native.steer_clean() if _native.HAS_LIVE else []
+        done += [f"a session of steering that was killed had left {name}: taken away" for name in names]
     return done
 
 

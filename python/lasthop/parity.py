@@ -1,5 +1,7 @@
 """Simulation beside the kernel: the same scenario with the profile ``linux``, and with the kernel's own TCP.
 
+A third side, if asked for, is the kernel's TCP steered by the controller of the simulation (`lasthop.steer`).
+
 Links, queues and channels are the same code in both (`lasthop.live`), so what differs is the TCP at the ends,
 and lateness. `lasthop parity` prints the table.
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lasthop import live, stats
+from lasthop import live, stats, steer
 from lasthop.api import Scenario, run_seeds
 from lasthop.errors import ArgumentError
 
@@ -29,6 +31,8 @@ TRANSPORTS: dict[str, dict[str, str]] = {
     "veno": {"cc": "veno", "recovery": "rack"},
     "westwood": {"cc": "westwood+", "recovery": "rack"},
 }
+#: The controllers of these, which steer the kernel where that is asked for.
+LAWS: dict[str, str] = {name: transport.get("cc", name) for name, transport in TRANSPORTS.items()}
 #: How often an emulated run is repeated that the machine was too busy for.
 TRIES = 3
 #: Differences of less are of no interest, however certain.
@@ -49,26 +53,38 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One quantity of one congestion control, simulated and emulated."""
+    """One quantity of one congestion control: simulated, by the kernel, and by the kernel steered."""
 
     algorithm: str
     metric: str
     unit: str
     simulated: Side
+    #: Without values if the kernel does not have it.
     emulated: Side
+    #: Without values if that was not asked for.
+    steered: Side = Side(())
 
     @property
     def ratio(self) -> float | None:
         """Emulated over simulated mean."""
-        simulated, emulated = self.simulated.estimate, self.emulated.estimate
-        if simulated is None or emulated is None or not simulated.mean:
-            return None
-        return emulated.mean / simulated.mean
+        return _ratio(self.emulated, self.simulated)
+
+    @property
+    def steered_ratio(self) -> float | None:
+        """Steered over what the kernel does itself, or over simulated where it does not have it."""
+        return _ratio(self.steered, self.emulated if self.emulated.values else self.simulated)
 
     @property
     def is_real(self) -> bool | None:
         """Whether the means differ beyond the spread over runs (Welch, 95 %); `None` with too few runs."""
         return beyond_spread(self.simulated.values, self.emulated.values)
+
+
+def _ratio(side: Side, beside: Side) -> float | None:
+    first, second = side.estimate, beside.estimate
+    if first is None or second is None or not second.mean:
+        return None
+    return first.mean / second.mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +170,7 @@ def parity(
     *,
     runs: int = 5,
     budget_s: float = live.BUDGET_S,
+    steers: bool = False,
     note: Callable[[str], None] = lambda _: None,
 ) -> Parity:
     """Run a scenario in simulation and with the kernel's TCP, and compare.
@@ -168,9 +185,15 @@ def parity(
         Runs of each side, with the seeds from 1 on.
     budget_s : float
         As for `lasthop.live.emulate`. A run beyond it is repeated up to three times, and then left out.
+    steers : bool
+        Run it a third time, with the kernel's TCP steered by the controller of the simulation. What the
+        kernel does not have is then left out on its side.
     note : callable
         Is told what is being run.
     """
+    if steers:
+        for algorithm in algorithms:
+            steer.check(LAWS.get(algorithm, algorithm))
     if runs < 1:
         raise ArgumentError(f"{runs} runs: at least one is needed")
     rows: list[Difference] = []
@@ -178,18 +201,20 @@ def parity(
     for algorithm in algorithms:
         wanted = simulated(scenario, algorithm)
         ours = list(run_seeds(wanted, range(1, runs + 1)))
-        theirs = []
-        for seed in range(1, runs + 1):
-            note(f"{algorithm}, run {seed} of {runs}: {scenario.duration_s:g} s")
-            run, reason = punctual(wanted, algorithm, seed, budget_s)
-            if run is None:
-                missing.append(f"{algorithm}, run {seed}: {reason}")
-            else:
-                theirs.append(run)
+        kernels = [] if steers and algorithm not in live.algorithms() else [algorithm]
+        carried: dict[str, list[Run]] = {}
+        for kernel in [*kernels, *([steer.STEERED + LAWS[algorithm]] if steers else [])]:
+            carried[kernel] = []
+            for seed in range(1, runs + 1):
+                note(f"{kernel}, run {seed} of {runs}: {scenario.duration_s:g} s")
+                run, reason = punctual(wanted, kernel, seed, budget_s)
+                if run is None:
+                    missing.append(f"{kernel}, run {seed}: {reason}")
+                else:
+                    carried[kernel].append(run)
+        sides = (ours, carried.get(algorithm, []), carried.get(steer.STEERED + LAWS[algorithm], []))
         rows += [
-            Difference(
-                algorithm, metric, unit, Side(tuple(map(value, ours))), Side(tuple(map(value, theirs)))
-            )
+            Difference(algorithm, metric, unit, *(Side(tuple(map(value, side))) for side in sides))
             for metric, unit, value in METRICS
         ]
     return Parity(tuple(rows), tuple(missing))
@@ -216,7 +241,9 @@ def to_dict(found: Parity) -> dict[str, Any]:
             "unit": row.unit,
             "simulated": list(row.simulated.values),
             "emulated": list(row.emulated.values),
+            "steered": list(row.steered.values),
             "ratio": row.ratio,
+            "steered_ratio": row.steered_ratio,
             "beyond_spread": row.is_real,
         }
         for row in found.rows

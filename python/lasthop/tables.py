@@ -423,13 +423,27 @@ def history_table(entries: Sequence[Entry], file: str) -> RenderableType:
 def parity_table(found: Parity) -> RenderableType:
     """Make the table of `lasthop parity`."""
     table = simple_table("congestion control")
-    for heading in ("quantity", "simulated", "kernel", "", "kernel / simulated", "beyond the spread"):
+    steers = any(row.steered.values for row in found.rows)
+    sides = ("simulated", "kernel", *(("steered",) if steers else ()))
+    ratios = ("kernel / simulated", "beyond the spread", *(("steered / kernel",) if steers else ()))
+    for heading in ("quantity", *sides, "", *ratios):
         table.add_column(heading, justify="left" if heading in ("quantity", "") else "right")
     verdicts = {True: "yes", False: "no", None: "too few runs"}
     for row in found.rows:
-        texts, unit = estimate_texts([row.simulated.estimate, row.emulated.estimate], row.unit)
-        ratio = "-" if row.ratio is None else f"{row.ratio:.3f}"
-        table.add_row(row.algorithm, row.metric, *texts, unit, ratio, verdicts[row.is_real])
+        estimates = [
+            row.simulated.estimate,
+            row.emulated.estimate,
+            *([row.steered.estimate] if steers else []),
+        ]
+        texts, unit = estimate_texts(estimates, row.unit)
+        of_kernel, of_steered = (
+            "-" if ratio is None else f"{ratio:.3f}" for ratio in (row.ratio, row.steered_ratio)
+        )
+        last = [of_steered if row.emulated.values else f"{of_steered} *"] if steers else []
+        table.add_row(row.algorithm, row.metric, *texts, unit, of_kernel, verdicts[row.is_real], *last)
+    if any(row.steered.values and not row.emulated.values for row in found.rows):
+        remark = "* The kernel does not have it: steered over simulated."
+        return Group(table, Text(remark, style="dim"))
     return table
 
 

@@ -154,13 +154,17 @@ def helped_path(loss: float, **more: object) -> dict[str, object]:
         "warmup": "10 s",
         "topology": {"kind": "graph", "nodes": ["a", "b", "c"], "links": [wire, radio]},
         "tcp": {"profile": "ns2", "packet_size": "960 B", "receiver_window": "400 packets"},
-        "helpers": [{"kind": "fec", "order": "in-order"}, {"kind": "split", "buffer": "4 MB"}],
+        "helpers": [
+            {"kind": "fec", "order": "in-order"},
+            {"kind": "split", "buffer": "4 MB"},
+            {"kind": "snoop", "cache": 1000},
+        ],
         "flows": [{"source": "a", "sink": "c", "transport": "sack"}],
         **more,
     }
 
 
-HELPERS = ["none", "arq", "split", "fec", "fec+snoop"]
+HELPERS = ["none", "arq", "split", "fec", "fec+snoop", "snoop"]
 
 
 @pytest.fixture(scope="module")
@@ -205,6 +209,7 @@ def test_promises_of_helpers_are_worked_by_hand() -> None:
         ("split", 0.8, 1.1),
         ("fec", 0.9, 1.01),
         ("fec+snoop", 0.95, 1.01),
+        ("snoop", 0.95, 1.01),
     ],
 )
 def test_simulations_keep_to_what_the_law_says_of_helpers(

@@ -72,3 +72,34 @@ def test_rows_of_a_series_keep_their_order(tmp_path: Path) -> None:
         assert table.height == 30 * 9_000
         in_order = pl.DataFrame(table).group_by("run").agg(pl.col("time_s").is_sorted())
         assert in_order["time_s"].all()
+
+
+def kept(store: Store, name: str, runs: int, rows: int) -> None:
+    """Store runs one by one, which keep a table if they have rows."""
+    table = ArrowTable.from_columns([("time_s", "Float64", [float(row) for row in range(rows)])])
+    for number in range(runs):
+        run = hashlib.sha256(f"{name} {number}".encode()).hexdigest()[:32]
+        store.append([Entry(run, 1, "{}", {}, None, "failed", {name: table} if rows else {})])
+
+
+def test_a_merge_holds_a_bounded_number_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lasthop.studies.store.MERGED_ROWS", 100)
+    store = Store(tmp_path)
+    kept(store, "small", runs=7, rows=30)
+    kept(store, "large", runs=2, rows=60)
+    store.compact()
+    sizes = {
+        name: sorted(pl.read_parquet(file).height for file in (tmp_path / "series" / name).glob("*.parquet"))
+        for name in ("small", "large")
+    }
+    assert sizes == {"small": [30, 90, 90], "large": [60, 60]}
+    assert Store(tmp_path).runs().height == 9
+
+
+def test_rows_are_counted_per_run_that_has_the_table(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    kept(store, "queue", runs=3, rows=50)
+    kept(store, "nothing", runs=27, rows=0)
+    store.compact()
+    assert len(store.parts()) == 1
+    assert store.rows_per_run("series/queue") == 50

@@ -27,6 +27,7 @@ use crate::passage::{Connection, Passage, Refusal};
 use crate::plan::{Host, LivePlan, PlanError};
 use crate::process;
 use crate::site::Site;
+use crate::steer::{self, STEERED, Session, SessionReport, SteerError, Steering};
 use crate::store::Store;
 
 /// How long servers have until they listen.
@@ -112,6 +113,9 @@ pub enum LiveError {
         /// What the kernel said.
         error: io::Error,
     },
+    /// A law does not steer.
+    #[error(transparent)]
+    Steer(#[from] SteerError),
     /// It was interrupted.
     #[error("interrupted at {0} of the run")]
     Interrupted(Span),
@@ -158,6 +162,8 @@ pub struct LiveReport {
     pub hosts: BTreeMap<String, Ipv4Addr>,
     /// The 5-tuple behind each flow, and the payload that reached its source.
     pub connections: Vec<Told>,
+    /// Laws that steered the kernel's TCP, and what they did.
+    pub steered: Vec<SessionReport>,
 }
 
 /// A connection.
@@ -186,6 +192,7 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     let began = Instant::now();
     let mut live = LivePlan::new(scenario)?;
     let algorithms = algorithms_of(scenario, order);
+    let steered = steer_all(&algorithms)?;
     let carries = algorithms.iter().any(Option::is_some);
     if !carries {
         // Of a program everything counts: nobody knows when it begins to matter.
@@ -209,7 +216,11 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     let set_up = began.elapsed();
     let signals = Signals::default();
     let end = Time::ZERO + scenario.duration;
-    let carried = carry(scenario, (&algorithms, order.seed), (&live.hosts, &sites), &signals)?;
+    let chosen: Vec<Option<&str>> = algorithms
+        .iter()
+        .map(|name| name.map(|name| steered.get(name).map_or(name, |one| &one.name)))
+        .collect();
+    let carried = carry(scenario, (&chosen, order.seed), (&live.hosts, &sites), &signals)?;
     let ports: Vec<(u16, usize)> = carried.iter().map(|(index, flow)| (flow.port, *index)).collect();
     let mut children = Children::default();
     let (main_place, other_places) = places.split_at(usize::from(order.main.is_some()));
@@ -258,12 +269,29 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
             }
         }
     }
+    let steered =
+        steered.into_values().map(Steering::end).collect::<Result<Vec<SessionReport>, SteerError>>()?;
     let reached = driven.world.standing().now;
     if progress.is_cancelled() {
         return Err(LiveError::Interrupted(Span(reached.0)));
     }
     let naming = Naming { scenario, ports: &ports, completed: &completed, algorithms: &algorithms };
-    Ok(conclude(&mut live, driven, (order, status, tun_dropped), &naming, (set_up, began.elapsed())))
+    let mut emulated =
+        conclude(&mut live, driven, (order, status, tun_dropped), &naming, (set_up, began.elapsed()));
+    emulated.report.steered = steered;
+    Ok(emulated)
+}
+
+/// Sessions for the laws that shall steer, by what they are called in the order.
+fn steer_all<'a>(algorithms: &[Option<&'a str>]) -> Result<BTreeMap<&'a str, Steering>, LiveError> {
+    let mut steered = BTreeMap::new();
+    for algorithm in algorithms.iter().flatten() {
+        let Some(law) = algorithm.strip_prefix(STEERED) else { continue };
+        if !steered.contains_key(algorithm) {
+            steered.insert(*algorithm, Steering::start(Session::start(steer::law(law)?)?));
+        }
+    }
+    Ok(steered)
 }
 
 /// Programs that are running. Whatever happens, they end.
@@ -301,7 +329,7 @@ fn start(
 }
 
 /// Exit status of a program, negative if a signal ended it.
-fn code_of(status: std::process::ExitStatus) -> i32 {
+pub(crate) fn code_of(status: std::process::ExitStatus) -> i32 {
     use std::os::unix::process::ExitStatusExt;
     status.code().unwrap_or_else(|| -status.signal().unwrap_or(0))
 }
@@ -349,7 +377,8 @@ fn check_kernel(scenario: &Plan, wanted: &[Option<&str>]) -> Result<(), LiveErro
     let known = algorithms();
     for (flow, algorithm) in scenario.flows.iter().zip(wanted) {
         let Some(algorithm) = algorithm else { continue };
-        if !algorithm.is_empty() && !known.iter().any(|name| name == algorithm) {
+        let is_known = algorithm.is_empty() || algorithm.starts_with(STEERED);
+        if !is_known && !known.iter().any(|name| name == algorithm) {
             return Err(LiveError::Algorithm { name: (*algorithm).to_owned(), known: known.join(", ") });
         }
         if let Some(what) = refusal(flow) {
@@ -487,6 +516,7 @@ fn conclude(
         program_status,
         hosts: live.hosts.iter().map(|host| (host.name.clone(), host.address)).collect(),
         connections,
+        steered: Vec::new(),
     };
     report.judge();
     Emulated { summary, report }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::{FlowPlan, Start, Traffic, Transport};
+use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::clock::Clock;
 use crate::site::{Site, enter};
@@ -231,10 +232,21 @@ fn take_datagrams(socket: &UdpSocket, signals: &Signals) -> io::Result<()> {
 }
 
 fn send_stream(task: &Task, signals: &Signals) -> io::Result<Option<Time>> {
+    let Some(mut stream) = connect(task, signals)? else { return Ok(None) };
+    let sent = send_through(&mut stream, task, signals);
+    if signals.is_over() {
+        // Nobody is there any more to take what is left: without this the kernel would try for minutes.
+        let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
+        setsockopt(&stream, sockopt::Linger, &at_once)?;
+    }
+    sent
+}
+
+fn connect(task: &Task, signals: &Signals) -> io::Result<Option<TcpStream>> {
     if !signals.sleep_until(task.start) {
         return Ok(None);
     }
-    let mut stream = loop {
+    let stream = loop {
         match TcpStream::connect_timeout(&task.to.into(), Duration::from_secs(5)) {
             Ok(stream) => break stream,
             Err(_) if signals.is_over() => return Ok(None),
@@ -245,6 +257,10 @@ fn send_stream(task: &Task, signals: &Signals) -> io::Result<Option<Time>> {
     choose(&stream, &task.algorithm)?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(Some(stream))
+}
+
+fn send_through(stream: &mut TcpStream, task: &Task, signals: &Signals) -> io::Result<Option<Time>> {
     let zeros = vec![0; CHUNK];
     let (mut written, mut next) = (0u64, task.start);
     while !signals.is_over() && signals.now() < task.stop && task.bytes.is_none_or(|bytes| written < bytes) {

@@ -12,6 +12,8 @@ pub mod plan;
 pub mod store;
 
 #[cfg(target_os = "linux")]
+mod bpf;
+#[cfg(target_os = "linux")]
 mod clock;
 #[cfg(target_os = "linux")]
 mod drive;
@@ -25,8 +27,14 @@ mod process;
 mod script;
 #[cfg(target_os = "linux")]
 mod site;
+#[cfg(target_os = "linux")]
+pub mod steer;
+#[cfg(target_os = "linux")]
+mod steered;
 
 #[cfg(target_os = "linux")]
 pub use emulate::{Emulated, LiveError, LiveReport, Order, Program, Told, emulate};
 #[cfg(target_os = "linux")]
 pub use script::run_script;
+#[cfg(target_os = "linux")]
+pub use steered::{Place, SteerOrder, steer as steer_command};

@@ -335,6 +335,9 @@ impl Passage {
         if packet.has(flag::ELN) && packet.kind == Kind::Ack {
             codec::mark_loss(bytes);
         }
+        if let Some(extra) = left.extra.as_ref().filter(|extra| extra.hides_sack) {
+            codec::keep_sack_blocks(bytes, extra.sack.len());
+        }
         Some(bytes)
     }
 }

@@ -70,6 +70,34 @@ pub(crate) fn start(
     command.spawn()
 }
 
+/// Starts `words` with the name of a congestion control in `LASTHOP_CC`: in a namespace, or where we are.
+pub(crate) fn start_steered(
+    words: &[String],
+    namespace: Option<&fs::File>,
+    (mark, algorithm): (&str, &str),
+) -> io::Result<Child> {
+    let (program, arguments) = words.split_first().ok_or_else(|| io::Error::other("no program"))?;
+    let mut command = Command::new(program);
+    command.args(arguments).env(MARK, mark).env("LASTHOP_CC", algorithm);
+    let namespace = namespace.map(AsRawFd::as_raw_fd);
+    let parent = std::process::id();
+    #[expect(unsafe_code, reason = "between fork and exec: system calls alone, and no allocation")]
+    unsafe {
+        command.pre_exec(move || {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 || libc::getppid() as u32 != parent {
+                return Err(io::Error::last_os_error());
+            }
+            match namespace {
+                Some(namespace) if libc::setns(namespace, libc::CLONE_NEWNET) != 0 => {
+                    Err(io::Error::last_os_error())
+                }
+                _ => Ok(()),
+            }
+        });
+    }
+    command.spawn()
+}
+
 /// There is nobody to ask for other names: to know that at once is better than to wait for an answer.
 const RESOLVER: &str = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n";
 

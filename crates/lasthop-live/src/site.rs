@@ -19,6 +19,8 @@ pub(crate) const DEVICE: &str = "lasthop0";
 const QUEUE: c_int = 10_000;
 /// The first 254 nodes of a scenario are within 10.0.0.0/24, and all of them within 10.0.0.0/8.
 const NETMASKS: [Ipv4Addr; 2] = [Ipv4Addr::new(255, 255, 255, 0), Ipv4Addr::new(255, 0, 0, 0)];
+/// The default congestion control of the namespace of whoever opens it.
+pub(crate) const CONGESTION_CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// The thread's own namespace.
 const OWN: &str = "/proc/thread-self/ns/net";
 
@@ -103,6 +105,19 @@ impl Site {
     }
 }
 
+/// Makes a namespace that has nothing but a loopback, with this default congestion control.
+pub(crate) fn loopback(algorithm: &str) -> io::Result<File> {
+    let algorithm = algorithm.to_owned();
+    let made = thread::spawn(move || {
+        unshare(CloneFlags::CLONE_NEWNET)?;
+        let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        set_up(socket.as_raw_fd(), "lo")?;
+        fs::write(CONGESTION_CONTROL, algorithm)?;
+        File::open(OWN)
+    });
+    made.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early")))
+}
+
 /// Moves the calling thread into a namespace.
 pub(crate) fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
     setns(namespace, CloneFlags::CLONE_NEWNET).map_err(io::Error::from)
@@ -157,16 +172,19 @@ fn named(device: &str) -> ifreq {
     request
 }
 
+#[expect(unsafe_code, reason = "the kernel reads one structure, which lives")]
+fn set_up(socket: c_int, device: &str) -> io::Result<()> {
+    let mut request = named(device);
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as c_short;
+    unsafe { request::set_flags(socket, &raw const request) }?;
+    Ok(())
+}
+
 #[expect(unsafe_code, reason = "the kernel reads one structure each time, which lives")]
 fn bring_up((address, netmask): (Ipv4Addr, Ipv4Addr), mtu: usize) -> io::Result<()> {
     let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     let socket = socket.as_raw_fd();
-    let up = |device: &str| {
-        let mut request = named(device);
-        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as c_short;
-        unsafe { request::set_flags(socket, &raw const request) }
-    };
-    up("lo")?;
+    set_up(socket, "lo")?;
     let mut request = named(DEVICE);
     request.ifr_ifru.ifru_addr = as_address(address);
     unsafe { request::set_address(socket, &raw const request) }?;
@@ -176,8 +194,7 @@ fn bring_up((address, netmask): (Ipv4Addr, Ipv4Addr), mtu: usize) -> io::Result<
     unsafe { request::set_mtu(socket, &raw const request) }?;
     request.ifr_ifru.ifru_metric = QUEUE;
     unsafe { request::set_queue(socket, &raw const request) }?;
-    up(DEVICE)?;
-    Ok(())
+    set_up(socket, DEVICE)
 }
 
 /// An address of IPv4 in the form of the kernel.

@@ -556,5 +556,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("HAS_LIVE", live::IS_THERE)?;
     module.add_function(wrap_pyfunction!(live::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(live::run_script, module)?)?;
+    module.add_function(wrap_pyfunction!(live::check_steer, module)?)?;
+    module.add_function(wrap_pyfunction!(live::steer, module)?)?;
+    module.add_function(wrap_pyfunction!(live::steer_sessions, module)?)?;
+    module.add_function(wrap_pyfunction!(live::steer_clean, module)?)?;
+    module.add_function(wrap_pyfunction!(live::steer_place, module)?)?;
     Ok(())
 }

@@ -87,6 +87,7 @@ fn run(
     progress: &lasthop_sim::run::Progress,
 ) -> PyResult<String> {
     use lasthop_core::time::Span;
+    use lasthop_live::steer::SteerError;
     use lasthop_live::{Emulated, LiveError, Order, Program, emulate};
 
     let program = |(node, words): Words| Program { node, words };
@@ -105,7 +106,10 @@ fn run(
             LiveError::Plan(_)
             | LiveError::NoHost { .. }
             | LiveError::Flow { .. }
-            | LiveError::Algorithm { .. } => crate::ScenarioError::new_err(text),
+            | LiveError::Algorithm { .. }
+            | LiveError::Steer(SteerError::Unknown(_) | SteerError::Unmet { .. }) => {
+                crate::ScenarioError::new_err(text)
+            }
             _ => RunError::new_err(text),
         }
     })?;
@@ -117,6 +121,158 @@ fn run(
 fn run(_: &lasthop_net::plan::Plan, wanted: Wanted, _: &lasthop_sim::run::Progress) -> PyResult<String> {
     let Wanted { seed: _, main: _, others: _, kernel: _, budget_s: _, mark: _ } = wanted;
     Err(RunError::new_err(WITHOUT))
+}
+
+/// Refuses a law that is none, or that the kernel cannot serve.
+#[pyfunction]
+pub(crate) fn check_steer(law: &str) -> PyResult<()> {
+    steering::check(law)
+}
+
+/// Lets a law decide for the kernel's TCP while a command runs; without one, until it is interrupted. `told` is called
+/// with the name of the congestion control. Returns what was done and the status of the command as JSON text.
+#[pyfunction]
+#[pyo3(signature = (law, command, *, resume=None, mark, told, progress=None))]
+pub(crate) fn steer(
+    py: Python<'_>,
+    law: &str,
+    command: Vec<String>,
+    resume: Option<String>,
+    mark: String,
+    told: &Bound<'_, PyAny>,
+    progress: Option<Py<Progress>>,
+) -> PyResult<String> {
+    let told = told.clone().unbind();
+    let progress = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().inner));
+    py.detach(|| steering::run(law, command, resume, mark, &told, &progress))
+}
+
+/// The sessions that are registered, as JSON text.
+#[pyfunction]
+pub(crate) fn steer_sessions() -> PyResult<String> {
+    steering::sessions()
+}
+
+/// Takes away sessions whose process has gone; returns their names.
+#[pyfunction]
+pub(crate) fn steer_clean() -> PyResult<Vec<String>> {
+    steering::clean()
+}
+
+/// Where the command of a session would run: "by name", "emulated" or "own".
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "what Python gives is ours")]
+pub(crate) fn steer_place(command: Vec<String>) -> PyResult<&'static str> {
+    steering::place(&command)
+}
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+mod steering {
+    use lasthop_live::steer::{self, SteerError};
+    use lasthop_live::{LiveError, Place, SteerOrder, steer_command};
+    use pyo3::prelude::*;
+
+    use crate::RunError;
+
+    fn refused(error: &SteerError) -> PyErr {
+        let text = error.to_string();
+        match error {
+            SteerError::Unknown(_) | SteerError::Unmet { .. } | SteerError::Session { .. } => {
+                crate::ScenarioError::new_err(text)
+            }
+            _ => RunError::new_err(text),
+        }
+    }
+
+    pub(super) fn check(law: &str) -> PyResult<()> {
+        steer::law(law).map(drop).map_err(|error| refused(&error))
+    }
+
+    pub(super) fn run(
+        law: &str,
+        words: Vec<String>,
+        resume: Option<String>,
+        mark: String,
+        told: &Py<PyAny>,
+        progress: &lasthop_sim::run::Progress,
+    ) -> PyResult<String> {
+        let law = steer::law(law).map_err(|error| refused(&error))?;
+        let order = SteerOrder { law, resume, words, mark };
+        let mut failure = None;
+        let tell = |name: &str| {
+            failure = Python::attach(|py| told.call1(py, (name,)).err());
+        };
+        let done = steer_command(&order, progress, tell).map_err(|error| match &error {
+            LiveError::Steer(error) => refused(error),
+            _ => RunError::new_err(error.to_string()),
+        });
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        let (report, status) = done?;
+        super::text_of(&serde_json::json!({ "session": report, "program_status": status }))
+    }
+
+    pub(super) fn sessions() -> PyResult<String> {
+        let found = steer::sessions().map_err(|error| refused(&error))?;
+        super::text_of(&serde_json::json!(found))
+    }
+
+    pub(super) fn clean() -> PyResult<Vec<String>> {
+        steer::clean().map_err(|error| refused(&error))
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "a build without live runs refuses")]
+    pub(super) fn place(words: &[String]) -> PyResult<&'static str> {
+        Ok(match Place::of(words) {
+            Place::ByName => "by name",
+            Place::Emulated => "emulated",
+            Place::Own => "own",
+        })
+    }
+}
+
+#[cfg(not(all(feature = "live", target_os = "linux")))]
+mod steering {
+    use pyo3::prelude::*;
+
+    use crate::RunError;
+
+    fn without<T>() -> PyResult<T> {
+        Err(RunError::new_err(super::WITHOUT))
+    }
+
+    pub(super) fn check(_: &str) -> PyResult<()> {
+        without()
+    }
+
+    pub(super) fn run(
+        _: &str,
+        _: Vec<String>,
+        _: Option<String>,
+        _: String,
+        _: &Py<PyAny>,
+        _: &lasthop_sim::run::Progress,
+    ) -> PyResult<String> {
+        without()
+    }
+
+    pub(super) fn sessions() -> PyResult<String> {
+        without()
+    }
+
+    pub(super) fn clean() -> PyResult<Vec<String>> {
+        without()
+    }
+
+    pub(super) fn place(_: &[String]) -> PyResult<&'static str> {
+        without()
+    }
+}
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+fn text_of(told: &serde_json::Value) -> PyResult<String> {
+    serde_json::to_string(told).map_err(|error| RunError::new_err(error.to_string()))
 }
 
 /// What a build says that cannot.

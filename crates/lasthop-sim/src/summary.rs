@@ -688,6 +688,8 @@ columns! {
         repeats_at_handoff: u64 = About::new("packets", "sent at handoffs").sum();
         /// duplicate and late ACKs that were withheld from senders
         withheld: u64 = About::new("packets", "ACKs withheld").sum().shown("Snoop withheld");
+        /// ACKs that went on without their SACK blocks
+        hidden: u64 = About::new("packets", "ACKs without their SACK blocks").sum();
         /// data that the host had already and that were answered here
         answered: u64 = About::new("packets", "data answered").sum();
         /// ACKs marked with explicit loss notification
@@ -1065,6 +1067,7 @@ impl SnoopSummary {
                 repeats_by_timer: counters.sum("snoop_repeats_by_timer"),
                 repeats_at_handoff: counters.sum("snoop_repeats_at_handoff"),
                 withheld: counters.sum("snoop_withheld"),
+                hidden: counters.sum("snoop_hidden"),
                 answered: counters.sum("snoop_answered"),
                 marked: counters.sum("snoop_marked"),
                 nacks: counters.sum("snoop_nacks"),

@@ -89,7 +89,8 @@ fn fq_codel_keeps_flows_apart() {
     );
     let greedy = flow("cubic", "count = 4\nname = \"bulk\"") + &flow("bbr", "name = \"bbr\"") + &call;
     let together = run(&last_hop("queue = { kind = \"drop-tail\", limit = \"1000 packets\" }", &greedy));
-    let apart = run(&last_hop("queue = \"fq-codel\"", &greedy));
+    // With seed 1 two of the six share one of the 1024 queues, as happens once in seventy runs.
+    let apart = run_both_ways(&last_hop("queue = \"fq-codel\"", &greedy), 2);
     let delay = |run: &Run| run.summary.flows[5].delay_p50_s.unwrap();
     assert!(delay(&together) > 0.2, "{}", delay(&together));
     // 25 ms of the way, and at most a packet of 1500 B in service.

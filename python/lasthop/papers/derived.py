@@ -230,17 +230,6 @@ def jitter_forms_gap(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     return ordered.select(*keys, (spacing - transit).abs().alias(FIGURE)).drop_nulls(FIGURE).collect()
 
 
-def run_by_run(function: Callable[..., float]) -> Callable[..., pl.DataFrame]:
-    """Make a function of the rows of one run a function of those of all runs."""
-
-    def of_runs(table: pl.DataFrame, keys: Sequence[str], **more: float) -> pl.DataFrame:
-        rows = [(*key, function(of_run, **more)) for key, of_run in table.group_by(keys, maintain_order=True)]
-        known = pl.Schema([*((key, table.schema[key]) for key in keys), (FIGURE, pl.Float64())])
-        return pl.DataFrame(rows, schema=known, orient="row")
-
-    return of_runs
-
-
 def spurious_fast_retransmits(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Count fast retransmissions of segments that the network had not lost.
 
@@ -349,51 +338,42 @@ def recovery_time(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def ramp_time(series: pl.DataFrame) -> float:
+def ramp_time(series: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Time in s until the window is at 90 % of its mean over the second half, averaged over the flows."""
-    times = []
-    for _, flow in series.group_by("flow", maintain_order=True):
-        rows = flow.drop_nulls("cwnd_segments").sort("time_s")
-        active = rows.filter(pl.col("flight_segments") > 0)
-        if active.is_empty():
-            continue
-        start, end = active["time_s"][0], rows["time_s"][-1]
-        steady = rows.filter(pl.col("time_s") > (start + end) / 2)["cwnd_segments"].mean()
-        up = rows.filter((pl.col("time_s") >= start) & (pl.col("cwnd_segments") >= RAMPED * _number(steady)))
-        if not up.is_empty():
-            times.append(up["time_s"][0] - start)
-    return float(np.mean(times)) if times else math.nan
+    time, window = pl.col("time_s"), pl.col("cwnd_segments")
+    start, end = time.filter(pl.col("flight_segments") > 0).min(), time.max()
+    steady = window.filter(time > (start + end) / 2).mean()
+    up = time.filter((time >= start) & (window >= RAMPED * steady)).min()
+    flows = series.lazy().drop_nulls("cwnd_segments").group_by(*keys, "flow", maintain_order=True)
+    return _of_runs(flows.agg((up - start).alias(".ramp")).collect(), keys, pl.col(".ramp").mean())
 
 
-def window_dip(series: pl.DataFrame, at: float) -> float:
+def window_dip(series: pl.DataFrame, keys: Sequence[str], at: float) -> pl.DataFrame:
     """Share of the window that is lost within two seconds of a time, averaged over the flows.
 
     Of the smallest window in that time, against the one at its beginning; 0 if it only grew.
     """
-    dips = []
-    for _, flow in series.group_by("flow", maintain_order=True):
-        rows = flow.drop_nulls("cwnd_segments").sort("time_s")
-        before = rows.filter(pl.col("time_s") <= at)["cwnd_segments"]
-        after = rows.filter((pl.col("time_s") > at) & (pl.col("time_s") <= at + AFTERMATH))["cwnd_segments"]
-        if not before.is_empty() and not after.is_empty():
-            dips.append(max(0.0, 1 - _number(after.min()) / before[-1]))
-    return float(np.mean(dips)) if dips else math.nan
+    time, window = pl.col("time_s"), pl.col("cwnd_segments")
+    before = window.filter(time <= at).last()
+    after = window.filter((time > at) & (time <= at + AFTERMATH)).min()
+    rows = series.lazy().drop_nulls("cwnd_segments").sort("time_s", maintain_order=True)
+    flows = rows.group_by(*keys, "flow", maintain_order=True).agg((1 - after / before).clip(0).alias(".dip"))
+    return _of_runs(flows.collect(), keys, pl.col(".dip").mean())
 
 
-def cluster_gap(series: pl.DataFrame) -> float:
+def cluster_gap(series: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Distance in s of the centres of the two largest clusters of RTT samples, averaged over the flows.
 
     K-means with three centres, which start at the least, the middle and the greatest of the latest 200
-    samples; clusters of fewer than 5 % of them are sporadic and left out. Not a number where only one cluster
-    is left.
+    samples; clusters of fewer than 5 % of them are sporadic and left out. Nothing where only one cluster is
+    left.
     """
-    gaps = []
-    for _, flow in series.group_by("flow", maintain_order=True):
-        samples = flow.sort("time_s")["rtt_s"].drop_nulls().to_numpy()[-CLUSTERED_SAMPLES:]
-        gap = _gap_of_clusters(samples)
-        if not math.isnan(gap):
-            gaps.append(gap)
-    return float(np.mean(gaps)) if gaps else math.nan
+    rows = series.lazy().drop_nulls("rtt_s").sort("time_s", maintain_order=True)
+    latest = pl.col("rtt_s").tail(CLUSTERED_SAMPLES)
+    flows = rows.group_by(*keys, "flow", maintain_order=True).agg(latest).collect()
+    gaps = [_gap_of_clusters(samples.to_numpy()) for samples in flows["rtt_s"]]
+    found = flows.with_columns(pl.Series(".gap", gaps, dtype=pl.Float64).fill_nan(None))
+    return _of_runs(found, keys, pl.col(".gap").mean())
 
 
 def _gap_of_clusters(samples: Floats) -> float:
@@ -428,10 +408,6 @@ def _clustered(samples: Floats) -> tuple[Floats, NDArray[np.intp]]:
     return centres, nearest
 
 
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else math.nan
-
-
 FUNCTIONS: dict[str, Callable[..., pl.DataFrame]] = {
     "delay_mean": delay_mean,
     "delay_max": delay_max,
@@ -444,7 +420,7 @@ FUNCTIONS: dict[str, Callable[..., pl.DataFrame]] = {
     "throughput_max_of_flow": throughput_max_of_flow,
     "duplicate_acks": duplicate_acks,
     "recovery_time": recovery_time,
-    "ramp_time": run_by_run(ramp_time),
+    "ramp_time": ramp_time,
     "local_repairs": local_repairs,
     "cwnd_mean": cwnd_mean,
     "cwnd_flow_cv": cwnd_flow_cv,
@@ -453,8 +429,8 @@ FUNCTIONS: dict[str, Callable[..., pl.DataFrame]] = {
     "rate_cv": rate_cv,
     "fixed_delays": fixed_delays,
     "jitter_forms_gap": jitter_forms_gap,
-    "window_dip": run_by_run(window_dip),
-    "cluster_gap": run_by_run(cluster_gap),
+    "window_dip": window_dip,
+    "cluster_gap": cluster_gap,
 }
 #: The columns that each needs.
 COLUMNS = {

@@ -524,9 +524,9 @@ def _gather_samples(
     if source.table not in {one.name for one in result.study.keep}:
         return
     column = str(source.column)
-    _add_samples(
-        data, paper, fixed, (name, column), result.series(source.table), claim_axes(paper, result.study)
-    )
+    axes = claim_axes(paper, result.study)
+    for rows in result.series_in_parts(source.table, [column]):
+        _add_samples(data, paper, fixed, (name, column), rows, axes)
 
 
 def _add_samples(

@@ -17,7 +17,6 @@ import platform
 import re
 import secrets
 import time
-from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,7 +30,7 @@ from lasthop.output import TEMPORARY_PREFIX, check_folder, output_errors
 from lasthop.studies.locks import Shard, locked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 FORMAT = 1
 RUNS, FLOWS, LINKS, SERIES = "runs", "flows", "links", "series"
@@ -45,8 +44,9 @@ METADATA = "lasthop"
 MERGE_AT = 64
 #: Damaged files that a message names beside the first.
 NAMED_MAX = 10
-#: Parts with more than this are left alone, unless a run of theirs is there twice.
-LARGE_BYTES = 256 << 20
+#: Rows of one table that a merge writes into one file, at most: about 100 bytes each have to be held at once.
+#: Parts with half as many are left alone.
+MERGED_ROWS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,19 +185,15 @@ class Store:
         parts = [part for part in self.parts() if name in part.tables]
         if not parts:
             return None
-        kept = name.removeprefix(f"{SERIES}/") if name.startswith(SERIES) else None
         wanted = set(runs)
-        owned = {run: part for run, part in self._owners(parts, kept).items() if run in wanted}
+        owned = {run: part for run, part in self._owners(parts, _kept(name)).items() if run in wanted}
         return self._gather(name, owned, columns)
 
     def rows_per_run(self, name: str) -> float:
-        """Return how many rows of a table a run has on average, as the ends of the files say."""
+        """Return how many rows of a table a run that has it has on average, as the ends of the files say."""
         parts = [part for part in self.parts() if name in part.tables]
-        rows = 0
-        for path in (self._path(name, part.name) for part in parts):
-            with damage_named(path):
-                rows += ArrowTable.parquet_footer(path)[0]
-        return rows / max(1, sum(map(self._height, parts)))
+        rows = sum(self._height(part, name) for part in parts)
+        return rows / max(1, len(self._owners(parts, _kept(name))))
 
     def _owners(self, parts: Sequence[Part], kept: str | None = None) -> dict[str, str]:
         """Which part answers for which run."""
@@ -270,39 +266,49 @@ class Store:
             LINKS: _rows(entries, LINKS),
             **_series(entries),
         }
-        tables = {table: content for table, content in tables.items() if content.height}
-        self._commit(name, _runs_table(entries), tables, ())
+        contents = {
+            table: functools.partial(_itself, content) for table, content in tables.items() if content.height
+        }
+        self._commit(name, _runs_table(entries), contents, ())
         self._fresh.append(name)
         if len(self._fresh) >= MERGE_AT:
             fresh, self._fresh = set(self._fresh), []
-            self._merge([part for part in self.parts() if part.name in fresh])
+            self._merge_groups([part for part in self.parts() if part.name in fresh])
 
     def compact(self) -> None:
-        """Merge all parts that are not large into one; at no moment is a run lost."""
-        parts = [part for part in self.parts() if self._tag in ("all", part.tag)]
-        owned = self._owners(parts)
-        counts = Counter(owned.values())
-        small = [
-            part for part in parts if self._size(part) < LARGE_BYTES or counts[part.name] < self._height(part)
-        ]
-        if len(small) > 1:
-            self._merge(small)
+        """Merge parts that are not large into few; at no moment is a run lost."""
+        self._merge_groups([part for part in self.parts() if self._tag in ("all", part.tag)])
         self._fresh = []
         if self._tag == "all":
             # Another shard may be about to write there.
             with suppress(OSError):
                 (self.folder / TEMPORARY).rmdir()
 
-    def _size(self, part: Part) -> int:
-        return sum(self._path(table, part.name).stat().st_size for table in (RUNS, *part.tables))
+    def _merge_groups(self, parts: Sequence[Part]) -> None:
+        """Write parts together in groups that are not too large to be held, oldest first."""
+        group: list[Part] = []
+        rows = 0
+        for part in parts:
+            more = max(self._height(part, table) for table in (RUNS, *part.tables))
+            if more > MERGED_ROWS // 2:
+                continue
+            if rows + more > MERGED_ROWS:
+                self._merge(group)
+                group, rows = [], 0
+            group.append(part)
+            rows += more
+        self._merge(group)
 
-    def _height(self, part: Part) -> int:
-        path = self._path(RUNS, part.name)
+    def _height(self, part: Part, table: str) -> int:
+        """Return how many rows a part has of a table, as the end of the file says."""
+        path = self._path(table, part.name)
         with damage_named(path):
             return ArrowTable.parquet_footer(path)[0]
 
     def _merge(self, parts: Sequence[Part]) -> None:
         """Write one part in place of several."""
+        if len(parts) < 2:  # noqa: PLR2004 - one is merged already
+            return
         owned = self._owners(parts)
         runs = self._gather(RUNS, owned)
         # A run may have been made again to keep more: what was kept of it before is still there.
@@ -318,7 +324,7 @@ class Store:
 
         def content(table: str) -> ArrowTable:
             having = [part for part in parts if table in part.tables]
-            wanted = table.removeprefix(f"{SERIES}/") if table.startswith(SERIES) else None
+            wanted = _kept(table)
             owners = self._owners(having, wanted)
             if wanted is None:
                 # A part without this table may answer for a run: then no other speaks for it.
@@ -326,17 +332,22 @@ class Store:
             return self._gather(table, owners)
 
         replaces = [part.name for part in parts]
-        self._commit(self._new_name(), runs, {table: content(table) for table in names}, replaces)
+        self._commit(
+            self._new_name(), runs, {table: functools.partial(content, table) for table in names}, replaces
+        )
         self._discard(replaces)
 
     def _commit(
         self,
         name: str,
         runs: ArrowTable,
-        tables: Mapping[str, ArrowTable],
+        tables: Mapping[str, Callable[[], ArrowTable]],
         replaces: Sequence[str],
     ) -> None:
-        """Write every table of a part, and that of its runs last; all of it is on the disk then."""
+        """Write every table of a part, and that of its runs last; all of it is on the disk then.
+
+        The tables are asked for one at a time, so that a merge holds no more than one.
+        """
         words = {
             "format": FORMAT,
             "tables": list(tables),
@@ -346,7 +357,8 @@ class Store:
         }
         written: list[Path] = []
         try:
-            for table, content in tables.items():
+            for table, made in tables.items():
+                content = made()
                 written.append(self._path(table, name))
                 self._write(content, written[-1], columns.meanings(_declared(table), content.columns), {})
             said = columns.meanings(RUNS, runs.columns)
@@ -521,6 +533,15 @@ def _rows(entries: Iterable[Entry], kind: str) -> ArrowTable:
 def _declared(table: str) -> str:
     """Return what the engine calls a table of the store; a kept one begins with it."""
     return table.removeprefix(f"{SERIES}/").rpartition("-")[0] if table.startswith(SERIES) else table
+
+
+def _itself(table: ArrowTable) -> ArrowTable:
+    return table
+
+
+def _kept(table: str) -> str | None:
+    """Return the identity of what was kept in a table; nothing for the tables of every run."""
+    return table.removeprefix(f"{SERIES}/") if table.startswith(SERIES) else None
 
 
 def _series(entries: Iterable[Entry]) -> dict[str, ArrowTable]:

@@ -590,7 +590,7 @@ mod tests {
                 now,
                 window: LONG,
                 packets: &mut self.packets,
-                extras: &ExtraArena::default(),
+                extras: &mut ExtraArena::default(),
                 links: &mut self.links,
                 effects: &mut effects,
                 wake: Time::MAX,

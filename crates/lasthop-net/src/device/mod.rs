@@ -137,7 +137,7 @@ pub(crate) struct Cx<'a> {
     pub(crate) window: Window,
     /// Packets by their slots.
     pub(crate) packets: &'a mut PacketArena,
-    pub(crate) extras: &'a ExtraArena,
+    pub(crate) extras: &'a mut ExtraArena,
     /// Directions of links.
     pub(crate) links: &'a mut [Link],
     pub(crate) effects: &'a mut Vec<Effect>,

@@ -85,7 +85,7 @@ impl<D: Element> Bench<D> {
             now,
             window: Window { from: Time::ZERO, to: Time::MAX },
             packets: &mut self.packets,
-            extras: &self.extras,
+            extras: &mut self.extras,
             links: &mut self.links,
             effects: &mut self.effects,
             wake: self.wake,
@@ -142,6 +142,15 @@ impl<D: Element> Bench<D> {
         let index = self.packets.insert(Packet { extra, ..packet });
         let parcel = Parcel { packet: index, hop: 0, flow: 0, bytes, ect, ahead: false, since: now };
         self.act(now, |device, cx| device.receive(parcel, port, cx));
+    }
+
+    /// What the packet carries that was let through last, beyond its header.
+    pub(super) fn let_through(&self) -> Option<&Extra> {
+        let packet = self.effects.iter().rev().find_map(|effect| match effect {
+            Effect::Forward { parcel, .. } => Some(parcel.packet),
+            _ => None,
+        });
+        packet.and_then(|packet| self.extras.get(self.packets.get(packet).extra))
     }
 
     /// What the device wanted done since the last call; packets that it let go leave their slots.

@@ -577,7 +577,7 @@ impl Network {
             now,
             window: self.window,
             packets: &mut self.packets,
-            extras: &self.extras,
+            extras: &mut self.extras,
             links: &mut self.links,
             effects: &mut effects,
             wake: Time::MAX,

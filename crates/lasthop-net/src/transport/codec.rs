@@ -736,6 +736,47 @@ pub fn mark_loss(packet: &mut [u8]) {
     }
 }
 
+/// Leaves the first `keep` blocks in the SACK option of an IPv4 packet with a TCP segment, and no-operations in place
+/// of the others. What is none stays as it is.
+pub fn keep_sack_blocks(packet: &mut [u8], keep: usize) {
+    let Some(&first) = packet.first() else { return };
+    let start = 4 * usize::from(first & 15);
+    if packet.len() < start + TcpHeader::MIN_LEN || packet[9] != IpNumber::TCP.0 {
+        return;
+    }
+    let end = (start + 4 * usize::from(packet[start + OFFSET_BYTE] >> 4)).min(packet.len());
+    let mut at = start + TcpHeader::MIN_LEN;
+    while at + 1 < end {
+        let (option, length) = match packet[at] {
+            kind::END => return,
+            kind::NO_OPERATION => (kind::NO_OPERATION, 1),
+            option => (option, usize::from(packet[at + 1])),
+        };
+        if length == 0 || (option != kind::NO_OPERATION && length < 2) || at + length > end {
+            return;
+        }
+        let kept = if keep == 0 { 0 } else { 2 + 8 * keep };
+        if option == kind::SACK && kept < length {
+            if keep > 0 {
+                patch_byte(packet, (start, at + 1), kept as u8);
+            }
+            for byte in at + kept..at + length {
+                patch_byte(packet, (start, byte), kind::NO_OPERATION);
+            }
+            return;
+        }
+        at += length;
+    }
+}
+
+/// Changes the byte at `at` of the TCP segment that starts at `start`, and its checksum.
+fn patch_byte(packet: &mut [u8], (start, at): (usize, usize), value: u8) {
+    let is_low = (at - start) % 2 == 1;
+    patch(packet, at - usize::from(is_low), start + TCP_CHECKSUM, |word| {
+        if is_low { word & 0xff00 | u16::from(value) } else { word & 0x00ff | u16::from(value) << 8 }
+    });
+}
+
 /// Changes the word at `at` and brings the checksum at `sum` up to date (RFC 1624 equation 3).
 fn patch(packet: &mut [u8], at: usize, sum: usize, change: impl FnOnce(u16) -> u16) {
     let word = |packet: &[u8], at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
@@ -947,6 +988,32 @@ mod tests {
         assert_eq!((Options::default().block_room(), stamped.block_room()), (4, 3));
         let times = Measured { times: Some((1, 2)), ..none };
         assert_eq!(Options { measured: times, ..stamped }.block_room(), 1);
+    }
+
+    /// Blocks that a helper leaves out become no-operations, and the checksum stays right.
+    #[test]
+    fn blocks_are_left_out() {
+        let sack = [(1, 2), (3, 4), (5, 6)].into_iter().collect();
+        for timestamps in [None, Some((1, 2))] {
+            let options = Options { timestamps, sack, ..Options::default() };
+            let before = written(&header(Transport::Tcp(Tcp { options, ..Tcp::default() })), b"abc");
+            for keep in 0..=4 {
+                let mut after = before.clone();
+                keep_sack_blocks(&mut after, keep);
+                let (read, payload) = parse(&after).unwrap();
+                let Transport::Tcp(read) = read.transport else { panic!("a segment") };
+                assert_eq!(read.options.sack.as_slice(), &sack.as_slice()[..keep.min(3)]);
+                assert_eq!((read.options.timestamps, payload), (timestamps, &b"abc"[..]));
+                assert_eq!(after.len(), before.len());
+            }
+        }
+        let mut datagram = written(&header(Transport::Udp), b"5");
+        let before = datagram.clone();
+        keep_sack_blocks(&mut datagram, 0);
+        assert_eq!(datagram, before);
+        for cut in 0..before.len() {
+            keep_sack_blocks(&mut before.clone()[..cut], 0);
+        }
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct Offer {
 pub struct Extra {
     /// ACKs: SACK blocks.
     pub sack: SackBlocks,
+    /// ACKs: a helper has taken blocks out. Whoever keeps the bytes of the packet takes them out there.
+    pub hides_sack: bool,
     /// ACKs: times of the segment that triggered the ACK.
     pub times: Option<ReceiveTime>,
     /// ACKs: frames discarded by the receiver's MAC so far, modulo 2^32.

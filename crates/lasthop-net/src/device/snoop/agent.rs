@@ -45,8 +45,9 @@ pub(super) struct Arrived<'a> {
     pub(super) packet: &'a Packet,
     /// Its place on its path.
     pub(super) hop: u32,
-    /// Whether the queue of the link will take it, and how long it will lie there.
+    /// Whether the queue of the link will take it, when its transmission will begin, and how long until it has left.
     pub(super) has_room: bool,
+    pub(super) begins: Time,
     pub(super) wait: Span,
     pub(super) now: Time,
 }
@@ -60,8 +61,8 @@ impl Arrived<'_> {
             hop: self.hop,
             repeats: 0,
             sent: self.now,
+            turn: (self.begins, order),
             leaves: self.now + self.wait,
-            order,
             by_sender,
             sacked: false,
         }
@@ -73,6 +74,8 @@ impl Arrived<'_> {
 pub(super) struct Clock {
     /// Smoothed, and its deviation; none before the first sample.
     smoothed: Option<(Span, Span)>,
+    /// The least of all; zero before the first sample.
+    least: Span,
 }
 
 /// So many ACKs of single packets in a row say that the other end does not delay them.
@@ -88,8 +91,10 @@ impl Clock {
     fn sample(&mut self, sample: Span, timing: Timing) {
         let Some((smoothed, deviation)) = self.smoothed else {
             self.smoothed = Some((sample, Span(sample.0 / 2)));
+            self.least = sample;
             return;
         };
+        self.least = if self.least == Span::ZERO { sample } else { self.least.min(sample) };
         let away = smoothed.0.abs_diff(sample.0);
         self.smoothed = Some(match timing {
             Timing::Deviation => (
@@ -303,8 +308,8 @@ impl Agent {
         let is_first = self.last_ack == Some(start);
         let order = self.next_order();
         if let Some(place) = self.cache.find(start) {
-            let stale = self.cache.get_mut(place).map_or(0, |entry| entry.order);
-            let stale = self.cache.sent_after(stale);
+            let stale = self.cache.get_mut(place).map_or((Time::ZERO, 0), |entry| entry.turn);
+            let stale = self.cache.after(stale);
             if let Some(entry) = self.cache.get_mut(place) {
                 *entry = arrived.entry(order, true);
             }
@@ -367,7 +372,7 @@ impl Agent {
                 _ => {
                     self.advance(rules, packet, now);
                     if rules.sack {
-                        self.repair_holes(sack, now, tape);
+                        self.repair_holes(rules, sack, now, tape);
                     }
                     Verdict::Pass
                 }
@@ -412,7 +417,10 @@ impl Agent {
         self.last_ack = Some(ack);
         self.last_window = packet.window;
         self.note_ack(packet);
-        (self.expected, self.unexpected, self.passed, self.backoff) = (0, 0, 0, 0);
+        (self.unexpected, self.passed, self.backoff) = (0, 0, 0);
+        // A hole that has been repaired as the second already: what was under way then still asks for it.
+        let repaired = self.cache.first().filter(|first| first.repeats > 0).map(|first| first.turn);
+        self.expected = repaired.map_or(0, |turn| self.cache.before(turn));
         self.arm(rules, now);
         if self.last_window == 0 {
             self.due = None;
@@ -449,7 +457,7 @@ impl Agent {
             return Verdict::Pass;
         }
         if rules.sack {
-            self.repair_holes(sack, now, tape);
+            self.repair_holes(rules, sack, now, tape);
         }
         let verdict = self.answer_duplicate(rules, packet, now, tape);
         self.passed += u32::from(verdict == Verdict::Pass);
@@ -474,9 +482,9 @@ impl Agent {
             self.expected -= 1;
             return withheld;
         }
-        let behind = self.cache.sent_after(first.order);
-        if behind == 0 {
-            // Nothing was sent after it: whatever this ACK answers was on its way before.
+        let (turn, behind) = (first.turn, self.cache.after(first.turn));
+        if behind == 0 || now.since(first.sent) < self.clock.least {
+            // Nothing was sent after it, or too late to be answered: whatever this ACK answers was on its way before.
             return if repeats > 0 { withheld } else { Verdict::Pass };
         }
         self.unexpected += 1;
@@ -486,23 +494,32 @@ impl Agent {
         if repeats >= rules.persist {
             return Verdict::Pass;
         }
-        self.expected = behind.saturating_sub(self.unexpected);
+        let (under_way, known) = self.cache.between(turn, (rules.begin(now), u64::MAX));
+        self.expected = under_way.saturating_sub(self.unexpected.max(known));
         self.repeat_first(rules, Why::Duplicate, now, tape);
         Verdict::Withhold
     }
 
+    /// Whether the first hole that an ACK leaves is repaired from here. RFC 6675 section 5 takes three segments above a
+    /// hole for its loss, in ACKs that move on as well: a sender that saw the blocks would halve its window for it.
+    pub(super) fn repairs(&self, rules: &Snoop, packet: &Packet) -> bool {
+        self.cache.first().is_some_and(|first| {
+            !before(packet.seq as u32, first.start()) && !first.by_sender && first.repeats < rules.persist
+        })
+    }
+
     fn repeat_first(&mut self, rules: &Snoop, why: Why, now: Time, tape: &mut impl Tape) {
-        self.repeat(0, why, now, tape);
+        self.repeat(rules, 0, why, now, tape);
         self.unexpected = 0;
         self.arm(rules, now);
     }
 
     /// Sends the packet at this place again.
-    fn repeat(&mut self, place: usize, why: Why, now: Time, tape: &mut impl Tape) {
-        let order = self.next_order();
+    fn repeat(&mut self, rules: &Snoop, place: usize, why: Why, now: Time, tape: &mut impl Tape) {
+        let turn = (rules.begin(now), self.next_order());
         if let Some(entry) = self.cache.get_mut(place) {
             entry.repeats += 1;
-            (entry.sent, entry.leaves, entry.order) = (now, now, order);
+            (entry.sent, entry.turn, entry.leaves) = (now, turn, now);
             tape.repeat(entry, why);
         }
     }
@@ -514,7 +531,7 @@ impl Agent {
 
     /// Repeats every packet below the highest that is selected, once per round trip; the first is left to the
     /// duplicate ACKs.
-    fn repair_holes(&mut self, sack: &SackBlocks, now: Time, tape: &mut impl Tape) {
+    fn repair_holes(&mut self, rules: &Snoop, sack: &SackBlocks, now: Time, tape: &mut impl Tape) {
         let mut highest = None;
         for &(start, end) in sack.as_slice() {
             let (start, end) = (start as u32, end as u32);
@@ -533,8 +550,8 @@ impl Agent {
                 return;
             };
             let waits = entry.repeats > 0 && now.since(entry.sent) < round_trip;
-            if !entry.sacked && !entry.by_sender && !waits {
-                self.repeat(place, Why::Hole, now, tape);
+            if !entry.sacked && !entry.by_sender && !waits && entry.repeats < rules.persist {
+                self.repeat(rules, place, Why::Hole, now, tape);
             }
         }
     }
@@ -556,16 +573,18 @@ impl Agent {
     /// once, in order, from the place `hop` on, if the path is another one now.
     pub(super) fn arrive(&mut self, rules: &Snoop, hop: Option<u32>, now: Time, tape: &mut impl Tape) {
         for place in 0..self.cache.len() {
-            let order = self.next_order();
+            let turn = (rules.begin(now), self.next_order());
             if let Some(entry) = self.cache.get_mut(place) {
                 entry.hop = hop.unwrap_or(entry.hop);
                 entry.repeats = 0;
-                (entry.sent, entry.leaves, entry.order, entry.by_sender) = (now, now, order, false);
+                (entry.sent, entry.turn, entry.leaves) = (now, turn, now);
+                entry.by_sender = false;
                 tape.repeat(entry, Why::Handoff);
                 // No sample comes of it.
                 entry.repeats = 1;
             }
         }
+        self.clock.least = Span::ZERO;
         // What was on its way over the old link may still cause duplicates; they say nothing about these copies.
         (self.expected, self.unexpected, self.backoff) = (0, 0, 0);
         self.arm(rules, now);

@@ -28,6 +28,10 @@ pub(super) fn range_of(packet: &Packet) -> (u32, u32) {
     (start, start.wrapping_add(u32::from(packet.payload) + ends))
 }
 
+/// The order in which packets cross the link: when transmission begins, as well as that can be told and if repetitions
+/// overtake what waits, and who was sent first.
+pub(super) type Turn = (Time, u64);
+
 /// A packet that is kept.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
@@ -38,9 +42,10 @@ pub(super) struct Entry {
     pub(super) hop: u32,
     /// Times that it was sent again from here.
     pub(super) repeats: u32,
-    /// When it was last sent, and what orders it among all that was.
+    /// When it was last sent.
     pub(super) sent: Time,
-    pub(super) order: u64,
+    /// When that copy crosses the link, among all that do.
+    pub(super) turn: Turn,
     /// When it leaves the queue of the link, as well as that can be told.
     pub(super) leaves: Time,
     /// The sender has sent it again: it counts duplicate ACKs for it.
@@ -113,8 +118,20 @@ impl Cache {
         self.entries.pop_front()
     }
 
-    /// Packets that were sent after the one with this order and may still cause a duplicate ACK for it.
-    pub(super) fn sent_after(&self, order: u64) -> u32 {
-        self.entries.iter().filter(|entry| entry.order > order && !entry.sacked).count() as u32
+    /// Packets that crossed the link after the copy at `turn` and may still cause a duplicate ACK for it.
+    pub(super) fn after(&self, turn: Turn) -> u32 {
+        self.entries.iter().filter(|entry| entry.turn > turn && !entry.sacked).count() as u32
+    }
+
+    /// Packets that crossed the link after the copy at `turn` and before that at `until`, and how many of these the
+    /// other end is known to have.
+    pub(super) fn between(&self, turn: Turn, until: Turn) -> (u32, u32) {
+        let there = self.entries.iter().filter(|entry| entry.turn > turn && entry.turn < until);
+        there.fold((0, 0), |(all, known), entry| (all + 1, known + u32::from(entry.sacked)))
+    }
+
+    /// Packets that crossed the link before the copy at `turn` and may still cause a duplicate ACK for it.
+    pub(super) fn before(&self, turn: Turn) -> u32 {
+        self.entries.iter().filter(|entry| entry.turn < turn && !entry.sacked).count() as u32
     }
 }

@@ -10,15 +10,20 @@
 //! What comes the other way, from the wireless host, it cannot repeat: it tells the sender which losses were no
 //! congestion.
 //!
+//! An ACK that moves on to a second hole carries the blocks that lie above it. By RFC 6675 section 5 three segments
+//! there are a loss, and a sender with SACK would halve its window for what is being repaired here; so `std` leaves the
+//! blocks out until the agent gives the hole up (`hide_sack`). The option is advice: receivers may take back what it
+//! says (RFC 2018 section 8), and the cumulative ACK catches up. Where the option stood there are no-operations.
+//!
 //! *Reacts to* data, FINs and SYNs of TCP, cumulative ACKs, changes of the window (never taken for duplicates), SACK
-//! blocks if asked to, ECE (an ACK whose ECE differs from that of the last one that passed is never withheld), the
+//! blocks (`sack`), ECE (an ACK whose ECE differs from that of the last one that passed is never withheld), the
 //! return of its link after an outage and changes of the path of a flow.
 //!
 //! *Stands* at the head of a link: a base station, an access point, a router before it. It needs both directions of a
 //! flow, which every place of a path sees.
 //!
 //! *Profiles.* `std` is the protocol with what later RFCs ask for: Karn's rule and the gains of RFC 6298, a timer that
-//! doubles, ECN. `paper` is that of 1995: a timeout of two round trips, a gain of a quarter, no doubling, no ECN,
+//! doubles, ECN, SACK. `paper` is that of 1995: a timeout of two round trips, a gain of a quarter, no doubling, no ECN,
 //! negative acknowledgements. `ns2` is the agent of ns-2.35 with those of its peculiarities that change results:
 //!
 //! - duplicate ACKs trigger a repetition every second time, by one switch that all connections of the base station
@@ -39,11 +44,11 @@
 //!
 //! *Differs from its paper:* the timer waits until a packet has left the queue of the link, rests while the link is
 //! down, and in `std` is patient with a host that may be delaying the ACK of a lone packet. There is one timer, armed
-//! whenever something is kept, in place of a round-trip timer and a persist timer of 200 ms. Duplicates that packets
-//! sent before a repetition still cause never trigger another one. What the sender repeats itself may be repeated from
-//! here once its own duplicates have passed. What the queue of the link would refuse is not kept, so that an overflow
-//! looks like congestion to the sender. Data that the host has acknowledged already are answered from here with a copy
-//! of the last ACK.
+//! whenever something is kept, in place of a round-trip timer and a persist timer of 200 ms. Duplicates that
+//! packets still cause which crossed the link before a repetition never trigger another one, nor do those that come
+//! sooner than any answer could. What the sender repeats itself may be repeated from here once its own duplicates have
+//! passed. What the queue of the link would refuse is not kept, so that an overflow looks like congestion to the
+//! sender. Data that the host has acknowledged already are answered from here with a copy of the last ACK.
 //!
 //! *Validation:* the vectors NV-5.1 and NV-5.2 packet by packet (`device/snoop/tests.rs`); without losses no packet of
 //! a connection changes, by a byte or a nanosecond, over random scenarios (`tests/helpers.rs`); 10^6 random sequences
@@ -52,8 +57,9 @@
 //!
 //! *Limitations:* losses of the wired part are left to the sender, and what a rule or discipline of the queue (RED,
 //! CoDel) drops behind the agent is repaired like a loss in the air. With timestamps the repair time enters the
-//! sender's RTT, as it should. A sender with SACK sees fewer blocks, never wrong ones. A host that encrypts the headers
-//! of TCP cannot be helped. Negative acknowledgements need a sender that understands them (`eln`).
+//! sender's RTT, as it should. A sender with SACK sees fewer blocks, never wrong ones; in `paper` and `ns2`,
+//! which know of no SACK, it sees enough of them to halve its window for every second loss of a round trip. A host that
+//! encrypts the headers of TCP cannot be helped. Negative acknowledgements need a sender that understands them (`eln`).
 //!
 //! *References:* Balakrishnan et al. (MobiCom 1995; Wireless Networks 1(4), 1995; ToN 5(6), 1997); RFC 3135 section 3.
 
@@ -161,6 +167,8 @@ pub struct Snoop {
     pub backoff: bool,
     /// Whether SACK blocks show more holes than the first.
     pub sack: bool,
+    /// Whether ACKs lose their SACK blocks while the first hole is repaired here.
+    pub hide_sack: bool,
     /// Whether ACKs that change the echo of congestion always pass.
     pub ecn: bool,
     /// Whether data that the host has are answered from here, and ACKs that came late withheld.
@@ -169,6 +177,14 @@ pub struct Snoop {
     pub upward: Upward,
     /// What happens at a handoff.
     pub handoff: AtHandoff,
+}
+
+impl Snoop {
+    /// What orders a packet whose transmission begins at `at` among all that cross the link: nothing, if none
+    /// overtakes.
+    fn begin(&self, at: Time) -> Time {
+        if self.ahead { at } else { Time::ZERO }
+    }
 }
 
 /// What an agent knows of a flow before it comes.
@@ -215,6 +231,7 @@ struct Counts {
     /// Packets sent again, by why.
     repeats: [u64; 4],
     withheld: u64,
+    hidden: u64,
     answered: u64,
     marked: u64,
     nacks: u64,
@@ -443,13 +460,21 @@ impl Snooping {
             Machine::Ns2 => Role::DownNs2(Box::default()),
         };
         let place = self.find_or(parcel.flow, role);
-        let (has_room, wait) = if queue == NOWHERE {
-            (true, Span::ZERO)
-        } else {
-            let link = cx.link(queue);
-            (link.has_room(now, parcel.bytes.into(), holds), link.wait(now, parcel.bytes.into(), holds))
+        let bytes = u32::from(parcel.bytes);
+        let mut arrived = Arrived {
+            packet,
+            hop: parcel.hop,
+            has_room: true,
+            begins: self.plan.begin(now),
+            wait: Span::ZERO,
+            now,
         };
-        let arrived = Arrived { packet, hop: parcel.hop, has_room, wait, now };
+        if queue != NOWHERE {
+            let link = cx.link(queue);
+            arrived.has_room = link.has_room(now, bytes, holds);
+            arrived.wait = link.wait(now, bytes, holds);
+            arrived.begins = self.plan.begin(now + link.wait(now, 0, holds));
+        }
         let connection = &mut self.connections[place as usize];
         let mut verdict = Verdict::Pass;
         let (before, kept, after) = match &mut connection.role {
@@ -507,12 +532,13 @@ impl Snooping {
         let sack = cx.extras.get(packet.extra).map_or_else(SackBlocks::default, |extra| extra.sack);
         let now = cx.now;
         let mut sending = Sending { cx, counts: &mut self.counts, ahead: self.plan.ahead };
-        let mut over = false;
+        let (mut over, mut hides) = (false, false);
         let (before, verdict, after) = match &mut self.connections[place as usize].role {
             Role::Down(agent) => {
                 let before = agent.cache.len();
                 let verdict = agent.ack(&self.plan, packet, &sack, now, &mut sending);
                 over = agent.is_over();
+                hides = self.plan.hide_sack && !sack.is_empty() && agent.repairs(&self.plan, packet);
                 (before, verdict, agent.cache.len())
             }
             Role::DownNs2(agent) => {
@@ -526,6 +552,13 @@ impl Snooping {
         if verdict != Verdict::Pass {
             self.counts.withheld += u64::from(cx.window.contains(now));
             cx.drop(parcel, Cause::Withheld);
+        } else if hides && let Some(extra) = cx.extras.get_mut(packet.extra) {
+            self.counts.hidden += u64::from(cx.window.contains(now));
+            extra.hides_sack = true;
+            extra.sack.clear();
+            if let Some((start, end)) = sack.duplicate(packet.seq) {
+                extra.sack.push(start, end);
+            }
         }
         if over {
             self.remove(place);
@@ -748,7 +781,7 @@ impl Element for Snooping {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let Counts { kept, repeats, withheld, answered, marked, nacks, moved, most } = self.counts;
+        let Counts { kept, repeats, withheld, hidden, answered, marked, nacks, moved, most } = self.counts;
         vec![
             ("snoop_kept", kept),
             ("snoop_repeats_by_duplicate", repeats[Why::Duplicate as usize]),
@@ -756,6 +789,7 @@ impl Element for Snooping {
             ("snoop_repeats_by_timer", repeats[Why::Timer as usize]),
             ("snoop_repeats_at_handoff", repeats[Why::Handoff as usize]),
             ("snoop_withheld", withheld),
+            ("snoop_hidden", hidden),
             ("snoop_answered", answered),
             ("snoop_marked", marked),
             ("snoop_nacks", nacks),

@@ -24,6 +24,7 @@ fn std_agent() -> Snoop {
         delayed_ack: Span::from_millis(200),
         backoff: true,
         sack: false,
+        hide_sack: true,
         ecn: true,
         answer: true,
         upward: Upward::Eln,
@@ -38,6 +39,7 @@ fn ns2_agent() -> Snoop {
         least_timeout: Span::from_millis(100),
         delayed_ack: Span::ZERO,
         backoff: false,
+        hide_sack: false,
         ecn: false,
         answer: false,
         handoff: AtHandoff::Ignore,
@@ -117,6 +119,20 @@ impl Kit {
         self.take()
     }
 
+    /// The blocks with which an ACK goes on, and whether some are left out.
+    fn passing(&mut self, millis: u64, seq: u64, blocks: &[(u64, u64)]) -> (Vec<(u64, u64)>, bool) {
+        let packet = self.ack_packet(seq);
+        let sack = blocks.iter().fold(SackBlocks::default(), |mut sack, &(start, end)| {
+            sack.push(start, end);
+            sack
+        });
+        let extra = Extra { sack, ..Extra::default() };
+        self.bench.offer_packet(INBOUND, packet, Some(extra), Time(millis * MILLI));
+        let passes = self.bench.let_through().map(|extra| (extra.sack.as_slice().to_vec(), extra.hides_sack));
+        self.take();
+        passes.expect("the ACK passes")
+    }
+
     /// What timers do until then.
     fn until(&mut self, millis: u64) -> Vec<(u64, Out)> {
         self.bench.run_until(Time(millis * MILLI));
@@ -191,6 +207,42 @@ fn sack_shows_both_holes() {
     assert_eq!(kit.ack_with(16, duplicate, &[(5000, 7000), (3000, 4000)]), [(16, Out::Kept(2000))]);
     assert_eq!(kit.ack(23, 4000), [(23, Out::Ack(4000))]);
     assert_eq!(kit.ack(25, 7000), [(25, Out::Ack(7000))]);
+}
+
+/// By hand: 2000 and 4000 are lost. The ACK of the first repair shows three segments above the second hole, which RFC
+/// 6675 takes for its loss: the sender learns of them when the agent gives that hole up, or if it does not repair it.
+#[test]
+fn blocks_above_a_hole_that_is_repaired_here_are_hidden() {
+    let above = [(5000, 8000)];
+    let of = |plan: Snoop, ack: u64| {
+        let mut kit = Kit::new(plan);
+        kit.seven();
+        kit.data(7, 7000);
+        kit.ack(10, 1000);
+        kit.ack(11, 2000);
+        kit.ack_with(13, kit.ack_packet(2000), &[(3000, 4000)]);
+        kit.passing(23, ack, &above)
+    };
+    assert_eq!(of(std_agent(), 4000), (vec![], true));
+    assert_eq!(of(Snoop { sack: true, ..std_agent() }, 4000), (vec![], true));
+    assert_eq!(of(Snoop { hide_sack: false, ..std_agent() }, 4000), (above.to_vec(), false));
+    assert_eq!(of(Snoop { persist: 0, ..std_agent() }, 4000), (above.to_vec(), false), "nothing is repaired");
+    assert_eq!(of(ns2_agent(), 4000), (above.to_vec(), false));
+}
+
+/// A block that reports a duplicate (RFC 2883) goes on, and so do those above what the sender itself must repeat.
+#[test]
+fn a_report_of_a_duplicate_is_not_hidden() {
+    let mut kit = Kit::new(std_agent());
+    kit.seven();
+    kit.ack(10, 1000);
+    assert_eq!(kit.passing(11, 2000, &[(0, 1000), (3000, 6000)]), (vec![(0, 1000)], true));
+    // The sender repeats 2000, and an ACK asks for it again.
+    kit.data(12, 2000);
+    let changed = Packet { window: 64_000, ..kit.ack_packet(2000) };
+    kit.window = 64_000;
+    assert_eq!(changed.window, kit.window);
+    assert_eq!(kit.passing(13, 2000, &[(3000, 6000)]), (vec![(3000, 6000)], false));
 }
 
 /// The repetition is lost as well, which packets sent after it show: the next duplicate repeats it.

@@ -42,7 +42,8 @@ const SNOOP_KEYS: &[Key] = &[
     Key::new(
         "cache",
         Kind::Integer { min: 1, max: 1_000_000 },
-        "Most packets that are kept of one connection.",
+        "Most packets that are kept of one connection. Those that find no room are the sender's to repair: it should \
+         hold a window.",
     )
     .default("100"),
     Key::new(
@@ -87,9 +88,15 @@ const SNOOP_KEYS: &[Key] = &[
     Key::new(
         "sack",
         Kind::Switch,
-        "Whether SACK blocks show holes: each below the highest block is repeated once per local round trip.",
-    )
-    .default("false"),
+        "Whether SACK blocks show holes: each below the highest block is repeated once per local round trip. \
+         Default: true; paper, ns2: false.",
+    ),
+    Key::new(
+        "hide_sack",
+        Kind::Switch,
+        "Whether ACKs that pass lose their SACK blocks while the first hole is repaired here: a sender that sees three \
+         segments above it takes it for a loss of its own. Default: true; paper, ns2: false.",
+    ),
     Key::new(
         "ecn",
         Kind::Switch,
@@ -122,7 +129,17 @@ pub(in super::super) fn read(reader: &Reader<'_>) -> Result<Snoop> {
     let profile = reader.name("profile")?;
     let (ns2, paper) = (profile == "ns2", profile == "paper");
     if ns2 {
-        let stray = ["threshold", "backoff", "delayed_ack", "ecn", "answer", "handoff", "sack", "when_full"];
+        let stray = [
+            "threshold",
+            "backoff",
+            "delayed_ack",
+            "ecn",
+            "answer",
+            "handoff",
+            "sack",
+            "hide_sack",
+            "when_full",
+        ];
         if let Some(key) = stray.into_iter().find(|key| reader.has(key)) {
             let message = format!("the agent of ns-2 knows no {key}");
             return Err(reader.error(key, message, "leave it out, or write profile = \"std\""));
@@ -149,7 +166,8 @@ pub(in super::super) fn read(reader: &Reader<'_>) -> Result<Snoop> {
             Span::from_millis(200)
         }),
         backoff: switch("backoff", !ns2 && !paper)?,
-        sack: reader.switch("sack")?,
+        sack: switch("sack", !ns2 && !paper)?,
+        hide_sack: switch("hide_sack", !ns2 && !paper)?,
         ecn: switch("ecn", !ns2 && !paper)?,
         answer: switch("answer", !ns2)?,
         upward: match reader.name_if("upward")? {

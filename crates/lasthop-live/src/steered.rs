@@ -1,0 +1,137 @@
+//! A session of steering around a command: the law decides for the TCP of whatever the command starts.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::thread;
+use std::time::Duration;
+
+use lasthop_cc::ControllerConfig;
+use lasthop_sim::run::Progress;
+
+use crate::emulate::{LiveError, code_of};
+use crate::process::{self, MARK};
+use crate::site::{self, CONGESTION_CONTROL};
+use crate::steer::{Session, SessionReport, Steering};
+
+/// What stands in a command for the name of the congestion control.
+pub(crate) const NAME: &str = "{cc}";
+/// How often it is looked whether the command has ended.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What is to be steered.
+#[derive(Clone, Debug)]
+pub struct SteerOrder {
+    /// The law that decides.
+    pub law: ControllerConfig,
+    /// The session whose process has gone, to be taken over.
+    pub resume: Option<String>,
+    /// A program and its arguments; without one the session lasts until it is interrupted.
+    pub words: Vec<String>,
+    /// Marks everything that is started, in the environment of programs.
+    pub mark: String,
+}
+
+/// Where a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Where we are, and nobody's default is changed: the command chooses by name, which stands in its words for
+    /// `{cc}`.
+    ByName,
+    /// In the namespace of an emulated host, whose default it becomes while the command runs.
+    Emulated,
+    /// In a new namespace that has nothing but a loopback.
+    Own,
+}
+
+impl Place {
+    /// Where these words would run.
+    pub fn of(words: &[String]) -> Place {
+        if words.iter().any(|word| word.contains(NAME)) {
+            Place::ByName
+        } else if is_emulated() {
+            Place::Emulated
+        } else {
+            Place::Own
+        }
+    }
+}
+
+/// Whether we are in a namespace that an emulation has made: it has started us, and we are not where the machine is.
+fn is_emulated() -> bool {
+    let number = |process: &str| fs::metadata(format!("/proc/{process}/ns/net")).map(|found| found.ino());
+    let elsewhere = matches!((number("self"), number("1")), (Ok(ours), Ok(machine)) if ours != machine);
+    let devices = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    let has_device = devices.lines().any(|line| line.trim_start().starts_with(site::DEVICE));
+    elsewhere && has_device && std::env::var_os(MARK).is_some()
+}
+
+/// The default of the namespace where we are, for as long as this lives.
+struct Default {
+    before: String,
+}
+
+impl Default {
+    fn set(name: &str) -> io::Result<Default> {
+        let before = fs::read_to_string(CONGESTION_CONTROL)?.trim().to_owned();
+        fs::write(CONGESTION_CONTROL, name)?;
+        Ok(Default { before })
+    }
+}
+
+impl Drop for Default {
+    fn drop(&mut self) {
+        let _ = fs::write(CONGESTION_CONTROL, &self.before);
+    }
+}
+
+/// Steers whatever the command starts, until it ends; or whoever chooses the congestion control by name, until it is
+/// interrupted. `told` hears that name. Returns what was done, and the status of the command.
+pub fn steer(
+    order: &SteerOrder,
+    progress: &Progress,
+    told: impl FnOnce(&str),
+) -> Result<(SessionReport, Option<i32>), LiveError> {
+    let session = match &order.resume {
+        Some(name) => Session::resume(name, order.law.clone())?,
+        None => Session::start(order.law.clone())?,
+    };
+    let steering = Steering::start(session);
+    told(&steering.name);
+    let failed = |step| move |error| LiveError::Kernel { step, error };
+    let mut default = None;
+    let mut namespace = None;
+    let mut child = None;
+    if let Some(program) = order.words.first() {
+        match Place::of(&order.words) {
+            Place::ByName => {}
+            Place::Emulated => {
+                default = Some(
+                    Default::set(&steering.name).map_err(failed("setting the default of the namespace"))?,
+                );
+            }
+            Place::Own => {
+                let made = site::loopback(&steering.name);
+                namespace = Some(made.map_err(failed("making a network namespace"))?);
+            }
+        }
+        let words: Vec<String> = order.words.iter().map(|word| word.replace(NAME, &steering.name)).collect();
+        let started = process::start_steered(&words, namespace.as_ref(), (&order.mark, &steering.name));
+        child = Some(started.map_err(|error| LiveError::Program { program: program.clone(), error })?);
+    }
+    let mut status = None;
+    while !progress.is_cancelled() && steering.is_running() {
+        if let Some(child) = &mut child
+            && let Ok(Some(ended)) = child.try_wait()
+        {
+            status = Some(code_of(ended));
+            break;
+        }
+        thread::sleep(LOOK);
+    }
+    if let Some(child) = &mut child {
+        process::end(child);
+    }
+    drop((default, namespace));
+    Ok((steering.end()?, status))
+}

@@ -1,0 +1,276 @@
+"""Steering: a congestion controller of this package decides for the TCP of the running kernel.
+
+`steer` registers a congestion control with the kernel under a name of its own (``lh_`` and eight digits),
+runs a command whose TCP uses it, and takes it away again. Recovery, growth between two decisions and Reno
+when nobody decides are in the kernel (``crates/lasthop-live/bpf``); the law runs here, the same code as in a
+simulation. It becomes nobody's default but in namespaces that we made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import threading
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lasthop import _native, live
+from lasthop.errors import ArgumentError, RunError, native_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+#: Begins the name of a law where otherwise the kernel's own is named (``--kernel steer:veno``).
+STEERED = "steer:"
+#: What stands in a command for the name of the congestion control.
+NAME = "{cc}"
+#: Where a command runs, in words.
+PLACES = {
+    "by name": "where you are: the command chooses {cc} itself, and nobody's default changes",
+    "emulated": "in the namespace of this emulated host, whose default it becomes meanwhile",
+    "own": "in a new network namespace with nothing but a loopback, whose default it becomes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A registered congestion control, and what was done with it."""
+
+    name: str
+    law: str
+    process: int
+    #: Whether the process that decides is there; without it connections are Reno's.
+    alive: bool
+    #: Since the beginning, and open now.
+    connections: int
+    open: int
+    #: ACKs that applied a decision.
+    applied: int
+    #: ACKs after which the kernel's half decided by itself.
+    on_its_own: int
+    #: Those of them for which there was a decision of an older epoch.
+    stale: int
+    #: Records told, and those for which there was no room.
+    records: int
+    missed: int
+    #: Time from an ACK to its decision (s); known to the session itself alone.
+    decided_p50_s: float | None
+    decided_p99_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Steered:
+    """What a session has done, and the exit status of its command."""
+
+    session: Session
+    status: int | None
+
+
+def steer(
+    law: str,
+    command: Sequence[str] = (),
+    *,
+    resume: str | None = None,
+    told: Callable[[str], None] = lambda _: None,
+) -> Steered:
+    """Let a controller decide for the TCP of the kernel while a command runs.
+
+    Parameters
+    ----------
+    law : str
+        A controller of ``lasthop transports`` that needs nothing that the kernel does not have.
+    command : sequence of str
+        A program and its arguments. With ``{cc}`` among them it runs where we are, with the name of the
+        congestion control in its place; without, in the namespace of the emulated host where we are, or in
+        a new one that has nothing but a loopback. Without a command the session lasts until interrupted.
+    resume : str, optional
+        The session of a process that has gone. Its connections are steered again.
+    told : callable
+        Is told the name of the congestion control once it is there.
+
+    Returns
+    -------
+    Steered
+        Counts of what was done.
+
+    Raises
+    ------
+    lasthop.ScenarioError
+        If there is no such controller, or the kernel cannot serve it.
+    lasthop.RunError
+        If the machine cannot do it; `examine` says why.
+
+    Examples
+    --------
+    >>> from lasthop import steer
+    >>> done = steer.steer("veno", ["iperf3", "-c", "192.0.2.1", "-C", "{cc}"])  # doctest: +SKIP
+    >>> done.session.missed  # doctest: +SKIP
+    0
+    """
+    check(law)
+    mark = uuid.uuid4().hex
+    with live.journal(mark, [command], cleans=resume is None), _ended_by_sigterm(), native_errors():
+        text = live.in_thread(
+            lambda progress: _native.steer(
+                law, list(command), resume=resume, mark=mark, told=told, progress=progress
+            )
+        )
+    found = json.loads(text)
+    return Steered(Session(**found["session"]), found["program_status"])
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end a session as Ctrl-C does, so that nothing is left."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def check(law: str) -> None:
+    """Refuse a controller that is none, or that the kernel cannot serve.
+
+    Examples
+    --------
+    >>> check("tcp-real")
+    Traceback (most recent call last):
+    ...
+    lasthop.errors.ScenarioError: tcp-real cannot steer the TCP of the kernel: it needs waves, ...
+    """
+    with native_errors():
+        _native.check_steer(law)
+
+
+def sessions() -> list[Session]:
+    """Return every session that is registered, also those whose process has gone."""
+    with native_errors():
+        return [Session(**found) for found in json.loads(_native.steer_sessions())]
+
+
+def plan_text(law: str, command: Sequence[str], resume: str | None) -> str:
+    """Return in words what `steer` would do.
+
+    Examples
+    --------
+    >>> print(plan_text("veno", ["curl", "-C", "{cc}"], None).splitlines()[0])
+    register a congestion control lh_ and eight digits with the kernel, which veno decides for
+    """
+    check(law)
+    lines = [f"register a congestion control lh_ and eight digits with the kernel, which {law} decides for"]
+    if resume is not None:
+        lines = [f"take over {resume}: {law} decides for its connections again"]
+    if command:
+        lines += [f"start {' '.join(command)}", PLACES[_native.steer_place(list(command))]]
+    else:
+        lines += ["wait until interrupted; programs choose it with setsockopt(TCP_CONGESTION)"]
+    lines += [f"note in {live.journal_folder()} what was started, and take the note away afterwards"]
+    return "\n".join([*lines, "take the congestion control away"])
+
+
+def examine() -> list[live.Need]:
+    """Say what steering needs beyond what `lasthop.live.examine` lists, and has on this machine."""
+    return [_bpf_rights(), _bpftool(), _version()]
+
+
+def lacking() -> list[live.Need]:
+    """Return what keeps `steer` from running."""
+    needs = [need for need in live.examine() if need.what in {"live build", "BTF"}]
+    return [need for need in [*needs, *examine()] if need.remedy]
+
+
+def refuse_without_means() -> None:
+    """Say at once what is missing, before anything has been set up."""
+    for need in lacking():
+        raise RunError(f"no steering here: {need.what}: {need.text}; {need.remedy}")
+
+
+def _bpf_rights() -> live.Need:
+    if os.geteuid() == 0:
+        return live.Need("rights for BPF", "root", vital=False)
+    return live.Need("rights for BPF", "not root", "run 'lasthop steer' as root, with sudo", vital=False)
+
+
+def _bpftool() -> live.Need:
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", "/usr/local/sbin"])
+    found = shutil.which("bpftool", path=path)
+    if found is not None:
+        return live.Need("bpftool", found, vital=False)
+    remedy = "'lasthop steer' loads with it: apt-get install bpftool, dnf install bpftool"
+    return live.Need("bpftool", "not installed", remedy, vital=False)
+
+
+#: The first kernel whose ``cong_control`` has the four arguments that ours takes.
+OLDEST = (6, 10)
+
+
+def _version() -> live.Need:
+    text = Path("/proc/sys/kernel/osrelease")
+    release = text.read_text(encoding="utf-8").strip() if text.exists() else "none"
+    numbers = release.split("-")[0].split(".")[:2]
+    if all(number.isdigit() for number in numbers) and tuple(map(int, numbers)) >= OLDEST:
+        return live.Need("kernel for steering", release, vital=False)
+    return live.Need("kernel for steering", release, "'lasthop steer' needs Linux 6.10 or newer", vital=False)
+
+
+def report_lines(session: Session) -> list[str]:
+    """Return in words what a session did.
+
+    Examples
+    --------
+    >>> for line in report_lines(Session("lh_00c0ffee", "veno", 1, True, 2, 1, 90, 10, 4, 50, 0, 2e-5, 6e-5)):
+    ...     print(line)
+    lh_00c0ffee: veno decides (process 1), connections: 2, open 1
+      ACKs: 90 applied a decision, 10 were the kernel's own (4 found an older one); records: 50, missed 0
+      from an ACK to its decision: 20 us (median), 60 us (99th percentile)
+    """
+    who = (
+        f"{session.law} decides (process {session.process})"
+        if session.alive
+        else f"nobody decides, Reno goes on ({session.law} did, process {session.process} has gone)"
+    )
+    own = f"{session.on_its_own:,} were the kernel's own ({session.stale:,} found an older one)"
+    records = f"records: {session.records:,}, missed {session.missed:,}"
+    lines = [
+        f"{session.name}: {who}, connections: {session.connections:,}, open {session.open:,}",
+        f"  ACKs: {session.applied:,} applied a decision, {own}; {records}",
+    ]
+    if session.decided_p50_s is not None and session.decided_p99_s is not None:
+        late = [f"{seconds * 1e6:.0f} us" for seconds in (session.decided_p50_s, session.decided_p99_s)]
+        lines.append(f"  from an ACK to its decision: {late[0]} (median), {late[1]} (99th percentile)")
+    return lines
+
+
+def to_dict(session: Session) -> dict[str, Any]:
+    """Return a session as JSON has it."""
+    return {name: getattr(session, name) for name in Session.__dataclass_fields__}
+
+
+def read_words(law: str | None, words: Sequence[str]) -> str | None:
+    """Return "status" or "clean" if that is what is asked for; refuse what makes no sense.
+
+    Examples
+    --------
+    >>> read_words(None, ["status"])
+    'status'
+    >>> read_words("veno", ["curl"]) is None
+    True
+    """
+    if law is not None:
+        return None
+    if len(words) == 1 and words[0] in {"status", "clean"}:
+        return words[0]
+    raise ArgumentError("no controller: give --cc NAME, or say 'status' or 'clean'")

@@ -1,0 +1,322 @@
+"""Steering the TCP of the running kernel: what can be said without it, and what runs where the machine can.
+
+The second half needs root, BTF, /dev/net/tun and bpftool, and says so where it is skipped. Nothing of the
+machine's own network is touched: namespaces of emulated hosts, and a congestion control that is nobody's
+default.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import lasthop as lh
+from lasthop import live, parity, steer, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from typer.testing import Result
+
+OBJECT = Path(__file__).parents[2] / "crates" / "lasthop-live" / "bpf"
+#: None of what is asserted depends on less lateness.
+BUDGET_S = 0.02
+RATE = 10e6
+
+_missing = [*live.lacking(), *steer.lacking()]
+_lacking = "; ".join(f"{need.what}: {need.text}, {need.remedy}" for need in _missing)
+needs_kernel = pytest.mark.skipif(bool(_lacking), reason=f"no steering here: {_lacking}")
+
+
+def path(duration: str = "6 s", **last: Any) -> lh.Scenario:
+    """Return a last hop of 10 Mbit/s with one download over it."""
+    return lh.Scenario(
+        {
+            "name": "path",
+            "duration": duration,
+            "warmup": "1 s",
+            "topology": {
+                "kind": "graph",
+                "nodes": ["server", "phone"],
+                "links": [
+                    {
+                        "from": "server",
+                        "to": "phone",
+                        "rate": "10 Mbit/s",
+                        "delay": "20 ms",
+                        "queue": {"kind": "drop-tail", "limit": "60 packets"},
+                        **last,
+                    }
+                ],
+            },
+            "flows": [
+                {
+                    "name": "download",
+                    "source": "server",
+                    "sink": "phone",
+                    "transport": "cubic",
+                    "traffic": {"kind": "ftp"},
+                }
+            ],
+        }
+    )
+
+
+def session_of(name: str) -> steer.Session:
+    """Return the session of this name."""
+    return next(found for found in steer.sessions() if found.name == name)
+
+
+@contextmanager
+def daemon(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run ``lasthop steer`` without a command; yield it and the name that it has registered."""
+    words = [sys.executable, "-m", "lasthop", "steer", *arguments]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if ": reno decides" in line:
+                break
+        yield process, line.split(":")[-2].strip()
+    finally:
+        process.send_signal(signal.SIGCONT)
+        process.kill()
+        process.communicate()
+        live.clean()
+
+
+class Emulation(threading.Thread):
+    """An emulation that goes on beside the test."""
+
+    def __init__(self, name: str, duration: str) -> None:
+        super().__init__(daemon=True)
+        self.order = (path(duration), name)
+        self.found: lh.Run | None = None
+
+    def run(self) -> None:
+        """Do it."""
+        scenario, name = self.order
+        self.found = live.emulate(scenario, kernel=name, budget_s=BUDGET_S)
+
+    def finish(self) -> lh.Run:
+        """Wait for it."""
+        self.join(60)
+        assert self.found is not None
+        return self.found
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Without the kernel's help
+
+
+def test_the_object_is_that_of_the_source() -> None:
+    """`make steer-object` writes down what it has compiled from what."""
+    lines = (OBJECT / "steer.sha256").read_text(encoding="utf-8").splitlines()
+    noted = {name: digest for digest, name in (line.split() for line in lines)}
+    for name in ("steer.bpf.c", "steer.bpf.o"):
+        digest = hashlib.sha256((OBJECT / name).read_bytes()).hexdigest()
+        assert noted[name] == digest, f"{name} has changed: make steer-object"
+
+
+@pytest.mark.skipif(not live._native.HAS_LIVE, reason="a build without real packets")  # noqa: SLF001
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--cc", "tcp-real"], "tcp-real cannot steer the TCP of the kernel: it needs waves"),
+        (["--cc", "dctcp"], "dctcp cannot steer the TCP of the kernel: it needs exact_marks"),
+        (["--cc", "moon"], "no controller \"moon\": 'lasthop transports' lists them"),
+        ([], "no controller: give --cc NAME, or say 'status' or 'clean'"),
+        (["--", "curl"], "no controller: give --cc NAME"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    command: Callable[..., Result], arguments: list[str], message: str
+) -> None:
+    said = command("steer", *arguments)
+    assert said.exit_code == 2, said.stdout
+    assert message in said.stderr
+
+
+@pytest.mark.skipif(not live._native.HAS_LIVE, reason="a build without real packets")  # noqa: SLF001
+def test_a_dry_run_says_what_would_be_done(command: Callable[..., Result]) -> None:
+    said = command("steer", "--cc", "veno", "--dry-run", "--", "iperf3", "-C", "{cc}")
+    assert said.exit_code == 0, said.stderr
+    assert "which veno decides for\nstart iperf3 -C {cc}\nwhere you are: the command chooses" in said.stdout
+    said = command("steer", "--cc", "veno", "--dry-run", "--", "curl")
+    assert "in a new network namespace with nothing but a loopback" in said.stdout
+
+
+def test_the_doctor_says_what_is_needed(command: Callable[..., Result]) -> None:
+    said = command("doctor").stdout
+    for what in ("bpftool", "rights for BPF", "kernel for steering"):
+        assert f"live: {what}:" in said
+    assert "'lasthop steer' can" in said
+
+
+# ------------------------------------------------------------------------------------------------------------
+# With it
+
+
+@needs_kernel
+@pytest.mark.parametrize("law", ["reno", "cubic", "veno", "westwood+", "vegas", "bbr"])
+def test_a_law_fills_the_link(law: str) -> None:
+    run = live.emulate(path(), kernel=f"steer:{law}", budget_s=BUDGET_S)
+    session = run.record["live"]["steered"][0]
+    assert session["law"] == law
+    assert session["missed"] == 0
+    assert session["applied"] > 10 * session["on_its_own"]
+    assert run.totals["goodput_bit_s"] > 0.9 * RATE * 1448 / 1500
+    assert run.record["flows"][0]["transport"] == f"kernel:steer:{law}"
+    assert not [found for found in steer.sessions() if found.name == session["name"]]
+
+
+@needs_kernel
+def test_a_command_has_a_namespace_whose_default_is_steered(tmp_path: Path) -> None:
+    setting = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+    before = setting.read_text(encoding="utf-8")
+    place = tmp_path / "said"
+    script = f"cat {setting} > {place}; test $(cat {setting}) = $LASTHOP_CC"
+    done = steer.steer("veno", ["sh", "-c", script])
+    assert done.status == 0
+    assert place.read_text(encoding="utf-8").strip() == done.session.name
+    assert setting.read_text(encoding="utf-8") == before
+
+
+@needs_kernel
+def test_a_command_chooses_by_name(command: Callable[..., Result], tmp_path: Path) -> None:
+    place = tmp_path / "said"
+    said = command(
+        "steer",
+        "--cc",
+        "veno",
+        "--json",
+        str(tmp_path / "session.json"),
+        "--",
+        "sh",
+        "-c",
+        f"echo {{cc}} > {place}",
+    )
+    assert said.exit_code == 0, said.stderr
+    session = json.loads((tmp_path / "session.json").read_text(encoding="utf-8"))
+    assert place.read_text(encoding="utf-8").strip() == session["name"]
+    assert command("steer", "--cc", "veno", "--", "sh", "-c", "exit 3").exit_code == 1
+
+
+@needs_kernel
+def test_parity_has_a_third_side() -> None:
+    """Veno steers where the kernel has none; the table says so."""
+    found = parity.parity(path("4 s"), ["reno", "veno"], runs=2, steers=True, budget_s=BUDGET_S)
+    if found.missing:
+        pytest.skip(f"the machine is too busy for real time: {'; '.join(found.missing)}")
+    rows = {(row.algorithm, row.metric): row for row in found.rows}
+    assert rows["reno", "goodput"].steered_ratio == pytest.approx(1, abs=0.03)
+    assert rows["reno", "mean RTT"].steered_ratio == pytest.approx(1, abs=0.05)
+    assert rows["veno", "goodput"].steered_ratio == pytest.approx(1, abs=0.05)
+    if "veno" not in live.algorithms():
+        assert not rows["veno", "goodput"].emulated.values
+        assert "* The kernel does not have it" in tables.render(tables.parity_table(found), 140)
+
+
+@needs_kernel
+def test_steered_reno_does_what_the_reno_of_the_kernel_does() -> None:
+    """The same losses on both sides."""
+    lossy = path("12 s", error={"kind": "bernoulli", "packet_error_rate": 0.01}, reverse={"error": "none"})
+    found = parity.parity(lossy, ["reno"], runs=2, steers=True, budget_s=BUDGET_S)
+    if found.missing:
+        pytest.skip(f"the machine is too busy for real time: {'; '.join(found.missing)}")
+    rows = {row.metric: row for row in found.rows}
+    assert rows["goodput"].steered_ratio == pytest.approx(1, abs=0.2)
+
+
+@needs_kernel
+def test_status_and_clean(command: Callable[..., Result]) -> None:
+    with daemon("--cc", "reno") as (process, name):
+        assert f"{name}: reno decides (process {process.pid})" in command("steer", "status").stdout
+        with pytest.raises(lh.ScenarioError, match=f"process {process.pid} has it"):
+            steer.steer("reno", resume=name)
+        process.kill()
+        process.wait()
+        assert f"{name}: nobody decides, Reno goes on" in command("steer", "status").stdout
+        assert f"had left {name}: taken away" in command("steer", "clean").stdout
+        assert name not in command("steer", "status").stdout
+
+
+@needs_kernel
+def test_sigterm_takes_everything_away() -> None:
+    with daemon("--cc", "reno") as (process, name):
+        process.terminate()
+        assert process.wait(10) is not None
+        assert name not in {found.name for found in steer.sessions()}
+
+
+@needs_kernel
+def test_connections_go_on_while_the_daemon_is_stopped() -> None:
+    with daemon("--cc", "reno") as (process, name):
+        emulation = Emulation(name, "8 s")
+        emulation.start()
+        time.sleep(2.5)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.5)
+        stopped = session_of(name)
+        time.sleep(1.5)
+        later = session_of(name)
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.5)
+        resumed = session_of(name)
+        time.sleep(1)
+        last = session_of(name)
+        run = emulation.finish()
+    assert later.applied == stopped.applied
+    assert later.on_its_own > stopped.on_its_own + 200
+    assert last.applied > resumed.applied + 200
+    assert run.totals["goodput_bit_s"] > 0.9 * RATE * 1448 / 1500
+
+
+@needs_kernel
+def test_connections_go_on_when_the_daemon_is_killed_and_are_steered_again() -> None:
+    with daemon("--cc", "reno") as (process, name):
+        emulation = Emulation(name, "9 s")
+        emulation.start()
+        time.sleep(2.5)
+        process.kill()
+        process.wait()
+        time.sleep(0.5)
+        killed = session_of(name)
+        time.sleep(1.5)
+        later = session_of(name)
+        assert not later.alive
+        with daemon("--cc", "reno", "--resume", name) as (_, again):
+            assert again == name
+            time.sleep(0.5)
+            resumed = session_of(name)
+            time.sleep(1)
+            last = session_of(name)
+            run = emulation.finish()
+    assert later.applied == killed.applied
+    assert later.on_its_own > killed.on_its_own + 200
+    assert resumed.alive
+    assert last.applied > resumed.applied + 200
+    assert run.totals["goodput_bit_s"] > 0.9 * RATE * 1448 / 1500
+
+
+@needs_kernel
+def test_the_environment_of_an_emulated_host_is_steered(tmp_path: Path) -> None:
+    """`lasthop steer` within `lasthop emulate`: the default of that host alone."""
+    place = tmp_path / "said"
+    inner = f"cat /proc/sys/net/ipv4/tcp_congestion_control > {place}"
+    words = [sys.executable, "-m", "lasthop", "steer", "--cc", "veno", "--", "sh", "-c", inner]
+    run = live.emulate(path("20 s"), words, host="server", budget_s=BUDGET_S)
+    assert run.record["live"]["program_status"] == 0
+    assert place.read_text(encoding="utf-8").startswith("lh_")
+    assert os.getpid() not in {found.process for found in steer.sessions()}
