@@ -956,7 +956,10 @@ impl Network {
         }
         if let Place::Port(port) = hop.place() {
             let (device, port) = self.ports[port as usize];
-            return self.device_names[device as usize].wrapping_add(port);
+            let number = self.device_names[device as usize];
+            // What a router sends on leaves it in the order in which it came, by whichever of its ports.
+            let routes = matches!(self.devices[device as usize].device, Device::Router(_));
+            return if routes { number } else { number.wrapping_add(port) };
         }
         self.flow_names[hop.flow() as usize]
     }

@@ -488,6 +488,7 @@ impl Ns2Sink {
         let missing =
             number > self.judged && self.known(number).is_some_and(|known| known.state == State::Unknown);
         let (mut urgent, mut event) = (false, false);
+        self.pass_silence(now);
         if number > before || missing {
             self.extend(number);
             self.out_of_order += u32::from(number > self.judged + 1);
@@ -600,6 +601,19 @@ impl Ns2Sink {
         if received > 0 { received as f64 / self.rtt } else { 1.0 }
     }
 
+    fn period(&self) -> Span {
+        Span::from_seconds(self.common.feedback_rtts * self.rtt)
+    }
+
+    /// The timer goes on where nothing has arrived, and reports nothing: what comes now is reported at its next turn.
+    fn pass_silence(&mut self, now: Time) {
+        let period = self.period();
+        if self.timer < now && period > Span::ZERO {
+            let turns = now.since(self.timer).0.div_ceil(period.0);
+            self.timer = self.timer + Span(turns * period.0);
+        }
+    }
+
     /// When the silence timer is due; it reports only what has arrived since the last report.
     pub(super) fn due(&self) -> Option<Time> {
         (self.timer < Time::MAX && self.last_arrival >= self.last_report).then_some(self.timer)
@@ -612,7 +626,7 @@ impl Ns2Sink {
         self.last_report = now;
         self.received = 0;
         if self.rtt > 0.0 {
-            self.timer = now + Span::from_seconds(self.common.feedback_rtts * self.rtt);
+            self.timer = now + self.period();
         }
         Report { sent: self.last_sent, delay: now.since(self.last_arrival), receive_rate, loss_rate }
     }
