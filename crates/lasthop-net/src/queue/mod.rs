@@ -236,6 +236,7 @@ macro_rules! disciplines {
         }
 
         impl Service for Ordered {
+            #[inline]
             fn push(&mut self, parcel: Parcel, shed: &mut Vec<Shed>) -> Verdict {
                 match self {
                     Ordered::Fifo(service) => service.push(parcel, shed),
@@ -243,6 +244,7 @@ macro_rules! disciplines {
                 }
             }
 
+            #[inline]
             fn pop(&mut self, now: Time, shed: &mut Vec<Shed>) -> Option<Served> {
                 match self {
                     Ordered::Fifo(service) => service.pop(now, shed),
@@ -250,6 +252,7 @@ macro_rules! disciplines {
                 }
             }
 
+            #[inline]
             fn packets(&self) -> u64 {
                 match self {
                     Ordered::Fifo(service) => service.packets(),
@@ -257,6 +260,7 @@ macro_rules! disciplines {
                 }
             }
 
+            #[inline]
             fn bytes(&self) -> u64 {
                 match self {
                     Ordered::Fifo(service) => service.bytes(),
@@ -282,10 +286,12 @@ pub(crate) struct Waiting {
 }
 
 impl Service for Waiting {
+    #[inline]
     fn push(&mut self, parcel: Parcel, shed: &mut Vec<Shed>) -> Verdict {
         if parcel.ahead { self.ahead.push(parcel, shed) } else { self.rest.push(parcel, shed) }
     }
 
+    #[inline]
     fn pop(&mut self, now: Time, shed: &mut Vec<Shed>) -> Option<Served> {
         match self.ahead.take_first() {
             Some(parcel) => Some(Served { parcel, marked: false }),
@@ -293,10 +299,12 @@ impl Service for Waiting {
         }
     }
 
+    #[inline]
     fn packets(&self) -> u64 {
         self.ahead.packets() + self.rest.packets()
     }
 
+    #[inline]
     fn bytes(&self) -> u64 {
         self.ahead.bytes() + self.rest.bytes()
     }
@@ -317,6 +325,7 @@ impl Waiting {
 
     /// What an arriving packet finds: those that wait, and the one of so many bytes that is being transmitted, if any.
     /// `free_at`: until when that is, or was.
+    #[inline]
     pub(crate) fn found(&self, in_service: Option<u32>, free_at: Time) -> Found {
         let waiting = self.packets();
         Found {
