@@ -157,8 +157,8 @@ struct Least {
 /// None is tuned: what falls short of nine in ten does so by its own law. Veno and JTCP take an error for congestion
 /// while their own window grows into the queue, for the queue does grow. XJTCP counts errors and overflows of a second
 /// and lets the greater number decide for all: where both happen a fifth of the overflows pass for errors. To TCP-Real
-/// any queue is congestion, so that it takes two thirds of the errors on a full path for it. Probing finds the path drained
-/// by its own silence and takes most overflows for errors.
+/// any queue is congestion, so that it takes two thirds of the errors on a full path for it. Probing finds the path
+/// drained by its own silence and takes most overflows for errors.
 const LEAST: [Least; 6] = [
     Least {
         transport: "\"veno\"",

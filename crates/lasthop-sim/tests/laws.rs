@@ -224,8 +224,8 @@ fn halving_leaves_a_shallow_buffer_empty() {
     assert!(gentle >= BAR, "keeping four fifths: {gentle}");
 }
 
-/// A full buffer of a fifth of the path makes RTTs of 1.2 times the best. Probes that may take 1.5 times call that calm,
-/// and the window stays above what path and buffer hold. By the default half of the overflows are seen, for the
+/// A full buffer of a fifth of the path makes RTTs of 1.2 times the best. Probes that may take 1.5 times call that
+/// calm, and the window stays above what path and buffer hold. By the default half of the overflows are seen, for the
 /// smoothed RTT, which the queue has raised, is a limit as well.
 #[test]
 fn probing_sees_a_shallow_buffer() {
