@@ -9,34 +9,35 @@ it a few cases are run and printed. Called by `make validate`; the differential 
 
 from __future__ import annotations
 
-import argparse
-import datetime as dt
-import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from lasthop import _native
 from validation import engine, ns2, statistics
+from validation.side_by_side import Column, SideBySide, describe
 from validation.statistics import CONFIDENCE, STAGGER_MS, Comparison, Sample
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "reference" / "validation-red.md"
+if TYPE_CHECKING:
+    from lasthop import _native
 
 SENDERS = ("reno", "newreno", "sack", "vegas")
 FLOWS = (20, 40)
 RUNS = range(1, 6)
 SECOND_LOOK = range(11, 31)
-SAME_MEAN = 0.03
 
-#: Metric -> digits after the point in the table.
-METRICS = {"goodput_mbit_s": 3, "avg_queue_packets": 2, "drops": 0, "marks": 0}
-HEADINGS = ("goodput (Mbit/s)", "queue (packets)", "drops", "marks")
+SIDES = SideBySide(
+    "red",
+    "Compare RED with ns-2.",
+    {
+        "goodput_mbit_s": Column("goodput (Mbit/s)", 3, 0.03),
+        "avg_queue_packets": Column("queue (packets)", 2, 0.03),
+        "drops": Column("drops", 0, 0.03),
+        "marks": Column("marks", 0, 0.03),
+    },
+)
 
 CLASSIC = {"measure": "packets", "min_th": "5 packets", "max_th": "15 packets", "w_q": 0.002}
 
@@ -118,12 +119,7 @@ def compare(cell: Cell, runs: range = RUNS, confidence: float = CONFIDENCE) -> l
     plan = engine.plan(scenario)
     ours = [_ours(plan, cell, seed) for seed in runs]
     theirs = [_theirs(scenario, cell, substream) for substream in runs]
-    return [statistics.compared(cell, metric, ours, theirs, confidence) for metric in METRICS]
-
-
-def agrees(one: Comparison) -> bool:
-    """Whether the difference is within chance, or too small to matter."""
-    return one.low <= 0.0 <= one.high or one.relative <= SAME_MEAN
+    return [statistics.compared(cell, metric, ours, theirs, confidence) for metric in SIDES.columns]
 
 
 def _ours(plan: _native.Plan, cell: Cell, seed: int) -> Sample:
@@ -183,84 +179,28 @@ bottleneck, which it never is behind the radio of the paper. Marks and drops are
 def again(one: Comparison) -> str:
     """What comes of a comparison that differs, with fresh seeds."""
     fresh = next(other for other in compare(one.cell, SECOND_LOOK) if other.metric == one.metric)
-    verdict = "agrees" if agrees(fresh) else "still differs"
-    return f"{describe(one)}. It {verdict} in {len(SECOND_LOOK)} fresh runs a side ({describe_means(fresh)})."
+    verdict = "agrees" if SIDES.agrees(fresh) else "still differs"
+    means, runs = SIDES.means(fresh, " and "), len(SECOND_LOOK)
+    return f"{describe(one)}. It {verdict} in {runs} fresh runs a side ({means})."
 
 
 def page(comparisons: list[Comparison]) -> str:
     """The reference page."""
-    introduction = INTRODUCTION.format(
-        runs=len(RUNS),
-        version=_native.__version__,
-        rival=ns2.version(),
-        date=dt.datetime.now(tz=dt.UTC).date().isoformat(),
-        count=len(comparisons),
-        differing=sum(not agrees(one) for one in comparisons),
-    )
-    head = ["| case | " + " | ".join(HEADINGS) + " |", "| --- |" + " ---: |" * len(HEADINGS)]
-    cells: dict[Cell, list[str]] = {}
-    for one in comparisons:
-        digits = METRICS[one.metric]
-        text = f"{one.ours:.{digits}f} / {one.theirs:.{digits}f}"
-        cells.setdefault(one.cell, []).append(text if agrees(one) else f"**{text}**")
-    rows = {cell: f"| {cell.key} | " + " | ".join(entries) + " |" for cell, entries in cells.items()}
-    lines = [*introduction.splitlines(), "", *head]
-    lines += [row for cell, row in rows.items() if not cell.paper_001]
-    lines += ["", *PAPER_001.splitlines(), "", *head]
-    lines += [row for cell, row in rows.items() if cell.paper_001]
+    introduction = INTRODUCTION.format(runs=len(RUNS), **SIDES.facts(comparisons))
+    lines = [*introduction.splitlines(), ""]
+    lines += SIDES.table([one for one in comparisons if not one.cell.paper_001])
+    lines += ["", *PAPER_001.splitlines(), ""]
+    lines += SIDES.table([one for one in comparisons if one.cell.paper_001])
     lines += ["", "## Exceptions", ""]
-    outside = [line for one in comparisons if not agrees(one) for line in statistics.item(again(one))]
+    outside = [line for one in SIDES.outside(comparisons) for line in statistics.item(again(one))]
     lines += outside or ["None."]
     return "\n".join(lines) + "\n"
 
 
-def describe_means(one: Comparison) -> str:
-    """Both means."""
-    digits = METRICS[one.metric]
-    return f"{one.ours:.{digits}f} and {one.theirs:.{digits}f}"
-
-
-def describe(one: Comparison) -> str:
-    """One line about one comparison."""
-    return (
-        f"{one.key} lasthop {one.ours:.3f}, ns-2 {one.theirs:.3f}, "
-        f"difference {one.low:+.3f} to {one.high:+.3f} ({100 * one.relative:.1f} %)"
-    )
-
-
 def main() -> int:
     """Entry point; 1 if more comparisons differ than chance explains."""
-    parser = argparse.ArgumentParser(prog="python -m validation.red", description="Compare RED with ns-2.")
-    parser.add_argument("--full", action="store_true", help="run the whole grid and write the reference page")
-    parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, help="cells at a time (default: cores)"
-    )
-    arguments = parser.parse_args()
-    cells = (
-        grid()
-        if arguments.full
-        else [Cell("newreno", 20, automatic, ecn=True) for automatic in (False, True)]
-    )
-    comparisons: list[Comparison] = []
-    try:
-        with ThreadPoolExecutor(max_workers=arguments.jobs) as pool:
-            for number, (cell, found) in enumerate(
-                zip(cells, pool.map(compare, cells), strict=True), start=1
-            ):
-                comparisons += found
-                outside = [one.metric for one in found if not agrees(one)]
-                verdict = "agrees" if not outside else "differs in " + ", ".join(outside)
-                print(f"[{number}/{len(cells)}] {cell.key}: {verdict}", file=sys.stderr, flush=True)
-    except ns2.FailedError as error:
-        print(error, file=sys.stderr)
-        return 2
-    if arguments.full:
-        PAGE.write_text(page(comparisons), encoding="utf-8")
-        print(f"wrote {PAGE.relative_to(ROOT)}")
-    differing = [one for one in comparisons if not agrees(one)]
-    for one in comparisons if not arguments.full else differing:
-        print(("   " if agrees(one) else "!! ") + describe(one))
-    return 1 if len(differing) > len(comparisons) / 20 else 0
+    few = [Cell("newreno", 20, automatic, ecn=True) for automatic in (False, True)]
+    return SIDES.main(grid(), few, compare, page)
 
 
 if __name__ == "__main__":

@@ -10,30 +10,23 @@ and a case packet by packet.
 
 from __future__ import annotations
 
-import argparse
-import datetime as dt
-import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from lasthop import _native
 from validation import engine, ns2, statistics
 from validation.network import read
+from validation.side_by_side import Column, SideBySide
 from validation.statistics import CONFIDENCE, STAGGER_MS, Comparison, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lasthop import _native
     from validation.network import Network
-
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "reference" / "validation-snoop.md"
 
 SENDERS = ("reno", "newreno", "vegas", "sack")
 FLOWS = (1, 5, 10, 20)
@@ -43,9 +36,15 @@ DURATION_S = 60
 #: The applications stop so long before the end that nothing is under way then, and packets can be counted.
 DRAIN_S = 10
 
-#: Metric -> digits after the point in the table, and how far means may be apart.
-METRICS = {"goodput_mbit_s": (3, 0.05), "local": (0, 0.1), "end_to_end": (0, 0.1)}
-HEADINGS = ("goodput (Mbit/s)", "repeated by the agent", "by the senders")
+SIDES = SideBySide(
+    "snoop",
+    "Compare Snoop with ns-2.",
+    {
+        "goodput_mbit_s": Column("goodput (Mbit/s)", 3, 0.05),
+        "local": Column("repeated by the agent", 0, 0.1),
+        "end_to_end": Column("by the senders", 0, 0.1),
+    },
+)
 
 #: What a packet takes on ns-2's LAN: it occupies the station for itself and a header of 64 B, and arrives
 #: after the delays of both link layers and 4 us, however long it is. All of the delay lies with the router
@@ -267,12 +266,7 @@ def compare(cell: Cell, runs: Sequence[int] = RUNS, confidence: float = CONFIDEN
     plan = engine.plan(cell.scenario())
     mine = [ours(plan, seed) for seed in runs]
     theirs = [count(cell, substream) for substream in runs]
-    return [statistics.compared(cell, metric, mine, theirs, confidence) for metric in METRICS]
-
-
-def agrees(one: Comparison) -> bool:
-    """Whether the difference is within chance, or too small to matter."""
-    return one.low <= 0.0 <= one.high or one.relative <= METRICS[one.metric][1]
+    return [statistics.compared(cell, metric, mine, theirs, confidence) for metric in SIDES.columns]
 
 
 INTRODUCTION = """# Snoop against ns-2
@@ -303,65 +297,15 @@ often, to the packet: `tests/differential/test_snoop.py`.
 def page(comparisons: list[Comparison]) -> str:
     """The reference page."""
     introduction = INTRODUCTION.format(
-        runs=len(RUNS),
-        duration=DURATION_S,
-        drain=DRAIN_S,
-        version=_native.__version__,
-        rival=ns2.version(),
-        date=dt.datetime.now(tz=dt.UTC).date().isoformat(),
-        count=len(comparisons),
-        differing=sum(not agrees(one) for one in comparisons),
+        runs=len(RUNS), duration=DURATION_S, drain=DRAIN_S, **SIDES.facts(comparisons)
     )
-    head = ["| case | " + " | ".join(HEADINGS) + " |", "| --- |" + " ---: |" * len(HEADINGS)]
-    cells: dict[Cell, list[str]] = {}
-    for one in comparisons:
-        digits = METRICS[one.metric][0]
-        text = f"{one.ours:.{digits}f} / {one.theirs:.{digits}f}"
-        cells.setdefault(one.cell, []).append(text if agrees(one) else f"**{text}**")
-    rows = [f"| {cell.key} | " + " | ".join(entries) + " |" for cell, entries in cells.items()]
-    return "\n".join([*introduction.splitlines(), "", *head, *rows]) + "\n"
-
-
-def describe(one: Comparison) -> str:
-    """One line about one comparison."""
-    return (
-        f"{one.key} lasthop {one.ours:.3f}, ns-2 {one.theirs:.3f}, "
-        f"difference {one.low:+.3f} to {one.high:+.3f} ({100 * one.relative:.1f} %)"
-    )
+    return "\n".join([*introduction.splitlines(), "", *SIDES.table(comparisons)]) + "\n"
 
 
 def main() -> int:
     """Entry point; 1 if more comparisons differ than chance explains."""
-    parser = argparse.ArgumentParser(
-        prog="python -m validation.snoop", description="Compare Snoop with ns-2."
-    )
-    parser.add_argument("--full", action="store_true", help="run the whole grid and write the reference page")
-    parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, help="cells at a time (default: cores)"
-    )
-    arguments = parser.parse_args()
-    few = [Cell("reno", 1, 0.03), replace(Cell("newreno", 5, 0.01)), Cell("vegas", 1, 0.01)]
-    cells = grid() if arguments.full else few
-    comparisons: list[Comparison] = []
-    try:
-        with ThreadPoolExecutor(max_workers=arguments.jobs) as pool:
-            for number, (cell, found) in enumerate(
-                zip(cells, pool.map(compare, cells), strict=True), start=1
-            ):
-                comparisons += found
-                outside = [one.metric for one in found if not agrees(one)]
-                verdict = "agrees" if not outside else "differs in " + ", ".join(outside)
-                print(f"[{number}/{len(cells)}] {cell.key}: {verdict}", file=sys.stderr, flush=True)
-    except ns2.FailedError as error:
-        print(error, file=sys.stderr)
-        return 2
-    if arguments.full:
-        PAGE.write_text(page(comparisons), encoding="utf-8")
-        print(f"wrote {PAGE.relative_to(ROOT)}")
-    differing = [one for one in comparisons if not agrees(one)]
-    for one in comparisons if not arguments.full else differing:
-        print(("   " if agrees(one) else "!! ") + describe(one))
-    return 1 if len(differing) > len(comparisons) / 20 else 0
+    few = [Cell("reno", 1, 0.03), Cell("newreno", 5, 0.01), Cell("vegas", 1, 0.01)]
+    return SIDES.main(grid(), few, compare, page)
 
 
 if __name__ == "__main__":

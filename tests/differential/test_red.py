@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 from validation import compare, engine, ns2, red
 from validation.network import read
+from validation.side_by_side import describe
 
 pytestmark = pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
 
@@ -61,5 +62,5 @@ def test_every_packet_has_the_same_fate(sender: str, queue: str) -> None:
 @pytest.mark.parametrize("automatic", [False, True])
 def test_same_means(automatic: bool) -> None:
     comparisons = red.compare(red.Cell("newreno", 20, automatic, ecn=True), range(1, 5), 0.999)
-    differing = [red.describe(one) for one in comparisons if not red.agrees(one)]
+    differing = [describe(one) for one in red.SIDES.outside(comparisons)]
     assert not differing, "\n".join(differing)

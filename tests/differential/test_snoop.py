@@ -8,6 +8,7 @@ import shutil
 import polars as pl
 import pytest
 from validation import snoop
+from validation.side_by_side import describe
 from validation.snoop import Cell
 
 pytestmark = pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
@@ -57,5 +58,5 @@ def test_a_minute_of_the_same_losses_counts_alike(sender: str) -> None:
 @pytest.mark.parametrize("cell", [Cell("reno", 1, 0.03), Cell("newreno", 5, 0.01)], ids=lambda cell: cell.key)
 def test_random_runs_agree(cell: Cell) -> None:
     found = snoop.compare(cell, confidence=0.999)
-    outside = [snoop.describe(one) for one in found if not snoop.agrees(one)]
+    outside = [describe(one) for one in snoop.SIDES.outside(found)]
     assert not outside, outside

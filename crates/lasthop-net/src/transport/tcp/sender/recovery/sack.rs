@@ -243,6 +243,12 @@ impl RecoveryEngine for Sack {
         self.board.sacked.remove_below(ack);
     }
 
+    /// A recovery that lasts sends on while what was selected is not yet acknowledged: `FlightSize` may then be
+    /// several windows, and half of it no reduction at all. A segment more than the window is its fraction.
+    fn flight_at_loss(&self, tcp: &Connection) -> f64 {
+        (tcp.sent_flight() - f64::from(tcp.limited)).min(tcp.host.window.cwnd + 1.0)
+    }
+
     #[inline]
     fn board(&self) -> Option<&Scoreboard> {
         Some(&self.board)
@@ -397,6 +403,20 @@ mod tests {
         assert_eq!(rig.sack(13, &[(14, 20)]), [24]);
         assert_eq!(rig.ack(21), [25]);
         assert_eq!((rig.window(), rig.sender.flight()), ((5.0, 5.0), 5));
+    }
+
+    /// The repair of 11 takes its time, and what was sent meanwhile is selected up to 30 but for 21: when it comes,
+    /// eleven segments are outstanding at a window of five. The next reduction starts from the window.
+    #[test]
+    fn a_reduction_after_a_long_recovery_starts_from_the_window() {
+        let mut rig = Rig::rfc(Recovery::Sack).ten_outstanding();
+        (12..=20).for_each(|last| drop(rig.sack(11, &[(12, last)])));
+        (22..=30).for_each(|last| drop(rig.sack(11, &[(22, last), (12, 20)])));
+        assert_eq!(rig.window(), (5.0, 5.0));
+        let outstanding = rig.sender.flight();
+        rig.sack(21, &[(22, 30)]);
+        assert!(outstanding > 20, "{outstanding}");
+        assert_eq!(rig.window(), (3.0, 3.0), "of {}", rig.sender.flight());
     }
 
     #[test]
