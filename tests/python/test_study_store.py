@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import sys
 from pathlib import Path
@@ -74,10 +75,10 @@ def test_rows_of_a_series_keep_their_order(tmp_path: Path) -> None:
         assert in_order["time_s"].all()
 
 
-def kept(store: Store, name: str, runs: int, rows: int) -> None:
+def kept(store: Store, name: str, runs: int, rows: int, first: int = 0) -> None:
     """Store runs one by one, which keep a table if they have rows."""
     table = ArrowTable.from_columns([("time_s", "Float64", [float(row) for row in range(rows)])])
-    for number in range(runs):
+    for number in range(first, first + runs):
         run = hashlib.sha256(f"{name} {number}".encode()).hexdigest()[:32]
         store.append([Entry(run, 1, "{}", {}, None, "failed", {name: table} if rows else {})])
 
@@ -96,10 +97,16 @@ def test_a_merge_holds_a_bounded_number_of_rows(tmp_path: Path, monkeypatch: pyt
     assert Store(tmp_path).runs().height == 9
 
 
-def test_rows_are_counted_per_run_that_has_the_table(tmp_path: Path) -> None:
+def test_runs_are_read_together_that_lie_together(tmp_path: Path) -> None:
+    """Those without rows count for nothing, and a run is never parted."""
     store = Store(tmp_path)
     kept(store, "queue", runs=3, rows=50)
     kept(store, "nothing", runs=27, rows=0)
     store.compact()
-    assert len(store.parts()) == 1
-    assert store.rows_per_run("series/queue") == 50
+    kept(store, "queue", runs=4, rows=20, first=30)
+    runs = store.runs()["run"]
+    groups = [sorted(group) for group in store.runs_together("series/queue", runs, 100)]
+    rows = [store.table("series/queue", group).height for group in groups]
+    assert sorted(itertools.chain(*groups)) == sorted(runs)
+    assert rows == [100, 90, 40]
+    assert not list(store.runs_together("series/queue", [], 100))

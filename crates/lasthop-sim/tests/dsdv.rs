@@ -122,6 +122,20 @@ fn two_cells() {
     assert_eq!(found.summary.totals.packets_lost["route-changed"], 0);
 }
 
+/// Paper 001's network without errors (network.md 4.3): a segment of 1000 B takes 10,124 us of the channel on each of
+/// its two hops, its ACK 2,124 us, which makes 326.6 kbit/s; collisions take from it, backoffs that overlap add to it.
+/// ns-2.35 gives 310 to 325, and within 1.1 % of ours in the same network (validation-two-cells.md).
+#[test]
+fn the_channel_of_two_cells_carries_what_its_cycles_allow() {
+    let text = "duration = \"100 s\"\nwarmup = \"10 s\"\n[topology]\nkind = \"wired-cum-wireless\"\nstations = 6\n\
+                [topology.cell]\nprofile = \"ns2\"\nrate = \"1 Mbit/s\"\nrts_threshold = \"0 B\"\n\
+                [tcp]\nprofile = \"ns2\"\npacket_size = \"1000 B\"\nreceiver_window = \"20 packets\"\n\
+                [[flows]]\ncount = 6\ntransport = \"newreno\"\n";
+    let shares: Vec<f64> =
+        (1..4).map(|seed| run_text(text, seed, SUMMARY).summary.totals.goodput_bit_s / 326.6e3).collect();
+    assert!(shares.iter().all(|share| (share - 1.0).abs() < 0.02), "{shares:?}");
+}
+
 /// Another flow leaves the updates of stations where they were drawn: the first is the same.
 #[test]
 fn runs_repeat() {

@@ -491,8 +491,16 @@ def from_tables(result: StudyResult, sources: Iterable[Source]) -> dict[Source, 
             for source, found in parts.items():
                 function = derived.find(str(source.function), rows.columns, source.at)
                 found.append(function(rows, keys))
+    # Tables come as they lie in files.
+    places = result.table.select(*keys).with_row_index("\0place")
     return {
-        source: pl.concat(found) for parts in by_table.values() for source, found in parts.items() if found
+        source: pl.concat(found)
+        .join(places, on=keys, how="left", nulls_equal=True)
+        .sort("\0place", maintain_order=True)
+        .drop("\0place")
+        for parts in by_table.values()
+        for source, found in parts.items()
+        if found
     }
 
 

@@ -151,6 +151,8 @@ class StudyResult:
     ) -> Iterator[pl.DataFrame]:
         """Yield what `series` returns, some runs at a time: tables that are too large to be held at once.
 
+        Runs come as they lie in files.
+
         Parameters
         ----------
         name : str
@@ -160,12 +162,9 @@ class StudyResult:
         rows : int
             How many rows at a time, about; a run is never parted.
         """
-        runs = self.rows["run"]
         wanted = None if columns is None else list(columns)
-        of_run = Store(self.folder).rows_per_run(self._stored(name))
-        step = max(1, int(rows / max(of_run, 1.0)))
-        for start in range(0, len(runs), step):
-            yield self._rows_of(name, runs[start : start + step], wanted)
+        for runs in Store(self.folder).runs_together(self._stored(name), self.rows["run"], rows):
+            yield self._rows_of(name, runs, wanted)
 
     def _stored(self, name: str) -> str:
         """Return what the store calls a table."""
@@ -306,7 +305,12 @@ def load(folder: str | Path, name: str | None = None) -> StudyResult:
     content = _describe(place / STUDY)
     path = place / RESULTS
     if not path.exists():
-        raise OutputError(f"'{place}' has no {RESULTS} yet: 'lasthop study run FILE --resume' writes it")
+        there = len(set(Store(folder).runs(["run"])["run"]))
+        so_far = f" but {there} runs" if there else ""
+        raise OutputError(
+            f"'{place}' has no {RESULTS} yet{so_far}: 'lasthop study run FILE --resume' makes what is "
+            "missing and writes it"
+        )
     with damage_named(path):
         table = ArrowTable.read_parquet(path)
         words = ArrowTable.parquet_footer(path)[1].get(METADATA)

@@ -17,6 +17,7 @@ import platform
 import re
 import secrets
 import time
+from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -189,11 +190,39 @@ class Store:
         owned = {run: part for run, part in self._owners(parts, _kept(name)).items() if run in wanted}
         return self._gather(name, owned, columns)
 
-    def rows_per_run(self, name: str) -> float:
-        """Return how many rows of a table a run that has it has on average, as the ends of the files say."""
+    def runs_together(self, name: str, runs: Iterable[str], rows: int) -> Iterator[list[str]]:
+        """Yield runs whose rows in a table lie together, so many that they have about so many rows.
+
+        Each file is read a few times, not once for each group of runs that happens to have one in it. Runs
+        that have no rows come with the last, and nothing is yielded if there are no runs.
+
+        Parameters
+        ----------
+        name : str
+            As for `table`.
+        runs : iterable of str
+            Identities.
+        rows : int
+            Rows of a group; a run is never parted.
+        """
         parts = [part for part in self.parts() if name in part.tables]
-        rows = sum(self._height(part, name) for part in parts)
-        return rows / max(1, len(self._owners(parts, _kept(name))))
+        owners = self._owners(parts, _kept(name))
+        runs_of: Counter[str] = Counter(owners.values())
+        by_part: dict[str | None, list[str]] = {part.name: [] for part in parts} | {None: []}
+        for run in runs:
+            by_part[owners.get(run)].append(run)
+        group: list[str] = []
+        filled = 0.0
+        for part in parts:
+            of_run = self._height(part, name) / max(1, runs_of[part.name])
+            for run in by_part[part.name]:
+                if group and filled + of_run > rows:
+                    yield group
+                    group, filled = [], 0.0
+                group.append(run)
+                filled += of_run
+        if group or by_part[None]:
+            yield [*group, *by_part[None]]
 
     def _owners(self, parts: Sequence[Part], kept: str | None = None) -> dict[str, str]:
         """Which part answers for which run."""
