@@ -73,6 +73,11 @@ TWINS_HEADING = """## Queues, recordings and Snoop
 CPU time of the event loop per packet-hop, medians of {runs} runs that alternate: FQ-CoDel beside drop-tail,
 a link that follows a recording (Mahimahi) beside a plain one, a Snoop agent with 20 flows beside none, and
 one with 1,000 flows beside that.
+
+Not the queue alone makes the ratio of (g): drop-tail lets packets of one flow follow each other, FQ-CoDel
+takes the flows in turn, so that the state of their ends leaves the first cache in between. Of all reads
+that miss it (callgrind: 8.6 a packet-hop against 1.3), 56 % are those of senders and receivers and 8 %
+those of the queue; in instructions the ratio is 2.5.
 """
 
 #: Stations of case (f), what lasthop aims at with the first, and the simulated seconds.

@@ -38,6 +38,7 @@ from lasthop.terminal import (
     SetOption,
     drop_lost_notes,
     drop_output,
+    heed_lost_interrupts,
     write_what_can_be_written,
 )
 from lasthop.terminal import note as _note
@@ -1208,6 +1209,7 @@ def doctor() -> None:
 def main() -> None:
     """Run the command; `lasthop.__main__` calls it."""
     write_what_can_be_written()
+    heed_lost_interrupts()
     try:
         app()
     except BrokenPipeError:

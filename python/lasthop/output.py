@@ -221,7 +221,7 @@ def load_runs(folder: str | Path) -> Runs:
             for record in content["runs"]
         )
     except (KeyError, TypeError, ArgumentError) as error:
-        raise _damaged(path / RESULT, f"{type(error).__name__}: {error}") from None
+        raise _damaged(path / RESULT, _lack(error)) from None
 
 
 def save_comparison(
@@ -273,7 +273,7 @@ def load_comparison(folder: str | Path) -> Comparison:
         if "law" in content:
             comparison.promises = Promises.of_dict(content["law"])
     except (KeyError, TypeError) as error:
-        raise _damaged(path / COMPARISON, f"{type(error).__name__}: {error}") from None
+        raise _damaged(path / COMPARISON, _lack(error)) from None
     return comparison
 
 
@@ -325,7 +325,7 @@ def _has_table(folder: Path, name: str) -> bool:
 def _found_table(folder: Path, name: str) -> pl.DataFrame:
     table = _read_table(folder, name)
     if table is None:
-        raise OutputError(f"'{folder}' has lost its {name}; run the scenario again")
+        raise OutputError(f"'{folder}' has lost its {name}: {_remedy(folder)}")
     return table
 
 
@@ -369,7 +369,18 @@ def _load(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _damaged(path: Path, why: str) -> OutputError:
-    return OutputError(f"'{path}' is damaged ({why}); run the scenario again")
+    return OutputError(f"'{path}' is damaged ({why}): {_remedy(path.parent)}")
+
+
+def _lack(error: Exception) -> str:
+    """Say what a file lacks whose content could not be taken."""
+    return f"it has no {error}" if isinstance(error, KeyError) else "it holds something else than it should"
+
+
+def _remedy(folder: Path) -> str:
+    """Name the command that makes the folder of a run or a comparison anew."""
+    command = "compare" if is_comparison(folder) else "run"
+    return f"'lasthop {command} FILE --out {folder} --force' makes it anew, with the options that it had"
 
 
 def _probe(folder: Path) -> None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import codecs
 import os
+import signal
 import sys
+import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 EXIT_RUN, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
 WIDTH_OF_NO_TERMINAL = 110
+#: Until a Ctrl-C that was lost in a callback is delivered again, in seconds.
+AGAIN_S = 0.01
 
 SeedsOption = Annotated[
     str | None, typer.Option("--seeds", metavar="LIST", help="Several seeds: 1-10 or 1,3,5-7.")
@@ -65,6 +69,27 @@ def user_errors() -> Iterator[None]:
         note(f"error: cannot use {what}: {(error.strerror or str(error)).lower()}")
         drop_output()
         raise typer.Exit(EXIT_USER) from None
+
+
+def heed_lost_interrupts() -> None:
+    """Deliver a Ctrl-C again that came inside a callback, such as one of the garbage collector.
+
+    Python can raise nothing there: it prints where the exception came, and goes on as if nothing had been.
+    """
+    usual = sys.unraisablehook
+    # Of the thread that Python's handlers run in; the callback may be in another.
+    main = threading.get_ident()
+
+    def again(lost: sys.UnraisableHookArgs) -> None:
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            usual(lost)
+            return
+        # Not from here: it would come inside the callback again.
+        timer = threading.Timer(AGAIN_S, signal.pthread_kill, (main, signal.SIGINT))
+        timer.daemon = True
+        timer.start()
+
+    sys.unraisablehook = again
 
 
 #: What stands in for letters that a terminal does not have.

@@ -252,19 +252,15 @@ def test_no_run_there(refused: Callable[..., str], tmp_path: Path) -> None:
 
 def test_a_damaged_run(refused: Callable[..., str], tmp_path: Path) -> None:
     result = tmp_path / "result.json"
+    again = f"'lasthop run FILE --out {tmp_path} --force' makes it anew, with the options that it had"
     result.write_text('{"runs": [')
     assert refused("show", tmp_path) == (
-        f"error: '{result}' is damaged (Expecting value: line 1 column 11 (char 10)); "
-        "run the scenario again\n"
+        f"error: '{result}' is damaged (Expecting value: line 1 column 11 (char 10)): {again}\n"
     )
     result.write_text("[]")
-    assert refused("show", tmp_path) == (
-        f"error: '{result}' is damaged (it holds no JSON object); run the scenario again\n"
-    )
+    assert refused("show", tmp_path) == (f"error: '{result}' is damaged (it holds no JSON object): {again}\n")
     result.write_text("{}")
-    assert refused("show", tmp_path) == (
-        f"error: '{result}' is damaged (KeyError: 'runs'); run the scenario again\n"
-    )
+    assert refused("show", tmp_path) == (f"error: '{result}' is damaged (it has no 'runs'): {again}\n")
     result.write_bytes(b"\xff\xfe\x00")
     assert refused("show", tmp_path).startswith(f"error: '{result}' is damaged ('utf-8' codec can't decode")
 
@@ -277,7 +273,9 @@ def test_a_damaged_table(
     (out / "flow_series.parquet").write_bytes(b"not parquet at all")
     message = refused("plot", out)
     assert message.startswith(f"error: '{out / 'flow_series.parquet'}' is damaged (")
-    assert message.endswith("); run the scenario again\n")
+    assert message.endswith(
+        f"): 'lasthop run FILE --out {out} --force' makes it anew, with the options that it had\n"
+    )
 
 
 def test_a_run_without_series_cannot_be_plotted(

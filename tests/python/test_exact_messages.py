@@ -71,6 +71,8 @@ basis = "text"
 MANIFEST = 'subject = "a"\ntitle = "b"\n'
 BOTH = "reno", "vegas"
 #: Files of runs are called after the time.
+RUN_AGAIN = "'lasthop run FILE --out run --force' makes it anew, with the options that it had"
+COMPARE_AGAIN = "'lasthop compare FILE --out both --force' makes it anew, with the options that it had"
 PART = re.compile(r"runs/[^/]+\.parquet")
 
 
@@ -316,19 +318,19 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
     (
         "a run with a list",
         partial(run_without, "result.json", text="[]"),
-        "'run/result.json' is damaged (it holds no JSON object); run the scenario again",
+        f"'run/result.json' is damaged (it holds no JSON object): {RUN_AGAIN}",
     ),
     (
         "a run with no runs",
         partial(run_without, "result.json", text='{"scenario": "a"}'),
-        "'run/result.json' is damaged (KeyError: 'runs'); run the scenario again",
+        f"'run/result.json' is damaged (it has no 'runs'): {RUN_AGAIN}",
     ),
     (
         "a run with half a file",
         partial(run_without, "result.json", text='{"scenario'),
         (
             "'run/result.json' is damaged (Unterminated string starting at: line 1 column "
-            "2 (char 1)); run the scenario again"
+            f"2 (char 1)): {RUN_AGAIN}"
         ),
     ),
     (
@@ -336,19 +338,29 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
         partial(run_without, "flow_series.parquet", text="x"),
         (
             "'run/flow_series.parquet' is damaged (parquet: File out of specification: A "
-            "Parquet file must contain a header and footer with at least 12 bytes); run "
-            "the scenario again"
+            "Parquet file must contain a header and footer with at least 12 bytes): "
+            f"{RUN_AGAIN}"
         ),
     ),
     (
         "a comparison without its series",
         comparison_without_series,
-        "'both' has lost its flow_series; run the scenario again",
+        f"'both' has lost its flow_series: {COMPARE_AGAIN}",
     ),
     (
         "a comparison of nothing",
         partial(comparison_file, '{"runs": []}'),
-        "'both/comparison.json' is damaged (KeyError: 'transports'); run the scenario again",
+        f"'both/comparison.json' is damaged (it has no 'transports'): {COMPARE_AGAIN}",
+    ),
+    (
+        "a comparison of something else",
+        partial(comparison_file, '{"transports": 1, "runs": []}'),
+        f"'both/comparison.json' is damaged (it holds something else than it should): {COMPARE_AGAIN}",
+    ),
+    (
+        "half a comparison",
+        partial(comparison_file, '{"transports": ["reno",'),
+        (f"'both/comparison.json' is damaged (Expecting value: line 1 column 24 (char 23)): {COMPARE_AGAIN}"),
     ),
     (
         "no study",
@@ -368,7 +380,10 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
     (
         "a study without a table",
         lambda: study(lambda place: (place / "results.parquet").unlink()),
-        "'out' has no results.parquet yet: 'lasthop study run FILE --resume' writes it",
+        (
+            "'out' has no results.parquet yet but 2 runs: 'lasthop study run FILE --resume' makes what is "
+            "missing and writes it"
+        ),
     ),
     (
         "a study with an old table",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import lasthop as lh
-from lasthop import _native, output, progress, runner
+from lasthop import _native, output, progress, runner, terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -183,6 +183,24 @@ def test_ctrl_c_inside_an_import_ends_at_once() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_ctrl_c_inside_a_callback_is_not_lost(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where Python can raise nothing, and would say where it was and go on."""
+
+    class Interrupted:
+        def __del__(self) -> None:
+            raise KeyboardInterrupt
+
+    lost: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lost.append)
+    terminal.heed_lost_interrupts()
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+        Interrupted()
+        time.sleep(10)
+    assert (lost, capsys.readouterr().err) == ([], "")
 
 
 def test_a_long_run_says_how_far_it_is_without_a_terminal(

@@ -6,7 +6,8 @@
 //! e0`, the window grows by `alpha` segments; at a small decrease it stays; below `1 - e1` congestion is building up
 //! and `gamma` of the window is taken away. A loss at a healthy rate is repaired without touching the window or the
 //! timer; any other keeps `beta` of the window. The rate is healthy if it has not fallen, `q >= 1 - e1`, and suffices:
-//! at this rate the wave arrives within the best RTT, to the same share `e1`.
+//! at this rate the wave arrives within the best RTT, and its shortest RTT is near the best, both to the same share
+//! `e1`.
 //!
 //! *Reacts to* the receiving rate; to loss, judged by that rate; to ECN by keeping `beta`.
 //!
@@ -24,35 +25,34 @@
 //! window would be lost again. A loss in the first slow start ends it there. Nothing is compared across a timeout by
 //! congestion (`fresh_start`): gamma adjusts the window "during congestion avoidance", in the words of Papadimitriou &
 //! Tsaoussidis, and the first wave of the slow start that follows, spread over a round trip by repairs and their ACKs,
-//! arrives at a fraction of the rate of the burst before. Compared with it slow start ends there, and the window
-//! climbs by `alpha` a round trip: a lone flow over SACK (50 Mbit/s, 90 ms, 167 packets of buffer) uses 0.70 of its
-//! link in the first minute, without a loss after the first, instead of 0.90; elsewhere the key matters little (within
-//! 2 % over the handoffs below). That adjustments are left out when the
-//! rate "indicates sufficient availability of bandwidth" is the authors' phrase, in Papadimitriou & Tsaoussidis's
-//! words; what suffices is not told. A rate that merely holds does not show it: behind a drop-tail queue it is that of
-//! the link however long the queue, every overflow passes for an error, the window stays above what path and buffer
-//! hold, and a lone flow uses 0.42, 0.65 and 0.94 of its link with buffers of 0.2, 1 and 5 bandwidth-delay products
-//! (`healthy = "steady"`). A wave that takes longer than the best RTT shows a queue, and whoever has a queue of his own
-//! has no bandwidth to spare: 0.77, 0.99 and 0.99. `unqueued` asks for more: the shortest RTT of the wave, too, must be
-//! near the best.
+//! arrives at a fraction of the rate of the burst before. Compared with it slow start ends there, and the window climbs
+//! by `alpha` a round trip: a lone flow over SACK (50 Mbit/s, 90 ms, 167 packets of buffer) uses 0.70 of its link in
+//! the first minute, without a loss after the first, instead of 0.90; elsewhere the key matters little (within 2 % over
+//! the handoffs below). That adjustments are left out when the rate "indicates sufficient availability of bandwidth" is
+//! the authors' phrase, in Papadimitriou & Tsaoussidis's words; what suffices is not told. A rate that merely holds
+//! does not show it: behind a drop-tail queue it is that of the link however long the queue, every overflow passes for
+//! an error, the window stays above what path and buffer hold, and a lone flow uses 0.42, 0.65 and 0.94 of its link
+//! with buffers of 0.2, 1 and 5 bandwidth-delay products (`healthy = "steady"`). A wave that takes longer than the best
+//! RTT shows a queue, and whoever has a queue of his own has no bandwidth to spare (`sufficient`): 0.77, 0.99 and 0.99.
+//! Where others share the link that is not enough: segments of a wave that stay side by side in the queue arrive at the
+//! link's rate, which seems to suffice for half of what the path holds. Two flows then take 47 % (7 packets of buffer)
+//! and 31 % (33) of their overflows for errors, earn 0.77 and 0.95 of what Reno does, and four tell no better than
+//! chance. The queue of others shows in the RTT, so the default (`unqueued`) asks for a short one of some segment of
+//! the wave as well: 24 and 0 %, 0.85 and 0.99, for a quarter fewer errors known on a path that has both.
 //!
 //! *Validation:* TV-8.2, worked by hand; recall and precision in `docs/reference/classifiers.md`; goodput and
 //! retransmissions over handoffs against Reno's (`crates/lasthop-sim/tests/classifiers.rs`).
 //!
 //! *Limitations:* a wave that is clocked by ACKs measures the rate of the bottleneck, which stays the same while a
-//! queue grows; behind drop-tail queues gamma then hardly comes into play. A queue of less than `e1` of the best RTT
-//! is not seen, and any longer one makes every loss pass for congestion, errors too: where both happen it keeps less
-//! than `healthy = "steady"`, and still more than Reno. The segment of a wave comes at once and a loss is heard of a
-//! round trip later, so an overflow costs two segments, which leaves 0.77 of the link in a buffer of a fifth of the
-//! path, where Reno leaves 0.83. Where two share a link, the segments of a wave stay side by side and arrive at its
-//! rate, which seems to suffice for half of what the path holds: of their overflows 47 % (7 packets of buffer) and 31
-//! % (33) pass for errors, none with one flow, and they earn 0.77 and 0.95 of what Reno does, with 52 and 16 timeouts
-//! in 100 s. With `healthy = "unqueued"` it is 24 and 0 %, 0.85 and 0.99, 22 and no timeouts, for a quarter fewer
-//! errors known on a path that has both. Over ten handoffs of a second (10 Mbit/s, 40 ms, ten seeds, packets dropped)
-//! two, five and ten flows earn 0.94 to 0.99 of Reno with 33 packets of buffer and five 0.92 to 0.94 with 7, for the
-//! same reason; with `unqueued` 1.01 to 1.03 and 0.95, over SACK 1.01 to 1.02 and 1.05 to 1.06, for up to 2.1 times
-//! Reno's retransmissions. A link that repeats frames makes the rates of single waves vary by more than `e1`, so that
-//! gamma comes into play without congestion: `smooth = 3` halves the loss.
+//! queue grows; behind drop-tail queues gamma then hardly comes into play. A queue of less than `e1` of the best RTT is
+//! not seen, and any longer one makes every loss pass for congestion, errors too: where both happen it keeps less than
+//! `healthy = "steady"`, and still more than Reno. The segment of a wave comes at once and a loss is heard of a round
+//! trip later, so an overflow costs two segments, which leaves 0.77 of the link in a buffer of a fifth of the path,
+//! where Reno leaves 0.83. Over handoffs of 0.2, 1 and 4 s (10 Mbit/s, 40 ms; one, two, five and ten flows; packets
+//! dropped or held) it earns 0.96 to 1.68 of Reno with buffers of 33 and 167 packets, and 0.88 to 1.33 with 7, where a
+//! queue of others is seldom long enough to be seen; it repeats at most 1.6 times as much. A link that repeats frames
+//! makes the rates of single waves vary by more than `e1`, so that gamma comes into play without congestion: `smooth =
+//! 3` halves the loss.
 //!
 //! *Kernel counterpart:* none.
 //!
@@ -68,12 +68,12 @@ pub(crate) const SUMMARY: &str = "Follows the rate that the receiver measures (Z
 choice! {
     /// What the receiving rate must be for a loss to be an error of the channel.
     Healthy {
+        /// It has not fallen, carries a wave within the best RTT, and the wave's shortest RTT is near the best, too.
+        Unqueued = "unqueued",
         /// It has not fallen, and carries a wave within the best RTT.
         Sufficient = "sufficient",
         /// It has not fallen.
         Steady = "steady",
-        /// The same as the first, and the wave met no queue of others either: its shortest RTT is near the best.
-        Unqueued = "unqueued",
     }
 }
 
@@ -92,8 +92,8 @@ params! {
     e0: f64 = 0.01, 0.0..=1.0;
     /// It has fallen if it falls by more than this share
     e1: f64 = 0.1, 0.0..=1.0;
-    /// A loss is an error of the channel if the rate has not fallen, and the wave came within the best RTT
-    healthy: Healthy = Healthy::Sufficient, 0.0..=2.0;
+    /// A loss is an error of the channel if the rate has not fallen, and the wave met no queue of its own or of others
+    healthy: Healthy = Healthy::Unqueued, 0.0..=2.0;
     /// Waves of fewer segments are not compared
     min_wave: f64 = 4.0, 2.0..=1000.0;
     /// Forget the receiving rate at a timeout by congestion, so that the first wave after it is compared with none

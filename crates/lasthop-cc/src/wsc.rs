@@ -3,39 +3,42 @@
 //!
 //! *What it does.* The window law is Reno's. Four mechanisms around it, each behind a switch, keep link-layer
 //! retransmissions from looking like congestion: (1) RTT samples are corrected by the delay of the link's
-//! retransmissions, and the timer is extended by what was taken away; (2) the number of duplicate ACKs that mean a
-//! loss rises with the segments that overtook one the link is still repeating; (3) a new connection starts from the
-//! windows that earlier ones kept on this path at this time of day; (4) RTT samples are clustered, clusters at
-//! multiples of the link's delay are moved back, and lone samples are dropped. `wsc_delay` instead holds every fast
-//! retransmission back for `link_delay`, which is what the published ns-2 runs did.
+//! retransmissions, and the timer is extended by what was taken away; (2) the number of duplicate ACKs that mean a loss
+//! rises with the segments that overtook one the link is still repeating; (3) a new connection starts from the windows
+//! that earlier ones kept on this path at this time of day; (4) RTT samples are clustered, clusters at multiples of the
+//! link's delay are moved back, and lone samples are dropped. `wsc_delay` instead holds every fast retransmission back
+//! for `link_delay`, which is what the published ns-2 runs did.
 //! *Reacts to* loss and ECN as Reno; to the signals `LinkAck`, `LinkRetry`, `LinkDrop` and `LinkTimeout`.
 //! *Differs from the paper:* The thesis corrects the RTT, which shortens the timeout, and at the same time wants the
 //! timeout longer than the inflated RTT; here the estimator learns from corrected samples and the armed timer is
 //! extended by `LL_RTO * max(n_pending, n_recent)` (never by less than what was taken from recent samples). An exact
-//! delay from the link, if it tells one, replaces `n * LL_RTO`; no corrected sample falls below the least RTT seen.
-//! The threshold is the listing of the thesis with the updates of `L_ack_cum` that it forgets (`threshold =
-//! "listing"`). `"pending"` is the closed form that it seems to mean, 3 + number of link-acknowledged segments above
-//! the first pending one; `"overtakers"` is an addition of this program: a segment keeps the threshold that it had
-//! when the link delivered it, because the duplicates that its overtakers provoke come a round trip later, when the
-//! printed threshold has long fallen back to 3. The "proactive transmissions due to wireless-link-layer failures" of
-//! §4.2 are not described. Here a segment that the link gave up is sent again at once, the window stays as it is, for
-//! the loss is known to be none of congestion, and the duplicates of what was sent behind it are not taken for
-//! another loss (`on_link_drop`; `"first-duplicate"` waits for the first duplicate ACK). Best start begins with the
-//! median of the stored windows (`best_factor = 0.5` is more careful), paced over the round trip of the handshake,
-//! and falls back to the initial window at a loss in that first window. The clustering is a deterministic
-//! one-dimensional k-means.
-//! *Validation:* TV-7.1 to TV-7.5, worked by hand from the thesis's listings; runs over links that repeat frames out
-//! of order against NewReno on the same channel (`crates/lasthop-sim/tests/wsc.rs`); what it takes losses for in
+//! delay from the link, if it tells one, replaces `n * LL_RTO`; no corrected sample falls below the least RTT seen. The
+//! threshold is the listing of the thesis with the updates of `L_ack_cum` that it forgets (`threshold = "listing"`).
+//! `"pending"` is the closed form that it seems to mean, 3 + number of link-acknowledged segments above the first
+//! pending one; `"overtakers"` is an addition of this program: a segment keeps the threshold that it had when the link
+//! delivered it, because the duplicates that its overtakers provoke come a round trip later, when the printed threshold
+//! has long fallen back to 3. To the listing a segment that was lost before the link, in the queue of its own host, is
+//! one whose link ACK is pending: the threshold rises with every segment behind it, and each overflow waits for the
+//! timer, which left 0.50 and 0.70 of a lone link of 10 Mbit/s and 40 ms with buffers of 7 and 33 packets (NewReno:
+//! 0.84 and 1.00 of what headers leave). The thesis does not speak of it. Here three duplicates mean a loss again when
+//! the link has been silent on the segment for its timeout after it delivered a later one, for a failed attempt would
+//! be known by then (`link_silence`). The "proactive transmissions due to wireless-link-layer failures" of §4.2 are not
+//! described. Here a segment that the link gave up is sent again at once, the window stays as it is, for the loss is
+//! known to be none of congestion, and the duplicates of what was sent behind it are not taken for another loss
+//! (`on_link_drop`; `"first-duplicate"` waits for the first duplicate ACK). Best start begins with the median of the
+//! stored windows (`best_factor = 0.5` is more careful), paced over the round trip of the handshake, and falls back to
+//! the initial window at a loss in that first window. The clustering is a deterministic one-dimensional k-means.
+//! *Validation:* TV-7.1 to TV-7.5, worked by hand from the thesis's listings; runs over links that repeat frames out of
+//! order against NewReno on the same channel (`crates/lasthop-sim/tests/wsc.rs`); what it takes losses for in
 //! `docs/reference/classifiers.md`.
 //! *Limitations:* By its own listing the threshold gains little on a link that is quicker than the path, as it falls
-//! back before the duplicates arrive; what is gained there with `threshold = "overtakers"` is no gain of the thesis.
-//! A link whose timeout exceeds the sender's reports a failed attempt when the timer has expired already; only
-//! `n_recent` can then help. Signals come from the sender's own first link; on a wired sender the first two
-//! mechanisms rest. Thresholds and holding back act in the engines that count duplicates and in `sack`, not in
-//! `sack1` and `vegas`.
+//! back before the duplicates arrive; what is gained there with `threshold = "overtakers"` is no gain of the thesis. A
+//! link whose timeout exceeds the sender's reports a failed attempt when the timer has expired already; only `n_recent`
+//! can then help. Signals come from the sender's own first link; on a wired sender the first two mechanisms rest.
+//! Thresholds and holding back act in the engines that count duplicates and in `sack`, not in `sack1` and `vegas`.
 //! *Kernel counterpart:* none.
-//! *References:* R. Srinivasan, MS thesis, University of California, Santa Cruz, §3.1-3.4 and §4; RFC 9040 (what a
-//! host remembers of a path); RFC 4653 (duplicate ACKs under reordering).
+//! *References:* R. Srinivasan, MS thesis, University of California, Santa Cruz, §3.1-3.4 and §4; RFC 9040 (what a host
+//! remembers of a path); RFC 4653 (duplicate ACKs under reordering).
 
 use std::collections::VecDeque;
 
@@ -85,6 +88,8 @@ params! {
     link_threshold: bool = true, 0.0..=1.0;
     /// That threshold: by the listing of the thesis, by what is pending, or by what has overtaken the segment
     threshold: Threshold = Threshold::Listing, 0.0..=2.0;
+    /// A segment on which the link has been silent for its timeout while it delivered later ones was lost before it
+    link_silence: bool = true, 0.0..=1.0;
     /// A segment that the link gave up is sent again at once, at the first duplicate ACK, or like any other
     on_link_drop: OnLinkDrop = OnLinkDrop::Resend, 0.0..=2.0;
     /// Mechanism 3: start from the windows of earlier connections, if a history of the path is kept
@@ -148,6 +153,8 @@ struct Link {
     longest: u64,
     /// The threshold of the listing, above its default of 3.
     listing: u32,
+    /// A segment on which the link had said nothing yet when it delivered a later one, and when that was.
+    passed_over: Option<(u64, Time)>,
 }
 
 impl Link {
@@ -185,6 +192,22 @@ impl Link {
                 Some(index)
             }
         }
+    }
+
+    /// Remembers when the link first delivered something behind the first pending segment without a word on it.
+    fn note_silence(&mut self, now: Time) {
+        let before = self.passed_over.filter(|(seq, _)| *seq == self.settled);
+        let silent = self.above > 0 && self.at(self.settled).is_none();
+        self.passed_over = silent.then(|| before.unwrap_or((self.settled, now)));
+    }
+
+    /// Whether the first pending segment never came to the link: what it delivered first was sent later, and a failed
+    /// attempt would have been known within `timeout` of that.
+    fn has_lost_before(&self, timeout: Span, now: Time) -> bool {
+        let silent = |&(seq, since): &(u64, Time)| {
+            seq == self.settled && self.at(seq).is_none() && now.since(since) > timeout
+        };
+        self.passed_over.as_ref().is_some_and(silent)
     }
 
     /// Everything below `una` has reached the receiver, so the link has nothing to do there.
@@ -433,6 +456,8 @@ pub struct Wsc {
     link: Link,
     /// Retransmission timeout of the link.
     link_timeout: Span,
+    /// When something was heard last.
+    now: Time,
     clusters: Option<Box<Clusters>>,
     /// Least RTT seen, uncorrected.
     least_rtt: Span,
@@ -455,6 +480,7 @@ impl Wsc {
             params: params.clone(),
             link: Link::default(),
             link_timeout: Span::from_seconds(params.link_timeout),
+            now: Time::ZERO,
             clusters: params.clusters.then(|| Box::new(Clusters::new(params.link_delay))),
             least_rtt: Span(u64::MAX),
             retransmissions: Recent::default(),
@@ -543,6 +569,7 @@ impl CongestionControl for Wsc {
     }
 
     fn on_arrival(&mut self, arrival: &Arrival, _window: &mut Window) {
+        self.now = arrival.now;
         // What earlier ACKs covered has served its RTT sample.
         self.link.forget(arrival.una);
         self.una = self.una.max(arrival.ack);
@@ -592,10 +619,12 @@ impl CongestionControl for Wsc {
         Reduction::to(loss.flight / 2.0, 1.0).taken_for(kind)
     }
 
-    fn on_signal(&mut self, signal: &Signal, _now: Time) {
+    fn on_signal(&mut self, signal: &Signal, now: Time) {
+        self.now = now;
         match *signal {
             Signal::LinkAck { seq, end, retransmissions, delay } if end > self.una && end > seq => {
                 self.link.delivered(seq, end, retransmissions, delay);
+                self.link.note_silence(now);
                 self.retransmissions.note(retransmissions);
             }
             Signal::LinkRetry { seq, end, attempts } if end > self.una && end > seq => {
@@ -668,9 +697,11 @@ impl CongestionControl for Wsc {
         if waits_for_one && report.is_some_and(|report| report.state == State::Dropped) {
             return 1;
         }
+        let heeds_silence = self.params.link_silence;
         let more = match (self.params.threshold, report) {
-            (Threshold::Listing, _) => self.link.listing,
             (Threshold::Overtakers, Some(report)) if report.state == State::Delivered => report.overtakers,
+            _ if heeds_silence && self.link.has_lost_before(self.link_timeout, self.now) => 0,
+            (Threshold::Listing, _) => self.link.listing,
             (Threshold::Pending | Threshold::Overtakers, _) => self.link.above,
         };
         usual.saturating_add(more)
@@ -792,6 +823,33 @@ mod tests {
             link_ack(&mut wsc, 4, 1, 0);
             assert_eq!(wsc.dup_threshold(start_of(4), 3), expected);
             assert_eq!(wsc.dup_threshold(start_of(9), 3), 3, "nothing else was overtaken");
+        }
+    }
+
+    /// 4 never came to the link: a failed attempt would be known 10 ms after the link has delivered 5. A segment that
+    /// the link repeats is one on which it has spoken.
+    #[test]
+    fn a_segment_that_the_link_passes_over_in_silence_was_lost_before_it() {
+        for threshold in [Threshold::Listing, Threshold::Pending, Threshold::Overtakers] {
+            for (link_silence, retried, later) in [(true, false, 3), (true, true, 6), (false, false, 6)] {
+                let params = Params { link_timeout: 0.01, link_silence, ..with(threshold) };
+                let (mut wsc, _) = open(&params, &[]);
+                for number in [1, 2, 3, 5, 6, 7] {
+                    link_ack(&mut wsc, number, 0, 0);
+                }
+                if retried {
+                    link_retry(&mut wsc, 4, 1);
+                }
+                wsc.now = Time::ZERO + Span::from_millis(10);
+                assert_eq!(wsc.dup_threshold(start_of(4), 3), 6, "it may have failed");
+                wsc.now += Span::from_millis(1);
+                assert_eq!(wsc.dup_threshold(start_of(4), 3), later, "{threshold:?}");
+                // TCP sends it again, the link delivers it; the next hole is another one.
+                link_ack(&mut wsc, 4, 0, 0);
+                link_ack(&mut wsc, 9, 0, 0);
+                let last = wsc.dup_threshold(start_of(8), 3);
+                assert!(last >= 4, "{threshold:?}: {last}");
+            }
         }
     }
 

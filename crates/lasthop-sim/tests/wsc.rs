@@ -138,6 +138,54 @@ fn losses_that_the_link_reports_are_told_from_others() {
     assert!(congested.congestion.congestion > 0 && congested.congestion.wireless == 0, "{congested:?}");
 }
 
+/// An overflow of its own host's queue never comes to the link, and no link ACK will ever settle it. Taken for one that
+/// the link is repeating it raises the threshold with every segment behind it, until only the timer is left.
+#[test]
+fn a_loss_before_the_link_needs_no_timer() {
+    let lone = |transport: &str| {
+        let text = format!(
+            r#"
+            duration = "70 s"
+            warmup = "10 s"
+
+            [topology]
+            kind = "graph"
+            nodes = ["source", "router", "sink"]
+
+            [[topology.links]]
+            name = "air"
+            from = "source"
+            to = "router"
+            rate = "10 Mbit/s"
+            delay = "1 ms"
+            queue = {{ kind = "drop-tail", limit = "33 packets" }}
+            arq = {{ attempts = 2, window = 32, order = "in-order" }}
+
+            [[topology.links]]
+            name = "wire"
+            from = "router"
+            to = "sink"
+            rate = "100 Mbit/s"
+            delay = "19 ms"
+            queue = "unlimited"
+
+            [[flows]]
+            source = "source"
+            sink = "sink"
+            transport = {transport}
+            start = "0 s"
+            "#
+        );
+        let flow = execute(&parse(&text), 1).summary.flows.remove(0);
+        (flow.goodput_bit_s, flow.timeouts)
+    };
+    let (goodput, timeouts) = lone(r#"{ preset = "wsc" }"#);
+    assert_eq!((goodput, timeouts), lone(r#""newreno""#), "nothing is repeated, so nothing differs");
+    assert_eq!(timeouts, 0);
+    let (goodput, timeouts) = lone(r#"{ preset = "wsc", link_silence = false }"#);
+    assert!(goodput < 7e6 && timeouts > 10, "{goodput} with {timeouts} timeouts");
+}
+
 /// Mechanism 1: a link that repeats a frame after 200 ms against a least timeout of 200 ms. Once duplicates are no
 /// longer taken for losses, the timer expires without any; a timer that waits with the link does not.
 #[test]

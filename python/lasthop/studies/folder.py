@@ -305,7 +305,12 @@ def load(folder: str | Path, name: str | None = None) -> StudyResult:
     content = _describe(place / STUDY)
     path = place / RESULTS
     if not path.exists():
-        raise OutputError(f"'{place}' has no {RESULTS} yet: 'lasthop study run FILE --resume' writes it")
+        there = len(set(Store(folder).runs(["run"])["run"]))
+        so_far = f" but {there} runs" if there else ""
+        raise OutputError(
+            f"'{place}' has no {RESULTS} yet{so_far}: 'lasthop study run FILE --resume' makes what is "
+            "missing and writes it"
+        )
     with damage_named(path):
         table = ArrowTable.read_parquet(path)
         words = ArrowTable.parquet_footer(path)[1].get(METADATA)

@@ -146,6 +146,7 @@ pub(crate) struct Cx<'a> {
 
 impl Cx<'_> {
     /// A direction of a link.
+    #[inline]
     pub(crate) fn link(&mut self, direction: DirectionId) -> &mut Link {
         &mut self.links[direction as usize]
     }

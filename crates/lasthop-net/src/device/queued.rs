@@ -68,6 +68,7 @@ impl Queued {
     }
 
     /// What an arrival at `now` finds.
+    #[inline]
     fn found(&self, now: Time) -> Found {
         let in_service = (self.free_at > now).then_some(self.in_service.into());
         self.waiting.found(in_service, self.free_at)
@@ -106,7 +107,11 @@ fn lose(
 }
 
 /// Packets that the queue has thrown away just now.
+#[inline]
 pub(super) fn lose_shed(shed: &mut Vec<Shed>, direction: DirectionId, cx: &mut Cx<'_>) {
+    if shed.is_empty() {
+        return;
+    }
     for Shed { parcel, cause } in shed.drain(..) {
         lose(parcel, (None, cx.now), cause, direction, cx);
     }
@@ -148,7 +153,9 @@ pub(super) fn keep_waiting(waiting: &mut Waiting, direction: DirectionId, cx: &m
 impl Element for Queued {
     fn receive(&mut self, parcel: Parcel, _port: u32, cx: &mut Cx<'_>) {
         // A departure at this very instant frees its place first.
-        self.run(cx);
+        if self.free_at <= cx.now {
+            self.run(cx);
+        }
         if admit(parcel, &self.found(cx.now), self.direction, cx)
             && join(&mut self.waiting, parcel, &mut self.shed, self.direction, cx)
         {

@@ -176,6 +176,11 @@ impl Link {
         self.pace.rate_at(at)
     }
 
+    /// The run is over: nobody asks any more who waits.
+    pub(crate) fn forget_departures(&mut self) {
+        self.ahead = Departures::default();
+    }
+
     /// Drops by cause within the measurement window.
     pub fn drops(&self) -> Drops {
         self.losses.as_ref().map_or_else(Drops::default, |losses| losses.drops)
@@ -445,7 +450,7 @@ impl Link {
     /// would make of it is left open.
     pub(crate) fn has_room(&mut self, now: Time, bytes: u32, held: bool) -> bool {
         let found = if held {
-            self.gate.held
+            self.gate.held()
         } else if self.busy_until <= now {
             (0, 0)
         } else {
@@ -463,7 +468,7 @@ impl Link {
         if !held {
             return Span(self.busy_until.0.saturating_sub(now.0)) + own;
         }
-        if rate.0 == 0 { Span::ZERO } else { own + rate.serialisation(self.gate.held.1) }
+        if rate.0 == 0 { Span::ZERO } else { own + rate.serialisation(self.gate.held().1) }
     }
 
     /// Transmits `bytes` from `now` on and returns the end. The packet has waited since `since`. Counts both.

@@ -1,7 +1,7 @@
 //! Durations with their mean and percentiles, in little memory: every flow has two of these.
 //!
 //! Senders add RTT samples, flows add delays; the summary reads them. Samples are kept one by one while they are few
-//! (decision 0006), then counted in a histogram with logarithmic bins, of which only the part in use exists.
+//! (decision 0006), then counted in a histogram with logarithmic bins, of which only the parts in use exist.
 
 use lasthop_core::prefetch::prefetch;
 use lasthop_core::time::Span;
@@ -13,8 +13,8 @@ const EXACT_SAMPLES: usize = 256;
 /// Bins per doubling of the value: a bin is at most 1/128 of its value wide, its middle at most 0.4 % off.
 const BINS_PER_OCTAVE: usize = 128;
 const OCTAVE_BITS: u32 = BINS_PER_OCTAVE.ilog2();
-/// A histogram grows by so many bins; of the narrow ones that is a cache line.
-const BINS_PER_STEP: usize = 32;
+/// Bins that lie side by side; of the narrow ones that is a cache line.
+const BINS_PER_PAGE: usize = 32;
 
 /// Durations with their mean and percentiles.
 #[derive(Clone, Debug)]
@@ -22,8 +22,8 @@ pub struct Durations {
     count: u64,
     sum: u64,
     kept: Kept,
-    /// Number of the bin that a histogram begins with.
-    first_bin: u32,
+    /// Place of the page of a histogram that was used last.
+    recent: u32,
     keep: Percentiles,
 }
 
@@ -35,15 +35,24 @@ enum Kept {
     /// Each, in nanoseconds.
     Long(Vec<u64>),
     /// How many fell into each bin; no counter has overflowed.
-    Narrow(Vec<u16>),
+    Narrow(Vec<Page<u16>>),
     /// The same with larger counters.
-    Wide(Vec<u32>),
+    Wide(Vec<Page<u32>>),
+}
+
+/// Counters of neighbouring bins. A histogram has the pages that are in use, ascending: what a timeout delayed lies far
+/// from all other samples.
+#[derive(Clone, Copy, Debug)]
+struct Page<C> {
+    /// The first bin is this times [`BINS_PER_PAGE`].
+    number: u16,
+    counts: [C; BINS_PER_PAGE],
 }
 
 impl Durations {
     /// No samples yet.
     pub fn new(keep: Percentiles) -> Durations {
-        Durations { count: 0, sum: 0, kept: Kept::Short(Vec::new()), first_bin: 0, keep }
+        Durations { count: 0, sum: 0, kept: Kept::Short(Vec::new()), recent: 0, keep }
     }
 
     /// Adds a sample.
@@ -51,22 +60,24 @@ impl Durations {
     pub fn add(&mut self, span: Span) {
         self.count += 1;
         self.sum += span.0;
-        if let Kept::Narrow(counts) = &mut self.kept
-            && let Some(count) = counts.get_mut(bin_of(span.0).wrapping_sub(self.first_bin as usize))
-            && *count < u16::MAX
+        if let Kept::Narrow(pages) = &mut self.kept
+            && let bin = bin_of(span.0)
+            && let Some(page) = pages.get_mut(self.recent as usize)
+            && usize::from(page.number) == bin / BINS_PER_PAGE
+            && page.counts[bin % BINS_PER_PAGE] < u16::MAX
         {
-            *count += 1;
+            page.counts[bin % BINS_PER_PAGE] += 1;
             return;
         }
         self.add_with_care(span.0);
     }
 
-    /// Asks for the counter that was likely used last: with one step there are no others.
+    /// Asks for the counters that were used last.
     pub(crate) fn prepare(&self) {
-        if let Kept::Narrow(counts) = &self.kept
-            && let Some(first) = counts.first()
+        if let Kept::Narrow(pages) = &self.kept
+            && let Some(page) = pages.get(self.recent as usize)
         {
-            prefetch(first);
+            prefetch(page);
         }
     }
 
@@ -82,20 +93,21 @@ impl Durations {
                 }
             }
             Kept::Long(samples) => samples.push(nanos),
-            Kept::Narrow(counts) => {
-                let place = make_room(counts, &mut self.first_bin, bin_of(nanos));
-                if let Some(more) = counts[place].checked_add(1) {
-                    counts[place] = more;
+            Kept::Narrow(pages) => {
+                let count = counter_of(pages, &mut self.recent, bin_of(nanos));
+                if let Some(more) = count.checked_add(1) {
+                    *count = more;
                     return;
                 }
-                let mut wide: Vec<u32> = counts.iter().copied().map(u32::from).collect();
-                wide[place] += 1;
+                let widen =
+                    |page: &Page<u16>| Page { number: page.number, counts: page.counts.map(u32::from) };
+                let mut wide = pages.iter().map(widen).collect();
+                *counter_of(&mut wide, &mut self.recent, bin_of(nanos)) += 1;
                 self.kept = Kept::Wide(wide);
                 return;
             }
-            Kept::Wide(counts) => {
-                let place = make_room(counts, &mut self.first_bin, bin_of(nanos));
-                counts[place] += 1;
+            Kept::Wide(pages) => {
+                *counter_of(pages, &mut self.recent, bin_of(nanos)) += 1;
                 return;
             }
         }
@@ -117,12 +129,11 @@ impl Durations {
     /// The histogram of so few samples that no counter overflows.
     fn count_all(&mut self, samples: impl Iterator<Item = u64>) {
         const { assert!(EXACT_SAMPLES < u16::MAX as usize) };
-        let mut counts = Vec::new();
+        let mut pages = Vec::new();
         for nanos in samples {
-            let place = make_room(&mut counts, &mut self.first_bin, bin_of(nanos));
-            counts[place] += 1;
+            *counter_of(&mut pages, &mut self.recent, bin_of(nanos)) += 1;
         }
-        self.kept = Kept::Narrow(counts);
+        self.kept = Kept::Narrow(pages);
     }
 
     /// Number of samples.
@@ -151,30 +162,34 @@ impl Durations {
         match &self.kept {
             Kept::Short(samples) => of_samples(samples, ranks),
             Kept::Long(samples) => of_samples(samples, ranks),
-            Kept::Narrow(counts) => of_histogram(counts, self.first_bin, ranks),
-            Kept::Wide(counts) => of_histogram(counts, self.first_bin, ranks),
+            Kept::Narrow(pages) => of_histogram(bins_of(pages), ranks),
+            Kept::Wide(pages) => of_histogram(bins_of(pages), ranks),
         }
     }
 }
 
-/// Returns the place of the counter of `bin` in `counts`, which begin with the bin `first`; makes it if need be.
+/// The counter of `bin`, which is made if need be; `recent` is the place of the page used last, and will be again.
 #[inline]
-fn make_room<C: Copy + Default>(counts: &mut Vec<C>, first: &mut u32, bin: usize) -> usize {
-    let place = bin.wrapping_sub(*first as usize);
-    if place < counts.len() {
-        return place;
+fn counter_of<'a, C: Copy + Default>(pages: &'a mut Vec<Page<C>>, recent: &mut u32, bin: usize) -> &'a mut C {
+    let number = (bin / BINS_PER_PAGE) as u16;
+    if pages.get(*recent as usize).is_none_or(|page| page.number != number) {
+        let place = pages.partition_point(|page| page.number < number);
+        if pages.get(place).is_none_or(|page| page.number != number) {
+            // No more room than that: there are many histograms, and few that grow.
+            pages.reserve_exact(1);
+            pages.insert(place, Page { number, counts: [C::default(); BINS_PER_PAGE] });
+        }
+        *recent = place as u32;
     }
-    let step = bin / BINS_PER_STEP * BINS_PER_STEP;
-    if counts.is_empty() {
-        *first = step as u32;
-    }
-    let below = (*first as usize).saturating_sub(step);
-    let above = (step + BINS_PER_STEP).saturating_sub(*first as usize + counts.len());
-    counts.reserve_exact(below + above);
-    counts.extend(std::iter::repeat_n(C::default(), above));
-    counts.splice(0..0, std::iter::repeat_n(C::default(), below));
-    *first -= below as u32;
-    bin - *first as usize
+    &mut pages[*recent as usize].counts[bin % BINS_PER_PAGE]
+}
+
+/// The bins of a histogram and how many samples fell into each, ascending.
+fn bins_of<C: Copy + Into<u64>>(pages: &[Page<C>]) -> impl Iterator<Item = (usize, u64)> {
+    pages.iter().flat_map(|page| {
+        let first = usize::from(page.number) * BINS_PER_PAGE;
+        (first..).zip(page.counts).map(|(bin, count)| (bin, count.into()))
+    })
 }
 
 /// The samples of these ranks, in seconds.
@@ -187,20 +202,17 @@ fn of_samples<T: Copy + Ord + Into<u64>>(
     ranks.map(|rank| Some(sorted[rank as usize - 1].into() as f64 / 1e9)).collect()
 }
 
-/// The middles of the bins that hold the samples of these ranks, in seconds; `first` is the first bin.
-fn of_histogram<C: Copy + Into<u64>>(
-    counts: &[C],
-    first: u32,
+/// The middles of the bins that hold the samples of these ranks, in seconds.
+fn of_histogram(
+    mut bins: impl Iterator<Item = (usize, u64)>,
     ranks: impl Iterator<Item = u64>,
 ) -> Vec<Option<f64>> {
-    let mut seen = 0;
-    let mut current = first as usize;
-    let mut bins = counts.iter().zip(current..);
+    let (mut seen, mut current) = (0, 0);
     let mut found = Vec::new();
     for rank in ranks {
         while seen < rank {
-            let Some((&count, bin)) = bins.next() else { break };
-            seen += count.into();
+            let Some((bin, count)) = bins.next() else { break };
+            seen += count;
             current = bin;
         }
         found.push(Some(middle_of(current) / 1e9));
@@ -274,8 +286,8 @@ mod tests {
         let often = 3 * u64::from(u16::MAX);
         let values = std::iter::repeat_n(1_000_000, often as usize).chain(millis([50, 60]));
         let sketch = durations(Percentiles::Sketch, values);
-        let Kept::Wide(counts) = &sketch.kept else { panic!("{:?}", sketch.kept) };
-        assert_eq!(counts.iter().copied().map(u64::from).sum::<u64>(), sketch.count());
+        let Kept::Wide(pages) = &sketch.kept else { panic!("{:?}", sketch.kept) };
+        assert_eq!(bins_of(pages).map(|(_, count)| count).sum::<u64>(), sketch.count());
         let found = sketch.percentiles_seconds(&[50.0, 100.0]);
         assert!(found[0].is_some_and(|seconds| (seconds / 1e-3 - 1.0).abs() < 0.004), "{found:?}");
         assert!(found[1].is_some_and(|seconds| (seconds / 60e-3 - 1.0).abs() < 0.004), "{found:?}");
@@ -285,11 +297,12 @@ mod tests {
     #[test]
     fn a_sketch_is_small() {
         assert!(size_of::<Durations>() <= 56, "{}", size_of::<Durations>());
-        let around_100_ms = (0..10_000).map(|index| 90_000_000 + index * 1_300);
-        let Kept::Narrow(counts) = durations(Percentiles::Sketch, around_100_ms).kept else {
+        // And one that a timeout delayed.
+        let around_100_ms = (0..10_000).map(|index| 90_000_000 + index * 1_300).chain([2_000_000_000]);
+        let Kept::Narrow(pages) = durations(Percentiles::Sketch, around_100_ms).kept else {
             panic!("10,000 samples in 25 bins fit 16 bits")
         };
-        assert!(counts.capacity() <= 2 * BINS_PER_STEP, "{}", counts.capacity());
+        assert!(pages.capacity() <= 3, "{}", pages.capacity());
     }
 
     #[test]
@@ -316,10 +329,8 @@ mod tests {
                 *model.entry(bin_of(nanos)).or_insert(0u64) += 1;
             }
             let sketch = durations(Percentiles::Sketch, samples);
-            let Kept::Narrow(counts) = &sketch.kept else { panic!("too few for wide counters") };
-            let counted = counts.iter().zip(sketch.first_bin as usize..);
-            let counted: Vec<(usize, u64)> =
-                counted.filter(|&(&count, _)| count > 0).map(|(&count, bin)| (bin, count.into())).collect();
+            let Kept::Narrow(pages) = &sketch.kept else { panic!("too few for wide counters") };
+            let counted: Vec<(usize, u64)> = bins_of(pages).filter(|&(_, count)| count > 0).collect();
             prop_assert_eq!(counted, model.into_iter().collect::<Vec<_>>());
         }
     }

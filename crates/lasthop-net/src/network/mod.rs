@@ -90,7 +90,7 @@ pub struct Network {
     signals: Vec<(u32, Signal)>,
     free_signals: Vec<u32>,
     /// What the last loss of each data segment was, for the flows whose senders judge losses.
-    truths: Vec<Option<Truths>>,
+    truths: Vec<Option<Box<Truths>>>,
     /// Arrivals of packets.
     calendar: Calendar,
     /// Everything else that is to happen.
@@ -1029,7 +1029,7 @@ impl Network {
 
     /// Remembers from now on what the losses of `flow` are.
     pub(crate) fn keep_truths(&mut self, flow: usize) {
-        self.truths[flow] = Some(Truths::default());
+        self.truths[flow] = Some(Box::default());
     }
 
     /// The sender of `flow` takes the loss of the segment at `seq` for `belief`.
@@ -1041,7 +1041,7 @@ impl Network {
 
     /// How often the sender of `flow` was right about losses, if it tells kinds of them apart.
     pub fn verdicts(&self, flow: usize) -> Option<Verdicts> {
-        self.truths[flow].as_ref().map(Truths::verdicts)
+        self.truths[flow].as_deref().map(Truths::verdicts)
     }
 
     /// Counts what is still waiting when the run ends.
@@ -1054,6 +1054,8 @@ impl Network {
         self.packets = PacketArena::default();
         self.extras = ExtraArena::default();
         self.calendar = Calendar::default();
+        self.timers = EventQueue::default();
+        self.links.iter_mut().for_each(Link::forget_departures);
     }
 }
 

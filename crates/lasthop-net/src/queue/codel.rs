@@ -58,11 +58,13 @@ impl Controlled {
     }
 
     /// Takes the first packet away, past the control.
+    #[inline]
     pub(super) fn take_first(&mut self) -> Option<Parcel> {
         self.fifo.take_first()
     }
 
     /// The next packet of the queue, and whether it may be dropped (`dodequeue`, §5.6).
+    #[inline]
     fn take(&mut self, now: Time) -> Option<(Parcel, bool)> {
         let Some(parcel) = self.fifo.take_first() else {
             self.first_above = None;
@@ -141,10 +143,12 @@ impl Service for Controlled {
         served.map(|(parcel, _)| Served { parcel, marked: false })
     }
 
+    #[inline]
     fn packets(&self) -> u64 {
         self.fifo.packets()
     }
 
+    #[inline]
     fn bytes(&self) -> u64 {
         self.fifo.bytes()
     }

@@ -15,6 +15,7 @@ pub(crate) struct Fifo {
 
 impl Fifo {
     /// The packet that leaves next.
+    #[inline]
     pub(super) fn take_first(&mut self) -> Option<Parcel> {
         let parcel = self.parcels.pop_front()?;
         self.bytes -= u64::from(parcel.bytes);
@@ -23,20 +24,24 @@ impl Fifo {
 }
 
 impl Service for Fifo {
+    #[inline]
     fn push(&mut self, parcel: Parcel, _shed: &mut Vec<Shed>) -> Verdict {
         self.bytes += u64::from(parcel.bytes);
         self.parcels.push_back(parcel);
         Verdict::Admit
     }
 
+    #[inline]
     fn pop(&mut self, _now: Time, _shed: &mut Vec<Shed>) -> Option<Served> {
         self.take_first().map(|parcel| Served { parcel, marked: false })
     }
 
+    #[inline]
     fn packets(&self) -> u64 {
         self.parcels.len() as u64
     }
 
+    #[inline]
     fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -213,10 +213,12 @@ impl Service for FairQueues {
         }
     }
 
+    #[inline]
     fn packets(&self) -> u64 {
         self.packets
     }
 
+    #[inline]
     fn bytes(&self) -> u64 {
         self.bytes
     }

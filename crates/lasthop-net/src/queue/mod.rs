@@ -236,6 +236,7 @@ macro_rules! disciplines {
         }
 
         impl Service for Ordered {
+            #[inline]
             fn push(&mut self, parcel: Parcel, shed: &mut Vec<Shed>) -> Verdict {
                 match self {
                     Ordered::Fifo(service) => service.push(parcel, shed),
@@ -243,6 +244,7 @@ macro_rules! disciplines {
                 }
             }
 
+            #[inline]
             fn pop(&mut self, now: Time, shed: &mut Vec<Shed>) -> Option<Served> {
                 match self {
                     Ordered::Fifo(service) => service.pop(now, shed),
@@ -250,6 +252,7 @@ macro_rules! disciplines {
                 }
             }
 
+            #[inline]
             fn packets(&self) -> u64 {
                 match self {
                     Ordered::Fifo(service) => service.packets(),
@@ -257,6 +260,7 @@ macro_rules! disciplines {
                 }
             }
 
+            #[inline]
             fn bytes(&self) -> u64 {
                 match self {
                     Ordered::Fifo(service) => service.bytes(),
@@ -282,10 +286,12 @@ pub(crate) struct Waiting {
 }
 
 impl Service for Waiting {
+    #[inline]
     fn push(&mut self, parcel: Parcel, shed: &mut Vec<Shed>) -> Verdict {
         if parcel.ahead { self.ahead.push(parcel, shed) } else { self.rest.push(parcel, shed) }
     }
 
+    #[inline]
     fn pop(&mut self, now: Time, shed: &mut Vec<Shed>) -> Option<Served> {
         match self.ahead.take_first() {
             Some(parcel) => Some(Served { parcel, marked: false }),
@@ -293,10 +299,12 @@ impl Service for Waiting {
         }
     }
 
+    #[inline]
     fn packets(&self) -> u64 {
         self.ahead.packets() + self.rest.packets()
     }
 
+    #[inline]
     fn bytes(&self) -> u64 {
         self.ahead.bytes() + self.rest.bytes()
     }
@@ -317,6 +325,7 @@ impl Waiting {
 
     /// What an arriving packet finds: those that wait, and the one of so many bytes that is being transmitted, if any.
     /// `free_at`: until when that is, or was.
+    #[inline]
     pub(crate) fn found(&self, in_service: Option<u32>, free_at: Time) -> Found {
         let waiting = self.packets();
         Found {
@@ -338,19 +347,26 @@ pub(crate) struct Gate {
     pub(crate) max_waiting: u32,
     /// Waiting packets that each arriving packet found, summed within the measurement window.
     pub(crate) found_waiting: u64,
-    /// Packets and bytes in a queue that a device holds, the one in service included, as it last said.
-    pub(crate) held: (u64, u64),
-    /// What decides beside a number of packets, if anything does.
+    /// What decides beside a number of packets, if anything does, and what only queues in devices have.
     more: Option<Box<More>>,
 }
 
-/// What decides beside a number of packets.
+/// What decides beside a number of packets, and what only queues in devices have.
 #[derive(Clone, Debug)]
 struct More {
     byte_limit: u64,
     rule: AnyRule,
     /// Packets marked within the measurement window.
     marks: u64,
+    /// Packets and bytes in a queue that a device holds, the one in service included, as it last said.
+    held: (u64, u64),
+}
+
+impl More {
+    /// Nothing decides beside `byte_limit` and `rule`.
+    fn new(byte_limit: u64, rule: AnyRule) -> More {
+        More { byte_limit, rule, marks: 0, held: (0, 0) }
+    }
 }
 
 impl Gate {
@@ -362,9 +378,8 @@ impl Gate {
             QueueLimit::Unlimited => (u32::MAX, u64::MAX),
         };
         let more = byte_limit != u64::MAX || !plan.decides_at_arrival() || plan.rule != RulePlan::None;
-        let more =
-            more.then(|| Box::new(More { byte_limit, rule: AnyRule::new(&plan.rule, name, seed), marks: 0 }));
-        Gate { packet_limit, max_waiting: 0, found_waiting: 0, held: (0, 0), more }
+        let more = more.then(|| Box::new(More::new(byte_limit, AnyRule::new(&plan.rule, name, seed))));
+        Gate { packet_limit, max_waiting: 0, found_waiting: 0, more }
     }
 
     /// Whether anything but a number of packets decides.
@@ -409,7 +424,13 @@ impl Gate {
 
     /// Remembers what a queue holds that lies in a device.
     pub(crate) fn note_held(&mut self, found: &Found) {
-        self.held = (found.packets, found.bytes);
+        let more = self.more.get_or_insert_with(|| Box::new(More::new(u64::MAX, AnyRule::None)));
+        more.held = (found.packets, found.bytes);
+    }
+
+    /// Packets and bytes in a queue that a device holds, as it last said.
+    pub(crate) fn held(&self) -> (u64, u64) {
+        self.more.as_ref().map_or((0, 0), |more| more.held)
     }
 
     /// Counts a packet that was marked at `now`.

@@ -21,6 +21,7 @@ use crate::trace::FrameRecord;
 impl Medium {
     /// Computes the powers of all pairs.
     pub(super) fn look_around(&mut self, now: Time) {
+        self.rouse_all();
         let plan = &self.plan;
         let count = plan.stations.len();
         self.refreshed = now;
@@ -108,13 +109,20 @@ impl Medium {
         let heard = now + flight;
         if self.transmitting.len() == 1 {
             self.lone = Some(from as u16);
-            let count = self.stations.len();
-            for hearer in self.hearers[from].iter().filter(|hearer| hearer.senses) {
-                let index = usize::from(hearer.station);
-                let station = &mut self.stations[index];
-                if station.sense(&self.rules, heard) {
-                    self.agenda.set(count + index, station.due());
+            if self.together {
+                let mut next = self.resting.next_awake(0);
+                while let Some(index) = next {
+                    next = self.resting.next_awake(index + 1);
+                    if index != from {
+                        self.sense(index, heard);
+                    }
                 }
+            } else {
+                let hearers = std::mem::take(&mut self.hearers[from]);
+                for hearer in hearers.iter().filter(|hearer| hearer.senses) {
+                    self.sense(usize::from(hearer.station), heard);
+                }
+                self.hearers[from] = hearers;
             }
         } else {
             let hearers = std::mem::take(&mut self.hearers[from]);
@@ -126,10 +134,22 @@ impl Medium {
         done
     }
 
+    /// A frame begins that a station senses from `heard` on.
+    #[inline]
+    fn sense(&mut self, index: usize, heard: Time) {
+        let station = &mut self.stations[index];
+        if station.sense(&self.rules, heard) {
+            let due = station.due();
+            self.agenda.set(self.hearers.len() + index, due);
+        }
+    }
+
     /// The frame of the only one that transmits gets company: writes down what those who hear it are locked on.
     #[inline]
     fn write_down_locks(&mut self) {
-        let Some(from) = self.lone.take() else { return };
+        let Some(from) = self.lone else { return };
+        self.rouse_all();
+        self.lone = None;
         let until = self.agenda.at(usize::from(from));
         for hearer in self.hearers[usize::from(from)].iter().filter(|hearer| hearer.senses) {
             self.stations[usize::from(hearer.station)].lock =
@@ -146,11 +166,11 @@ impl Medium {
         (power, senses): (f64, bool),
         (heard, end): (Time, Time),
     ) {
+        if senses {
+            self.sense(index.into(), heard);
+        }
         let plan = &self.plan;
         let station = &mut self.stations[index as usize];
-        if senses && station.sense(&self.rules, heard) {
-            self.agenda.set(self.hearers.len() + index as usize, station.due());
-        }
         // In ns-2 a station that transmits receives as well, and has lost what outlasts its own frame.
         let lost = station.sending;
         if lost && !self.rules[station.mac].plan.eifs_as_nav {
@@ -215,7 +235,7 @@ impl Medium {
             station.idle_since = now - self.plan.flight;
         }
         let hearers = std::mem::take(&mut self.hearers[from]);
-        if self.lone.take().is_some() {
+        if self.lone.is_some() {
             self.end_lone((from as u16, until), &hearers, &frame, cx);
         } else {
             for hearer in &hearers {
@@ -256,28 +276,54 @@ impl Medium {
         let is_update = (frame.kind, frame.to) == (FrameKind::Data, EVERYBODY);
         let plain = self.clear[usize::from(from)] && self.flawless && !self.traced;
         if !plain || is_update && self.routing.is_some() {
+            self.rouse_all();
+            self.lone = None;
             for hearer in hearers.iter().filter(|hearer| hearer.senses) {
                 let lock = Lock::undisturbed(from, hearer.power, until);
                 self.hear_end(hearer, (from, Some(lock)), frame, cx);
             }
             return;
         }
-        if let Some(hearer) = hearers.iter().find(|hearer| hearer.station == frame.to) {
+        if frame.to != EVERYBODY {
+            self.rouse(usize::from(frame.to));
+        }
+        self.lone = None;
+        if let Ok(place) = hearers.binary_search_by_key(&frame.to, |hearer| hearer.station) {
+            let hearer = &hearers[place];
             let lock = Lock::undisturbed(from, hearer.power, until);
             self.hear_end(hearer, (from, Some(lock)), frame, cx);
         }
         // Nobody counts down where all hear the answer before they could begin to.
         let answered = self.together
             && self.stations.get(usize::from(frame.to)).is_some_and(|station| station.answer_at != NEVER);
-        let (count, nav) = (self.stations.len(), now + frame.nav);
-        for hearer in hearers.iter().filter(|hearer| hearer.station != frame.to) {
-            let index = usize::from(hearer.station);
-            let station = &mut self.stations[index];
-            station.overhear((now, nav));
-            if !answered {
-                station.reschedule(&self.rules[station.mac], now);
-                self.agenda.set(count + index, station.due());
+        let heard = (now, now + frame.nav);
+        if self.together {
+            self.overhear_resting(heard);
+            let mut next = self.resting.next_awake(0);
+            while let Some(index) = next {
+                next = self.resting.next_awake(index + 1);
+                if index != usize::from(from) && index != usize::from(frame.to) {
+                    self.overhear(index, heard, answered);
+                }
             }
+        } else {
+            for hearer in hearers.iter().filter(|hearer| hearer.station != frame.to) {
+                self.overhear(usize::from(hearer.station), heard, answered);
+            }
+        }
+    }
+
+    /// A frame for somebody else ends at a station `now`, and reserves the medium until `nav`.
+    #[inline]
+    fn overhear(&mut self, index: usize, (now, nav): (Time, Time), answered: bool) {
+        let station = &mut self.stations[index];
+        station.overhear((now, nav));
+        if !answered {
+            station.reschedule(&self.rules[station.mac], now);
+            self.agenda.set(self.hearers.len() + index, station.due());
+        }
+        if self.together && self.routing.is_none() && !self.roams && station.is_without_work() {
+            self.resting.add(index);
         }
     }
 

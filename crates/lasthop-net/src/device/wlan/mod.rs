@@ -8,7 +8,7 @@
 //! - `air.rs`: frames in the air, and what becomes of them at each receiver; `access.rs`: what a station sends and
 //!   when.
 //! - `agenda.rs`: who acts next.
-//! - `station.rs`: one station's state and its backoff.
+//! - `station.rs`: one station's state and its backoff; `resting.rs`: those that only overhear.
 //! - `rules.rs`: the constants of a cell, with the times that follow from them.
 //! - `phy.rs`: generations of the radio as tables; `errors.rs`: what noise does to frames.
 //! - `roaming.rs`: links that come and go with a host.
@@ -31,6 +31,7 @@ pub mod frame;
 pub mod phy;
 pub mod plan;
 pub mod rate_adaptation;
+mod resting;
 mod roaming;
 mod routes;
 mod rules;
@@ -54,6 +55,7 @@ use errors::ErrorTable;
 use frame::FrameKind;
 use plan::{Discards, MacPlan, MediumPlan};
 use rate_adaptation::{RateChoice, RatePlan};
+use resting::Resting;
 use roaming::{Absence, Change};
 use routes::Routing;
 use rules::Rules;
@@ -126,6 +128,8 @@ pub(crate) struct Medium {
     hearers: Vec<Vec<Hearer>>,
     /// Everybody senses everybody else.
     together: bool,
+    /// Those that have nothing to send, if `together`.
+    resting: Resting,
     /// All who hear a station at all can read it, as long as nothing disturbs them.
     clear: Vec<bool>,
     /// Received power by sender and receiver.
@@ -185,6 +189,7 @@ impl Medium {
             agenda: Agenda::new(2 * count + 3),
             hearers: vec![Vec::new(); count],
             together: false,
+            resting: Resting::none(count),
             clear: Vec::new(),
             powers: vec![0.0; count * count],
             shadows: vec![1.0; count * count],
@@ -442,6 +447,7 @@ impl Medium {
 
     /// A packet reaches the link layer of a station.
     fn admit(&mut self, index: usize, parcel: Parcel, cx: &mut Cx<'_>) {
+        self.rouse(index);
         let station = &mut self.stations[index];
         let processing = self.plan.macs[station.mac].processing;
         if processing == Span::ZERO {
@@ -454,6 +460,7 @@ impl Medium {
 
     /// A station does what is due.
     fn act(&mut self, index: usize, cx: &mut Cx<'_>) {
+        self.rouse(index);
         let now = cx.now;
         let station = &mut self.stations[index];
         if station.answer_at <= now {

@@ -294,6 +294,12 @@ impl Station {
         self.reschedule(rules, now);
     }
 
+    /// Whether it neither has anything to send nor counts down.
+    #[inline]
+    pub(super) fn is_without_work(&self) -> bool {
+        self.backoff.is_none() && self.current.is_none() && self.access == NEVER
+    }
+
     /// When it acts next by itself.
     #[inline]
     pub(super) fn due(&self) -> Time {

@@ -12,8 +12,7 @@ use lasthop_core::time::Time;
 pub(crate) struct Segment {
     /// First sequence number.
     pub(crate) seq: u64,
-    /// Time of the first and of the last transmission.
-    pub(crate) first_sent: Time,
+    /// Time of the last transmission.
     pub(crate) last_sent: Time,
     /// Length in sequence space: payload bytes, and one for a SYN or FIN.
     pub(crate) len: u16,
@@ -37,17 +36,25 @@ impl Segment {
     }
 }
 
+/// The ring gives room back from so many segments on.
+const LARGE: usize = 48;
+/// It grows by so many at least.
+const GROWTH: usize = 8;
+
 /// The outstanding segments in sequence order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Segments {
     ring: VecDeque<Segment>,
+    /// When those that were sent more than once were sent first, by their first sequence number: few at any time, and
+    /// of the others it is the time of their last transmission. Those below the ring are forgotten at the next one.
+    first_sent: VecDeque<(u64, Time)>,
     /// Usual length, for finding a segment by arithmetic.
     mss: u64,
 }
 
 impl Segments {
     pub(crate) fn new(mss: u32) -> Segments {
-        Segments { ring: VecDeque::new(), mss: u64::from(mss) }
+        Segments { mss: u64::from(mss), ..Segments::default() }
     }
 
     /// Segments are at most this long from now on.
@@ -63,7 +70,6 @@ impl Segments {
         }
         self.ring.push_back(Segment {
             seq,
-            first_sent: now,
             last_sent: now,
             len,
             transmissions: 1,
@@ -77,7 +83,43 @@ impl Segments {
     /// Makes room for a quarter more: doubling would leave most of it empty in most of many flows.
     #[cold]
     fn grow(&mut self) {
-        self.ring.reserve_exact((self.ring.len() / 4).max(4));
+        self.ring.reserve_exact((self.ring.len() / 4).max(GROWTH));
+    }
+
+    /// Gives room back after segments were forgotten, if little of it is in use: the first slow start of a connection
+    /// needs far more than it does later, and there are many connections.
+    #[inline]
+    pub(crate) fn trim(&mut self) {
+        if self.ring.capacity() >= LARGE && self.ring.len() < self.ring.capacity() / 4 {
+            self.shrink();
+        }
+    }
+
+    #[cold]
+    fn shrink(&mut self) {
+        self.ring.shrink_to((2 * self.ring.len()).max(LARGE / 2));
+    }
+
+    /// Counts one more transmission of the segment with this index, now. Returns it and the time of its first one.
+    pub(crate) fn repeat(&mut self, index: usize, now: Time) -> Option<(Segment, Time)> {
+        let lowest = self.ring.front()?.seq;
+        let segment = self.ring.get_mut(index)?;
+        while self.first_sent.front().is_some_and(|&(seq, _)| seq < lowest) {
+            self.first_sent.pop_front();
+        }
+        let place = self.first_sent.partition_point(|&(seq, _)| seq < segment.seq);
+        if segment.transmissions == 1 {
+            self.first_sent.insert(place, (segment.seq, segment.last_sent));
+        }
+        segment.last_sent = now;
+        segment.transmissions = segment.transmissions.saturating_add(1);
+        Some((*segment, self.first_sent[place].1))
+    }
+
+    /// Forgets all: nobody acknowledges anything any more.
+    pub(crate) fn clear(&mut self) {
+        self.ring = VecDeque::new();
+        self.first_sent = VecDeque::new();
     }
 
     /// The first outstanding segment.
@@ -232,6 +274,7 @@ impl Ranges {
 
 #[cfg(test)]
 mod tests {
+    use lasthop_core::time::Span;
     use proptest::prelude::*;
 
     use super::*;
@@ -251,6 +294,45 @@ mod tests {
         segments.pop_first();
         assert_eq!(segments.find(0), None);
         assert_eq!(segments.find(1500), Some(2));
+    }
+
+    #[test]
+    fn a_segment_remembers_when_it_was_sent_first() {
+        let mut segments = Segments::new(1000);
+        let at = |millis| Time::ZERO + Span::from_millis(millis);
+        for number in 0..4 {
+            segments.push(number * 1000, 1000, false, at(number));
+        }
+        for (index, now, first) in [(2, 10, 2), (0, 11, 0), (2, 12, 2), (3, 13, 3)] {
+            let (segment, first_sent) = segments.repeat(index, at(now)).unwrap();
+            assert_eq!((segment.last_sent, first_sent), (at(now), at(first)), "{index}");
+        }
+        segments.pop_first();
+        segments.pop_first();
+        // What was the third is the first now, and was sent twice before.
+        let (segment, first_sent) = segments.repeat(0, at(20)).unwrap();
+        assert_eq!((segment.seq, segment.transmissions, first_sent), (2000, 4, at(2)));
+        assert_eq!(segments.first_sent.len(), 2, "those below are forgotten");
+        assert!(segments.repeat(2, at(21)).is_none());
+    }
+
+    #[test]
+    fn a_ring_gives_room_back() {
+        assert_eq!(size_of::<Segment>(), 24);
+        let mut segments = Segments::new(1000);
+        for number in 0..64 {
+            segments.push(number * 1000, 1000, false, Time::ZERO);
+        }
+        assert!(segments.ring.capacity() >= 64);
+        for _ in 0..50 {
+            segments.pop_first();
+            segments.trim();
+        }
+        assert!(segments.ring.capacity() <= 40, "{}", segments.ring.capacity());
+        assert_eq!(
+            segments.iter().map(|segment| segment.seq / 1000).collect::<Vec<_>>(),
+            (50..64).collect::<Vec<_>>()
+        );
     }
 
     proptest! {

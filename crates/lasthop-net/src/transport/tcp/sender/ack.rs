@@ -203,6 +203,7 @@ impl Connection {
             acked += u32::from(engine.on_covered(first, after_timeout, echo, now));
             self.segments.pop_first();
         }
+        self.segments.trim();
         // Karn's rule, and Linux's: an ACK that a repair released has waited for the repair, whatever it
         // covers besides.
         let rtt = (transmissions == 1).then(|| now.since(sent));

@@ -318,6 +318,11 @@ impl TcpSender {
         self.connection.history = history;
     }
 
+    /// The run is over: nothing that is outstanding will be acknowledged or sent again.
+    pub(crate) fn forget_outstanding(&mut self) {
+        self.connection.segments.clear();
+    }
+
     /// Takes the time that the host needs, of less than `longest` and drawn from `stream`, into its own hands: ns-2's
     /// senders do, others leave it to their port (`false`).
     pub(crate) fn take_time(&mut self, stream: Stream, longest: Span) -> bool {

@@ -231,10 +231,8 @@ impl Connection {
         now: Time,
         wire: &mut W,
     ) -> u64 {
-        let Some(segment) = self.segments.get_mut(index) else { return self.next };
-        segment.last_sent = now;
-        segment.transmissions = segment.transmissions.saturating_add(1);
-        let Segment { seq, len, fin, first_sent, .. } = *segment;
+        let Some((segment, first_sent)) = self.segments.repeat(index, now) else { return self.next };
+        let Segment { seq, len, fin, .. } = segment;
         let payload = len - u16::from(fin) - u16::from(seq == 0);
         self.stats.retransmitted += u64::from(self.measured.contains(now));
         if let Some(undo) = &mut self.undo {
