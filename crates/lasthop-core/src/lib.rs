@@ -6,6 +6,7 @@
 pub mod calendar;
 pub mod event;
 pub mod fingerprint;
+pub mod large_pages;
 pub mod packet;
 pub mod prefetch;
 pub mod random;

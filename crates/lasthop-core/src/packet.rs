@@ -4,6 +4,7 @@
 //! SYN and a FIN take one each.
 
 use crate::event::MAX_PACKETS;
+use crate::large_pages::pages_of;
 use crate::time::Time;
 
 /// No packet, no blocks.
@@ -283,6 +284,11 @@ impl PacketArena {
     pub fn remove(&mut self, index: u32) {
         self.get_mut(index).wait.next = self.free;
         self.free = index;
+    }
+
+    /// Addresses on each page that packets lie on.
+    pub fn pages(&self) -> impl Iterator<Item = usize> {
+        pages_of(&self.packets)
     }
 
     /// The packet at `index`.

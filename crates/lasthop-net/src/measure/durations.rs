@@ -136,6 +136,17 @@ impl Durations {
         self.kept = Kept::Narrow(pages);
     }
 
+    /// Where what is kept lies.
+    pub(crate) fn address(&self) -> Option<usize> {
+        let address = match &self.kept {
+            Kept::Short(samples) => samples.as_ptr().addr(),
+            Kept::Long(samples) => samples.as_ptr().addr(),
+            Kept::Narrow(pages) => pages.as_ptr().addr(),
+            Kept::Wide(pages) => pages.as_ptr().addr(),
+        };
+        (self.count > 0).then_some(address)
+    }
+
     /// Number of samples.
     pub fn count(&self) -> u64 {
         self.count

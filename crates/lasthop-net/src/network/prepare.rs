@@ -3,11 +3,25 @@
 //!
 //! Nothing here changes a result; whatever is left out is merely slower.
 
+use lasthop_core::large_pages::pages_of;
 use lasthop_core::prefetch::prefetch;
 
 use super::{Hop, Network, Place};
+use crate::transport::endpoint::Endpoint;
 
 impl Network {
+    /// Where everything lies that packets meet, and meet often.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = usize> {
+        let counters = self.flows.iter().filter_map(|flow| flow.delay.address());
+        pages_of(&self.links)
+            .chain(pages_of(&self.hops))
+            .chain(pages_of(&self.flows))
+            .chain(pages_of(&self.receivers))
+            .chain(self.packets.pages())
+            .chain(self.receivers.iter().flat_map(Endpoint::addresses))
+            .chain(counters)
+    }
+
     /// A packet that arrives soon, if it pays to prepare for it; asks for its place on its path.
     #[inline]
     pub(crate) fn upcoming(&mut self) -> Option<u32> {

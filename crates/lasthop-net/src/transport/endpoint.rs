@@ -144,6 +144,16 @@ impl Endpoint {
         }
     }
 
+    /// Where the state lies that most packets touch, if it lies apart.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = usize> {
+        let sender = self.tcp_sender().map(|sender| sender.addresses());
+        let receiver = match self {
+            Endpoint::TcpReceiver(receiver) => Some(std::ptr::from_ref(receiver.as_ref()).addr()),
+            _ => None,
+        };
+        sender.into_iter().flatten().chain(receiver)
+    }
+
     /// The same, to be changed.
     pub(crate) fn tcp_sender_mut(&mut self) -> Option<&mut TcpSender> {
         match self {

@@ -4,11 +4,13 @@
 //! and its ACK touch thirty cache lines. The calendar names the packets of its next day; each goes through four steps,
 //! one for each packet that arrives meanwhile, because a step reads what the one before it has asked for.
 
+use lasthop_core::large_pages::{gather, pages_of};
 use lasthop_core::packet::NONE;
 use lasthop_core::prefetch::prefetch;
 
 use super::World;
 use crate::network::Place;
+use crate::transport::endpoint::Endpoint;
 
 /// With fewer flows all of it is in the caches, and looking ahead costs more than it saves.
 const FEWEST_FLOWS: usize = 256;
@@ -29,6 +31,17 @@ impl Ahead {
 }
 
 impl World {
+    /// Has everything that packets meet gathered on large pages, if that pays.
+    pub(super) fn gather(&self) {
+        if !self.ahead.pays {
+            return;
+        }
+        let senders = pages_of(&self.senders).chain(pages_of(&self.sent));
+        gather(
+            senders.chain(self.senders.iter().flat_map(Endpoint::addresses)).chain(self.network.addresses()),
+        );
+    }
+
     /// Takes one step for each of the packets that come next.
     #[inline]
     pub(super) fn look_ahead(&mut self) {

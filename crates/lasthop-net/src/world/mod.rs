@@ -423,6 +423,7 @@ impl World {
 
     /// Runs to the end. `go_on` is asked now and then, and once more behind the end; its error stops the run.
     pub fn run<E>(&mut self, mut go_on: impl FnMut(&mut World) -> Result<(), E>) -> Result<(), E> {
+        self.gather();
         loop {
             let mut left = EVENTS_PER_CHECK;
             while left > 0 && self.step(self.end) {
@@ -431,6 +432,10 @@ impl World {
             self.events += EVENTS_PER_CHECK - left;
             if left > 0 {
                 break;
+            }
+            // Often at first, while memory is still being asked for.
+            if (self.events / EVENTS_PER_CHECK).is_power_of_two() {
+                self.gather();
             }
             go_on(self)?;
         }

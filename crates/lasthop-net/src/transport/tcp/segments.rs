@@ -133,6 +133,11 @@ impl Segments {
         self.ring.front().into_iter().chain(self.ring.back()).for_each(prefetch);
     }
 
+    /// Where the first one lies.
+    pub(crate) fn address(&self) -> Option<usize> {
+        self.ring.front().map(|first| std::ptr::from_ref(first).addr())
+    }
+
     /// Forgets the first segment.
     #[inline]
     pub(crate) fn pop_first(&mut self) {

@@ -406,6 +406,15 @@ impl Connection {
         self.rtt.srtt()
     }
 
+    /// Where what every ACK touches lies.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = usize> {
+        let own = std::ptr::from_ref(self).addr();
+        [own, own + size_of::<Connection>()]
+            .into_iter()
+            .chain(self.segments.address())
+            .chain(self.stats.rtt.address())
+    }
+
     /// Asks for what every ACK touches.
     pub(crate) fn prepare(&self) {
         prefetch(&self.una);

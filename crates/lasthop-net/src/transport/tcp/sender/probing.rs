@@ -264,7 +264,8 @@ mod tests {
     /// W = 20 and the segments from 11 on outstanding, on a path with a best RTT of 100 ms and a smoothed one close
     /// to it; segment 11 is lost.
     fn rig(recovery: Recovery) -> Rig {
-        let controller = ControllerConfig::by_name("probing").unwrap();
+        let mut controller = ControllerConfig::by_name("probing").unwrap();
+        controller.set("factor", 1.5).unwrap();
         let mut rig = Rig::new(&TcpConfig {
             limited_transmit: false,
             timestamps: false,
