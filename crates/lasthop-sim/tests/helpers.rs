@@ -177,20 +177,23 @@ fn snoop_hides_a_lossy_hop() {
     assert_eq!(helped.summary.flows[0].acks_lost[Cause::Withheld.name()], agent.withheld);
 }
 
-/// Wherever losses occur the agent of today does at least as well as that of ns-2.
+/// Wherever losses occur the agent of today does at least as well as that of ns-2, for one flow, a few and many; two
+/// per cent are left to chance.
 #[test]
 fn std_is_no_worse_than_ns2() {
     for sender in ["reno", "newreno", "sack", "vegas"] {
-        for loss in [0.01, 0.03, 0.05] {
-            let radio = LOSSY.replace("0.02", &loss.to_string());
-            let flows = flow(&format!("\"{sender}\""), "");
-            let goodput = |profile: &str| -> f64 {
-                let more = format!("helpers = [{{ kind = \"snoop\", profile = \"{profile}\" }}]");
-                let plan = plan_of(&last_hop(&more, &radio, &flows).replace("20 s\"", "60 s\""));
-                (1..4).map(|seed| mbit(&run_plan(&plan, seed, testkit::SUMMARY))).sum()
-            };
-            let (std, ns2) = (goodput("std"), goodput("ns2"));
-            assert!(std > 0.98 * ns2, "{sender} at {loss}: {std} against {ns2}");
+        for loss in [0.001, 0.003, 0.01, 0.03, 0.05] {
+            for count in [1, 5, 20] {
+                let radio = LOSSY.replace("0.02", &loss.to_string());
+                let flows = flow(&format!("\"{sender}\""), &format!("count = {count}"));
+                let goodput = |profile: &str| -> f64 {
+                    let more = format!("helpers = [{{ kind = \"snoop\", profile = \"{profile}\" }}]");
+                    let plan = plan_of(&last_hop(&more, &radio, &flows).replace("20 s\"", "60 s\""));
+                    (1..4).map(|seed| mbit(&run_plan(&plan, seed, testkit::SUMMARY))).sum()
+                };
+                let (std, ns2) = (goodput("std"), goodput("ns2"));
+                assert!(std > 0.98 * ns2, "{count} {sender} at {loss}: {std} against {ns2}");
+            }
         }
     }
 }

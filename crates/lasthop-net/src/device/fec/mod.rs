@@ -15,10 +15,11 @@
 //! *Validation:* NV-5.7: closed forms in `block.rs`, and in simulation over independent losses (`tests/fec.rs`).
 //!
 //! *Limitations:* repairs take their time on the link: a connection that fills it has `k / n` of it, with or without
-//! losses. A rebuilt packet comes late and out of order, so a TCP sender may have seen duplicate ACKs by then; with
-//! `order = "in-order"` what came behind it waits for it, and is late with it. A burst
-//! longer than `(n - k)` times the depth of interleaving defeats the code. What the air destroyed counts as lost at the
-//! link and for its flow even if it was rebuilt: `fec_rebuilt` says how many were.
+//! losses. In order, as RFC 3819 section 15 advises for links, what came behind a rebuilt packet waits for it and is
+//! late with it, datagrams included. With `order = "out-of-order"` nobody waits, but a TCP sender may have seen three
+//! duplicate ACKs before the block is complete, and takes the repaired loss for congestion. A burst longer than
+//! `(n - k)` times the depth of interleaving defeats the code. What the air destroyed counts as lost at the link and
+//! for its flow even if it was rebuilt: `fec_rebuilt` says how many were.
 //!
 //! *Kernel counterpart:* none for links; SMPTE 2022-1 and RFC 6865 do it for streams.
 //!

@@ -60,9 +60,9 @@ const FEC_KEYS: &[Key] = &[
         "order",
         Kind::Choice(|| vec!["out-of-order", "in-order"]),
         "Whether packets go on as they come, or wait behind what may still be rebuilt, as long as a block is held at \
-         most.",
+         most. In order is what TCP needs; datagrams that cannot wait may do better out of order.",
     )
-    .default("\"out-of-order\""),
+    .default("\"in-order\""),
     Key::new(
         "target",
         Kind::Number { min: 1e-9, max: 1.0 },
