@@ -107,8 +107,9 @@ paper-report: reproduce ## Put the report of a paper into docs/papers, where it 
 bench: build ## Speed and memory beside ns-2 (and ns-3, if installed), cost of each sender; writes bench/RESULTS.md
 	$(BIN)/python bench/run.py
 
-bench-live: build ## Real packets: rates, lateness, parity with the kernel's TCP; writes bench/LIVE.md (root, 30 minutes)
+bench-live: build ## Real packets: rates, lateness, parity with the kernel's TCP; writes bench/LIVE.md and STEER.md (root, 30 minutes)
 	$(BIN)/python bench/live.py
+	$(BIN)/python -m bench.steer
 	$(BIN)/python -m validation.parity
 
 validate: build ## Compare with ns-2, ns-3 and packets at length; writes validation-*.md and classifiers.md

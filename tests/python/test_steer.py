@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from bench.steer import crowd
 
 import lasthop as lh
 from lasthop import live, parity, steer, tables
@@ -237,6 +238,14 @@ def test_steered_reno_does_what_the_reno_of_the_kernel_does() -> None:
         pytest.skip(f"the machine is too busy for real time: {'; '.join(found.missing)}")
     rows = {row.metric: row for row in found.rows}
     assert rows["goodput"].steered_ratio == pytest.approx(1, abs=0.2)
+
+
+@needs_kernel
+def test_a_thousand_connections_are_steered_at_once() -> None:
+    found = crowd(1000, 2.0)
+    assert found.connections >= 1000
+    assert found.applied > 1000
+    assert found.missed == 0
 
 
 @needs_kernel

@@ -273,7 +273,7 @@ pub fn clean() -> Result<Vec<String>, SteerError> {
 pub struct Session {
     maps: Maps,
     law: ControllerConfig,
-    flows: BTreeMap<u64, Flow>,
+    flows: Flows,
     decided: Lateness,
 }
 
@@ -728,16 +728,26 @@ impl Flow {
     }
 }
 
+/// The connections by their slots, with what the kernel's half calls them: no more than there are slots, even if a
+/// record was missed that told of an end.
+type Flows = BTreeMap<usize, (u64, Flow)>;
+
 /// Tells a connection of a record; what it decides, unless it has gone.
-fn follow(flows: &mut BTreeMap<u64, Flow>, law: &ControllerConfig, record: &Record) -> Option<Decided> {
-    if record.kind == Kind::Closed {
-        flows.remove(&record.id);
-        return None;
-    }
+fn follow(flows: &mut Flows, law: &ControllerConfig, record: &Record) -> Option<Decided> {
     if record.slot >= SLOTS {
         return None;
     }
-    Some(flows.entry(record.id).or_insert_with(|| Flow::new(law, record)).follow(record))
+    if record.kind == Kind::Closed {
+        if flows.get(&record.slot).is_some_and(|(id, _)| *id == record.id) {
+            flows.remove(&record.slot);
+        }
+        return None;
+    }
+    let (id, flow) = flows.entry(record.slot).or_insert_with(|| (record.id, Flow::new(law, record)));
+    if *id != record.id {
+        (*id, *flow) = (record.id, Flow::new(law, record));
+    }
+    Some(flow.follow(record))
 }
 
 /// Writes a decision into the slot of its connection. Its number is odd meanwhile.
