@@ -610,7 +610,7 @@ impl Ns2Sink {
         let period = self.period();
         if self.timer < now && period > Span::ZERO {
             let turns = now.since(self.timer).0.div_ceil(period.0);
-            self.timer = self.timer + Span(turns * period.0);
+            self.timer += Span(turns * period.0);
         }
     }
 
