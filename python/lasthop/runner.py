@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 POLL_INTERVAL_S = 0.1
+#: No further run begins while so many rows of packet traces wait to be handed on; each is some 100 bytes.
+ROWS_HELD_MAX = 1_000_000
 #: Tables of what a run measured.
 SUMMARIES = ("runs", "flows", "links")
 
@@ -139,15 +141,19 @@ class _Batch:
     failure: str | None = None
     cause: BaseException | None = None
     stop: threading.Event = field(default_factory=threading.Event)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.Condition = field(default_factory=threading.Condition)
     running: dict[int, _native.Progress] = field(default_factory=dict)
     next_job: int = 0
     runs_finished: int = 0
     simulated_finished_s: float = 0.0
     packet_hops_finished: int = 0
+    #: Rows of packet traces that have been made and not been handed on.
+    rows_held: int = 0
 
     def take(self) -> tuple[int, _native.Progress] | None:
         with self.lock:
+            # Whoever writes them may be slower than those who make them.
+            self.lock.wait_for(lambda: self.stop.is_set() or self.rows_held < ROWS_HELD_MAX)
             if self.stop.is_set() or self.next_job >= len(self.jobs):
                 return None
             index = self.next_job
@@ -197,6 +203,7 @@ class _Batch:
         with self.lock:
             if self.streaming:
                 self.delivered.append(delivery)
+                self.rows_held += self.rows_of(delivery)
             else:
                 self.results[delivery.index] = delivery.finished
             self.runs_finished += 1
@@ -214,6 +221,14 @@ class _Batch:
             with self.lock:
                 self.delivered = delivered + self.delivered
             raise
+        with self.lock:
+            self.rows_held -= sum(map(self.rows_of, delivered))
+            self.lock.notify_all()
+
+    def rows_of(self, delivery: Delivery) -> int:
+        if delivery.finished is None or not (self.trace or self.jobs[delivery.index].trace):
+            return 0
+        return delivery.finished.packet_hops
 
     def fail(self, message: str, cause: BaseException | None) -> None:
         with self.lock:
@@ -224,6 +239,7 @@ class _Batch:
     def cancel(self) -> None:
         with self.lock:
             self.stop.set()
+            self.lock.notify_all()
             for progress in self.running.values():
                 progress.cancel()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import time
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lasthop as lh
-from lasthop import spool
+from lasthop import runner, spool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,3 +97,21 @@ def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
     (left / "hops.parquet").write_bytes(b"half")
     spool.clear(tmp_path)
     assert not left.exists()
+
+
+def test_no_run_begins_while_too_much_waits_to_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two workers may each have made one more run than there is room for."""
+    plan = lh.Scenario(lh.EXAMPLE).plan
+    monkeypatch.setattr(runner, "ROWS_HELD_MAX", 1)
+    handed: list[int] = []
+
+    def write_slowly(finished: list[runner.Delivery]) -> None:
+        handed.extend(one.index for one in finished)
+        batches.append(len(finished))
+        time.sleep(0.05)
+
+    batches: list[int] = []
+    jobs = [runner.Job(plan, seed, trace=True) for seed in range(1, 13)]
+    assert not runner.stream_jobs(jobs, write_slowly, workers=2)
+    assert sorted(handed) == list(range(12))
+    assert max(batches) <= 2

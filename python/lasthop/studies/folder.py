@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lasthop.studies.study import Value
 
 #: How many rows of a kept table are read at a time, about: a trace of one run may have a million.
-ROWS_AT_ONCE = 1_000_000
+ROWS_AT_ONCE = 300_000
 STUDY, RESULTS, STUDIES = "study.json", "results.parquet", "studies"
 #: Of the tidy table: 2 says that its values are in units of the SI, whatever the study scales.
 TABLE_FORMAT = 2
