@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::io::Write;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -48,13 +48,7 @@ pub(crate) fn start(
     #[expect(unsafe_code, reason = "between fork and exec: system calls alone, and no allocation")]
     unsafe {
         command.pre_exec(move || {
-            // Whoever ends us ends it, even without asking.
-            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 || libc::getppid() as u32 != parent {
-                return Err(io::Error::last_os_error());
-            }
-            if libc::setns(namespace, libc::CLONE_NEWNET) != 0 {
-                return Err(io::Error::last_os_error());
-            }
+            begin(parent, Some(namespace))?;
             // Names of hosts, for this program alone: a mount that nobody else sees.
             unshare(CloneFlags::CLONE_NEWNS)?;
             let nothing: Option<&str> = None;
@@ -83,19 +77,21 @@ pub(crate) fn start_steered(
     let parent = std::process::id();
     #[expect(unsafe_code, reason = "between fork and exec: system calls alone, and no allocation")]
     unsafe {
-        command.pre_exec(move || {
-            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 || libc::getppid() as u32 != parent {
-                return Err(io::Error::last_os_error());
-            }
-            match namespace {
-                Some(namespace) if libc::setns(namespace, libc::CLONE_NEWNET) != 0 => {
-                    Err(io::Error::last_os_error())
-                }
-                _ => Ok(()),
-            }
-        });
+        command.pre_exec(move || begin(parent, namespace));
     }
     command.spawn()
+}
+
+/// What a program does before it is one, between fork and exec: whoever ends us, its `parent`, ends it, even without
+/// asking; and it goes into its namespace.
+fn begin(parent: u32, namespace: Option<RawFd>) -> io::Result<()> {
+    #[expect(unsafe_code, reason = "system calls alone")]
+    let begun = unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0
+            && libc::getppid() as u32 == parent
+            && namespace.is_none_or(|namespace| libc::setns(namespace, libc::CLONE_NEWNET) == 0)
+    };
+    if begun { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// There is nobody to ask for other names: to know that at once is better than to wait for an answer.
