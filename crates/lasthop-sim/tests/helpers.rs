@@ -177,6 +177,25 @@ fn snoop_hides_a_lossy_hop() {
     assert_eq!(helped.summary.flows[0].acks_lost[Cause::Withheld.name()], agent.withheld);
 }
 
+/// It repeats what the air has lost and little else, whoever sends: late duplicates, the queue before the radio and
+/// what the sender itself goes back to are no reason.
+#[test]
+fn snoop_repeats_what_was_lost() {
+    for sender in ["reno", "newreno", "cubic"] {
+        for loss in [0.01, 0.03, 0.05] {
+            for count in [1, 5] {
+                let radio = LOSSY.replace("0.02", &loss.to_string());
+                let flows = flow(&format!("\"{sender}\""), &format!("count = {count}"));
+                let plan = plan_of(&last_hop(SNOOP, &radio, &flows).replace("20 s\"", "60 s\""));
+                let link = &run_plan(&plan, 1, testkit::SUMMARY).summary.links[2];
+                let (agent, lost) = (link.snoop.as_ref().unwrap(), link.drops[Cause::ChannelError.name()]);
+                let repeats = agent.repeats_by_duplicate + agent.repeats_by_hole + agent.repeats_by_timer;
+                assert!(repeats < lost * 11 / 10 + 20, "{count} {sender} at {loss}: {lost} lost, {agent:?}");
+            }
+        }
+    }
+}
+
 /// Wherever losses occur the agent of today does at least as well as that of ns-2, for one flow, a few and many; two
 /// per cent are left to chance.
 #[test]

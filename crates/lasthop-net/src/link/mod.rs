@@ -465,10 +465,14 @@ impl Link {
     pub(crate) fn wait(&self, now: Time, bytes: u32, held: bool) -> Span {
         let rate = self.rate_at(now);
         let own = if rate.0 == 0 { Span::ZERO } else { rate.serialisation(bytes.into()) };
-        if !held {
-            return Span(self.busy_until.0.saturating_sub(now.0)) + own;
-        }
-        if rate.0 == 0 { Span::ZERO } else { own + rate.serialisation(self.gate.held().1) }
+        let busy = Span(self.busy_until.0.saturating_sub(now.0)) + own;
+        if !held || rate.0 == 0 { busy } else { busy + rate.serialisation(self.gate.held_waiting()) }
+    }
+
+    /// Whether [`Link::wait`] is the least that a packet can wait: the rate never changes, and nobody who waits is
+    /// overtaken or thrown away.
+    pub(crate) fn is_even(&self) -> bool {
+        self.pace.is_constant() && self.gate.serves_in_order()
     }
 
     /// Transmits `bytes` from `now` on and returns the end. The packet has waited since `since`. Counts both.
@@ -486,6 +490,7 @@ impl Link {
         bytes: u32,
         window: &Window,
     ) {
+        self.busy_until = departs;
         self.stats.count(since, now, departs, bytes, window);
         if let Some(bins) = &mut self.bins {
             bins.add_span(since, now, link_column::WAITING);

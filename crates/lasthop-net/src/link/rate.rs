@@ -40,6 +40,11 @@ impl Pace {
         Pace { first, more: (!constant).then(|| Box::new(More { changes: changes.into(), opportunities })) }
     }
 
+    /// Whether the rate never changes.
+    pub(super) fn is_constant(&self) -> bool {
+        self.more.is_none()
+    }
+
     /// Nanoseconds per byte, if that is a whole number which never changes, else 0.
     pub(super) fn whole_nanos_per_byte(&self) -> u32 {
         let per_byte = 8_000_000_000;

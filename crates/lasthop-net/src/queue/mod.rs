@@ -356,16 +356,19 @@ pub(crate) struct Gate {
 struct More {
     byte_limit: u64,
     rule: AnyRule,
+    /// Whether a discipline serves anybody but who came first, or throws away who waits.
+    disciplined: bool,
     /// Packets marked within the measurement window.
     marks: u64,
-    /// Packets and bytes in a queue that a device holds, the one in service included, as it last said.
-    held: (u64, u64),
+    /// Packets and bytes in a queue that a device holds, the one in service included, and the bytes without it, as it
+    /// last said.
+    held: (u64, u64, u64),
 }
 
 impl More {
-    /// Nothing decides beside `byte_limit` and `rule`.
-    fn new(byte_limit: u64, rule: AnyRule) -> More {
-        More { byte_limit, rule, marks: 0, held: (0, 0) }
+    /// Nothing decides at arrival beside `byte_limit` and `rule`.
+    fn new(byte_limit: u64, rule: AnyRule, disciplined: bool) -> More {
+        More { byte_limit, rule, disciplined, marks: 0, held: (0, 0, 0) }
     }
 }
 
@@ -377,8 +380,10 @@ impl Gate {
             QueueLimit::Bytes(limit) => (u32::MAX, limit),
             QueueLimit::Unlimited => (u32::MAX, u64::MAX),
         };
-        let more = byte_limit != u64::MAX || !plan.decides_at_arrival() || plan.rule != RulePlan::None;
-        let more = more.then(|| Box::new(More::new(byte_limit, AnyRule::new(&plan.rule, name, seed))));
+        let disciplined = !plan.decides_at_arrival();
+        let more = byte_limit != u64::MAX || disciplined || plan.rule != RulePlan::None;
+        let rule = || AnyRule::new(&plan.rule, name, seed);
+        let more = more.then(|| Box::new(More::new(byte_limit, rule(), disciplined)));
         Gate { packet_limit, max_waiting: 0, found_waiting: 0, more }
     }
 
@@ -422,15 +427,25 @@ impl Gate {
         packets < u64::from(self.packet_limit) && held + bytes <= byte_limit
     }
 
+    /// Whether whoever came first is served first, and nobody is thrown away who waits.
+    pub(crate) fn serves_in_order(&self) -> bool {
+        self.more.as_ref().is_none_or(|more| !more.disciplined)
+    }
+
     /// Remembers what a queue holds that lies in a device.
     pub(crate) fn note_held(&mut self, found: &Found) {
-        let more = self.more.get_or_insert_with(|| Box::new(More::new(u64::MAX, AnyRule::None)));
-        more.held = (found.packets, found.bytes);
+        let more = self.more.get_or_insert_with(|| Box::new(More::new(u64::MAX, AnyRule::None, false)));
+        more.held = (found.packets, found.bytes, found.waiting_bytes);
     }
 
     /// Packets and bytes in a queue that a device holds, as it last said.
     pub(crate) fn held(&self) -> (u64, u64) {
-        self.more.as_ref().map_or((0, 0), |more| more.held)
+        self.more.as_ref().map_or((0, 0), |more| (more.held.0, more.held.1))
+    }
+
+    /// Bytes in a queue that a device holds, without the packet in service, as it last said.
+    pub(crate) fn held_waiting(&self) -> u64 {
+        self.more.as_ref().map_or(0, |more| more.held.2)
     }
 
     /// Counts a packet that was marked at `now`.

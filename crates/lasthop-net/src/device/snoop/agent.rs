@@ -45,9 +45,13 @@ pub(super) struct Arrived<'a> {
     pub(super) packet: &'a Packet,
     /// Its place on its path.
     pub(super) hop: u32,
-    /// Whether the queue of the link will take it, when its transmission will begin, and how long until it has left.
+    /// Whether the queue of the link will take it.
     pub(super) has_room: bool,
+    /// What orders it among those that cross the link.
+    pub(super) turn: Time,
+    /// When its transmission will begin at the earliest.
     pub(super) begins: Time,
+    /// How long until it has left, as well as that can be told.
     pub(super) wait: Span,
     pub(super) now: Time,
 }
@@ -61,7 +65,8 @@ impl Arrived<'_> {
             hop: self.hop,
             repeats: 0,
             sent: self.now,
-            turn: (self.begins, order),
+            turn: (self.turn, order),
+            begins: self.begins,
             leaves: self.now + self.wait,
             by_sender,
             sacked: false,
@@ -74,8 +79,8 @@ impl Arrived<'_> {
 pub(super) struct Clock {
     /// Smoothed, and its deviation; none before the first sample.
     smoothed: Option<(Span, Span)>,
-    /// The least of all; zero before the first sample.
-    least: Span,
+    /// The least time from the beginning of a transmission to its answer; none before the first sample.
+    least: Option<Span>,
 }
 
 /// So many ACKs of single packets in a row say that the other end does not delay them.
@@ -91,10 +96,8 @@ impl Clock {
     fn sample(&mut self, sample: Span, timing: Timing) {
         let Some((smoothed, deviation)) = self.smoothed else {
             self.smoothed = Some((sample, Span(sample.0 / 2)));
-            self.least = sample;
             return;
         };
-        self.least = if self.least == Span::ZERO { sample } else { self.least.min(sample) };
         let away = smoothed.0.abs_diff(sample.0);
         self.smoothed = Some(match timing {
             Timing::Deviation => (
@@ -103,6 +106,16 @@ impl Clock {
             ),
             Timing::Double => (Span(smoothed.0 - smoothed.0 / 4 + sample.0 / 4), deviation),
         });
+    }
+
+    /// So long after a transmission had begun its answer came.
+    fn note_crossing(&mut self, span: Span) {
+        self.least = Some(self.least.map_or(span, |least| least.min(span)));
+    }
+
+    /// When a transmission has begun at the latest that may be answered by now.
+    fn latest_answered(&self, now: Time) -> Time {
+        self.least.map_or(now, |least| Time(now.0.saturating_sub(least.0)))
     }
 
     /// How long an answer may take.
@@ -393,12 +406,12 @@ impl Agent {
     /// An ACK of something new.
     fn advance(&mut self, rules: &Snoop, packet: &Packet, now: Time) {
         let ack = packet.seq as u32;
-        let (mut newest, mut clean, mut count) = (None, true, 0);
+        let (mut newest, mut began, mut clean, mut count) = (None, now, true, 0);
         while let Some(entry) = self.cache.first()
             && !before(ack, entry.end())
         {
             clean &= entry.repeats == 0 && !entry.by_sender;
-            newest = Some(entry.sent);
+            (newest, began) = (Some(entry.sent), entry.begins);
             count += 1;
             self.cache.pop_first();
         }
@@ -413,6 +426,9 @@ impl Agent {
         // Karn's rule.
         if clean && let Some(sent) = newest {
             self.clock.sample(now.since(sent), rules.timing);
+        }
+        if clean && count > 0 {
+            self.clock.note_crossing(now.since(began));
         }
         self.last_ack = Some(ack);
         self.last_window = packet.window;
@@ -482,9 +498,9 @@ impl Agent {
             self.expected -= 1;
             return withheld;
         }
-        let (turn, behind) = (first.turn, self.cache.after(first.turn));
-        if behind == 0 || now.since(first.sent) < self.clock.least {
-            // Nothing was sent after it, or too late to be answered: whatever this ACK answers was on its way before.
+        let turn = first.turn;
+        if !self.cache.any_after(turn, self.clock.latest_answered(now)) {
+            // Nothing was sent after it, or too late to be answered yet: whatever this ACK answers was on its way before.
             return if repeats > 0 { withheld } else { Verdict::Pass };
         }
         self.unexpected += 1;
@@ -519,7 +535,7 @@ impl Agent {
         let turn = (rules.begin(now), self.next_order());
         if let Some(entry) = self.cache.get_mut(place) {
             entry.repeats += 1;
-            (entry.sent, entry.turn, entry.leaves) = (now, turn, now);
+            (entry.sent, entry.turn, entry.begins, entry.leaves) = (now, turn, now, now);
             tape.repeat(entry, why);
         }
     }
@@ -577,14 +593,14 @@ impl Agent {
             if let Some(entry) = self.cache.get_mut(place) {
                 entry.hop = hop.unwrap_or(entry.hop);
                 entry.repeats = 0;
-                (entry.sent, entry.turn, entry.leaves) = (now, turn, now);
+                (entry.sent, entry.turn, entry.begins, entry.leaves) = (now, turn, now, now);
                 entry.by_sender = false;
                 tape.repeat(entry, Why::Handoff);
                 // No sample comes of it.
                 entry.repeats = 1;
             }
         }
-        self.clock.least = Span::ZERO;
+        self.clock.least = None;
         // What was on its way over the old link may still cause duplicates; they say nothing about these copies.
         (self.expected, self.unexpected, self.backoff) = (0, 0, 0);
         self.arm(rules, now);

@@ -46,6 +46,8 @@ pub(super) struct Entry {
     pub(super) sent: Time,
     /// When that copy crosses the link, among all that do.
     pub(super) turn: Turn,
+    /// When its transmission begins at the earliest.
+    pub(super) begins: Time,
     /// When it leaves the queue of the link, as well as that can be told.
     pub(super) leaves: Time,
     /// The sender has sent it again: it counts duplicate ACKs for it.
@@ -121,6 +123,12 @@ impl Cache {
     /// Packets that crossed the link after the copy at `turn` and may still cause a duplicate ACK for it.
     pub(super) fn after(&self, turn: Turn) -> u32 {
         self.entries.iter().filter(|entry| entry.turn > turn && !entry.sacked).count() as u32
+    }
+
+    /// Whether a packet crossed the link after the copy at `turn` that the other end is known to have, or which began
+    /// to cross by `latest`.
+    pub(super) fn any_after(&self, turn: Turn, latest: Time) -> bool {
+        self.entries.iter().any(|entry| entry.turn > turn && (entry.sacked || entry.begins <= latest))
     }
 
     /// Packets that crossed the link after the copy at `turn` and before that at `until`, and how many of these the

@@ -465,7 +465,8 @@ impl Snooping {
             packet,
             hop: parcel.hop,
             has_room: true,
-            begins: self.plan.begin(now),
+            turn: self.plan.begin(now),
+            begins: now,
             wait: Span::ZERO,
             now,
         };
@@ -473,7 +474,11 @@ impl Snooping {
             let link = cx.link(queue);
             arrived.has_room = link.has_room(now, bytes, holds);
             arrived.wait = link.wait(now, bytes, holds);
-            arrived.begins = self.plan.begin(now + link.wait(now, 0, holds));
+            let begins = now + link.wait(now, 0, holds);
+            arrived.turn = self.plan.begin(begins);
+            if link.is_even() {
+                arrived.begins = begins;
+            }
         }
         let connection = &mut self.connections[place as usize];
         let mut verdict = Verdict::Pass;
