@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 POLL_INTERVAL_S = 0.1
 #: No further run begins while so many rows of packet traces wait to be handed on; each is some 100 bytes.
-ROWS_HELD_MAX = 1_000_000
+ROWS_HELD_MAX = 300_000
 #: Tables of what a run measured.
 SUMMARIES = ("runs", "flows", "links")
 

@@ -47,7 +47,7 @@ MERGE_AT = 64
 NAMED_MAX = 10
 #: Rows of one table that a merge writes into one file, at most: about 100 bytes each have to be held at once.
 #: Parts with half as many are left alone.
-MERGED_ROWS = 2_000_000
+MERGED_ROWS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
