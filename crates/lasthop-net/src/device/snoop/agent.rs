@@ -500,7 +500,7 @@ impl Agent {
         }
         let turn = first.turn;
         if !self.cache.any_after(turn, self.clock.latest_answered(now)) {
-            // Nothing was sent after it, or too late to be answered yet: whatever this ACK answers was on its way before.
+            // Nothing was sent after it, or too late to be answered: what this ACK answers was on its way before.
             return if repeats > 0 { withheld } else { Verdict::Pass };
         }
         self.unexpected += 1;
