@@ -1,8 +1,9 @@
 """Starts a middlebox in Rust: `make new-device NAME=x` calls it.
 
-It writes the file of the device, registers it in `crates/lasthop-net/src/device/mod.rs`, and adds its keys
-and their reader to the scenario. What it writes compiles, `lasthop run` accepts it, and it has one test that
-fails: the first vector, which nobody but its author can work out. It never overwrites anything.
+It writes the file of the device, registers it in `crates/lasthop-net/src/device/mod.rs`, adds its keys and
+their reader to the scenario, and declares what it counts. What it writes compiles, `lasthop run` accepts it,
+and it has one test that fails: the first vector, which nobody but its author can work out. It never
+overwrites anything.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ TEMPLATE = Path(__file__).with_name("device.rs.template")
 FOLDER = "crates/lasthop-net/src/device"
 KEYS = "crates/lasthop-sim/src/scenario/keys.rs"
 READER = "crates/lasthop-sim/src/scenario/link.rs"
+COLUMNS = "crates/lasthop-sim/src/columns/devices.rs"
+SUMMARY = "crates/lasthop-sim/src/summary.rs"
 #: Longer ones would not fit the lines that are written.
 LONGEST_NAME = 20
 
@@ -40,11 +43,20 @@ ARM = """\
             }
 """
 
+COUNTS = """
+    /// What a @NAME@ at the head of a link did, within the measured time; several count together.
+    @MODULE@: @TYPE@Summary, "@NAME@: {}" {
+        /// packets that a @NAME@ let pass
+        passed: u64 = About::new("packets", "packets passed").sum();
+    }
+"""
+
 NEXT = """\
 written:    {file}
 registered: {folder}/mod.rs, in two places
 keys:       {keys}, a table and its line in MIDDLEBOX
 read:       {reader}
+counted:    {columns}
 
 What comes next:
   1. {file}: the head of the file, what a plan says, what the device does.
@@ -54,8 +66,9 @@ What comes next:
   4. `make build`, then:
        .venv/bin/lasthop run scenarios/single-flow.toml \\
            --set 'topology.bottleneck.middleboxes=[{{ kind = "{name}" }}]'
-  5. What it counts in crates/lasthop-sim/src/summary.rs, as PolicerSummary there; a test of a whole run in
-     crates/lasthop-sim/tests/devices.rs; a line in CHANGELOG.md; `make docs`.
+  5. What else it counts: a counter in {file}, and its column in
+     {columns}.
+  6. A test of a whole run in crates/lasthop-sim/tests/devices.rs; a line in CHANGELOG.md; `make docs`.
 docs/how-to/add-a-device.md tells more."""
 
 
@@ -77,6 +90,10 @@ def check(name: str, root: Path) -> None:
         raise RefusedError(f"bad name '{name}': devices use the type {type_of(name)}; choose another name")
     if re.search(rf"\b(static|const) {module.upper()}\b", code(root / KEYS)):
         raise RefusedError(f"bad name '{name}': {KEYS} has a table {module.upper()}; choose another name")
+    if re.search(
+        rf"^ +(pub struct )?({module}|{type_of(name)}Summary)\b", code(root / SUMMARY), re.MULTILINE
+    ):
+        raise RefusedError(f"bad name '{name}': results have a {module} already; choose another name")
 
 
 def code(path: Path) -> str:
@@ -117,10 +134,12 @@ def write(name: str, root: Path) -> str:
     """Write the device into the tree at `root`, and return what to do next."""
     check(name, root)
     module = module_of(name)
-    library, keys, reader = (root / path for path in (f"{FOLDER}/mod.rs", KEYS, READER))
+    library, keys, reader, columns = (root / path for path in (f"{FOLDER}/mod.rs", KEYS, READER, COLUMNS))
     table = r"^static MIDDLEBOX: Tagged = Tagged \{\n(?:    .*\n)*?    variants: &\[\n(?:        .*\n)*"
     texts = {library: registered(library.read_text(encoding="utf-8"), name)}
     declared = behind(keys.read_text(encoding="utf-8"), table, filled(VARIANT, name))
+    counted = r"^devices_count! \{\n(?:    .*\n|\n)*"
+    texts[columns] = behind(columns.read_text(encoding="utf-8"), counted, filled(COUNTS, name))
     texts[keys] = behind(declared, rf"{table}    \],\n\}};\n", filled(TABLE, name))
     arms = r"^        middleboxes\.push\(match kind \{\n(?:            .*\n)*?(?=            kind => panic!)"
     texts[reader] = behind(reader.read_text(encoding="utf-8"), arms, filled(ARM, name))
@@ -135,6 +154,7 @@ def write(name: str, root: Path) -> str:
         folder=FOLDER,
         keys=KEYS,
         reader=READER,
+        columns=COLUMNS,
         static=module.upper(),
     )
 

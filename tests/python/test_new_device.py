@@ -43,6 +43,7 @@ stop = "1.92 s"
         let counters = run.world.network.device_counters();
         let name = "slow_path_passed";
         assert_eq!(counters, [(0, name, 240), (1, name, 0)], "one for each direction; nothing comes back");
+        assert_eq!(run.summary.links[0].devices.slow_path.as_ref().unwrap().passed, 240, "its column");
     }
     run.summary.flows[0].delay_p50_s.unwrap()
 }
@@ -102,6 +103,7 @@ def test_any_name_is_formatted(tree: Path, name: str) -> None:
         ("match", "bad name 'match': it is a word of Rust; choose another, such as match-box"),
         ("policer", "crates/lasthop-net/src/device/policer.rs exists: it is part of the crate"),
         ("link", "bad name 'link': devices use the type Link; choose another name"),
+        ("marks", "bad name 'marks': results have a marks already; choose another name"),
         ("codel", "bad name 'codel': crates/lasthop-sim/src/scenario/keys.rs has a table CODEL"),
     ],
 )

@@ -16,8 +16,9 @@ use lasthop_net::trace::{
     WindowRecord,
 };
 use lasthop_net::traffic::video::{FrameSizes, Packing};
+use lasthop_sim::columns::devices::HelperSummary;
 use lasthop_sim::columns::{self, Column, Kind, Value};
-use lasthop_sim::summary::{HelperSummary, RadioSummary, Summary};
+use lasthop_sim::summary::{RadioSummary, Summary};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 

@@ -2,8 +2,8 @@
 //!
 //! These are the objects of `lasthop run --json`, whose field names are a promise to users, and the columns of the
 //! tables of a run: what is declared here with `columns!` is all that is known of them anywhere. To measure something
-//! more is a field here and the line below that fills it in; what a kind of device counts is a structure of its own
-//! and an optional field of [`LinkSummary`], as [`ArqSummary`] is.
+//! more is a field here and the line below that fills it in; what a kind of device counts stands in
+//! [`crate::columns::devices`] alone.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use lasthop_net::network::truth::Verdicts;
 use lasthop_net::plan::{FlowPlan, Plan, Transport};
 use lasthop_net::realtime::plan::DelayedOver;
 use lasthop_net::realtime::{Realtime, RealtimeReport};
-use lasthop_net::trace::HelperInterval;
 use lasthop_net::transport::endpoint::Endpoint;
 use lasthop_net::world::{Sent, World};
 use serde::{Serialize, Serializer};
 
 use crate::columns;
 pub use crate::columns::Causes;
+use crate::columns::devices::{Counters, DeviceSummary};
 use crate::columns::{About, Column, Context, Field, Kind, Value};
 
 columns! {
@@ -452,84 +452,17 @@ columns! {
         tied_drops: u64 = About::new("packets", "drops that a tie decided").lower().sum();
         /// ECN-capable packets that were marked, on a link with `mark`
         marks: u64 = About::new("packets", "packets marked").sum();
-        /// What link-layer retransmission did, on a link that has it.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        arq: Option<Box<ArqSummary>> = About::group("arq_{}", "ARQ {}");
         /// What the MACs at both ends of a radio link counted.
         #[serde(skip_serializing_if = "Option::is_none")]
         radio: Option<Box<RadioSummary>> = About::group("radio_{}", "radio: {}");
-        /// What a policer at the head of the link did, where one stands.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        policer: Option<Box<PolicerSummary>> = About::group("policer_{}", "policer: {}");
-        /// What impairments at the head of the link did, where they stand.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        impair: Option<Box<ImpairSummary>> = About::group("impair_{}", "impairments: {}");
-        /// What FEC at both ends of the link did, where it stands.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        fec: Option<Box<FecSummary>> = About::group("fec_{}", "FEC: {}");
-        /// What a WTCP agent at the head of the link did, where one stands.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        wtcp: Option<Box<WtcpSummary>> = About::group("wtcp_{}", "WTCP: {}");
-        /// What an ACK filter at the head of the link did, where one stands.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        ack_filter: Option<Box<AckFilterSummary>> = About::group("ack_filter_{}", "ACK filter: {}");
-        /// What a Snoop agent at the head of the link did, where one stands.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        snoop: Option<Box<SnoopSummary>> = About::group("snoop_{}", "Snoop: {}");
+        /// What the devices at the near end counted.
+        #[serde(flatten)]
+        devices: DeviceSummary = About::inline();
     }
 }
 
 // There are four for each flow of a dumbbell, while all of the world is still there: what few links have is boxed.
 const _: () = assert!(size_of::<LinkSummary>() <= 256, "the summary of a link is small");
-
-columns! {
-    /// The devices at the near end of one direction of a link, in an interval: what they hold at its end, and what they
-    /// counted in it, from the end of the warm-up on. What is the most of anything is that so far.
-    #[derive(Clone, Debug)]
-    pub struct HelperSummary {
-        /// frames that a link with retransmission has sent and that are not acknowledged, at that time
-        arq_outstanding: Option<u64> = About::new("packets", "ARQ outstanding").mean();
-        /// What link-layer retransmission did, on a link that has it.
-        arq: Option<Box<ArqSummary>> = About::group("arq_{}", "ARQ {}");
-        /// What a policer did, where one stands.
-        policer: Option<Box<PolicerSummary>> = About::group("policer_{}", "policer: {}");
-        /// What impairments did, where they stand.
-        impair: Option<Box<ImpairSummary>> = About::group("impair_{}", "impairments: {}");
-        /// packets that wait at the far end of FEC in order for what may still be rebuilt, at that time
-        fec_waiting: Option<u64> = About::new("packets", "FEC waiting").mean();
-        /// What FEC did, where it stands.
-        fec: Option<Box<FecSummary>> = About::group("fec_{}", "FEC: {}");
-        /// segments that a WTCP agent holds, at that time
-        wtcp_held: Option<u64> = About::new("packets", "WTCP held").mean();
-        /// What a WTCP agent did, where one stands.
-        wtcp: Option<Box<WtcpSummary>> = About::group("wtcp_{}", "WTCP: {}");
-        /// packets that wait in an ACK filter, at that time
-        ack_filter_waiting: Option<u64> = About::new("packets", "ACK filter waiting").mean();
-        /// What an ACK filter did, where one stands.
-        ack_filter: Option<Box<AckFilterSummary>> = About::group("ack_filter_{}", "ACK filter: {}");
-        /// packets that a Snoop agent has in its caches, at that time
-        snoop_cached: Option<u64> = About::new("packets", "Snoop cached").mean();
-        /// What a Snoop agent did, where one stands.
-        snoop: Option<Box<SnoopSummary>> = About::group("snoop_{}", "Snoop: {}");
-    }
-}
-
-columns! {
-    /// FEC over one direction of a link, within the measured time; several count together.
-    #[derive(Clone, Copy, Debug)]
-    pub struct FecSummary {
-        /// packets that were put into blocks
-        sources: u64 = About::new("packets", "packets coded").sum();
-        /// repairs of FEC that were sent
-        repairs: u64 = About::new("packets", "repairs sent").sum();
-        /// packets that the far end of FEC rebuilt
-        rebuilt: u64 = About::new("packets", "packets rebuilt").sum().shown("FEC rebuilt");
-        /// packets of blocks of FEC that were lost and that nothing rebuilt
-        given_up: u64 = About::new("packets", "packets given up").lower().sum();
-        /// packets that arrived when FEC had rebuilt them
-        late: u64 = About::new("packets", "originals too late").sum();
-    }
-}
 
 columns! {
     /// One direction of a radio link of IEEE 802.11, within the measured time: what the station at its near end counted
@@ -577,28 +510,6 @@ columns! {
 }
 
 columns! {
-    /// A policer at the head of a link, within the measured time; several count together.
-    #[derive(Clone, Copy, Debug)]
-    pub struct PolicerSummary {
-        /// packets that a policer let pass
-        passed: u64 = About::new("packets", "packets passed").sum();
-        /// packets that a policer dropped
-        dropped: u64 = About::new("packets", "packets dropped").lower().sum();
-    }
-}
-
-columns! {
-    /// Impairments at the head of a link, within the measured time; several count together.
-    #[derive(Clone, Copy, Debug)]
-    pub struct ImpairSummary {
-        /// packets that were sent twice
-        duplicated: u64 = About::new("packets", "packets duplicated").sum();
-        /// packets that overtook another
-        reordered: u64 = About::new("packets", "packets reordered").sum();
-    }
-}
-
-columns! {
     /// The proxies of a split connection and the halves that begin at them, within the measured time; several count
     /// together.
     #[derive(Clone, Debug)]
@@ -635,85 +546,6 @@ columns! {
         resets: u64 = About::new("", "connections reset").lower().sum();
         /// bytes that proxies held of connections whose state was lost when their host moved
         lost_bytes: u64 = About::new("bytes", "bytes lost with the state").lower().sum();
-    }
-}
-
-columns! {
-    /// A WTCP agent at the head of a link, within the measured time; several count together.
-    #[derive(Clone, Copy, Debug)]
-    pub struct WtcpSummary {
-        /// segments that the WTCP agent kept
-        kept: u64 = About::new("packets", "packets kept").sum();
-        /// segments that the WTCP agent sent again for duplicate ACKs
-        repeats_by_duplicate: u64 = About::new("packets", "repeated for duplicate ACKs").sum().shown("WTCP: ACK");
-        /// segments that the WTCP agent sent again because its timer ran out
-        repeats_by_timer: u64 = About::new("packets", "repeated by timer").sum().shown("WTCP: timer");
-        /// duplicate ACKs that the WTCP agent withheld from senders
-        withheld: u64 = About::new("packets", "ACKs withheld").sum();
-        /// data that the host had already and that the WTCP agent answered
-        answered: u64 = About::new("packets", "data answered").sum();
-        /// time in all by which the WTCP agent moved timestamps
-        hidden_s: f64 = About::new("s", "time hidden").sum();
-        /// connections without timestamps that the WTCP agent let alone
-        without_timestamps: u64 = About::new("", "connections without timestamps").sum();
-    }
-}
-
-columns! {
-    /// A filter of ACKs at the head of a link, within the measured time; several count together.
-    #[derive(Clone, Copy, Debug)]
-    pub struct AckFilterSummary {
-        /// packets that left the queue of the ACK filter
-        passed: u64 = About::new("packets", "packets passed").sum();
-        /// ACKs that the ACK filter withheld because a newer one said as much
-        withheld: u64 = About::new("packets", "ACKs withheld").sum().shown("ACKs withheld");
-        /// most packets that waited in the ACK filter at once, over the whole run
-        most_waiting: u64 = About::new("packets", "most packets waiting").sum();
-    }
-}
-
-columns! {
-    /// A Snoop agent at the head of a link, within the measured time; several count together.
-    #[derive(Clone, Copy, Debug)]
-    pub struct SnoopSummary {
-        /// packets that were kept
-        kept: u64 = About::new("packets", "packets kept").sum();
-        /// packets sent again because a duplicate ACK asked for them
-        repeats_by_duplicate: u64 = About::new("packets", "repeated for duplicate ACKs").sum().shown("Snoop: ACK");
-        /// packets sent again because SACK blocks left them out
-        repeats_by_hole: u64 = About::new("packets", "repeated for holes").sum();
-        /// packets sent again because the local timer ran out
-        repeats_by_timer: u64 = About::new("packets", "repeated by timer").sum().shown("Snoop: timer");
-        /// packets sent because a host had come
-        repeats_at_handoff: u64 = About::new("packets", "sent at handoffs").sum();
-        /// duplicate and late ACKs that were withheld from senders
-        withheld: u64 = About::new("packets", "ACKs withheld").sum().shown("Snoop withheld");
-        /// ACKs that went on without their SACK blocks
-        hidden: u64 = About::new("packets", "ACKs without their SACK blocks").sum();
-        /// data that the host had already and that were answered here
-        answered: u64 = About::new("packets", "data answered").sum();
-        /// ACKs marked with explicit loss notification
-        marked: u64 = About::new("packets", "ACKs marked (ELN)").sum();
-        /// negative acknowledgements sent
-        nacks: u64 = About::new("packets", "negative acknowledgements").sum();
-        /// connections that came with a cache
-        moved: u64 = About::new("", "caches that moved").sum();
-        /// most packets kept at once, over the whole run
-        most_kept: u64 = About::new("packets", "most packets kept").sum();
-    }
-}
-
-columns! {
-    /// Link-layer retransmission on one direction of a link, within the measured time.
-    #[derive(Clone, Copy, Debug)]
-    pub struct ArqSummary {
-        /// transmissions on a link with retransmission beyond the first of each frame; `packets_sent` of the link
-        /// counts all
-        retransmissions: u64 = About::new("packets", "retransmissions").sum().shown("ARQ resent");
-        /// frames that the sending side gave up, lost or not
-        given_up: u64 = About::new("packets", "frames given up").lower().sum();
-        /// link acknowledgements lost
-        acks_lost: u64 = About::new("packets", "acknowledgements lost").lower().sum();
     }
 }
 
@@ -916,21 +748,6 @@ impl FlowSummary {
     }
 }
 
-/// What the devices at the near end of a direction counted.
-struct Counters(Vec<(&'static str, u64)>);
-
-impl Counters {
-    /// Whether a device whose counters begin so stands there.
-    fn has(&self, prefix: &str) -> bool {
-        self.0.iter().any(|(name, _)| name.starts_with(prefix))
-    }
-
-    /// The sum over devices of one kind.
-    fn sum(&self, name: &str) -> u64 {
-        self.0.iter().filter(|counter| counter.0 == name).map(|counter| counter.1).sum()
-    }
-}
-
 impl LinkSummary {
     fn new(name: String, link: &Link, counters: &Counters, measured: Span) -> LinkSummary {
         let stats = &link.stats;
@@ -947,134 +764,9 @@ impl LinkSummary {
             drops: Causes(link.drops()),
             tied_drops: link.tied_drops(),
             marks: link.marks(),
-            arq: ArqSummary::of(counters),
             radio: None,
-            policer: PolicerSummary::of(counters),
-            impair: ImpairSummary::of(counters),
-            fec: FecSummary::of(counters),
-            wtcp: WtcpSummary::of(counters),
-            ack_filter: AckFilterSummary::of(counters),
-            snoop: SnoopSummary::of(counters),
+            devices: DeviceSummary::of(counters),
         }
-    }
-}
-
-impl HelperSummary {
-    /// What devices counted in an interval, and what they hold.
-    pub fn new(interval: &HelperInterval) -> HelperSummary {
-        let counters = Counters(interval.counters.clone());
-        let held = |name: &str| counters.has(name).then(|| counters.sum(name));
-        HelperSummary {
-            arq_outstanding: held("arq_outstanding"),
-            arq: ArqSummary::of(&counters),
-            policer: PolicerSummary::of(&counters),
-            impair: ImpairSummary::of(&counters),
-            fec_waiting: held("fec_waiting"),
-            fec: FecSummary::of(&counters),
-            wtcp_held: held("wtcp_held"),
-            wtcp: WtcpSummary::of(&counters),
-            ack_filter_waiting: held("ack_filter_waiting"),
-            ack_filter: AckFilterSummary::of(&counters),
-            snoop_cached: held("snoop_cached"),
-            snoop: SnoopSummary::of(&counters),
-        }
-    }
-}
-
-impl ArqSummary {
-    fn of(counters: &Counters) -> Option<Box<ArqSummary>> {
-        counters.has("arq_").then(|| {
-            Box::new(ArqSummary {
-                retransmissions: counters.sum("arq_retransmissions"),
-                given_up: counters.sum("arq_given_up"),
-                acks_lost: counters.sum("arq_acks_lost"),
-            })
-        })
-    }
-}
-
-impl PolicerSummary {
-    fn of(counters: &Counters) -> Option<Box<PolicerSummary>> {
-        counters.has("policer_").then(|| {
-            Box::new(PolicerSummary {
-                passed: counters.sum("policer_passed"),
-                dropped: counters.sum("policer_dropped"),
-            })
-        })
-    }
-}
-
-impl ImpairSummary {
-    fn of(counters: &Counters) -> Option<Box<ImpairSummary>> {
-        counters.has("impair_").then(|| {
-            Box::new(ImpairSummary {
-                duplicated: counters.sum("impair_duplicated"),
-                reordered: counters.sum("impair_reordered"),
-            })
-        })
-    }
-}
-
-impl FecSummary {
-    fn of(counters: &Counters) -> Option<Box<FecSummary>> {
-        counters.has("fec_").then(|| {
-            Box::new(FecSummary {
-                sources: counters.sum("fec_sources"),
-                repairs: counters.sum("fec_repairs"),
-                rebuilt: counters.sum("fec_rebuilt"),
-                given_up: counters.sum("fec_given_up"),
-                late: counters.sum("fec_late"),
-            })
-        })
-    }
-}
-
-impl WtcpSummary {
-    fn of(counters: &Counters) -> Option<Box<WtcpSummary>> {
-        counters.has("wtcp_").then(|| {
-            Box::new(WtcpSummary {
-                kept: counters.sum("wtcp_kept"),
-                repeats_by_duplicate: counters.sum("wtcp_repeats_by_duplicate"),
-                repeats_by_timer: counters.sum("wtcp_repeats_by_timer"),
-                withheld: counters.sum("wtcp_withheld"),
-                answered: counters.sum("wtcp_answered"),
-                hidden_s: counters.sum("wtcp_hidden_ns") as f64 / 1e9,
-                without_timestamps: counters.sum("wtcp_without_timestamps"),
-            })
-        })
-    }
-}
-
-impl AckFilterSummary {
-    fn of(counters: &Counters) -> Option<Box<AckFilterSummary>> {
-        counters.has("ack_filter_").then(|| {
-            Box::new(AckFilterSummary {
-                passed: counters.sum("ack_filter_passed"),
-                withheld: counters.sum("ack_filter_withheld"),
-                most_waiting: counters.sum("ack_filter_most_waiting"),
-            })
-        })
-    }
-}
-
-impl SnoopSummary {
-    fn of(counters: &Counters) -> Option<Box<SnoopSummary>> {
-        counters.has("snoop_").then(|| {
-            Box::new(SnoopSummary {
-                kept: counters.sum("snoop_kept"),
-                repeats_by_duplicate: counters.sum("snoop_repeats_by_duplicate"),
-                repeats_by_hole: counters.sum("snoop_repeats_by_hole"),
-                repeats_by_timer: counters.sum("snoop_repeats_by_timer"),
-                repeats_at_handoff: counters.sum("snoop_repeats_at_handoff"),
-                withheld: counters.sum("snoop_withheld"),
-                hidden: counters.sum("snoop_hidden"),
-                answered: counters.sum("snoop_answered"),
-                marked: counters.sum("snoop_marked"),
-                nacks: counters.sum("snoop_nacks"),
-                moved: counters.sum("snoop_moved"),
-                most_kept: counters.sum("snoop_most_kept"),
-            })
-        })
     }
 }
 

@@ -4,9 +4,8 @@
 //! packet, no queues. Where the plan does not say what a hop does to a packet (a radio cell, a recorded history of
 //! losses, outages) there is no loss, and a law has nothing to say.
 
-use lasthop_net::plan::{
-    Direction, ErrorModel, ErrorPosition, FlowPlan, Middlebox, OutageSchedule, Plan, StateErrors, Transport,
-};
+use lasthop_core::time::Time;
+use lasthop_net::plan::{Direction, ErrorPosition, FlowPlan, Middlebox, OutageSchedule, Plan, Transport};
 use lasthop_net::routing::{DirectionId, Routes, opposite};
 use serde::Serialize;
 
@@ -118,14 +117,19 @@ fn hop(plan: &Plan, direction: DirectionId, packet: u32) -> Hop {
     let (there, back) = (side(direction), side(opposite(direction)));
     let radio =
         plan.media.iter().any(|medium| medium.links.iter().any(|one| one.link == direction as usize / 2));
-    let steady = there.rate_changes.is_empty() && there.outages.schedule == OutageSchedule::None && !radio;
+    let scope = there.error_scope;
+    let always = scope.from == Time::ZERO && scope.until == Time::MAX;
+    let steady =
+        there.rate_changes.is_empty() && there.outages.schedule == OutageSchedule::None && !radio && always;
     let pieces = there.arq.as_ref().and_then(|arq| arq.hybrid).map_or(1, |hybrid| hybrid.pieces);
+    let frame = packet.div_ceil(pieces);
+    let loss = if frame < scope.at_least { Some(0.0) } else { there.error.mean_loss(frame) };
     let mut found = Hop {
         link: link.direction_name(direction),
         rate_bit_s: there.rate.0,
         back_rate_bit_s: back.rate.0,
         delay_s: (there.delay + back.delay).seconds(),
-        loss: if steady { mean_loss(&there.error, packet.div_ceil(pieces)) } else { None },
+        loss: loss.filter(|_| steady),
         before_repair: there.error_position == ErrorPosition::AfterTransmission,
         arq: there.arq.as_ref().map(|arq| Arq {
             attempts: arq.attempts,
@@ -155,26 +159,4 @@ fn hop(plan: &Plan, direction: DirectionId, packet: u32) -> Hop {
         }
     }
     found
-}
-
-/// The share of packets of `bytes` that the model loses in the long run; `None` where that is not a number.
-fn mean_loss(model: &ErrorModel, bytes: u32) -> Option<f64> {
-    let bits = |rate: f64, bytes: u32| -libm::expm1(8.0 * f64::from(bytes) * libm::log1p(-rate));
-    match model {
-        ErrorModel::None => Some(0.0),
-        ErrorModel::Bernoulli(plan) => Some(plan.packet_error_rate),
-        ErrorModel::BitErrorRate(plan) => Some(bits(plan.bit_error_rate, bytes + plan.overhead)),
-        ErrorModel::Periodic(plan) => Some(plan.burst as f64 / plan.every as f64),
-        ErrorModel::GilbertElliott(plan) => {
-            let bad = plan.to_bad / (plan.to_bad + plan.to_good);
-            Some(plan.loss[0] * (1.0 - bad) + plan.loss[1] * bad)
-        }
-        ErrorModel::GilbertElliottTime(plan) => {
-            let StateErrors::PerFrame(loss) = plan.errors else { return None };
-            let bad = plan.bad.seconds() / (plan.good + plan.bad).seconds();
-            Some(loss[0] * (1.0 - bad) + loss[1] * bad)
-        }
-        ErrorModel::TwoStatePackets(plan) => Some(plan.bad / (plan.good + plan.bad)),
-        ErrorModel::TwoState(_) | ErrorModel::List(_) | ErrorModel::TimedLoss(_) => None,
-    }
 }

@@ -73,12 +73,12 @@ fn the_summary_counts_attempts() {
     let link = format!("{BERNOULLI}arq = {{ attempts = 3, ack_error_rate = 0.05 }}");
     let run = last_hop(20, &link, &flow("\"newreno\"")).run(1, EVERYTHING);
     let radio = &run.summary.links[2];
-    let arq = radio.arq.as_ref().unwrap();
+    let arq = radio.devices.arq.as_ref().unwrap();
     let carried = hops(&run, 2).iter().filter(|hop| hop.transmitted.is_some()).count() as u64;
     assert_eq!(radio.packets_sent, carried + arq.retransmissions);
     assert!(arq.given_up >= radio.drops["link-gave-up"] && radio.drops["link-gave-up"] > 0, "{radio:?}");
     assert!(arq.acks_lost > 0);
-    assert!(run.summary.links[0].arq.is_none());
+    assert!(run.summary.links[0].devices.arq.is_none());
 }
 
 /// A run of any ARQ under any traffic.
@@ -199,7 +199,7 @@ fn hybrid(keys: &str) -> Run {
 fn parity_keeps_to_its_closed_form() {
     let run = hybrid("arq = { window = 64, attempts = 3, hybrid = { pieces = 8, parity = 2 } }");
     let (link, flow) = (&run.summary.links[2], &run.summary.flows[0]);
-    let arq = link.arq.as_ref().unwrap();
+    let arq = link.devices.arq.as_ref().unwrap();
     let frames = flow.packets_sent as f64;
     assert!(frames > 9_000.0, "{frames}");
     let again = arq.retransmissions as f64 / frames;
@@ -222,7 +222,7 @@ fn parity_saves_air() {
     let parity = hybrid("arq = { window = 64, attempts = 3, hybrid = true }");
     let share = |run: &Run| {
         let (link, sent) = (&run.summary.links[2], run.summary.flows[0].packets_sent as f64);
-        (link.bytes_sent as f64 / (1000.0 * sent), link.arq.as_ref().unwrap().given_up as f64 / sent)
+        (link.bytes_sent as f64 / (1000.0 * sent), link.devices.arq.as_ref().unwrap().given_up as f64 / sent)
     };
     let ((air, lost), (saved, left)) = (share(&plain), share(&parity));
     assert!((air - 1.894).abs() < 0.05 && (lost - 0.185).abs() < 0.02, "{air} {lost}");
@@ -239,6 +239,6 @@ fn parity_under_tcp() {
     assert_eq!(sender.bytes_delivered, 2_000_000);
     assert_eq!(sender.packets_lost["link-gave-up"] + sender.acks_lost["link-gave-up"], 0);
     assert_eq!(overtaken(&run, 2), 0);
-    let arq = run.summary.links[2].arq.as_ref().unwrap();
+    let arq = run.summary.links[2].devices.arq.as_ref().unwrap();
     assert!(arq.retransmissions > 500, "{arq:?}");
 }

@@ -54,7 +54,7 @@ fn residual_losses_are_those_of_the_closed_form() {
         let fec = format!("{}middleboxes = [{{ kind = \"fec\", k = {k}, n = {n} }}]", error(p));
         let run = run(&hop(&fec, CALL));
         let row = &run.summary.flows[0];
-        let fec = run.summary.links[0].fec.as_ref().unwrap();
+        let fec = run.summary.links[0].devices.fec.as_ref().unwrap();
         let sent = row.packets_sent;
         let missing = sent - row.bytes_delivered / 1000;
         let expected = residual_loss(k, n - k, p) * sent as f64;
@@ -97,8 +97,8 @@ fn files_are_whole() {
         let row = &run.summary.flows[0];
         assert_eq!(row.bytes_delivered, 10_000_000, "{arq}");
         assert!(row.completion_s < plain.summary.flows[0].completion_s, "{arq}: {:?}", row.completion_s);
-        assert!(run.summary.links[0].fec.as_ref().unwrap().rebuilt > 100 || !arq.is_empty());
-        assert!(run.summary.links[1].fec.as_ref().unwrap().repairs > 0, "ACKs are coded, too");
+        assert!(run.summary.links[0].devices.fec.as_ref().unwrap().rebuilt > 100 || !arq.is_empty());
+        assert!(run.summary.links[1].devices.fec.as_ref().unwrap().repairs > 0, "ACKs are coded, too");
     }
 }
 
@@ -129,9 +129,9 @@ fn order_spares_repetitions() {
 fn redundancy_adapts() {
     let link = |p| format!("{}middleboxes = [{{ kind = \"fec\", k = 8, n = 16, target = 0.001 }}]", error(p));
     let clean = run(&hop(&link(0.0), CALL));
-    assert_eq!(clean.summary.links[0].fec.as_ref().unwrap().repairs, 0);
+    assert_eq!(clean.summary.links[0].devices.fec.as_ref().unwrap().repairs, 0);
     let bad = run(&hop(&link(0.05), CALL));
-    let fec = bad.summary.links[0].fec.as_ref().unwrap();
+    let fec = bad.summary.links[0].devices.fec.as_ref().unwrap();
     let residual = fec.given_up as f64 / fec.sources as f64;
     assert!(residual < 0.003, "{residual}");
     assert!(fec.repairs < fec.sources * 6 / 8, "{fec:?}");

@@ -167,7 +167,7 @@ fn snoop_hides_a_lossy_hop() {
     let alone = run_both_ways(&last_hop("", LOSSY, &flows), 1);
     let helped = run_both_ways(&last_hop(SNOOP, LOSSY, &flows), 1);
     assert!(mbit(&helped) > 3.8 * mbit(&alone), "{} against {}", mbit(&helped), mbit(&alone));
-    let agent = helped.summary.links[2].snoop.as_ref().unwrap();
+    let agent = helped.summary.links[2].devices.snoop.as_ref().unwrap();
     let totals = &helped.summary.totals;
     assert_eq!(totals.helper_retransmissions, Some(agent.repeats_by_duplicate + agent.repeats_by_timer));
     assert!(agent.repeats_by_duplicate > 20 * agent.repeats_by_timer, "{agent:?}");
@@ -188,7 +188,8 @@ fn snoop_repeats_what_was_lost() {
                 let flows = flow(&format!("\"{sender}\""), &format!("count = {count}"));
                 let plan = plan_of(&last_hop(SNOOP, &radio, &flows).replace("20 s\"", "60 s\""));
                 let link = &run_plan(&plan, 1, testkit::SUMMARY).summary.links[2];
-                let (agent, lost) = (link.snoop.as_ref().unwrap(), link.drops[Cause::ChannelError.name()]);
+                let (agent, lost) =
+                    (link.devices.snoop.as_ref().unwrap(), link.drops[Cause::ChannelError.name()]);
                 let repeats = agent.repeats_by_duplicate + agent.repeats_by_hole + agent.repeats_by_timer;
                 assert!(repeats < lost * 11 / 10 + 20, "{count} {sender} at {loss}: {lost} lost, {agent:?}");
             }
@@ -231,13 +232,13 @@ fn losses_on_the_way_up_are_told() {
     let alone = run_both_ways(&last_hop("", radio, &up(told)), 1);
     let unheard = run_both_ways(&last_hop(SNOOP, radio, &up(plain)), 1);
     let heard = run_both_ways(&last_hop(SNOOP, radio, &up(told)), 1);
-    let agent = heard.summary.links[2].snoop.as_ref().unwrap();
+    let agent = heard.summary.links[2].devices.snoop.as_ref().unwrap();
     assert!(agent.marked > 50, "{agent:?}");
     assert!(mbit(&heard) > 1.5 * mbit(&alone), "{} against {}", mbit(&heard), mbit(&alone));
     assert!(mbit(&heard) > 1.5 * mbit(&unheard), "{} against {}", mbit(&heard), mbit(&unheard));
     let nack = "helpers = [{ kind = \"snoop\", upward = \"nack\" }]";
     let sooner = run_both_ways(&last_hop(nack, radio, &up(told)), 1);
-    assert!(sooner.summary.links[2].snoop.as_ref().unwrap().nacks > 50);
+    assert!(sooner.summary.links[2].devices.snoop.as_ref().unwrap().nacks > 50);
     assert!(mbit(&sooner) > 1.5 * mbit(&alone), "{} against {}", mbit(&sooner), mbit(&alone));
 }
 
@@ -348,8 +349,8 @@ reroute = [
         )
     };
     let [moved, fresh, ignored] = ["move", "fresh", "ignore"].map(|handoff| run_both_ways(&text(handoff), 1));
-    let of = |run: &Run, count: fn(&lasthop_sim::summary::SnoopSummary) -> u64| -> u64 {
-        run.summary.links.iter().filter_map(|link| link.snoop.as_deref()).map(count).sum()
+    let of = |run: &Run, count: fn(&lasthop_sim::columns::devices::SnoopSummary) -> u64| -> u64 {
+        run.summary.links.iter().filter_map(|link| link.devices.snoop.as_deref()).map(count).sum()
     };
     assert_eq!(of(&moved, |agent| agent.moved), 3);
     assert!(of(&moved, |agent| agent.repeats_at_handoff) > 5);
@@ -374,7 +375,7 @@ fn caches_outlast_outages() {
         last_hop(&more, radio, &flow("\"newreno\"", ""))
     };
     let [moved, fresh] = ["move", "fresh"].map(|handoff| run_both_ways(&text(handoff), 1));
-    assert!(moved.summary.links[2].snoop.as_ref().unwrap().repeats_at_handoff > 20);
+    assert!(moved.summary.links[2].devices.snoop.as_ref().unwrap().repeats_at_handoff > 20);
     assert!(mbit(&moved) > mbit(&fresh), "{} against {}", mbit(&moved), mbit(&fresh));
 }
 
@@ -397,7 +398,7 @@ fn it_may_stand_further_upstream() {
     let helped = run_both_ways(&text, 1);
     let alone = run_both_ways(&text.replace("helpers = [{ kind = \"snoop\", at = \"wire\" }]", ""), 1);
     assert!(mbit(&helped) > 3.0 * mbit(&alone), "{} against {}", mbit(&helped), mbit(&alone));
-    assert!(helped.summary.links[2].snoop.is_some());
+    assert!(helped.summary.links[2].devices.snoop.is_some());
 }
 
 /// Nothing of a transport that is not TCP is kept.
@@ -431,6 +432,6 @@ fn returns_of_the_link_before_the_first_packet_concern_nobody() {
     let flows = flow("\"reno\"", "").replace("start = \"0 s\"", "start = \"6 s\"");
     let run = run_both_ways(&last_hop(SNOOP, &radio, &flows), 1);
     assert!(hops(&run).iter().all(|hop| hop.enqueued >= Time::ZERO + Span::from_secs(6)));
-    let snoop = run.summary.links[2].snoop.as_ref().unwrap();
+    let snoop = run.summary.links[2].devices.snoop.as_ref().unwrap();
     assert_eq!((snoop.repeats_at_handoff, snoop.kept > 0), (0, true), "{snoop:?}");
 }

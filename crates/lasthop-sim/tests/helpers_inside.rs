@@ -67,7 +67,7 @@ fn wtcp_repairs_and_hides_it() {
         "{:?}",
         after.completion_s
     );
-    let agent = helped.summary.links[2].wtcp.as_ref().unwrap();
+    let agent = helped.summary.links[2].devices.wtcp.as_ref().unwrap();
     assert!(agent.repeats_by_duplicate > 50 && agent.hidden_s > 0.5, "{agent:?}");
     assert!(helped.summary.totals.helper_retransmissions.unwrap() > 50);
 }
@@ -87,7 +87,7 @@ fn ack_filtering_saves_a_slow_return_path() {
     let filtered = run(&path("", &radio(", middleboxes = [\"ack-filter\"]"), &flow));
     let rtt = |run: &Run| run.summary.flows[0].rtt_mean_s.unwrap();
     assert!(rtt(&filtered) < 0.6 * rtt(&plain), "{} of {}", rtt(&filtered), rtt(&plain));
-    let filter = filtered.summary.links[3].ack_filter.as_ref().unwrap();
+    let filter = filtered.summary.links[3].devices.ack_filter.as_ref().unwrap();
     assert!(filter.withheld > 100, "{filter:?}");
     assert_eq!(filtered.summary.flows[0].bytes_delivered, 2_000_000);
 }
@@ -117,8 +117,8 @@ fn helpers_stand_side_by_side() {
         assert_eq!(row.bytes_delivered, 3_000_000, "{helpers} {radio}");
         assert!(row.completion_s.is_some(), "{helpers} {radio}");
         let link = &run.summary.links[2];
-        assert_eq!(link.fec.is_some(), helpers.contains("fec"));
-        assert!(link.fec.as_ref().is_none_or(|fec| fec.repairs > 0), "{helpers}");
+        assert_eq!(link.devices.fec.is_some(), helpers.contains("fec"));
+        assert!(link.devices.fec.as_ref().is_none_or(|fec| fec.repairs > 0), "{helpers}");
         assert_eq!(row.split.is_some(), helpers.contains("split"));
         let repaired = sum(&run, |run| {
             let proxies = run.summary.flows[0].split.as_ref().map_or(0, |split| split.retransmitted_packets);

@@ -24,6 +24,11 @@ impl Bits {
     pub(super) fn new(plan: BitErrorRate, stream: Stream) -> Bits {
         Bits { plan, stream }
     }
+
+    /// Probability that a packet of `bytes` is lost.
+    fn loses(&self, bytes: u32) -> f64 {
+        loses_bits(self.plan.bit_error_rate, 8.0 * f64::from(bytes + self.plan.overhead))
+    }
 }
 
 /// Probability that not all of `bits` survive: 1 - (1 - rate)^bits.
@@ -34,8 +39,11 @@ pub(super) fn loses_bits(rate: f64, bits: f64) -> f64 {
 
 impl ErrorProcess for Bits {
     fn corrupts(&mut self, frame: &Frame) -> bool {
-        let bits = 8.0 * f64::from(frame.bytes + self.plan.overhead);
-        self.stream.uniform() < loses_bits(self.plan.bit_error_rate, bits)
+        self.stream.uniform() < self.loses(frame.bytes)
+    }
+
+    fn mean_loss(&self, bytes: u32) -> Option<f64> {
+        Some(self.loses(bytes))
     }
 }
 

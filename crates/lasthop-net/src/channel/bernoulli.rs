@@ -36,6 +36,10 @@ impl ErrorProcess for Coin {
     fn corrupts(&mut self, _frame: &Frame) -> bool {
         self.stream.uniform() < self.packet_error_rate
     }
+
+    fn mean_loss(&self, _bytes: u32) -> Option<f64> {
+        Some(self.packet_error_rate)
+    }
 }
 
 #[cfg(test)]

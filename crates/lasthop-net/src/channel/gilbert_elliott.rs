@@ -45,6 +45,11 @@ impl ErrorProcess for Chain {
         self.bad ^= self.steps.uniform() < leaves;
         lost
     }
+
+    fn mean_loss(&self, _bytes: u32) -> Option<f64> {
+        let bad = self.plan.to_bad / (self.plan.to_bad + self.plan.to_good);
+        Some(self.plan.loss[0] * (1.0 - bad) + self.plan.loss[1] * bad)
+    }
 }
 
 /// A chain in continuous time.
@@ -101,6 +106,12 @@ impl ErrorProcess for TimedChain {
             survives *= 1.0 - loses_bits(rates[usize::from(bad)], bits * share);
         });
         chance < 1.0 - survives
+    }
+
+    fn mean_loss(&self, _bytes: u32) -> Option<f64> {
+        let StateErrors::PerFrame(loss) = self.errors else { return None };
+        let bad = self.sojourns.bad_share();
+        Some(loss[0] * (1.0 - bad) + loss[1] * bad)
     }
 }
 

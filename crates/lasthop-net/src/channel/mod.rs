@@ -18,14 +18,8 @@ mod two_state;
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
-pub use ber::BitErrorRate;
-pub use bernoulli::Bernoulli;
-pub use gilbert_elliott::{GilbertElliott, GilbertElliottTime, StateErrors};
-pub use list::List;
+pub use gilbert_elliott::StateErrors;
 pub(crate) use outage::OutageCursor;
-pub use periodic::Periodic;
-pub use timed::TimedLoss;
-pub use two_state::{TwoState, TwoStatePackets};
 
 use crate::plan::{Direction, ErrorPosition, ErrorScope, OutagePolicy};
 
@@ -43,19 +37,28 @@ pub(crate) struct Frame {
 pub(crate) trait ErrorProcess {
     /// Whether the next packet is lost. Calls come in the order of time.
     fn corrupts(&mut self, frame: &Frame) -> bool;
+
+    /// The share of packets of `bytes` that are lost in the long run, for the laws of studies; `None` where the model
+    /// has no such number, or one that depends on what is sent.
+    fn mean_loss(&self, bytes: u32) -> Option<f64> {
+        let _ = bytes;
+        None
+    }
 }
 
-/// Makes the two enums of error models from one line each: `Name, state`.
+/// Makes the two enums of error models from one line each: `Name(plan) => state`.
 macro_rules! channels {
-    ($($name:ident => $state:ty),* $(,)?) => {
+    ($($name:ident($module:ident::$plan:ident) => $state:ty),* $(,)?) => {
+        $(pub use $module::$plan;)*
+
         /// What loses packets on a link.
         #[derive(Clone, Debug, PartialEq)]
         pub enum ErrorModel {
             /// Nothing.
             None,
             $(
-                #[doc = concat!("See [`", stringify!($name), "`].")]
-                $name($name),
+                #[doc = concat!("See [`", stringify!($plan), "`].")]
+                $name($plan),
             )*
         }
 
@@ -84,20 +87,34 @@ macro_rules! channels {
                     $(Errors::$name(model) => model.corrupts(frame),)*
                 }
             }
+
+            fn mean_loss(&self, bytes: u32) -> Option<f64> {
+                match self {
+                    Errors::None => Some(0.0),
+                    $(Errors::$name(model) => model.mean_loss(bytes),)*
+                }
+            }
         }
     };
 }
 
 channels! {
-    Bernoulli => bernoulli::Coin,
-    List => list::Listed,
-    Periodic => periodic::Comb,
-    BitErrorRate => ber::Bits,
-    TwoState => two_state::Bursts,
-    TwoStatePackets => two_state::PacketBursts,
-    GilbertElliott => gilbert_elliott::Chain,
-    GilbertElliottTime => gilbert_elliott::TimedChain,
-    TimedLoss => timed::Steps,
+    Bernoulli(bernoulli::Bernoulli) => bernoulli::Coin,
+    List(list::List) => list::Listed,
+    Periodic(periodic::Periodic) => periodic::Comb,
+    BitErrorRate(ber::BitErrorRate) => ber::Bits,
+    TwoState(two_state::TwoState) => two_state::Bursts,
+    TwoStatePackets(two_state::TwoStatePackets) => two_state::PacketBursts,
+    GilbertElliott(gilbert_elliott::GilbertElliott) => gilbert_elliott::Chain,
+    GilbertElliottTime(gilbert_elliott::GilbertElliottTime) => gilbert_elliott::TimedChain,
+    TimedLoss(timed::TimedLoss) => timed::Steps,
+}
+
+impl ErrorModel {
+    /// The share of packets of `bytes` that it loses in the long run; `None` where that is not a number.
+    pub fn mean_loss(&self, bytes: u32) -> Option<f64> {
+        Errors::new(self, "", 0).mean_loss(bytes)
+    }
 }
 
 /// What happens to packets in the air of one direction: losses and outages.
@@ -169,5 +186,39 @@ mod testing {
             before = hit;
         }
         (f64::from(lost) / packets as f64, f64::from(lost) / f64::from(runs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::frame;
+    use super::*;
+
+    /// What a model says that it loses in the long run is what it loses.
+    #[test]
+    fn mean_losses_are_those_of_the_models() {
+        let (good, bad) = (Span::from_millis(40), Span::from_millis(10));
+        let models = [
+            ErrorModel::Bernoulli(Bernoulli { packet_error_rate: 0.05 }),
+            ErrorModel::BitErrorRate(BitErrorRate { bit_error_rate: 1e-5, overhead: 24 }),
+            ErrorModel::Periodic(Periodic { every: 20, first: 3, burst: 2 }),
+            ErrorModel::GilbertElliott(GilbertElliott { to_bad: 0.05, to_good: 0.5, loss: [0.01, 0.8] }),
+            ErrorModel::GilbertElliottTime(GilbertElliottTime {
+                good,
+                bad,
+                errors: StateErrors::PerFrame([0.01, 0.6]),
+            }),
+            ErrorModel::TwoStatePackets(TwoStatePackets { good: 40.0, bad: 5.0, stationary: true }),
+        ];
+        for model in models {
+            let mut errors = Errors::new(&model, "link", 1);
+            let packets = 400_000u32;
+            let lost =
+                (0..packets).filter(|&k| errors.corrupts(&frame(Time(u64::from(k) * 1_000_000)))).count();
+            let (seen, said) = (lost as f64 / f64::from(packets), model.mean_loss(1000).unwrap());
+            assert!((seen / said - 1.0).abs() < 0.03, "{model:?}: {seen}, said {said}");
+        }
+        assert_eq!(ErrorModel::List(List { packets: vec![1] }).mean_loss(1000), None);
+        assert_eq!(ErrorModel::None.mean_loss(1000), Some(0.0));
     }
 }

@@ -34,6 +34,10 @@ impl ErrorProcess for Comb {
         self.judged += 1;
         number >= self.plan.first && (number - self.plan.first) % self.plan.every < self.plan.burst
     }
+
+    fn mean_loss(&self, _bytes: u32) -> Option<f64> {
+        Some(self.plan.burst as f64 / self.plan.every as f64)
+    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,16 @@ impl Sojourns {
         sojourns
     }
 
+    /// The share of time that is bad in the long run.
+    pub(super) fn bad_share(&self) -> f64 {
+        self.means[1] / (self.means[0] + self.means[1])
+    }
+
+    /// Probability that a good state goes on for `length`.
+    pub(super) fn stays_good(&self, length: Span) -> f64 {
+        libm::exp(-(length.0 as f64) / self.means[0])
+    }
+
     /// How long the present state lasts; it has no memory.
     fn length(&mut self) -> Span {
         // A nanosecond at least, so that time goes on.

@@ -77,6 +77,11 @@ impl ErrorProcess for PacketBursts {
         self.sojourns.walk(start, start + PACKET, |bad, _| hit |= bad);
         hit
     }
+
+    /// A packet survives that begins in a good state which outlasts it.
+    fn mean_loss(&self, _bytes: u32) -> Option<f64> {
+        Some(1.0 - (1.0 - self.sojourns.bad_share()) * self.sojourns.stays_good(PACKET))
+    }
 }
 
 #[cfg(test)]

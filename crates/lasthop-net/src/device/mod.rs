@@ -67,7 +67,7 @@ pub(crate) trait Element {
         let _ = cx;
     }
 
-    /// What it counted within the measurement window, by the names of its declared columns.
+    /// What it counted within the measurement window, by the names of its declared columns; times in nanoseconds.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }

@@ -468,7 +468,7 @@ impl Element for Agent {
             ("wtcp_repeats_by_timer", self.repeats_by_timer),
             ("wtcp_withheld", self.withheld),
             ("wtcp_answered", self.answered),
-            ("wtcp_hidden_ns", self.hidden.0),
+            ("wtcp_hidden_s", self.hidden.0),
             ("wtcp_without_timestamps", self.without_timestamps),
         ]
     }

@@ -17,10 +17,7 @@ pub use link::{
     Outages, Report, Split, Warning,
 };
 
-pub use crate::channel::{
-    Bernoulli, BitErrorRate, ErrorModel, GilbertElliott, GilbertElliottTime, List, Periodic, StateErrors,
-    TimedLoss, TwoState, TwoStatePackets,
-};
+pub use crate::channel::*;
 pub use crate::device::Middlebox;
 pub use crate::device::ack_filter::AckFilter;
 pub use crate::device::fec::Fec;
@@ -33,9 +30,7 @@ pub use crate::device::wlan::plan::{Discards, Interference, MacPlan, MediumPlan,
 pub use crate::device::wtcp::Wtcp;
 pub use crate::history::HistoryPlan;
 pub use crate::link::Opportunities;
-pub use crate::queue::{
-    Adaptive, CoDel, Discipline, FqCoDel, MarkThreshold, Pie, QueueLimit, QueuePlan, Red, RedLimit, RulePlan,
-};
+pub use crate::queue::*;
 pub use crate::realtime::plan::RealtimePlan;
 pub use crate::roaming::{Choice, OldQueue, RoamingPlan};
 pub use crate::traffic::video::FramePlan;

@@ -25,12 +25,8 @@ use lasthop_core::packet::Cause;
 use lasthop_core::time::Time;
 
 use crate::measure::Window;
-pub use codel::CoDel;
 pub(crate) use departures::Departures;
-pub use fq_codel::FqCoDel;
-pub use pie::Pie;
-pub use red::{Adaptive, Automatic, Red, RedLimit};
-pub use threshold::MarkThreshold;
+pub use red::{Adaptive, Automatic, RedLimit};
 
 /// The queue of one direction of a link.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,9 +126,11 @@ pub(crate) trait Rule {
     fn judge(&mut self, arrival: &Arrival, found: &Found) -> Verdict;
 }
 
-/// Makes the enums of rules: `Name(plan type) => state`.
+/// Makes the enums of rules: `Name(plan) => state`.
 macro_rules! rules {
-    ($($name:ident($plan:ty) => $state:ty),* $(,)?) => {
+    ($($name:ident($module:ident::$plan:ident) => $state:ty),* $(,)?) => {
+        $(pub use $module::$plan;)*
+
         /// What else than its limit decides about packets that arrive at a queue.
         #[derive(Clone, Debug, PartialEq)]
         pub enum RulePlan {
@@ -170,8 +168,8 @@ macro_rules! rules {
 }
 
 rules! {
-    Threshold(MarkThreshold) => threshold::Threshold,
-    Red(Red) => red::Early,
+    Threshold(threshold::MarkThreshold) => threshold::Threshold,
+    Red(red::Red) => red::Early,
 }
 
 /// Holds packets and decides who leaves next.
@@ -204,9 +202,11 @@ pub(crate) struct Shed {
     pub(crate) cause: Cause,
 }
 
-/// Makes the enums of disciplines: `Name(plan type) => state`.
+/// Makes the enums of disciplines: `Name(plan) => state`.
 macro_rules! disciplines {
-    ($($name:ident($plan:ty) => $state:ty),* $(,)?) => {
+    ($($name:ident($module:ident::$plan:ident) => $state:ty),* $(,)?) => {
+        $(pub use $module::$plan;)*
+
         /// Who is served next, and what happens to the others meanwhile.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Discipline {
@@ -272,9 +272,9 @@ macro_rules! disciplines {
 }
 
 disciplines! {
-    CoDel(CoDel) => codel::Controlled,
-    FqCoDel(FqCoDel) => fq_codel::FairQueues,
-    Pie(Pie) => pie::Controlled,
+    CoDel(codel::CoDel) => codel::Controlled,
+    FqCoDel(fq_codel::FqCoDel) => fq_codel::FairQueues,
+    Pie(pie::Pie) => pie::Controlled,
 }
 
 /// Packets that wait: a few that are served before all others, first come first served, and the rest in the order of

@@ -1,11 +1,12 @@
 //! What is measured, declared once: for every column its type, unit, label, meaning, which direction is better, and how
 //! the rows of a run become one figure.
 //!
-//! The structures of [`crate::summary`] are declared with [`columns!`]; the larger tables, whose rows are made while
+//! The structures of [`crate::summary`] are declared with [`columns!`], what devices count in [`devices`]; the larger tables, whose rows are made while
 //! they are handed on, in [`tables`]. From the declarations come the JSON of `lasthop run --json`, the Arrow tables
 //! with their metadata, the tables and axes that people see, the names that a study may use, and
 //! docs/reference/results.md. Nothing else may list columns, units, labels or causes of loss.
 
+pub mod devices;
 pub mod tables;
 
 use std::sync::LazyLock;
@@ -82,6 +83,7 @@ pub struct About {
     rare: bool,
     shown: bool,
     compared: bool,
+    inline: bool,
     says: Option<(&'static str, &'static str)>,
 }
 
@@ -100,6 +102,7 @@ impl About {
             rare: false,
             shown: false,
             compared: false,
+            inline: false,
             says: None,
         }
     }
@@ -112,6 +115,11 @@ impl About {
     /// A structure of columns; `{}` in both texts stands for the name and the label of one of them.
     pub const fn group(name: &'static str, label: &'static str) -> About {
         About { name: Some(name), ..About::new("", label) }
+    }
+
+    /// A structure whose columns go by their own names and labels, as if they stood in its place (serde's `flatten`).
+    pub const fn inline() -> About {
+        About { inline: true, ..About::new("", "") }
     }
 
     /// A number with all 64 bits.
@@ -248,6 +256,9 @@ impl Context {
     /// Inside the field `field`.
     #[must_use]
     pub fn within(&self, field: &str, about: &About) -> Context {
+        if about.inline {
+            return self.clone();
+        }
         let name = about.name.unwrap_or("{}");
         Context {
             path: self.path.iter().cloned().chain([field.to_owned()]).collect(),

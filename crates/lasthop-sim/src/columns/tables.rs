@@ -3,8 +3,9 @@
 
 use lasthop_net::plan::{Direction, Plan};
 
+use super::devices::HelperSummary;
 use super::{About, Column, Context, Field, Kind};
-use crate::summary::{HelperSummary, RadioSummary};
+use crate::summary::RadioSummary;
 
 /// Switch of a run that records a table.
 pub const SERIES: &str = "series";
