@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from lasthop._native import ArrowTable
 from lasthop.errors import ArgumentError, OutputError, ScenarioError
-from lasthop.output import check_file, output_errors, replacing
+from lasthop.output import check_file, output_errors, reason_of, replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,6 +75,8 @@ def bundle(sources: Sequence[str | Path], target: str | Path, *, force: bool = F
                 raise OutputError(
                     f"'{file}' and '{files[name]}' would both be {name} in the bundle: rename one of them"
                 )
+    for file in files.values():
+        _check_whole(file)
     listed = {name: {"sha256": digest_of(file), "bytes": file.stat().st_size} for name, file in files.items()}
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         _add(archive, MANIFEST, json.dumps(_manifest(listed), indent=1).encode())
@@ -153,6 +156,23 @@ def _files_of(source: Path) -> Iterator[tuple[str, Path]]:
     needed = [source, *_read_by(source)]
     root = Path(*_common([file.resolve().parent.parts for file in needed]))
     yield from ((file.resolve().relative_to(root).as_posix(), file) for file in needed)
+
+
+def _check_whole(file: Path) -> None:
+    """Refuse a table or a description that was cut off: nobody who gets it could read it."""
+    why = None
+    try:
+        if file.suffix == ".json":
+            with file.open("rb") as opened:
+                json.load(opened)
+        elif file.suffix == ".parquet":
+            ArrowTable.parquet_footer(file)
+    except OSError as error:
+        why = reason_of(error)
+    except ValueError as error:
+        why = str(error)
+    if why is not None:
+        raise OutputError(f"'{file}' is damaged ({why}): make it anew, or move it away; nothing was bundled")
 
 
 def _is_passing(file: Path, folder: Path) -> bool:
