@@ -39,7 +39,7 @@ DUMBBELL = ROOT / "scenarios" / "lossy-last-hop.toml"
 RUNS = 5
 
 #: Letters of all cases: (a) to (e) lie in `SCENARIOS`, (f) is made here, the others are `TWINS`.
-CASES = "abcdefghij"
+CASES = "abcdefghijklmn"
 
 #: How much of a case `--quick` simulates: its outages have room, and in the large ones all flows have begun.
 QUICK_DURATION_S = 6.0
@@ -60,19 +60,25 @@ MOST_NODES_NS2 = 5_000
 #: Case -> nanoseconds per packet-hop that lasthop aims at.
 TARGETS = {"a": 30.0, "b": 30.0, "c": 15.0, "d": 40.0}
 
-#: Case -> scenarios in `twins` that differ in one thing, the plain one last, and the most that it may cost.
-TWINS = {
+#: Case -> scenarios in `twins` that differ in one thing, the plain one last, and the most that it may cost,
+#: where there is an aim.
+TWINS: dict[str, tuple[str, str, float | None]] = {
     "g": ("g-fq-codel", "g-drop-tail", 2.0),
     "h": ("h-recording", "h-plain", 2.0),
     "i": ("i-snoop", "i-plain", 3.0),
     "j": ("i-snoop-1000", "i-snoop", 2.0),
+    "k": ("i-fec", "i-plain", None),
+    "l": ("i-fec-1000", "i-fec", None),
+    "m": ("i-split", "i-plain", None),
+    "n": ("i-split-1000", "i-split", None),
 }
 
-TWINS_HEADING = """## Queues, recordings and Snoop
+TWINS_HEADING = """## Queues, recordings and helpers
 
 CPU time of the event loop per packet-hop, medians of {runs} runs that alternate: FQ-CoDel beside drop-tail,
-a link that follows a recording (Mahimahi) beside a plain one, a Snoop agent with 20 flows beside none, and
-one with 1,000 flows beside that.
+a link that follows a recording (Mahimahi) beside a plain one, and a Snoop agent, FEC (one repair for four
+packets) and a split with 20 flows beside none, each with 1,000 flows beside that. FEC is two devices, and
+sends the repairs as well; a split has twice the senders and receivers.
 
 Not the queue alone makes the ratio of (g): drop-tail lets packets of one flow follow each other, FQ-CoDel
 takes the flows in turn, so that the state of their ends leaves the first cache in between. Of all reads
@@ -335,7 +341,7 @@ def twins_part(program: Path, cases: str, runs: int, *, quick: bool = False) -> 
         title = tomllib.loads(paths[0].read_text(encoding="utf-8"))["name"]
         lines.append(
             f"| {title} | {own.packet_hops:,} | {own.loop_ns_per_hop:.1f} | {other.packet_hops:,} | "
-            f"{other.loop_ns_per_hop:.1f} | {ratio:.2f} | {aim:g} |"
+            f"{other.loop_ns_per_hop:.1f} | {ratio:.2f} | {'-' if aim is None else format(aim, 'g')} |"
         )
         say(f"  {title}: {own.loop_ns_per_hop:.1f} ns per packet-hop, {ratio:.2f} times the plain one")
     return "\n".join(lines) + "\n"

@@ -10,6 +10,7 @@ use lasthop_core::time::{Span, Time};
 use lasthop_live::passage::Passage;
 use lasthop_live::plan::LivePlan;
 use lasthop_live::store::Store;
+use lasthop_net::plan::Plan;
 use lasthop_net::trace::Recording;
 use lasthop_net::transport::codec::{self, Ecn, Flags, Header, MAX_PACKET, Options, Tcp, Transport};
 use lasthop_net::transport::outside::{End, Gateway};
@@ -55,13 +56,15 @@ struct Enemy {
     numbers: Vec<u32>,
     place: Vec<u8>,
     sent: u64,
+    /// Most of what it sends belongs to so many of them.
+    few: u64,
 }
 
 impl Enemy {
     fn new(name: &str) -> Enemy {
         let mut stream = Stream::new(1, name);
         let numbers = (0..400).map(|_| stream.below(1 << 32) as u32).collect();
-        Enemy { stream, numbers, place: vec![0; MAX_PACKET], sent: 0 }
+        Enemy { stream, numbers, place: vec![0; MAX_PACKET], sent: 0, few: 4 }
     }
 
     fn chance(&mut self, of: u64) -> bool {
@@ -79,7 +82,7 @@ impl Enemy {
 
     fn next(&mut self) -> Vec<u8> {
         self.sent += 1;
-        let connections = if self.chance(10) { 400 } else { 4 };
+        let connections = if self.chance(10) { 400 } else { self.few };
         let connection = self.stream.below(connections) as usize;
         let up = self.chance(2);
         let (server, phone) = (SERVER, SocketAddrV4::new(*PHONE.ip(), 50_000 + connection as u16));
@@ -246,6 +249,80 @@ fn a_million_hostile_packets_pass_the_helpers() {
     for helper in helpers {
         through_a_world(helper, PACKETS / helpers.len() as u64);
     }
+}
+
+/// A proxy that splits connections, between an enemy and an honest end, two enemies, or two honest ends in whose name
+/// somebody else sends. Returns how many bytes arrived.
+fn through_a_split(plan: &Plan, seed: u64, enemy: &mut Enemy, packets: u64) -> u64 {
+    let mut world = World::evaluated(plan, seed, Recording::default(), Evaluation::Clocked);
+    let far = plan.flows.iter().position(|flow| flow.relay.is_some()).expect("the half beyond the proxy");
+    if seed.is_multiple_of(2) {
+        world.open_end(0, End::Sender);
+    }
+    if seed % 4 > 1 {
+        world.open_end(far, End::Receiver);
+    }
+    let initial = enemy.numbers[0].wrapping_sub(1);
+    let phone = SocketAddrV4::new(*PHONE.ip(), 50_000);
+    let mut gateways = [0, far].map(|flow| (flow, Gateway::new((SERVER, initial), (phone, 76))));
+    let (mut now, mut left) = (Time::ZERO, Vec::new());
+    for _ in 0..packets {
+        now += Span::from_nanos(enemy.stream.below(2_000_000));
+        world.step_until(now);
+        for (flow, gateway) in &mut gateways {
+            left.clear();
+            world.depart(*flow, &mut left);
+            for departure in &left {
+                gateway.leave(&departure.packet, departure.extra.as_ref());
+            }
+        }
+        let bytes = enemy.next();
+        let Ok((header, payload)) = codec::parse(&bytes) else { continue };
+        let (flow, gateway) = &mut gateways[usize::from(header.source.ip() == PHONE.ip())];
+        if let Some((packet, extra)) = gateway.enter(&header, bytes.len(), payload.len(), now) {
+            world.inject(*flow, packet, extra);
+        }
+    }
+    world.cut_short();
+    world.finish();
+    assert!(world.network.ledger.balances(), "{seed}: {:?}", world.network.ledger);
+    world.network.flows[far].bytes_delivered
+}
+
+/// A split ends connections and opens its own: many short lives of it, with senders and receivers of every kind.
+#[test]
+fn a_million_hostile_packets_pass_a_split() {
+    const EACH: u64 = 1000;
+    let senders = [
+        "\"newreno\"",
+        "\"reno\"",
+        "{ preset = \"newreno\", profile = \"ns2\" }",
+        "{ preset = \"sack\", ecn = true }",
+        "{ preset = \"cubic\", profile = \"linux\" }",
+        "{ preset = \"bbr\", profile = \"linux\" }",
+        "\"vegas\"",
+        "\"probing\"",
+    ];
+    let mut enemy = Enemy::new("split");
+    enemy.few = 1;
+    let (mut delivered, mut first) = (0, 0);
+    let worlds = PACKETS / EACH / senders.len() as u64;
+    for (number, sender) in senders.iter().enumerate() {
+        let split = format!("middleboxes = [{{ kind = \"split\", to_wireless = {sender} }}]");
+        let text = SCENARIO.replace("KEYS", &split).replace("100000 s", "1000 s");
+        let text = text.replace("\"newreno\"\n", &format!("{sender}\n"));
+        let scenario =
+            Scenario::parse(&text, Format::Toml, "hostile", &[]).unwrap_or_else(|error| panic!("{error}"));
+        for seed in 0..worlds {
+            delivered += through_a_split(scenario.plan(), seed, &mut enemy, EACH);
+        }
+        if number == 1 {
+            first = memory();
+        }
+    }
+    let grown = memory().saturating_sub(first);
+    assert!(grown < 48 << 20, "{} MB more for three quarters of the packets", grown >> 20);
+    assert!(delivered > 10_000_000, "connections live for a while: {delivered} bytes");
 }
 
 /// The codec alone: what it reads it can write, and reads the same again.

@@ -14,6 +14,8 @@
 //! *Limitations:* it serves at the rate of the link, whatever the link does beside (outages, retransmission): what
 //! waits in the link's own queue it does not see. Fewer ACKs make a sender that counts them grow more slowly.
 //!
+//! *Cost:* in memory 0.2 kB a flow (a thousand Reno flows over 500 Mbit/s that lose 2 %, with it and without).
+//!
 //! *Kernel counterpart:* the `ack-filter` of sch_cake.
 //!
 //! *References:* RFC 3449 sections 5.2.1 and 5.2.2; Balakrishnan, Padmanabhan, Katz (1999).

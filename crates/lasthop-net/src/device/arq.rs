@@ -25,6 +25,9 @@
 //! *Limitations:* in order, a repair holds up everything behind it, which senders see as a jump of the RTT; out of
 //! order, it looks like reordering to them. An outage never stops it from trying. IEEE 802.11 has its own (`cell`).
 //!
+//! *Cost:* in memory nothing more a flow: what waits for a retransmission would lie in the queue otherwise (a thousand
+//! Reno flows over 500 Mbit/s that lose 2 %, with it and without).
+//!
 //! *References:* RFC 3366; Lin and Yu (IEEE Trans. Commun. 1982) for type II; Paul et al. (Wireless Networks 1995).
 
 use std::collections::VecDeque;

@@ -20,6 +20,9 @@
 //! *Limitations:* it needs timestamps, and a path on which data and ACKs pass the same node. It sees one direction of
 //! data, that of its link. Withheld duplicates carry SACK blocks that the source then does not see.
 //!
+//! *Cost:* in memory 9.1 kB a flow, most of it for the packets that it keeps (a thousand Reno flows over 500 Mbit/s
+//! that lose 2 %, with it and without).
+//!
 //! *Kernel counterpart:* none.
 //!
 //! *References:* Ratnam and Matta (1998).

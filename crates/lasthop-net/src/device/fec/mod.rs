@@ -21,6 +21,9 @@
 //! `(n - k)` times the depth of interleaving defeats the code. What the air destroyed counts as lost at the link and
 //! for its flow even if it was rebuilt: `fec_rebuilt` says how many were.
 //!
+//! *Cost:* in memory 9.6 kB a flow, for what waits in order and the blocks that are not complete (a thousand Reno flows
+//! over 500 Mbit/s that lose 2 %, with it and without); in time `bench/RESULTS.md`.
+//!
 //! *Kernel counterpart:* none for links; SMPTE 2022-1 and RFC 6865 do it for streams.
 //!
 //! *References:* Rizzo (1997); RFC 5510; RFC 6363.

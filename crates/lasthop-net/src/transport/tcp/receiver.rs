@@ -259,6 +259,11 @@ impl TcpReceiver {
         }
         let fin = packet.kind == Kind::Fin;
         let start = packet.seq;
+        if syn == 1 && start > 0 && self.next > 0 {
+            // RFC 9293 §3.10.7.4: in an open connection another SYN is answered by an ACK, and nothing more.
+            self.build_blocks(packet, false);
+            return Some(Kind::Ack);
+        }
         // A SYN and a FIN take a sequence number each, which SACK blocks cover like data.
         let end = start + u64::from(packet.payload) + syn + u64::from(fin);
         // RFC 7323 §4.3; ns-2's rule is the same.
@@ -275,8 +280,9 @@ impl TcpReceiver {
                 self.echo_congestion = true;
             }
         }
-        if fin {
-            self.fin = Some(end - 1);
+        if fin && end > self.next {
+            // Of two ends the first is reached.
+            self.fin = Some(self.fin.map_or(end - 1, |known| known.min(end - 1)));
         }
 
         let mut duplicate = false;
@@ -288,14 +294,22 @@ impl TcpReceiver {
             while let Some((_, later)) = self.pending.take_first_at(self.next) {
                 self.next = self.next.max(later);
             }
+            let mut numbers = syn & u64::from(before == 0);
+            if let Some(fin) = self.fin {
+                // RFC 9293 §3.10.7.4: nothing comes behind a FIN.
+                self.next = self.next.min(fin + 1);
+                if before <= fin && self.next > fin {
+                    numbers += 1;
+                    self.pending.clear();
+                }
+            }
             // Neither the SYN nor the FIN is data.
-            let fin_taken = u64::from(self.fin.is_some_and(|fin| self.next > fin));
-            let bytes = self.next - before - syn - fin_taken;
+            let bytes = self.next - before - numbers;
             stats.deliver(now, bytes, window);
             if self.window_moves {
                 self.fill_buffer(bytes, now);
             }
-        } else if start > self.next {
+        } else if start > self.next && self.fin.is_none_or(|fin| start <= fin) {
             duplicate = !self.pending.insert(start, end);
         } else {
             duplicate = true;
@@ -752,6 +766,38 @@ mod tests {
         assert_eq!(rig.data(5500), Some((7500, vec![(8000, 8500)])));
         assert_eq!(rig.data(7500), Some((8500, vec![])));
         assert_eq!(rig.stats.bytes_delivered, 8499);
+    }
+
+    /// RFC 9293 §3.10.7.4: nothing comes behind a FIN, of two the first is the end, and one below what is here is none.
+    #[test]
+    fn nothing_comes_behind_the_end() {
+        let fin = |seq, payload| Packet { seq, payload, kind: Kind::Fin, ..Packet::default() };
+        let mut rig = Rig::new().up_to(5000);
+        rig.take(fin(2000, 500), 0);
+        assert_eq!(rig.receiver.in_order(), (4999, true, false));
+        rig.data(6000);
+        rig.take(fin(7000, 0), 0);
+        rig.take(fin(5500, 200), 0);
+        assert_eq!(rig.data(5000), Some((5701, vec![])));
+        assert_eq!((rig.receiver.in_order(), rig.stats.bytes_delivered), ((5699, true, true), 5699));
+        for seq in [5700, 5701, 6500] {
+            rig.data(seq);
+            rig.take(fin(seq, 500), 0);
+        }
+        assert_eq!((rig.receiver.in_order(), rig.stats.bytes_delivered), ((5699, true, true), 5699));
+    }
+
+    /// RFC 9293 §3.10.7.4: another SYN in an open connection is answered by an ACK of what is here, that of the opening
+    /// by its SYN-ACK again.
+    #[test]
+    fn another_syn_opens_nothing() {
+        let mut rig = Rig::new().up_to(5000);
+        for seq in [3000, 5000, 9000] {
+            let (answer, _) = rig.take(Packet { seq, kind: Kind::Syn, ..Packet::default() }, 0).unwrap();
+            assert_eq!((answer.kind, answer.seq), (Kind::Ack, 5000));
+        }
+        let (answer, _) = rig.take(Packet { kind: Kind::Syn, ..Packet::default() }, 0).unwrap();
+        assert_eq!((answer.kind, answer.seq, rig.stats.bytes_delivered), (Kind::SynAck, 5000, 4999));
     }
 
     #[test]

@@ -570,6 +570,15 @@ mod testing {
             std::mem::take(&mut self.tape.sent)
         }
 
+        /// The same for so many bytes of that segment too.
+        pub(crate) fn within(&mut self, number: u64, bytes: u64) -> Vec<u64> {
+            self.now += Span::from_millis(1);
+            let (seq, window) = ((number - 1) * 1000 + 1 + bytes, self.sender.own_window);
+            let packet = Packet { seq, window, kind: Kind::Ack, ..Packet::default() };
+            self.sender.on_ack(&packet, None, self.now, &mut self.tape);
+            std::mem::take(&mut self.tape.sent)
+        }
+
         /// The same with an ECN echo.
         pub(crate) fn marked(&mut self, number: u64) -> Vec<u64> {
             self.now += Span::from_millis(1);

@@ -252,10 +252,11 @@ impl DuplicateAcks {
         if let Some(sampler) = &mut tcp.sampler {
             sampler.on_lost(1);
         }
-        // The window falls by what left the network and rises by the segment that is sent again.
-        if tcp.inflation > acked {
+        // The window falls by what left the network and rises by the segment that is sent again, unless less than a
+        // segment was acknowledged (RFC 6582 section 3.2 step 3).
+        if acked > 0 && tcp.inflation > acked {
             tcp.inflation -= acked - 1;
-        } else {
+        } else if acked > 0 {
             tcp.host.window.cwnd -= f64::from(acked - tcp.inflation);
             tcp.inflation = 1;
         }
@@ -288,6 +289,17 @@ mod tests {
         rig.ack(24);
         assert_eq!(rig.window(), (5.0, 5.0), "full ACK");
         assert_eq!(rig.sender.stats.fast_recoveries, 1);
+    }
+
+    /// RFC 6582 §3.2: a partial ACK of less than a segment neither deflates the window by one nor gives one back.
+    #[test]
+    fn a_partial_ack_may_lie_within_a_segment() {
+        let mut rig = Rig::rfc(Recovery::NewReno).ten_outstanding();
+        (1..=3).for_each(|_| drop(rig.ack(11)));
+        assert_eq!(rig.window(), (8.0, 5.0));
+        assert_eq!(rig.within(11, 400), [11], "what is left of it");
+        assert_eq!(rig.window(), (8.0, 5.0));
+        assert_eq!(rig.within(13, 400), [13]);
     }
 
     /// A law whose ssthresh lies above its window (Westwood: the loss was in the air) leaves recovery with its window.
