@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from lasthop._native import ArrowTable
 from lasthop.errors import ArgumentError, OutputError, ScenarioError
-from lasthop.output import check_file, output_errors, reason_of, replacing
+from lasthop.output import check_file, check_saved, output_errors, replacing
+from lasthop.places import COMPARISON, RESULT, STUDY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ def bundle(sources: Sequence[str | Path], target: str | Path, *, force: bool = F
     Raises
     ------
     OutputError
-        If something cannot be read or written, or two files would have one name.
+        If something cannot be read or written, results are damaged, or two files would have one name.
 
     Examples
     --------
@@ -75,8 +75,6 @@ def bundle(sources: Sequence[str | Path], target: str | Path, *, force: bool = F
                 raise OutputError(
                     f"'{file}' and '{files[name]}' would both be {name} in the bundle: rename one of them"
                 )
-    for file in files.values():
-        _check_whole(file)
     listed = {name: {"sha256": digest_of(file), "bytes": file.stat().st_size} for name, file in files.items()}
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         _add(archive, MANIFEST, json.dumps(_manifest(listed), indent=1).encode())
@@ -148,6 +146,7 @@ def _files_of(source: Path) -> Iterator[tuple[str, Path]]:
         ]
         if not found:
             raise OutputError(f"nothing to bundle: '{source}' is empty")
+        _check_results(found)
         name = source.resolve().name
         yield from ((f"{RESULTS}/{name}/{file.relative_to(source).as_posix()}", file) for file in found)
         return
@@ -158,21 +157,23 @@ def _files_of(source: Path) -> Iterator[tuple[str, Path]]:
     yield from ((file.resolve().relative_to(root).as_posix(), file) for file in needed)
 
 
-def _check_whole(file: Path) -> None:
-    """Refuse a table or a description that was cut off: nobody who gets it could read it."""
-    why = None
-    try:
-        if file.suffix == ".json":
-            with file.open("rb") as opened:
-                json.load(opened)
-        elif file.suffix == ".parquet":
-            ArrowTable.parquet_footer(file)
-    except OSError as error:
-        why = reason_of(error)
-    except ValueError as error:
-        why = str(error)
-    if why is not None:
-        raise OutputError(f"'{file}' is damaged ({why}): make it anew, or move it away; nothing was bundled")
+def _check_results(found: Sequence[Path]) -> None:
+    """Raise `OutputError`, with the remedy, if results could not be read back where they are unpacked."""
+    from lasthop._native import ArrowTable
+    from lasthop.studies.folder import names_in
+    from lasthop.studies.store import damage_named
+
+    saved = {file.parent for file in found if file.name in (RESULT, COMPARISON)}
+    for folder in sorted(saved):
+        check_saved(folder)
+    studies = [file for file in found if file.name == STUDY]
+    for file in studies:
+        names_in(file.parent)
+    # The runs of several studies lie together, beside the folders of the studies.
+    for file in found if studies else ():
+        if file.suffix == ".parquet" and file.parent not in saved:
+            with damage_named(file):
+                ArrowTable.parquet_footer(file)
 
 
 def _is_passing(file: Path, folder: Path) -> bool:

@@ -137,17 +137,3 @@ def test_mistakes_are_said(command: Command, study_file: Path) -> None:
     ):
         refused = command(*arguments)
         assert (refused.exit_code, refused.stdout, refused.stderr) == (2, "", f"error: {message}\n")
-
-
-@pytest.mark.parametrize(
-    ("name", "kept"), [("result.json", 12), ("flows.parquet", 200), ("links.parquet", 0)]
-)
-def test_a_damaged_result_is_not_packed(command: Command, study_file: Path, name: str, kept: int) -> None:
-    lh.run_seeds(lh.EXAMPLE, [1]).save("run")
-    damaged = study_file.parent / "run" / name
-    damaged.write_bytes(damaged.read_bytes()[:kept])
-    refused = command("bundle", "run", "--out", "run.zip")
-    assert (refused.exit_code, refused.stdout) == (2, "")
-    assert refused.stderr.startswith(f"error: 'run/{name}' is damaged (")
-    assert refused.stderr.endswith("): make it anew, or move it away; nothing was bundled\n")
-    assert not (study_file.parent / "run.zip").exists()
