@@ -181,8 +181,8 @@ def closeness(found: dict[str, Any]) -> list[str]:
         first, second = (sum(side) / len(both) for side in zip(*both, strict=True))
         gap = second / first - 1
         change = stats.paired_difference([b for _, b in both], [a for a, _ in both])
-        known = change is not None and change.low is not None and change.high is not None
-        interval = f"{change.low / first:+.1%} to {change.high / first:+.1%}" if known else "–"
+        ends = [] if change is None else [change.low, change.high]
+        interval = " to ".join("–" if end is None else f"{end / first:+.1%}" for end in ends) or "–"
         shown = f"{gap:+.1%}" if abs(gap) <= CLOSE else f"**{gap:+.1%}**"
         lines.append(
             f"| {loss:.1%} | {buffer:g} | {first / 1e6:.3f} | {second / 1e6:.3f} | {shown} | {interval} |"

@@ -16,7 +16,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from lasthop.errors import ArgumentError, OutputError, ScenarioError
-from lasthop.output import check_file, output_errors, replacing
+from lasthop.output import check_file, check_saved, output_errors, replacing
+from lasthop.places import COMPARISON, RESULT, STUDY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,7 +49,7 @@ def bundle(sources: Sequence[str | Path], target: str | Path, *, force: bool = F
     Raises
     ------
     OutputError
-        If something cannot be read or written, or two files would have one name.
+        If something cannot be read or written, results are damaged, or two files would have one name.
 
     Examples
     --------
@@ -145,6 +146,7 @@ def _files_of(source: Path) -> Iterator[tuple[str, Path]]:
         ]
         if not found:
             raise OutputError(f"nothing to bundle: '{source}' is empty")
+        _check_results(found)
         name = source.resolve().name
         yield from ((f"{RESULTS}/{name}/{file.relative_to(source).as_posix()}", file) for file in found)
         return
@@ -153,6 +155,25 @@ def _files_of(source: Path) -> Iterator[tuple[str, Path]]:
     needed = [source, *_read_by(source)]
     root = Path(*_common([file.resolve().parent.parts for file in needed]))
     yield from ((file.resolve().relative_to(root).as_posix(), file) for file in needed)
+
+
+def _check_results(found: Sequence[Path]) -> None:
+    """Raise `OutputError`, with the remedy, if results could not be read back where they are unpacked."""
+    from lasthop._native import ArrowTable
+    from lasthop.studies.folder import names_in
+    from lasthop.studies.store import damage_named
+
+    saved = {file.parent for file in found if file.name in (RESULT, COMPARISON)}
+    for folder in sorted(saved):
+        check_saved(folder)
+    studies = [file for file in found if file.name == STUDY]
+    for file in studies:
+        names_in(file.parent)
+    # The runs of several studies lie together, beside the folders of the studies.
+    for file in found if studies else ():
+        if file.suffix == ".parquet" and file.parent not in saved:
+            with damage_named(file):
+                ArrowTable.parquet_footer(file)
 
 
 def _is_passing(file: Path, folder: Path) -> bool:

@@ -277,6 +277,22 @@ def load_comparison(folder: str | Path) -> Comparison:
     return comparison
 
 
+def check_saved(folder: str | Path) -> None:
+    """Raise `OutputError`, with the remedy, if a saved run or comparison could not be read back."""
+    from lasthop._native import ArrowTable
+
+    path = Path(folder)
+    if is_comparison(path):
+        load_comparison(path)
+    else:
+        load_runs(path)
+    for table in sorted(path.glob("*.parquet")):
+        try:
+            ArrowTable.parquet_footer(table)
+        except OSError as error:
+            raise _damaged(table, str(error).splitlines()[0]) from None
+
+
 def is_comparison(folder: str | Path) -> bool:
     """Whether the folder holds a comparison rather than a run."""
     path = Path(folder)

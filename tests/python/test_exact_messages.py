@@ -169,6 +169,18 @@ def same_name_twice() -> object:
     return bundle.bundle([Path("one", "run"), Path("two", "run")], "x.zip")
 
 
+def bundled_damage(folder: str, file: str, text: str) -> object:
+    """Bundle results after one of their files was cut short."""
+    if folder == "out":
+        study(lambda _: None)
+    elif folder == "both":
+        lh.compare(SHORT, BOTH, seeds=[1]).save(folder)
+    else:
+        lh.run(SHORT).save(folder)
+    Path(folder, file).write_text(text)
+    return bundle.bundle([folder], "x.zip")
+
+
 def studies_of_one_name() -> object:
     """Run two studies that are called the same."""
     shutil.copy(FILE, "single-flow.toml")
@@ -245,6 +257,40 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
         "an empty bundle",
         lambda: bundle.bundle([], "x.zip"),
         "nothing to bundle: name a scenario, a study, or a folder of results",
+    ),
+    (
+        "a damaged comparison in a bundle",
+        partial(bundled_damage, "both", "comparison.json", '{"runs": []}'),
+        f"'both/comparison.json' is damaged (it has no 'transports'): {COMPARE_AGAIN}",
+    ),
+    (
+        "a damaged table of a comparison in a bundle",
+        partial(bundled_damage, "both", "means.parquet", "x"),
+        (
+            "'both/means.parquet' is damaged (EOF: Parquet file too small. Size is 1 but need 8): "
+            f"{COMPARE_AGAIN}"
+        ),
+    ),
+    (
+        "a damaged run in a bundle",
+        partial(bundled_damage, "run", "result.json", "[]"),
+        f"'run/result.json' is damaged (it holds no JSON object): {RUN_AGAIN}",
+    ),
+    (
+        "a damaged study in a bundle",
+        partial(bundled_damage, "out", "study.json", "{}"),
+        (
+            "'out/study.json' is damaged (KeyError: 'study'): move it away and run the study with --resume, "
+            "which writes it again; no run is lost"
+        ),
+    ),
+    (
+        "a damaged table of a study in a bundle",
+        partial(bundled_damage, "out", "results.parquet", "x"),
+        (
+            "'out/results.parquet' is damaged (EOF: Parquet file too small. Size is 1 but need 8): move it "
+            "away and run the study with --resume, which makes its runs again; nothing else was touched"
+        ),
     ),
     (
         "two of one name in a bundle",

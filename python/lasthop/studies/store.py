@@ -45,8 +45,8 @@ METADATA = "lasthop"
 MERGE_AT = 64
 #: Damaged files that a message names beside the first.
 NAMED_MAX = 10
-#: Rows of one table that a merge writes into one file, at most: up to 400 bytes each are held at once, and packed.
-#: Parts with half as many are left alone.
+#: Rows of one table that a merge writes into one file, at most: up to 400 bytes each are held at once, and
+#: packed. Parts with half as many are left alone.
 MERGED_ROWS = 400_000
 
 
