@@ -1,7 +1,7 @@
 //! Room for lists that are long, or of which there are many.
 
-/// Makes room for one more, and if there is none for a quarter more and at least `least`: doubling would leave up to
-/// half of it empty.
+/// Makes room for one more; if there is none, for a quarter more and at least `least`: doubling would leave up to half
+/// of it empty.
 #[inline]
 pub fn make_room<T>(list: &mut Vec<T>, least: usize) {
     if list.len() == list.capacity() {
