@@ -44,6 +44,28 @@ fn freeze_beats_newreno_through_announced_outages() {
     }
 }
 
+/// A sender that rests while the link is down has next to nothing to repeat afterwards, if the queue holds the window
+/// that it goes on with: copies of the opening ACK and answers to probes are no losses, delayed ACKs or not.
+#[test]
+fn a_frozen_sender_has_little_to_repeat() {
+    let run = |transport: &str| {
+        let radio = "rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n\
+                     queue = { kind = \"drop-tail\", limit = \"167 packets\" }\n\
+                     handoff = { count = 10, outage = \"1 s\", policy = \"hold\", warning = \"100 ms\" }";
+        let wire = "rate = \"100 Mbit/s\"\ndelay = \"10 ms\"\nqueue = \"unlimited\"";
+        Scene::lasting("60 s")
+            .chain(["server", "station", "mobile"], &[wire, radio])
+            .with("[tcp]\ninitial_ssthresh = \"64 packets\"")
+            .between("server", "mobile", &format!("transport = \"{transport}\""))
+            .run(1, testkit::SUMMARY)
+    };
+    let (frozen, plain) = (run("freeze"), run("newreno"));
+    assert!(goodput(&frozen) > goodput(&plain), "{} {}", goodput(&frozen), goodput(&plain));
+    let [frozen, plain] = [&frozen, &plain].map(|run| &run.summary.flows[0]);
+    assert!(frozen.retransmitted_packets <= 30 && plain.retransmitted_packets > 500, "{frozen:?} {plain:?}");
+    assert_eq!(frozen.timeouts, 0);
+}
+
 /// Without a warning Freeze-TCP can only ask for what was lost when the link is back.
 #[test]
 fn an_unannounced_outage_costs_a_timeout() {

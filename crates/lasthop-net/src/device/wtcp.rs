@@ -18,7 +18,8 @@
 //! *Validation:* NV-5.4 and hand-made sequences below; a whole run in `tests/helpers_inside.rs`.
 //!
 //! *Limitations:* it needs timestamps, and a path on which data and ACKs pass the same node. It sees one direction of
-//! data, that of its link. Withheld duplicates carry SACK blocks that the source then does not see.
+//! data, that of its link. Withheld duplicates carry SACK blocks that the source then does not see. What it keeps does
+//! not follow a host that moves: the source repeats it, and the next base station begins with nothing.
 //!
 //! *Cost:* in memory 9.1 kB a flow, most of it for the packets that it keeps (a thousand Reno flows over 500 Mbit/s
 //! that lose 2 %, with it and without).

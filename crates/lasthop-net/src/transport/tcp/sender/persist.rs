@@ -11,13 +11,19 @@
 //! *Differs from the paper:* the paper leaves open how three opening ACKs count as duplicates, when RFC 5681 says that
 //! an ACK which changes the window is none; `opening_ack_counts` counts the first, so that three copies make the sender
 //! repeat the first unacknowledged segment. `keeps_window` makes that repair leave cwnd and ssthresh alone, since an
-//! announced outage is no congestion. Probes carry no data, as those of Linux do. All copies and switches are keys of
-//! `freeze`.
+//! announced outage is no congestion. If nothing is outstanding when the window opens, duplicates that come before
+//! anything sent since could be answered (the least round trip by timestamps, or half of the usual one) are no news:
+//! three copies, or two and the answer to a probe, would pass for a loss. Probes carry no data, as those of Linux do.
+//! All copies and switches are keys of `freeze`.
 //!
 //! *Validation:* TV-10.1 and NV-5.6; in simulation against NewReno through announced outages (`tests/mobility.rs`).
 //!
 //! *Limitations:* a warning that comes too late leaves the ordinary timeout; one that comes too early costs idle time.
-//! What was lost in the outage is repaired one segment per round trip by NewReno, at once with SACK.
+//! What was lost in the outage is repaired one segment per round trip by NewReno, at once with SACK. With everything
+//! acknowledged before the outage the whole window leaves in one burst afterwards, as the paper has it: a queue that
+//! does not hold it loses the rest. Over 10 Mbit/s and 40 ms with ten outages of a second it carries 7.89 Mbit/s and
+//! repeats 11 packets where NewReno carries 7.75 and repeats 706, if the queue holds 167 packets; if it holds 33, each
+//! burst loses some twenty, and 7.03 remain of 7.52.
 //!
 //! *Kernel counterpart:* the persist mode of any TCP; the receiver's part needs a kernel change or raw ACKs.
 //!
@@ -25,7 +31,7 @@
 
 use lasthop_cc::Window;
 use lasthop_core::packet::{Kind, Packet};
-use lasthop_core::time::Time;
+use lasthop_core::time::{Span, Time};
 
 use super::alarms::Alarm;
 use super::recovery::RecoveryEngine;
@@ -48,6 +54,11 @@ pub(super) struct Persist {
     asked: Option<(u64, u32)>,
     /// The repair of an outage, while it lasts.
     kept: Option<Kept>,
+    /// The window opened with nothing outstanding: what the ACKs of then expect, and until when they cannot be about
+    /// what was sent since.
+    opened: Option<(u64, Time)>,
+    /// The least round trip by timestamps.
+    least: Option<Span>,
 }
 
 /// A repair that leaves the window alone.
@@ -63,7 +74,16 @@ struct Kept {
 
 impl Persist {
     pub(super) fn new(config: Freeze) -> Persist {
-        Persist { config, open_window: 0, closed: false, halted: false, asked: None, kept: None }
+        Persist {
+            config,
+            open_window: 0,
+            closed: false,
+            halted: false,
+            asked: None,
+            kept: None,
+            opened: None,
+            least: None,
+        }
     }
 
     fn is_frozen(&self) -> bool {
@@ -129,6 +149,9 @@ impl Connection {
             self.note_while_frozen(engine, packet, now);
             return true;
         }
+        if self.stems_from_the_outage(packet, now) {
+            return true;
+        }
         let kept = self.persist.as_ref().and_then(|persist| persist.kept);
         if let Some(kept) = kept.filter(|_| self.timestamps && packet.seq > una)
             && packet.echo < kept.began
@@ -150,6 +173,19 @@ impl Connection {
             }
             _ => false,
         }
+    }
+
+    /// Whether a duplicate ACK came too early to be about what was sent since the window opened: a copy of the ACK that
+    /// opened it, or the answer to a probe. Three of them are no loss. Learns the least round trip on the way.
+    fn stems_from_the_outage(&mut self, packet: &Packet, now: Time) -> bool {
+        let (una, timestamps) = (self.una, self.timestamps);
+        let Some(persist) = &mut self.persist else { return false };
+        if timestamps && packet.seq > una {
+            let rtt = now.since(packet.echo);
+            persist.least = Some(persist.least.map_or(rtt, |least| least.min(rtt)));
+        }
+        persist.opened = persist.opened.filter(|&(asked, until)| una == asked && now < until);
+        packet.seq == una && persist.opened.is_some()
     }
 
     /// What opening ACKs asked for had arrived before it was sent again: the outage has only held packets up, and the
@@ -196,8 +232,11 @@ impl Connection {
     fn thaw<E: RecoveryEngine, W: Wire>(&mut self, engine: &mut E, now: Time, wire: &mut W) {
         let outstanding = self.una < self.max_sent;
         let una = self.una;
+        // Half of what is usual, where no timestamps tell the least.
+        let usual = Span(self.srtt().0 / 2);
         let Some(persist) = &mut self.persist else { return };
         persist.asked = outstanding.then_some((una, 0));
+        persist.opened = (!outstanding).then_some((una, now + persist.least.unwrap_or(usual)));
         let open = persist.open_window;
         self.set_peer_window(open, now);
         self.alarms.cancel(Alarm::Persist);
@@ -289,7 +328,6 @@ impl Connection {
 mod tests {
     use super::super::testing::Rig;
     use lasthop_core::packet::Note;
-    use lasthop_core::time::Span;
 
     use super::*;
     use crate::transport::profile::Profile;
@@ -437,6 +475,28 @@ mod tests {
             }
             assert!(sent.iter().all(|&number| number > 30), "{recovery:?}: {sent:?}");
             assert!(rig.sender.host.window.cwnd >= 20.0, "{recovery:?}: {:?}", rig.sender.host.window);
+        }
+    }
+
+    /// Nothing was outstanding when the window opened: its copies and the answer to a probe say nothing about what
+    /// was sent at once, until a round trip has passed.
+    #[test]
+    fn copies_of_the_opening_ack_ask_for_nothing_new() {
+        for recovery in ALL {
+            let mut rig = rig(recovery, Freeze::default());
+            ack(&mut rig, 31, millis(10_000), CLOSED);
+            assert_eq!(rig.sender.una, rig.sender.max_sent);
+            assert_eq!(ack(&mut rig, 31, millis(13_000), OPEN).len(), 20, "{recovery:?}");
+            let early = rig.sender.srtt().0 / 2_000_000 - 1;
+            for later in [0, 0, 0, 0, early] {
+                assert_eq!(ack(&mut rig, 31, millis(13_000 + later), OPEN), [0; 0], "{recovery:?}");
+            }
+            // Those of RFC 6675 ask for blocks as well.
+            let counts = matches!(recovery, Recovery::Reno | Recovery::NewReno | Recovery::Vegas);
+            let late: Vec<u64> = (1..=3)
+                .flat_map(|number| ack(&mut rig, 31, millis(13_000 + 2 * early + number), OPEN))
+                .collect();
+            assert!(late.contains(&31) || !counts, "{recovery:?}: {late:?}");
         }
     }
 
