@@ -149,10 +149,11 @@ new-device: ## Start a middlebox in Rust: make new-device NAME=x
 
 BPF := crates/lasthop-live/bpf
 
-steer-object: ## Compile the kernel's half of `lasthop steer` anew; needs clang, llvm and libbpf-dev
-	cd $(BPF) && clang -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -target bpf -mcpu=v3 -ffile-prefix-map=$$PWD=. \
-	    -I/usr/include/$$(uname -m)-linux-gnu -c steer.bpf.c -o steer.bpf.o
-	cd $(BPF) && llvm-strip -g steer.bpf.o && sha256sum steer.bpf.c steer.bpf.o > steer.sha256
+steer-object: ## Compile what runs in the kernel for `lasthop steer` anew; needs clang, llvm and libbpf-dev
+	cd $(BPF) && for name in steer twins; do clang -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -target bpf \
+	    -mcpu=v3 -ffile-prefix-map=$$PWD=. -I/usr/include/$$(uname -m)-linux-gnu -c $$name.bpf.c -o $$name.bpf.o && \
+	    llvm-strip -g $$name.bpf.o || exit 1; done
+	cd $(BPF) && sha256sum steer.bpf.c steer.bpf.o laws.h twins.bpf.c twins.bpf.o > steer.sha256
 
 format: $(ENVIRONMENT) ## Format Rust and Python, and apply the safe fixes
 	cargo fmt --all

@@ -1,10 +1,12 @@
 """Simulation beside the kernel's TCP over a grid: `python -m validation.parity [--runs N]`.
 
-One flow over a wired link and a last hop, for each congestion control that the running kernel offers, each
-loss rate and each buffer: simulated in the profile ``linux``, and emulated with sockets of the kernel in
-real time with the same seeds, so that both lose the same packets. Writes `docs/reference/parity.md` with the
-remarks of ``validation/parity-notes.md``; needs root and /dev/net/tun, and takes half an hour. What has been
-run is kept in ``out/parity.json``, so that it can be gone on with. Called by `make bench-live`.
+One flow over a wired link and a last hop, for each congestion control, each loss rate and each buffer:
+simulated in the profile ``linux``, emulated with sockets of the kernel in real time, if the running kernel
+offers it, and emulated with these sockets steered by the controller of the simulation; all with the same
+seeds, so that they lose the same packets. Writes `docs/reference/parity.md` with the remarks of
+``validation/parity-notes.md``; needs root and what `lasthop steer` needs, and takes five minutes with
+sixteen emulations at a time, each of which takes a few percent of a core. What has been run is kept in
+``out/parity.json``, so that it can be gone on with. Called by `make bench-live`.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import json
+import multiprocessing
+import os
 import platform
 import sys
 import textwrap
@@ -20,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import lasthop as lh
-from lasthop import live, parity, stats
+from lasthop import live, parity, stats, steer
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "parity.md"
@@ -36,6 +40,9 @@ BUFFERS = (0.5, 2.0)
 BUDGET_S = 2e-3
 #: Of the lines of the page.
 WIDTH = 118
+#: Steered Reno has to do what the kernel's Reno does: so close in the mean of so many runs, at these PER.
+CLOSE, CLOSE_RUNS, CLOSE_LOSSES = 0.05, 10, LOSSES[:3]
+SIDES = ("simulated", "emulated", "steered")
 
 METRICS = (
     ("goodput", "Mbit/s", 1e6, 2),
@@ -90,23 +97,47 @@ def scenario(loss: float, buffer: float, duration_s: float) -> lh.Scenario:
 
 
 def cell(algorithm: str, loss: float, buffer: float, runs: int, duration_s: float) -> dict[str, Any]:
-    """Run one cell on both sides; values by metric, and the emulated runs that are missing."""
+    """Run one cell on each side; values by metric, and the emulated runs that are missing."""
     path = parity.simulated(scenario(loss, buffer, duration_s), algorithm)
-    value_of = {name: value for name, _, value in parity.METRICS}
     seeds = range(1, runs + 1)
-    ours = list(lh.run_seeds(path, seeds))
-    theirs = [parity.punctual(path, algorithm, seed, BUDGET_S)[0] for seed in seeds]
-    late = [run.record["live"]["late_p99_s"] for run in theirs if run is not None]
-    return {
-        "simulated": {name: [value_of[name](run) for run in ours] for name, *_ in METRICS},
-        "emulated": {name: [run and value_of[name](run) for run in theirs] for name, *_ in METRICS},
-        "late_p99_s": max(late, default=None),
-        "missing": theirs.count(None),
+
+    def carried(kernel: str) -> list[lh.Run | None]:
+        return [parity.punctual(path, kernel, seed, BUDGET_S)[0] for seed in seeds]
+
+    sides = {
+        "simulated": list(lh.run_seeds(path, seeds)),
+        "emulated": carried(algorithm) if algorithm in live.algorithms() else [],
+        "steered": carried(steer.STEERED + parity.LAWS[algorithm]),
     }
+    real = [run for side in ("emulated", "steered") for run in sides[side]]
+    late = [run.record["live"]["late_p99_s"] for run in real if run is not None]
+    value_of = {name: value for name, _, value in parity.METRICS}
+    found: dict[str, Any] = {
+        side: {name: [run and value_of[name](run) for run in of_side] for name, *_ in METRICS}
+        for side, of_side in sides.items()
+    }
+    return found | {
+        "late_p99_s": max(late, default=None),
+        "missing": real.count(None),
+        "load": os.getloadavg()[0],
+    }
+
+
+def runs_of(algorithm: str, loss: float, runs: int) -> int:
+    """Return how many runs a cell takes: Reno, which the steered one has to equal, takes more."""
+    return max(runs, CLOSE_RUNS) if algorithm == "reno" and loss in CLOSE_LOSSES else runs
+
+
+def run_cell(order: tuple[str, float, float, int, float]) -> tuple[str, dict[str, Any]]:
+    """Run one cell in a process of its own."""
+    algorithm, loss, buffer, *_ = order
+    return f"{algorithm}/{loss:g}/{buffer:g}", cell(*order)
 
 
 def differs(ours: list[float | None], theirs: list[float | None]) -> bool | None:
     """Whether the same seeds give something else, beyond chance and by more than is negligible."""
+    if not theirs:
+        return None
     difference = stats.paired_difference(theirs, ours)
     mean = stats.mean(ours)
     if difference is None or difference.low is None or mean is None:
@@ -118,6 +149,45 @@ def text_of(values: list[float | None], scale: float, digits: int) -> str:
     """Return a mean."""
     mean = stats.mean(values)
     return "–" if mean is None else f"{mean / scale:.{digits}f}"
+
+
+def entry(values: dict[str, Any], name: str, scale: float, digits: int) -> tuple[str, list[bool | None]]:
+    """Return what a cell says of a metric, and whether kernel and steered kernel differ from their side."""
+    ours, theirs, steered = (values[side][name] for side in SIDES)
+    real = [differs(ours, theirs), differs(theirs or ours, steered)]
+    shown = [text_of(side, scale, digits) for side in (theirs, steered)]
+    marked = [f"**{text}**" if is_real else text for text, is_real in zip(shown, real, strict=True)]
+    return " / ".join([text_of(ours, scale, digits), *marked]), real
+
+
+def closeness(found: dict[str, Any]) -> list[str]:
+    """Return the table of steered Reno beside the Reno of the kernel."""
+    lines = [
+        "## Steered Reno beside the Reno of the kernel",
+        "",
+        textwrap.fill(
+            f"The same cells, with means of the goodput over {CLOSE_RUNS} seeds (Mbit/s). Steering may "
+            f"change it by {CLOSE:.0%}. The last column is a 95 % interval of the difference seed by seed.",
+            WIDTH,
+        ),
+        "",
+        "| PER | buffer | kernel | steered | difference | interval |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for loss, buffer in product(CLOSE_LOSSES, BUFFERS):
+        values = found[f"reno/{loss:g}/{buffer:g}"]
+        kernel, steered = values["emulated"]["goodput"], values["steered"]["goodput"]
+        both = [(a, b) for a, b in zip(kernel, steered, strict=True) if a is not None and b is not None]
+        first, second = (sum(side) / len(both) for side in zip(*both, strict=True))
+        gap = second / first - 1
+        change = stats.paired_difference([b for _, b in both], [a for a, _ in both])
+        ends = [] if change is None else [change.low, change.high]
+        interval = " to ".join("–" if end is None else f"{end / first:+.1%}" for end in ends) or "–"
+        shown = f"{gap:+.1%}" if abs(gap) <= CLOSE else f"**{gap:+.1%}**"
+        lines.append(
+            f"| {loss:.1%} | {buffer:g} | {first / 1e6:.3f} | {second / 1e6:.3f} | {shown} | {interval} |"
+        )
+    return [*lines, ""]
 
 
 def largest_gap(found: dict[str, Any], algorithm: str) -> float:
@@ -132,19 +202,22 @@ def largest_gap(found: dict[str, Any], algorithm: str) -> float:
     return max(gaps, default=0.0)
 
 
-def page(found: dict[str, Any], names: list[str], runs: int, duration_s: float) -> str:
+def page(found: dict[str, Any], runs: int, duration_s: float) -> str:
     """Return the page."""
-    absent = [name for name in ALGORITHMS if name not in names]
+    absent = [name for name in ALGORITHMS if not found[f"{name}/0/0.5"]["emulated"]["goodput"]]
     today = dt.datetime.now(dt.UTC).date().isoformat()
     about = (
         "One flow over a wired link (100 Mbit/s, 50 ms) and a last hop (5 Mbit/s, 20 ms) that loses packets "
-        "of its data: simulated in the profile `linux`, and emulated with sockets of the kernel over the "
-        f"same links ([how](../how-to/emulate-a-path.md)), with the same {runs} seeds, {duration_s:g} s each "
+        "of its data: simulated in the profile `linux`, emulated with sockets of the kernel over the "
+        "same links ([how](../how-to/emulate-a-path.md)), and emulated with these sockets steered by the "
+        "controller of the simulation ([how](../how-to/try-your-own-controller.md)). Each with the same "
+        f"{runs} seeds (Reno up to 1 %: {CLOSE_RUNS}), {duration_s:g} s "
         "from the opening of the connection on. The channel decides packet by packet, so that a seed loses "
-        "the same packets on both sides as long as these come in the same order. The buffer before the last "
-        "hop holds half a product of rate and delay, or two. Each entry is simulated / kernel, means over "
-        "the seeds. **Bold**: they differ by more than 3 %, and seed by seed in the same sense (a paired "
-        "interval of 95 % without zero)."
+        "the same packets on each side as long as these come in the same order. The buffer before the last "
+        "hop holds half a product of rate and delay, or two. Each entry is simulated / kernel / steered, "
+        "means over the seeds. **Bold**: the kernel differs from the simulation, or the steered kernel from "
+        "the kernel itself (from the simulation where the kernel does not have the law), by more than 3 %, "
+        "and seed by seed in the same sense (a paired interval of 95 % without zero)."
     )
     lines = [
         "# Simulation beside the kernel's TCP",
@@ -155,41 +228,35 @@ def page(found: dict[str, Any], names: list[str], runs: int, duration_s: float) 
         "",
     ]
     if absent:
-        lines += [
-            f"This kernel offers {', '.join(live.algorithms())}; {', '.join(absent)} were not compared.",
-            "",
-        ]
+        lines += [f"This kernel does not have {', '.join(absent)}: there the middle is empty.", ""]
     headings = [f"{name} ({unit})" for name, unit, *_ in METRICS]
     lines += [
         f"| | PER | buffer | {' | '.join(headings)} |",
         f"| --- | --- | --- |{' --- |' * len(headings)}",
     ]
-    worst, missing, differ, compared = 0.0, 0, 0, 0
-    for algorithm, loss, buffer in product(names, LOSSES, BUFFERS):
+    worst, missing, load = 0.0, 0, 0.0
+    verdicts: list[list[bool | None]] = []
+    for algorithm, loss, buffer in product(ALGORITHMS, LOSSES, BUFFERS):
         values = found[f"{algorithm}/{loss:g}/{buffer:g}"]
-        worst = max(worst, values["late_p99_s"] or 0.0)
+        worst, load = max(worst, values["late_p99_s"] or 0.0), max(load, values["load"])
         missing += values["missing"]
-        row = [algorithm, f"{loss:.1%}", f"{buffer:g}"]
-        for name, _, scale, digits in METRICS:
-            ours, theirs = values["simulated"][name], values["emulated"][name]
-            text = f"{text_of(ours, scale, digits)} / {text_of(theirs, scale, digits)}"
-            real = differs(ours, theirs)
-            compared += real is not None
-            differ += bool(real)
-            row.append(f"**{text}**" if real else text)
-        lines.append(f"| {' | '.join(row)} |")
+        entries = [entry(values, name, scale, digits) for name, _, scale, digits in METRICS]
+        verdicts += [real for _, real in entries]
+        lines.append(f"| {algorithm} | {loss:.1%} | {buffer:g} | {' | '.join(text for text, _ in entries)} |")
+    counts = [
+        f"{sum(map(bool, side))} of {sum(real is not None for real in side)}"
+        for side in zip(*verdicts, strict=True)
+    ]
+    gaps = [name for name in ALGORITHMS if name not in absent]
     summary = (
-        f"{differ} of {compared} pairs differ. 99 % of the packets of a run were less than "
-        f"{worst * 1e3:.2f} ms late; {missing} runs were later than {BUDGET_S * 1e3:g} ms three times over "
-        "and are left out. The largest difference of goodput between two runs of one seed: "
-        + ", ".join(f"{name} {largest_gap(found, name):.1%}" for name in names)
+        f"{counts[0]} pairs of simulation and kernel differ, and {counts[1]} of kernel and steered kernel. "
+        f"99 % of the packets of a run were less than {worst * 1e3:.2f} ms late, at load averages of up to "
+        f"{load:.1f}; {missing} runs were later than {BUDGET_S * 1e3:g} ms three times over, and left out. "
+        "The largest difference of goodput between a simulation and a run of the kernel with one seed: "
+        + ", ".join(f"{name} {largest_gap(found, name):.1%}" for name in gaps)
         + "."
     )
-    lines += [
-        "",
-        textwrap.fill(summary, WIDTH),
-        "",
-    ]
+    lines += ["", textwrap.fill(summary, WIDTH), "", *closeness(found)]
     notes = ROOT / "validation" / "parity-notes.md"
     if notes.exists():
         lines += [notes.read_text(encoding="utf-8").rstrip(), ""]
@@ -201,20 +268,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--runs", type=int, default=4, help="emulated runs of each cell")
+    parser.add_argument("--runs", type=int, default=3, help="emulated runs of each cell")
     parser.add_argument("--duration", type=float, default=15.0, help="seconds of each run")
+    parser.add_argument("--jobs", type=int, default=16, help="emulations at a time")
     arguments = parser.parse_args()
     live.refuse_without_means()
-    names = [name for name in ALGORITHMS if name in live.algorithms()]
     KEPT.parent.mkdir(exist_ok=True)
     found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
-    for algorithm, loss, buffer in product(names, LOSSES, BUFFERS):
-        key = f"{algorithm}/{loss:g}/{buffer:g}"
-        if key not in found:
+    orders = [
+        (*which, runs_of(which[0], which[1], arguments.runs), arguments.duration)
+        for which in product(ALGORITHMS, LOSSES, BUFFERS)
+        if "{}/{:g}/{:g}".format(*which) not in found
+    ]
+    # The longest ones are the first: Reno's.
+    with multiprocessing.get_context("spawn").Pool(arguments.jobs, maxtasksperchild=1) as pool:
+        for key, values in pool.imap_unordered(run_cell, orders):
             print(key, file=sys.stderr)
-            found[key] = cell(algorithm, loss, buffer, arguments.runs, arguments.duration)
+            found[key] = values
             KEPT.write_text(json.dumps(found), encoding="utf-8")
-    PAGE.write_text(page(found, names, arguments.runs, arguments.duration), encoding="utf-8")
+    PAGE.write_text(page(found, arguments.runs, arguments.duration), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)}")
     return 0
 

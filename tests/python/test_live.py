@@ -256,6 +256,21 @@ def test_the_status_of_the_program_counts(tmp_path: Path) -> None:
 
 
 @needs_kernel
+def test_a_run_runs_within_a_run(tmp_path: Path) -> None:
+    """The inner one has a network of its own, and leaves the outer one's alone."""
+    file = scenario_file(tmp_path, path("5 Mbit/s", duration="20 s"))
+    places = [tmp_path / "outer.json", tmp_path / "inner.json"]
+    inner = [sys.executable, "-m", "lasthop", "emulate", "--budget", "20", "--kernel", "reno"]
+    inner += ["--set", "duration=2 s", "--set", "warmup=0.5 s", "--json", str(places[1]), str(file)]
+    done = run_command(file, "--json", places[0], "--", *inner)
+    assert done.returncode == 0, done.stderr
+    outer, inside = (json.loads(place.read_text(encoding="utf-8"))["runs"][0] for place in places)
+    assert outer["live"]["program_status"] == 0
+    assert outer["totals"]["goodput_bit_s"] == 0
+    assert inside["totals"]["goodput_bit_s"] > 1e6
+
+
+@needs_kernel
 def test_a_run_ends_its_programs_when_its_time_is_over(tmp_path: Path) -> None:
     began = time.monotonic()
     file = scenario_file(tmp_path, path("5 Mbit/s", duration="3 s"))

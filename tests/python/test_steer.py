@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -125,7 +126,7 @@ def test_the_object_is_that_of_the_source() -> None:
     """`make steer-object` writes down what it has compiled from what."""
     lines = (OBJECT / "steer.sha256").read_text(encoding="utf-8").splitlines()
     noted = {name: digest for digest, name in (line.split() for line in lines)}
-    for name in ("steer.bpf.c", "steer.bpf.o"):
+    for name in ("steer.bpf.c", "steer.bpf.o", "laws.h", "twins.bpf.c", "twins.bpf.o"):
         digest = hashlib.sha256((OBJECT / name).read_bytes()).hexdigest()
         assert noted[name] == digest, f"{name} has changed: make steer-object"
 
@@ -238,6 +239,45 @@ def test_steered_reno_does_what_the_reno_of_the_kernel_does() -> None:
         pytest.skip(f"the machine is too busy for real time: {'; '.join(found.missing)}")
     rows = {row.metric: row for row in found.rows}
     assert rows["goodput"].steered_ratio == pytest.approx(1, abs=0.2)
+
+
+@needs_kernel
+def test_twins_decide_in_the_kernel() -> None:
+    """The laws of ``laws.h``, loaded as they are shipped: the verifier takes them, and they fill a link."""
+    tool = shutil.which("bpftool", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    assert tool is not None
+    names = ("lh_veno", "lh_westwood")
+    subprocess.run([tool, "struct_ops", "register", OBJECT / "twins.bpf.o"], check=True, capture_output=True)
+    try:
+        emulations = [Emulation(name, "3 s") for name in names]
+        for emulation in emulations:
+            emulation.start()
+        for emulation in emulations:
+            goodput = emulation.finish().totals["goodput_bit_s"]
+            assert goodput > 0.85 * RATE * 1448 / 1500, emulation.order[1]
+    finally:
+        for name in names:
+            subprocess.run([tool, "struct_ops", "unregister", "name", name], check=False, capture_output=True)
+    assert not set(names) & set(live.algorithms())
+
+
+@needs_kernel
+def test_a_session_that_is_being_made_is_not_taken_away() -> None:
+    """Others that start at the same time clean what was left behind."""
+    stop = threading.Event()
+
+    def clean() -> None:
+        while not stop.is_set():
+            live.clean()
+
+    cleaner = threading.Thread(target=clean)
+    cleaner.start()
+    try:
+        for _ in range(5):
+            assert steer.steer("reno", ["sh", "-c", "sleep 0.05"]).session.name
+    finally:
+        stop.set()
+        cleaner.join()
 
 
 @needs_kernel

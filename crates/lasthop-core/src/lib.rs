@@ -10,5 +10,6 @@ pub mod large_pages;
 pub mod packet;
 pub mod prefetch;
 pub mod random;
+pub mod room;
 pub mod time;
 pub mod units;

@@ -5,6 +5,7 @@
 
 use crate::event::MAX_PACKETS;
 use crate::large_pages::pages_of;
+use crate::room::make_room;
 use crate::time::Time;
 
 /// No packet, no blocks.
@@ -271,6 +272,7 @@ impl PacketArena {
         }
         self.free = self.packets.len() as u32;
         let wait = Wait { next: NONE, ..Wait::default() };
+        make_room(&mut self.packets, 64);
         self.packets.push(Packet { wait, ..Packet::default() });
     }
 

@@ -16,8 +16,8 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -231,7 +231,11 @@ impl Maps {
     /// Whether the process that decides is there, be it stopped.
     fn is_alive(&self) -> bool {
         let process = self.process();
-        process != 0 && fs::metadata(format!("/proc/{process}")).is_ok() && is_ours(process)
+        if process == 0 {
+            // Nobody has said yet who decides: it is being made, if its maker is there.
+            return fs::metadata(format!("/proc/{}", maker(&self.id))).is_ok();
+        }
+        fs::metadata(format!("/proc/{process}")).is_ok() && is_ours(process)
     }
 }
 
@@ -404,14 +408,25 @@ impl Drop for Steering {
     }
 }
 
-/// Eight digits that no other session has.
+/// Bits of the digits of a session that count; the others say which process made it.
+const COUNTED: u32 = 10;
+
+/// Eight digits that no other session has, with the process that makes it: between the registration and the first
+/// word in its maps, nobody else may take it for one that was left behind.
 fn new_id() -> String {
-    static MADE: AtomicU64 = AtomicU64::new(0);
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
-    let made = MADE.fetch_add(1, Ordering::Relaxed);
-    let mixed =
-        (now ^ (u64::from(std::process::id()) << 32)).wrapping_add(made).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    format!("{:08x}", mixed >> 32)
+    static NEXT: OnceLock<AtomicU32> = OnceLock::new();
+    let next = NEXT.get_or_init(|| {
+        let now =
+            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+        AtomicU32::new((now.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32)
+    });
+    let count = next.fetch_add(1, Ordering::Relaxed) & ((1 << COUNTED) - 1);
+    format!("{:08x}", std::process::id() << COUNTED | count)
+}
+
+/// The process that made the session with these digits.
+fn maker(id: &str) -> u32 {
+    u32::from_str_radix(id, 16).unwrap_or(0) >> COUNTED
 }
 
 /// The object under the name of a session.

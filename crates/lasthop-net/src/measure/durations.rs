@@ -4,6 +4,7 @@
 //! (decision 0006), then counted in a histogram with logarithmic bins, of which only the parts in use exist.
 
 use lasthop_core::prefetch::prefetch;
+use lasthop_core::room::make_room;
 use lasthop_core::time::Span;
 
 use crate::plan::Percentiles;
@@ -86,6 +87,8 @@ impl Durations {
         match &mut self.kept {
             Kept::Short(samples) => {
                 if let Ok(nanos) = u32::try_from(nanos) {
+                    // In steps that end at the number at which a sketch takes over.
+                    make_room(samples, samples.len().clamp(16, EXACT_SAMPLES / 4));
                     samples.push(nanos);
                 } else {
                     let longer = samples.iter().copied().map(u64::from).chain([nanos]).collect();

@@ -1,6 +1,7 @@
 //! What packets on their way carry beyond their headers, in one slab with a free list.
 
 use lasthop_core::packet::NONE;
+use lasthop_core::room::make_room;
 
 use crate::transport::extra::Extra;
 
@@ -18,6 +19,7 @@ impl ExtraArena {
             self.extras[index as usize] = extra;
             return index;
         }
+        make_room(&mut self.extras, 64);
         self.extras.push(extra);
         (self.extras.len() - 1) as u32
     }

@@ -95,11 +95,8 @@ pub struct TcpReceiver {
     fin: Option<u64>,
 
     delayed: Option<DelayedAck>,
-    sack_blocks: usize,
-    /// Blocks of the last ACK.
-    blocks: SackBlocks,
-    /// Ranges reported last, newest first.
-    recent: SackBlocks,
+    /// If the connection uses SACK.
+    sacks: Option<Box<Sacks>>,
     sack_sizes: [u16; MAX_SACK_BLOCKS + 1],
     fin_tries: u32,
     /// When the last probe was sent.
@@ -127,6 +124,17 @@ pub struct TcpReceiver {
     options: Option<Box<ReceiverOptions>>,
 }
 
+/// What a receiver with SACK has reported.
+#[derive(Clone, Debug, Default)]
+struct Sacks {
+    /// Most blocks of an ACK.
+    most: usize,
+    /// Blocks of the last ACK.
+    blocks: SackBlocks,
+    /// Ranges reported last, newest first.
+    recent: SackBlocks,
+}
+
 impl TcpReceiver {
     /// A receiver on a host with this configuration. What the SYN must offer for it (SACK, timestamps, window scale,
     /// ECN) it does only if the SYN does. What the experimental options carry, and the exact echo of marks for DCTCP,
@@ -137,8 +145,6 @@ impl TcpReceiver {
         TcpReceiver {
             next: 0,
             pending: Ranges::default(),
-            blocks: SackBlocks::default(),
-            recent: SackBlocks::default(),
             echo: Time::ZERO,
             last_ack: 0,
             unacked: 0,
@@ -168,7 +174,7 @@ impl TcpReceiver {
             armed: Time::MAX,
             ns2,
             delayed: config.delayed_ack,
-            sack_blocks: 0,
+            sacks: None,
             dsack: config.dsack,
             ack_size: config.ack_size() as u16,
             sack_sizes: std::array::from_fn(|count| config.sack_size(count as u32) as u16),
@@ -343,7 +349,11 @@ impl TcpReceiver {
     fn agree(&mut self, packet: &Packet, extra: Option<&Extra>) {
         let offer = extra.and_then(|extra| extra.offer).unwrap_or_default();
         let can = &mut self.can;
-        self.sack_blocks = if offer.sack { can.sack_blocks.into() } else { 0 };
+        self.sacks = (offer.sack && can.sack_blocks > 0).then(|| {
+            let mut sacks = self.sacks.take().unwrap_or_default();
+            sacks.most = can.sack_blocks.into();
+            sacks
+        });
         if !offer.timestamps && std::mem::replace(&mut can.timestamps, false) {
             self.ack_size -= can.timestamp_bytes;
             self.probe_size -= can.timestamp_bytes;
@@ -415,7 +425,7 @@ impl TcpReceiver {
         if packet.kind == Kind::Probe {
             // Answered at once; an ACK that waits goes on waiting.
             self.probed = packet.stamp;
-            self.blocks.clear();
+            self.clear_blocks();
             return Some(Kind::ProbeAnswer);
         }
         // The last ACK of the connection.
@@ -506,12 +516,12 @@ impl TcpReceiver {
     /// The kind of ACK that is due at or before `now`, and when it was due.
     pub fn overdue(&mut self, now: Time) -> Option<(Kind, Time)> {
         if let Some(due) = self.overdue_for_link(now) {
-            self.blocks.clear();
+            self.clear_blocks();
             return Some((Kind::Ack, due));
         }
         let update = self.update_due.unwrap_or(Time::MAX);
         if let Some(due) = self.ack_due.filter(|&due| due <= now && due <= update) {
-            self.blocks.clear();
+            self.clear_blocks();
             return Some((Kind::Ack, due));
         }
         if let Some(due) = self.update_due.filter(|&due| due <= now) {
@@ -523,7 +533,7 @@ impl TcpReceiver {
         self.close_due =
             (self.fin_tries <= FIN_TRIES).then(|| due + FIN_TIMEOUT * (1 << self.fin_tries.min(6)));
         self.note_rare_due();
-        self.blocks.clear();
+        self.clear_blocks();
         Some((Kind::FinAck, due))
     }
 
@@ -549,7 +559,7 @@ impl TcpReceiver {
             stamp: now,
             echo: self.echo,
             window,
-            bytes: if self.sack_blocks == 0 { size } else { size + self.sack_sizes[self.blocks.len()] },
+            bytes: self.sacks.as_ref().map_or(size, |sacks| size + self.sack_sizes[sacks.blocks.len()]),
             extra: NONE,
             kind,
             flags: if echo { flag::ECE } else { 0 },
@@ -598,26 +608,35 @@ impl TcpReceiver {
         if kind == Kind::Reset {
             return None;
         }
-        if self.options.is_none() && (self.sack_blocks == 0 || self.blocks.is_empty()) {
+        let sack = self.sacks.as_ref().map(|sacks| sacks.blocks).filter(|blocks| !blocks.is_empty());
+        if self.options.is_none() && sack.is_none() {
             return None;
         }
-        let mut extra = Extra { sack: self.blocks, ..Extra::default() };
+        let mut extra = Extra { sack: sack.unwrap_or_default(), ..Extra::default() };
         if let Some(options) = &mut self.options {
             options.fill(&mut extra, now);
         }
         Some(extra)
     }
 
+    /// The next ACK has no blocks.
+    fn clear_blocks(&mut self) {
+        if let Some(sacks) = &mut self.sacks {
+            sacks.blocks.clear();
+        }
+    }
+
     /// The blocks of an ACK that no packet calls for.
     #[cold]
     fn repeat_blocks(&mut self) {
-        self.blocks.clear();
-        for &(start, _) in self.recent.as_slice() {
+        let Some(sacks) = &mut self.sacks else { return };
+        sacks.blocks.clear();
+        for &(start, _) in sacks.recent.as_slice() {
             if let Some((start, end)) = self.pending.containing(start)
-                && self.blocks.len() < self.sack_blocks
-                && !self.blocks.as_slice().contains(&(start, end))
+                && sacks.blocks.len() < sacks.most
+                && !sacks.blocks.as_slice().contains(&(start, end))
             {
-                self.blocks.push(start, end);
+                sacks.blocks.push(start, end);
             }
         }
     }
@@ -625,40 +644,38 @@ impl TcpReceiver {
     /// RFC 2018 and RFC 2883: a duplicate first, then the block around the packet, then the most recent others.
     #[inline]
     fn build_blocks(&mut self, packet: &Packet, duplicate: bool) {
-        if self.sack_blocks == 0 {
-            return;
-        }
-        self.blocks.clear();
+        let Some(sacks) = self.sacks.as_deref_mut() else { return };
+        sacks.blocks.clear();
         let dsack = duplicate && self.dsack && packet.payload > 0;
         if self.pending.is_empty() && !dsack {
-            self.recent.clear();
+            sacks.recent.clear();
             return;
         }
         if dsack {
             let fin = u64::from(packet.kind == Kind::Fin);
-            self.blocks.push(packet.seq, packet.seq + u64::from(packet.payload) + fin);
+            sacks.blocks.push(packet.seq, packet.seq + u64::from(packet.payload) + fin);
         }
         let mut recent = SackBlocks::default();
         if let Some((start, end)) = self.pending.containing(packet.seq) {
-            if self.blocks.len() < self.sack_blocks {
-                self.blocks.push(start, end);
+            if sacks.blocks.len() < sacks.most {
+                sacks.blocks.push(start, end);
             }
             recent.push(start, end);
         }
-        for &(start, _) in self.recent.as_slice() {
+        for &(start, _) in sacks.recent.as_slice() {
             // A block that was reported before may have grown, merged or been delivered since.
             let Some((start, end)) = self.pending.containing(start) else { continue };
             if recent.as_slice().contains(&(start, end)) {
                 continue;
             }
-            if self.blocks.len() < self.sack_blocks {
-                self.blocks.push(start, end);
+            if sacks.blocks.len() < sacks.most {
+                sacks.blocks.push(start, end);
             }
-            if recent.len() < self.sack_blocks {
+            if recent.len() < sacks.most {
                 recent.push(start, end);
             }
         }
-        self.recent = recent;
+        sacks.recent = recent;
     }
 }
 
