@@ -24,7 +24,10 @@
 //! *Limitations:* each cycle costs at least two RTTs of silence, so short connections and isolated losses pay more than
 //! they gain. Before a timeout, and within a cycle, the path drains: the probes find it calm whatever filled it. Losses
 //! by a queue that overflows are therefore mostly taken for errors, and only the growth that is lost in the cycle keeps
-//! such a sender from taking the whole of a queue that it shares.
+//! such a sender from taking the whole of a queue that it shares. Over ten handoffs of 1 s in 60 s (10 Mbit/s, 40 ms;
+//! one, two, five and ten flows; three seeds) it earns 0.89 to 1.01 of Reno where the packets are dropped and 1.00 to
+//! 2.09 where they are held, with buffers of 33 and 167 packets, and repeats at most 2.0 times as much. With 7 packets
+//! it earns 0.82 to 0.98 and 0.98 to 2.19, and several flows repeat two to three and a half times as much.
 //!
 //! *Kernel counterpart:* none.
 //!
