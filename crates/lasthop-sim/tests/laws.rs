@@ -95,6 +95,44 @@ fn gaimd_obeys_its_equation() {
     }
 }
 
+/// And beside SACK in one queue, when the two do not start in step: their equation says 1.25 at equal loss.
+#[test]
+fn gaimd_takes_little_more_than_sack_beside_it() {
+    let share = |first: &str, packets: u32| {
+        let flow = |number: u32, transport: &str| {
+            format!(
+                "[[flows]]\nsource = \"s{number}\"\nsink = \"receiver\"\ntransport = \"{transport}\"\n\
+                 start = {{ uniform = [\"0 s\", \"1 s\"] }}\n"
+            )
+        };
+        let access = |number: u32| {
+            format!(
+                "[[topology.links]]\nfrom = \"s{number}\"\nto = \"router\"\nrate = \"100 Mbit/s\"\n\
+                 delay = \"5 ms\"\nqueue = \"unlimited\"\n"
+            )
+        };
+        let text = format!(
+            "duration = \"60 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"s1\", \"s2\", \"router\", \"receiver\"]\n\
+             {}{}[[topology.links]]\nfrom = \"router\"\nto = \"receiver\"\nrate = \"10 Mbit/s\"\ndelay = \"15 ms\"\n\
+             queue = {{ kind = \"drop-tail\", limit = \"{packets} packets\" }}\n{}{}",
+            access(1),
+            access(2),
+            flow(1, first),
+            flow(2, "sack"),
+        );
+        let plan = plan_of(&text);
+        let sums = (1..11).fold([0.0, 0.0], |sums, seed| {
+            let flows = run_plan(&plan, seed, SUMMARY).summary.flows;
+            [0, 1].map(|flow: usize| sums[flow] + flows[flow].goodput_bit_s)
+        });
+        sums[0] / sums[1]
+    };
+    for packets in [33, 100] {
+        assert_between(share("gaimd", packets), 1.1, 1.5, &format!("GAIMD, {packets} packets"));
+        assert_between(share("sack", packets), 0.85, 1.15, &format!("SACK, {packets} packets"));
+    }
+}
+
 /// Where no queue ever forms Veno takes every loss for random: it is AIMD with alpha 1 and beta 4/5.
 #[test]
 fn veno_keeps_four_fifths_at_random_losses() {
