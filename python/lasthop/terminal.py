@@ -6,10 +6,12 @@ Used by `lasthop.cli` and the modules of its sub-commands. Heavy libraries are i
 from __future__ import annotations
 
 import codecs
+import inspect
 import os
 import signal
 import sys
 import threading
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +22,7 @@ from lasthop.errors import Interrupted, LasthopError, RunError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
     from rich.console import RenderableType
 
@@ -85,9 +88,18 @@ def heed_lost_interrupts() -> None:
             usual(lost)
             return
         # Not from here: it would come inside the callback again.
-        timer = threading.Timer(AGAIN_S, signal.pthread_kill, (main, signal.SIGINT))
-        timer.daemon = True
-        timer.start()
+        threading.Thread(target=deliver, args=(inspect.currentframe(),), daemon=True).start()
+
+    def deliver(callback: FrameType | None) -> None:
+        while True:
+            time.sleep(AGAIN_S)
+            frame = sys._current_frames().get(main)  # noqa: SLF001 (documented, and there is no other way)
+            while frame is not None and frame is not callback:
+                frame = frame.f_back
+            # A slow machine may not have left the callback by now.
+            if frame is None:
+                signal.pthread_kill(main, signal.SIGINT)
+                return
 
     sys.unraisablehook = again
 

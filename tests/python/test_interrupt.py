@@ -185,10 +185,12 @@ def test_ctrl_c_inside_an_import_ends_at_once() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
+@pytest.mark.parametrize("again_s", [0, terminal.AGAIN_S])
 def test_ctrl_c_inside_a_callback_is_not_lost(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, again_s: float
 ) -> None:
-    """Where Python can raise nothing, and would say where it was and go on."""
+    """Where Python can raise nothing, and would say where it was and go on, however long it stays there."""
+    monkeypatch.setattr(terminal, "AGAIN_S", again_s)
 
     class Interrupted:
         def __del__(self) -> None:
