@@ -135,6 +135,8 @@ class Progress:
 class RunResult:
     @property
     def packet_hops(self) -> int: ...
+    @property
+    def rows_kept(self) -> int: ...
     def to_json(self) -> str: ...
     def has(self, name: str) -> bool: ...
     def table(self, name: str) -> ArrowTable | None: ...
@@ -277,6 +279,7 @@ def run(
     *,
     series: bool = False,
     trace: bool = False,
+    frames: bool | None = None,
     progress: Progress | None = None,
     spool: str | None = None,
     captures: Sequence[tuple[str, str]] | None = None,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 POLL_INTERVAL_S = 0.1
-#: No further run begins while so many rows of packet traces wait to be handed on; each is some 100 bytes.
+#: No further run begins while so many rows of large tables wait to be handed on; each is some 100 bytes.
 ROWS_HELD_MAX = 300_000
 #: Tables of what a run measured.
 SUMMARIES = ("runs", "flows", "links")
@@ -31,12 +31,13 @@ SUMMARIES = ("runs", "flows", "links")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One run to make; `series` and `trace` ask for its large tables."""
+    """One run to make; `series` and `trace` ask for its large tables, `frames` for the largest of them."""
 
     plan: _native.Plan
     seed: int
     series: bool = False
     trace: bool = False
+    frames: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ class _Batch:
     runs_finished: int = 0
     simulated_finished_s: float = 0.0
     packet_hops_finished: int = 0
-    #: Rows of packet traces that have been made and not been handed on.
+    #: Rows of large tables that have been made and not been handed on.
     rows_held: int = 0
 
     def take(self) -> tuple[int, _native.Progress] | None:
@@ -176,6 +177,7 @@ class _Batch:
                     job.seed,
                     series=series,
                     trace=trace,
+                    frames=trace and job.frames,
                     progress=progress,
                     spool=None if spool is None else str(spool.folder),
                     captures=[] if spool is None else list(spool.captures.items()),
@@ -203,7 +205,7 @@ class _Batch:
         with self.lock:
             if self.streaming:
                 self.delivered.append(delivery)
-                self.rows_held += self.rows_of(delivery)
+                self.rows_held += _rows_of(delivery)
             else:
                 self.results[delivery.index] = delivery.finished
             self.runs_finished += 1
@@ -222,13 +224,8 @@ class _Batch:
                 self.delivered = delivered + self.delivered
             raise
         with self.lock:
-            self.rows_held -= sum(map(self.rows_of, delivered))
+            self.rows_held -= sum(map(_rows_of, delivered))
             self.lock.notify_all()
-
-    def rows_of(self, delivery: Delivery) -> int:
-        if delivery.finished is None or not (self.trace or self.jobs[delivery.index].trace):
-            return 0
-        return delivery.finished.packet_hops
 
     def fail(self, message: str, cause: BaseException | None) -> None:
         with self.lock:
@@ -254,6 +251,12 @@ class _Batch:
                 packet_hops=self.packet_hops_finished + sum(one.packet_hops for one in running),
                 elapsed_s=elapsed_s,
             )
+
+
+def _rows_of(delivery: Delivery) -> int:
+    if delivery.finished is None or delivery.finished.native is None:
+        return 0
+    return delivery.finished.native.rows_kept
 
 
 def available_cores() -> int:

@@ -8,11 +8,12 @@ import time
 from typing import TYPE_CHECKING
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import lasthop as lh
-from lasthop import runner, spool
+from lasthop import _native, runner, spool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,3 +116,18 @@ def test_no_run_begins_while_too_much_waits_to_be_written(monkeypatch: pytest.Mo
     assert not runner.stream_jobs(jobs, write_slowly, workers=2)
     assert sorted(handed) == list(range(12))
     assert max(batches) <= 2
+
+
+def test_a_trace_can_do_without_the_frames_on_the_air() -> None:
+    """Studies keep packets of many runs, and a cell makes ten frames and more of each."""
+    plan = lh.Scenario.load("scenarios/wlan.toml").replace({"duration": "3 s"}).plan
+    whole = _native.run(plan, 1, trace=True)
+    without = _native.run(plan, 1, trace=True, frames=False)
+    frames, hops = whole.table("frames"), without.table("hops")
+    assert frames is not None
+    assert hops is not None
+    assert (without.has("frames"), without.table("frames")) == (False, None)
+    assert whole.rows_kept - without.rows_kept == pa.table(frames).num_rows > pa.table(hops).num_rows
+    assert pa.table(hops).equals(pa.table(whole.table("hops")))
+    with pytest.raises(ValueError, match=r"^the run keeps no frames in memory; run it with frames=True$"):
+        without.write_pcapng("never.pcapng", "air")

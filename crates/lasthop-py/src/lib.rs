@@ -287,6 +287,12 @@ impl RunResult {
         self.summary.packet_hops
     }
 
+    /// Rows of the large tables that it keeps.
+    #[getter]
+    fn rows_kept(&self) -> usize {
+        self.recorded.as_ref().map_or(0, |(_, recorded)| recorded.rows())
+    }
+
     /// The summary as JSON text.
     fn to_json(&self) -> PyResult<String> {
         serde_json::to_string(&self.summary).map_err(|error| PyRuntimeError::new_err(error.to_string()))
@@ -300,6 +306,7 @@ impl RunResult {
         let recording = self.recorded.as_ref().map_or_else(Recording::default, |(recording, _)| *recording);
         match columns::tables::switch_of(name) {
             Some(columns::tables::SERIES) => recording.series,
+            Some(_) if name == "frames" => recording.frames,
             Some(_) => recording.trace,
             None => false,
         }
@@ -318,9 +325,13 @@ impl RunResult {
         let plan = scenario.plan();
         let vantage = place_named(plan, at)?;
         let comments = pcapng::about(&scenario.to_json(), self.summary.seed, at);
-        let Some((Recording { trace: true, .. }, Recorded { hops, frames, .. })) = &self.recorded else {
+        let Some((Recording { trace: true, frames: whole, .. }, Recorded { hops, frames, .. })) = &self.recorded
+        else {
             return Err(PyValueError::new_err("the run keeps no trace in memory; run it with trace=True"));
         };
+        if vantage == Vantage::Air && !whole {
+            return Err(PyValueError::new_err("the run keeps no frames in memory; run it with frames=True"));
+        }
         py.detach(|| -> Result<(), String> {
             let file = File::create(path).map_err(|error| error.to_string())?;
             let mut writer = BufWriter::new(file);
@@ -456,9 +467,9 @@ fn transports() -> String {
 }
 
 /// Runs a plan; the GIL is released meanwhile. What it records is kept in memory, or written into files in the folder
-/// `spool` while the run goes on, `captures` too: places, and names of files.
+/// `spool` while the run goes on, `captures` too: places, and names of files. In memory a trace can do without `frames`.
 #[pyfunction]
-#[pyo3(signature = (plan, seed, *, series=false, trace=false, progress=None, spool=None, captures=None))]
+#[pyo3(signature = (plan, seed, *, series=false, trace=false, frames=None, progress=None, spool=None, captures=None))]
 #[expect(clippy::too_many_arguments, reason = "all but two are keywords of a Python function")]
 fn run(
     py: Python<'_>,
@@ -466,12 +477,13 @@ fn run(
     seed: u64,
     series: bool,
     trace: bool,
+    frames: Option<bool>,
     progress: Option<Py<Progress>>,
     spool: Option<&str>,
     captures: Option<Vec<(String, String)>>,
 ) -> PyResult<RunResult> {
     let progress = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().inner));
-    let recording = Recording { series, trace };
+    let recording = Recording { series, trace, frames: frames.unwrap_or(trace) };
     let Plan { scenario, classes } = plan.get();
     let (watched, watch) = (!classes.is_empty())
         .then(|| senders::watched(scenario.plan(), classes, &progress))

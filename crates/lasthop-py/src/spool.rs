@@ -70,7 +70,8 @@ pub(crate) struct Wanted<'a> {
 impl Wanted<'_> {
     /// What the engine must record for it.
     pub(crate) fn recording(&self) -> Recording {
-        Recording { series: self.series, trace: self.trace || !self.captures.is_empty() }
+        let trace = self.trace || !self.captures.is_empty();
+        Recording { series: self.series, trace, frames: trace }
     }
 }
 

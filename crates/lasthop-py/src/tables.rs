@@ -215,7 +215,10 @@ pub(crate) fn table(
         _ if !columns::tables::exists(name, plan) => Ok(None),
         "radio_series" => series.map(|recorded| radio_series(&names(), &recorded.radios)).transpose(),
         "helper_series" => series.map(|recorded| helper_series(&names(), &recorded.helpers)).transpose(),
-        "frames" => trace.map(|recorded| frame_table(plan, &recorded.frames)).transpose(),
+        "frames" => trace
+            .filter(|_| recorded.is_some_and(|(recording, _)| recording.frames))
+            .map(|recorded| frame_table(plan, &recorded.frames))
+            .transpose(),
         "hops" => trace.map(|recorded| hops(plan, &names(), &recorded.hops)).transpose(),
         "windows" => trace.map(|recorded| windows(plan, &recorded.windows)).transpose(),
         _ => Err(PyValueError::new_err(format!(

@@ -1098,9 +1098,9 @@ proptest! {
         let plan = plan_of(&text);
         let first = run_of(&plan, Recording::default());
         prop_assert_eq!(figures(&first), figures(&run_of(&plan, Recording::default())));
-        let recorded = run_of(&plan, Recording { series: false, trace: true });
+        let recorded = run_of(&plan, Recording { series: false, trace: true, frames: true });
         prop_assert_eq!(figures(&first), figures(&recorded));
-        let series = run_of(&plan, Recording { series: true, trace: false });
+        let series = run_of(&plan, Recording { series: true, trace: false, frames: false });
         prop_assert_eq!(&first.summary.fingerprint, &series.summary.fingerprint);
         let on_threads: Vec<String> = std::thread::scope(|scope| {
             let threads: Vec<_> =
@@ -1218,7 +1218,7 @@ proptest! {
             link.join(", ")
         );
         let plan = plan_of(&text);
-        let run = run_of(&plan, Recording { series: false, trace: true });
+        let run = run_of(&plan, Recording { series: false, trace: true, frames: true });
         check(&plan, &run);
         let flow = &run.summary.flows[0];
         prop_assert_eq!(flow.bytes_delivered, u64::from(bytes));

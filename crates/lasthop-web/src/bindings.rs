@@ -134,7 +134,7 @@ impl Scenario {
             }
         };
         let mut series = Series::new(plan, &mut tell);
-        let how = (Recording { series: true, trace: false }, Evaluation::Eager);
+        let how = (Recording { series: true, trace: false, frames: false }, Evaluation::Eager);
         let run = run::run_into(plan, seed, how, &mut series, &Progress::default());
         let run = run.map_err(|error| refused("run", error))?;
         Ok(Run { summary: run.summary, series: series.finish() })
@@ -155,7 +155,7 @@ impl Scenario {
         let at = |seconds: f64| Time((seconds.max(0.0) * 1e9) as u64);
         let mut tell = teller(told);
         let mut window = replay::Replay::new((at(from_s), at(to_s)), most, &mut tell);
-        let how = (Recording { series: false, trace: true }, Evaluation::Eager);
+        let how = (Recording { series: false, trace: true, frames: true }, Evaluation::Eager);
         let run = run::run_into(&plan, seed, how, &mut window, &Progress::default());
         let run = run.map_err(|error| refused("run", error))?;
         let Summary { fingerprint, packet_hops, .. } = run.summary;

@@ -146,6 +146,7 @@ def run_there(
             seed,
             series=any(switches[table] == "series" for table in wanted),
             trace=any(switches[table] == "trace" for table in wanted),
+            frames="frames" in wanted,
         )
     except _native.RunError as error:
         return None, {}, str(error)

@@ -451,7 +451,7 @@ class Workers:
             deliver([(tasks[one.index], _entry(tasks[one.index], one)) for one in deliveries])
 
         return stream_jobs(
-            [Job(task.setup.plan, task.seed, series=task.series, trace=task.trace) for task in tasks],
+            [Job(task.setup.plan, task.seed, task.series, task.trace, task.frames) for task in tasks],
             hand_on,
             workers=self._jobs,
             observer=self._observer,

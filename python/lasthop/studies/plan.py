@@ -103,6 +103,11 @@ class Task:
         """Whether a kept table needs ``trace=True``."""
         return any(on_demand()[keep.table] == "trace" for keep in self.keep)
 
+    @property
+    def frames(self) -> bool:
+        """Whether the frames on the air are kept, which are many more than packets."""
+        return any(keep.table == "frames" for keep in self.keep)
+
     def entry(
         self,
         measured: Mapping[str, ArrowTable] | None,

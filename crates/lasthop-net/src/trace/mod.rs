@@ -28,6 +28,8 @@ pub struct Recording {
     pub series: bool,
     /// Every packet on every link, and every change of a window.
     pub trace: bool,
+    /// With the trace: every frame of radio channels at every station, which are ten times as many.
+    pub frames: bool,
 }
 
 /// One packet on one link.
@@ -303,6 +305,15 @@ pub struct Recorded {
     pub helpers: Vec<HelperInterval>,
     /// Every frame of radio channels at every station.
     pub frames: Vec<FrameRecord>,
+}
+
+impl Recorded {
+    /// Rows of all its tables.
+    pub fn rows(&self) -> usize {
+        let Recorded { hops, windows, decisions, flows, links, radios, helpers, frames } = self;
+        let packets = hops.len() + windows.len() + decisions.len() + frames.len();
+        packets + flows.len() + links.len() + radios.len() + helpers.len()
+    }
 }
 
 impl Sink for Recorded {

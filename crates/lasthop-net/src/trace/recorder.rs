@@ -87,6 +87,11 @@ impl Recorder {
         self.recording.trace
     }
 
+    /// Whether it wants every frame on the air.
+    pub(crate) fn traces_frames(&self) -> bool {
+        self.recording.trace && self.recording.frames
+    }
+
     /// A device at the head of a link has got a packet at `now`.
     pub(crate) fn hold(&mut self, now: Time) {
         match self.held.back_mut() {
@@ -268,7 +273,7 @@ mod tests {
     use super::*;
     use crate::trace::Recorded;
 
-    const TRACE: Recording = Recording { series: false, trace: true };
+    const TRACE: Recording = Recording { series: false, trace: true, frames: true };
 
     fn recorder() -> Box<Recorder> {
         Recorder::new(TRACE, Span(10), Span(100)).unwrap()

@@ -15,13 +15,13 @@ use lasthop_sim::run::{Progress, Run, run, run_evaluated};
 use lasthop_sim::scenario::{Format, Scenario};
 
 /// The summary alone.
-pub(crate) const SUMMARY: Recording = Recording { series: false, trace: false };
+pub(crate) const SUMMARY: Recording = Recording { series: false, trace: false, frames: false };
 /// And the time series.
-pub(crate) const SERIES: Recording = Recording { series: true, trace: false };
+pub(crate) const SERIES: Recording = Recording { series: true, trace: false, frames: false };
 /// And every packet on every link.
-pub(crate) const TRACE: Recording = Recording { series: false, trace: true };
+pub(crate) const TRACE: Recording = Recording { series: false, trace: true, frames: true };
 /// All of it.
-pub(crate) const EVERYTHING: Recording = Recording { series: true, trace: true };
+pub(crate) const EVERYTHING: Recording = Recording { series: true, trace: true, frames: true };
 
 /// Reads a scenario.
 pub(crate) fn parse(text: &str) -> Scenario {
