@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lasthop.errors import ArgumentError
@@ -449,6 +449,9 @@ class Promise:
         Share of packets that is lost for good and that the sender has to repair.
     rtt_s : float
         Round trip with empty queues, the time of repairs on the way included.
+    delay_s : float
+        Of a packet from end to end, alike: equation 7 of paper 000 without encoding and playback. Of a split
+        connection the sum of both halves.
     limit : str
         What bounds it: ``sender``, ``window``, or ``link``, which is shared evenly.
     """
@@ -457,6 +460,7 @@ class Promise:
     throughput_bit_s: float
     loss: float
     rtt_s: float
+    delay_s: float
     limit: str
 
 
@@ -503,7 +507,8 @@ def of_scenario(scenario: Scenario | str | Path | Mapping[str, Any], name: str) 
         first = _first_half(ways, place)
         if first not in promises:
             continue
-        whole = min(promises[first], promise, key=lambda one: one.goodput_bit_s)
+        slower = min(promises[first], promise, key=lambda one: one.goodput_bit_s)
+        whole = replace(slower, delay_s=promises[first].delay_s + promise.delay_s)
         promises[first] = said[ways[first]["flow"]] = whole
     for place, way in enumerate(ways):
         # A half of which nothing can be said leaves nothing to say of the whole.
@@ -513,12 +518,24 @@ def of_scenario(scenario: Scenario | str | Path | Mapping[str, Any], name: str) 
 
 
 def of_metric(said: Mapping[str, Promise], metric: Metric) -> float | None:
-    """Return what a law says of a metric of a run, in the unit of tables; `None` unless it is of goodput."""
-    if not metric.field.endswith("goodput_bit_s") or not said or metric.where is not None:
+    """Return what a law says of a metric of a run, in the unit of tables, or `None`.
+
+    It speaks of goodput, and of the mean round trip and one-way delay of the path with empty queues.
+    """
+    figure = next((figure for end, figure in _PROMISED.items() if metric.field.endswith(end)), None)
+    if figure is None or not said or metric.where is not None:
         return None
-    values = [promise.goodput_bit_s for promise in said.values()]
+    values = [figure(promise) for promise in said.values()]
     whole = metric.by == "sum" or metric.source == "totals"
     return math.fsum(values) if whole else math.fsum(values) / len(values)
+
+
+#: What of a promise belongs to which field of a metric, by its end.
+_PROMISED: dict[str, Callable[[Promise], float]] = {
+    "goodput_bit_s": lambda promise: promise.goodput_bit_s,
+    "rtt_mean_s": lambda promise: promise.rtt_s,
+    "delay_mean_s": lambda promise: promise.delay_s,
+}
 
 
 def _first_half(ways: list[dict[str, Any]], place: int) -> int:
@@ -531,10 +548,9 @@ def _promise(way: dict[str, Any], law: Law, over: Counter[str]) -> Promise | Non
     """Return what a law says of one connection, a half of a split one included."""
     hops, packet_bits = way["hops"], 8 * way["packet_bytes"]
     payload = way["payload_bytes"] / way["packet_bytes"]
-    trips = [
-        hop["delay_s"] + packet_bits / hop["rate_bit_s"] + 8 * way["ack_bytes"] / hop["back_rate_bit_s"]
-        for hop in hops
-    ]
+    there = [hop["delay_s"] + packet_bits / hop["rate_bit_s"] for hop in hops]
+    back = [hop["back_delay_s"] + 8 * way["ack_bytes"] / hop["back_rate_bit_s"] for hop in hops]
+    trips = [one + other for one, other in zip(there, back, strict=True)]
     losses, rates, added = [], [], 0.0
     for place, hop in enumerate(hops):
         loss, rate, arq, fec = hop["loss"], hop["rate_bit_s"], hop["arq"], hop["fec"]
@@ -564,7 +580,7 @@ def _promise(way: dict[str, Any], law: Law, over: Counter[str]) -> Promise | Non
     sent, most = packets * (1 - loss) * packet_bits, min(rates)
     limit = "link" if sent > most else "window" if packets >= window / rtt_s else "sender"
     arriving = min(sent, most)
-    return Promise(arriving * payload, arriving, loss, rtt_s, limit)
+    return Promise(arriving * payload, arriving, loss, rtt_s, sum(there) + added, limit)
 
 
 def _seconds(text: str | None) -> float | None:

@@ -61,6 +61,8 @@ GREY_MAX = 60
 #: Points per line; more would only be a blur.
 POINTS_MAX = 600
 RATE_POINTS = 120
+#: What the dotted lines of round trips are.
+DOTTED_RTT = "; dotted: the path with empty queues, repairs included"
 #: The link that is always drawn, if there is one of the name.
 BOTTLENECK = "bottleneck"
 #: Senders whose colours are theirs in every figure, before all others.
@@ -185,18 +187,35 @@ def run_panels(run: Run, law: str | None = None) -> list[Panel]:
     # Packets come one at a time: a rate per short interval would be all spikes.
     rate_bin_s = whole_intervals(run.duration_s / RATE_POINTS, interval_s)
     rate = Panel(f"throughput, mean over {rate_bin_s:.2g} s", "Mbit/s")
+    rtt = Panel("RTT", "ms", from_zero=False)
     if law is not None:
         from lasthop import laws
 
         said = laws.of_run(run, law)
         rate.title += f"; dotted: {laws.find(law).label} at the measured loss and round trip"
         rate.levels = {name: (said[name] * 1e-6, chosen[name]) for name in picked if name in said}
+        trips = _trips(run, law)
+        rtt.levels = {name: (trips[name] * 1e3, chosen[name]) for name in picked if name in trips}
+        if rtt.levels:
+            rtt.title += DOTTED_RTT
     return [
         _with_flows(Panel("cwnd", "segments"), flows, "cwnd_segments", picked, chosen, bin_s, 1.0),
         _queue_panel(run, links, bin_s, limits),
         _with_flows(rate, flows, "throughput_bit_s", picked, chosen, rate_bin_s, 1e-6),
-        _with_flows(Panel("RTT", "ms", from_zero=False), flows, "rtt_s", picked, chosen, bin_s, 1e3),
+        _with_flows(rtt, flows, "rtt_s", picked, chosen, bin_s, 1e3),
     ]
+
+
+def _trips(run: Run, law: str) -> dict[str, float]:
+    """Return the round trip of each flow's path with empty queues, in s, where it can be told."""
+    from lasthop import laws
+    from lasthop.errors import LasthopError
+
+    try:
+        return {name: promise.rtt_s for name, promise in laws.of_scenario(run.scenario, law).items()}
+    except LasthopError:
+        # This version cannot read the scenario, or a sender of the user's own is not here.
+        return {}
 
 
 def marks_of(scenario: Mapping[str, Any], seed: int) -> Marks:
@@ -282,8 +301,8 @@ class Track:
     bottleneck: str
     duration_s: float
     marks: Marks
-    #: What a law says of the throughput of all its flows, in bit/s.
-    said: float | None = None
+    #: What a law says of the throughput of all its flows, in bit/s, and of their mean round trip, in s.
+    said: tuple[float, float] | None = None
 
 
 def tracks_of(comparison: Comparison) -> list[Track]:
@@ -294,8 +313,12 @@ def tracks_of(comparison: Comparison) -> list[Track]:
     flows, links = comparison.series, comparison.link_series
     said = {} if comparison.promises is None else comparison.promises.said
     totals = {
-        name: math.fsum(one.throughput_bit_s for one in promises.values()) or None
+        name: (
+            math.fsum(one.throughput_bit_s for one in promises.values()),
+            math.fsum(one.rtt_s for one in promises.values()) / len(promises),
+        )
         for name, promises in said.items()
+        if promises
     }
     duration_s = float(comparison.runs[comparison.baseline][0]["duration_s"])
     return [
@@ -368,12 +391,14 @@ def overlay_panels(tracks: Sequence[Track]) -> list[Panel]:
             named = table.select("time_s", "line", (pl.col(column) * factor).alias("value"))
             panel.lines.append(_line(track.label, _thinned(named, "line", width_s), style))
         if track.said is not None:
-            rate.levels[track.label] = (track.said * 1e-6, style)
+            rate.levels[track.label] = (track.said[0] * 1e-6, style)
+            rtt.levels[track.label] = (track.said[1] * 1e3, style)
         limits = track.marks.limits
         if track.bottleneck in limits:
             queue.limits[track.bottleneck] = float(limits[track.bottleneck])
     if rate.levels:
         rate.title += "; dotted: what the law says"
+        rtt.title += DOTTED_RTT
     return [cwnd, queue, rate, rtt]
 
 

@@ -226,13 +226,13 @@ def _promises(comparison: Comparison) -> list[RenderableType]:
     metric = columns.named("goodput_bit_s")
     assert metric is not None  # noqa: S101 - declared by the engine
     table = simple_table("said of")
-    for heading in ("goodput said", "measured", "measured / said", "loss left", "round trip", "limit"):
+    for heading in ("goodput said", "measured", "ratio", "loss left", "RTT", "delay", "limit"):
         table.add_column(heading, justify="right")
     for name in comparison.transports:
         said = comparison.promises.said.get(name, {})
         value = comparison.promises.of_metric(name, metric)
         if value is None:
-            table.add_row(name, "-", "", "", "", "", "")
+            table.add_row(name, "-", "", "", "", "", "", "")
             continue
         measured = stats.mean(
             [metric_value(record, metric, comparison.bottleneck) for record in comparison.runs[name]]
@@ -240,12 +240,12 @@ def _promises(comparison: Comparison) -> list[RenderableType]:
         shown = [f"{value * 1e-6:.3g} Mbit/s", "-", "-"]
         if measured is not None:
             shown[1:] = [f"{measured * 1e-6:.3g} Mbit/s", f"{measured / value:.2f}" if value else "-"]
-        losses = [one.loss for one in said.values()]
-        trips = [one.rtt_s for one in said.values()]
+        figures = [(one.loss, one.rtt_s, one.delay_s) for one in said.values()]
+        loss, trip, delay = (sum(column) / len(figures) for column in zip(*figures, strict=True))
         limits = ", ".join(dict.fromkeys(one.limit for one in said.values()))
-        loss, trip = sum(losses) / len(losses), sum(trips) / len(trips)
-        table.add_row(name, *shown, f"{100 * loss:.3g} %", f"{1e3 * trip:.3g} ms", limits)
-    note = f"Limits: {law.limits}; repairs are perfect, queues empty, ACKs never lost."
+        path = (f"{100 * loss:.3g} %", f"{1e3 * trip:.3g} ms", f"{1e3 * delay:.3g} ms")
+        table.add_row(name, *shown, *path, limits)
+    note = f"Limits: {law.limits}; repairs are perfect, queues empty, ACKs never lost. Delay is one way."
     return [Text(f"What the law says: {law.label}"), table, Text(note, style="dim")]
 
 

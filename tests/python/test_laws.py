@@ -169,7 +169,9 @@ HELPERS = ["none", "arq", "split", "fec", "fec+snoop", "snoop"]
 
 @pytest.fixture(scope="module")
 def compared() -> lh.Comparison:
-    return lh.compare(helped_path(0.01), ["sack"], seeds=range(1, 5), helpers=HELPERS, law="mathis")
+    metrics = ["goodput_bit_s", "rtt_mean_s", "delay_mean_s"]
+    path = helped_path(0.01)
+    return lh.compare(path, ["sack"], seeds=range(1, 5), helpers=HELPERS, law="mathis", metrics=metrics)
 
 
 def test_promises_of_helpers_are_worked_by_hand() -> None:
@@ -188,6 +190,11 @@ def test_promises_of_helpers_are_worked_by_hand() -> None:
     bare = 0.99 * 8 * 960 * laws.mathis(1, rtt_s, 0.01)
     assert said["none"].goodput_bit_s == pytest.approx(bare)
     assert (said["none"].rtt_s, said["none"].limit) == (pytest.approx(rtt_s), "sender")
+    # Equation 7, queues empty: the wire 0.08 ms and 35 ms, the radio 0.4 ms and 10 ms.
+    assert said["none"].delay_s == pytest.approx(0.045 + 0.00008 + 0.0004)
+    assert said["fec"].delay_s == said["split"].delay_s == said["none"].delay_s
+    # Snoop waits for the host's answer, 1 / 0.99 - 1 times.
+    assert said["snoop"].delay_s == pytest.approx(said["none"].delay_s + (0.01 + 0.0004 + 0.000016) / 99)
     # Sixteen frames of 0.4 ms until an acknowledgement is back, which takes 10 ms and 0.0056 ms for its 14 B.
     timeout_s = 0.0004 + 0.0000056 + 0.01 + 0.001
     late_s = (laws.transmissions(0.01, 3) - 1) * timeout_s
@@ -223,6 +230,20 @@ def test_simulations_keep_to_what_the_law_says_of_helpers(
     assert estimate is not None
     assert said is not None
     assert least <= estimate.mean / said <= most
+
+
+@pytest.mark.parametrize(("field", "most"), [("rtt_mean_s", 1.005), ("delay_mean_s", 1.05)])
+def test_a_path_with_empty_queues_takes_the_time_that_is_said(
+    compared: lh.Comparison, field: str, most: float
+) -> None:
+    """A window of a dozen packets fills no queue; one packet of a hundred comes a round trip later."""
+    metric = named(field)
+    assert metric is not None
+    assert compared.promises is not None
+    estimate, said = compared.estimate("sack", metric), compared.promises.of_metric("sack", metric)
+    assert estimate is not None
+    assert said is not None
+    assert said < estimate.mean < most * said
 
 
 def test_laws_of_helpers_are_shown_drawn_and_kept(compared: lh.Comparison, tmp_path: Path) -> None:
@@ -270,6 +291,8 @@ points = [{ name = "none", set = { helpers = [] } }, { name = "arq", set = { hel
 name = "goodput_bit_s"
 [[metrics]]
 name = "rtt_mean_s"
+[[metrics]]
+name = "timeouts"
 """
 
 
@@ -280,14 +303,16 @@ def test_a_law_is_laid_over_the_points_of_a_study(tmp_path: Path) -> None:
     study = studies.Study.load(tmp_path / "study.toml")
     result = studies.run(study, tmp_path / "out")
     digest = replace(make_digest(study, result.table), x="per", lines="helper", panels=[])
-    goodput, rtt = (digest.chart(metric, "mathis") for metric in digest.metrics)
+    goodput, rtt, timeouts = (digest.chart(metric, "mathis") for metric in digest.metrics)
     assert goodput.note.endswith("dotted: square-root law")
     (panel,) = goodput.panels
     assert [line.name for line in panel.laws] == ["none", "arq"]
     none, arq = panel.laws
     assert arq.mean == [pytest.approx(5 * (1 - loss) * 1448 / 1500, rel=1e-3) for loss in (0.01, 0.03)]
     assert none.mean[0] == pytest.approx(math.sqrt(3) * none.mean[1], rel=0.03)
-    assert rtt.panels[0].laws == []
+    trips = [line.mean for line in rtt.panels[0].laws]
+    assert trips[0][0] == trips[0][1] < trips[1][0] < trips[1][1]
+    assert timeouts.panels[0].laws == []
     for path in (tmp_path / "law.png", tmp_path / "law.html"):
         (written,) = write_figures(replace(digest, metrics=digest.metrics[:1]), path, law="mathis")
         assert written.stat().st_size > 1000

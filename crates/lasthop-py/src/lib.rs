@@ -325,7 +325,8 @@ impl RunResult {
         let plan = scenario.plan();
         let vantage = place_named(plan, at)?;
         let comments = pcapng::about(&scenario.to_json(), self.summary.seed, at);
-        let Some((Recording { trace: true, frames: whole, .. }, Recorded { hops, frames, .. })) = &self.recorded
+        let Some((Recording { trace: true, frames: whole, .. }, Recorded { hops, frames, .. })) =
+            &self.recorded
         else {
             return Err(PyValueError::new_err("the run keeps no trace in memory; run it with trace=True"));
         };

@@ -39,8 +39,10 @@ pub struct Hop {
     pub rate_bit_s: u64,
     /// Of the way back.
     pub back_rate_bit_s: u64,
-    /// Propagation delay there and back together.
+    /// Propagation delay of the way there.
     pub delay_s: f64,
+    /// Of the way back.
+    pub back_delay_s: f64,
     /// Mean loss of a full packet in one transmission, or of a piece of one where links send those; none if the plan
     /// does not say.
     pub loss: Option<f64>,
@@ -128,7 +130,8 @@ fn hop(plan: &Plan, direction: DirectionId, packet: u32) -> Hop {
         link: link.direction_name(direction),
         rate_bit_s: there.rate.0,
         back_rate_bit_s: back.rate.0,
-        delay_s: (there.delay + back.delay).seconds(),
+        delay_s: there.delay.seconds(),
+        back_delay_s: back.delay.seconds(),
         loss: loss.filter(|_| steady),
         before_repair: there.error_position == ErrorPosition::AfterTransmission,
         arq: there.arq.as_ref().map(|arq| Arq {

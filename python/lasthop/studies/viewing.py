@@ -111,7 +111,7 @@ def plot_study(
     ] = None,
     law: Annotated[
         str | None,
-        typer.Option("--law", metavar="NAME", help="Over goodput, what it says: mathis, tfrc, padhye."),
+        typer.Option("--law", metavar="NAME", help="What a law says beside it: mathis, tfrc, padhye."),
     ] = None,
 ) -> None:
     """Draw a figure per metric, and per kept series, with 95 % intervals.
