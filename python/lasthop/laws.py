@@ -408,9 +408,10 @@ def find(name: str) -> Law:
 def of_run(run: Run, name: str) -> dict[str, float]:
     """Return what a law says of each flow's throughput in bit/s, by the loss and round trip that it measured.
 
-    Packets are of the mean size that arrived, the first timeout is the 99th percentile of the round trips but
-    at least the scenario's least one, and of the rate what is lost does not arrive. Flows without losses or
-    round trips, such as those of UDP, are left out.
+    Of the losses those count that the sender had to repair itself. Packets are of the mean size that arrived,
+    the first timeout is the 99th percentile of the round trips but at least the scenario's least one, and of
+    the rate what is lost does not arrive. Flows without losses or round trips, such as those of UDP, are left
+    out.
 
     Parameters
     ----------
@@ -426,10 +427,12 @@ def of_run(run: Run, name: str) -> dict[str, float]:
     window = float(room[0]) if room[1] else math.inf
     said = {}
     for flow in run.flows.iter_rows(named=True):
-        arrived = flow["packets_sent"] - flow["lost_packets"]
-        if flow["rtt_mean_s"] is None or not flow["lost_packets"] or arrived <= 0:
+        # What a helper repairs is lost as well, and is none of the sender's losses.
+        lost = min(flow["lost_packets"], flow["retransmitted_packets"])
+        arrived = flow["packets_sent"] - lost
+        if flow["rtt_mean_s"] is None or not lost or arrived <= 0:
             continue
-        loss = flow["lost_packets"] / flow["packets_sent"]
+        loss = lost / flow["packets_sent"]
         wire_bits = flow["throughput_bit_s"] * run.record["measured_s"] / arrived
         rto_s = max(flow["rtt_p99_s"], least_s)
         rate = law.packets_per_s(loss, flow["rtt_mean_s"], rto_s, window)

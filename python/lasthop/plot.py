@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -61,8 +62,10 @@ GREY_MAX = 60
 #: Points per line; more would only be a blur.
 POINTS_MAX = 600
 RATE_POINTS = 120
+#: Counters of what a helper, or a link by itself, has sent again or rebuilt; of whom.
+REPAIRS = re.compile(r"(.+?)_(?:repeats|retransmissions|rebuilt)(?:_.+)?")
 #: What the dotted lines of round trips are.
-DOTTED_RTT = "; dotted: the path with empty queues, repairs included"
+DOTTED_RTT = ", dotted: of the path with empty queues, repairs included"
 #: The link that is always drawn, if there is one of the name.
 BOTTLENECK = "bottleneck"
 #: Senders whose colours are theirs in every figure, before all others.
@@ -177,7 +180,7 @@ def check_paths(paths: Sequence[str | Path]) -> list[Path]:
 
 
 def run_panels(run: Run, law: str | None = None) -> list[Panel]:
-    """Work out what the four panels show, with what a law says of the throughput."""
+    """Work out what the panels show, with what a law says of throughput and RTT; helpers have panels of their own."""
     flows, links = run.series, run.link_series
     picked = pick_flows(run.flows)
     limits = marks_of(run.scenario, run.seed).limits
@@ -203,6 +206,7 @@ def run_panels(run: Run, law: str | None = None) -> list[Panel]:
         _queue_panel(run, links, bin_s, limits),
         _with_flows(rate, flows, "throughput_bit_s", picked, chosen, rate_bin_s, 1e-6),
         _with_flows(rtt, flows, "rtt_s", picked, chosen, bin_s, 1e3),
+        *_helper_panels(run, bin_s, rate_bin_s),
     ]
 
 
@@ -412,13 +416,13 @@ def pick_flows(flows: pl.DataFrame) -> dict[str, str]:
 
 
 def run_figure(run: Run, law: str | None = None) -> Figure:
-    """Draw the four panels with matplotlib."""
+    """Draw the panels of a run with matplotlib."""
     marks = marks_of(run.scenario, run.seed)
     return panels_figure(run_panels(run, law), run.duration_s, _run_title(run), marks)
 
 
 def run_page(run: Run, law: str | None = None) -> Any:  # noqa: ANN401 - untyped
-    """Draw the four panels with plotly."""
+    """Draw the panels of a run with plotly."""
     marks = marks_of(run.scenario, run.seed)
     return panels_page(run_panels(run, law), run.duration_s, _run_title(run), marks)
 
@@ -427,7 +431,7 @@ def panels_figure(panels: Sequence[Panel], duration_s: float, title: str, marks:
     """Draw panels below each other with matplotlib."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9.6, 9.0), layout="constrained")
+    figure = Figure(figsize=(9.6, 2.25 * len(panels)), layout="constrained")
     all_axes = figure.subplots(len(panels), 1, sharex=True)
     for place, (panel, axes) in enumerate(zip(panels, all_axes, strict=True)):
         # The flows look alike in every panel: one legend does.
@@ -654,6 +658,48 @@ def _queue_panel(run: Run, series: pl.DataFrame, bin_s: float, limits: dict[str,
     shown = [BOTTLENECK] if BOTTLENECK in fullest else fullest[:1]
     panel.limits = {name: float(limits[name]) for name in shown if name in limits}
     return panel
+
+
+def _helper_panels(run: Run, bin_s: float, rate_bin_s: float) -> list[Panel]:
+    """Panels of what helpers repeat or rebuild, and of what they hold; those of which there is anything."""
+    from lasthop import columns
+    from lasthop.extras import pl
+
+    if not run.has_table("helper_series"):
+        return []
+    series = run.helper_series
+    counted = columns.declared("links")
+    repairs: dict[str, list[str]] = {}
+    held: dict[str, list[str]] = {}
+    for column in series.columns:
+        repair = REPAIRS.fullmatch(column)
+        if repair is not None:
+            repairs.setdefault(repair[1].replace("_", " "), []).append(column)
+        elif column not in (*counted, "time_s", "link"):
+            held[column.replace("_", " ")] = [column]
+    interval_s = _interval_s(series)
+    panels = []
+    for title, unit, groups, width_s, factor in (
+        (
+            f"repairs, by helpers and links, mean over {rate_bin_s:.2g} s",
+            "per s",
+            repairs,
+            rate_bin_s,
+            1 / interval_s,
+        ),
+        ("held, by helpers and links", "packets", held, bin_s, 1.0),
+    ):
+        panel = Panel(title, unit, links=True)
+        for name, summed in groups.items():
+            value = (pl.sum_horizontal(summed) * factor).alias("value")
+            for link in series["link"].unique(maintain_order=True):
+                found = series.filter(pl.col("link") == link).select("time_s", "link", value)
+                if found["value"].max():
+                    line = _line(f"{name}, {link}", _thinned(found, "link", width_s), len(panel.lines))
+                    panel.lines.append(line)
+        if panel.lines:
+            panels.append(panel)
+    return panels
 
 
 def _thinned(series: pl.DataFrame, key: str, bin_s: float) -> pl.DataFrame:

@@ -192,7 +192,7 @@ class Run(OverTime):
         return self._frame(name)
 
     def has_table(self, name: str) -> bool:
-        """Whether the run carries ``flow_series``, ``hops``, ``hops`` or ``windows``."""
+        """Whether the run carries a large table: ``flow_series``, ``hops``, ``windows`` and their like."""
         return name in self._known or self._tables.has(name)
 
     def table_file(self, name: str) -> Path | None:

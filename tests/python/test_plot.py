@@ -29,6 +29,10 @@ class Tables:
         """Leave it to the record."""
         return None
 
+    def has(self, name: str) -> bool:
+        """Whether it is one of the two."""
+        return name in ("flow_series", "link_series")
+
     def table(self, name: str) -> pl.DataFrame | None:
         """Return one of the two series."""
         times = [0.5 * step for step in range(1, 21)]
@@ -268,3 +272,18 @@ def test_without_the_packages_the_extra_is_named(
     refused = command("compare", scenario_file, "--transport", "reno,vegas", "--plot", target)
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert refused.stderr == "error: drawing needs the package matplotlib: pip install 'lasthop[plot]'\n"
+
+
+def test_helpers_have_panels_of_their_own() -> None:
+    snoop = lh.Scenario.load("scenarios/snoop.toml").replace({"duration": "20 s"})
+    run = lh.run(snoop, seed=1, series=True)
+    *_, repairs, held = plot.run_panels(run)
+    (line,), (cached,) = repairs.lines, held.lines
+    assert (line.name, cached.name) == ("snoop, radio", "snoop cached, radio")
+    (radio,) = (row for row in run.links.iter_rows(named=True) if row["name"] == "radio")
+    counted = sum(radio[f"snoop_repeats_by_{why}"] for why in ("duplicate", "hole", "timer"))
+    width_s = line.x[1] - line.x[0]
+    assert sum(value for value in line.y if value is not None) * width_s == pytest.approx(counted)
+    assert max(value for value in cached.y if value is not None) <= radio["snoop_most_kept"]
+    plain = lh.run(snoop.replace({"helpers": []}), seed=1, series=True)
+    assert len(plot.run_panels(plain)) == len(plot.run_panels(run)) - 2
