@@ -180,7 +180,7 @@ def check_paths(paths: Sequence[str | Path]) -> list[Path]:
 
 
 def run_panels(run: Run, law: str | None = None) -> list[Panel]:
-    """Work out what the panels show, with what a law says of throughput and RTT; helpers have panels of their own."""
+    """Work out what the panels show, with what a law says of throughput and RTT; helpers have their own."""
     flows, links = run.series, run.link_series
     picked = pick_flows(run.flows)
     limits = marks_of(run.scenario, run.seed).limits
