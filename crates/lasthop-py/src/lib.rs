@@ -468,7 +468,7 @@ fn transports() -> String {
 }
 
 /// Runs a plan; the GIL is released meanwhile. What it records is kept in memory, or written into files in the folder
-/// `spool` while the run goes on, `captures` too: places, and names of files. In memory a trace can do without `frames`.
+/// `spool` while the run goes on, `captures` too: places, and names of files. A trace in memory may lack its `frames`.
 #[pyfunction]
 #[pyo3(signature = (plan, seed, *, series=false, trace=false, frames=None, progress=None, spool=None, captures=None))]
 #[expect(clippy::too_many_arguments, reason = "all but two are keywords of a Python function")]
