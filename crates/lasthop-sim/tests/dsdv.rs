@@ -114,12 +114,55 @@ fn two_cells() {
              [[flows]]\ncount = 3\ntransport = \"newreno\"\nstart = \"5 s\"\n"
         )
     };
-    let fixed = run_both_ways(&text("\"static\""), 1);
-    let found = run_both_ways(&text("\"dsdv\""), 1);
-    let ratio = found.summary.totals.goodput_bit_s / fixed.summary.totals.goodput_bit_s;
-    assert!((ratio - 1.0).abs() < 0.03, "{ratio}");
-    assert!(sum(&found, |radio| radio.updates) > 20);
-    assert_eq!(found.summary.totals.packets_lost["route-changed"], 0);
+    let ratios: Vec<f64> = (1..5)
+        .map(|seed| {
+            let fixed = run_both_ways(&text("\"static\""), seed);
+            let found = run_both_ways(&text("\"dsdv\""), seed);
+            assert!(sum(&found, |radio| radio.updates) > 20);
+            assert_eq!(found.summary.totals.packets_lost["route-changed"], 0);
+            found.summary.totals.goodput_bit_s / fixed.summary.totals.goodput_bit_s
+        })
+        .collect();
+    assert!((ratios.iter().sum::<f64>() / 4.0 - 1.0).abs() < 0.02, "{ratios:?}");
+}
+
+/// A wire, an access point, and stations with it in a cell.
+fn behind_a_wire(stations: &str, more: &str) -> String {
+    let start = "start = \"40 s\"";
+    format!(
+        "duration = \"300 s\"\nwarmup = \"50 s\"\n[udp]\nheader = \"0 B\"\n[topology]\nkind = \"graph\"\n\
+         nodes = [\"host\", \"ap\", \"b\", \"c\"]\n\
+         [[topology.links]]\nfrom = \"host\"\nto = \"ap\"\nrate = \"10 Mbit/s\"\ndelay = \"1 ms\"\n\
+         [[topology.cells]]\naccess_point = \"ap\"\nposition = [0, 0]\nrouting = \"dsdv\"\n\
+         stations = [{stations}]\n{more}\n{}",
+        datagrams("host", "c", "0 s").replace("start = \"0 s\"", start)
+    )
+}
+
+/// A station that the access point cannot read reaches the wires through another.
+#[test]
+fn several_hops_to_the_access_point() {
+    let stations = "{ node = \"b\", position = [200, 0] }, { node = \"c\", position = [400, 0] }";
+    let run = run_both_ways(&behind_a_wire(stations, ""), 1);
+    // Ten a second for 260 s: they begin when routes have settled.
+    assert_eq!(run.summary.totals.packets_delivered, 2600);
+    let (direct, over) = (arrivals(&run, &["c-ap (reverse)"]), arrivals(&run, &["b-c"]));
+    assert!(direct.is_empty() && over.len() >= 2600, "{} and {}", direct.len(), over.len());
+}
+
+/// Where the update of a neighbour is lost, its number comes over another, and is newer: packets take the detour until
+/// the next update. With a fifth of the frames lost that is so for about as much of the time, less what both lose.
+#[test]
+fn a_lost_update_makes_a_detour() {
+    let stations = "{ node = \"b\", position = [50, 50] }, { node = \"c\", position = [100, 0] }";
+    let share = |error: &str| {
+        let run = run_both_ways(&behind_a_wire(stations, error), 1);
+        let (direct, over) = (arrivals(&run, &["c-ap (reverse)"]).len(), arrivals(&run, &["b-c"]).len());
+        over as f64 / (direct + over) as f64
+    };
+    assert!(share("") < 0.02);
+    let found = share("[topology.cells.error]\nkind = \"bernoulli\"\npacket_error_rate = 0.2");
+    assert!(found > 0.05 && found < 0.4, "{found}");
 }
 
 /// Paper 001's network without errors (network.md 4.3): a segment of 1000 B takes 10,124 us of the channel on each of
