@@ -262,7 +262,7 @@ def page(found: list[list[Comparison[Case]]]) -> str:
         "other cell route through the air, past the wires; here they take the wires. What is compared begins",
         "when routes have settled. PER is per frame and receiver, answers and updates included: where an",
         "update of the base station is lost, a station that hears the same number from another goes through",
-        "that one until the next, over two hops of the air. That costs a tenth of the goodput at a PER of 0.2.",
+        "that one until the next, over two hops of the air. That costs a tenth of the goodput at 0.2.",
         "",
         f"Each entry is lasthop's mean / ns-2's mean from {WARMUP_S} to {END_S} s. **Bold**: zero is outside",
         f"the 95 % interval of the difference (Welch), and the means are more than {SAME_GOODPUT:.0%} apart.",
