@@ -154,13 +154,14 @@ impl Cells {
         let hub = members.access_point.map(|(node, position)| join(node, Track::fixed(position), true));
         let stations: Vec<usize> =
             members.stations.iter().map(|member| join(member.node, member.track.clone(), false)).collect();
-        let pairs: Vec<(usize, usize)> = if let Some(hub) = hub {
-            stations.iter().map(|&station| (station, hub)).collect()
-        } else {
+        let mut pairs: Vec<(usize, usize)> =
+            hub.iter().flat_map(|&hub| stations.iter().map(move |&one| (one, hub))).collect();
+        // DSDV knows no access point: whoever can read a neighbour may send by it.
+        if hub.is_none() || medium.routing.is_some() {
             let after = |index: usize| stations[index + 1..].iter().map(move |&other| (index, other));
-            let pairs = (0..stations.len()).flat_map(after);
-            pairs.map(|(index, other)| (stations[index], other)).collect()
-        };
+            let between = (0..stations.len()).flat_map(after);
+            pairs.extend(between.map(|(index, other)| (stations[index], other)));
+        }
         let farthest =
             pairs.iter().map(|&(from, to)| medium.distance(from, to, Time::ZERO)).fold(0.0, f64::max);
         let delay = air.flight.unwrap_or_else(|| flight(farthest)).max(Span::from_nanos(1));
