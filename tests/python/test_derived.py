@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import polars as pl
@@ -200,3 +201,40 @@ def test_what_a_function_needs_is_told() -> None:
 
 def test_each_function_says_what_it_needs() -> None:
     assert derived.FUNCTIONS.keys() == derived.COLUMNS.keys()
+
+
+MEANS = (
+    "cwnd_mean",
+    "cwnd_cv",
+    "cwnd_flow_cv",
+    "rtt_cv",
+    "rate_cv",
+    "throughput_max",
+    "throughput_max_of_flow",
+)
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_where_a_run_lies_in_the_table_changes_no_digit(name: str) -> None:
+    """Runs lie in the order in which they came to their end, in files of any number of them."""
+    draw = random.Random(7)  # noqa: S311
+    rows = [(0.1 * row, f"f{flow}") for row in range(1, 301) for flow in range(12)]
+    runs = [
+        pl.DataFrame(
+            {
+                "seed": seed,
+                "flow": [flow for _, flow in rows],
+                "time_s": [time for time, _ in rows],
+                **{
+                    column: [draw.random() * 1e5 for _ in rows]
+                    for column in ("cwnd_segments", "rtt_s", "throughput_bit_s")
+                },
+            }
+        )
+        for seed in range(20)
+    ]
+    together = derived.find(name, runs[0].columns)(pl.concat(runs, rechunk=False), ["seed"])
+    draw.shuffle(runs)
+    files = [pl.concat(runs[start : start + 3], rechunk=True) for start in range(0, 20, 3)]
+    apart = derived.find(name, runs[0].columns)(pl.concat(files, rechunk=False), ["seed"])
+    assert together.sort("seed").equals(apart.sort("seed"))

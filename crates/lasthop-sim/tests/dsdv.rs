@@ -104,8 +104,7 @@ fn a_link_breaks() {
 }
 
 /// Two cells on one channel, joined by wires: each finds its own routes, and flows go by the base stations. They carry
-/// what they carry with static routes, but for the updates, and for packets that another station sends on while one
-/// has missed its base station's last update, in a collision.
+/// what they carry with static routes, but for the updates.
 #[test]
 fn two_cells() {
     let text = |routing: &str| {
@@ -115,12 +114,55 @@ fn two_cells() {
              [[flows]]\ncount = 3\ntransport = \"newreno\"\nstart = \"5 s\"\n"
         )
     };
-    let fixed = run_both_ways(&text("\"static\""), 1);
-    let found = run_both_ways(&text("\"dsdv\""), 1);
-    let ratio = found.summary.totals.goodput_bit_s / fixed.summary.totals.goodput_bit_s;
-    assert!(ratio > 0.95 && ratio < 1.01, "{ratio}");
-    assert!(sum(&found, |radio| radio.updates) > 20);
-    assert_eq!(found.summary.totals.packets_lost["route-changed"], 0);
+    let ratios: Vec<f64> = (1..5)
+        .map(|seed| {
+            let fixed = run_both_ways(&text("\"static\""), seed);
+            let found = run_both_ways(&text("\"dsdv\""), seed);
+            assert!(sum(&found, |radio| radio.updates) > 20);
+            assert_eq!(found.summary.totals.packets_lost["route-changed"], 0);
+            found.summary.totals.goodput_bit_s / fixed.summary.totals.goodput_bit_s
+        })
+        .collect();
+    assert!((ratios.iter().sum::<f64>() / 4.0 - 1.0).abs() < 0.02, "{ratios:?}");
+}
+
+/// A wire, an access point, and stations with it in a cell.
+fn behind_a_wire(stations: &str, more: &str) -> String {
+    let start = "start = \"40 s\"";
+    format!(
+        "duration = \"300 s\"\nwarmup = \"50 s\"\n[udp]\nheader = \"0 B\"\n[topology]\nkind = \"graph\"\n\
+         nodes = [\"host\", \"ap\", \"b\", \"c\"]\n\
+         [[topology.links]]\nfrom = \"host\"\nto = \"ap\"\nrate = \"10 Mbit/s\"\ndelay = \"1 ms\"\n\
+         [[topology.cells]]\naccess_point = \"ap\"\nposition = [0, 0]\nrouting = \"dsdv\"\n\
+         stations = [{stations}]\n{more}\n{}",
+        datagrams("host", "c", "0 s").replace("start = \"0 s\"", start)
+    )
+}
+
+/// A station that the access point cannot read reaches the wires through another.
+#[test]
+fn several_hops_to_the_access_point() {
+    let stations = "{ node = \"b\", position = [200, 0] }, { node = \"c\", position = [400, 0] }";
+    let run = run_both_ways(&behind_a_wire(stations, ""), 1);
+    // Ten a second for 260 s: they begin when routes have settled.
+    assert_eq!(run.summary.totals.packets_delivered, 2600);
+    let (direct, over) = (arrivals(&run, &["c-ap (reverse)"]), arrivals(&run, &["b-c"]));
+    assert!(direct.is_empty() && over.len() >= 2600, "{} and {}", direct.len(), over.len());
+}
+
+/// Where the update of a neighbour is lost, its number comes over another, and is newer: packets take the detour until
+/// the next update. With a fifth of the frames lost that is so for about as much of the time, less what both lose.
+#[test]
+fn a_lost_update_makes_a_detour() {
+    let stations = "{ node = \"b\", position = [50, 50] }, { node = \"c\", position = [100, 0] }";
+    let share = |error: &str| {
+        let run = run_both_ways(&behind_a_wire(stations, error), 1);
+        let (direct, over) = (arrivals(&run, &["c-ap (reverse)"]).len(), arrivals(&run, &["b-c"]).len());
+        over as f64 / (direct + over) as f64
+    };
+    assert!(share("") < 0.02);
+    let found = share("[topology.cells.error]\nkind = \"bernoulli\"\npacket_error_rate = 0.2");
+    assert!(found > 0.05 && found < 0.4, "{found}");
 }
 
 /// Paper 001's network without errors (network.md 4.3): a segment of 1000 B takes 10,124 us of the channel on each of
@@ -135,37 +177,6 @@ fn the_channel_of_two_cells_carries_what_its_cycles_allow() {
     let shares: Vec<f64> =
         (1..4).map(|seed| run_text(text, seed, SUMMARY).summary.totals.goodput_bit_s / 326.6e3).collect();
     assert!(shares.iter().all(|share| (share - 1.0).abs() < 0.02), "{shares:?}");
-}
-
-/// A station walks out of reach of its access point, to where another of the cell still reads it: stations hear one
-/// another's updates, and its packets go over that one. With static routes nothing arrives any more.
-#[test]
-fn by_way_of_another_station() {
-    let cell = |routing: &str| {
-        format!(
-            "duration = \"100 s\"\n[udp]\nheader = \"0 B\"\n[topology]\nkind = \"graph\"\n\
-             nodes = [\"a\", \"b\", \"ap\", \"server\"]\n\
-             links = [{{ from = \"ap\", to = \"server\", rate = \"10 Mbit/s\", delay = \"1 ms\" }}]\n\
-             [[topology.cells]]\naccess_point = \"ap\"\nposition = [0, 0]\nrouting = {routing}\n\
-             stations = [{{ node = \"a\", position = [200, 0], track = [{{ at = \"20 s\", position = [200, 0] }}, \
-             {{ at = \"40 s\", position = [400, 0] }}] }}, {{ node = \"b\", position = [200, 10] }}]\n{}{}",
-            datagrams("a", "server", "5 s"),
-            datagrams("server", "a", "5 s")
-        )
-    };
-    let run = run_both_ways(&cell("{ kind = \"dsdv\", period = \"5 s\", settling = \"1 s\" }"), 1);
-    let within = |names: &[&str], from: f64, to: f64| {
-        arrivals(&run, names).iter().filter(|&&at| at >= from && at < to).count()
-    };
-    // Ten a second each way; over the other station each crosses the air twice.
-    assert_eq!(within(&["a-ap", "a-ap (reverse)"], 10.0, 20.0), 200);
-    assert_eq!(within(&["a-ap", "a-ap (reverse)"], 60.0, 100.0), 0);
-    assert_eq!(within(&["a-b"], 60.0, 100.0), 400);
-    assert_eq!(within(&["b-ap"], 60.0, 100.0), 400);
-    assert_eq!(within(&["b-ap (reverse)"], 60.0, 100.0), 400);
-    assert_eq!(within(&["a-b (reverse)"], 60.0, 100.0), 400);
-    let fixed = run_text(&cell("\"static\""), 1, SUMMARY).summary.totals.packets_delivered;
-    assert!(fixed < run.summary.totals.packets_delivered / 2, "{fixed}");
 }
 
 /// Another flow leaves the updates of stations where they were drawn: the first is the same.

@@ -126,7 +126,7 @@ def delays(hops: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
 
 def delay_mean(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Mean of `delays` of each run."""
-    return _of_runs(delays(hops, keys), keys, pl.col("delay_s").mean())
+    return _mean_of_runs(delays(hops, keys), keys, "delay_s")
 
 
 def delay_max(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -140,7 +140,28 @@ def delay_min(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _of_runs(table: pl.DataFrame, keys: Sequence[str], figure: pl.Expr) -> pl.DataFrame:
+    """Return a figure of each run that is counted or chosen: no sum of fractions."""
     return table.group_by(keys, maintain_order=True).agg(figure.cast(pl.Float64).alias(FIGURE))
+
+
+def _mean_of_runs(table: pl.DataFrame, keys: Sequence[str], column: str) -> pl.DataFrame:
+    values = _gathered(table, keys, column)
+    return values.select(*keys, pl.col(column).list.mean().alias(FIGURE)).collect()
+
+
+def _gathered(table: pl.DataFrame | pl.LazyFrame, keys: Sequence[str], column: str) -> pl.LazyFrame:
+    """Return the values of each group as a list.
+
+    A mean that is taken in place depends, in its last digit, on where in the table the group stands, and so
+    on the order in which runs came to their end.
+    """
+    return table.lazy().group_by(*keys, maintain_order=True).agg(pl.col(column))
+
+
+def _variation(column: str) -> pl.Expr:
+    """Return the coefficient of variation of a list."""
+    values = pl.col(column).list
+    return values.std(ddof=0) / values.mean()
 
 
 def local_repairs(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -157,46 +178,42 @@ def local_repairs(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 def cwnd_mean(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
     """Mean window in segments of each run, over time from `at` on and over the flows."""
-    return _of_runs(_windows(series, keys, at), keys, pl.col("mean").mean())
+    return _mean_of_runs(_windows(series, keys, at), keys, "mean")
 
 
 def cwnd_flow_cv(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
     """Coefficient of variation, across the flows of a run, of each flow's mean window."""
-    window = pl.col("mean")
-    return _of_runs(_windows(series, keys, at), keys, window.std(ddof=0) / window.mean())
+    windows = _gathered(_windows(series, keys, at), keys, "mean")
+    return windows.select(*keys, _variation("mean").alias(FIGURE)).collect()
 
 
 def cwnd_cv(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
     """Coefficient of variation of a flow's window over time, averaged over the flows."""
-    return _of_runs(_windows(series, keys, at), keys, pl.col("cv").mean())
+    return _mean_of_runs(_windows(series, keys, at), keys, "cv")
 
 
 def _windows(series: pl.DataFrame, keys: Sequence[str], at: float) -> pl.DataFrame:
-    window = pl.col("cwnd_segments")
-    rows = series.lazy().filter(pl.col("time_s") > at)
-    flows = rows.group_by(*keys, "flow", maintain_order=True)
-    return flows.agg(window.mean().alias("mean"), (window.std(ddof=0) / window.mean()).alias("cv")).collect()
+    window = "cwnd_segments"
+    flows = _gathered(series.lazy().filter(pl.col("time_s") > at), [*keys, "flow"], window)
+    means = pl.col(window).list.mean().alias("mean")
+    return flows.select(*keys, "flow", means, _variation(window).alias("cv")).collect()
 
 
 def rtt_cv(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
     """Coefficient of variation of a flow's round trips, averaged over the flows."""
-    rtt = pl.col("rtt_s")
-    rows = series.lazy().filter(pl.col("time_s") > at)
-    flows = rows.group_by(*keys, "flow", maintain_order=True).agg((rtt.std(ddof=0) / rtt.mean()).alias("cv"))
-    return _of_runs(flows.collect(), keys, pl.col("cv").mean())
+    flows = _gathered(series.lazy().filter(pl.col("time_s") > at), [*keys, "flow"], "rtt_s")
+    return _mean_of_runs(flows.select(*keys, _variation("rtt_s").alias("cv")).collect(), keys, "cv")
 
 
 def rate_cv(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
     """Coefficient of variation of a flow's throughput in bins of a second, averaged over the flows."""
-    rate = pl.col("throughput_bit_s")
+    rate = "throughput_bit_s"
     # A row is of the interval that ends at its time.
     second = (pl.col("time_s") - TINY).floor()
     rows = series.lazy().filter(pl.col("time_s") > at).with_columns(second.alias(".second"))
-    bins = rows.group_by(*keys, "flow", ".second", maintain_order=True).agg(rate.mean())
-    flows = bins.group_by(*keys, "flow", maintain_order=True).agg(
-        (rate.std(ddof=0) / rate.mean()).alias("cv")
-    )
-    return _of_runs(flows.collect(), keys, pl.col("cv").mean())
+    bins = _gathered(rows, [*keys, "flow", ".second"], rate).with_columns(pl.col(rate).list.mean())
+    flows = _gathered(bins, [*keys, "flow"], rate)
+    return _mean_of_runs(flows.select(*keys, _variation(rate).alias("cv")).collect(), keys, "cv")
 
 
 def fixed_delays(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -288,8 +305,8 @@ def _steps(windows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 def throughput(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
     """Return the throughput in kbit/s of all flows together over time, from `at` on."""
     rows = series.lazy().filter(pl.col("time_s") > at)
-    total = (pl.col("throughput_bit_s").sum() / 1e3).alias(FIGURE)
-    return rows.group_by(*keys, "time_s", maintain_order=True).agg(total).collect()
+    total = (pl.col("throughput_bit_s").list.sum() / 1e3).alias(FIGURE)
+    return _gathered(rows, [*keys, "time_s"], "throughput_bit_s").select(*keys, "time_s", total).collect()
 
 
 def throughput_max(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
@@ -300,8 +317,9 @@ def throughput_max(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -
 def throughput_max_of_flow(series: pl.DataFrame, keys: Sequence[str], at: float = 0.0) -> pl.DataFrame:
     """Greatest value over time, from `at` on, of the mean throughput of a flow, in kbit/s."""
     rows = series.lazy().filter(pl.col("time_s") > at)
-    mean = rows.group_by(*keys, "time_s", maintain_order=True).agg(pl.col("throughput_bit_s").mean() / 1e3)
-    return _of_runs(mean.collect(), keys, pl.col("throughput_bit_s").max())
+    mean = pl.col("throughput_bit_s").list.mean() / 1e3
+    means = _gathered(rows, [*keys, "time_s"], "throughput_bit_s").with_columns(mean)
+    return _of_runs(means.collect(), keys, pl.col("throughput_bit_s").max())
 
 
 def duplicate_acks(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -333,9 +351,9 @@ def recovery_time(hops: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
         strategy="forward",
         check_sortedness=False,
     )
-    return _of_runs(
-        pairs.drop_nulls("repair"), keys, ((pl.col("repair") - pl.col("enqueue_ns")) / 1e9).mean()
-    )
+    # Whole nanoseconds add up exactly.
+    took = (pl.col("repair") - pl.col("enqueue_ns")).mean() / 1e9
+    return _of_runs(pairs.drop_nulls("repair"), keys, took)
 
 
 def ramp_time(series: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -345,7 +363,7 @@ def ramp_time(series: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     steady = window.filter(time > (start + end) / 2).mean()
     up = time.filter((time >= start) & (window >= RAMPED * steady)).min()
     flows = series.lazy().drop_nulls("cwnd_segments").group_by(*keys, "flow", maintain_order=True)
-    return _of_runs(flows.agg((up - start).alias(".ramp")).collect(), keys, pl.col(".ramp").mean())
+    return _mean_of_runs(flows.agg((up - start).alias(".ramp")).collect(), keys, ".ramp")
 
 
 def window_dip(series: pl.DataFrame, keys: Sequence[str], at: float) -> pl.DataFrame:
@@ -358,7 +376,7 @@ def window_dip(series: pl.DataFrame, keys: Sequence[str], at: float) -> pl.DataF
     after = window.filter((time > at) & (time <= at + AFTERMATH)).min()
     rows = series.lazy().drop_nulls("cwnd_segments").sort("time_s", maintain_order=True)
     flows = rows.group_by(*keys, "flow", maintain_order=True).agg((1 - after / before).clip(0).alias(".dip"))
-    return _of_runs(flows.collect(), keys, pl.col(".dip").mean())
+    return _mean_of_runs(flows.collect(), keys, ".dip")
 
 
 def cluster_gap(series: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -373,7 +391,7 @@ def cluster_gap(series: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     flows = rows.group_by(*keys, "flow", maintain_order=True).agg(latest).collect()
     gaps = [_gap_of_clusters(samples.to_numpy()) for samples in flows["rtt_s"]]
     found = flows.with_columns(pl.Series(".gap", gaps, dtype=pl.Float64).fill_nan(None))
-    return _of_runs(found, keys, pl.col(".gap").mean())
+    return _mean_of_runs(found, keys, ".gap")
 
 
 def _gap_of_clusters(samples: Floats) -> float:

@@ -154,14 +154,13 @@ impl Cells {
         let hub = members.access_point.map(|(node, position)| join(node, Track::fixed(position), true));
         let stations: Vec<usize> =
             members.stations.iter().map(|member| join(member.node, member.track.clone(), false)).collect();
-        let mut pairs: Vec<(usize, usize)> =
-            hub.iter().flat_map(|&hub| stations.iter().map(move |&one| (one, hub))).collect();
-        // DSDV knows no access point: whoever can read a neighbour may send by it.
-        if hub.is_none() || medium.routing.is_some() {
-            let after = |index: usize| stations[index + 1..].iter().map(move |&other| (index, other));
-            let between = (0..stations.len()).flat_map(after);
-            pairs.extend(between.map(|(index, other)| (stations[index], other)));
-        }
+        // With routes of their own stations are neighbours of each other, too.
+        let peers = hub.is_none() || medium.routing.is_some();
+        let after = |index: usize| stations[index + 1..].iter().map(move |&other| (index, other));
+        let others = (0..stations.len()).filter(|_| peers).flat_map(after);
+        let others = others.map(|(index, other)| (stations[index], other));
+        let hubs = hub.iter().flat_map(|&hub| stations.iter().map(move |&station| (station, hub)));
+        let pairs: Vec<(usize, usize)> = hubs.chain(others).collect();
         let farthest =
             pairs.iter().map(|&(from, to)| medium.distance(from, to, Time::ZERO)).fold(0.0, f64::max);
         let delay = air.flight.unwrap_or_else(|| flight(farthest)).max(Span::from_nanos(1));
@@ -252,6 +251,10 @@ fn check_range(
     nodes: &[String],
 ) -> Result<()> {
     let Some((hub, position)) = members.access_point else { return Ok(()) };
+    if radio.routing.is_some() {
+        // Others may send on what the access point cannot read.
+        return Ok(());
+    }
     for member in &members.stations {
         // Who walks may come into range later.
         let distance = member.track.at(Time::ZERO).distance(position);
