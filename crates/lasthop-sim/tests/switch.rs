@@ -41,3 +41,39 @@ fn a_queue_for_each_output() {
     }
     assert!(run.summary.links.iter().any(|link| link.name == "c-switch (reverse)"));
 }
+
+/// Snoop at a port of the switch, `at` of one of two lossy links: what that link loses is repaired there, so that its
+/// host's sender hears of next to nothing; the other's sender repeats for itself, and nothing stands at its port.
+#[test]
+fn snoop_at_a_port() {
+    let lossy = |name: &str| {
+        format!(
+            "name = \"{name}\"\nrate = \"10 Mbit/s\"\ndelay = \"1 ms\"\n{}\n\
+             error = {{ kind = \"bernoulli\", packet_error_rate = 0.02 }}\nreverse = {{ error = \"none\" }}",
+            drop_tail("50 packets")
+        )
+    };
+    let wire = format!("rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n{}", drop_tail("50 packets"));
+    let run = Scene::lasting("10 s")
+        .with("helpers = [{ kind = \"snoop\", at = \"port-b\" }]")
+        .with("[topology]\nkind = \"graph\"\nnodes = [\"a\", \"b\", \"c\", \"d\", \"switch\"]")
+        .link("a", "switch", &wire)
+        .link("c", "switch", &wire)
+        .link("switch", "b", &lossy("port-b"))
+        .link("switch", "d", &lossy("port-d"))
+        .between("a", "b", "transport = \"newreno\"")
+        .between("c", "d", "transport = \"newreno\"")
+        .run(1, TRACE);
+    let agents: Vec<_> = run
+        .summary
+        .links
+        .iter()
+        .filter_map(|link| Some((&link.name, link.devices.snoop.as_ref()?)))
+        .collect();
+    let [(port, agent)] = agents[..] else { panic!("{agents:?}") };
+    assert_eq!(port, "port-b");
+    assert!(agent.repeats_by_duplicate > 30, "{agent:?}");
+    let [helped, alone] = &run.summary.flows[..] else { panic!("two flows") };
+    assert!(helped.fast_recoveries * 10 < alone.fast_recoveries, "{helped:?} {alone:?}");
+    assert!(helped.goodput_bit_s > 3.0 * alone.goodput_bit_s, "{helped:?} {alone:?}");
+}

@@ -1,6 +1,8 @@
 //! IEEE 802.11 cells: airtime of exchanges by hand, saturation against Bianchi's model, hidden terminals, retries,
 //! counters, and what must hold of every run with a radio in it.
 
+use lasthop_core::time::Time;
+use lasthop_net::trace::{FrameKind, FrameOutcome, FrameRecord};
 use lasthop_sim::run::Run;
 use lasthop_sim::summary::LinkSummary;
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
@@ -8,7 +10,7 @@ use proptest::strategy::Strategy;
 
 mod testkit;
 
-use testkit::{SUMMARY, TRACE, hops, run_both_ways, run_text};
+use testkit::{EVERYTHING, SUMMARY, TRACE, hops, plan_of, run_both_ways, run_text};
 
 /// A cell with these keys, a wire without queueing, and these flows.
 fn cell(stations: u32, radius: f64, keys: &str, duration: &str, flows: &str) -> String {
@@ -494,6 +496,47 @@ proptest! {
             prop_assert!(radio.duplicates <= radio.retries_received);
             prop_assert!(radio.retries_received <= radio.received_fragments);
             prop_assert!(radio.received_fragments <= radio.attempts);
+        }
+    }
+
+    /// What stations recorded of the air: none sends two frames at once, the directions of a station never take more
+    /// airtime together than there is, and no frame but an acknowledgement, or data behind the CTS that let it go, is
+    /// sent before the end of a reservation that its sender has read.
+    #[test]
+    fn nobody_sends_while_its_nav_is_set((text, seed) in random_cell()) {
+        let (plan, run) = (plan_of(&text), run_text(&text, seed, EVERYTHING));
+        let frames = &run.recorded.frames;
+        let seen_at = |station: u32, outcome| {
+            frames.iter().filter(move |frame| frame.at == station && frame.outcome == outcome)
+        };
+        for station in 0..plan.nodes.len() as u32 {
+            let own: Vec<&FrameRecord> = seen_at(station, FrameOutcome::Sent).collect();
+            for pair in own.windows(2) {
+                prop_assert!(pair[0].end <= pair[1].start, "{:?}", pair);
+            }
+            let directions = run.summary.links.iter().enumerate().filter(|(index, link)| {
+                let ends = &plan.links[index / 2];
+                link.radio.is_some() && (if index % 2 == 0 { ends.from } else { ends.to }) as u32 == station
+            });
+            let airtime: f64 = directions.map(|(_, link)| link.utilisation).sum();
+            prop_assert!(airtime <= 1.0, "{}", airtime);
+            let mut read = seen_at(station, FrameOutcome::Read).peekable();
+            let (mut nav, mut let_go) = (Time::ZERO, Time::ZERO);
+            for sent in own {
+                while let Some(frame) = read.next_if(|frame| frame.end < sent.start) {
+                    if frame.to != Some(station) {
+                        nav = nav.max(frame.end + frame.duration);
+                    } else if frame.kind == FrameKind::Cts {
+                        let_go = frame.end;
+                    }
+                }
+                // SIFS is at most 16 us, DIFS at least 28.
+                let answers = sent.kind == FrameKind::Data && sent.start.since(let_go).0 < 20_000;
+                prop_assert!(sent.kind == FrameKind::Ack || answers || nav <= sent.start, "{:?}, {}", sent, nav);
+                if sent.kind == FrameKind::Cts && sent.to.is_none() {
+                    let_go = sent.end;
+                }
+            }
         }
     }
 }
