@@ -384,6 +384,14 @@ def plot(
             help="Lay a closed form over the throughput: mathis, tfrc, padhye, padhye-approximate.",
         ),
     ] = None,
+    cdf: Annotated[
+        str | None,
+        typer.Option(
+            "--cdf",
+            metavar="NAME",
+            help="Draw a distribution: goodput of flows, rtt over time (--series), packet_delay (--trace).",
+        ),
+    ] = None,
     settings: SetOption = None,
 ) -> None:
     """Draw window, queue, throughput and RTT over time, or a comparison.
@@ -392,13 +400,14 @@ def plot(
     scenario file into the current one. A figure that is there already is drawn anew.
     """
     with _user_errors():
-        from lasthop.plot import check_paths, plot_overlay, track_of
+        from lasthop.plot import check_paths, plot_distribution, plot_overlay, track_of
 
         first = places[0]
         is_file = first.is_file()
         if len(places) > 1 and any(place.is_file() for place in places):
             raise ArgumentError("several runs are laid over each other by their folders, not by files")
-        stem = Path(first.stem) if is_file else first / ("plot" if len(places) == 1 else "overlay")
+        drawing = "plot" if len(places) == 1 else "overlay"
+        stem = Path(first.stem) if is_file else first / (drawing if cdf is None else "cdf")
         paths = (
             check_paths(out or [stem.with_suffix(".png"), stem.with_suffix(".html")])
             if out or first.exists()
@@ -407,30 +416,47 @@ def plot(
         known = {path for path in paths if path.is_file()}
         if not is_file and settings:
             raise ArgumentError("--set changes a scenario: it needs a scenario file, not the folder of a run")
-        if law is not None:
-            from lasthop.laws import find
-
-            find(law)
-            if len(places) > 1 or (not is_file and output.is_comparison(first)):
-                raise ArgumentError(
-                    "--law is laid over a single run: give one folder of a run, or a scenario file"
-                )
+        _check_drawing(law, cdf, alone=len(places) == 1 and (is_file or not output.is_comparison(first)))
         if len(places) > 1:
             labels = _labels(places)
-            tracks = [track_of(_seed_of(place, seed), labels[place]) for place in places]
-            plot_overlay(tracks, " and ".join(labels.values()), *paths)
+            title = " and ".join(labels.values())
+            runs = [_seed_of(place, seed) for place in places]
+            if cdf is not None:
+                plot_distribution(runs, list(labels.values()), cdf, title, *paths)
+            else:
+                tracks = [track_of(run, labels[place]) for run, place in zip(runs, places, strict=True)]
+                plot_overlay(tracks, title, *paths)
         elif is_file:
             scenario = api.Scenario.load(first).overridden(parse_settings(settings or []))
             with shown_progress("runs") as observer:
-                wanted = scenario.seed if seed is None else seed
-                drawn = api.run_seeds(scenario, [wanted], series=True, observer=observer, learn=False)
-                drawn[0].plot(*paths, law=law)
+                chosen = scenario.seed if seed is None else seed
+                drawn = api.run_seeds(
+                    scenario, [chosen], series=True, trace=cdf is not None, observer=observer, learn=False
+                )
+                drawn[0].plot(*paths, law=law, cdf=cdf)
         elif output.is_comparison(first):
-            output.load_comparison(first).plot(*paths)
+            output.load_comparison(first).plot(*paths, cdf=cdf)
         else:
-            _seed_of(first, seed).plot(*paths, law=law)
+            _seed_of(first, seed).plot(*paths, law=law, cdf=cdf)
         for path in paths:
             typer.echo(f"written: {path}" + (" (in place of the one before)" if path in known else ""))
+
+
+def _check_drawing(law: str | None, cdf: str | None, *, alone: bool) -> None:
+    """Refuse what cannot be drawn; `alone` says that there is a single run."""
+    if cdf is not None:
+        from lasthop.distribution import quantity
+
+        quantity(cdf)
+    if law is None:
+        return
+    from lasthop.laws import find
+
+    find(law)
+    if cdf is not None:
+        raise ArgumentError("--law and --cdf exclude each other: a law says nothing of a distribution")
+    if not alone:
+        raise ArgumentError("--law is laid over a single run: give one folder of a run, or a scenario file")
 
 
 def _seed_of(folder: Path, seed: int | None) -> Run:

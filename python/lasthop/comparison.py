@@ -373,15 +373,16 @@ class Comparison(OverTime):
             ],
         }
 
-    def plot(self, *paths: str | Path) -> Picture:
+    def plot(self, *paths: str | Path, cdf: str | None = None) -> Picture:
         """Draw a panel per metric with a bar per transport; with series, each transport over time.
 
-        Each path's ending chooses the format. Returns what was drawn: a notebook shows it, its ``figure`` is
-        matplotlib's.
+        With `cdf` draw instead the distribution of a column over flows and seeds, such as ``"goodput"``, or
+        with series over time, such as ``"rtt"``. Each path's ending chooses the format. Returns what was
+        drawn: a notebook shows it, its ``figure`` is matplotlib's.
         """
         from lasthop.plot import plot_comparison
 
-        return plot_comparison(self, *paths)
+        return plot_comparison(self, *paths, cdf=cdf)
 
     @property
     def has_series(self) -> bool:

@@ -1,7 +1,8 @@
 """Figures: a run over time (window, queue, throughput, RTT), and a comparison (a bar per transport).
 
 matplotlib draws PNG, SVG and PDF; plotly draws HTML that needs no network. Both show the same `Panel`s,
-worked out here once. Called by `Run.plot`, `Comparison.plot` and `lasthop plot`.
+worked out here once; `lasthop.distribution` has the curves of distributions. Called by `Run.plot`,
+`Comparison.plot` and `lasthop plot`.
 """
 
 from __future__ import annotations
@@ -146,17 +147,40 @@ def _refuse_page(path: str | Path) -> NoReturn:
     raise ArgumentError(f"cannot write '{path}': give it to plot() itself, which draws pages as well")
 
 
-def plot_run(run: Run, *paths: str | Path, law: str | None = None) -> Picture:
+def plot_run(run: Run, *paths: str | Path, law: str | None = None, cdf: str | None = None) -> Picture:
     """Draw a run into each path; the ending chooses the format. `law` is one of `lasthop.laws.LAWS`."""
     check_paths(paths)
+    if cdf is not None:
+        return plot_distribution([run], ["run"], cdf, _run_title(run), *paths)
     figure = run_figure(run, law)
     draw(paths, lambda: figure, lambda: run_page(run, law))
     return Picture(figure)
 
 
-def plot_comparison(comparison: Comparison, *paths: str | Path) -> Picture:
+def plot_distribution(
+    runs: Sequence[Run], labels: Sequence[str], cdf: str, title: str, *paths: str | Path
+) -> Picture:
+    """Draw how a column is distributed: in one run by sender, in several a curve for each."""
+    from lasthop import distribution
+
+    alone = len(runs) == 1
+    samples = [
+        sample
+        for run, label in zip(runs, labels, strict=True)
+        for sample in distribution.of_run(run, cdf, None if alone else label)
+    ]
+    return distribution.draw(samples, cdf, title, *paths)
+
+
+def plot_comparison(comparison: Comparison, *paths: str | Path, cdf: str | None = None) -> Picture:
     """Draw a comparison into each path: over time if it has series, else bars."""
     check_paths(paths)
+    if cdf is not None:
+        from lasthop import distribution
+
+        seeds = len(comparison.seeds)
+        title = f"{comparison.scenario.get('name', 'scenario')}, {seeds} seed{'s' if seeds > 1 else ''}"
+        return distribution.draw(distribution.of_comparison(comparison, cdf), cdf, title, *paths)
     if comparison.has_series:
         return plot_overlay(tracks_of(comparison), _comparison_title(comparison), *paths)
     figure = comparison_figure(comparison)

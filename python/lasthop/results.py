@@ -243,11 +243,13 @@ class Run(OverTime):
         with replacing(Path(path)) as temporary:
             self._tables.write_pcapng(temporary, self.captured_at[0] if at is None else at)
 
-    def plot(self, *paths: str | Path, law: str | None = None) -> Picture:
+    def plot(self, *paths: str | Path, law: str | None = None, cdf: str | None = None) -> Picture:
         """Draw window, queue, throughput and RTT over time; each path's ending chooses PNG, SVG, PDF or HTML.
 
         `law` is a closed form to lay over the throughput, by its name in `lasthop.laws.LAWS`. Needs
-        ``series=True``. Returns what was drawn: a notebook shows it, its ``figure`` is matplotlib's.
+        ``series=True``. With `cdf` draw instead the distribution of a column: of flows, such as
+        ``"goodput"``; of their series, such as ``"rtt"``; or ``"packet_delay"``, which needs ``trace=True``.
+        Returns what was drawn: a notebook shows it, its ``figure`` is matplotlib's.
 
         Examples
         --------
@@ -261,7 +263,7 @@ class Run(OverTime):
         """
         from lasthop.plot import plot_run
 
-        return plot_run(self, *paths, law=law)
+        return plot_run(self, *paths, law=law, cdf=cdf)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the large tables, as ``lasthop run --json`` prints it."""

@@ -214,6 +214,24 @@ class Study:
     #: Overrides of the command line: TOML text, as ``lasthop run --set`` takes it.
     arguments: dict[str, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        axes = " x ".join(f"{axis.name} ({len(axis.values)})" for axis in self.axes) or "one point"
+        return f"<Study {self.name!r}: {axes}, {len(self.seeds)} seeds, {len(self.metrics)} metrics>"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        rows = [
+            ("scenario", "" if self.scenario is None else repr(self.scenario)[1:-1]),
+            *((axis.label or axis.name, ", ".join(axis.labels)) for axis in self.axes),
+            ("seeds", ", ".join(map(str, self.seeds))),
+            ("metrics", ", ".join(metric.label for metric in self.metrics)),
+        ]
+        cells = "".join(
+            f"<tr><th>{html.escape(head)}</th><td>{html.escape(text)}</td></tr>" for head, text in rows
+        )
+        return f"<p>{html.escape(self.title or self.name)}</p><table>{cells}</table>"
+
     @classmethod
     def load(
         cls,

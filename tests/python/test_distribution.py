@@ -1,0 +1,94 @@
+"""Distributions: which values a curve is of, and what is drawn of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import lasthop as lh
+from lasthop import distribution, studies
+from lasthop.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from typer.testing import Result
+
+
+@pytest.fixture(scope="module")
+def run() -> lh.Run:
+    return lh.run(lh.Scenario(lh.EXAMPLE), seed=1, series=True, trace=True)
+
+
+def test_curves_of_a_run_are_by_sender(run: lh.Run) -> None:
+    goodputs = {sample.label: sample.values for sample in distribution.of_run(run, "goodput")}
+    assert goodputs == {
+        flow["transport"]: [flow["goodput_bit_s"]] for flow in run.flows.iter_rows(named=True)
+    }
+    (whole,) = distribution.of_run(run, "goodput", "both")
+    assert sorted(whole.values) == sorted(run.flows["goodput_bit_s"])
+
+
+def test_packets_take_what_the_summary_says(run: lh.Run) -> None:
+    """But for those that are still under way at the end."""
+    samples = {sample.label: sample.values for sample in distribution.of_run(run, "packet_delay")}
+    for flow in run.flows.iter_rows(named=True):
+        delays = samples[flow["transport"]]
+        mean = sum(delays) / len(delays)
+        assert mean == pytest.approx(flow["delay_mean_s"], rel=0.1)
+        arrived = flow["packets_sent"] - flow["lost_packets"]
+        assert 0.98 * arrived <= len(delays) <= arrived
+
+
+def test_the_share_rises_by_one_of_all_at_each_value() -> None:
+    sample = distribution.Sample("reno", "reno", [3e6, 1e6, 2e6])
+    assert distribution._steps(sample, 1e6) == ([1, 1, 2, 3], [0, 1 / 3, 2 / 3, 1])  # noqa: SLF001
+
+
+def test_a_comparison_pools_flows_and_seeds(tmp_path: Path, command: Callable[..., Result]) -> None:
+    scenario = lh.Scenario(lh.EXAMPLE).replace({"duration": "5 s"})
+    compared = lh.compare(scenario, ["reno", "vegas"], seeds=[1, 2, 3])
+    flows = len(scenario.flow_names)
+    assert [len(sample.values) for sample in distribution.of_comparison(compared, "goodput")] == [
+        3 * flows
+    ] * 2
+    figure = compared.plot(tmp_path / "cdf.html", cdf="goodput").figure
+    assert [line.get_label() for line in figure.axes[0].lines] == [
+        f"{name} ({3 * flows})" for name in ("reno", "vegas")
+    ]
+    compared.save(tmp_path / "kept")
+    assert command("plot", tmp_path / "kept", "--cdf", "goodput").exit_code == 0
+    assert (tmp_path / "kept" / "cdf.png").stat().st_size > 1000
+    with pytest.raises(ArgumentError, match="a comparison keeps no packets: run each with --trace"):
+        compared.plot(cdf="packet_delay")
+
+
+def test_what_has_no_distribution_is_named(command: Callable[..., Result], scenario_file: Path) -> None:
+    refused = command("plot", scenario_file, "--cdf", "wind")
+    assert refused.exit_code == 2
+    assert refused.stderr == (
+        "error: nothing called 'wind' has a distribution: there are the columns of flows, such as goodput "
+        "and delay_p95; with --series those of flow_series, such as rtt and throughput; with --trace "
+        "packet_delay\n"
+    )
+    both = command("plot", scenario_file, "--cdf", "rtt", "--law", "mathis")
+    assert (both.exit_code, both.stderr) == (
+        2,
+        "error: --law and --cdf exclude each other: a law says nothing of a distribution\n",
+    )
+
+
+def test_a_study_shows_itself() -> None:
+    study = studies.Study.parse(
+        {
+            "name": "races",
+            "scenario": lh.EXAMPLE,
+            "seeds": "1-3",
+            "metrics": ["goodput_bit_s"],
+            "axes": [{"name": "loss", "key": "channel.error.packet_error_rate", "values": [0, 0.01]}],
+        }
+    )
+    assert repr(study) == "<Study 'races': loss (2), 3 seeds, 1 metrics>"
+    assert "<th>loss</th><td>0, 0.01</td>" in study._repr_html_()
