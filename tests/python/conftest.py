@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,12 @@ transport = "reno"
 name      = "right"
 transport = "vegas"
 """
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ctrl_c_is_heeded() -> None:
+    """In the background of a shell script Ctrl-C is ignored, also by whatever is started from there."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 
 import lasthop as lh
@@ -441,6 +442,42 @@ def test_codel_keeps_the_queue_of_the_kernel_short() -> None:
 
 
 @needs_kernel
+@needs_kernel
+def test_a_run_is_recorded_as_a_simulation_is(tmp_path: Path) -> None:
+    """Kernel Reno over a queue of 30 packets: what the tables say fits together and with the summary."""
+    queue = {"kind": "drop-tail", "limit": "30 packets"}
+    scenario = path("5 Mbit/s", queue=queue, duration="8 s", flow={"name": "file"})
+    run = emulated(scenario, kernel="reno", series=True, trace=True)
+    (flow,) = run.flows.to_dicts()
+    series = run.series.filter(pl.col("time_s") > 3)
+    assert set(series["flow"]) == {"file"}
+    # Windows by the kernel's word, flights as seen from outside: no more is under way than the window allows.
+    windows, flights = series["cwnd_segments"], series["flight_segments"]
+    assert windows.null_count() == 0
+    assert 5 < windows.mean() < 80
+    assert (flights <= windows + 3).mean() > 0.9
+    assert series["rtt_s"].mean() == pytest.approx(flow["rtt_mean_s"], rel=0.2)
+    bottleneck = run.link_series.filter(pl.col("link") == "base-phone")
+    assert 10 < bottleneck["queue_packets"].max() <= 31
+    hops = run.hops
+    assert set(hops["flow"]) == {"file"}
+    data = hops.filter((pl.col("kind") == "data") & (pl.col("link") == "base-phone"))
+    arrived = data.filter((pl.col("outcome") == "delivered") & (pl.col("arrive_ns") > 2e9))
+    assert arrived["wire_bytes"].sum() * 8 / run.record["measured_s"] == pytest.approx(
+        flow["throughput_bit_s"], rel=0.02
+    )
+    lost = hops.filter((pl.col("outcome") == "queue-overflow") & (pl.col("enqueue_ns") > 2e9))
+    assert len(lost) == flow["lost_packets"] > 0
+    # Sequence numbers begin with the SYN, and every byte between is there.
+    assert data["seq"].min() == 1
+    assert data.unique("seq")["payload_bytes"].sum() == data["seq"].max() + data["payload_bytes"].max() - 1
+    lh.Runs([run]).save(tmp_path / "live")
+    (again,) = lh.load_runs(tmp_path / "live")
+    again.plot(tmp_path / "live.png")
+    again.write_pcapng(tmp_path / "live.pcapng")
+    assert (tmp_path / "live.pcapng").stat().st_size > 100 * len(data)
+
+
 @pytest.mark.parametrize(("payload", "together"), [(1472, 1), (222, 6)])
 def test_opportunities_of_mahimahi_carry_so_many_bytes(tmp_path: Path, payload: int, together: int) -> None:
     """Each line of the file lets 1500 B go: one packet of 1500 B, or six of 250 B."""
