@@ -155,6 +155,12 @@ FormatOption = Annotated[
         autocompletion=complete_formats,
     ),
 ]
+SeriesOption = Annotated[
+    bool, typer.Option("--series", help="With --out: windows, queues and rates over time.")
+]
+TraceOption = Annotated[
+    bool, typer.Option("--trace", help="With --out: every packet; and what the senders saw as pcapng.")
+]
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Replace the run, comparison or file that is there already.")
 ]
@@ -183,12 +189,8 @@ def run(
     settings: SetOption = None,
     json_file: JsonOption = None,
     out: OutOption = None,
-    series: Annotated[
-        bool, typer.Option("--series", help="With --out: windows, queues and rates over time.")
-    ] = False,
-    trace: Annotated[
-        bool, typer.Option("--trace", help="With --out: every packet; and what the senders saw as pcapng.")
-    ] = False,
+    series: SeriesOption = False,
+    trace: TraceOption = False,
     capture_at: Annotated[
         list[str] | None,
         typer.Option(
@@ -210,9 +212,7 @@ def run(
         if seed is not None and seeds is not None:
             raise ArgumentError("--seed and --seeds exclude each other: give one")
         wanted = [scenario.seed if seed is None else seed] if seeds is None else parse_seeds(seeds)
-        if (series or trace) and out is None:
-            option = "--series" if series else "--trace"
-            raise ArgumentError(f"{option} writes tables: say where with --out DIR")
+        _check_recording(out, series=series, trace=trace)
         if capture_at and out is None:
             raise ArgumentError("--capture-at writes captures: say where with --out DIR")
         places = capture_at or None
@@ -973,6 +973,8 @@ def emulate(
     settings: SetOption = None,
     json_file: JsonOption = None,
     out: OutOption = None,
+    series: SeriesOption = False,
+    trace: TraceOption = False,
     table_format: FormatOption = "parquet",
     force: ForceOption = False,
     dry_run: Annotated[
@@ -994,6 +996,7 @@ def emulate(
         if file is None:
             raise ArgumentError("no scenario: give a FILE, or --clean")
         scenario = _open(file, settings)
+        _check_recording(out, series=series, trace=trace)
         programs, words = _programs(beside or []), command or []
         live.check_hosts(scenario, [host, *(name for name, _ in programs)])
         if dry_run:
@@ -1003,7 +1006,15 @@ def emulate(
         with _targets(file, json_file, out, table_format, force=force):
             _advise(scenario)
             run = live.emulate(
-                scenario, words, host=host, beside=programs, kernel=kernel, seed=seed, budget_s=budget / 1e3
+                scenario,
+                words,
+                host=host,
+                beside=programs,
+                kernel=kernel,
+                seed=seed,
+                budget_s=budget / 1e3,
+                series=series,
+                trace=trace,
             )
             _deliver_runs(Runs([run]), json_file, out, table_format, [run.seed])
             _deliver_report(run, shown=json_file != "-")
@@ -1294,6 +1305,12 @@ def _check_json(file: str, json_file: str | None, *, force: bool) -> None:
     if Path(json_file).resolve() == Path(file).resolve():
         raise OutputError(f"--json would overwrite the scenario '{file}': choose another file")
     output.check_file(json_file, replace=force)
+
+
+def _check_recording(out: Path | None, *, series: bool, trace: bool) -> None:
+    if (series or trace) and out is None:
+        option = "--series" if series else "--trace"
+        raise ArgumentError(f"{option} writes tables: say where with --out DIR")
 
 
 def _deliver_runs(

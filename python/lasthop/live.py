@@ -22,16 +22,18 @@ import uuid
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lasthop import _native
 from lasthop.errors import ArgumentError, RunError, native_errors
 from lasthop.results import NativeTables, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from lasthop.api import Scenario
+
+T = TypeVar("T")
 
 #: How late 1 % of the packets may be before a run is worth nothing.
 BUDGET_S = 1e-3
@@ -47,7 +49,7 @@ SCHEDULERS = ("reno", "cubic", "bbr", "vegas", "veno", "westwood")
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 
 
-def emulate(
+def emulate(  # noqa: PLR0913 - all but two are keywords
     scenario: Scenario,
     command: Sequence[str] = (),
     *,
@@ -56,6 +58,8 @@ def emulate(
     kernel: str | None = None,
     seed: int | None = None,
     budget_s: float = BUDGET_S,
+    series: bool = False,
+    trace: bool = False,
 ) -> Run:
     """Run real packets over the network of a scenario.
 
@@ -78,6 +82,9 @@ def emulate(
         Seed of everything that the channel draws; that of the scenario if not given.
     budget_s : float
         How late 1 % of the packets may leave. A run beyond it is marked invalid.
+    series, trace : bool
+        Record flows, links and helpers over time; and every packet on every link, for captures. Windows are
+        known of sockets that lasthop opened, by the word of the kernel.
 
     Returns
     -------
@@ -111,7 +118,7 @@ def emulate(
     main = (host or scenario.ends[0][1], list(command)) if command else None
     mark = uuid.uuid4().hex
     with journal(mark, [words for _, words in [*([main] if main else []), *others]]), native_errors():
-        text = in_thread(
+        text, native = in_thread(
             lambda progress: _native.emulate(
                 scenario.plan,
                 seed,
@@ -120,12 +127,15 @@ def emulate(
                 kernel=kernel,
                 budget_s=budget_s,
                 mark=mark,
+                series=series,
+                trace=trace,
                 progress=progress,
             )
         )
     told = json.loads(text)
     record = told["summary"] | {"live": told["live"]}
-    return Run(record, scenario.to_dict(), _native.__version__, NativeTables(None))
+    tables = NativeTables(native if series or trace else None)
+    return Run(record, scenario.to_dict(), _native.__version__, tables)
 
 
 def of_kernel(scenario: Scenario) -> dict[str, str]:
@@ -134,7 +144,7 @@ def of_kernel(scenario: Scenario) -> dict[str, str]:
     return {flow: name.removeprefix(KERNEL) for flow, name in names if name.startswith(KERNEL)}
 
 
-def in_thread(work: Any) -> str:  # noqa: ANN401 - a function of Progress
+def in_thread(work: Callable[[_native.Progress], T]) -> T:
     """Do the work in a thread, so that Ctrl-C gets through; the programs of the run end with that thread."""
     progress = _native.Progress()
     found: dict[str, Any] = {}
@@ -143,7 +153,7 @@ def in_thread(work: Any) -> str:  # noqa: ANN401 - a function of Progress
 
     def body() -> None:
         try:
-            found["text"] = work(progress)
+            found["result"] = work(progress)
         except BaseException as error:  # noqa: BLE001 - it is raised where the caller is
             found["error"] = error
         finally:
@@ -158,7 +168,8 @@ def in_thread(work: Any) -> str:  # noqa: ANN401 - a function of Progress
             progress.cancel()
     if "error" in found:
         raise found["error"]
-    return str(found["text"])
+    result: T = found["result"]
+    return result
 
 
 # ----------------------------------------------------------------------------------------------------------

@@ -18,11 +18,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 
 import lasthop as lh
 from lasthop import live, parity
 from lasthop.scripts import run_script
+from lasthop.view import given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -422,6 +424,25 @@ def test_repairs_bring_real_packets_back() -> None:
 
 
 @needs_kernel
+@pytest.mark.parametrize("helper", [{"kind": "snoop"}, {"kind": "fec", "k": 4, "n": 6}])
+def test_helpers_do_without_sack_and_scaled_windows(helper: dict[str, Any]) -> None:
+    """The link loses 3 %, the sender little of its goodput, although its host has switched both off."""
+    plain = "echo 0 >/proc/sys/net/ipv4/tcp_sack; echo 0 >/proc/sys/net/ipv4/tcp_window_scaling"
+    error = {"kind": "bernoulli", "packet_error_rate": 0.03}
+    scenario = path("5 Mbit/s", error=error, middleboxes=[helper], reverse={"error": "none"})
+    run = emulated(scenario, kernel="reno", beside=[("server", ["sh", "-c", plain])], trace=True)
+    [flow], hops = run.record["flows"], run.hops
+    # IP and TCP, MSS and timestamps; a shift of windows would take four bytes, SACK blocks at least twelve.
+    assert set(hops.filter(pl.col("kind") == "syn")["wire_bytes"]) == {20 + 20 + 4 + 12}
+    assert set(hops.filter(pl.col("kind") == "ack")["wire_bytes"]) == {20 + 20 + 12}
+    lost = hops.filter(pl.col("outcome") == "channel-error").height
+    assert lost > 20
+    assert flow["retransmitted_packets"] < 0.3 * lost, (flow["retransmitted_packets"], lost)
+    # FEC spends a third on repairs; Reno alone has half a Mbit/s here.
+    assert flow["goodput_bit_s"] > 2.5e6
+
+
+@needs_kernel
 def test_codel_keeps_the_queue_of_the_kernel_short() -> None:
     """CUBIC fills a buffer of 300 packets; CoDel drops early and keeps what waits to some of them."""
     queues = [
@@ -438,6 +459,46 @@ def test_codel_keeps_the_queue_of_the_kernel_short() -> None:
     assert waiting[1] < waiting[0] / 3, waiting
     assert short.record["flows"][0]["packets_lost"]["early-drop"] > 0
     assert short.totals["goodput_bit_s"] > 0.8 * full.totals["goodput_bit_s"]
+
+
+@needs_kernel
+def test_a_run_is_recorded_as_a_simulation_is(tmp_path: Path) -> None:
+    """Kernel Reno over a queue of 30 packets: what the tables say fits together and with the summary."""
+    queue = {"kind": "drop-tail", "limit": "30 packets"}
+    scenario = path("5 Mbit/s", queue=queue, duration="8 s", flow={"name": "file"})
+    run = emulated(scenario, kernel="reno", series=True, trace=True)
+    (flow,) = run.flows.to_dicts()
+    series = run.series.filter(pl.col("time_s") > 3)
+    assert set(series["flow"]) == {"file"}
+    # Windows by the kernel's word, flights as seen from outside: no more is under way than the window allows.
+    windows, flights = series["cwnd_segments"], series["flight_segments"]
+    assert windows.null_count() == 0
+    assert 5 < windows.mean() < 80
+    assert (flights <= windows + 3).mean() > 0.9
+    assert series["rtt_s"].mean() == pytest.approx(flow["rtt_mean_s"], rel=0.2)
+    bottleneck = run.link_series.filter(pl.col("link") == "base-phone")
+    assert 10 < bottleneck["queue_packets"].max() <= 31
+    hops = run.hops
+    assert set(hops["flow"]) == {"file"}
+    data = hops.filter((pl.col("kind") == "data") & (pl.col("link") == "base-phone"))
+    arrived = data.filter((pl.col("outcome") == "delivered") & (pl.col("arrive_ns") > 2e9))
+    assert arrived["wire_bytes"].sum() * 8 / run.record["measured_s"] == pytest.approx(
+        flow["throughput_bit_s"], rel=0.02
+    )
+    lost = hops.filter((pl.col("outcome") == "queue-overflow") & (pl.col("enqueue_ns") > 2e9))
+    assert len(lost) == flow["lost_packets"] > 0
+    # Sequence numbers begin with the SYN, and every byte between is there.
+    assert data["seq"].min() == 1
+    assert data.unique("seq")["payload_bytes"].sum() == data["seq"].max() + data["payload_bytes"].max() - 1
+    lh.Runs([run]).save(tmp_path / "live")
+    (again,) = lh.load_runs(tmp_path / "live")
+    again.plot(tmp_path / "live.png")
+    shown = given(str(tmp_path / "live"))
+    assert shown is not None
+    assert shown["title"].startswith("Scenario of the live run in")
+    assert shown["fingerprints"] == {"as written": {}}
+    again.write_pcapng(tmp_path / "live.pcapng")
+    assert (tmp_path / "live.pcapng").stat().st_size > 100 * len(data)
 
 
 @needs_kernel

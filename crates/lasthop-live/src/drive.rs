@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
+use lasthop_net::trace::Recorded;
 use lasthop_net::transport::codec::MAX_PACKET;
 use lasthop_net::transport::outside::Departure;
 use lasthop_net::world::World;
@@ -20,6 +21,7 @@ use nix::sys::time::TimeSpec;
 
 use crate::clock::{Clock, Lateness};
 use crate::passage::Passage;
+use crate::record::Keeper;
 use crate::site::Site;
 
 /// Packets taken from one host before it is the next one's turn.
@@ -32,6 +34,8 @@ const FAST: u64 = 250_000_000;
 /// What the loop leaves behind.
 pub(crate) struct Driven {
     pub(crate) world: World,
+    /// What was recorded, if anything should be.
+    pub(crate) recorded: Recorded,
     pub(crate) passage: Passage,
     pub(crate) lateness: Lateness,
     /// Share of a core that the loop took in its busiest second.
@@ -50,11 +54,12 @@ struct Driver<'a> {
     ends: Vec<(usize, usize)>,
     left: Vec<Departure>,
     clock: Clock,
+    keeper: Option<Keeper>,
 }
 
 /// Drives `world`, whose fastest path has this `rate`, from now on until `end`, or until it is told to `stop`.
 pub(crate) fn drive(
-    (world, passage): (World, Passage),
+    (world, passage, keeper): (World, Passage, Option<Keeper>),
     (sites, ends): (&[Site], Vec<(usize, usize)>),
     (clock, end, rate): (Clock, Time, Rate),
     stop: &AtomicBool,
@@ -63,17 +68,21 @@ pub(crate) fn drive(
     let scheduling = take_priority(rate.0 > FAST);
     let driven = Driven {
         world,
+        recorded: Recorded::default(),
         passage,
         lateness: Lateness::default(),
         busiest_second: 0.0,
         scheduling,
         refused_by_kernel: 0,
     };
-    let mut driver = Driver { driven, sites, ends, left: Vec::with_capacity(BATCH), clock };
+    let mut driver = Driver { driven, sites, ends, left: Vec::with_capacity(BATCH), clock, keeper };
     driver.run(end, stop, progress)?;
-    let Driver { mut driven, .. } = driver;
+    let Driver { mut driven, keeper, .. } = driver;
     driven.world.cut_short();
     driven.world.finish();
+    if let Some(keeper) = keeper {
+        driven.recorded = keeper.end(&mut driven.world, &mut driven.passage)?;
+    }
     Ok(driven)
 }
 
@@ -95,7 +104,11 @@ impl Driver<'_> {
                 second = (now, cpu);
                 progress.note(&self.driven.world);
             }
-            let next = self.driven.world.next_time().map_or(end, |next| next.min(end));
+            let mut next = self.driven.world.next_time().map_or(end, |next| next.min(end));
+            if let Some(keeper) = &mut self.keeper {
+                keeper.look(&mut self.driven.world, &mut self.driven.passage, now)?;
+                next = next.min(keeper.next());
+            }
             let wait = self.clock.until(next).min(NAP);
             let mut ready: Vec<PollFd<'_>> =
                 devices.iter().map(|&device| PollFd::new(device, PollFlags::POLLIN)).collect();

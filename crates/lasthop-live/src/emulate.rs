@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{FlowPlan, Plan, TcpConfig, Transport};
-use lasthop_net::trace::Recording;
+use lasthop_net::trace::{Recorded, Recording};
 use lasthop_net::transport::outside::End;
 use lasthop_net::transport::tcp::config::KERNEL;
 use lasthop_net::world::{Evaluation, World};
@@ -26,6 +26,7 @@ use crate::kernel::{KernelFlow, Route, Signals, algorithms, refusal};
 use crate::passage::{Connection, Passage, Refusal};
 use crate::plan::{Host, LivePlan, PlanError};
 use crate::process;
+use crate::record::{Keeper, renumber};
 use crate::site::Site;
 use crate::steer::{self, STEERED, Session, SessionReport, SteerError, Steering};
 use crate::store::Store;
@@ -60,6 +61,8 @@ pub struct Order {
     pub budget: Span,
     /// Marks everything that the run starts, in the environment of programs.
     pub mark: String,
+    /// What to record beside the summary.
+    pub recording: Recording,
 }
 
 /// Why a live run did not come about, or ended.
@@ -184,6 +187,10 @@ pub struct Emulated {
     pub summary: Summary,
     /// How it kept time.
     pub report: LiveReport,
+    /// The plan that results are told by: its flows are the connections that there were.
+    pub plan: Plan,
+    /// What was recorded.
+    pub recorded: Recorded,
 }
 
 /// Runs the network of `scenario` between namespaces. The thread that calls this must live until it returns: programs
@@ -208,7 +215,7 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
         let site = Site::new(host.address, mtu, wide);
         sites.push(site.map_err(|(step, error)| LiveError::Kernel { step, error })?);
     }
-    let mut world = World::evaluated(&live.plan, order.seed, Recording::default(), Evaluation::Clocked);
+    let mut world = World::evaluated(&live.plan, order.seed, order.recording, Evaluation::Clocked);
     for flow in 0..live.plan.flows.len() {
         world.open_end(flow, End::Sender);
         world.open_end(flow, End::Receiver);
@@ -237,10 +244,11 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     }
     let clock = Clock::start();
     let _ = signals.clock.set(clock);
+    let keeper = Keeper::start(order.recording, live.plan.series_interval, &signals.sockets);
     let driven = thread::scope(|scope| {
         let stop = &*signals.stop;
-        let driver =
-            scope.spawn(|| drive((world, passage), (&sites, ends), (clock, end, rate), stop, progress));
+        let driver = scope
+            .spawn(|| drive((world, passage, keeper), (&sites, ends), (clock, end, rate), stop, progress));
         let mut status = None;
         while !driver.is_finished() {
             if let Some(child) = &mut children.main
@@ -458,7 +466,8 @@ fn conclude(
     naming: &Naming<'_>,
     (set_up, wall): (Duration, Duration),
 ) -> Emulated {
-    let Driven { mut world, passage, lateness, busiest_second, scheduling, refused_by_kernel } = driven;
+    let Driven { mut world, mut recorded, passage, lateness, busiest_second, scheduling, refused_by_kernel } =
+        driven;
     let flows: Vec<usize> = passage.flows().collect();
     // The results show the flows that carried something, and the run as long as it was.
     live.plan.duration = Span(world.standing().now.0).max(live.plan.warmup + Span(1));
@@ -519,7 +528,9 @@ fn conclude(
         steered: Vec::new(),
     };
     report.judge();
-    Emulated { summary, report }
+    let numbers = flows.iter().map(|&flow| flow as u32).zip(0..).collect();
+    renumber(&mut recorded, &numbers);
+    Emulated { summary, report, plan: live.plan.clone(), recorded }
 }
 
 impl LiveReport {

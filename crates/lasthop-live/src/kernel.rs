@@ -18,6 +18,7 @@ use lasthop_net::plan::{FlowPlan, Start, Traffic, Transport};
 use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::clock::Clock;
+use crate::record::Sockets;
 use crate::site::{Site, enter};
 
 /// The first port at which sinks listen: that of flow 0.
@@ -34,6 +35,8 @@ const CHUNK: usize = 1 << 16;
 pub(crate) struct Signals {
     pub(crate) clock: Arc<OnceLock<Clock>>,
     pub(crate) stop: Arc<AtomicBool>,
+    /// Sockets that send, for whoever wants to know their windows.
+    pub(crate) sockets: Sockets,
 }
 
 impl Signals {
@@ -255,6 +258,9 @@ fn connect(task: &Task, signals: &Signals) -> io::Result<Option<TcpStream>> {
         }
     };
     choose(&stream, &task.algorithm)?;
+    if let Ok(mut sockets) = signals.sockets.lock() {
+        sockets.insert(task.to.port(), stream.try_clone()?);
+    }
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_read_timeout(Some(PATIENCE))?;
     Ok(Some(stream))

@@ -23,6 +23,7 @@ mod emulate;
 mod kernel;
 #[cfg(target_os = "linux")]
 mod process;
+mod record;
 #[cfg(target_os = "linux")]
 mod script;
 #[cfg(target_os = "linux")]

@@ -127,6 +127,10 @@ pub struct Connection {
     timed: Option<(u64, Time)>,
     /// Bytes of datagrams so far.
     datagrams: u64,
+    /// The longest payload of its source.
+    segment: u32,
+    /// Count and sum of RTTs since the last look, in nanoseconds.
+    seen: (u64, u64),
 }
 
 impl Connection {
@@ -142,6 +146,8 @@ impl Connection {
             fin: None,
             timed: None,
             datagrams: 0,
+            segment: 0,
+            seen: (0, 0),
         }
     }
 }
@@ -218,6 +224,11 @@ impl Passage {
     /// What is known of a flow.
     pub fn connection(&self, flow: usize) -> Option<&Connection> {
         self.connections.get(&flow)
+    }
+
+    /// The same, to look at it.
+    pub(crate) fn connection_mut(&mut self, flow: usize) -> Option<&mut Connection> {
+        self.connections.get_mut(&flow)
     }
 
     /// Takes a packet that a host sends at `now`; `window`: what is measured.
@@ -356,6 +367,15 @@ fn flags_of(ecn: Ecn, tcp: &Tcp) -> u8 {
 }
 
 impl Connection {
+    /// Segments of its source that are not acknowledged, and the mean RTT since the last look, if there was any.
+    pub(crate) fn observe(&mut self) -> (u32, Option<Span>) {
+        let end = self.sides[0].recent.unwrap_or(0);
+        let outstanding = end.saturating_sub(self.acknowledged.unwrap_or(end));
+        let (count, sum) = std::mem::take(&mut self.seen);
+        let flight = outstanding.div_ceil(u64::from(self.segment.max(1)));
+        (flight as u32, (count > 0).then(|| Span(sum / count.max(1))))
+    }
+
     /// Makes a packet of a TCP segment; returns the bytes that its acknowledgement covers anew, if it comes from the
     /// sink.
     fn take_segment(&mut self, tcp: &Tcp, packet: &mut Packet, extra: &mut Extra, window: &Window) -> u64 {
@@ -396,6 +416,7 @@ impl Connection {
         if flags.fin {
             self.fin = Some(end);
         }
+        self.segment = self.segment.max(u32::from(packet.payload));
         if again && packet.payload > 0 {
             self.retransmitted += u64::from(window.contains(packet.stamp));
             // Of a segment sent twice it is not known which one was acknowledged.
@@ -460,8 +481,10 @@ impl Connection {
             && packet.seq >= end
         {
             self.timed = None;
+            let rtt = Span(at.0.saturating_sub(sent.0));
+            self.seen = (self.seen.0 + 1, self.seen.1 + rtt.0);
             if window.contains(at) {
-                self.rtt.add(Span(at.0.saturating_sub(sent.0)));
+                self.rtt.add(rtt);
             }
         }
     }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use lasthop_net::trace::{Recorded, Recording};
 use lasthop_sim::script::{Outcome, Script};
+use lasthop_sim::summary::Summary;
 use pyo3::prelude::*;
 
-use crate::{Plan, Progress, RunError};
+use crate::{Plan, Progress, RunError, RunResult};
 
 /// Whether this build can run real packets.
 pub(crate) const IS_THERE: bool = cfg!(all(feature = "live", target_os = "linux"));
@@ -13,10 +15,11 @@ pub(crate) const IS_THERE: bool = cfg!(all(feature = "live", target_os = "linux"
 /// A program at a host: the name of the host, and the words of the command.
 type Words = (String, Vec<String>);
 
-/// Runs the network of a plan between namespaces; returns the summary and the report on time as JSON text. The GIL is
-/// released meanwhile.
+/// Runs the network of a plan between namespaces; returns the summary and the report on time as JSON text, and the
+/// result with what was recorded. The GIL is released meanwhile.
 #[pyfunction]
-#[pyo3(signature = (plan, seed, *, main=None, others=None, kernel=None, budget_s, mark, progress=None))]
+#[pyo3(signature = (plan, seed, *, main=None, others=None, kernel=None, budget_s, mark, series=false, trace=false,
+    progress=None))]
 #[expect(clippy::too_many_arguments, reason = "all but two are keywords of a Python function")]
 pub(crate) fn emulate(
     py: Python<'_>,
@@ -27,13 +30,21 @@ pub(crate) fn emulate(
     kernel: Option<String>,
     budget_s: f64,
     mark: String,
+    series: bool,
+    trace: bool,
     progress: Option<Py<Progress>>,
-) -> PyResult<String> {
+) -> PyResult<(String, RunResult)> {
     let progress = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().inner));
-    let wanted = Wanted { seed, main, others: others.unwrap_or_default(), kernel, budget_s, mark };
-    let scenario = plan.get().scenario.plan();
-    py.detach(|| run(scenario, wanted, &progress))
+    let recording = Recording { series, trace, frames: trace };
+    let wanted = Wanted { seed, main, others: others.unwrap_or_default(), kernel, budget_s, mark, recording };
+    let scenario = &plan.get().scenario;
+    let (text, summary, plan, recorded) = py.detach(|| run(scenario.plan(), wanted, &progress))?;
+    let plan = Py::new(py, Plan { scenario: scenario.with_plan(plan), classes: Vec::new() })?;
+    Ok((text, RunResult { summary, recorded: Some((recording, recorded)), plan }))
 }
+
+/// What comes of a live run: text, summary, the plan that it is told by, and what was recorded.
+type Outcomes = (String, Summary, lasthop_net::plan::Plan, Recorded);
 
 /// Runs a script of one end of a connection against the engine, or against the kernel; returns what came of it as JSON
 /// text. `name` stands for its file in messages.
@@ -78,6 +89,7 @@ struct Wanted {
     kernel: Option<String>,
     budget_s: f64,
     mark: String,
+    recording: Recording,
 }
 
 #[cfg(all(feature = "live", target_os = "linux"))]
@@ -85,7 +97,7 @@ fn run(
     scenario: &lasthop_net::plan::Plan,
     wanted: Wanted,
     progress: &lasthop_sim::run::Progress,
-) -> PyResult<String> {
+) -> PyResult<Outcomes> {
     use lasthop_core::time::Span;
     use lasthop_live::steer::SteerError;
     use lasthop_live::{Emulated, LiveError, Order, Program, emulate};
@@ -98,28 +110,31 @@ fn run(
         kernel: wanted.kernel,
         budget: Span::from_seconds(wanted.budget_s),
         mark: wanted.mark,
+        recording: wanted.recording,
     };
-    let Emulated { summary, report } = emulate(scenario, &order, progress).map_err(|error| {
-        let text = error.to_string();
-        match error {
-            LiveError::Interrupted(_) => crate::Interrupted::new_err(text),
-            LiveError::Plan(_)
-            | LiveError::NoHost { .. }
-            | LiveError::Flow { .. }
-            | LiveError::Algorithm { .. }
-            | LiveError::Steer(SteerError::Unknown(_) | SteerError::Unmet { .. }) => {
-                crate::ScenarioError::new_err(text)
+    let Emulated { summary, report, plan, recorded } =
+        emulate(scenario, &order, progress).map_err(|error| {
+            let text = error.to_string();
+            match error {
+                LiveError::Interrupted(_) => crate::Interrupted::new_err(text),
+                LiveError::Plan(_)
+                | LiveError::NoHost { .. }
+                | LiveError::Flow { .. }
+                | LiveError::Algorithm { .. }
+                | LiveError::Steer(SteerError::Unknown(_) | SteerError::Unmet { .. }) => {
+                    crate::ScenarioError::new_err(text)
+                }
+                _ => RunError::new_err(text),
             }
-            _ => RunError::new_err(text),
-        }
-    })?;
-    serde_json::to_string(&serde_json::json!({ "summary": summary, "live": report }))
-        .map_err(|error| RunError::new_err(error.to_string()))
+        })?;
+    let text = serde_json::to_string(&serde_json::json!({ "summary": summary, "live": report }))
+        .map_err(|error| RunError::new_err(error.to_string()))?;
+    Ok((text, summary, plan, recorded))
 }
 
 #[cfg(not(all(feature = "live", target_os = "linux")))]
-fn run(_: &lasthop_net::plan::Plan, wanted: Wanted, _: &lasthop_sim::run::Progress) -> PyResult<String> {
-    let Wanted { seed: _, main: _, others: _, kernel: _, budget_s: _, mark: _ } = wanted;
+fn run(_: &lasthop_net::plan::Plan, wanted: Wanted, _: &lasthop_sim::run::Progress) -> PyResult<Outcomes> {
+    let Wanted { seed: _, main: _, others: _, kernel: _, budget_s: _, mark: _, recording: _ } = wanted;
     Err(RunError::new_err(WITHOUT))
 }
 

@@ -308,6 +308,18 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// Takes all rows of another, which come later.
+    pub fn append(&mut self, other: &mut Recorded) {
+        self.hops.append(&mut other.hops);
+        self.windows.append(&mut other.windows);
+        self.decisions.append(&mut other.decisions);
+        self.flows.append(&mut other.flows);
+        self.links.append(&mut other.links);
+        self.radios.append(&mut other.radios);
+        self.helpers.append(&mut other.helpers);
+        self.frames.append(&mut other.frames);
+    }
+
     /// Rows of all its tables.
     pub fn rows(&self) -> usize {
         let Recorded { hops, windows, decisions, flows, links, radios, helpers, frames } = self;

@@ -76,6 +76,12 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// The same scenario, told by another plan: a live run has the flows that there were.
+    #[must_use]
+    pub fn with_plan(&self, plan: Plan) -> Scenario {
+        Scenario { plan, ..self.clone() }
+    }
+
     /// Reads the file at `path` (JSON if it ends so, TOML otherwise) and applies `overrides`, pairs of a path
     /// of keys and a value.
     pub fn load(path: impl AsRef<Path>, overrides: &[(String, String)]) -> Result<Scenario, ScenarioError> {

@@ -86,7 +86,7 @@ impl Medium {
             self.look_around(now);
         }
         let flight = self.plan.flight;
-        // The duration field counts microseconds. Where airtimes do not (ns-2), a reservation can end after the exchange:
+        // The duration field counts microseconds. Where airtimes do not (ns-2), a reservation can outlast the exchange:
         // whoever has overheard the RTS then counts later than those who took part, and finds the medium taken where it
         // would have collided with them.
         let nav = Span((nav.0 + 500) / 1_000 * 1_000);
