@@ -121,6 +121,7 @@ validate: build ## Compare with ns-2, ns-3 and packets at length; writes validat
 	$(BIN)/python -m validation.wlan
 	$(BIN)/python -m validation.two_cells
 	$(BIN)/python -m validation.saturation
+	$(BIN)/python -m validation.queues
 	$(BIN)/python -m validation.second_look
 
 page: ## Build the page of `lasthop view` into python/lasthop/page, a static folder; needs Node and npm

@@ -44,10 +44,14 @@ def version() -> str:
 
 
 def build(folder: Path) -> Path:
-    """Compile the program into `folder`."""
-    program = folder / "scenario"
+    """Compile the program of scenarios into `folder`."""
+    return compile_program(SOURCE, folder / "scenario")
+
+
+def compile_program(source: Path, program: Path) -> Path:
+    """Compile a program against what wires and TCP need."""
     libraries = [f"-lns3-{name}" for name in _LIBRARIES]
-    process.run(["g++", "-O2", "-std=c++17", "-o", str(program), str(SOURCE), *libraries])
+    process.run(["g++", "-O2", "-std=c++17", "-o", str(program), str(source), *libraries])
     return program
 
 

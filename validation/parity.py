@@ -104,7 +104,7 @@ def cell(algorithm: str, loss: float, buffer: float, runs: int, duration_s: floa
     def carried(kernel: str) -> list[lh.Run | None]:
         return [parity.punctual(path, kernel, seed, BUDGET_S)[0] for seed in seeds]
 
-    sides = {
+    sides: dict[str, Any] = {
         "simulated": list(lh.run_seeds(path, seeds)),
         "emulated": carried(algorithm) if algorithm in live.algorithms() else [],
         "steered": carried(steer.STEERED + parity.LAWS[algorithm]),

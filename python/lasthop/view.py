@@ -109,14 +109,18 @@ def _of_folder(path: Path) -> dict[str, Any]:
         shown = {"senders": [AS_WRITTEN], "seeds": runs.seeds}
         records, scenario = {AS_WRITTEN: [one.record for one in runs]}, runs.scenario
     prints = {
-        name: {str(record["seed"]): record["fingerprint"] for record in list_}
+        name: {str(record["seed"]): record["fingerprint"] for record in list_ if "live" not in record}
         for name, list_ in records.items()
     }
+    title = f"{'Comparison' if kind == 'comparison' else 'Run'} saved in {path}"
+    if any("live" in record for list_ in records.values() for record in list_):
+        # Real packets met once and never again; the page simulates what they crossed.
+        title = f"Scenario of the live run in {path}, simulated"
     files = files_of(scenario, path)
     source = {"name": f"{path.resolve().name}.toml", "text": toml_of(scenario), "files": files}
     return {
         "kind": "comparison" if kind == "comparison" else "run",
-        "title": f"{'Comparison' if kind == 'comparison' else 'Run'} saved in {path}",
+        "title": title,
         "source": source,
         "fingerprints": prints,
         **shown,

@@ -24,6 +24,7 @@ import pytest
 import lasthop as lh
 from lasthop import live, parity
 from lasthop.scripts import run_script
+from lasthop.view import given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -423,6 +424,25 @@ def test_repairs_bring_real_packets_back() -> None:
 
 
 @needs_kernel
+@pytest.mark.parametrize("helper", [{"kind": "snoop"}, {"kind": "fec", "k": 4, "n": 6}])
+def test_helpers_do_without_sack_and_scaled_windows(helper: dict[str, Any]) -> None:
+    """The link loses 3 %, the sender little of its goodput, although its host has switched both off."""
+    plain = "echo 0 >/proc/sys/net/ipv4/tcp_sack; echo 0 >/proc/sys/net/ipv4/tcp_window_scaling"
+    error = {"kind": "bernoulli", "packet_error_rate": 0.03}
+    scenario = path("5 Mbit/s", error=error, middleboxes=[helper], reverse={"error": "none"})
+    run = emulated(scenario, kernel="reno", beside=[("server", ["sh", "-c", plain])], trace=True)
+    [flow], hops = run.record["flows"], run.hops
+    # IP and TCP, MSS and timestamps; a shift of windows would take four bytes, SACK blocks at least twelve.
+    assert set(hops.filter(pl.col("kind") == "syn")["wire_bytes"]) == {20 + 20 + 4 + 12}
+    assert set(hops.filter(pl.col("kind") == "ack")["wire_bytes"]) == {20 + 20 + 12}
+    lost = hops.filter(pl.col("outcome") == "channel-error").height
+    assert lost > 20
+    assert flow["retransmitted_packets"] < 0.3 * lost, (flow["retransmitted_packets"], lost)
+    # FEC spends a third on repairs; Reno alone has half a Mbit/s here.
+    assert flow["goodput_bit_s"] > 2.5e6
+
+
+@needs_kernel
 def test_codel_keeps_the_queue_of_the_kernel_short() -> None:
     """CUBIC fills a buffer of 300 packets; CoDel drops early and keeps what waits to some of them."""
     queues = [
@@ -441,7 +461,6 @@ def test_codel_keeps_the_queue_of_the_kernel_short() -> None:
     assert short.totals["goodput_bit_s"] > 0.8 * full.totals["goodput_bit_s"]
 
 
-@needs_kernel
 @needs_kernel
 def test_a_run_is_recorded_as_a_simulation_is(tmp_path: Path) -> None:
     """Kernel Reno over a queue of 30 packets: what the tables say fits together and with the summary."""
@@ -474,10 +493,15 @@ def test_a_run_is_recorded_as_a_simulation_is(tmp_path: Path) -> None:
     lh.Runs([run]).save(tmp_path / "live")
     (again,) = lh.load_runs(tmp_path / "live")
     again.plot(tmp_path / "live.png")
+    shown = given(str(tmp_path / "live"))
+    assert shown is not None
+    assert shown["title"].startswith("Scenario of the live run in")
+    assert shown["fingerprints"] == {"as written": {}}
     again.write_pcapng(tmp_path / "live.pcapng")
     assert (tmp_path / "live.pcapng").stat().st_size > 100 * len(data)
 
 
+@needs_kernel
 @pytest.mark.parametrize(("payload", "together"), [(1472, 1), (222, 6)])
 def test_opportunities_of_mahimahi_carry_so_many_bytes(tmp_path: Path, payload: int, together: int) -> None:
     """Each line of the file lets 1500 B go: one packet of 1500 B, or six of 250 B."""

@@ -1,11 +1,12 @@
 //! Devices in a path: queues that decide at departure, middleboxes, routes and rates that change, and the equivalence
 //! of eager and clocked evaluation.
 
+use lasthop_core::time::{Span, Time};
 use lasthop_sim::run::Run;
 
 mod testkit;
 
-use testkit::run_both_ways;
+use testkit::{Scene, TRACE, hops, run_both_ways};
 
 /// Runs it both ways and returns one of the two.
 fn run(text: &str) -> Run {
@@ -98,6 +99,27 @@ fn fq_codel_keeps_flows_apart() {
     assert_eq!(apart.summary.flows[5].packets_lost.values().sum::<u64>(), 0);
     let shares: Vec<f64> = apart.summary.flows[..5].iter().map(|flow| flow.goodput_bit_s / 1e6).collect();
     assert!(shares.iter().all(|share| (share - 1.9).abs() < 0.3), "{shares:?}");
+}
+
+/// What CoDel drops at the head of the queue has waited there until the packet behind it went out, and counts as long
+/// in the mean queue: a tenth of it where a fifth more arrives than the link carries.
+#[test]
+fn what_is_dropped_at_the_head_has_waited() {
+    let over = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"12 Mbit/s\", packet = \"972 B\" }";
+    let run = Scene::lasting("20 s")
+        .chain(["a", "b"], &["rate = \"10 Mbit/s\"\ndelay = \"1 ms\"\nqueue = \"codel\""])
+        .between("a", "b", over)
+        .run(1, TRACE);
+    let mut packets: Vec<_> = hops(&run).iter().collect();
+    packets.sort_by_key(|hop| hop.packet);
+    let (mut left, mut waited) = (Time::ZERO + Span::from_secs(20), [0.0, 0.0]);
+    for hop in packets.iter().rev() {
+        left = hop.transmitted.unwrap_or(left);
+        waited[usize::from(hop.lost.is_some())] += left.since(hop.enqueued).seconds() / 20.0;
+    }
+    let found = run.summary.links[0].avg_queue_packets;
+    assert!((found / (waited[0] + waited[1]) - 1.0).abs() < 1e-3, "{found} {waited:?}");
+    assert!(waited[1] > 0.1 * found, "{waited:?}");
 }
 
 /// PIE keeps the delay near its target of 15 ms.

@@ -72,6 +72,62 @@ fn wtcp_repairs_and_hides_it() {
     assert!(helped.summary.totals.helper_retransmissions.unwrap() > 50);
 }
 
+/// A host walks from one base station to another and back. With its connection moved, nothing waits for the source's
+/// timer; forgotten or left behind, the next agent lets the connection alone. Its file is whole in each case.
+#[test]
+fn wtcp_moves_with_the_host() {
+    const ERROR: &str = "{ kind = \"bernoulli\", packet_error_rate = 0.01 }";
+    let text = |handoff: &str, under_way: &str| {
+        let step = |at: u32, base: &str| {
+            let nodes = format!("[\"server\", \"core\", \"{base}\", \"host\"]");
+            format!("{{ at = \"{at} s\", nodes = {nodes}, under_way = \"{under_way}\" }}")
+        };
+        let reroute = [(2, "new"), (4, "old"), (6, "new")].map(|(at, base)| step(at, base)).join(", ");
+        format!(
+            r#"
+duration = "60 s"
+helpers = [{{ kind = "wtcp", handoff = "{handoff}" }}]
+[topology]
+kind = "graph"
+nodes = ["server", "core", "old", "new", "host"]
+links = [
+    {{ from = "server", to = "core", rate = "100 Mbit/s", delay = "50 ms", queue = "unlimited" }},
+    {{ from = "core", to = "old", rate = "10 Mbit/s", delay = "2 ms", queue = "unlimited" }},
+    {{ from = "core", to = "new", rate = "10 Mbit/s", delay = "2 ms", queue = "unlimited" }},
+    {{ name = "radio-1", from = "old", to = "host", rate = "2 Mbit/s", delay = "5 ms", error = {ERROR} }},
+    {{ name = "radio-2", from = "new", to = "host", rate = "2 Mbit/s", delay = "5 ms", error = {ERROR} }},
+]
+[[flows]]
+source = "server"
+sink = "host"
+transport = "newreno"
+start = "0 s"
+reroute = [{reroute}]
+traffic = {{ kind = "ftp", bytes = "2 MB" }}
+"#
+        )
+    };
+    let of = |run: &Run, count: fn(&lasthop_sim::columns::devices::WtcpSummary) -> u64| -> u64 {
+        run.summary.links.iter().filter_map(|link| link.devices.wtcp.as_deref()).map(count).sum()
+    };
+    for under_way in ["lose", "divert"] {
+        let [moved, fresh, ignored] = ["move", "fresh", "ignore"].map(|how| run(&text(how, under_way)));
+        assert_eq!(of(&moved, |agent| agent.moved), 3);
+        assert!(of(&moved, |agent| agent.repeats_at_handoff) > 5);
+        for other in [&fresh, &ignored] {
+            assert_eq!(of(other, |agent| agent.moved + agent.repeats_at_handoff), 0);
+        }
+        for run in [&moved, &fresh, &ignored] {
+            assert_eq!(run.summary.flows[0].bytes_delivered, 2_000_000, "{under_way}");
+        }
+        let [took, without] =
+            [&moved, &fresh].map(|run| run.summary.flows[0].completion_s.unwrap_or(f64::INFINITY));
+        assert!(took < without, "{took} s against {without} s, {under_way}");
+        let [repeated, before] = [&moved, &fresh].map(|run| run.summary.flows[0].retransmitted_packets);
+        assert!(repeated < before, "{repeated} against {before}, {under_way}");
+    }
+}
+
 /// Over a return path of 20 kbit/s a file fills the queue with ACKs, which wait for their turn; with the filter the
 /// newest stands for the others, and the sender hears of its data in a fraction of the time.
 #[test]

@@ -90,6 +90,33 @@ pub(crate) trait Element {
     }
 }
 
+/// What happens when a host comes to a base station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtHandoff {
+    /// What is kept comes with it, and what is not acknowledged is sent once.
+    Move,
+    /// The state is forgotten: the new base station begins with nothing.
+    Fresh,
+    /// Nothing.
+    Ignore,
+}
+
+/// A host that moves: when, to which device, and the place behind which its packets go on there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Move {
+    pub(crate) at: Time,
+    pub(crate) flow: u32,
+    pub(crate) to: DeviceId,
+    pub(crate) hop: u32,
+}
+
+/// What one agent hands to the next of its kind.
+#[derive(Clone, Debug)]
+pub(crate) enum Handed {
+    Snoop(Box<snoop::Handed>),
+    Wtcp(Box<wtcp::Handed>),
+}
+
 /// A packet's crossing of a link, for the trace and the fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Crossing {
@@ -123,8 +150,8 @@ pub(crate) enum Effect {
     Frame { record: Box<FrameRecord>, parcel: Option<Parcel>, direction: DirectionId },
     /// The packet has reached its end here: it was meant for the device.
     Absorb { parcel: Parcel },
-    /// Another device takes over what this one knows of a flow.
-    Hand { to: DeviceId, flow: u32, handed: Box<snoop::Handed> },
+    /// Another device takes over what this one knows of a flow at `at`.
+    Hand { to: DeviceId, flow: u32, handed: Handed, at: Time },
     /// The packet is still in the device when the run ends.
     Keep { parcel: Parcel, crossing: Option<Crossing> },
 }
@@ -318,5 +345,23 @@ impl Device {
     /// Whether it stands in place of the head of its link.
     pub(crate) fn is_head(&self) -> bool {
         matches!(self, Device::Arq(_) | Device::Queued(_) | Device::Medium(_))
+    }
+
+    /// Tells an agent of a host that leaves it.
+    pub(crate) fn add_move(&mut self, leaves: Move) {
+        match self {
+            Device::Snoop(snoop) => snoop.add_move(leaves),
+            Device::Wtcp(wtcp) => wtcp.add_move(leaves),
+            _ => {}
+        }
+    }
+
+    /// A host comes with what another agent of its kind knows of it.
+    pub(crate) fn take_over(&mut self, flow: u32, handed: Handed, cx: &mut Cx<'_>) {
+        match (self, handed) {
+            (Device::Snoop(snoop), Handed::Snoop(handed)) => snoop.take_over(flow, *handed, cx),
+            (Device::Wtcp(wtcp), Handed::Wtcp(handed)) => wtcp.take_over(flow, *handed, cx),
+            _ => {}
+        }
     }
 }

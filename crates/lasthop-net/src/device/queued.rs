@@ -112,8 +112,11 @@ pub(super) fn lose_shed(shed: &mut Vec<Shed>, direction: DirectionId, cx: &mut C
     if shed.is_empty() {
         return;
     }
+    let (now, window) = (cx.now, cx.window);
     for Shed { parcel, cause } in shed.drain(..) {
-        lose(parcel, (None, cx.now), cause, direction, cx);
+        // It has taken room until now.
+        cx.link(direction).count_left(parcel.since, now, &window);
+        lose(parcel, (None, now), cause, direction, cx);
     }
 }
 

@@ -80,7 +80,7 @@ impl<D: Element> Bench<D> {
         self.extras.insert(extra)
     }
 
-    fn act(&mut self, now: Time, act: impl FnOnce(&mut D, &mut Cx<'_>)) {
+    pub(super) fn act(&mut self, now: Time, act: impl FnOnce(&mut D, &mut Cx<'_>)) {
         let mut cx = Cx {
             now,
             window: Window { from: Time::ZERO, to: Time::MAX },

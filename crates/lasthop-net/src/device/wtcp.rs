@@ -8,18 +8,23 @@
 //! *Reacts to* duplicate ACKs: the link is alive, so the first segment that is missing goes out again at once, at most
 //! once per local round trip. To a timeout: the link may be down, so the window towards the host falls to one segment
 //! until an ACK comes. To an ACK of new data: the window is the host's again. What the queue of the link has no room
-//! for it does not keep: the source must learn of it.
+//! for it does not keep: the source must learn of it. To a change of the path that leads over another agent: with
+//! `handoff = "move"` that one takes over the connection, sends once what the host has not acknowledged, and takes no
+//! sample of it; with `"fresh"` everything is forgotten, what was not sent yet is lost, and the next one lets the
+//! connection alone; with `"ignore"` the old one goes on over the old link, where packets are forwarded to the host or
+//! lost, as the change of the path says (`under_way`).
 //!
 //! *Differs from its paper:* the paper's constants were not to be had. The timer is that of RFC 6298 with a least value
 //! of its own. The residence is rounded down to whole ticks of the source's clock, so that no timestamp runs ahead of
 //! it, and timestamps of a connection never run back (RFC 7323 section 5). An ACK whose ECN echo differs from the one
 //! before is never withheld.
 //!
-//! *Validation:* NV-5.4 and hand-made sequences below; a whole run in `tests/helpers_inside.rs`.
+//! *Validation:* NV-5.4 and hand-made sequences below; whole runs, of a host that moves as well, in
+//! `tests/helpers_inside.rs`.
 //!
 //! *Limitations:* it needs timestamps, and a path on which data and ACKs pass the same node. It sees one direction of
-//! data, that of its link. Withheld duplicates carry SACK blocks that the source then does not see. What it keeps does
-//! not follow a host that moves: the source repeats it, and the next base station begins with nothing.
+//! data, that of its link. Withheld duplicates carry SACK blocks that the source then does not see. An outage after
+//! which its own link is back is no handoff: its timer goes on meanwhile, and doubles.
 //!
 //! *Cost:* in memory 9.1 kB a flow, most of it for the packets that it keeps (a thousand Reno flows over 500 Mbit/s
 //! that lose 2 %, with it and without).
@@ -28,12 +33,13 @@
 //!
 //! *References:* Ratnam and Matta (1998).
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
 use lasthop_core::packet::{Cause, Kind, NONE, Note, Packet, flag};
 use lasthop_core::time::{Span, Time};
 
-use super::{Cx, Effect, Element, NOWHERE, OUTBOUND, Parcel};
+use super::{AtHandoff, Cx, Effect, Element, Move, NOWHERE, OUTBOUND, Parcel};
 use crate::routing::DirectionId;
 use crate::transport::extra::{Extra, first_sent};
 
@@ -49,6 +55,15 @@ pub struct Wtcp {
     pub tick: Span,
     /// Least local timeout, and that before the first sample.
     pub least_timeout: Span,
+    /// What happens when a host goes from one agent to another.
+    pub handoff: AtHandoff,
+}
+
+/// What one agent hands to the next.
+#[derive(Clone, Debug)]
+pub(crate) struct Handed {
+    connection: Connection,
+    hop: u32,
 }
 
 /// A segment that the host has not acknowledged.
@@ -140,9 +155,13 @@ pub(crate) struct Agent {
     /// Whose gate guards the queue of its link, and whether packets wait in a device.
     queue: (DirectionId, bool),
     connections: BTreeMap<u32, Connection>,
+    /// Hosts that will leave, the next one last.
+    moves: Vec<Move>,
     kept: u64,
     repeats_by_duplicate: u64,
     repeats_by_timer: u64,
+    repeats_at_handoff: u64,
+    moved: u64,
     withheld: u64,
     answered: u64,
     hidden: Span,
@@ -155,9 +174,12 @@ impl Agent {
             plan: *plan,
             queue: (NOWHERE, false),
             connections: BTreeMap::new(),
+            moves: Vec::new(),
             kept: 0,
             repeats_by_duplicate: 0,
             repeats_by_timer: 0,
+            repeats_at_handoff: 0,
+            moved: 0,
             withheld: 0,
             answered: 0,
             hidden: Span::ZERO,
@@ -168,6 +190,83 @@ impl Agent {
     /// Says whose gate guards the queue of its link, and whether packets wait in a device.
     pub(crate) fn stand(&mut self, queue: (DirectionId, bool)) {
         self.queue = queue;
+    }
+
+    /// One more host that leaves.
+    pub(crate) fn add_move(&mut self, leaves: Move) {
+        if self.plan.handoff != AtHandoff::Ignore {
+            self.moves.push(leaves);
+            self.moves.sort_by_key(|leaves| Reverse((leaves.at, leaves.flow)));
+        }
+    }
+
+    /// Hosts leave whose time has come.
+    fn let_go(&mut self, until: Time, cx: &mut Cx<'_>) {
+        while let Some(&Move { flow, to, hop, .. }) = self.moves.last().filter(|next| next.at <= until) {
+            self.moves.pop();
+            if self.plan.handoff != AtHandoff::Move {
+                self.forget(flow, Cause::RouteChanged, cx);
+                continue;
+            }
+            let Some(mut connection) = self.connections.remove(&flow) else { continue };
+            for held in &mut connection.held {
+                // It goes on from the other agent, as a copy.
+                if let Some(parcel) = held.parcel.take() {
+                    cx.effects.push(Effect::Absorb { parcel });
+                }
+            }
+            let handed = super::Handed::Wtcp(Box::new(Handed { connection, hop }));
+            cx.effects.push(Effect::Hand { to, flow, handed, at: cx.now });
+        }
+    }
+
+    /// Before its first packet, or the first host that comes over, it has no timer: hosts that left until then concern
+    /// nobody.
+    fn catch_up(&mut self, cx: &mut Cx<'_>) {
+        if let Some(before) = cx.now.0.checked_sub(1) {
+            self.let_go(Time(before), cx);
+        }
+    }
+
+    /// A host comes with what another agent knows of it: what it has not acknowledged is sent once, in order, from the
+    /// place `hop` on, and then what has not been sent yet.
+    pub(crate) fn take_over(&mut self, flow: u32, handed: Handed, cx: &mut Cx<'_>) {
+        if self.plan.handoff != AtHandoff::Move {
+            return;
+        }
+        self.catch_up(cx);
+        self.forget(flow, Cause::Withheld, cx);
+        let counts = u64::from(cx.window.contains(cx.now));
+        let Handed { mut connection, hop } = handed;
+        let room = self.plan.buffer as usize;
+        // A smaller buffer than the last agent's: the source repeats the rest.
+        connection.held.truncate(room);
+        connection.held.iter_mut().for_each(|held| held.hop = hop);
+        // Nothing is under way over the new link, and its timeout has not doubled.
+        (connection.timed_out, connection.window, connection.timer) = (cx.now, u64::MAX, Time::MAX);
+        connection.timeout = match connection.srtt {
+            Some(srtt) => Span(srtt.0 + 4 * connection.variance.0),
+            None => Span::ZERO,
+        }
+        .max(self.plan.least_timeout)
+        .min(LONGEST_TIMEOUT);
+        let sent: Vec<usize> =
+            (0..connection.held.len()).filter(|&index| connection.held[index].times > 0).collect();
+        self.connections.insert(flow, connection);
+        self.moved += counts;
+        self.repeats_at_handoff += counts * sent.len() as u64;
+        for index in sent {
+            self.send(flow, index, cx);
+        }
+        self.fill(flow, cx);
+        self.ask_for_call(cx);
+    }
+
+    fn ask_for_call(&self, cx: &mut Cx<'_>) {
+        let timers = self.connections.values().map(|known| known.timer);
+        if let Some(next) = timers.chain(self.moves.last().map(|next| next.at)).min() {
+            cx.wake(next);
+        }
     }
 
     /// Whether the queue of the link takes so many bytes now, and how long they will lie there.
@@ -263,10 +362,13 @@ impl Agent {
         let bytes = self.connections.get(&flow).map_or(0, |known| known.held[index].copy.bytes);
         let (has_room, wait) = self.find(bytes, cx);
         let Some(connection) = self.connections.get_mut(&flow) else { return };
-        if !has_room && let Some(parcel) = connection.held[index].parcel {
+        if !has_room && connection.held[index].times == 0 {
             // What the queue of the link refuses must look like congestion to the source.
-            connection.held.remove(index);
-            return cx.forward(parcel);
+            let held = connection.held.remove(index);
+            if let Some(parcel) = held.and_then(|held| held.parcel) {
+                cx.forward(parcel);
+            }
+            return;
         }
         let held = &mut connection.held[index];
         held.leaves = now + wait;
@@ -299,7 +401,9 @@ impl Agent {
         } else {
             let extra =
                 Extra { first_sent: Some(first), ..held.extra.as_deref().copied().unwrap_or_default() };
-            let packet = Packet { stamp, note: Note { again: true, ..held.copy.note }, ..held.copy };
+            // What came from another agent may never have been sent.
+            let again = held.times > 1 || held.copy.note.again;
+            let packet = Packet { stamp, note: Note { again, ..held.copy.note }, ..held.copy };
             cx.effects.push(Effect::Emit {
                 packet,
                 extra: Some(Box::new(extra)),
@@ -383,11 +487,11 @@ impl Agent {
         }
     }
 
-    /// A connection is over: what is held of it ends here.
-    fn forget(&mut self, flow: u32, cx: &mut Cx<'_>) {
+    /// A connection is over, or leaves: what is held of it ends here.
+    fn forget(&mut self, flow: u32, cause: Cause, cx: &mut Cx<'_>) {
         for held in self.connections.remove(&flow).into_iter().flat_map(|known| known.held) {
             if let Some(parcel) = held.parcel {
-                cx.drop(parcel, Cause::Withheld);
+                cx.drop(parcel, cause);
             }
         }
     }
@@ -410,21 +514,20 @@ impl Agent {
             self.repeats_by_timer += u64::from(cx.window.contains(now));
             self.send(flow, 0, cx);
         }
-        if let Some(next) = self.connections.values().map(|known| known.timer).min() {
-            cx.wake(next);
-        }
+        self.ask_for_call(cx);
     }
 }
 
 impl Element for Agent {
     fn receive(&mut self, parcel: Parcel, port: u32, cx: &mut Cx<'_>) {
+        self.catch_up(cx);
         let packet = cx.packets.get(parcel.packet);
         let (kind, forward) = (packet.kind, packet.is_forward());
         // The data of a connection departs over the link; ACKs come back over it.
         match (port == OUTBOUND, forward) {
             (true, true) if kind == Kind::Syn => {
                 // A connection opens, or opens anew: what was held of an earlier one ends here.
-                self.forget(parcel.flow, cx);
+                self.forget(parcel.flow, Cause::Withheld, cx);
                 self.connections.insert(parcel.flow, Connection::new(&self.plan));
                 cx.forward(parcel);
             }
@@ -432,17 +535,16 @@ impl Element for Agent {
             (false, false) if kind != Kind::Reset => self.hear(parcel, cx),
             _ => {
                 if kind == Kind::Reset {
-                    self.forget(parcel.flow, cx);
+                    self.forget(parcel.flow, Cause::Withheld, cx);
                 }
                 cx.forward(parcel);
             }
         }
-        if let Some(next) = self.connections.values().map(|known| known.timer).min() {
-            cx.wake(next);
-        }
+        self.ask_for_call(cx);
     }
 
     fn on_timer(&mut self, cx: &mut Cx<'_>) {
+        self.let_go(cx.now, cx);
         self.run(cx);
     }
 
@@ -455,7 +557,7 @@ impl Element for Agent {
     }
 
     fn repairs(&self) -> Option<u64> {
-        Some(self.repeats_by_duplicate + self.repeats_by_timer)
+        Some(self.repeats_by_duplicate + self.repeats_by_timer + self.repeats_at_handoff)
     }
 
     fn holdings(&self) -> Vec<(&'static str, u64)> {
@@ -467,10 +569,12 @@ impl Element for Agent {
             ("wtcp_kept", self.kept),
             ("wtcp_repeats_by_duplicate", self.repeats_by_duplicate),
             ("wtcp_repeats_by_timer", self.repeats_by_timer),
+            ("wtcp_repeats_at_handoff", self.repeats_at_handoff),
             ("wtcp_withheld", self.withheld),
             ("wtcp_answered", self.answered),
             ("wtcp_hidden_s", self.hidden.0),
             ("wtcp_without_timestamps", self.without_timestamps),
+            ("wtcp_moved", self.moved),
         ]
     }
 }
@@ -498,7 +602,15 @@ mod tests {
 
     /// An agent with a clock of 10 ms, and a connection that is open; its first packets are the SYN and its answer.
     fn bench() -> Bench<Agent> {
-        let plan = Wtcp { buffer: 8, tick: Span::from_millis(10), least_timeout: Span::from_millis(40) };
+        open(plan())
+    }
+
+    fn plan() -> Wtcp {
+        let (tick, least_timeout) = (Span::from_millis(10), Span::from_millis(40));
+        Wtcp { buffer: 8, tick, least_timeout, handoff: AtHandoff::Move }
+    }
+
+    fn open(plan: Wtcp) -> Bench<Agent> {
         let mut bench = Bench::new(Agent::new(&plan, "agent", 1));
         let offer = Some(Offer { timestamps: true, ..Offer::default() });
         bench.offer_at(
@@ -552,8 +664,13 @@ mod tests {
         // Eleven milliseconds after it came: one tick.
         assert_eq!(emitted(&bench), [(1001, millis(30), millis(32))]);
         assert_eq!(
-            bench.device.counters()[1..4],
-            [("wtcp_repeats_by_duplicate", 1), ("wtcp_repeats_by_timer", 0), ("wtcp_withheld", 3)]
+            bench.device.counters()[1..5],
+            [
+                ("wtcp_repeats_by_duplicate", 1),
+                ("wtcp_repeats_by_timer", 0),
+                ("wtcp_repeats_at_handoff", 0),
+                ("wtcp_withheld", 3)
+            ]
         );
     }
 
@@ -572,9 +689,74 @@ mod tests {
         assert_eq!(emitted(&bench)[1], (2001, millis(75), millis(80)));
     }
 
+    /// The host leaves at 50 ms. The next agent has the connection: it sends the two segments that were sent but not
+    /// acknowledged, and the one that waited for the window, with a residence of 30, 20 and 10 ms; an ACK of the first
+    /// is no sample, and the ACK of the last, of which there is one copy, is.
+    #[test]
+    fn a_connection_moves_with_its_host() {
+        let mut old = bench();
+        old.device.add_move(Move { at: millis(50), flow: 0, to: 7, hop: 20 });
+        for (number, at) in [(0, 20), (1, 30), (2, 40)] {
+            // The timer would repeat the first before.
+            old.device.connections.get_mut(&0).unwrap().host_window = 2000;
+            old.offer_at(data(number, millis(at)), OUTBOUND, 0, millis(at));
+        }
+        old.run_until(millis(51));
+        assert!(old.device.connections.is_empty());
+        let Some(Effect::Hand { to: 7, flow: 0, handed: super::super::Handed::Wtcp(handed), at }) =
+            old.effects.pop()
+        else {
+            panic!("the last thing that it does")
+        };
+        assert_eq!(at, millis(50));
+        let mut new = Bench::new(Agent::new(&plan(), "other", 1));
+        new.act(at, |device, cx| device.take_over(0, *handed, cx));
+        let place = |effect: &Effect| match effect {
+            Effect::Emit { packet, hop, .. } => Some((packet.seq, packet.stamp, *hop, packet.note.again)),
+            _ => None,
+        };
+        let sent: Vec<_> = new.effects.iter().filter_map(place).collect();
+        assert_eq!(
+            sent,
+            [
+                (1, millis(20 + 30), 21, true),
+                (1001, millis(30 + 20), 21, true),
+                // The window of two segments is full: the third waits.
+            ]
+        );
+        new.offer_at(ack(1, 9000), INBOUND, 0, millis(55));
+        assert_eq!(new.device.connections[&0].srtt, None, "Karn's rule");
+        let sent: Vec<_> = new.effects.iter().filter_map(place).collect();
+        // Its stamp of 40 ms, and a residence of 15 ms, in whole ticks.
+        assert_eq!(sent[2..], [(2001, millis(40 + 10), 21, false)]);
+        new.offer_at(ack(3, 9000), INBOUND, 0, millis(62));
+        assert_eq!(new.device.connections[&0].srtt, Some(Span::from_millis(7)));
+        let count = |name| new.device.counters().into_iter().find(|&(known, _)| known == name).unwrap().1;
+        assert_eq!((count("wtcp_moved"), count("wtcp_repeats_at_handoff")), (1, 2));
+    }
+
+    /// With nothing to take along, what was not sent is lost, and the next agent knows of no connection.
+    #[test]
+    fn a_connection_may_be_forgotten() {
+        let plan = Wtcp { handoff: AtHandoff::Fresh, ..plan() };
+        let mut bench = open(plan);
+        bench.device.add_move(Move { at: millis(45), flow: 0, to: 7, hop: 20 });
+        for number in 0..2 {
+            bench.device.connections.get_mut(&0).unwrap().host_window = 1000;
+            bench.offer_at(data(number, millis(20)), OUTBOUND, 0, millis(20));
+        }
+        bench.run_until(millis(46));
+        assert!(bench.device.connections.is_empty());
+        assert_eq!(
+            bench.dropped().iter().map(|&(_, cause)| cause).collect::<Vec<_>>(),
+            [Cause::RouteChanged]
+        );
+        assert!(!bench.effects.iter().any(|effect| matches!(effect, Effect::Hand { .. })));
+    }
+
     #[test]
     fn nothing_that_comes_breaks_it() {
-        let plan = Wtcp { buffer: 8, tick: Span::from_millis(10), least_timeout: Span::from_millis(40) };
+        let plan = plan();
         let make = || Agent::new(&plan, "agent", 1);
         super::super::testing::hammer(make, 2, |device| {
             device.connections.len() <= 5 && device.connections.values().all(|known| known.held.len() <= 8)

@@ -661,13 +661,8 @@ impl Network {
                 self.ledger.delivered += 1;
                 self.discard(parcel.packet);
             }
-            Effect::Hand { to, flow, handed } => {
-                let now = handed.at();
-                self.with_device(to, now, |device, cx| {
-                    if let Device::Snoop(snoop) = device {
-                        snoop.take_over(flow, *handed, cx);
-                    }
-                });
+            Effect::Hand { to, flow, handed, at } => {
+                self.with_device(to, at, |device, cx| device.take_over(flow, handed, cx));
             }
             Effect::Keep { parcel, crossing } => {
                 self.ledger.in_flight += 1;

@@ -12,8 +12,7 @@ use lasthop_core::time::Time;
 use super::Network;
 use super::path::{Hop, Place, Ways, Wiring};
 use crate::device::router::{Router, Stop};
-use crate::device::snoop::Move;
-use crate::device::{Device, DeviceId, NOWHERE, OUTBOUND};
+use crate::device::{Device, DeviceId, Move, NOWHERE, OUTBOUND};
 use crate::plan::{LinkPlan, UnderWay};
 use crate::routing::{DirectionId, Routes, opposite, start_of};
 
@@ -188,16 +187,18 @@ impl Network {
         self.plan_moves(flow, paths, &starts);
     }
 
-    /// Tells the Snoop agents that the host of a flow leaves with each change of its path which agent it comes to.
+    /// Tells the agents that the host of a flow leaves with each change of its path to which of their kind it comes.
     /// A path without links only parts two others.
     fn plan_moves(&mut self, flow: u32, paths: &Paths, starts: &[Option<u32>]) {
-        let agents = |start: u32| -> Vec<(DeviceId, u32)> {
+        let kinds: [fn(&Device) -> bool; 2] =
+            [|device| matches!(device, Device::Snoop(_)), |device| matches!(device, Device::Wtcp(_))];
+        let agents = |start: u32, of_kind: fn(&Device) -> bool| -> Vec<(DeviceId, u32)> {
             let way = self.hops[start as usize..].iter().zip(start..);
             let way = way.take_while(|(hop, _)| hop.place() != Place::Receiver);
             way.filter_map(|(hop, place)| {
                 let Place::Port(port) = hop.place() else { return None };
                 let (device, port) = self.ports[port as usize];
-                let is_agent = matches!(self.devices[device as usize].device, Device::Snoop(_));
+                let is_agent = of_kind(&self.devices[device as usize].device);
                 (is_agent && port == OUTBOUND).then_some((device, place))
             })
             .collect()
@@ -207,19 +208,19 @@ impl Network {
         for &(at, epoch, _) in &paths.changes {
             let Some(next) = starts[epoch] else { continue };
             let Some(last) = present.replace(next) else { continue };
-            let (old, new) = (agents(last), agents(next));
-            let stays = |device: DeviceId, others: &[(DeviceId, u32)]| {
-                others.iter().any(|&(other, _)| other == device)
-            };
-            let left = old.iter().filter(|&&(device, _)| !stays(device, &new));
-            let reached = new.iter().filter(|&&(device, _)| !stays(device, &old));
-            moves
-                .extend(left.zip(reached).map(|(&(from, _), &(to, hop))| (from, Move { at, flow, to, hop })));
+            for of_kind in kinds {
+                let (old, new) = (agents(last, of_kind), agents(next, of_kind));
+                let stays = |device: DeviceId, others: &[(DeviceId, u32)]| {
+                    others.iter().any(|&(other, _)| other == device)
+                };
+                let left = old.iter().filter(|&&(device, _)| !stays(device, &new));
+                let reached = new.iter().filter(|&&(device, _)| !stays(device, &old));
+                let pairs = left.zip(reached);
+                moves.extend(pairs.map(|(&(from, _), &(to, hop))| (from, Move { at, flow, to, hop })));
+            }
         }
         for (from, leaves) in moves {
-            if let Device::Snoop(snoop) = &mut self.devices[from as usize].device {
-                snoop.add_move(leaves);
-            }
+            self.devices[from as usize].device.add_move(leaves);
         }
     }
 }

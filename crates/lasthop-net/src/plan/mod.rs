@@ -18,14 +18,13 @@ pub use link::{
 };
 
 pub use crate::channel::*;
+pub use crate::device::AtHandoff;
 pub use crate::device::Middlebox;
 pub use crate::device::ack_filter::AckFilter;
 pub use crate::device::fec::Fec;
 pub use crate::device::impair::Impair;
 pub use crate::device::policer::Policer;
-pub use crate::device::snoop::{
-    AtHandoff, Machine as SnoopMachine, Snoop, Timing as SnoopTiming, Upward, WhenFull,
-};
+pub use crate::device::snoop::{Machine as SnoopMachine, Snoop, Timing as SnoopTiming, Upward, WhenFull};
 pub use crate::device::wlan::plan::{Discards, Interference, MacPlan, MediumPlan, RadioLink, StationPlan};
 pub use crate::device::wtcp::Wtcp;
 pub use crate::history::HistoryPlan;

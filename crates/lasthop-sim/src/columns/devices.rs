@@ -187,6 +187,8 @@ devices_count! {
         repeats_by_duplicate: u64 = About::new("packets", "repeated for duplicate ACKs").sum().shown("WTCP: ACK");
         /// segments that the WTCP agent sent again because its timer ran out
         repeats_by_timer: u64 = About::new("packets", "repeated by timer").sum().shown("WTCP: timer");
+        /// segments that the WTCP agent sent because a host had come
+        repeats_at_handoff: u64 = About::new("packets", "sent at handoffs").sum();
         /// duplicate ACKs that the WTCP agent withheld from senders
         withheld: u64 = About::new("packets", "ACKs withheld").sum();
         /// data that the host had already and that the WTCP agent answered
@@ -195,6 +197,8 @@ devices_count! {
         hidden_s: f64 = About::new("s", "time hidden").sum();
         /// connections without timestamps that the WTCP agent let alone
         without_timestamps: u64 = About::new("", "connections without timestamps").sum();
+        /// connections that came with what another agent had kept
+        moved: u64 = About::new("", "connections that moved").sum();
     }
 
     /// A filter of ACKs at the head of a link, within the measured time; several count together.

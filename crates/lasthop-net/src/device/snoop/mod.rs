@@ -86,7 +86,7 @@ use self::agent::{Agent, Arrived, Tape, Verdict, Why};
 use self::cache::Entry;
 use self::ns2::{Ns2Agent, Threshold};
 use self::reverse::{Hole, Reverse};
-use super::{Cx, DeviceId, Effect, Element, NOWHERE, OUTBOUND, Parcel};
+use super::{AtHandoff, Cx, Effect, Element, Move, NOWHERE, OUTBOUND, Parcel};
 use crate::routing::DirectionId;
 use crate::transport::extra::Extra;
 use crate::transport::sack::SackBlocks;
@@ -132,17 +132,6 @@ pub enum Upward {
     Eln,
     /// The wireless host is told at once (negative acknowledgement).
     Nack,
-}
-
-/// What happens when a host comes to a base station.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AtHandoff {
-    /// The cache comes with it, and what is not acknowledged is sent once.
-    Move,
-    /// The state is forgotten: the new base station begins with nothing.
-    Fresh,
-    /// Nothing.
-    Ignore,
 }
 
 /// What an agent does; one for all connections that pass.
@@ -244,28 +233,11 @@ struct Counts {
     most: u64,
 }
 
-/// A host that moves: when, to which agent, and the place behind which its packets go on there.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Move {
-    pub(crate) at: Time,
-    pub(crate) flow: u32,
-    pub(crate) to: DeviceId,
-    pub(crate) hop: u32,
-}
-
 /// What one agent hands to the next.
 #[derive(Clone, Debug)]
 pub(crate) struct Handed {
     agent: Box<Agent>,
     hop: u32,
-    at: Time,
-}
-
-impl Handed {
-    /// When.
-    pub(crate) fn at(&self) -> Time {
-        self.at
-    }
 }
 
 /// Numbers as their own hashes, spread: flows are numbered by the plan, not by strangers.
@@ -653,8 +625,8 @@ impl Snooping {
                 let agent = std::mem::take(agent);
                 self.note_kept(agent.cache.len(), 0);
                 if self.plan.handoff == AtHandoff::Move {
-                    let handed = Box::new(Handed { agent, hop, at: cx.now });
-                    cx.effects.push(Effect::Hand { to, flow, handed });
+                    let handed = super::Handed::Snoop(Box::new(Handed { agent, hop }));
+                    cx.effects.push(Effect::Hand { to, flow, handed, at: cx.now });
                 }
             }
             self.remove(place);
@@ -667,7 +639,7 @@ impl Snooping {
             return;
         }
         self.catch_up(cx);
-        let Handed { agent, hop, .. } = handed;
+        let Handed { agent, hop } = handed;
         let place = self.find_or(flow, |_| Role::Down(Box::default()));
         let before = match &self.connections[place as usize].role {
             Role::Down(known) => known.cache.len(),

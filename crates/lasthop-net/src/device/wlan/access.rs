@@ -212,6 +212,8 @@ impl Medium {
         let (now, window) = (cx.now, cx.window);
         for Shed { parcel, cause } in self.shed.drain(..) {
             let direction = self.ports[usize::from(self.places[parcel.hop as usize])].direction;
+            // It has taken room until now.
+            cx.link(direction).count_left(parcel.since, now, &window);
             cx.link(direction).count_drop(cause, now, &window);
             let crossing = Some(Crossing { direction, started: None });
             cx.effects.push(Effect::Drop { parcel, cause, at: now, crossing });

@@ -1,6 +1,6 @@
 //! WTCP of the base station: its keys and what a scenario may say of it.
 
-use lasthop_net::plan::{Middlebox, Wtcp};
+use lasthop_net::plan::{AtHandoff, Middlebox, Wtcp};
 
 use super::super::diagnostic::ScenarioError;
 use super::super::keys::{Key, Kind, SOME_TIME, Table};
@@ -40,6 +40,14 @@ const WTCP_KEYS: &[Key] = &[
     Key::new("tick", SOME_TIME, "Granularity of the sources' timestamps.").default("\"1 ms\""),
     Key::new("least_timeout", SOME_TIME, "Least local timeout, and that before the first sample.")
         .default("\"100 ms\""),
+    Key::new(
+        "handoff",
+        Kind::Choice(|| vec!["move", "fresh", "ignore"]),
+        "What happens when a later path of a flow leads over another agent: the connection comes with the host and \
+         what is not acknowledged is sent once, everything is forgotten, or nothing, so that the old agent goes on \
+         over the old link.",
+    )
+    .default("\"move\""),
 ];
 
 /// What `table`, an entry of either list, says of an agent.
@@ -48,6 +56,11 @@ pub(in super::super) fn read(table: &Reader<'_>) -> Result<Wtcp> {
         buffer: table.integer("buffer")? as u32,
         tick: table.span("tick")?,
         least_timeout: table.span("least_timeout")?,
+        handoff: match table.name("handoff")? {
+            "fresh" => AtHandoff::Fresh,
+            "ignore" => AtHandoff::Ignore,
+            _ => AtHandoff::Move,
+        },
     })
 }
 
