@@ -271,9 +271,8 @@ REASONS = {
     "earns 1.15 of NewReno on both paths, with `smooth = 3` 0.89 and 0.98.",
     "probing": "it asks after the event. A cycle of two probes begins with the third duplicate ACK and "
     "lasts two round trips, in which it sends nothing: the queue that overflowed has drained, "
-    "and a probe of an error may meet a burst. The smoothed RTT, which a full queue has "
-    "raised, is a limit as well. Each cycle is paid for with the silence, and an overflow "
-    "that passes for an error brings the next one soon.",
+    "and a probe of an error may meet a burst. Each cycle is paid for with the silence, and an "
+    "overflow that passes for an error brings the next one soon.",
     "wsc": "it hears its own link alone. On a downlink that is a wire without errors, and it is NewReno.",
 }
 

@@ -197,9 +197,9 @@ const LEAST: [Least; 6] = [
     },
     Least {
         transport: "\"probing\"",
-        congested: 0.25,
-        lossy: 0.72,
-        mixed: [0.26, 0.70, 0.56],
+        congested: 0.96,
+        lossy: 0.60,
+        mixed: [0.79, 0.34, 0.94],
         blunt: "{ preset = \"probing\", factor = 100.0 }",
     },
 ];
@@ -423,16 +423,20 @@ fn tcp_real_forgets_the_rate_at_a_timeout() {
     assert!(compared < 0.75 && lost == 0, "{compared} and {lost} repairs after 10 s");
 }
 
-/// Probing pays two round trips of silence for each loss, and a window that is kept overflows the queue sooner: on a
-/// path whose buffer holds as much as the path goodput stays within a tenth of Reno's, and where nothing is lost
-/// (packets wait) it is far above.
+/// Probing pays two round trips of silence for each loss: over handoffs it earns about what Reno does, and where nothing
+/// is lost (packets wait) more. In a fifth of the path several flows still take some overflows of each other's for errors.
 #[test]
 fn handoffs_cost_probing_hardly_more_than_reno() {
-    for (policy, share) in [("drop-air", 0.88), ("drop", 0.88), ("hold", 1.5)] {
-        let (reno, repeated) = over_handoffs("reno", 1, 33, policy);
-        let (probing, retransmitted) = over_handoffs("probing", 1, 33, policy);
-        assert!(probing >= share * reno, "{policy}: {probing} against {reno}");
-        assert!(retransmitted <= repeated, "{policy}: {retransmitted} against {repeated}");
+    for (policy, share) in [("drop-air", 0.98), ("drop", 0.98), ("hold", 1.1)] {
+        for (flows, queue, less, repeats) in
+            [(1, 33, 0.0, 1.0), (5, 33, 0.0, 1.0), (2, 7, 0.0, 2.0), (5, 7, 0.07, 2.6)]
+        {
+            let (reno, repeated) = over_handoffs("reno", flows, queue, policy);
+            let (probing, retransmitted) = over_handoffs("probing", flows, queue, policy);
+            let what = format!("{policy}, {flows} flows, {queue} packets");
+            assert!(probing >= (share - less) * reno, "{what}: {probing} against {reno}");
+            assert!(retransmitted <= repeats * repeated, "{what}: {retransmitted} against {repeated}");
+        }
     }
 }
 
