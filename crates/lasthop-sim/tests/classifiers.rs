@@ -423,8 +423,8 @@ fn tcp_real_forgets_the_rate_at_a_timeout() {
     assert!(compared < 0.75 && lost == 0, "{compared} and {lost} repairs after 10 s");
 }
 
-/// Probing pays two round trips of silence for each loss: over handoffs it earns about what Reno does, and where nothing
-/// is lost (packets wait) more. In a fifth of the path several flows still take some overflows of each other's for errors.
+/// Probing pays two round trips of silence for each loss: over handoffs it earns about what Reno does, and where none
+/// happens (packets wait) more. In a fifth of the path several flows take some overflows of each other for errors.
 #[test]
 fn handoffs_cost_probing_hardly_more_than_reno() {
     for (policy, share) in [("drop-air", 0.98), ("drop", 0.98), ("hold", 1.1)] {

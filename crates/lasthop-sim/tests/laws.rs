@@ -263,8 +263,8 @@ fn halving_leaves_a_shallow_buffer_empty() {
 }
 
 /// A full buffer of a fifth of the path makes RTTs of 1.2 times the best. Probes that may take 1.5 times call that
-/// calm, and the window stays above what path and buffer hold. By the default most overflows are seen; where the smoothed
-/// RTT, which the queue has raised, is a limit as well, half of them.
+/// calm, and the window stays above what path and buffer hold. By the default most overflows are seen; where the
+/// smoothed RTT, which the queue has raised, is a limit as well, half of them.
 #[test]
 fn probing_sees_a_shallow_buffer() {
     let of = |transport: &str| {
