@@ -463,12 +463,14 @@ impl Agent {
             if waits {
                 connection.arm(now);
             }
-            if packet.kind == Kind::FinAck {
-                self.connections.remove(&parcel.flow);
-            } else {
-                cx.wake(connection.timer);
-            }
             cx.forward(parcel);
+            if packet.kind == Kind::FinAck {
+                // The host has closed its side: what still waits for it goes on as it came, and so does what follows.
+                let left = self.connections.remove(&parcel.flow).into_iter().flat_map(|known| known.held);
+                left.filter_map(|held| held.parcel).for_each(|parcel| cx.forward(parcel));
+                return;
+            }
+            cx.wake(connection.timer);
             return self.fill(parcel.flow, cx);
         }
         let is_held = connection.held.front().is_some_and(|held| held.seq <= packet.seq && held.times > 0);
@@ -752,6 +754,24 @@ mod tests {
             [Cause::RouteChanged]
         );
         assert!(!bench.effects.iter().any(|effect| matches!(effect, Effect::Hand { .. })));
+    }
+
+    /// The host closes its side while segments wait for its window: they go on, and nothing gets lost with the agent's
+    /// memory of the connection.
+    #[test]
+    fn what_waits_when_the_host_closes_goes_on() {
+        let mut bench = bench();
+        bench.offer_at(ack(0, 1000), INBOUND, 0, millis(15));
+        for number in 0..3 {
+            bench.offer_at(data(number, millis(20)), OUTBOUND, 0, millis(20 + number));
+        }
+        let before = bench.forwarded().len();
+        let closes = Packet { kind: Kind::FinAck, ..ack(1, 1000) };
+        bench.offer_at(closes, INBOUND, 0, millis(40));
+        assert!(bench.device.connections.is_empty());
+        assert!(before < 6, "one segment at a time");
+        let total = 2 + 1 + 3 + 1;
+        assert_eq!(bench.forwarded().len(), total, "SYN, its answer, two ACKs and three segments");
     }
 
     #[test]
