@@ -29,6 +29,9 @@ from lasthop import live, parity, stats, steer
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "parity.md"
 KEPT = ROOT / "out" / "parity.json"
+PICTURE = PAGE.with_name("parity-windows.png")
+#: Of whose windows there is a picture.
+WINDOWS = ("reno", "cubic", "bbr")
 
 ALGORITHMS = ("reno", "cubic", "bbr", "vegas", "veno", "westwood")
 LOSSES = (0.0, 0.005, 0.01, 0.03)
@@ -121,6 +124,33 @@ def cell(algorithm: str, loss: float, buffer: float, runs: int, duration_s: floa
         "missing": real.count(None),
         "load": os.getloadavg()[0],
     }
+
+
+def draw_windows(duration_s: float = 60.0) -> None:
+    """Draw windows and queues over time: one run of each side, one below the other, with the same losses."""
+    from matplotlib.figure import Figure
+
+    from lasthop.plot import COLOURS
+
+    rows = [(name, loss) for name in WINDOWS if name in live.algorithms() for loss in (0.0, 0.005)]
+    figure = Figure(figsize=(9.6, 2.3 * len(rows)), layout="constrained")
+    for (name, loss), axes in zip(rows, figure.subplots(len(rows), 1, sharex=True), strict=True):
+        path = parity.simulated(scenario(loss, 2.0, duration_s), name)
+        sides = {
+            "simulated": lh.run(path, seed=1, series=True),
+            "kernel": live.emulate(path, kernel=name, seed=1, budget_s=BUDGET_S, series=True),
+        }
+        for (side, run), colour, dash in zip(sides.items(), COLOURS, ("-", "--"), strict=False):
+            series = run.series
+            axes.plot(series["time_s"], series["cwnd_segments"], color=colour, linestyle=dash, label=side)
+        axes.set_ylabel(f"{name}, PER {loss:g}" + chr(10) + "cwnd (segments)")
+        axes.grid(visible=True, color="#e6e6e6", linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=8, loc="upper right")
+    axes.set_xlabel("time (s)")
+    axes.set_xlim(0, duration_s)
+    figure.savefig(PICTURE, dpi=110)
+    print(f"wrote {PICTURE.relative_to(ROOT)}")
 
 
 def runs_of(algorithm: str, loss: float, runs: int) -> int:
@@ -271,8 +301,12 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3, help="emulated runs of each cell")
     parser.add_argument("--duration", type=float, default=15.0, help="seconds of each run")
     parser.add_argument("--jobs", type=int, default=16, help="emulations at a time")
+    parser.add_argument("--windows", action="store_true", help="draw windows over time, and nothing else")
     arguments = parser.parse_args()
     live.refuse_without_means()
+    if arguments.windows:
+        draw_windows()
+        return 0
     KEPT.parent.mkdir(exist_ok=True)
     found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     orders = [
@@ -286,6 +320,7 @@ def main() -> int:
             print(key, file=sys.stderr)
             found[key] = values
             KEPT.write_text(json.dumps(found), encoding="utf-8")
+    draw_windows()
     PAGE.write_text(page(found, arguments.runs, arguments.duration), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)}")
     return 0
