@@ -290,6 +290,8 @@ def page(found: dict[str, Any], runs: int, duration_s: float) -> str:
     notes = ROOT / "validation" / "parity-notes.md"
     if notes.exists():
         lines += [notes.read_text(encoding="utf-8").rstrip(), ""]
+    about = "Windows of Reno, CUBIC and BBR over time, simulated and in the kernel"
+    lines += [f"![{about}]({PICTURE.name})", ""]
     return "\n".join(lines)
 
 
