@@ -509,6 +509,58 @@ impl<W: Write> AirWriter<W> {
     }
 }
 
+/// A file of real packets that is being written, byte for byte as an interface had them.
+pub struct PacketCapture<W: Write>(Writer<W>);
+
+impl<W: Write> PacketCapture<W> {
+    /// With `comments` at its head; `snaplen`: how many bytes of a packet are stored at most.
+    pub fn new(
+        writer: W,
+        interfaces: &[Interface],
+        comments: &[String],
+        snaplen: u32,
+    ) -> Result<PacketCapture<W>, PcapngError> {
+        Ok(PacketCapture(Writer::of_type(writer, interfaces, comments, (DataLink::RAW, snaplen))?))
+    }
+
+    /// Adds a packet: what is stored of it, from its IP header on, and its whole length.
+    pub fn packet(
+        &mut self,
+        interface: u32,
+        (time, direction): (Time, Direction),
+        (stored, length): (&[u8], u32),
+    ) -> Result<(), PcapngError> {
+        self.0.write_block(interface, time.0, direction, None, |block| {
+            block.extend_from_slice(stored);
+            Ok(length)
+        })
+    }
+
+    /// Hands on what was added so far.
+    pub fn flush(&mut self) -> Result<(), PcapngError> {
+        Ok(self.0.out.flush()?)
+    }
+
+    /// Completes the file with the statistics of its interfaces at `time` (draft-ietf-opsawg-pcapng, section 4.6), of
+    /// which each has missed so many packets; returns how many packets the file holds.
+    pub fn finish(mut self, time: Time, missed: &[u64]) -> Result<u64, PcapngError> {
+        const OPTION_DROPPED: u16 = 5;
+        for (interface, missed) in (0u32..).zip(missed) {
+            let mut block = Vec::new();
+            for word in [5, 0, interface, (time.0 >> 32) as u32, time.0 as u32] {
+                block.extend_from_slice(&word.to_be_bytes());
+            }
+            add_option(&mut block, OPTION_DROPPED, &missed.to_be_bytes());
+            add_option(&mut block, 0, &[]);
+            let length = (block.len() as u32 + 4).to_be_bytes();
+            block[4..8].copy_from_slice(&length);
+            block.extend_from_slice(&length);
+            self.0.out.write_all(&block)?;
+        }
+        self.0.finish()
+    }
+}
+
 /// The bytes of packets as captures show them, for frames that carry them.
 pub(crate) struct PacketBytes<'a> {
     plan: &'a Plan,

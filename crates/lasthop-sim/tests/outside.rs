@@ -101,6 +101,7 @@ fn two_worlds_talk_in_real_headers() {
         let blocks = back.iter().filter_map(|left| left.extra).any(|extra| !extra.sack.is_empty());
         assert_eq!(blocks, transport.contains("sack") || transport.contains("cubic"), "{transport}");
         assert!(there.iter().any(|left| left.packet.kind == Kind::Fin), "{transport}");
+        assert_eq!(sender.stats.undone_reductions, 0, "{transport}: packets were lost, none was late");
         // Two ways of 10 ms there and two back, and the queues.
         let rtt = sender.srtt();
         assert!((Span::from_millis(40)..Span::from_millis(400)).contains(&rtt), "{transport}: {rtt}");

@@ -70,6 +70,22 @@ pub struct Plan {
     pub history: Option<HistoryPlan>,
 }
 
+impl Plan {
+    /// The numbers of a flow and of the halves that proxies make of it, in the order in which its data pass them.
+    pub fn halves_of(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
+        let behind = |&last: &usize| {
+            self.flows.iter().position(|flow| flow.relay.is_some_and(|relay| relay.of == last))
+        };
+        std::iter::successors(Some(first), behind)
+    }
+
+    /// The nodes at which a flow of the scenario begins and ends, whatever splits it.
+    pub fn ends_of(&self, first: usize) -> (usize, usize) {
+        let last = self.halves_of(first).last().unwrap_or(first);
+        (self.flows[first].source, self.flows[last].sink)
+    }
+}
+
 /// A limit on everything: a run that passes one stops with an error that names it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
@@ -145,6 +161,9 @@ pub struct Relay {
     pub moves: bool,
     /// The proxy closes the window of the first connection while the link of the sink of this one fades or is down.
     pub zero_windows: bool,
+    /// The [`Split`] that says so, and whether this flow runs over the link at whose near end that stands: with the
+    /// sender `to_wireless`.
+    pub split: (usize, bool),
 }
 
 /// A path that a flow takes from some time on, in both directions.

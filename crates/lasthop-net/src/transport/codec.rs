@@ -769,6 +769,29 @@ pub fn keep_sack_blocks(packet: &mut [u8], keep: usize) {
     }
 }
 
+/// Whether the TCP segment in an IPv4 packet that [`parse`] has read carries an option that is not from RFC 9293, 2018
+/// or 7323: one that somebody who rewrites headers must know (multipath, authentication, data in the SYN).
+pub fn has_other_options(packet: &[u8]) -> bool {
+    let Some(&first) = packet.first() else { return false };
+    let start = 4 * usize::from(first & 15);
+    let Some(&offset) = packet.get(start + OFFSET_BYTE) else { return false };
+    let mut rest =
+        packet.get(start + TcpHeader::MIN_LEN..start + 4 * usize::from(offset >> 4)).unwrap_or_default();
+    loop {
+        let length = match rest {
+            [] | [kind::END, ..] => return false,
+            [kind::NO_OPERATION, ..] => 1,
+            [
+                kind::MSS | kind::WINDOW_SCALE | kind::SACK_PERMITTED | kind::SACK | kind::TIMESTAMPS,
+                length,
+                ..,
+            ] => usize::from(*length).max(2),
+            _ => return true,
+        };
+        rest = rest.get(length..).unwrap_or_default();
+    }
+}
+
 /// Changes the byte at `at` of the TCP segment that starts at `start`, and its checksum.
 fn patch_byte(packet: &mut [u8], (start, at): (usize, usize), value: u8) {
     let is_low = (at - start) % 2 == 1;

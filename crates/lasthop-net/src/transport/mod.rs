@@ -1,6 +1,7 @@
 //! Transport endpoints: TCP with all its variants, rate-based transports, and UDP.
 
 pub mod codec;
+pub mod duplex;
 pub mod endpoint;
 pub mod extra;
 pub mod outside;

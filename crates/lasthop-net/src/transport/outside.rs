@@ -6,7 +6,7 @@
 //! real ones and back. `codec.rs` turns those into bytes.
 //!
 //! **What is lost on the way.** Timestamps count microseconds, so an RTT that is measured by them is up to 1 us too
-//! long. What no wire carries (when a range was first sent) is not known of packets from outside. Round trips of
+//! short. What no wire carries (when a range was first sent) is not known of packets from outside. Round trips of
 //! waves are those of [`Gateway::rtt`].
 
 use std::net::SocketAddrV4;
@@ -39,13 +39,13 @@ pub struct Departure {
 }
 
 /// Time to live of what is sent.
-const TIME_TO_LIVE: u8 = 64;
+pub(super) const TIME_TO_LIVE: u8 = 64;
 /// The longest segment of an end that does not say (RFC 9293 section 3.7.1).
-const DEFAULT_MSS: u16 = 536;
+pub(super) const DEFAULT_MSS: u16 = 536;
 /// A larger shift is taken for this one (RFC 7323 section 2.3).
-const LARGEST_SHIFT: u8 = 14;
+pub(super) const LARGEST_SHIFT: u8 = 14;
 /// Bytes of the timestamps option, with its padding.
-const TIMESTAMPS: u16 = 12;
+pub(super) const TIMESTAMPS: u16 = 12;
 /// Bytes of the headers of IPv4 and TCP without options.
 const HEADERS: u16 = BASE_HEADER as u16;
 
@@ -81,6 +81,12 @@ impl Side {
     fn of_wire(&self, seq: u32) -> u64 {
         unwrap(self.sent, seq.wrapping_sub(self.initial))
     }
+}
+
+/// What a timestamp says of a time: the end of its microsecond. By the beginning an echo would look older than what it
+/// echoes, and a repair that was needed spurious (RFC 3522).
+pub(super) fn stamp_of(time: Time) -> u32 {
+    time.0.div_ceil(1000) as u32
 }
 
 /// Turns packets of one TCP connection into real headers and back. One gateway sees all packets of the connection, both
@@ -134,7 +140,7 @@ impl Gateway {
             window_scale: offer.and_then(|offer| offer.window_scale),
             sack_permitted: offer.is_some_and(|offer| offer.sack),
             timestamps: (near.timestamps && (far.timestamps || kind == Kind::Syn))
-                .then_some(((packet.stamp.0 / 1000) as u32, (packet.echo.0 / 1000) as u32)),
+                .then_some((stamp_of(packet.stamp), (packet.echo.0 / 1000) as u32)),
             measured: if syn { Measured::default() } else { Measured::of(packet, extra) },
             length: length as u8,
             ..Options::default()

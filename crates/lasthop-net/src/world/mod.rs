@@ -16,8 +16,8 @@ use lasthop_core::time::{Span, Time};
 
 use ahead::Ahead;
 use processing::Processing;
-pub use relay::{Half, RelayStats};
-use relay::{Origins, Relays};
+use relay::Relays;
+pub use relay::{Half, Origins, RelayStats};
 
 use crate::frames::Frame;
 use crate::handoff::{HostEvent, host_events};

@@ -30,7 +30,8 @@
 //! *Cost:* in memory 7.6 kB a flow: it is two connections (a thousand Reno flows over 500 Mbit/s that lose 2 %, with it
 //! and without); in time `bench/RESULTS.md`.
 //!
-//! *Kernel counterpart:* none; transparent proxies (TPROXY) and satellite PEPs do it in user space.
+//! *Kernel counterpart:* none; transparent proxies (TPROXY) and satellite PEPs do it in user space. In front of real
+//! hosts `lasthop-live` does, with the same senders (`proxy.rs` there).
 //!
 //! *References:* Bakre and Badrinath (1995); Brown and Singh (M-TCP, Computer Communication Review 27(5), 1997); RFC
 //! 3135; RFC 9293 section 3.10.7.
@@ -54,14 +55,14 @@ use crate::transport::extra::first_sent;
 
 /// When the ranges of a stream that lie at a proxy were sent first, by whoever sent them first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Origins {
+pub struct Origins {
     /// Beginning, end, time; disjoint and in the order of the stream.
     ranges: VecDeque<(u64, u64, Time)>,
 }
 
 impl Origins {
     /// The range of a packet; what is known of it stays.
-    fn note(&mut self, start: u64, end: u64, sent: Time) {
+    pub fn note(&mut self, start: u64, end: u64, sent: Time) {
         if end <= start {
             return;
         }
@@ -75,13 +76,13 @@ impl Origins {
     }
 
     /// When the byte at `seq` was sent first.
-    pub(super) fn of(&self, seq: u64) -> Option<Time> {
+    pub fn of(&self, seq: u64) -> Option<Time> {
         let place = self.ranges.partition_point(|range| range.1 <= seq);
         self.ranges.get(place).filter(|range| range.0 <= seq).map(|range| range.2)
     }
 
     /// Everything below `seq` has left.
-    fn forget(&mut self, seq: u64) {
+    pub fn forget(&mut self, seq: u64) {
         while self.ranges.front().is_some_and(|range| range.1 <= seq) {
             self.ranges.pop_front();
         }

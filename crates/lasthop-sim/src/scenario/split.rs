@@ -224,6 +224,7 @@ impl<'n> Splits<'n> {
                 transfer: stand.split.transfer,
                 moves: stand.split.moves,
                 zero_windows: stand.split.zero_windows && stand.toward_wireless,
+                split: (stand.split.number, stand.toward_wireless),
             });
             let part = roams.then(|| Part { ends, proxies: proxies.clone(), number: half });
             let is_first = half == 0;

@@ -422,12 +422,21 @@ const DELAYED_ACK_KEYS: &[Key] = &[
     .tcp(set!(Integer, |config, segments| delayed_ack(config).quick = *segments as u32), |config| {
         shown_delay(config).quick.to_string()
     }),
+    Key::new(
+        "autotuning",
+        Kind::Switch,
+        "And so are all that come while the receive buffer of Linux would grow, which is what its receivers do: the \
+         first seconds of a connection. The window is not touched by it.",
+    )
+    .tcp(set!(Switch, |config, switch| delayed_ack(config).autotuning = *switch), |config| {
+        shown_delay(config).autotuning.to_string()
+    }),
 ];
 
 /// What `delayed_ack = true` means where the profile has none: the values of the `rfc` profile.
 fn usual_delay() -> DelayedAck {
     let usual = TcpConfig::preset("reno", Profile::Rfc).and_then(|config| config.delayed_ack);
-    usual.unwrap_or(DelayedAck { timeout: Span::from_millis(200), segments: 2, quick: 0 })
+    usual.unwrap_or(DelayedAck { timeout: Span::from_millis(200), segments: 2, quick: 0, autotuning: false })
 }
 
 fn shown_delay(config: &TcpConfig) -> DelayedAck {

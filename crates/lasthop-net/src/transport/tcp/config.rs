@@ -201,6 +201,8 @@ pub struct DelayedAck {
     pub segments: u32,
     /// So many segments at the start of the connection are acknowledged at once (Linux: 16).
     pub quick: u32,
+    /// And so are all that come while the receive buffer of Linux would grow (`autotuning.rs`).
+    pub autotuning: bool,
 }
 
 /// Everything about one TCP connection. Windows are in segments, sizes in bytes.
@@ -498,7 +500,12 @@ impl TcpConfig {
             sack_blocks: 3,
             dsack: true,
             ecn: false,
-            delayed_ack: Some(DelayedAck { timeout: Span::from_millis(200), segments: 2, quick: 0 }),
+            delayed_ack: Some(DelayedAck {
+                timeout: Span::from_millis(200),
+                segments: 2,
+                quick: 0,
+                autotuning: false,
+            }),
             limited_transmit: true,
             dup_threshold: 3,
             grow_when_limited_elsewhere: false,
@@ -542,7 +549,12 @@ impl TcpConfig {
                     tick: Span::from_nanos(1000),
                     ..base.rto
                 },
-                delayed_ack: Some(DelayedAck { timeout: Span::from_millis(40), segments: 2, quick: 16 }),
+                delayed_ack: Some(DelayedAck {
+                    timeout: Span::from_millis(40),
+                    segments: 2,
+                    quick: 16,
+                    autotuning: false,
+                }),
                 prr: if recovery.has_scoreboard() { PrrVariant::SafeAck } else { PrrVariant::Off },
                 spurious: SpuriousConfig {
                     frto: true,

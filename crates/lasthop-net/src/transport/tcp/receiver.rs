@@ -6,6 +6,7 @@ use lasthop_core::packet::{Kind, NONE, Note, Packet, flag};
 use lasthop_core::prefetch::prefetch;
 use lasthop_core::time::{Span, Time};
 
+use super::autotuning::Autotuning;
 use super::config::{DelayedAck, TcpConfig};
 use super::mobile_receiver::MobileReceiver;
 use super::mobility::Mobility;
@@ -81,7 +82,7 @@ pub struct TcpReceiver {
     agrees_to_ecn: bool,
     ns2: bool,
     dsack: bool,
-    /// The window changes with what the application reads, or the host has closed it.
+    /// The window changes with what the application reads, the host has closed it, or the buffer is followed.
     window_moves: bool,
     ack_size: u16,
 
@@ -111,6 +112,8 @@ pub struct TcpReceiver {
     update_due: Option<Time>,
     /// The application, if it does not read everything at once.
     reader: Option<Box<Reader>>,
+    /// The receive buffer of Linux, if ACKs follow it.
+    autotuning: Option<Box<Autotuning>>,
     /// The host keeps the window closed (Freeze-TCP).
     frozen: bool,
     /// The SYN is not answered yet: a proxy waits for the other half of the connection.
@@ -150,7 +153,7 @@ impl TcpReceiver {
             unacked: 0,
             ack_due: None,
             window: can.buffer,
-            window_moves: config.reader.is_some(),
+            window_moves: config.reader.is_some() || config.delayed_ack.is_some_and(|ack| ack.autotuning),
             quick: config.delayed_ack.map_or(0, |delayed| u16::try_from(delayed.quick).unwrap_or(u16::MAX)),
             echo_congestion: false,
             exact_marks: config.needs().exact_marks,
@@ -163,6 +166,9 @@ impl TcpReceiver {
             can,
             offered: Offer::default(),
             update_due: None,
+            autotuning: (config.delayed_ack)
+                .filter(|ack| ack.autotuning)
+                .map(|_| Box::new(Autotuning::new(config.mss()))),
             frozen: false,
             withholds: false,
             is_reset: false,
@@ -201,6 +207,11 @@ impl TcpReceiver {
     pub(crate) fn in_order(&self) -> (u64, bool, bool) {
         let closed = self.fin.is_some_and(|fin| self.next > fin);
         (self.next.saturating_sub(1 + u64::from(closed)), self.next > 0, closed)
+    }
+
+    /// The next number that it expects: the SYN is 0 and data begin at 1.
+    pub(crate) fn expects(&self) -> u64 {
+        self.next
     }
 
     /// Bytes of data that have been acknowledged.
@@ -307,7 +318,7 @@ impl TcpReceiver {
             let bytes = self.next - before - numbers;
             stats.deliver(now, bytes, window);
             if self.window_moves {
-                self.fill_buffer(bytes, now);
+                self.fill_buffer(bytes, packet, now);
             }
         } else if start > self.next && self.fin.is_none_or(|fin| start <= fin) {
             duplicate = !self.pending.insert(start, end);
@@ -385,7 +396,11 @@ impl TcpReceiver {
 
     /// Data in order wait for the application.
     #[cold]
-    fn fill_buffer(&mut self, bytes: u64, now: Time) {
+    fn fill_buffer(&mut self, bytes: u64, packet: &Packet, now: Time) {
+        if let Some(autotuning) = self.autotuning.as_mut().filter(|_| bytes > 0) {
+            let beyond = self.pending.last().map_or(0, |(_, end)| end.saturating_sub(self.next));
+            self.quick |= u16::from(autotuning.arrive(bytes, packet.echo, beyond, now));
+        }
         if let Some(reader) = &mut self.reader {
             reader.arrive(bytes, now);
             self.plan_update(now);
@@ -400,7 +415,7 @@ impl TcpReceiver {
             None => self.can.scale.advertised(self.can.buffer.into()),
         };
         self.window = if self.frozen { 0 } else { open };
-        self.window_moves = self.reader.is_some();
+        self.window_moves = self.reader.is_some() || self.autotuning.is_some();
         self.plan_update(now);
     }
 
@@ -840,7 +855,7 @@ mod tests {
     }
 
     fn delayed() -> Rig {
-        let delay = DelayedAck { timeout: Span::from_millis(200), segments: 2, quick: 0 };
+        let delay = DelayedAck { timeout: Span::from_millis(200), segments: 2, quick: 0, autotuning: false };
         Rig::with(|config| config.delayed_ack = Some(delay))
     }
 
@@ -877,7 +892,7 @@ mod tests {
 
     #[test]
     fn quick_acks_come_first() {
-        let delay = DelayedAck { timeout: Span::from_millis(40), segments: 2, quick: 3 };
+        let delay = DelayedAck { timeout: Span::from_millis(40), segments: 2, quick: 3, autotuning: false };
         let mut rig = Rig::with(|config| config.delayed_ack = Some(delay));
         let answers: Vec<bool> = (0..6).map(|number| rig.data(1 + 500 * number).is_some()).collect();
         assert_eq!(answers, [true, true, true, false, true, false]);

@@ -375,6 +375,7 @@ impl Sack {
 mod tests {
     use super::super::Engine;
     use super::*;
+    use crate::transport::extra::Extra;
     use crate::transport::tcp::config::Recovery;
     use crate::transport::tcp::sender::testing::Rig;
 
@@ -434,6 +435,21 @@ mod tests {
         // 11 is lost and everything else arrives but the FIN (21), which has nothing above it.
         let sent: Vec<u64> = (12..=20).flat_map(|last| rig.sack(11, &[(12, last)])).collect();
         assert_eq!(sent, [11, 21, 21]);
+    }
+
+    /// By hand: a block tells of the end of 12 and of 13; 12 is not there before it is reported as a whole, and counts
+    /// once.
+    #[test]
+    fn a_segment_is_reported_whole_or_not() {
+        let mut rig = Rig::rfc(Recovery::Sack).ten_outstanding();
+        let mut told = |start: u64, end: u64| {
+            let mut extra = Extra::default();
+            extra.sack.push(start, end);
+            rig.answer(11, Some(&extra));
+            sack(&rig).board.sacked_count
+        };
+        assert_eq!([told(11_501, 13_001), told(11_501, 12_001), told(13_001, 13_501)], [1, 1, 1]);
+        assert_eq!([told(11_001, 13_001), told(11_001, 13_001), told(10_501, 14_001)], [2, 2, 3]);
     }
 
     #[test]

@@ -60,6 +60,14 @@ impl Scoreboard {
                 continue;
             }
             let mut index = segments.find(position);
+            // A segment of which only the end is reported is not there (RFC 6675 section 2 counts whole ones).
+            if let Some(place) = index
+                && let Some(segment) = segments.get_mut(place)
+                && segment.seq.max(una) < position
+            {
+                (position, index) = (segment.end(), Some(place + 1));
+            }
+            let first = position;
             while position < end {
                 if let Some((_, known)) = self.sacked.containing(position) {
                     position = known;
@@ -80,7 +88,7 @@ impl Scoreboard {
                 index = Some(place + 1);
                 news = true;
             }
-            self.sacked.insert(start.max(una), position.min(end));
+            self.sacked.insert(first, position.min(end));
         }
         news
     }
