@@ -3,6 +3,8 @@
 // The kernel's half of `lasthop steer`: a congestion control of the kernel whose law is decided outside.
 //
 // What cannot wait is done here: recovery (PRR, RFC 6937), growth between two decisions, and Reno when nobody decides.
+// A law that sets the window from the delivery rate decides in recovery too, as one with `cong_control` does in the
+// kernel; until it has said what it does, as much is sent as was delivered.
 // The other half (src/steer.rs) reads records of what ACKs said and writes decisions into the slot of a connection.
 // A decision carries the epoch that it answers: a loss, a timeout, an undo or a restart begins another, and what was
 // decided before it counts no more. `Lh0Id0Tk` stands for the name of a session; the loader puts it there.
@@ -114,7 +116,7 @@ struct slot {
 struct control {
     // Of who decides.
     __u64 heartbeat_ns, coalesce_ns;
-    __u32 process, reserved;
+    __u32 process, decides_alone;
     char law[24];
     // Of the kernel.
     __u64 connections, applied, on_its_own, stale, records, missed;
@@ -145,7 +147,7 @@ struct {
 // What is remembered of a connection: what was seen since the last record, and recovery.
 struct memory {
     __u64 id, last_record_ns;
-    __u32 slot, epoch, acked, acks, grown, limited, rtt_us, prr_delivered, is_undone, reserved;
+    __u32 slot, epoch, acked, acks, grown, limited, rtt_us, prr_delivered, is_undone, losses;
 };
 
 struct {
@@ -225,7 +227,7 @@ INLINE void tell(struct sock *sk, struct memory *mine, const struct rate_sample 
     record->rate_delivered = rs ? rs->delivered : 0;
     record->rate_interval_us = rs ? rs->interval_us : 0;
     record->rate_prior_in_flight = rs ? rs->prior_in_flight : 0;
-    record->rate_losses = rs ? rs->losses : 0;
+    record->rate_losses = mine->losses;
     record->is_app_limited = rs ? rs->is_app_limited : 0;
     record->rate_prior_delivered = rs ? rs->prior_delivered : 0;
     record->source = sk->__sk_common.skc_rcv_saddr;
@@ -235,6 +237,7 @@ INLINE void tell(struct sock *sk, struct memory *mine, const struct rate_sample 
     mine->acked = 0;
     mine->acks = 0;
     mine->limited = 0;
+    mine->losses = 0;
     mine->rtt_us = 0;
     mine->last_record_ns = now;
     __sync_fetch_and_add(&all->records, 1);
@@ -265,10 +268,21 @@ INLINE void reduce_in_proportion(struct tcp_sock *tp, struct memory *mine, __u32
     tp->snd_cwnd = pipe + allowed;
 }
 
+INLINE bool is_alive(const struct control *all)
+{
+    return bpf_ktime_get_ns() - READ(all->heartbeat_ns) <= ALIVE_NS;
+}
+
+// The law decides in recovery too: it has said something of this connection, and lives.
+INLINE bool decides_alone(struct slot *slot, const struct control *all)
+{
+    return READ(all->decides_alone) && slot && READ(slot->sequence) && is_alive(all);
+}
+
 // A decision that is whole, of this epoch, and of somebody who lives.
 INLINE bool is_decided(struct slot *slot, const struct memory *mine, const struct control *all)
 {
-    if (!slot || bpf_ktime_get_ns() - READ(all->heartbeat_ns) > ALIVE_NS)
+    if (!slot || !is_alive(all))
         return false;
     __u32 sequence = READ(slot->sequence);
     return sequence && !(sequence & 1) && READ(slot->epoch) == mine->epoch;
@@ -377,11 +391,14 @@ __u32 BPF_PROG(lh_ssthresh, struct sock *sk)
     __u64 share = 1 << (WHOLE - 1);
     if (mine && all) {
         struct slot *slot = slot_of(mine);
+        bool is_alone = decides_alone(slot, all);
         if (slot && is_decided(slot, mine, all))
             share = READ(slot->share);
         mine->prr_delivered = 0;
         mine->is_undone = 0;
         begin_epoch(mine);
+        if (is_alone)
+            return tp->snd_ssthresh;
     }
     __u32 goal = tp->snd_cwnd * share >> WHOLE;
     return goal > 2 ? goal : 2;
@@ -402,7 +419,9 @@ void BPF_PROG(lh_set_state, struct sock *sk, __u8 state)
     } else if (state == STATE_CWR) {
         tell(sk, mine, 0, MARKED, 0);
     } else if (before >= STATE_CWR && state <= STATE_DISORDER) {
-        if (before != STATE_LOSS && !mine->is_undone && tp->snd_ssthresh < UNKNOWN_SSTHRESH)
+        struct control *all = control();
+        bool is_alone = all && decides_alone(slot_of(mine), all);
+        if (!is_alone && before != STATE_LOSS && !mine->is_undone && tp->snd_ssthresh < UNKNOWN_SSTHRESH)
             tp->snd_cwnd = tp->snd_ssthresh;
         begin_epoch(mine);
         tell(sk, mine, 0, RECOVERED, 0);
@@ -456,20 +475,26 @@ void BPF_PROG(lh_cong_control, struct sock *sk, __u32 ack, int flag, const struc
     bool grows = !is_recovering && (flag & FLAG_DATA_ACKED) && is_limited(tp);
     mine->acked += delivered;
     mine->acks += delivered != 0;
+    mine->losses += rs->losses > 0 ? rs->losses : 0;
     if (rs->rtt_us > 0)
         mine->rtt_us = rs->rtt_us;
     if (grows) {
         mine->grown += delivered;
         mine->limited += delivered;
     }
-    bool is_paced = false;
-    if (is_recovering) {
+    struct slot *slot = slot_of(mine);
+    bool is_alone = decides_alone(slot, all), is_paced = is_alone;
+    if (is_alone && !is_decided(slot, mine, all)) {
+        if (is_recovering)
+            tp->snd_cwnd = in_flight(tp) + (delivered ? delivered : 1);
+        slot->on_its_own++;
+        __sync_fetch_and_add(&all->on_its_own, 1);
+    } else if (is_recovering && !is_alone) {
         reduce_in_proportion(tp, mine, delivered);
     } else {
-        struct slot *slot = slot_of(mine);
         // After a timeout the window is built up again here: one window of data, by slow start.
-        if (state != STATE_LOSS && slot && is_decided(slot, mine, all)) {
-            is_paced = apply(sk, mine, all);
+        if ((is_alone || state != STATE_LOSS) && slot && is_decided(slot, mine, all)) {
+            is_paced = apply(sk, mine, all) || is_alone;
         } else {
             if (grows)
                 tcp_reno_cong_avoid(sk, ack, delivered);
@@ -486,6 +511,9 @@ void BPF_PROG(lh_cong_control, struct sock *sk, __u32 ack, int flag, const struc
     __u64 wait = READ(all->coalesce_ns), eighth = (__u64)(tp->srtt_us >> 3) * 125;
     if (eighth < wait)
         wait = eighth;
+    // Who decides alone in recovery has to see every ACK of it.
+    if (is_alone && (is_recovering || state == STATE_LOSS))
+        wait = 0;
     if (mine->acks && bpf_ktime_get_ns() - mine->last_record_ns >= wait)
         tell(sk, mine, rs, ACKED, 0);
 }

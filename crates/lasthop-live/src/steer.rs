@@ -62,6 +62,7 @@ mod control {
     pub(super) const HEARTBEAT: usize = 0;
     pub(super) const COALESCE: usize = 8;
     pub(super) const PROCESS: usize = 16;
+    pub(super) const DECIDES_ALONE: usize = 20;
     pub(super) const LAW: usize = 24;
     pub(super) const LAW_LENGTH: usize = 24;
     pub(super) const CONNECTIONS: usize = 48;
@@ -314,6 +315,8 @@ impl Session {
             place.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
         }
         maps.control.number(control::COALESCE).store(COALESCE.as_nanos() as u64, Ordering::Relaxed);
+        let alone = u32::from(law.needs().rate);
+        maps.control.word(control::DECIDES_ALONE).store(alone, Ordering::Relaxed);
         maps.control.word(control::PROCESS).store(std::process::id(), Ordering::Relaxed);
         let session = Session { maps, law, flows: BTreeMap::new(), decided: Lateness::default() };
         session.beat();
@@ -731,7 +734,8 @@ impl Flow {
     /// What it says to the kernel. What would be left after a loss is asked of a copy, beforehand.
     fn decided(&self, loss: &LossSample, mss: u32) -> Decided {
         let Decision { cwnd: _, ssthresh, pacing } = self.host.decision();
-        let flight = self.host.window.cwnd.max(1.0);
+        // The window as the kernel has it: whole segments.
+        let flight = self.host.window.cwnd.floor().max(1.0);
         let reduction = self.host.clone().answer_loss(&LossSample { flight, ..*loss });
         Decided {
             cwnd: self.host.window.cwnd.clamp(1.0, 1e9),
@@ -780,7 +784,8 @@ fn write(slots: &Shared, record: &Record, decided: &Decided) {
     slots.number(at + slot::SLOPE).store((decided.slope * WHOLE) as u64, Ordering::Relaxed);
     slots.word(at + slot::GROWN_AT).store(record.grown, Ordering::Relaxed);
     slots.word(at + slot::SSTHRESH).store(decided.ssthresh, Ordering::Relaxed);
-    slots.word(at + slot::SHARE).store((decided.share * WHOLE) as u32, Ordering::Relaxed);
+    // Upwards, so that nine of eleven segments are nine.
+    slots.word(at + slot::SHARE).store((decided.share * WHOLE).ceil() as u32, Ordering::Relaxed);
     slots.number(at + slot::PACING).store(decided.pacing, Ordering::Relaxed);
     sequence.store(number.wrapping_add(1), Ordering::Release);
 }
