@@ -24,6 +24,7 @@ __all__ = [
     "SenderClass",
     "Signal",
     "__version__",
+    "check_live",
     "check_steer",
     "columns",
     "emulate",
@@ -295,9 +296,13 @@ def emulate(
     mark: str,
     series: bool = False,
     trace: bool = False,
+    captures: Sequence[tuple[str, str]] | None = None,
+    snaplen: int = 65_535,
+    nested: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[str, RunResult]: ...
 def run_script(text: str, name: str, *, kernel: bool = False) -> str: ...
+def check_live(plan: Plan) -> None: ...
 def check_steer(law: str) -> None: ...
 def steer(
     law: str,

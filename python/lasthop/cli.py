@@ -212,9 +212,7 @@ def run(
         if seed is not None and seeds is not None:
             raise ArgumentError("--seed and --seeds exclude each other: give one")
         wanted = [scenario.seed if seed is None else seed] if seeds is None else parse_seeds(seeds)
-        _check_recording(out, series=series, trace=trace)
-        if capture_at and out is None:
-            raise ArgumentError("--capture-at writes captures: say where with --out DIR")
+        _check_recording(out, series=series, trace=trace, capture_at=capture_at)
         places = capture_at or None
         api.check_seeds(wanted)
         api.check_places(scenario, places, spooled=True, trace=trace)
@@ -1001,6 +999,18 @@ def emulate(
     out: OutOption = None,
     series: SeriesOption = False,
     trace: TraceOption = False,
+    capture_at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--capture-at",
+            metavar="HOST",
+            help="With --out: a pcapng of the real packets of a host, or of 'senders'; repeatable.",
+        ),
+    ] = None,
+    snaplen: Annotated[
+        int,
+        typer.Option("--snaplen", metavar="BYTES", help="Of each captured packet; all of it if not given."),
+    ] = 65_535,
     table_format: FormatOption = "parquet",
     force: ForceOption = False,
     dry_run: Annotated[
@@ -1022,15 +1032,23 @@ def emulate(
         if file is None:
             raise ArgumentError("no scenario: give a FILE, or --clean")
         scenario = _open(file, settings)
-        _check_recording(out, series=series, trace=trace)
+        _check_recording(out, series=series, trace=trace, capture_at=capture_at)
+        captures = live.check_captures(scenario, capture_at or None, trace=trace)
+        live.check_snaplen(snaplen)
         programs, words = _programs(beside or []), command or []
         live.check_hosts(scenario, [host, *(name for name, _ in programs)])
         if dry_run:
-            typer.echo(live.plan_text(scenario, words, host, programs, kernel))
+            typer.echo(live.plan_text(scenario, words, host, programs, kernel, captures))
             return
         live.refuse_without_means()
         with _targets(file, json_file, out, table_format, force=force):
             _advise(scenario)
+            if outer := live.outer_host():
+                near = live.gateway(scenario, host)
+                _note(
+                    f"note: this run is within another: {near!r} is its host {outer!r}, "
+                    "and packets cross both networks"
+                )
             run = live.emulate(
                 scenario,
                 words,
@@ -1041,6 +1059,9 @@ def emulate(
                 budget_s=budget / 1e3,
                 series=series,
                 trace=trace,
+                capture_at=captures,
+                snaplen=snaplen,
+                folder=out,
             )
             _deliver_runs(Runs([run]), json_file, out, table_format, [run.seed])
             _deliver_report(run, shown=json_file != "-")
@@ -1088,6 +1109,11 @@ def steer(
             steering.refuse_without_means()
             found = steering.sessions()
             lines = [line for session in found for line in steering.report_lines(session)]
+            lines += [
+                f"{name}: decides in the kernel, for whoever chooses it; 'clean' leaves it; take it away by "
+                f"'bpftool struct_ops unregister name {name}'"
+                for name in steering.twins()
+            ]
             if json_file is not None:
                 _write_json(json_file, json.dumps([steering.to_dict(session) for session in found]))
             if json_file != "-":
@@ -1333,10 +1359,12 @@ def _check_json(file: str, json_file: str | None, *, force: bool) -> None:
     output.check_file(json_file, replace=force)
 
 
-def _check_recording(out: Path | None, *, series: bool, trace: bool) -> None:
+def _check_recording(out: Path | None, *, series: bool, trace: bool, capture_at: list[str] | None) -> None:
     if (series or trace) and out is None:
         option = "--series" if series else "--trace"
         raise ArgumentError(f"{option} writes tables: say where with --out DIR")
+    if capture_at and out is None:
+        raise ArgumentError("--capture-at writes captures: say where with --out DIR")
 
 
 def _deliver_runs(

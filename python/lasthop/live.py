@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import signal
 import sys
 import tempfile
@@ -25,8 +26,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lasthop import _native
-from lasthop.errors import ArgumentError, RunError, native_errors
+from lasthop.errors import ArgumentError, Interrupted, RunError, native_errors
+from lasthop.places import RESULT, SENDERS, capture_file, not_captured
 from lasthop.results import NativeTables, Run
+from lasthop.spool import Spool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,8 +46,14 @@ MARK = "LASTHOP_RUN"
 KERNEL = "kernel:"
 #: How long a program may take to end when it is asked to.
 GRACE_S = 2.0
+#: Bytes stored of each captured packet: all of it. Less than an IP header is nothing to look at.
+SNAPLEN, LEAST_SNAPLEN = 65_535, 20
 #: Congestion controls of kernels that are worth naming.
 SCHEDULERS = ("reno", "cubic", "bbr", "vegas", "veno", "westwood")
+#: The device of a host.
+DEVICE = "lasthop0"
+#: Runs that may be within others at the same time.
+MOST_NESTED = 255
 #: The bit of CAP_NET_ADMIN and of CAP_SYS_ADMIN in sets of capabilities.
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 
@@ -60,6 +69,9 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
     budget_s: float = BUDGET_S,
     series: bool = False,
     trace: bool = False,
+    capture_at: Sequence[str] | None = None,
+    snaplen: int = SNAPLEN,
+    folder: str | Path | None = None,
 ) -> Run:
     """Run real packets over the network of a scenario.
 
@@ -85,6 +97,15 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
     series, trace : bool
         Record flows, links and helpers over time; and every packet on every link, for captures. Windows are
         known of sockets that lasthop opened, by the word of the kernel.
+    capture_at : sequence of str, optional
+        Hosts whose real packets are captured, byte for byte, as they pass their TUN device; ``"senders"``:
+        the sources of all connections, where each packet of a connection passes once. With `trace` the
+        senders if not given, otherwise none.
+    snaplen : int
+        Bytes stored of each captured packet, from its IP header on; all of it if not given.
+    folder : path, optional
+        Where captures are written while the run goes on: what an interrupted run leaves there can be read. A
+        folder that goes with the `Run` if not given.
 
     Returns
     -------
@@ -116,8 +137,11 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
     others = [(name, list(words)) for name, words in pairs]
     seed = scenario.seed if seed is None else seed
     main = (host or scenario.ends[0][1], list(command)) if command else None
+    files = CaptureFiles(check_captures(scenario, capture_at, trace=trace), folder)
+    check_snaplen(snaplen)
     mark = uuid.uuid4().hex
-    with journal(mark, [words for _, words in [*([main] if main else []), *others]]), native_errors():
+    commands = [words for _, words in [*([main] if main else []), *others]]
+    with journal(mark, commands, nested=outer_host() is not None) as block, files.kept(), native_errors():
         text, native = in_thread(
             lambda progress: _native.emulate(
                 scenario.plan,
@@ -129,13 +153,120 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
                 mark=mark,
                 series=series,
                 trace=trace,
+                captures=files.wanted(),
+                snaplen=snaplen,
+                nested=block,
                 progress=progress,
             )
         )
     told = json.loads(text)
     record = told["summary"] | {"live": told["live"]}
-    tables = NativeTables(native if series or trace else None)
+    tables = CapturedTables(native if series or trace else None, files)
     return Run(record, scenario.to_dict(), _native.__version__, tables)
+
+
+class CaptureFiles:
+    """The files of the captures of a run; those of a temporary folder last as long as this object.
+
+    Parameters
+    ----------
+    places : sequence of str
+        Where packets are captured: a file each.
+    folder : path or None
+        Where the files are.
+    """
+
+    def __init__(self, places: Sequence[str], folder: str | Path | None) -> None:
+        self._spool = Spool(Path(tempfile.gettempdir())) if places and folder is None else None
+        self._folder = Path(folder or ".") if self._spool is None else self._spool.folder
+        self.files = {place: self._folder / capture_file(place) for place in places}
+
+    def wanted(self) -> list[tuple[str, str]]:
+        """Return places and files."""
+        return [(place, str(file)) for place, file in self.files.items()]
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Say where the captures of an interrupted run are."""
+        try:
+            yield
+        except Interrupted as error:
+            if self._spool is not None or not self.files:
+                raise
+            # Results of an earlier run are not of these captures.
+            (self._folder / RESULT).unlink(missing_ok=True)
+            names = ", ".join(str(file) for file in self.files.values())
+            raise Interrupted(f"{error}; captured until then: {names}") from None
+
+
+class CapturedTables(NativeTables):
+    """The tables of a live run, with its captures of real packets."""
+
+    def __init__(self, native: _native.RunResult | None, captures: CaptureFiles) -> None:
+        super().__init__(native)
+        self._captures = captures
+
+    def captured_at(self) -> list[str]:
+        """Return the places at which real packets were captured."""
+        return list(self._captures.files)
+
+    def write_pcapng(self, path: Path, at: str) -> None:
+        """Copy a capture; a trace also shows other places, with packets as a simulation has them."""
+        file = self._captures.files.get(at)
+        if file is not None:
+            shutil.copyfile(file, path)
+        elif self.has("hops"):
+            super().write_pcapng(path, at)
+        else:
+            raise not_captured(at, self.captured_at())
+
+
+def check_captures(scenario: Scenario, places: Sequence[str] | None, *, trace: bool) -> list[str]:
+    """Return where real packets are to be captured; refuse places that are no hosts."""
+    if places is None:
+        return [SENDERS] if trace else []
+    if isinstance(places, str):
+        raise ArgumentError(f"capture_at is a list of places: say capture_at=[{places!r}]")
+    for place in places:
+        if place != SENDERS and place not in scenario.hosts:
+            known = ", ".join(dict.fromkeys([*scenario.hosts, SENDERS]))
+            raise ArgumentError(
+                f"no host {place!r} to capture at: real packets are captured where hosts send and get them: "
+                f"{known}"
+            )
+    return list(dict.fromkeys(places))
+
+
+def check_snaplen(snaplen: int) -> None:
+    """Refuse captures of less than an IP header."""
+    if not LEAST_SNAPLEN <= snaplen <= SNAPLEN:
+        raise ArgumentError(
+            f"{snaplen} bytes of each packet: store {LEAST_SNAPLEN} to {SNAPLEN} (--snaplen); "
+            "96 hold all headers"
+        )
+
+
+def outer_host() -> str | None:
+    """Return the host of another run at which we are; `None` if we are not within one."""
+    host = os.environ.get("LASTHOP_HOST")
+    with suppress(OSError):
+        devices = Path("/proc/thread-self/net/dev").read_text(encoding="utf-8")
+        return host if f"{DEVICE}:" in devices else None
+    return None
+
+
+def gateway(scenario: Scenario, host: str | None) -> str:
+    """Return the host that a run within another stands at: the far end of the first flow from its program.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What is run.
+    host : str or None
+        The node of its program; the sink of the first flow if not given.
+    """
+    source, sink = scenario.ends[0]
+    return sink if host == source else source
 
 
 def of_kernel(scenario: Scenario) -> dict[str, str]:
@@ -183,8 +314,13 @@ def journal_folder() -> Path:
 
 
 @contextmanager
-def journal(mark: str, commands: Sequence[Sequence[str]], *, cleans: bool = True) -> Iterator[None]:
-    """Undo what earlier runs have left, if asked to, and note this one while it lasts."""
+def journal(
+    mark: str, commands: Sequence[Sequence[str]], *, cleans: bool = True, nested: bool = False
+) -> Iterator[int | None]:
+    """Undo what earlier runs have left, if asked to, and note this one while it lasts.
+
+    A run within another gets the number of a block of addresses that no other has meanwhile.
+    """
     for line in clean() if cleans else []:
         print(f"note: {line}", file=sys.stderr)
     folder = journal_folder()
@@ -192,19 +328,52 @@ def journal(mark: str, commands: Sequence[Sequence[str]], *, cleans: bool = True
     place = folder / f"{mark}.json"
     owner = os.getpid()
     entry = {"mark": mark, "owner": owner, "owner_started": _started(owner), "commands": commands}
-    place.write_text(json.dumps(entry), encoding="utf-8")
+    with _alone(folder):
+        block = free_block(folder) if nested else None
+        place.write_text(json.dumps(entry | {"block": block}), encoding="utf-8")
     try:
-        yield
+        yield block
     finally:
         end_marked(mark)
         place.unlink(missing_ok=True)
 
 
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let nobody else who asks write into the folder meanwhile."""
+    import fcntl  # where there are real packets
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def free_block(folder: Path) -> int:
+    """Return the number of a block of addresses, 10.n.0.0/16, that no run within another has now."""
+    taken = set()
+    for place in folder.glob("*.json"):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            taken.add(json.loads(place.read_text(encoding="utf-8"))["block"])
+    for block in range(1, MOST_NESTED + 1):
+        if block not in taken:
+            return block
+    raise RunError(
+        f"{MOST_NESTED} runs are within others already, and there are no addresses for one more; "
+        "'lasthop emulate --clean' takes away what killed runs have left"
+    )
+
+
 def clean() -> list[str]:
     """End what runs have left whose process is gone; return a line for each.
 
+    There is none where nothing was left.
+
     Examples
     --------
+    >>> _ = clean()
     >>> clean()
     []
     """
@@ -354,21 +523,38 @@ def plan_text(
     host: str | None,
     beside: Sequence[tuple[str, Sequence[str]]],
     kernel: str | None,
+    captures: Sequence[str] = (),
 ) -> str:
-    """Return in words what `emulate` would do."""
-    lines = [
-        f"{name}: a network namespace without a name, with a TUN device lasthop0 at {address}"
-        for name, address in scenario.hosts.items()
-    ]
+    """Return in words what `emulate` would do; what it would refuse is refused."""
+    with native_errors():
+        _native.check_live(scenario.plan)
+    outer = outer_host()
+    block = None if outer is None else free_block(journal_folder())
+    near = gateway(scenario, host)
+    lines = []
+    for name, address in scenario.hosts.items():
+        if block is None:
+            at = f"a network namespace without a name, with a TUN device {DEVICE} at {address}"
+        else:
+            moved = address.replace("10.0.", f"10.{block}.", 1)
+            at = f"a network namespace without a name, with a TUN device {DEVICE} at {moved}"
+            if name == near:
+                at = f"the host {outer!r} of the run around this one, with one more TUN device, at {moved}"
+        lines.append(f"{name}: {at}")
     lines += [f"links: {', '.join(scenario.link_names)}, for at most {scenario.duration_s:g} s"]
     lines += [f"start at {name}: {' '.join(words)}" for name, words in beside]
     if kernel is None:
         own = of_kernel(scenario).items()
         lines += [f"carry {flow} with sockets of the kernel ({algorithm})" for flow, algorithm in own]
     else:
-        lines += [f"carry {', '.join(scenario.flow_names)} with sockets of the kernel ({kernel})"]
+        # Behind the flows of the scenario come those that begin at proxies.
+        names = scenario.flow_names[: len(scenario.ends)]
+        lines += [f"carry {', '.join(names)} with sockets of the kernel ({kernel})"]
     if command:
         lines += [f"start at {host or scenario.ends[0][1]}: {' '.join(command)}"]
+    lines += [f"capture packets at {place}, into {capture_file(place)}" for place in captures]
+    if os.access("/dev/cpu_dma_latency", os.W_OK):
+        lines += ["ask for processors that do not sleep while it runs (/dev/cpu_dma_latency)"]
     lines += [f"note in {journal_folder()} what was started, and take the note away afterwards"]
     return "\n".join(lines)
 
@@ -386,11 +572,18 @@ def report_lines(run: Run) -> list[str]:
         "dropped by TUN devices": report["tun_dropped"],
         "not understood beyond their IP header, passed": report["opaque"],
         "of helpers, without bytes": report["without_bytes"],
+        "connections that no split understood, passed whole": report["untouched_by_splits"],
         "not taken by the kernel": report["kernel_refused"],
         **{f"refused ({why})": count for why, count in report["refused"].items()},
     }
     told = [f"{count:,} {what}" for what, count in counts.items() if count]
-    return lines + ([f"packets: {'; '.join(told)}"] if told else [])
+    if told:
+        lines.append(f"packets: {'; '.join(told)}")
+    for capture in report["captures"]:
+        missed = capture["missed"]
+        lack = f"; {missed:,} are missing because the disk was too slow for them" if missed else ""
+        lines.append(f"captured at {capture['place']}: {capture['packets']:,} packets{lack}")
+    return lines
 
 
 def check_hosts(scenario: Scenario, names: Sequence[str | None]) -> None:

@@ -31,6 +31,8 @@ TRANSPORTS: dict[str, dict[str, str]] = {
     "veno": {"cc": "veno", "recovery": "rack"},
     "westwood": {"cc": "westwood+", "recovery": "rack"},
 }
+#: What the kernel does besides: its receivers acknowledge every segment while their buffers grow.
+AS_LINUX: dict[str, Any] = {"profile": "linux", "delayed_ack": {"autotuning": True}}
 #: The controllers of these, which steer the kernel where that is asked for.
 LAWS: dict[str, str] = {name: transport.get("cc", name) for name, transport in TRANSPORTS.items()}
 #: How often an emulated run is repeated that the machine was too busy for.
@@ -160,7 +162,7 @@ def simulated(scenario: Scenario, algorithm: str) -> Scenario:
     content: dict[str, Any] = scenario.to_dict()
     for flow, transport in zip(content["flows"], scenario.transports, strict=True):
         if transport != "udp":
-            flow["transport"] = TRANSPORTS[algorithm] | {"profile": "linux"}
+            flow["transport"] = TRANSPORTS[algorithm] | AS_LINUX
     return Scenario(content, name=scenario.name)
 
 

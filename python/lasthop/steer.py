@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 STEERED = "steer:"
 #: What stands in a command for the name of the congestion control.
 NAME = "{cc}"
+#: Laws that are there as congestion controls of the kernel, without a process beside them.
+TWINS = ("lh_veno", "lh_westwood")
 #: Where a command runs, in words.
 PLACES = {
     "by name": "where you are: the command chooses {cc} itself, and nobody's default changes",
@@ -159,6 +161,11 @@ def sessions() -> list[Session]:
     """Return every session that is registered, also those whose process has gone."""
     with native_errors():
         return [Session(**found) for found in json.loads(_native.steer_sessions())]
+
+
+def twins() -> list[str]:
+    """Return the laws that decide in the kernel itself and are registered; nobody owns them."""
+    return [name for name in TWINS if name in live.algorithms()]
 
 
 def plan_text(law: str, command: Sequence[str], resume: str | None) -> str:

@@ -11,10 +11,15 @@ import hashlib
 import json
 import math
 import os
+import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +92,12 @@ def emulated(scenario: lh.Scenario, *arguments: Any, **options: Any) -> lh.Run:
     pytest.skip(f"the machine is too busy for real time: {'; '.join(reasons)}")
 
 
+def side_by_side(*runs: Callable[[], lh.Run]) -> list[lh.Run]:
+    """Return runs that went on at the same time: each takes a few percent of a processor, and real time."""
+    with ThreadPoolExecutor(len(runs)) as pool:
+        return [future.result() for future in [pool.submit(run) for run in runs]]
+
+
 def run_command(*arguments: object) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "lasthop", "emulate", "--budget", "20", *map(str, arguments)]
     return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
@@ -118,6 +129,12 @@ def test_a_dry_run_says_what_would_be_done(command: Callable[..., Result], tmp_p
         (["FILE", "--dry-run", "--beside", "iperf3 -s"], "give NODE=COMMAND"),
         (["FILE", "--dry-run", "--beside", "server='iperf3"], "no closing quotation"),
         (["FILE", "--dry-run", "--beside", "moon=iperf3"], "no host 'moon'"),
+        (["FILE", "--capture-at", "phone"], "--capture-at writes captures: say where with --out DIR"),
+        (
+            ["FILE", "--out", "there", "--capture-at", "base"],
+            "no host 'base' to capture at: real packets are captured where hosts send and get them: server",
+        ),
+        (["FILE", "--out", "there", "--capture-at", "phone", "--snaplen", "5"], "5 bytes of each packet"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -216,9 +233,12 @@ def test_snoop_helps_the_tcp_of_the_kernel() -> None:
     content["flows"][0]["transport"] = {"preset": "reno", "receiver_window": "90 packets"}
     plain = lh.Scenario(content)
     content["topology"]["links"][1]["middleboxes"] = [{"kind": "snoop"}]
-    helped = emulated(lh.Scenario(content), kernel="reno").totals["goodput_bit_s"]
     # Where losses fall decides much: one run of Reno alone is up to a third above or below the mean.
-    alone = [emulated(plain, kernel="reno", seed=seed).totals["goodput_bit_s"] for seed in (1, 2, 3)]
+    found = side_by_side(
+        partial(emulated, lh.Scenario(content), kernel="reno"),
+        *(partial(emulated, plain, kernel="reno", seed=seed) for seed in (1, 2, 3)),
+    )
+    helped, *alone = [run.totals["goodput_bit_s"] for run in found]
     assert 4 * sum(alone) / len(alone) <= helped < 5e6, (alone, helped)
 
 
@@ -257,18 +277,99 @@ def test_the_status_of_the_program_counts(tmp_path: Path) -> None:
     assert "modprobe tcp_nosuch" in unknown.stderr
 
 
+#: A server that sends what it is asked for, and a client that says how long it took to be heard.
+GIVE = """
+import socket
+listening = socket.create_server(("", 8000))
+while True:
+    talk, _ = listening.accept()
+    talk.sendall(bytes(int(talk.recv(20))))
+    talk.close()
+"""
+ASK = """
+import socket, time
+began = time.monotonic()
+talk = socket.create_connection(("server", 8000))
+heard = time.monotonic() - began
+talk.sendall(b"300000")
+began = time.monotonic()
+count = 0
+while data := talk.recv(65536):
+    count += len(data)
+print(count, heard, time.monotonic() - began)
+# The last acknowledgement has a way to go.
+time.sleep(0.5)
+"""
+
+
+def within(*words: object, to: Path) -> list[str]:
+    """Return a run as the program of another."""
+    inner = [sys.executable, "-m", "lasthop", "emulate", "--budget", "20", "--json", to, *words]
+    return list(map(str, inner))
+
+
 @needs_kernel
-def test_a_run_runs_within_a_run(tmp_path: Path) -> None:
-    """The inner one has a network of its own, and leaves the outer one's alone."""
-    file = scenario_file(tmp_path, path("5 Mbit/s", duration="20 s"))
-    places = [tmp_path / "outer.json", tmp_path / "inner.json"]
-    inner = [sys.executable, "-m", "lasthop", "emulate", "--budget", "20", "--kernel", "reno"]
-    inner += ["--set", "duration=2 s", "--set", "warmup=0.5 s", "--json", str(places[1]), str(file)]
-    done = run_command(file, "--json", places[0], "--", *inner)
+def test_runs_within_runs_add_up(tmp_path: Path) -> None:
+    """Packets cross three networks: delays add up, the slowest link decides, each run sees the connection."""
+    files = [tmp_path / f"{name}.json" for name in ("outer", "middle", "inner")]
+    told = [tmp_path / f"{name}-results.json" for name in ("outer", "middle", "inner")]
+    paths = zip(files, [("20 Mbit/s", "50 ms"), ("2 Mbit/s", "20 ms"), ("5 Mbit/s", "10 ms")], strict=True)
+    for file, (rate, delay) in paths:
+        scenario = path(rate, delay, duration="20 s", queue={"kind": "drop-tail", "limit": "400 packets"})
+        file.write_text(json.dumps(scenario.to_dict()), encoding="utf-8")
+    give, ask = tmp_path / "give.py", tmp_path / "ask.py"
+    give.write_text(GIVE, encoding="utf-8")
+    ask.write_text(ASK, encoding="utf-8")
+    third = within(files[2], "--", sys.executable, ask, to=told[2])
+    second = within(files[1], "--", *third, to=told[1])
+    done = run_command(
+        files[0], "--beside", f"server={sys.executable} {give}", "--json", told[0], "--", *second
+    )
     assert done.returncode == 0, done.stderr
-    outer, inside = (json.loads(place.read_text(encoding="utf-8"))["runs"][0] for place in places)
-    assert outer["live"]["program_status"] == 0
-    assert outer["totals"]["goodput_bit_s"] == 0
+    assert done.stderr.count("'server' is its host 'phone', and packets cross both networks") == 2
+    count, heard, took = map(float, done.stdout.split(maxsplit=3)[:3])
+    assert count == 300_000
+    # Each path begins with 5 ms of wire.
+    assert 0.19 <= heard < 0.23
+    assert took > 300_000 * 8 / 2e6
+    runs = [json.loads(place.read_text(encoding="utf-8"))["runs"][0] for place in told]
+    addresses = [run["live"]["hosts"]["phone"] for run in runs]
+    assert addresses == ["10.0.0.3", "10.1.0.3", "10.2.0.3"]
+    for run in runs:
+        [flow] = run["flows"]
+        assert flow["name"].startswith("tcp 10.0.0.1:8000 - 10.2.0.3:")
+        assert (flow["bytes_delivered"], flow["retransmitted_packets"]) == (300_000, 0)
+        assert (run["live"]["opaque"], run["live"]["kernel_refused"]) == (0, 0)
+    whole, partly, least = (run["flows"][0]["rtt_p50_s"] for run in runs)
+    assert whole > partly > 0.06
+    assert least < partly
+
+
+@needs_kernel
+def test_runs_within_a_run_at_the_same_time_have_addresses_of_their_own(tmp_path: Path) -> None:
+    """Two at one host; and one whose flows the kernel carries, which end at the host of the outer run."""
+    file = scenario_file(tmp_path, path("5 Mbit/s", duration="20 s"))
+    give, ask, program = tmp_path / "give.py", tmp_path / "ask.py", tmp_path / "all.sh"
+    give.write_text(GIVE, encoding="utf-8")
+    ask.write_text(ASK, encoding="utf-8")
+    told = [tmp_path / f"{name}.json" for name in ("outer", "first", "second", "carried")]
+    runs = [within(file, "--", sys.executable, ask, to=place) for place in told[1:3]]
+    carried = within("--kernel", "reno", "--set", "duration=2 s", "--set", "warmup=0.5 s", file, to=told[3])
+    lines = [
+        f"{shlex.join(words)} >{place}.log &" for words, place in zip([*runs, carried], told[1:], strict=True)
+    ]
+    program.write_text("\n".join([*lines, "wait"]), encoding="utf-8")
+    beside = f"server={sys.executable} {give}"
+    done = run_command(file, "--beside", beside, "--json", told[0], "--", "sh", program)
+    assert done.returncode == 0, done.stderr
+    outer, first, second, inside = (
+        json.loads(place.read_text(encoding="utf-8"))["runs"][0] for place in told
+    )
+    phones = [run["live"]["hosts"]["phone"] for run in (first, second, inside)]
+    assert sorted(phones) == ["10.1.0.3", "10.2.0.3", "10.3.0.3"]
+    assert {flow["name"].partition(" - ")[2].partition(":")[0] for flow in outer["flows"]} == set(phones[:2])
+    assert [flow["bytes_delivered"] for flow in outer["flows"]] == [300_000] * 2
+    assert [run["flows"][0]["bytes_delivered"] for run in (first, second)] == [300_000] * 2
     assert inside["totals"]["goodput_bit_s"] > 1e6
 
 
@@ -329,12 +430,155 @@ def test_simulation_and_kernel_agree_on_a_clean_path() -> None:
     assert [len(row.emulated.values) for row in found.rows] == [2] * 4
 
 
+@pytest.mark.parametrize(
+    ("middlebox", "message"),
+    [
+        ({"kind": "wtcp"}, "wtcp cannot help real packets"),
+        ({"kind": "split", "to_wireless": "probing"}, '"probing" needs what no real host gives'),
+        (
+            {"kind": "split", "to_wired": {"preset": "reno", "profile": "ns2"}},
+            "no TCP that a real host understands; give to_wireless and to_wired another sender",
+        ),
+        ({"kind": "split", "zero_windows": True}, "leave out zero_windows"),
+    ],
+)
+def test_helpers_that_no_real_host_understands_are_refused(middlebox: dict[str, Any], message: str) -> None:
+    with pytest.raises(lh.ScenarioError, match=re.escape(message)):
+        live.plan_text(path("5 Mbit/s", middleboxes=[middlebox]), [], None, [], "reno")
+
+
+def split_path(**keys: Any) -> lh.Scenario:
+    """Return a path of 100 ms of wire and a lossy hop, with a proxy between them."""
+    error = {"kind": "bernoulli", "packet_error_rate": 0.02}
+    sender = {"preset": "cubic", "profile": "linux"}
+    proxy = {"kind": "split", "to_wireless": sender, "to_wired": sender, "buffer": "256 kB", **keys}
+    scenario = path("5 Mbit/s", "10 ms", duration="7 s", error=error, middleboxes=[proxy])
+    content = scenario.to_dict()
+    content["topology"]["links"][0] |= {"rate": "100 Mbit/s", "delay": "100 ms"}
+    return lh.Scenario(content)
+
+
 @needs_kernel
-@pytest.mark.parametrize("helper", ["split", "wtcp"])
-def test_helpers_that_write_packets_are_refused(helper: str) -> None:
-    scenario = path("5 Mbit/s", middleboxes=[{"kind": helper}])
-    with pytest.raises(lh.ScenarioError, match=f"{helper} cannot help real packets"):
-        live.emulate(scenario, kernel="reno")
+def test_a_split_helps_the_tcp_of_the_kernel() -> None:
+    """The proxy repeats what the hop loses within 20 ms, and the server, 200 ms away, hears of no loss."""
+    scenario = split_path()
+    content = scenario.to_dict()
+    del content["topology"]["links"][1]["middleboxes"]
+    simulated = lh.run(scenario).record["flows"][0]
+    found = side_by_side(*(partial(emulated, one, kernel="reno") for one in (scenario, lh.Scenario(content))))
+    flow, alone = (run.record["flows"][0] for run in found)
+    assert flow["goodput_bit_s"] == pytest.approx(simulated["goodput_bit_s"], rel=0.3)
+    assert flow["retransmitted_packets"] == simulated["retransmitted_packets"] == 0
+    assert flow["rtt_mean_s"] == pytest.approx(0.2, abs=0.01)
+    for told in (flow["split"], simulated["split"]):
+        assert told["transport"] == "cubic"
+        assert told["retransmitted_packets"] == pytest.approx(told["packets_lost"], rel=0.3)
+        assert told["rtt_mean_s"] < 0.1
+        assert 0 < told["avg_held_bytes"] <= told["max_held_bytes"] <= 256_000
+        assert 0 < told["acked_not_delivered_bytes"] <= 256_000
+    assert flow["delay_p50_s"] > 0.11, "from the server, not from the proxy"
+    assert flow["goodput_bit_s"] > 3 * alone["goodput_bit_s"], (flow["goodput_bit_s"], alone["goodput_bit_s"])
+
+
+#: A server that answers with as many bytes, reversed, once its peer has closed.
+MIRROR = """
+import socket
+from pathlib import Path
+for key, value in SYSCTLS.items():
+    Path("/proc/sys/net/ipv4", key).write_text(value)
+talk, _ = socket.create_server(("", 8000)).accept()
+talk.sendall(b"".join(iter(lambda: talk.recv(65536), b""))[::-1])
+"""
+LOOK = """
+import os, socket
+data = os.urandom(150_000)
+talk = socket.create_connection(("server", 8000))
+talk.sendall(data)
+talk.shutdown(socket.SHUT_WR)
+answer = b"".join(iter(lambda: talk.recv(65536), b""))
+print("whole" if answer == data[::-1] else f"{len(answer)} bytes")
+"""
+#: A server that breaks off, and then one that is left.
+BREAK = """
+import socket, struct
+listening = socket.create_server(("", 8000))
+talk, _ = listening.accept()
+talk.recv(1)
+talk.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+talk.close()
+talk, _ = listening.accept()
+try:
+    while talk.recv(65536):
+        pass
+    print("closed", flush=True)
+except ConnectionResetError:
+    print("server heard of a reset", flush=True)
+"""
+LEAVE = """
+import socket, struct, time
+talk = socket.create_connection(("server", 8000))
+talk.send(b"x")
+try:
+    print(f"got {talk.recv(10)!r}")
+except ConnectionResetError:
+    print("client heard of a reset")
+began = time.monotonic()
+try:
+    socket.create_connection(("server", 9))
+except ConnectionRefusedError:
+    print(f"refused {'when the server was heard' if time.monotonic() - began > 0.2 else 'early'}")
+talk = socket.create_connection(("server", 8000))
+talk.send(bytes(1000))
+time.sleep(0.3)
+talk.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+talk.close()
+time.sleep(0.5)
+"""
+
+
+def through_a_split(
+    folder: Path, error: dict[str, Any], server: str, client: str
+) -> tuple[list[str], str, Any]:
+    """Return what a client and a server printed that have a proxy between them, and the run."""
+    content = split_path(to_wired={"preset": "newreno", "profile": "linux"}).to_dict()
+    for link in content["topology"]["links"]:
+        link["error"] = error
+    file = scenario_file(folder, lh.Scenario({**content, "duration": "40 s"}))
+    serve, fetch, said = folder / "serve.py", folder / "fetch.py", folder / "said"
+    serve.write_text(server, encoding="utf-8")
+    fetch.write_text(client, encoding="utf-8")
+    beside = f"server=sh -c '{sys.executable} {serve} >{said}'"
+    results = folder / "run.json"
+    done = run_command(file, "--beside", beside, "--json", results, "--", sys.executable, fetch)
+    assert results.exists(), done.stderr
+    told = json.loads(results.read_text(encoding="utf-8"))["runs"][0]
+    return done.stdout.splitlines(), said.read_text(encoding="utf-8"), told
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    "sysctls",
+    [{}, {"tcp_sack": "0", "tcp_window_scaling": "0", "tcp_timestamps": "0"}],
+    ids=["all options", "no options"],
+)
+def test_streams_through_a_split_arrive_whole(tmp_path: Path, sysctls: dict[str, str]) -> None:
+    """Half-closed, both ways, over two links that lose packets, whatever options the server has."""
+    lossy = {"kind": "bernoulli", "packet_error_rate": 0.02}
+    lines, _, told = through_a_split(tmp_path, lossy, MIRROR.replace("SYSCTLS", repr(sysctls)), LOOK)
+    assert lines[0] == "whole", lines
+    # The question went up the other way; what is told of a row is the answer.
+    assert told["flows"][0]["bytes_delivered"] == 150_000
+    assert told["live"]["connections"][0]["bytes_back"] >= 150_000
+    assert told["flows"][0]["split"]["retransmitted_packets"] > 0
+
+
+@needs_kernel
+def test_refusals_and_resets_go_through_a_split(tmp_path: Path) -> None:
+    """Each is said once and never repeated, by a proxy as by a host: nothing may be lost here."""
+    lines, said, told = through_a_split(tmp_path, {"kind": "none"}, BREAK, LEAVE)
+    assert lines[:2] == ["client heard of a reset", "refused when the server was heard"], lines
+    assert said == "server heard of a reset\n"
+    assert [flow["split"]["resets"] for flow in told["flows"]] == [1, 1, 1]
 
 
 @needs_kernel
@@ -499,6 +743,192 @@ def test_a_run_is_recorded_as_a_simulation_is(tmp_path: Path) -> None:
     assert shown["fingerprints"] == {"as written": {}}
     again.write_pcapng(tmp_path / "live.pcapng")
     assert (tmp_path / "live.pcapng").stat().st_size > 100 * len(data)
+
+
+#: Fields that are no numbers, or not always.
+TEXT = ("ip.src", "tcp.payload", "tcp.flags.syn", "_ws.malformed")
+
+
+def read_capture(file: Path, *fields: str) -> pl.DataFrame:
+    """Return fields of each packet, as tshark reads them."""
+    words = ["tshark", "-r", str(file), "-T", "fields", "-E", "header=y", "-E", "separator=;"]
+    words += ["-o", "tcp.relative_sequence_numbers:FALSE", "-o", "tcp.check_checksum:TRUE"]
+    done = subprocess.run(
+        [*words, *(word for field in fields for word in ("-e", field))], capture_output=True, check=True
+    )
+    return pl.read_csv(
+        done.stdout,
+        separator=";",
+        infer_schema_length=None,
+        schema_overrides={name: pl.String for name in fields if name in TEXT},
+    )
+
+
+needs_tshark = pytest.mark.skipif(
+    shutil.which("tshark") is None, reason="tshark is not installed (Debian package tshark)"
+)
+
+
+@needs_kernel
+@needs_tshark
+def test_captures_hold_what_was_on_the_wire(tmp_path: Path) -> None:
+    """100,000 bytes from host to host: ports, handshake, every byte of them, and what the link has lost."""
+    take = "s = socket.create_server(('', 7777)); c = s.accept()[0]\nwhile c.recv(65536): 0"
+    send = "s = socket.create_connection(('phone', 7777)); s.sendall(b'0123456789abcdef' * 6250)"
+    send += "; s.shutdown(1); s.recv(1)"
+    words = [[sys.executable, "-c", f"import socket; {what}"] for what in (take, send)]
+    scenario = path("5 Mbit/s", error={"kind": "bernoulli", "packet_error_rate": 0.05}, duration="30 s")
+    run = emulated(
+        scenario, words[1], host="server", beside=[("phone", words[0])], capture_at=["senders", "phone"]
+    )
+    assert [(one["place"], one["missed"]) for one in run.record["live"]["captures"]] == [
+        ("senders", 0),
+        ("phone", 0),
+    ]
+    lh.Runs([run]).save(tmp_path / "out")
+    fields = ["ip.src", "tcp.srcport", "tcp.dstport", "tcp.flags.syn", "tcp.seq_raw", "tcp.len"]
+    fields += ["tcp.checksum.status", "frame.time_epoch", "tcp.payload", "tcp.options.mss_val", "frame.len"]
+    sent = read_capture(tmp_path / "out" / "capture.pcapng", *fields)
+    came = read_capture(tmp_path / "out" / "capture-at-phone.pcapng", *fields)
+    shakes = sent.filter(pl.col("tcp.flags.syn").is_in(["1", "True", "true"]))
+    assert shakes["ip.src"].to_list()[:: len(shakes) - 1] == ["10.0.0.1", "10.0.0.3"]
+    assert set(shakes["tcp.options.mss_val"]) == {1460}
+    # One write of 100,000 bytes: the kernel cuts what it would leave to an interface that cuts by itself.
+    assert max(sent["frame.len"]) == 1500
+    assert set(sent["tcp.checksum.status"]) | set(came["tcp.checksum.status"]) == {1}, "1 is good"
+    # The kernel's own port and first number, no flow's number and zero.
+    [near] = set(sent.filter(pl.col("ip.src") == "10.0.0.1")["tcp.srcport"])
+    first = shakes["tcp.seq_raw"][0]
+    assert near > 30_000
+    assert first > 0
+    frames = {}
+    for name, table in (("sent", sent), ("came", came)):
+        data = table.filter((pl.col("ip.src") == "10.0.0.1") & (pl.col("tcp.len") > 0))
+        assert set(data["tcp.dstport"]) == {7777}
+        stream = bytearray(100_000)
+        for seq, payload in data.select("tcp.seq_raw", "tcp.payload").iter_rows():
+            part = bytes.fromhex(payload)
+            at = (seq - first - 1) % 2**32
+            stream[at : at + len(part)] = part
+        assert bytes(stream) == b"0123456789abcdef" * 6250
+        frames[name] = data
+    lost = next(link for link in run.record["links"] if link["name"] == "base-phone")["drops"]
+    assert len(frames["sent"]) - len(frames["came"]) in range(lost["channel-error"] + 1)
+    # 25 ms away, and each packet takes 2.4 ms at 5 Mbit/s.
+    delays = frames["came"]["frame.time_epoch"][0] - frames["sent"]["frame.time_epoch"][0]
+    assert 0.0274 <= delays < 0.05
+    assert run.record["live"]["captures"][0]["packets"] == len(sent)
+
+
+@needs_kernel
+@needs_tshark
+def test_an_interrupted_run_leaves_its_captures(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    file = scenario_file(tmp_path, path("5 Mbit/s", duration="60 s"))
+    words = [sys.executable, "-m", "lasthop", "emulate", str(file), "--kernel", "reno", "--out", str(folder)]
+    words += ["--capture-at", "phone", "--snaplen", "60"]
+    run = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    capture = folder / "capture-at-phone.pcapng"
+    _until(lambda: capture.exists() and capture.stat().st_size > 20_000)
+    run.send_signal(signal.SIGINT)
+    _, said = run.communicate(timeout=20)
+    assert run.returncode == 130
+    assert f"captured until then: {capture}" in said
+    read = read_capture(capture, "frame.len", "frame.cap_len", "_ws.malformed")
+    assert max(read["frame.len"]) == 1500
+    assert max(read["frame.cap_len"]) == 60
+    assert read["_ws.malformed"].null_count() == len(read)
+
+
+#: Sends so many bytes, the first of them so far before the end of sequence numbers. TCP_REPAIR and what goes
+#: with it are options 19 to 21.
+TOTAL, BEFORE = 600_000, 200_000
+AROUND_THE_WRAP = f"""
+import socket
+s = socket.socket()
+for option, value in ((19, 1), (20, 2), (21, -{BEFORE}), (19, 0)):
+    s.setsockopt(socket.IPPROTO_TCP, option, value)
+s.connect(("phone", 7777))
+s.sendall(b"".join(n.to_bytes(4, 'big') for n in range({TOTAL // 4})))
+s.shutdown(1)
+assert s.recv(64) == b"whole", "bytes are missing, doubled or out of order"
+"""
+TAKEN_IN_ORDER = f"""
+import socket
+c = socket.create_server(("", 7777)).accept()[0]
+came = bytearray()
+while some := c.recv(65536):
+    came += some
+c.sendall(b"whole" if came == b"".join(n.to_bytes(4, 'big') for n in range({TOTAL // 4})) else b"broken")
+c.close()
+"""
+
+
+@needs_kernel
+@needs_tshark
+@pytest.mark.parametrize("helper", [{"kind": "snoop"}, {"kind": "fec", "k": 4, "n": 6}])
+def test_helpers_go_on_when_sequence_numbers_wrap(tmp_path: Path, helper: dict[str, Any]) -> None:
+    """Every byte arrives once and in order, and the link goes on to repair losses after the wrap."""
+    error = {"kind": "bernoulli", "packet_error_rate": 0.04}
+    scenario = path("10 Mbit/s", "5 ms", duration="20 s", error=error, middleboxes=[helper])
+    words = [[sys.executable, "-c", text] for text in (AROUND_THE_WRAP, TAKEN_IN_ORDER)]
+    run = emulated(scenario, words[0], host="server", beside=[("phone", words[1])], trace=True, series=True)
+    assert run.record["live"]["program_status"] == 0
+    run.write_pcapng(tmp_path / "senders.pcapng", "senders")
+    numbers = read_capture(tmp_path / "senders.pcapng", "ip.src", "tcp.seq_raw")
+    numbers = numbers.filter(pl.col("ip.src") == "10.0.0.1")["tcp.seq_raw"]
+    assert numbers[0] == 2**32 - BEFORE
+    assert min(numbers) < TOTAL
+    data = run.hops.filter((pl.col("kind") == "data") & (pl.col("seq") > BEFORE))
+    wrapped = data["enqueue_ns"].min() / 1e9
+    lost = data.filter((pl.col("link") == "base-phone") & (pl.col("outcome") == "channel-error")).height
+    sent = data.filter(pl.col("link") == "server-base")["seq"]
+    again = len(sent) - sent.n_unique()
+    later = run.helper_series.filter(pl.col("time_s") > wrapped + 0.1)
+    repairs = later.select(pl.selectors.matches("^snoop_repeats_by_|^fec_rebuilt$")).sum().row(0)
+    assert sum(filter(None, repairs)) >= lost / 2
+    assert lost >= 3
+    assert again < lost / 2, (again, lost)
+
+
+#: Datagrams as QUIC has them (RFC 9000) and packets of IPsec's ESP (RFC 4303, protocol 50): none but the ends
+#: can read them. Sends 100 of each, and asks whether they came as they were.
+UNREADABLE = """
+import random, socket, time
+draw = random.Random(1)
+some = [bytes([0xC3]) + draw.randbytes(1199) for _ in range(100)]
+esp = [(7).to_bytes(4, "big") + n.to_bytes(4, "big") + draw.randbytes(1000) for n in range(100)]
+"""
+SEEN_OFF = """
+quic, ipsec = socket.socket(type=socket.SOCK_DGRAM), socket.socket(socket.AF_INET, socket.SOCK_RAW, 50)
+for datagram, packet in zip(some, esp):
+    quic.sendto(datagram, ("phone", 443))
+    ipsec.sendto(packet, ("phone", 0))
+    time.sleep(0.004)
+quic.settimeout(5)
+assert quic.recv(64) == b"whole"
+"""
+MET = """
+ipsec, quic = socket.socket(socket.AF_INET, socket.SOCK_RAW, 50), socket.socket(type=socket.SOCK_DGRAM)
+quic.bind(("", 443))
+whole = True
+for datagram, packet in zip(some, esp):
+    came, sender = quic.recvfrom(2000)
+    # A raw socket shows the IP header.
+    whole &= came == datagram and ipsec.recv(2000)[20:] == packet
+quic.sendto(b"whole" if whole else b"changed", sender)
+time.sleep(1)
+"""
+
+
+@needs_kernel
+@pytest.mark.parametrize("helper", [{"kind": "snoop"}, {"kind": "fec", "k": 4, "n": 6}])
+def test_helpers_pass_what_they_cannot_read(helper: dict[str, Any]) -> None:
+    scenario = path("10 Mbit/s", "5 ms", duration="20 s", middleboxes=[helper])
+    words = [[sys.executable, "-c", UNREADABLE + text] for text in (SEEN_OFF, MET)]
+    run = emulated(scenario, words[0], host="server", beside=[("phone", words[1])])
+    assert run.record["live"]["program_status"] == 0
+    assert run.record["live"]["opaque"] == 100
 
 
 @needs_kernel

@@ -3,29 +3,36 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::process::Child;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
+use lasthop_net::measure::Window;
 use lasthop_net::plan::{FlowPlan, Plan, TcpConfig, Transport};
 use lasthop_net::trace::{Recorded, Recording};
 use lasthop_net::transport::outside::End;
 use lasthop_net::transport::tcp::config::KERNEL;
 use lasthop_net::world::{Evaluation, World};
+use lasthop_sim::pcapng::PcapngError;
 use lasthop_sim::run::Progress;
-use lasthop_sim::summary::Summary;
+use lasthop_sim::summary::{Summary, jain_index};
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::capture::{CaptureOrder, Captured, Captures};
 use crate::clock::Clock;
-use crate::drive::{Driven, drive};
+use crate::drive::{Driven, Place, Proxies, drive};
 use crate::kernel::{KernelFlow, Route, Signals, algorithms, refusal};
-use crate::passage::{Connection, Passage, Refusal};
-use crate::plan::{Host, LivePlan, PlanError};
+use crate::parts::join;
+use crate::passage::{Connection, Pair, Passage, Refusal};
+use crate::plan::{Host, LivePlan, PlanError, without_halves};
 use crate::process;
+use crate::proxy::Proxy;
 use crate::record::{Keeper, renumber};
 use crate::site::Site;
 use crate::steer::{self, STEERED, Session, SessionReport, SteerError, Steering};
@@ -63,6 +70,11 @@ pub struct Order {
     pub mark: String,
     /// What to record beside the summary.
     pub recording: Recording,
+    /// Captures of real packets to be written.
+    pub captures: Vec<CaptureOrder>,
+    /// Within another run: where hosts have their addresses, 10.n.0.0/16. The host at the far end of the first flow is
+    /// then that of the other run at which we are.
+    pub nested: Option<u8>,
 }
 
 /// Why a live run did not come about, or ended.
@@ -107,6 +119,14 @@ pub enum LiveError {
         step: &'static str,
         /// What the kernel said.
         error: io::Error,
+    },
+    /// A capture could not be written.
+    #[error("{}: {error}; choose a place with room for it, or store less of each packet", .file.display())]
+    Capture {
+        /// The file.
+        file: PathBuf,
+        /// What went wrong.
+        error: PcapngError,
     },
     /// A program could not be started.
     #[error("cannot start {program:?}: {error}")]
@@ -155,6 +175,8 @@ pub struct LiveReport {
     pub opaque: u64,
     /// Packets of helpers that no real host understands.
     pub without_bytes: u64,
+    /// Connections that proxies let through whole, because their SYN had options that these do not know, or data.
+    pub untouched_by_splits: u64,
     /// Share of a core that the emulator took in its busiest second. Above 0.95 the kernel throttles real-time threads.
     pub busiest_second: f64,
     /// How the emulator was scheduled.
@@ -165,6 +187,8 @@ pub struct LiveReport {
     pub hosts: BTreeMap<String, Ipv4Addr>,
     /// The 5-tuple behind each flow, and the payload that reached its source.
     pub connections: Vec<Told>,
+    /// Captures that were written, and what they hold.
+    pub captures: Vec<Captured>,
     /// Laws that steered the kernel's TCP, and what they did.
     pub steered: Vec<SessionReport>,
 }
@@ -198,6 +222,8 @@ pub struct Emulated {
 pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Emulated, LiveError> {
     let began = Instant::now();
     let mut live = LivePlan::new(scenario)?;
+    order.nested.map_or(Ok(()), |block| live.move_to(block))?;
+    let scenario = &without_halves(scenario);
     let algorithms = algorithms_of(scenario, order);
     let steered = steer_all(&algorithms)?;
     let carries = algorithms.iter().any(Option::is_some);
@@ -208,13 +234,11 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     check_kernel(scenario, &algorithms)?;
     let places = order.main.iter().chain(&order.others).map(|program| place_of(&live.hosts, &program.node));
     let places = places.collect::<Result<Vec<usize>, LiveError>>()?;
-    let mut sites = Vec::with_capacity(live.hosts.len());
-    let wide = live.hosts.iter().any(|host| host.address.octets()[1..3] != [0, 0]);
-    for host in &live.hosts {
-        let mtu = live.mtu_of(host).min(longest_packet(scenario, host, carries));
-        let site = Site::new(host.address, mtu, wide);
-        sites.push(site.map_err(|(step, error)| LiveError::Kernel { step, error })?);
-    }
+    let (recorder, captures) = Captures::start(&order.captures, (&live.hosts, &live.pairs))?.unzip();
+    let main = order.main.as_ref().map(|_| live.hosts[places[0]].node);
+    let gateway = order.nested.and(scenario.flows.first()).map(|flow| live.gateway(flow, main));
+    let sites = sites_of((&live, gateway), scenario, carries)?;
+    let names = process::names(&live.hosts, gateway);
     let mut world = World::evaluated(&live.plan, order.seed, order.recording, Evaluation::Clocked);
     for flow in 0..live.plan.flows.len() {
         world.open_end(flow, End::Sender);
@@ -232,23 +256,31 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     let mut children = Children::default();
     let (main_place, other_places) = places.split_at(usize::from(order.main.is_some()));
     for (program, &place) in order.others.iter().zip(other_places) {
-        let mut child = start(program, place, (&live.hosts, &sites), &order.mark)?;
+        let mut child = start(program, (&live.hosts[place], &sites[place]), &names, &order.mark)?;
         process::wait_for_server(&mut child, UNTIL_LISTENING);
         children.others.push(child);
     }
-    let passage = Passage::new(live.pairs.clone(), Store::default());
+    let mut passage = Passage::new(live.pairs.clone(), Store::default());
+    if let Some(place) = gateway {
+        passage.set_gateway(live.hosts[place].address);
+    }
     let ends = ends_of(&live);
+    let window = world.network.window();
+    let proxies = proxies_of(&live, order.seed, window);
     let rate = live.pairs.iter().map(|pair| pair.rate).max().unwrap_or(Rate(0));
     if let (Some(program), Some(&place)) = (&order.main, main_place.first()) {
-        children.main = Some(start(program, place, (&live.hosts, &sites), &order.mark)?);
+        children.main = Some(start(program, (&live.hosts[place], &sites[place]), &names, &order.mark)?);
     }
     let clock = Clock::start();
     let _ = signals.clock.set(clock);
     let keeper = Keeper::start(order.recording, live.plan.series_interval, &signals.sockets);
     let driven = thread::scope(|scope| {
         let stop = &*signals.stop;
-        let driver = scope
-            .spawn(|| drive((world, passage, keeper), (&sites, ends), (clock, end, rate), stop, progress));
+        let driver = scope.spawn(|| {
+            let world = (world, passage, proxies);
+            let places = (&live.hosts[..], &sites[..], ends);
+            drive(world, (keeper, recorder), places, (clock, end, rate), stop, progress)
+        });
         let mut status = None;
         while !driver.is_finished() {
             if let Some(child) = &mut children.main
@@ -266,6 +298,7 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     });
     let tun_dropped: u64 = sites.iter().map(|site| site.dropped().unwrap_or(0)).sum();
     children.end();
+    let captured = captures.map_or(Ok(Vec::new()), Captures::end);
     let (driven, status) = driven.map_err(|error| LiveError::Kernel { step: "moving packets", error })?;
     let mut completed = BTreeMap::new();
     for (index, flow) in carried {
@@ -286,8 +319,35 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     let naming = Naming { scenario, ports: &ports, completed: &completed, algorithms: &algorithms };
     let mut emulated =
         conclude(&mut live, driven, (order, status, tun_dropped), &naming, (set_up, began.elapsed()));
-    emulated.report.steered = steered;
+    (emulated.report.steered, emulated.report.captures) = (steered, captured?);
     Ok(emulated)
+}
+
+/// Makes the places of all hosts; that of the `gateway` is where we are.
+fn sites_of(
+    (live, gateway): (&LivePlan, Option<usize>),
+    scenario: &Plan,
+    carries: bool,
+) -> Result<Vec<Site>, LiveError> {
+    let sites = live.hosts.iter().enumerate().map(|(place, host)| {
+        let mtu = live.mtu_of(host).min(longest_packet(scenario, host, carries));
+        let site = if gateway == Some(place) {
+            Site::of_caller(host.address, mtu)
+        } else {
+            Site::new(host.address, mtu)
+        };
+        site.map_err(|(step, error)| LiveError::Kernel { step, error })
+    });
+    sites.collect()
+}
+
+/// The proxies of a run.
+fn proxies_of(live: &LivePlan, seed: u64, window: Window) -> Proxies {
+    let proxies = live.proxies.iter().enumerate().map(|(index, (pair, plan))| {
+        let numbers = Stream::new(seed, &format!("initial sequence numbers of proxy {index}"));
+        (*pair, Proxy::new(plan.clone(), window, numbers))
+    });
+    Proxies::new(proxies.collect())
 }
 
 /// Sessions for the laws that shall steer, by what they are called in the order.
@@ -325,12 +385,11 @@ impl Drop for Children {
 
 fn start(
     program: &Program,
-    place: usize,
-    (hosts, sites): (&[Host], &[Site]),
+    (host, site): (&Host, &Site),
+    names: &str,
     mark: &str,
 ) -> Result<Child, LiveError> {
-    let at = (&hosts[place], sites[place].namespace());
-    process::start(&program.words, at, hosts, mark).map_err(|error| {
+    process::start(&program.words, (host, site.namespace()), names, mark).map_err(|error| {
         let program = program.words.first().cloned().unwrap_or_default();
         LiveError::Program { program, error }
     })
@@ -360,9 +419,18 @@ fn longest_packet(scenario: &Plan, host: &Host, kernel: bool) -> usize {
 }
 
 /// The places of the source and the sink of each flow.
-fn ends_of(live: &LivePlan) -> Vec<(usize, usize)> {
-    let place = |node: usize| live.hosts.iter().position(|host| host.node == node).unwrap_or(0);
-    live.plan.flows.iter().map(|flow| (place(flow.source), place(flow.sink))).collect()
+fn ends_of(live: &LivePlan) -> Vec<(Place, Place)> {
+    let host = |address| Place::Host(live.hosts.iter().position(|host| host.address == address).unwrap_or(0));
+    let at = |pair: usize, side| {
+        let proxy = live.proxies.iter().position(|&(before, _)| before + side == pair);
+        proxy.map(|proxy| Place::Proxy(proxy, side))
+    };
+    let of = |(index, pair): (usize, &Pair)| {
+        // Data reach a proxy from the side of the source, and what comes back from that of the sink.
+        let ends = (at(index, 1).unwrap_or(host(pair.source)), at(index, 0).unwrap_or(host(pair.sink)));
+        vec![ends; pair.flows.len()]
+    };
+    live.pairs.iter().enumerate().flat_map(of).collect()
 }
 
 /// The congestion control with which sockets of the kernel carry each flow, if they do; empty for datagrams, which go
@@ -466,9 +534,23 @@ fn conclude(
     naming: &Naming<'_>,
     (set_up, wall): (Duration, Duration),
 ) -> Emulated {
-    let Driven { mut world, mut recorded, passage, lateness, busiest_second, scheduling, refused_by_kernel } =
-        driven;
-    let flows: Vec<usize> = passage.flows().collect();
+    let Driven {
+        mut world,
+        mut recorded,
+        passage,
+        mut proxies,
+        lateness,
+        busiest_second,
+        scheduling,
+        refused_by_kernel,
+    } = driven;
+    // As in a simulation, what begins at proxies comes behind all others.
+    let pairs = || passage.pairs().iter().enumerate();
+    let whole =
+        || pairs().filter(|(_, pair)| pair.part.0 == 0).flat_map(|(index, _)| passage.flows_of(index));
+    let parts = || pairs().filter(|(_, pair)| pair.part.0 > 0).flat_map(|(index, _)| passage.flows_of(index));
+    let flows: Vec<usize> = whole().chain(parts()).collect();
+    let whole = whole().count();
     // The results show the flows that carried something, and the run as long as it was.
     live.plan.duration = Span(world.standing().now.0).max(live.plan.warmup + Span(1));
     live.plan.flows = flows
@@ -487,7 +569,7 @@ fn conclude(
     world.senders = flows.iter().map(|&index| world.senders[index].clone()).collect();
     world.sent = flows.iter().map(|&index| world.sent[index]).collect();
     let mut summary = Summary::new(&live.plan, order.seed, &world, set_up, wall);
-    let mut connections = Vec::with_capacity(flows.len());
+    let mut connections = Vec::with_capacity(whole);
     for (flow, index) in summary.flows.iter_mut().zip(&flows) {
         let Some(connection) = passage.connection(*index) else { continue };
         flow.retransmitted_packets = connection.retransmitted;
@@ -496,13 +578,22 @@ fn conclude(
         (flow.rtt_p50_s, flow.rtt_p95_s, flow.rtt_p99_s) = (rtt[0], rtt[1], rtt[2]);
         let completed = naming.flow_of(connection).and_then(|own| naming.completed.get(&own));
         flow.completion_s = completed.zip(flow.start_s).map(|(end, start)| end.seconds() - start);
+        if connections.len() == whole {
+            continue;
+        }
         connections.push(Told {
             flow: flow.name.clone(),
             tuple: connection.tuple.to_string(),
             bytes_back: connection.bytes_back,
         });
     }
-    summary.totals.retransmitted_packets = summary.flows.iter().map(|flow| flow.retransmitted_packets).sum();
+    let untouched = proxies.all.iter().map(|(_, proxy)| proxy.untouched).sum();
+    join(&mut summary, &mut live.plan, (&flows, whole), (&passage, &mut proxies));
+    let totals = &mut summary.totals;
+    totals.retransmitted_packets = summary.flows.iter().map(|flow| flow.retransmitted_packets).sum();
+    totals.goodput_bit_s = summary.flows.iter().map(|flow| flow.goodput_bit_s).sum();
+    totals.throughput_bit_s = summary.flows.iter().map(|flow| flow.throughput_bit_s).sum();
+    totals.jain_index = jain_index(&summary.flows.iter().map(|flow| flow.goodput_bit_s).collect::<Vec<_>>());
     let [late_p50_s, late_p99_s, late_p999_s] = lateness.percentiles_s();
     let oddities = passage.oddities;
     let mut report = LiveReport {
@@ -520,11 +611,13 @@ fn conclude(
         refused: Refusal::NAMES.into_iter().zip(oddities.refused).collect(),
         opaque: oddities.opaque,
         without_bytes: oddities.without_bytes,
+        untouched_by_splits: untouched,
         busiest_second,
         scheduling,
         program_status,
         hosts: live.hosts.iter().map(|host| (host.name.clone(), host.address)).collect(),
         connections,
+        captures: Vec::new(),
         steered: Vec::new(),
     };
     report.judge();

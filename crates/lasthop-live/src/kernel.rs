@@ -15,7 +15,8 @@ use std::time::Duration;
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::{FlowPlan, Start, Traffic, Transport};
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::errno::Errno;
+use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, SockaddrIn, setsockopt, sockopt};
 
 use crate::clock::Clock;
 use crate::record::Sockets;
@@ -25,6 +26,8 @@ use crate::site::{Site, enter};
 const FIRST_PORT: u16 = 20_000;
 /// How long a socket waits before its thread looks whether it shall stop.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// How long a connection may take to open before it is tried anew.
+const UNTIL_CONNECTED: Duration = Duration::from_secs(5);
 /// A receive buffer that the kernel grows to by itself. What a scenario sets below it is set.
 const USUAL_BUFFER: u32 = 4 << 20;
 /// Bytes of one write.
@@ -250,20 +253,34 @@ fn connect(task: &Task, signals: &Signals) -> io::Result<Option<TcpStream>> {
         return Ok(None);
     }
     let stream = loop {
-        match TcpStream::connect_timeout(&task.to.into(), Duration::from_secs(5)) {
+        match open(task) {
             Ok(stream) => break stream,
             Err(_) if signals.is_over() => return Ok(None),
             Err(error) if is_pause(&error) => {}
             Err(error) => return Err(error),
         }
     };
-    choose(&stream, &task.algorithm)?;
     if let Ok(mut sockets) = signals.sockets.lock() {
         sockets.insert(task.to.port(), stream.try_clone()?);
     }
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_read_timeout(Some(PATIENCE))?;
     Ok(Some(stream))
+}
+
+/// Opens a connection with the congestion control of the task. It is chosen before there is a connection: one that
+/// begins under another keeps what that has left behind. Where BBR is the default of the kernel, whatever follows it is
+/// paced.
+fn open(task: &Task) -> io::Result<TcpStream> {
+    let (family, kind) = (AddressFamily::Inet, SockType::Stream);
+    let stream = TcpStream::from(socket::socket(family, kind, SockFlag::SOCK_CLOEXEC, None)?);
+    choose(&stream, &task.algorithm)?;
+    stream.set_write_timeout(Some(UNTIL_CONNECTED))?;
+    match socket::connect(stream.as_raw_fd(), &SockaddrIn::from(task.to)) {
+        Ok(()) => Ok(stream),
+        Err(Errno::EINPROGRESS) => Err(ErrorKind::TimedOut.into()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn send_through(stream: &mut TcpStream, task: &Task, signals: &Signals) -> io::Result<Option<Time>> {

@@ -9,10 +9,13 @@
 
 pub mod passage;
 pub mod plan;
+pub mod proxy;
 pub mod store;
 
 #[cfg(target_os = "linux")]
 mod bpf;
+#[cfg(target_os = "linux")]
+mod capture;
 #[cfg(target_os = "linux")]
 mod clock;
 #[cfg(target_os = "linux")]
@@ -21,6 +24,8 @@ mod drive;
 mod emulate;
 #[cfg(target_os = "linux")]
 mod kernel;
+#[cfg(target_os = "linux")]
+mod parts;
 #[cfg(target_os = "linux")]
 mod process;
 mod record;
@@ -33,6 +38,8 @@ pub mod steer;
 #[cfg(target_os = "linux")]
 mod steered;
 
+#[cfg(target_os = "linux")]
+pub use capture::{CaptureOrder, Captured, SOURCES};
 #[cfg(target_os = "linux")]
 pub use emulate::{Emulated, LiveError, LiveReport, Order, Program, Told, emulate};
 #[cfg(target_os = "linux")]

@@ -5,12 +5,16 @@
 //! that helpers and fair queues tell them apart too. What no header explains (ICMP, IPsec, fragments, a TCP header
 //! that makes no sense) passes as a datagram that no helper touches, and is counted.
 //!
+//! **Runs within runs.** A host of this run may stand for hosts of others: those that were started at it, whose packets
+//! it passes on, and, where this run itself was started at the host of another, all that lie beyond that. Their
+//! addresses are within 10.0.0.0/8 and differ from ours in the second byte.
+//!
 //! **Directions.** A flow of the world goes from a source to a sink. Helpers at a link help data that travel that way.
 //! Data in the other direction travel as they are.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 use lasthop_core::packet::{Kind, NONE, Note, Packet, flag};
 use lasthop_core::time::{Span, Time};
@@ -18,7 +22,7 @@ use lasthop_core::units::Rate;
 use lasthop_net::measure::{Durations, FlowStats, Window};
 use lasthop_net::plan::Percentiles;
 use lasthop_net::transport::codec::{self, Ecn, Header, Layer, ParseError, Tcp, Transport, unwrap};
-use lasthop_net::transport::extra::Extra;
+use lasthop_net::transport::extra::{Extra, first_sent};
 use lasthop_net::transport::outside::Departure;
 
 use crate::store::Store;
@@ -43,6 +47,9 @@ pub struct Pair {
     pub mtu: usize,
     /// What the path carries: the rate of its slowest link, in the faster direction.
     pub rate: Rate,
+    /// Where proxies split connections each part of the path has a pair of its own, one behind another in the list:
+    /// which part it is, from the source on, and whether there is none behind it.
+    pub part: (usize, bool),
 }
 
 /// Why a packet does not enter the world.
@@ -84,11 +91,21 @@ impl fmt::Display for Tuple {
     }
 }
 
+/// The 5-tuple of a TCP segment that comes from the source or, with `back`, from the sink.
+pub(crate) fn tuple_of(header: &Header, back: bool) -> Tuple {
+    let end = |address: SocketAddrV4| (*address.ip(), address.port());
+    let (near, far) = (end(header.source), end(header.destination));
+    let (source, sink) = if back { (far, near) } else { (near, far) };
+    Tuple { source, sink, protocol: TCP }
+}
+
 /// One direction of a TCP connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Side {
     /// A recent sequence number, in 64 bits, and one past the highest.
     recent: Option<u64>,
+    /// The number of its SYN.
+    syn: Option<u32>,
     /// Shift of its windows, from its SYN.
     shift: u8,
 }
@@ -184,11 +201,79 @@ pub struct Passage {
     pairs: Vec<Pair>,
     /// Flows of each pair that are in use.
     used: Vec<usize>,
-    known: HashMap<Tuple, usize>,
+    /// Flows of connections, by pair.
+    known: HashMap<(usize, Tuple), usize>,
     connections: HashMap<usize, Connection>,
     store: Store,
+    others: Others,
     /// What was not understood or could not pass.
     pub oddities: Oddities,
+}
+
+/// Hosts of other runs, by the host of ours behind which they are.
+#[derive(Debug)]
+struct Others {
+    /// The addresses of our own.
+    own: BTreeSet<Ipv4Addr>,
+    known: HashMap<Ipv4Addr, Ipv4Addr>,
+    /// The host of ours that stands for the run around us.
+    gateway: Option<Ipv4Addr>,
+    /// Runs within ours: the second byte of their addresses.
+    runs: BTreeSet<u8>,
+    /// The last of them, if nobody has heard of it.
+    news: Option<u8>,
+}
+
+/// Hosts of other runs that are remembered: an enemy who makes addresses up shall not take all memory.
+const OTHERS: usize = 4096;
+
+impl Others {
+    fn new(pairs: &[Pair]) -> Others {
+        let own = pairs.iter().flat_map(|pair| [pair.source, pair.sink]).collect();
+        Others { own, known: HashMap::new(), gateway: None, runs: BTreeSet::new(), news: None }
+    }
+
+    /// Whether this may be the address of a host of another run.
+    fn is_other(&self, address: Ipv4Addr) -> bool {
+        let [first, block, ..] = address.octets();
+        first == 10 && !self.own.iter().any(|own| own.octets()[1] == block)
+    }
+
+    /// Takes note of who is behind the host `from`, which sends a packet of `source`; returns that host, unless the
+    /// packet is none of its own.
+    fn learn(&mut self, source: Ipv4Addr, from: Ipv4Addr) -> Option<Ipv4Addr> {
+        if self.own.contains(&source) {
+            return Some(from).filter(|&from| from == source);
+        }
+        let has_room = self.known.len() < OTHERS || self.known.contains_key(&source);
+        if !self.is_other(source) || !has_room {
+            return None;
+        }
+        self.known.insert(source, from);
+        let run = source.octets()[1];
+        if self.gateway != Some(from) && self.runs.insert(run) {
+            self.news = Some(run);
+        }
+        Some(from)
+    }
+
+    /// The host of ours by which packets reach this address.
+    fn towards(&self, address: Ipv4Addr) -> Option<Ipv4Addr> {
+        if self.own.contains(&address) {
+            return Some(address);
+        }
+        let beyond = self.gateway.filter(|_| self.is_other(address));
+        self.known.get(&address).copied().or(beyond)
+    }
+}
+
+/// By what way a packet comes.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// From the host with this address, or one behind it.
+    Host(Ipv4Addr),
+    /// From a proxy, into the part of a path that this pair is.
+    Part(usize),
 }
 
 impl Passage {
@@ -196,6 +281,7 @@ impl Passage {
     pub fn new(pairs: Vec<Pair>, store: Store) -> Passage {
         let used = vec![0; pairs.len()];
         Passage {
+            others: Others::new(&pairs),
             pairs,
             used,
             known: HashMap::new(),
@@ -203,6 +289,17 @@ impl Passage {
             store,
             oddities: Oddities::default(),
         }
+    }
+
+    /// Packets for hosts that nobody knows go to this one of ours: it is also a host of the run around us.
+    pub fn set_gateway(&mut self, host: Ipv4Addr) {
+        self.others.gateway = Some(host);
+    }
+
+    /// A run within ours that has shown itself since the last time this was asked: the second byte of its addresses.
+    /// Comes with the host of ours that the run around us has to send its packets to, if there is one around us.
+    pub(crate) fn new_run(&mut self) -> Option<(Ipv4Addr, u8)> {
+        self.others.gateway.zip(self.others.news.take())
     }
 
     /// The flows in use, in the order of their numbers.
@@ -221,6 +318,11 @@ impl Passage {
         &self.pairs
     }
 
+    /// The flow over which a connection runs in this pair's part of the path, if it is known there.
+    pub fn flow_in(&self, pair: usize, tuple: &Tuple) -> Option<usize> {
+        self.known.get(&(pair, *tuple)).copied()
+    }
+
     /// What is known of a flow.
     pub fn connection(&self, flow: usize) -> Option<&Connection> {
         self.connections.get(&flow)
@@ -231,16 +333,37 @@ impl Passage {
         self.connections.get_mut(&flow)
     }
 
-    /// Takes a packet that a host sends at `now`; `window`: what is measured.
-    pub fn admit(&mut self, bytes: &[u8], now: Time, window: &Window) -> Result<Admitted, Refusal> {
-        let admitted = self.try_admit(bytes, now, window);
+    /// Takes a packet that the `host` with this address sends or passes on at `now`; `window`: what is measured.
+    pub fn admit(
+        &mut self,
+        host: Ipv4Addr,
+        bytes: &[u8],
+        now: Time,
+        window: &Window,
+    ) -> Result<Admitted, Refusal> {
+        self.admit_by(Way::Host(host), bytes, now, window)
+    }
+
+    /// The same of a packet that a proxy sends into this pair's part of the path.
+    pub fn admit_to(
+        &mut self,
+        pair: usize,
+        bytes: &[u8],
+        now: Time,
+        window: &Window,
+    ) -> Result<Admitted, Refusal> {
+        self.admit_by(Way::Part(pair), bytes, now, window)
+    }
+
+    fn admit_by(&mut self, way: Way, bytes: &[u8], now: Time, window: &Window) -> Result<Admitted, Refusal> {
+        let admitted = self.try_admit(way, bytes, now, window);
         if let Err(refusal) = admitted {
             self.oddities.refused[refusal as usize] += 1;
         }
         admitted
     }
 
-    fn try_admit(&mut self, bytes: &[u8], now: Time, window: &Window) -> Result<Admitted, Refusal> {
+    fn try_admit(&mut self, way: Way, bytes: &[u8], now: Time, window: &Window) -> Result<Admitted, Refusal> {
         let parsed = match codec::parse(bytes) {
             Ok((header, payload)) => Some((header, payload.len())),
             Err(
@@ -259,15 +382,25 @@ impl Passage {
         let ports = parsed.map_or((0, 0), |(header, _)| (header.source.port(), header.destination.port()));
         let near = (Ipv4Addr::from(source), ports.0);
         let far = (Ipv4Addr::from(sink), ports.1);
-        let place = self.pairs.iter().position(|pair| {
-            (pair.source, pair.sink) == (near.0, far.0) || (pair.source, pair.sink) == (far.0, near.0)
-        });
+        let joined = match way {
+            Way::Host(host) => self.others.learn(near.0, host).zip(self.others.towards(far.0)),
+            Way::Part(_) => self.others.towards(near.0).zip(self.others.towards(far.0)),
+        };
+        let Some((from, to)) = joined else { return Err(Refusal::NoPath) };
+        let place = match way {
+            Way::Host(_) => self.pairs.iter().position(|pair| {
+                let (part, is_last) = pair.part;
+                (part == 0 && (pair.source, pair.sink) == (from, to))
+                    || (is_last && (pair.source, pair.sink) == (to, from))
+            }),
+            Way::Part(pair) => Some(pair),
+        };
         let Some(place) = place else { return Err(Refusal::NoPath) };
         // A super-segment of a kernel that leaves the cutting to its interface must not pass as one packet.
         if bytes.len() > self.pairs[place].mtu {
             return Err(Refusal::TooLong);
         }
-        let back = self.pairs[place].source != near.0;
+        let back = self.pairs[place].source != from;
         let (source, sink) = if back { (far, near) } else { (near, far) };
         let flow = self.flow_of(place, Tuple { source, sink, protocol });
         self.oddities.opaque += u64::from(parsed.is_none());
@@ -303,7 +436,7 @@ impl Passage {
 
     /// The flow of a connection, a new one if there is one left.
     fn flow_of(&mut self, place: usize, tuple: Tuple) -> usize {
-        if let Some(&flow) = self.known.get(&tuple) {
+        if let Some(&flow) = self.known.get(&(place, tuple)) {
             return flow;
         }
         let (flows, used) = (&self.pairs[place].flows, self.used[place]);
@@ -314,7 +447,7 @@ impl Passage {
         let flow = flows.start + used;
         let is_rest = flow + 1 == flows.end;
         self.used[place] += 1;
-        self.known.insert(tuple, flow);
+        self.known.insert((place, tuple), flow);
         self.connections.insert(flow, Connection::new(tuple, is_rest));
         flow
     }
@@ -382,13 +515,18 @@ impl Connection {
         let back = packet.note.back;
         let (from, to) = if back { (1, 0) } else { (0, 1) };
         let flags = tcp.flags;
+        let is_new = flags.syn && self.sides[from].syn != Some(tcp.seq);
         if flags.syn {
-            self.sides[from] = Side { recent: None, shift: tcp.options.window_scale.unwrap_or(0).min(14) };
+            self.sides[from].shift = tcp.options.window_scale.unwrap_or(0).min(14);
+        }
+        if is_new {
+            (self.sides[from].recent, self.sides[from].syn) = (None, Some(tcp.seq));
             if !flags.ack {
                 // The same ports again: another connection.
                 self.sides[to] = Side::default();
-                (self.acknowledged, self.fin, self.timed) = (None, None, None);
             }
+            // Numbers of the one before mean nothing any more.
+            (self.acknowledged, self.fin, self.timed) = (None, None, None);
         }
         let seq = self.sides[from].number(tcp.seq);
         let end = seq + u64::from(packet.payload) + u64::from(flags.syn) + u64::from(flags.fin);
@@ -467,7 +605,9 @@ impl Connection {
         let (packet, at) = (&left.packet, left.at);
         let is_datagram = self.tuple.protocol != TCP || self.is_rest;
         if !packet.note.back {
-            stats.arrive(at, packet, packet.stamp, !packet.note.again && packet.payload > 0, window);
+            let sent = first_sent(packet, left.extra.as_ref());
+            let is_fresh = !packet.note.again && packet.payload > 0 && sent != Time::MAX;
+            stats.arrive(at, packet, sent, is_fresh, window);
             if is_datagram {
                 stats.deliver(at, u64::from(packet.payload), window);
             }

@@ -27,20 +27,54 @@ pub(crate) const MARK: &str = "LASTHOP_RUN";
 /// How long a program may take to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Starts `words` at `host`, whose namespace is given, among `hosts`.
+/// Where names of hosts are written.
+const NAMES: &str = "/etc/hosts";
+
+/// The names of hosts, as `/etc/hosts` has them. Those that a run around us has written are there still, unless a host
+/// of ours is nearer; the `gateway` is called as it is there.
+pub(crate) fn names(hosts: &[Host], gateway: Option<usize>) -> String {
+    let around = gateway.map(|_| fs::read_to_string(NAMES).unwrap_or_default()).unwrap_or_default();
+    join_names(hosts, gateway, &around)
+}
+
+fn join_names(hosts: &[Host], gateway: Option<usize>, around: &str) -> String {
+    let mut names = String::from("127.0.0.1 localhost\n");
+    let mut known = vec!["localhost".to_owned()];
+    let mut add = |address: &str, name: &str| {
+        if !known.iter().any(|one| one == name) {
+            let _ = writeln!(names, "{address} {name}");
+            known.push(name.to_owned());
+        }
+    };
+    let ours = |is_gateway: bool| {
+        let all = hosts.iter().enumerate();
+        all.filter(move |(place, _)| (gateway == Some(*place)) == is_gateway).map(|(_, host)| host)
+    };
+    for host in ours(false) {
+        add(&host.address.to_string(), &host.name);
+    }
+    for line in around.lines() {
+        let mut words = line.split('#').next().unwrap_or_default().split_ascii_whitespace();
+        if let Some(address) = words.next() {
+            words.for_each(|name| add(address, name));
+        }
+    }
+    for host in ours(true) {
+        add(&host.address.to_string(), &host.name);
+    }
+    names
+}
+
+/// Starts `words` at `host`, whose namespace is given, among hosts with these `names`.
 pub(crate) fn start(
     words: &[String],
     (host, namespace): (&Host, BorrowedFd<'_>),
-    hosts: &[Host],
+    names: &str,
     mark: &str,
 ) -> io::Result<Child> {
     let (program, arguments) = words.split_first().ok_or_else(|| io::Error::other("no program"))?;
-    let mut names = String::from("127.0.0.1 localhost\n");
-    for host in hosts {
-        let _ = writeln!(names, "{} {}", host.address, host.name);
-    }
-    let [names, resolver] = [Passing::new(&names)?, Passing::new(RESOLVER)?];
-    let paths = [(names.path.clone(), "/etc/hosts"), (resolver.path.clone(), "/etc/resolv.conf")];
+    let [names, resolver] = [Passing::new(names)?, Passing::new(RESOLVER)?];
+    let paths = [(names.path.clone(), NAMES), (resolver.path.clone(), "/etc/resolv.conf")];
     let namespace = namespace.as_raw_fd();
     let mut command = Command::new(program);
     command.args(arguments).env(MARK, mark).env("LASTHOP_HOST", &host.name);
@@ -153,4 +187,25 @@ pub(crate) fn end(child: &mut Child) {
     }
     let _ = child.kill();
     let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn names_of_the_run_around_us_stay_unless_ours_are_nearer() {
+        let host = |node: usize, name: &str| Host {
+            node,
+            name: name.to_owned(),
+            address: Ipv4Addr::new(10, 1, 0, node as u8 + 1),
+        };
+        let ours = [host(0, "server"), host(2, "phone")];
+        let around = "127.0.0.1 localhost\n10.0.0.1 server web # both\n\n10.0.0.3 phone\n";
+        let all = join_names(&ours, Some(0), around);
+        assert_eq!(all, "127.0.0.1 localhost\n10.1.0.3 phone\n10.0.0.1 server\n10.0.0.1 web\n");
+        assert_eq!(join_names(&ours, Some(0), ""), "127.0.0.1 localhost\n10.1.0.3 phone\n10.1.0.1 server\n");
+    }
 }

@@ -46,8 +46,7 @@ pub fn run_script(script: &Script) -> Result<Option<Outcome>, LiveError> {
         Examined::Sender => SENDER,
         Examined::Receiver => RECEIVER,
     };
-    let site =
-        Site::new(*address.ip(), MTU, false).map_err(|(step, error)| LiveError::Kernel { step, error })?;
+    let site = Site::new(*address.ip(), MTU).map_err(|(step, error)| LiveError::Kernel { step, error })?;
     let config = script.config.clone();
     let set = site.within(move || configure(&config)).and_then(|done| done);
     set.map_err(kernel("setting up the TCP of the namespace"))?;

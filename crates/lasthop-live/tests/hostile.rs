@@ -214,7 +214,10 @@ fn through_a_world(keys: &str, packets: u64) {
         }
         let bytes = enemy.next();
         let refused: u64 = passage.oddities.refused.iter().sum();
-        match passage.admit(&bytes, now, &window) {
+        let any = live.hosts[enemy.stream.below(live.hosts.len() as u64) as usize].address;
+        let mut hosts = live.hosts.iter().map(|host| host.address);
+        let from = hosts.find(|own| bytes.get(12..16) == Some(&own.octets())).unwrap_or(any);
+        match passage.admit(from, &bytes, now, &window) {
             Ok(admitted) => {
                 lately.insert(essence(&bytes), sent);
                 admitted_packets += 1;

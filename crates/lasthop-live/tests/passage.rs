@@ -20,8 +20,14 @@ const ACK: Flags =
     Flags { syn: false, fin: false, rst: false, psh: false, ack: true, ece: false, cwr: false, eln: false };
 
 fn passage(flows: usize) -> Passage {
-    let pair =
-        Pair { source: *SERVER.ip(), sink: *PHONE.ip(), flows: 0..flows, mtu: 1500, rate: Rate(5_000_000) };
+    let pair = Pair {
+        source: *SERVER.ip(),
+        sink: *PHONE.ip(),
+        flows: 0..flows,
+        mtu: 1500,
+        rate: Rate(5_000_000),
+        part: (0, true),
+    };
     Passage::new(vec![pair], Store::new(64))
 }
 
@@ -44,8 +50,14 @@ fn segment(seq: u32, ack: u32, flags: Flags) -> Transport {
     Transport::Tcp(Tcp { seq, ack, window: 1000, flags, options: Options::default() })
 }
 
+/// The host that sends a packet; the server if nobody can tell.
+fn source_of(bytes: &[u8]) -> Ipv4Addr {
+    let source = bytes.get(12..).and_then(|rest| rest.first_chunk::<4>());
+    source.map_or(*SERVER.ip(), |&source| source.into())
+}
+
 fn put(passage: &mut Passage, bytes: &[u8], millis: u64) -> Admitted {
-    passage.admit(bytes, Time::ZERO + Span::from_millis(millis), &WINDOW).unwrap()
+    passage.admit(source_of(bytes), bytes, Time::ZERO + Span::from_millis(millis), &WINDOW).unwrap()
 }
 
 /// Lets a packet leave; the bytes, and what was counted.
@@ -165,7 +177,7 @@ fn what_is_not_understood_passes_and_is_counted() {
 #[test]
 fn what_cannot_pass_is_refused_and_counted() {
     let mut all = passage(4);
-    let mut refused = |bytes: &[u8]| all.admit(bytes, Time::ZERO, &WINDOW).unwrap_err();
+    let mut refused = |bytes: &[u8]| all.admit(source_of(bytes), bytes, Time::ZERO, &WINDOW).unwrap_err();
     let stranger = SocketAddrV4::new(Ipv4Addr::new(224, 0, 0, 22), 1);
     assert_eq!(refused(&bytes_of(SERVER, stranger, Transport::Udp, 10)), Refusal::NoPath);
     assert_eq!(refused(&bytes_of(SERVER, SERVER, Transport::Udp, 10)), Refusal::NoPath);
@@ -174,6 +186,50 @@ fn what_cannot_pass_is_refused_and_counted() {
     assert_eq!(refused(&[]), Refusal::NotIp);
     assert_eq!(refused(&bytes_of(SERVER, PHONE, Transport::Udp, 10)[..30]), Refusal::NotIp);
     assert_eq!(all.oddities.refused, [3, 2, 1]);
+}
+
+/// Hosts of runs that were started at one of ours are known by where their packets come from, and hosts beyond the run
+/// around us are behind the gateway; a host that sends in the name of another is refused, and so is what comes back to
+/// where it would have to go.
+#[test]
+fn hosts_of_other_runs_are_behind_our_own() {
+    let at = |text: &str| SocketAddrV4::new(text.parse().unwrap(), 9);
+    let (server, phone) = (*SERVER.ip(), *PHONE.ip());
+    let (inner, beyond) = (at("10.1.0.2"), at("10.2.0.1"));
+    let udp = |from, to| bytes_of(from, to, Transport::Udp, 10);
+    let mut all = passage(9);
+    let admit = |all: &mut Passage, host, from, to| {
+        all.admit(host, &udp(from, to), Time::ZERO, &WINDOW).map(|admitted| admitted.packet.note.back)
+    };
+    assert_eq!(admit(&mut all, server, SERVER, inner), Err(Refusal::NoPath), "nobody knows it yet");
+    assert_eq!(admit(&mut all, phone, inner, SERVER), Ok(true));
+    assert_eq!(admit(&mut all, server, SERVER, inner), Ok(false));
+    assert_eq!(all.connection(0).unwrap().tuple.to_string(), "udp 10.0.0.1:443 - 10.1.0.2:9");
+    assert_eq!(admit(&mut all, phone, SERVER, inner), Err(Refusal::NoPath), "in the name of another");
+    assert_eq!(admit(&mut all, phone, beyond, inner), Err(Refusal::NoPath), "back to where it comes from");
+    assert_eq!(admit(&mut all, phone, PHONE, at("192.168.0.1")), Err(Refusal::NoPath));
+    // It has moved.
+    assert_eq!(admit(&mut all, server, inner, PHONE), Ok(false));
+    assert_eq!(admit(&mut all, phone, PHONE, inner), Ok(true));
+
+    all.set_gateway(server);
+    assert_eq!(admit(&mut all, phone, PHONE, at("10.3.0.7")), Ok(true));
+    assert_eq!(admit(&mut all, server, at("10.3.0.7"), PHONE), Ok(false));
+    assert_eq!(admit(&mut all, phone, PHONE, at("192.168.0.1")), Err(Refusal::NoPath), "no such runs");
+    assert_eq!(admit(&mut all, phone, PHONE, at("10.0.0.9")), Err(Refusal::NoPath), "it would be ours");
+}
+
+/// Addresses that an enemy makes up take a bounded place.
+#[test]
+fn no_more_than_so_many_other_hosts_are_remembered() {
+    let mut all = passage(2);
+    let taken = (0..10_000_u32).filter(|number| {
+        let [_, _, high, low] = number.to_be_bytes();
+        let made_up = SocketAddrV4::new(Ipv4Addr::new(10, 9, high, low), 1);
+        let bytes = bytes_of(made_up, SERVER, Transport::Udp, 1);
+        all.admit(*PHONE.ip(), &bytes, Time::ZERO, &WINDOW).is_ok()
+    });
+    assert_eq!(taken.count(), 4096);
 }
 
 /// Whoever comes when every flow is taken shares the last one, where nobody reads headers.
@@ -241,7 +297,7 @@ proptest! {
         for (bytes, index) in packets.iter().zip(0u64..) {
             let now = Time::ZERO + Span::from_millis(index);
             let before: u64 = all.oddities.refused.iter().sum();
-            if let Ok(admitted) = all.admit(bytes, now, &WINDOW) {
+            if let Ok(admitted) = all.admit(source_of(bytes), bytes, now, &WINDOW) {
                 prop_assert_eq!(usize::from(admitted.packet.bytes), bytes.len());
                 prop_assert!(admitted.packet.payload <= admitted.packet.bytes);
                 prop_assert!(admitted.flow < 3 && admitted.delivered < 1 << 32);

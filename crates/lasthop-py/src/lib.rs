@@ -70,6 +70,14 @@ struct Plan {
     classes: Vec<Py<senders::SenderClass>>,
 }
 
+impl Plan {
+    /// Where each flow of the scenario begins and ends.
+    fn all_ends(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let plan = self.scenario.plan();
+        (0..plan.flows.len()).filter(|&flow| plan.flows[flow].relay.is_none()).map(|flow| plan.ends_of(flow))
+    }
+}
+
 #[pymethods]
 impl Plan {
     #[getter]
@@ -101,16 +109,15 @@ impl Plan {
     #[getter]
     fn ends(&self) -> Vec<(&str, &str)> {
         let plan = self.scenario.plan();
-        let flows = plan.flows.iter().filter(|flow| flow.relay.is_none());
-        flows.map(|flow| (plan.nodes[flow.source].as_str(), plan.nodes[flow.sink].as_str())).collect()
+        let ends = self.all_ends();
+        ends.map(|(source, sink)| (plan.nodes[source].as_str(), plan.nodes[sink].as_str())).collect()
     }
 
     /// Nodes at which flows start or end, and their addresses in captures and live runs.
     #[getter]
     fn hosts(&self) -> Vec<(&str, String)> {
         let plan = self.scenario.plan();
-        let flows = plan.flows.iter().filter(|flow| flow.relay.is_none());
-        let nodes: BTreeSet<usize> = flows.flat_map(|flow| [flow.source, flow.sink]).collect();
+        let nodes: BTreeSet<usize> = self.all_ends().flat_map(|(source, sink)| [source, sink]).collect();
         let named = |node: usize| (plan.nodes[node].as_str(), pcapng::address(node as u32).to_string());
         nodes.into_iter().map(named).collect()
     }
@@ -569,6 +576,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("HAS_LIVE", live::IS_THERE)?;
     module.add_function(wrap_pyfunction!(live::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(live::run_script, module)?)?;
+    module.add_function(wrap_pyfunction!(live::check_live, module)?)?;
     module.add_function(wrap_pyfunction!(live::check_steer, module)?)?;
     module.add_function(wrap_pyfunction!(live::steer, module)?)?;
     module.add_function(wrap_pyfunction!(live::steer_sessions, module)?)?;

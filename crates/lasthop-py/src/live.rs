@@ -1,5 +1,6 @@
 //! Live runs for Python; in a build without them, or on another system, an error that says so.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use lasthop_net::trace::{Recorded, Recording};
@@ -19,7 +20,7 @@ type Words = (String, Vec<String>);
 /// result with what was recorded. The GIL is released meanwhile.
 #[pyfunction]
 #[pyo3(signature = (plan, seed, *, main=None, others=None, kernel=None, budget_s, mark, series=false, trace=false,
-    progress=None))]
+    captures=None, snaplen=65_535, nested=None, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "all but two are keywords of a Python function")]
 pub(crate) fn emulate(
     py: Python<'_>,
@@ -32,13 +33,18 @@ pub(crate) fn emulate(
     mark: String,
     series: bool,
     trace: bool,
+    captures: Option<Vec<(String, PathBuf)>>,
+    snaplen: u32,
+    nested: Option<u8>,
     progress: Option<Py<Progress>>,
 ) -> PyResult<(String, RunResult)> {
     let progress = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().inner));
     let recording = Recording { series, trace, frames: trace };
-    let wanted = Wanted { seed, main, others: others.unwrap_or_default(), kernel, budget_s, mark, recording };
+    let (others, captures) = (others.unwrap_or_default(), captures.unwrap_or_default());
+    let captures = (captures, snaplen);
+    let wanted = Wanted { seed, main, others, kernel, budget_s, mark, recording, captures, nested };
     let scenario = &plan.get().scenario;
-    let (text, summary, plan, recorded) = py.detach(|| run(scenario.plan(), wanted, &progress))?;
+    let (text, summary, plan, recorded) = py.detach(|| run(scenario, wanted, &progress))?;
     let plan = Py::new(py, Plan { scenario: scenario.with_plan(plan), classes: Vec::new() })?;
     Ok((text, RunResult { summary, recorded: Some((recording, recorded)), plan }))
 }
@@ -90,19 +96,30 @@ struct Wanted {
     budget_s: f64,
     mark: String,
     recording: Recording,
+    /// Places and files, and how much is stored of each packet.
+    captures: (Vec<(String, PathBuf)>, u32),
+    /// Where its hosts have their addresses, if it is within another run.
+    nested: Option<u8>,
 }
 
 #[cfg(all(feature = "live", target_os = "linux"))]
 fn run(
-    scenario: &lasthop_net::plan::Plan,
+    scenario: &lasthop_sim::scenario::Scenario,
     wanted: Wanted,
     progress: &lasthop_sim::run::Progress,
 ) -> PyResult<Outcomes> {
     use lasthop_core::time::Span;
     use lasthop_live::steer::SteerError;
-    use lasthop_live::{Emulated, LiveError, Order, Program, emulate};
+    use lasthop_live::{CaptureOrder, Emulated, LiveError, Order, Program, emulate};
+    use lasthop_sim::pcapng;
 
     let program = |(node, words): Words| Program { node, words };
+    let text = scenario.to_json();
+    let (captures, snaplen) = wanted.captures;
+    let captures = captures.into_iter().map(|(place, file)| {
+        let comments = pcapng::about(&text, wanted.seed, &place);
+        CaptureOrder { place, file, comments, snaplen }
+    });
     let order = Order {
         seed: wanted.seed,
         main: wanted.main.map(program),
@@ -111,9 +128,11 @@ fn run(
         budget: Span::from_seconds(wanted.budget_s),
         mark: wanted.mark,
         recording: wanted.recording,
+        captures: captures.collect(),
+        nested: wanted.nested,
     };
     let Emulated { summary, report, plan, recorded } =
-        emulate(scenario, &order, progress).map_err(|error| {
+        emulate(scenario.plan(), &order, progress).map_err(|error| {
             let text = error.to_string();
             match error {
                 LiveError::Interrupted(_) => crate::Interrupted::new_err(text),
@@ -133,9 +152,41 @@ fn run(
 }
 
 #[cfg(not(all(feature = "live", target_os = "linux")))]
-fn run(_: &lasthop_net::plan::Plan, wanted: Wanted, _: &lasthop_sim::run::Progress) -> PyResult<Outcomes> {
-    let Wanted { seed: _, main: _, others: _, kernel: _, budget_s: _, mark: _, recording: _ } = wanted;
+fn run(
+    _: &lasthop_sim::scenario::Scenario,
+    wanted: Wanted,
+    _: &lasthop_sim::run::Progress,
+) -> PyResult<Outcomes> {
+    let Wanted {
+        seed: _,
+        main: _,
+        others: _,
+        kernel: _,
+        budget_s: _,
+        mark: _,
+        recording: _,
+        captures: _,
+        nested: _,
+    } = wanted;
     Err(RunError::new_err(WITHOUT))
+}
+
+/// Refuses a plan that has no live counterpart; a build without live runs refuses none.
+#[pyfunction]
+pub(crate) fn check_live(plan: &Bound<'_, Plan>) -> PyResult<()> {
+    counterpart(plan.get().scenario.plan())
+}
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+fn counterpart(plan: &lasthop_net::plan::Plan) -> PyResult<()> {
+    let live = lasthop_live::plan::LivePlan::new(plan);
+    live.map(|_| ()).map_err(|error| crate::ScenarioError::new_err(error.to_string()))
+}
+
+#[cfg(not(all(feature = "live", target_os = "linux")))]
+#[expect(clippy::unnecessary_wraps, reason = "the same signature as where it can refuse")]
+fn counterpart(_: &lasthop_net::plan::Plan) -> PyResult<()> {
+    Ok(())
 }
 
 /// Refuses a law that is none, or that the kernel cannot serve.
