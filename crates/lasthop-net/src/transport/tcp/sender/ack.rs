@@ -343,4 +343,25 @@ impl Connection {
         };
         self.host.grow(&sample);
     }
+
+    /// Tells the controller the RTT of a segment that was reported out of order, as Linux does: while a hole waits for
+    /// its repair these are the only samples that there are.
+    #[inline]
+    pub(super) fn measure_sacked(&mut self, rtt: Span, now: Time) {
+        if !self.linux {
+            return;
+        }
+        let sample = AckSample {
+            now,
+            elapsed: self.elapsed(now),
+            rtt: Some(rtt),
+            srtt: self.rtt.srtt(),
+            acked: 0,
+            una: self.una,
+            next: self.next,
+            mss: self.mss,
+            may_grow: false,
+        };
+        self.host.grow(&sample);
+    }
 }

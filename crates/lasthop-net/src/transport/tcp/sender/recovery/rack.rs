@@ -495,12 +495,20 @@ impl Rack {
         // In ascending order: what a lost ACK would have told first must not look like reordering.
         let blocks = sack.ascending();
         let sampler = &mut tcp.sampler;
+        // When the newest of them was sent, of those that were sent once.
+        let mut newest = None;
         board.note(blocks.as_slice(), una, &mut tcp.segments, |index, segment| {
             clock.deliver(segment, None, now);
+            if segment.transmissions == 1 {
+                newest = newest.max(Some(segment.last_sent));
+            }
             if let Some(sampler) = sampler {
                 sampler.on_delivered(index, segment.transmissions == 1);
             }
         });
+        if let Some(sent) = newest {
+            tcp.measure_sacked(now.since(sent), now);
+        }
     }
 
     /// Whether something else than the window keeps the sender from sending.
@@ -629,7 +637,8 @@ impl Rack {
 
 #[cfg(test)]
 mod tests {
-    use lasthop_cc::ControllerConfig;
+    use lasthop_cc::host::{Floors, Host};
+    use lasthop_cc::{ControllerConfig, LossKind, Window};
 
     use crate::transport::tcp::config::{PrrVariant, Recovery, TcpConfig};
 
@@ -718,6 +727,25 @@ mod tests {
         assert_eq!(rig.ack(21), [25]);
         assert_eq!((rig.window(), rig.sender.flight()), ((5.0, 5.0), 5));
         assert_eq!(rig.sender.stats.fast_recoveries, 1);
+    }
+
+    /// 11 is lost, and Veno knows two RTTs, one less than it judges by. With the habits of Linux that of 12, which is no
+    /// longer than they were, is the third: the loss is a random one.
+    #[test]
+    fn in_linux_a_reported_segment_tells_the_law_its_round_trip() {
+        let veno = ControllerConfig::by_name("veno").unwrap();
+        for (profile, belief) in [(Profile::Linux, LossKind::Wireless), (Profile::Rfc, LossKind::Congestion)]
+        {
+            let config = TcpConfig::new(profile, veno.clone(), Recovery::Rack);
+            let mut rig =
+                Rig::new(&TcpConfig { timestamps: false, packet_size: 1040, ..config }).ten_outstanding();
+            rig.sender.host = Host::new(&veno, Floors::Rfc, Window { cwnd: 10.0, ssthresh: 5.0 });
+            for _ in 0..2 {
+                rig.sender.measure_and_grow(&Rack::new(true), 0, Some(Span::from_millis(9)), false, rig.now);
+            }
+            rig.sack(11, &[(12, 12)]);
+            assert_eq!(rig.tape.beliefs, [belief], "{profile:?}");
+        }
     }
 
     /// TV-2.12.3: 11 is lost, and its retransmission too: what was sent after it tells, without a timeout.
