@@ -148,6 +148,8 @@ struct {
 struct memory {
     __u64 id, last_record_ns;
     __u32 slot, epoch, acked, acks, grown, limited, rtt_us, prr_delivered, is_undone, losses;
+    // A loss has been found, and is told with what the ACK that shows it says.
+    __u32 is_lost;
 };
 
 struct {
@@ -239,7 +241,8 @@ INLINE void tell(struct sock *sk, struct memory *mine, const struct rate_sample 
     mine->limited = 0;
     mine->losses = 0;
     mine->rtt_us = 0;
-    mine->last_record_ns = now;
+    // After anything but an ACK, the next one is told at once: there is no decision yet.
+    mine->last_record_ns = kind == ACKED ? now : 0;
     __sync_fetch_and_add(&all->records, 1);
     bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 }
@@ -288,7 +291,20 @@ INLINE bool is_decided(struct slot *slot, const struct memory *mine, const struc
     return sequence && !(sequence & 1) && READ(slot->epoch) == mine->epoch;
 }
 
-// The window decided, with what it has grown by since.
+// The window decided, in 65536ths of a segment, with what it has grown by since; 0 while it is being written.
+INLINE __u64 window_of(struct slot *slot, const struct memory *mine)
+{
+    __u32 sequence = READ(slot->sequence);
+    __u64 base = READ(slot->cwnd), slope = READ(slot->slope), bound = (__u64)READ(slot->ssthresh) << WHOLE;
+    __u32 grown = mine->grown - READ(slot->grown_at);
+    if (sequence != READ(slot->sequence))
+        return 0;
+    __u64 window = base + slope * grown;
+    // Slow start ends at the threshold.
+    return base < bound && window > bound ? bound : window;
+}
+
+// Does what was decided.
 INLINE bool apply(struct sock *sk, struct memory *mine, struct control *all)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -299,14 +315,10 @@ INLINE bool apply(struct sock *sk, struct memory *mine, struct control *all)
         return false;
     }
     __u32 sequence = READ(slot->sequence);
-    __u64 base = READ(slot->cwnd), slope = READ(slot->slope), pacing = READ(slot->pacing);
-    __u32 grown = mine->grown - READ(slot->grown_at), ssthresh = READ(slot->ssthresh);
-    if (sequence != READ(slot->sequence))
+    __u64 pacing = READ(slot->pacing), window = window_of(slot, mine);
+    __u32 ssthresh = READ(slot->ssthresh);
+    if (!window || sequence != READ(slot->sequence))
         return false;
-    __u64 bound = (__u64)ssthresh << WHOLE, window = base + slope * grown;
-    // Slow start ends at the threshold.
-    if (base < bound && window > bound)
-        window = bound;
     __u32 cwnd = window >> WHOLE;
     tp->snd_cwnd = cwnd ? cwnd : 1;
     tp->snd_ssthresh = ssthresh;
@@ -388,19 +400,23 @@ __u32 BPF_PROG(lh_ssthresh, struct sock *sk)
     struct tcp_sock *tp = (struct tcp_sock *)sk;
     struct memory *mine = bpf_sk_storage_get(&mem_Lh0Id0Tk, sk, 0, 0);
     struct control *all = control();
-    __u64 share = 1 << (WHOLE - 1);
+    __u64 share = 1 << (WHOLE - 1), window = (__u64)tp->snd_cwnd << WHOLE;
     if (mine && all) {
         struct slot *slot = slot_of(mine);
         bool is_alone = decides_alone(slot, all);
-        if (slot && is_decided(slot, mine, all))
+        if (slot && is_decided(slot, mine, all)) {
+            // Of the window with its fraction: what is left of 12.8 segments is more than of 12.
+            __u64 decided = window_of(slot, mine);
             share = READ(slot->share);
+            window = decided ? decided : window;
+        }
         mine->prr_delivered = 0;
         mine->is_undone = 0;
         begin_epoch(mine);
         if (is_alone)
             return tp->snd_ssthresh;
     }
-    __u32 goal = tp->snd_cwnd * share >> WHOLE;
+    __u32 goal = (window * share) >> (2 * WHOLE);
     return goal > 2 ? goal : 2;
 }
 
@@ -412,15 +428,21 @@ void BPF_PROG(lh_set_state, struct sock *sk, __u8 state)
     __u32 before = state_of(sk);
     if (!mine || state == before)
         return;
-    if (state == STATE_RECOVERY && before < STATE_LOSS) {
+    struct control *all = control();
+    bool is_alone = all && decides_alone(slot_of(mine), all);
+    if (mine->is_lost) {
+        mine->is_lost = 0;
         tell(sk, mine, 0, LOST, 0);
+    }
+    if (state == STATE_RECOVERY && before < STATE_LOSS && is_alone) {
+        tell(sk, mine, 0, LOST, 0);
+    } else if (state == STATE_RECOVERY && before < STATE_LOSS) {
+        mine->is_lost = 1;
     } else if (state == STATE_LOSS) {
         tell(sk, mine, 0, TIMED_OUT, 0);
     } else if (state == STATE_CWR) {
         tell(sk, mine, 0, MARKED, 0);
     } else if (before >= STATE_CWR && state <= STATE_DISORDER) {
-        struct control *all = control();
-        bool is_alone = all && decides_alone(slot_of(mine), all);
         if (!is_alone && before != STATE_LOSS && !mine->is_undone && tp->snd_ssthresh < UNKNOWN_SSTHRESH)
             tp->snd_cwnd = tp->snd_ssthresh;
         begin_epoch(mine);
@@ -490,6 +512,11 @@ void BPF_PROG(lh_cong_control, struct sock *sk, __u32 ack, int flag, const struc
         slot->on_its_own++;
         __sync_fetch_and_add(&all->on_its_own, 1);
     } else if (is_recovering && !is_alone) {
+        // What the law has answered to this very loss, instead of what it would have answered before it.
+        if (slot && is_decided(slot, mine, all)) {
+            __u32 goal = READ(slot->ssthresh);
+            tp->snd_ssthresh = goal > 2 ? goal : 2;
+        }
         reduce_in_proportion(tp, mine, delivered);
     } else {
         // After a timeout the window is built up again here: one window of data, by slow start.
@@ -514,7 +541,10 @@ void BPF_PROG(lh_cong_control, struct sock *sk, __u32 ack, int flag, const struc
     // Who decides alone in recovery has to see every ACK of it.
     if (is_alone && (is_recovering || state == STATE_LOSS))
         wait = 0;
-    if (mine->acks && bpf_ktime_get_ns() - mine->last_record_ns >= wait)
+    if (mine->is_lost) {
+        mine->is_lost = 0;
+        tell(sk, mine, rs, LOST, 0);
+    } else if (mine->acks && bpf_ktime_get_ns() - mine->last_record_ns >= wait)
         tell(sk, mine, rs, ACKED, 0);
 }
 

@@ -605,8 +605,18 @@ struct Flow {
     next: u64,
     delivered: u64,
     slope: f64,
+    learnt: Learnt,
     before: Option<Memory>,
     recovery: Option<RecoveryKind>,
+}
+
+/// By how much the window has grown, with how many segments, since the slope was last learnt.
+#[derive(Clone, Copy, Debug, Default)]
+struct Learnt {
+    grown: f64,
+    segments: u32,
+    /// Of a whole window, by a law that is past slow start.
+    settled: bool,
 }
 
 impl Flow {
@@ -624,6 +634,7 @@ impl Flow {
             next: unwrap32(una, record.next),
             delivered: 1 << 32 | u64::from(record.delivered),
             slope: if window.in_slow_start() { 1.0 } else { 0.0 },
+            learnt: Learnt::default(),
             before: None,
             recovery: None,
         }
@@ -633,9 +644,12 @@ impl Flow {
         let una = unwrap32(self.una, record.una);
         let next = unwrap32(self.next, record.next);
         self.delivered = unwrap32(self.delivered, record.delivered);
-        // Linux asks its controllers for a share of cwnd, whether the application fills it or not.
-        let loss = LossSample { now: record.at, flight: f64::from(record.cwnd.max(1)), retransmitted: false };
         self.acked(record, una, next);
+        // Linux asks its controllers for a share of cwnd, whether the application fills it or not. When a loss is told
+        // the kernel's has begun to fall, and the law's has not; at a timeout it is what recovery has left.
+        let flight =
+            if record.kind == Kind::TimedOut { f64::from(record.cwnd) } else { self.host.window.cwnd };
+        let loss = LossSample { now: record.at, flight: flight.max(1.0), retransmitted: false };
         match record.kind {
             Kind::Lost => {
                 self.before = Some(self.host.remember());
@@ -661,7 +675,10 @@ impl Flow {
             Kind::Recovered => {
                 self.recovery = None;
                 if !self.host.needs().rate {
-                    self.host.window.cwnd = f64::from(record.cwnd.max(1));
+                    // The kernel's threshold is whole. Without the fraction of the law's the window would end below it,
+                    // in slow start.
+                    let (goal, whole) = (self.host.window.ssthresh, f64::from(record.cwnd.max(1)));
+                    self.host.window.cwnd = if goal.floor() == whole { goal } else { whole };
                 }
             }
             Kind::Restarted => {
@@ -678,20 +695,9 @@ impl Flow {
     fn acked(&mut self, record: &Record, una: u64, next: u64) {
         let needs = self.host.needs();
         if needs.arrivals && record.acks > 0 {
-            self.host.arrive(&Arrival {
-                now: record.at,
-                una: self.una,
-                ack: una,
-                next,
-                mss: record.mss,
-                srtt: record.srtt,
-                ece: false,
-                times: None,
-                discards: None,
-                report: None,
-            });
+            self.arrived(record, una, next);
         }
-        let before = self.host.window.cwnd;
+        let before = self.host.window;
         let may_grow = self.recovery.is_none() && record.limited > 0;
         for index in 0..record.acks.min(record.acked) {
             let acked = record.acked / record.acks + u32::from(index < record.acked % record.acks);
@@ -709,7 +715,7 @@ impl Flow {
             });
         }
         if may_grow {
-            self.slope = ((self.host.window.cwnd - before) / f64::from(record.limited)).clamp(0.0, 1.0);
+            self.learn_slope(before, record.limited);
         }
         if needs.rate && record.acks > 0 {
             self.host.rate(&RateSample {
@@ -731,11 +737,54 @@ impl Flow {
         }
     }
 
+    /// Every ACK of a record arrives, at even distances, as far as can be told: laws that measure the bandwidth count
+    /// them, and repetitions among them.
+    fn arrived(&mut self, record: &Record, una: u64, next: u64) {
+        let count = u64::from(record.acks);
+        let span = record.at.since(self.last).min(Span::from_nanos(COALESCE.as_nanos() as u64));
+        // In whole segments: two that share three are not two each.
+        let mss = u64::from(record.mss);
+        let segments = (una - self.una).div_ceil(mss);
+        let covered = |index: u64| (self.una + index * segments / count * mss).min(una);
+        for index in 0..count {
+            self.host.arrive(&Arrival {
+                now: record.at - Span(span.0 * (count - 1 - index) / count),
+                una: covered(index),
+                ack: if index + 1 < count { covered(index + 1) } else { una },
+                next,
+                mss: record.mss,
+                srtt: record.srtt,
+                ece: false,
+                times: None,
+                discards: None,
+                report: None,
+            });
+        }
+    }
+
+    /// By how much the window grows with a segment. A law that grows in steps, such as by a segment per RTT, shows that
+    /// over a whole window alone; in slow start, and until a window has passed after it, what was seen last counts.
+    fn learn_slope(&mut self, before: Window, segments: u32) {
+        let window = self.host.window;
+        let Learnt { grown, segments: counted, settled } = &mut self.learnt;
+        *grown += window.cwnd - before.cwnd;
+        *counted += segments;
+        let is_whole = f64::from(*counted) >= window.cwnd;
+        if before.in_slow_start() {
+            self.slope = ((window.cwnd - before.cwnd) / f64::from(segments)).clamp(0.0, 1.0);
+            self.learnt = Learnt::default();
+        } else if is_whole || !*settled {
+            self.slope = (*grown / f64::from(*counted)).clamp(0.0, 1.0);
+            if is_whole {
+                self.learnt = Learnt { settled: true, ..Learnt::default() };
+            }
+        }
+    }
+
     /// What it says to the kernel. What would be left after a loss is asked of a copy, beforehand.
     fn decided(&self, loss: &LossSample, mss: u32) -> Decided {
         let Decision { cwnd: _, ssthresh, pacing } = self.host.decision();
-        // The window as the kernel has it: whole segments.
-        let flight = self.host.window.cwnd.floor().max(1.0);
+        let flight = self.host.window.cwnd.max(1.0);
         let reduction = self.host.clone().answer_loss(&LossSample { flight, ..*loss });
         Decided {
             cwnd: self.host.window.cwnd.clamp(1.0, 1e9),
@@ -788,4 +837,104 @@ fn write(slots: &Shared, record: &Record, decided: &Decided) {
     slots.word(at + slot::SHARE).store((decided.share * WHOLE).ceil() as u32, Ordering::Relaxed);
     slots.number(at + slot::PACING).store(decided.pacing, Ordering::Relaxed);
     sequence.store(number.wrapping_add(1), Ordering::Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u32 = 1000;
+
+    /// A connection by this law with these windows, and what its first record said.
+    fn flow(name: &str, cwnd: u32, ssthresh: f64) -> (Flow, Record) {
+        let opened = Record {
+            id: 1,
+            at: Time(1_000_000_000),
+            slot: 0,
+            kind: Kind::Opened,
+            epoch: 1,
+            acked: 0,
+            acks: 0,
+            grown: 0,
+            limited: 0,
+            rtt: None,
+            srtt: Span::from_millis(100),
+            cwnd,
+            ssthresh,
+            in_flight: 0,
+            mss: MSS,
+            una: 1,
+            next: 1,
+            delivered: 0,
+            rate: None,
+            prior_in_flight: 0,
+            losses: 0,
+            app_limited: false,
+            prior_delivered: 0,
+        };
+        (Flow::new(&law(name).unwrap(), &opened), opened)
+    }
+
+    /// The next record: so many segments acknowledged by as many ACKs, 10 ms later.
+    fn acked(last: &Record, segments: u32) -> Record {
+        Record {
+            kind: Kind::Acked,
+            at: last.at + Span::from_millis(10),
+            acked: segments,
+            acks: segments,
+            limited: segments,
+            rtt: Some(Span::from_millis(100)),
+            una: last.una + segments * MSS,
+            next: last.una + (segments + 10) * MSS,
+            ..*last
+        }
+    }
+
+    /// By hand: 10.9 segments are halved to 5.45, of which the kernel has 5; above its threshold it must not start
+    /// slowly again.
+    #[test]
+    fn the_fraction_of_a_reduction_outlives_the_recovery() {
+        let (mut flow, opened) = flow("reno", 10, 5.0);
+        let grown = acked(&opened, 9);
+        flow.follow(&grown);
+        let window = flow.host.window.cwnd;
+        assert!((10.8..10.9).contains(&window), "{window}");
+        let lost = Record { kind: Kind::Lost, acked: 0, acks: 0, limited: 0, cwnd: 9, ..grown };
+        assert_eq!(flow.follow(&lost).ssthresh, 5);
+        let recovered = flow.follow(&Record { kind: Kind::Recovered, cwnd: 5, ..lost });
+        assert!((recovered.cwnd - window / 2.0).abs() < 1e-9 && !flow.host.window.in_slow_start());
+        let cut_short = Record { kind: Kind::Recovered, cwnd: 4, ..lost };
+        assert_eq!(flow.follow(&cut_short).cwnd, 4.0, "what the kernel has, where it has less");
+    }
+
+    /// By hand: two ACKs every 10 ms are 200 segments a second, which is 20 per RTT of 100 ms, whether they cover new
+    /// data or not.
+    #[test]
+    fn every_acknowledgement_of_a_record_counts() {
+        let (mut flow, mut record) = flow("westwood+", 40, 5.0);
+        record.next = 40 * MSS;
+        for _ in 0..400 {
+            record = Record { una: record.una, next: record.next, ..acked(&record, 2) };
+            let repeated = Record { una: 1, next: 40 * MSS, limited: 0, ..record };
+            flow.follow(&repeated);
+            record.una = 1;
+        }
+        let share = flow.follow(&Record { acks: 0, acked: 0, ..record }).share;
+        let left = share * flow.host.window.cwnd;
+        assert!((18.0..=21.0).contains(&left), "{left}");
+    }
+
+    /// Veno adds one segment per window: the slope is learnt over one, not over the records between two steps.
+    #[test]
+    fn the_slope_of_a_law_that_grows_in_steps_is_that_of_a_window() {
+        let (mut flow, mut record) = flow("veno", 10, 5.0);
+        let slopes: Vec<f64> = (0..20)
+            .map(|_| {
+                record = acked(&record, 2);
+                flow.follow(&record).slope
+            })
+            .collect();
+        assert!(slopes[6..].iter().all(|&slope| slope > 0.05 && slope < 0.15), "{slopes:?}");
+        assert!(slopes[0] == 0.0, "{slopes:?}");
+    }
 }
