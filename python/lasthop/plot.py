@@ -246,6 +246,16 @@ def _trips(run: Run, law: str) -> dict[str, float]:
         return {}
 
 
+def _without_recordings(value: object) -> object:
+    """Return a part of a scenario with a rate in place of every recording: its file may be gone by now."""
+    if isinstance(value, list):
+        return [_without_recordings(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {key: _without_recordings(one) for key, one in value.items() if key != "trace"}
+    return {"rate": "1 Mbit/s"} | kept if "trace" in value else kept
+
+
 def marks_of(scenario: Mapping[str, Any], seed: int) -> Marks:
     """Return what is marked in figures of a run; nothing if this version cannot read its scenario."""
     from lasthop import api
@@ -253,7 +263,9 @@ def marks_of(scenario: Mapping[str, Any], seed: int) -> Marks:
 
     # Neither outages nor queues depend on who sends; so no sender of the user's own is loaded for a figure.
     plain = {
-        key: value for key, value in scenario.items() if key in ("duration", "warmup", "topology", "channel")
+        key: _without_recordings(value)
+        for key, value in scenario.items()
+        if key in ("duration", "warmup", "topology", "channel")
     }
     flows = [
         {key: value for key, value in flow.items() if key in ("name", "count", "source", "sink", "direction")}

@@ -186,6 +186,25 @@ def test_marks_need_no_sender_of_the_users_own() -> None:
     assert plot.marks_of({"name": "of another version"}, 1) == plot.Marks()
 
 
+def test_marks_need_no_recording() -> None:
+    """The file of a recorded link lies beside the scenario, not beside the results."""
+    link = {
+        "from": "server",
+        "to": "phone",
+        "delay": "10 ms",
+        "queue": {"kind": "drop-tail", "limit": "70 packets"},
+    }
+    recorded = {"trace": {"kind": "mahimahi", "file": "gone.down"}}
+    graph = {"kind": "graph", "nodes": ["server", "phone"]}
+    flow = {"source": "server", "sink": "phone", "transport": "reno"}
+    scenario = {"duration": "9 s", "warmup": "2 s", "flows": [flow]}
+    marks = plot.marks_of(
+        scenario | {"topology": graph | {"links": [link | recorded | {"reverse": recorded}]}}, 1
+    )
+    assert marks.warmup_s == 2.0
+    assert marks.limits["server-phone"] == 70
+
+
 def test_a_logarithmic_axis_says_so() -> None:
     axes = plot.run_figure(a_run(1)).axes
     assert axes[3].get_ylabel() == "RTT (ms, logarithmic)"
