@@ -131,7 +131,7 @@ def crowd(count: int, seconds: float) -> steer.Session:
     """Steer so many connections at once."""
     words = [sys.executable, "-c", CROWD, str(count), f"{seconds:g}"]
     done = steer.steer("reno", words)
-    if done.status:
+    if done.status or not isinstance(done.session, steer.Session):
         raise RuntimeError(f"the crowd ended with status {done.status}")
     return done.session
 

@@ -2,11 +2,11 @@
 
 One flow over a wired link and a last hop, for each congestion control, each loss rate and each buffer:
 simulated in the profile ``linux``, emulated with sockets of the kernel in real time, if the running kernel
-offers it, and emulated with these sockets steered by the controller of the simulation; all with the same
-seeds, so that they lose the same packets. Writes `docs/reference/parity.md` with the remarks of
-``validation/parity-notes.md``; needs root and what `lasthop steer` needs, and takes five minutes with
-sixteen emulations at a time, each of which takes a few percent of a core. What has been run is kept in
-``out/parity.json``, so that it can be gone on with. Called by `make bench-live`.
+offers it or there is a twin of ours, and emulated with these sockets steered by the controller of the
+simulation; all with the same seeds, so that they lose the same packets. Writes `docs/reference/parity.md`
+with the remarks of ``validation/parity-notes.md``; needs root and what `lasthop steer` needs, and takes five
+minutes with sixteen emulations at a time, each of which takes a few percent of a core. What has been run is
+kept in ``out/parity.json``, so that it can be gone on with. Called by `make bench-live`.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def cell(algorithm: str, loss: float, buffer: float, runs: int, duration_s: floa
 
     sides: dict[str, Any] = {
         "simulated": list(lh.run_seeds(path, seeds)),
-        "emulated": carried(algorithm) if algorithm in live.algorithms() else [],
+        "emulated": carried(own) if (own := parity.in_kernel(algorithm)) else [],
         "steered": carried(steer.STEERED + parity.LAWS[algorithm]),
     }
     real = [run for side in ("emulated", "steered") for run in sides[side]]
@@ -234,7 +234,8 @@ def largest_gap(found: dict[str, Any], algorithm: str) -> float:
 
 def page(found: dict[str, Any], runs: int, duration_s: float) -> str:
     """Return the page."""
-    absent = [name for name in ALGORITHMS if not found[f"{name}/0/0.5"]["emulated"]["goodput"]]
+    absent = [name for name in ALGORITHMS if not parity.in_kernel(name)]
+    twins = [name for name in ALGORITHMS if (parity.in_kernel(name) or "").startswith(steer.TWIN)]
     today = dt.datetime.now(dt.UTC).date().isoformat()
     about = (
         "One flow over a wired link (100 Mbit/s, 50 ms) and a last hop (5 Mbit/s, 20 ms) that loses packets "
@@ -257,8 +258,12 @@ def page(found: dict[str, Any], runs: int, duration_s: float) -> str:
         textwrap.fill(about, WIDTH, break_on_hyphens=False),
         "",
     ]
-    if absent:
-        lines += [f"This kernel does not have {', '.join(absent)}: there the middle is empty.", ""]
+    lacks = [
+        *([f"{', '.join(absent)}: there the middle is empty"] if absent else []),
+        *([f"{', '.join(twins)}: there our twins of them decide in the kernel (†)"] if twins else []),
+    ]
+    if lacks:
+        lines += [textwrap.fill(f"This kernel does not have {'; nor '.join(lacks)}.", WIDTH), ""]
     headings = [f"{name} ({unit})" for name, unit, *_ in METRICS]
     lines += [
         f"| | PER | buffer | {' | '.join(headings)} |",
@@ -272,7 +277,8 @@ def page(found: dict[str, Any], runs: int, duration_s: float) -> str:
         missing += values["missing"]
         entries = [entry(values, name, scale, digits) for name, _, scale, digits in METRICS]
         verdicts += [real for _, real in entries]
-        lines.append(f"| {algorithm} | {loss:.1%} | {buffer:g} | {' | '.join(text for text, _ in entries)} |")
+        name = f"{algorithm} †" if algorithm in twins else algorithm
+        lines.append(f"| {name} | {loss:.1%} | {buffer:g} | {' | '.join(text for text, _ in entries)} |")
     counts = [
         f"{sum(map(bool, side))} of {sum(real is not None for real in side)}"
         for side in zip(*verdicts, strict=True)

@@ -986,7 +986,7 @@ def emulate(
         typer.Option(
             "--kernel",
             metavar="NAME",
-            help="Carry the scenario's flows with kernel sockets: cubic, bbr, or steered: steer:veno.",
+            help="Carry the scenario's flows with kernel sockets: cubic, bbr; steer:veno, or twin:veno.",
         ),
     ] = None,
     budget: Annotated[
@@ -1084,6 +1084,9 @@ def steer(
         str | None,
         typer.Option("--resume", metavar="SESSION", help="Take over lh_..., whose process has gone."),
     ] = None,
+    twin: Annotated[
+        bool, typer.Option("--twin", help="Let it decide in the kernel, on every ACK: veno, westwood+.")
+    ] = False,
     json_file: JsonOption = None,
     force: ForceOption = False,
     dry_run: Annotated[
@@ -1107,26 +1110,28 @@ def steer(
             return
         if action == "status" or cc is None:
             steering.refuse_without_means()
-            found = steering.sessions()
-            lines = [line for session in found for line in steering.report_lines(session)]
-            lines += [
-                f"{name}: decides in the kernel, for whoever chooses it; 'clean' leaves it; take it away by "
-                f"'bpftool struct_ops unregister name {name}'"
-                for name in steering.twins()
-            ]
+            found: list[steering.Session | steering.Twin] = [*steering.sessions(), *steering.twins()]
+            lines = [line for one in found for line in steering.report_lines(one)]
             if json_file is not None:
-                _write_json(json_file, json.dumps([steering.to_dict(session) for session in found]))
+                _write_json(json_file, json.dumps([steering.to_dict(one) for one in found]))
             if json_file != "-":
                 typer.echo("\n".join(lines or ["nothing is registered"]))
             return
         if dry_run:
-            typer.echo(steering.plan_text(cc, words, resume))
+            typer.echo(steering.plan_text(cc, words, resume, in_kernel=twin))
             return
-        steering.check(cc)
+        steering.check(cc, in_kernel=twin, resume=resume)
         steering.refuse_without_means()
         if json_file not in {None, "-"}:
             output.check_file(str(json_file), replace=force)
-        done = steering.steer(cc, words, resume=resume, told=lambda name: _note(f"{name}: {cc} decides"))
+        where = " in the kernel" if twin else ""
+        done = steering.steer(
+            cc,
+            words,
+            resume=resume,
+            in_kernel=twin,
+            told=lambda name: _note(f"{name}: {cc} decides{where}"),
+        )
         if json_file is not None:
             _write_json(json_file, json.dumps(steering.to_dict(done.session)))
         for line in steering.report_lines(done.session):

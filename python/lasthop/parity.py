@@ -1,6 +1,8 @@
 """Simulation beside the kernel: the same scenario with the profile ``linux``, and with the kernel's own TCP.
 
 A third side, if asked for, is the kernel's TCP steered by the controller of the simulation (`lasthop.steer`).
+Where the kernel does not have a law, a twin of ours stands in for it if there is one: it decides in the
+kernel, on every ACK.
 
 Links, queues and channels are the same code in both (`lasthop.live`), so what differs is the TCP at the ends,
 and lateness. `lasthop parity` prints the table.
@@ -61,10 +63,12 @@ class Difference:
     metric: str
     unit: str
     simulated: Side
-    #: Without values if the kernel does not have it.
+    #: Without values if the kernel does not have it, nor a twin.
     emulated: Side
     #: Without values if that was not asked for.
     steered: Side = Side(())
+    #: Whether what is emulated is our twin of a law that the kernel does not have.
+    is_twin: bool = False
 
     @property
     def ratio(self) -> float | None:
@@ -163,7 +167,21 @@ def simulated(scenario: Scenario, algorithm: str) -> Scenario:
     for flow, transport in zip(content["flows"], scenario.transports, strict=True):
         if transport != "udp":
             flow["transport"] = TRANSPORTS[algorithm] | AS_LINUX
-    return Scenario(content, name=scenario.name)
+    return Scenario(content, name=scenario.name, folder=scenario.folder)
+
+
+def in_kernel(algorithm: str) -> str | None:
+    """Return what decides in the kernel: its own algorithm, our twin of it, or nothing.
+
+    Examples
+    --------
+    >>> in_kernel("reno")
+    'reno'
+    """
+    law = LAWS.get(algorithm, algorithm)
+    if algorithm in live.algorithms():
+        return algorithm
+    return steer.TWIN + law if law in steer.TWINS and not steer.lacking() else None
 
 
 def parity(
@@ -189,7 +207,7 @@ def parity(
         As for `lasthop.live.emulate`. A run beyond it is repeated up to three times, and then left out.
     steers : bool
         Run it a third time, with the kernel's TCP steered by the controller of the simulation. What the
-        kernel does not have is then left out on its side.
+        kernel does not have, nor a twin of ours, is then left out on its side.
     note : callable
         Is told what is being run.
     """
@@ -203,9 +221,10 @@ def parity(
     for algorithm in algorithms:
         wanted = simulated(scenario, algorithm)
         ours = list(run_seeds(wanted, range(1, runs + 1)))
-        kernels = [] if steers and algorithm not in live.algorithms() else [algorithm]
+        # Without a third side nothing would be left: the kernel says itself what it does not have.
+        own = in_kernel(algorithm) or ("" if steers else algorithm)
         carried: dict[str, list[Run]] = {}
-        for kernel in [*kernels, *([steer.STEERED + LAWS[algorithm]] if steers else [])]:
+        for kernel in filter(None, [own, steer.STEERED + LAWS[algorithm] if steers else ""]):
             carried[kernel] = []
             for seed in range(1, runs + 1):
                 note(f"{kernel}, run {seed} of {runs}: {scenario.duration_s:g} s")
@@ -214,11 +233,11 @@ def parity(
                     missing.append(f"{kernel}, run {seed}: {reason}")
                 else:
                     carried[kernel].append(run)
-        sides = (ours, carried.get(algorithm, []), carried.get(steer.STEERED + LAWS[algorithm], []))
-        rows += [
-            Difference(algorithm, metric, unit, *(Side(tuple(map(value, side))) for side in sides))
-            for metric, unit, value in METRICS
-        ]
+        sides = (ours, carried.get(own, []), carried.get(steer.STEERED + LAWS[algorithm], []))
+        is_twin = own.startswith(steer.TWIN)
+        for metric, unit, value in METRICS:
+            first, second, third = (Side(tuple(map(value, side))) for side in sides)
+            rows.append(Difference(algorithm, metric, unit, first, second, third, is_twin))
     return Parity(tuple(rows), tuple(missing))
 
 
@@ -243,6 +262,7 @@ def to_dict(found: Parity) -> dict[str, Any]:
             "unit": row.unit,
             "simulated": list(row.simulated.values),
             "emulated": list(row.emulated.values),
+            "emulated_by_twin": row.is_twin,
             "steered": list(row.steered.values),
             "ratio": row.ratio,
             "steered_ratio": row.steered_ratio,

@@ -4,6 +4,9 @@
 runs a command whose TCP uses it, and takes it away again. Recovery, growth between two decisions and Reno
 when nobody decides are in the kernel (``crates/lasthop-live/bpf``); the law runs here, the same code as in a
 simulation. It becomes nobody's default but in namespaces that we made.
+
+Two small laws can also decide in the kernel itself, on every ACK and without a process beside them
+(`TWINS`).
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import signal
 import threading
 import uuid
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +30,12 @@ if TYPE_CHECKING:
 
 #: Begins the name of a law where otherwise the kernel's own is named (``--kernel steer:veno``).
 STEERED = "steer:"
+#: Begins the name of a law that shall decide in the kernel itself (``--kernel twin:veno``).
+TWIN = "twin:"
+#: Controllers that can.
+TWINS = ("veno", "westwood+")
 #: What stands in a command for the name of the congestion control.
 NAME = "{cc}"
-#: Laws that are there as congestion controls of the kernel, without a process beside them.
-TWINS = ("lh_veno", "lh_westwood")
 #: Where a command runs, in words.
 PLACES = {
     "by name": "where you are: the command chooses {cc} itself, and nobody's default changes",
@@ -66,10 +71,21 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class Twin:
+    """A law that decides in the kernel, as it is registered. What it does is not counted."""
+
+    name: str
+    law: str
+    process: int
+    #: Whether the process that registered it is there; `lasthop.live.clean` takes away what others left.
+    alive: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Steered:
     """What a session has done, and the exit status of its command."""
 
-    session: Session
+    session: Session | Twin
     status: int | None
 
 
@@ -78,6 +94,7 @@ def steer(
     command: Sequence[str] = (),
     *,
     resume: str | None = None,
+    in_kernel: bool = False,
     told: Callable[[str], None] = lambda _: None,
 ) -> Steered:
     """Let a controller decide for the TCP of the kernel while a command runs.
@@ -92,13 +109,15 @@ def steer(
         a new one that has nothing but a loopback. Without a command the session lasts until interrupted.
     resume : str, optional
         The session of a process that has gone. Its connections are steered again.
+    in_kernel : bool
+        Let the twin of the law decide, in the kernel and on every ACK; `TWINS` have one.
     told : callable
         Is told the name of the congestion control once it is there.
 
     Returns
     -------
     Steered
-        Counts of what was done.
+        Counts of what was done; none of what was decided in the kernel.
 
     Raises
     ------
@@ -114,16 +133,23 @@ def steer(
     >>> done.session.missed  # doctest: +SKIP
     0
     """
-    check(law)
+    check(law, in_kernel=in_kernel, resume=resume)
     mark = uuid.uuid4().hex
     with live.journal(mark, [command], cleans=resume is None), _ended_by_sigterm(), native_errors():
         text = live.in_thread(
             lambda progress: _native.steer(
-                law, list(command), resume=resume, mark=mark, told=told, progress=progress
+                law,
+                list(command),
+                resume=resume,
+                in_kernel=in_kernel,
+                mark=mark,
+                told=told,
+                progress=progress,
             )
         )
     found = json.loads(text)
-    return Steered(Session(**found["session"]), found["program_status"])
+    session = (Twin if in_kernel else Session)(**found["done"])
+    return Steered(session, found["program_status"])
 
 
 @contextmanager
@@ -143,8 +169,8 @@ def _ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def check(law: str) -> None:
-    """Refuse a controller that is none, or that the kernel cannot serve.
+def check(law: str, *, in_kernel: bool = False, resume: str | None = None) -> None:
+    """Refuse a controller that is none, or that the kernel cannot serve; or one without a twin in it.
 
     Examples
     --------
@@ -152,9 +178,15 @@ def check(law: str) -> None:
     Traceback (most recent call last):
     ...
     lasthop.errors.ScenarioError: tcp-real cannot steer the TCP of the kernel: it needs waves, ...
+    >>> check("reno", in_kernel=True)
+    Traceback (most recent call last):
+    ...
+    lasthop.errors.ScenarioError: reno has no twin in the kernel: veno and westwood+ have one; ...
     """
+    if in_kernel and resume is not None:
+        raise ArgumentError("a law that decides in the kernel has no session to resume")
     with native_errors():
-        _native.check_steer(law)
+        _native.check_steer(law, in_kernel=in_kernel)
 
 
 def sessions() -> list[Session]:
@@ -163,12 +195,13 @@ def sessions() -> list[Session]:
         return [Session(**found) for found in json.loads(_native.steer_sessions())]
 
 
-def twins() -> list[str]:
-    """Return the laws that decide in the kernel itself and are registered; nobody owns them."""
-    return [name for name in TWINS if name in live.algorithms()]
+def twins() -> list[Twin]:
+    """Return every law that is registered to decide in the kernel itself."""
+    with native_errors():
+        return [Twin(**found) for found in json.loads(_native.steer_twins())]
 
 
-def plan_text(law: str, command: Sequence[str], resume: str | None) -> str:
+def plan_text(law: str, command: Sequence[str], resume: str | None, *, in_kernel: bool = False) -> str:
     """Return in words what `steer` would do.
 
     Examples
@@ -176,8 +209,10 @@ def plan_text(law: str, command: Sequence[str], resume: str | None) -> str:
     >>> print(plan_text("veno", ["curl", "-C", "{cc}"], None).splitlines()[0])
     register a congestion control lh_ and eight digits with the kernel, which veno decides for
     """
-    check(law)
+    check(law, in_kernel=in_kernel, resume=resume)
     lines = [f"register a congestion control lh_ and eight digits with the kernel, which {law} decides for"]
+    if in_kernel:
+        lines = [f"register a congestion control with the kernel that is {law}, and decides there"]
     if resume is not None:
         lines = [f"take over {resume}: {law} decides for its connections again"]
     if command:
@@ -233,8 +268,8 @@ def _version() -> live.Need:
     return live.Need("kernel for steering", release, "'lasthop steer' needs Linux 6.10 or newer", vital=False)
 
 
-def report_lines(session: Session) -> list[str]:
-    """Return in words what a session did.
+def report_lines(session: Session | Twin) -> list[str]:
+    """Return in words what a session did, or what a law in the kernel is.
 
     Examples
     --------
@@ -243,7 +278,13 @@ def report_lines(session: Session) -> list[str]:
     lh_00c0ffee: veno decides (process 1), connections: 2, open 1
       ACKs: 90 applied a decision, 10 were the kernel's own (4 found an older one); records: 50, missed 0
       from an ACK to its decision: 20 us (median), 60 us (99th percentile)
+    >>> report_lines(Twin("lhveno_00c0ffee", "veno", 1, True))
+    ['lhveno_00c0ffee: veno decides in the kernel (registered by process 1)']
     """
+    if isinstance(session, Twin):
+        gone = "" if session.alive else ", which has gone: 'lasthop steer clean' takes it away"
+        by = f"registered by process {session.process}{gone}"
+        return [f"{session.name}: {session.law} decides in the kernel ({by})"]
     who = (
         f"{session.law} decides (process {session.process})"
         if session.alive
@@ -261,9 +302,9 @@ def report_lines(session: Session) -> list[str]:
     return lines
 
 
-def to_dict(session: Session) -> dict[str, Any]:
-    """Return a session as JSON has it."""
-    return {name: getattr(session, name) for name in Session.__dataclass_fields__}
+def to_dict(found: Session | Twin) -> dict[str, Any]:
+    """Return a session, or a law in the kernel, as JSON has it."""
+    return asdict(found) | {"in_kernel": isinstance(found, Twin)}
 
 
 def read_words(law: str | None, words: Sequence[str]) -> str | None:

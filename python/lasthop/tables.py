@@ -440,11 +440,14 @@ def parity_table(found: Parity) -> RenderableType:
             "-" if ratio is None else f"{ratio:.3f}" for ratio in (row.ratio, row.steered_ratio)
         )
         last = [of_steered if row.emulated.values else f"{of_steered} *"] if steers else []
-        table.add_row(row.algorithm, row.metric, *texts, unit, of_kernel, verdicts[row.is_real], *last)
+        name = f"{row.algorithm} †" if row.is_twin else row.algorithm
+        table.add_row(name, row.metric, *texts, unit, of_kernel, verdicts[row.is_real], *last)
+    remarks = []
     if any(row.steered.values and not row.emulated.values for row in found.rows):
-        remark = "* The kernel does not have it: steered over simulated."
-        return Group(table, Text(remark, style="dim"))
-    return table
+        remarks.append("* The kernel does not have it: steered over simulated.")
+    if any(row.is_twin for row in found.rows):
+        remarks.append("† The kernel does not have it: our twin of it decides there (lasthop steer --twin).")
+    return Group(table, *(Text(remark, style="dim") for remark in remarks)) if remarks else table
 
 
 def render(content: RenderableType, width: int = 100) -> str:

@@ -418,6 +418,11 @@ def test_parity_refuses_what_has_no_counterpart(command: Callable[..., Result], 
     assert "no counterpart of 'hybla'" in said.stderr
 
 
+def test_parity_finds_what_lies_beside_the_scenario() -> None:
+    scenario = lh.Scenario.load(Path(__file__).parents[2] / "scenarios" / "train-ride.toml")
+    assert parity.simulated(scenario, "reno").folder == scenario.folder
+
+
 @needs_kernel
 def test_simulation_and_kernel_agree_on_a_clean_path() -> None:
     """CUBIC fills the link on either side, and what waits there is much the same."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
+import re
 import signal
 import subprocess
 import sys
@@ -80,6 +80,11 @@ def session_of(name: str) -> steer.Session:
     return next(found for found in steer.sessions() if found.name == name)
 
 
+def ours(twins: list[steer.Twin]) -> list[steer.Twin]:
+    """Return those that this process has registered."""
+    return [twin for twin in twins if twin.process == os.getpid()]
+
+
 @contextmanager
 def daemon(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run ``lasthop steer`` without a command; yield it and the name that it has registered."""
@@ -88,7 +93,7 @@ def daemon(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     try:
         assert process.stderr is not None
         for line in process.stderr:
-            if ": reno decides" in line:
+            if re.search(": [a-z]+ decides", line):
                 break
         yield process, line.split(":")[-2].strip()
     finally:
@@ -140,6 +145,8 @@ def test_the_object_is_that_of_the_source() -> None:
         (["--cc", "moon"], "no controller \"moon\": 'lasthop transports' lists them"),
         ([], "no controller: give --cc NAME, or say 'status' or 'clean'"),
         (["--", "curl"], "no controller: give --cc NAME"),
+        (["--cc", "reno", "--twin"], "reno has no twin in the kernel: veno and westwood+ have one"),
+        (["--cc", "veno", "--twin", "--resume", "lh_00c0ffee"], "has no session to resume"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -217,7 +224,7 @@ def test_a_command_chooses_by_name(command: Callable[..., Result], tmp_path: Pat
 
 @needs_kernel
 def test_parity_has_a_third_side() -> None:
-    """Veno steers where the kernel has none; the table says so."""
+    """A twin of Veno stands in where the kernel has none; the table says so."""
     found = parity.parity(path("4 s"), ["reno", "veno"], runs=2, steers=True, budget_s=BUDGET_S)
     if found.missing:
         pytest.skip(f"the machine is too busy for real time: {'; '.join(found.missing)}")
@@ -225,9 +232,10 @@ def test_parity_has_a_third_side() -> None:
     assert rows["reno", "goodput"].steered_ratio == pytest.approx(1, abs=0.03)
     assert rows["reno", "mean RTT"].steered_ratio == pytest.approx(1, abs=0.05)
     assert rows["veno", "goodput"].steered_ratio == pytest.approx(1, abs=0.05)
+    assert rows["veno", "goodput"].ratio == pytest.approx(1, abs=0.05)
     if "veno" not in live.algorithms():
-        assert not rows["veno", "goodput"].emulated.values
-        assert "* The kernel does not have it" in tables.render(tables.parity_table(found), 140)
+        assert rows["veno", "goodput"].is_twin
+        assert "† The kernel does not have it" in tables.render(tables.parity_table(found), 140)
 
 
 @needs_kernel
@@ -251,26 +259,42 @@ def test_a_law_of_delivery_rates_decides_in_recovery() -> None:
 
 
 @needs_kernel
-def test_twins_decide_in_the_kernel(command: Callable[..., Result]) -> None:
+@pytest.mark.parametrize("law", steer.TWINS)
+def test_a_twin_decides_in_the_kernel(law: str) -> None:
     """The laws of ``laws.h``, loaded as they are shipped: the verifier takes them, and they fill a link."""
-    tool = shutil.which("bpftool", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
-    assert tool is not None
-    names = ("lh_veno", "lh_westwood")
-    subprocess.run([tool, "struct_ops", "register", OBJECT / "twins.bpf.o"], check=True, capture_output=True)
-    try:
+    run = live.emulate(path("3 s"), kernel=f"twin:{law}", budget_s=BUDGET_S)
+    assert run.totals["goodput_bit_s"] > 0.85 * RATE * 1448 / 1500
+    assert run.record["flows"][0]["transport"] == f"kernel:twin:{law}"
+    assert run.record["live"]["steered"] == []
+    assert ours(steer.twins()) == []
+
+
+@needs_kernel
+def test_a_command_has_a_twin(command: Callable[..., Result], tmp_path: Path) -> None:
+    place = tmp_path / "said"
+    told = tmp_path / "twin.json"
+    order = ["--cc", "westwood+", "--twin", "--json", str(told), "--", "sh", "-c", f"echo {{cc}} > {place}"]
+    said = command("steer", *order)
+    assert said.exit_code == 0, said.stderr
+    name = place.read_text(encoding="utf-8").strip()
+    assert name.startswith("lhwest_")
+    assert json.loads(told.read_text(encoding="utf-8"))["name"] == name
+    assert f"{name}: westwood+ decides in the kernel" in said.stderr
+    assert name not in live.algorithms()
+
+
+@needs_kernel
+def test_a_twin_goes_when_its_process_was_killed(command: Callable[..., Result]) -> None:
+    with daemon("--cc", "veno", "--twin") as (process, name):
         status = command("steer", "status").stdout
-        assert all(f"{name}: decides in the kernel" in status for name in names)
-        emulations = [Emulation(name, "3 s") for name in names]
-        for emulation in emulations:
-            emulation.start()
-        for emulation in emulations:
-            goodput = emulation.finish().totals["goodput_bit_s"]
-            assert goodput > 0.85 * RATE * 1448 / 1500, emulation.order[1]
-    finally:
-        for name in names:
-            subprocess.run([tool, "struct_ops", "unregister", "name", name], check=False, capture_output=True)
-    assert not set(names) & set(live.algorithms())
-    assert steer.twins() == []
+        assert f"{name}: veno decides in the kernel (registered by process {process.pid})" in status
+        assert name not in command("steer", "clean").stdout
+        assert name in live.algorithms()
+        process.kill()
+        process.wait()
+        assert f"{name}: veno decides in the kernel" in command("steer", "status").stdout
+        assert f"had left {name}: taken away" in command("steer", "clean").stdout
+        assert name not in live.algorithms()
 
 
 @needs_kernel

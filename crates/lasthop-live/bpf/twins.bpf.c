@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0
 //
-// Congestion controls of the kernel that decide in it, without a process beside them: `lh_veno` and `lh_westwood`.
-// The laws are in laws.h; recovery is the kernel's own.
+// Congestion controls of the kernel that decide in it, without a process beside them: Veno and Westwood+.
+// The laws are in laws.h; recovery is the kernel's own. src/twin.rs registers them, under digits of their own in place
+// of Lh0Id0Tk.
 
 #include <linux/types.h>
 #include <linux/bpf.h>
@@ -161,7 +162,7 @@ __u32 BPF_PROG(westwood_undo, struct sock *sk)
 }
 
 SEC(".struct_ops")
-struct tcp_congestion_ops lh_veno = {
+struct tcp_congestion_ops lhveno_Lh0Id0Tk = {
     .init = (void *)veno_init,
     .ssthresh = (void *)veno_ssthresh,
     .cong_avoid = (void *)veno_acked,
@@ -169,11 +170,11 @@ struct tcp_congestion_ops lh_veno = {
     .undo_cwnd = (void *)twin_undo,
     // Any program may choose it for a socket of its own.
     .flags = 1,
-    .name = "lh_veno",
+    .name = "lhveno_Lh0Id0Tk",
 };
 
 SEC(".struct_ops")
-struct tcp_congestion_ops lh_westwood = {
+struct tcp_congestion_ops lhwest_Lh0Id0Tk = {
     .init = (void *)westwood_init,
     .ssthresh = (void *)westwood_ssthresh,
     .cong_avoid = (void *)westwood_acked,
@@ -182,5 +183,5 @@ struct tcp_congestion_ops lh_westwood = {
     .pkts_acked = (void *)westwood_sampled,
     .undo_cwnd = (void *)westwood_undo,
     .flags = 1,
-    .name = "lh_westwood",
+    .name = "lhwest_Lh0Id0Tk",
 };

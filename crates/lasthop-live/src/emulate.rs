@@ -35,7 +35,7 @@ use crate::process;
 use crate::proxy::Proxy;
 use crate::record::{Keeper, renumber};
 use crate::site::Site;
-use crate::steer::{self, STEERED, Session, SessionReport, SteerError, Steering};
+use crate::steer::{Decider, Decisions, SessionReport, SteerError};
 use crate::store::Store;
 
 /// How long servers have until they listen.
@@ -225,13 +225,13 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     order.nested.map_or(Ok(()), |block| live.move_to(block))?;
     let scenario = &without_halves(scenario);
     let algorithms = algorithms_of(scenario, order);
-    let steered = steer_all(&algorithms)?;
+    let deciders = deciders_of(&algorithms)?;
     let carries = algorithms.iter().any(Option::is_some);
     if !carries {
         // Of a program everything counts: nobody knows when it begins to matter.
         live.plan.warmup = Span::ZERO;
     }
-    check_kernel(scenario, &algorithms)?;
+    check_kernel(scenario, &algorithms, &deciders)?;
     let places = order.main.iter().chain(&order.others).map(|program| place_of(&live.hosts, &program.node));
     let places = places.collect::<Result<Vec<usize>, LiveError>>()?;
     let (recorder, captures) = Captures::start(&order.captures, (&live.hosts, &live.pairs))?.unzip();
@@ -249,7 +249,7 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     let end = Time::ZERO + scenario.duration;
     let chosen: Vec<Option<&str>> = algorithms
         .iter()
-        .map(|name| name.map(|name| steered.get(name).map_or(name, |one| &one.name)))
+        .map(|name| name.map(|name| deciders.get(name).map_or(name, Decider::name)))
         .collect();
     let carried = carry(scenario, (&chosen, order.seed), (&live.hosts, &sites), &signals)?;
     let ports: Vec<(u16, usize)> = carried.iter().map(|(index, flow)| (flow.port, *index)).collect();
@@ -310,8 +310,8 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
             }
         }
     }
-    let steered =
-        steered.into_values().map(Steering::end).collect::<Result<Vec<SessionReport>, SteerError>>()?;
+    let done = deciders.into_values().map(Decider::end).collect::<Result<Vec<Decisions>, SteerError>>()?;
+    let steered = done.into_iter().filter_map(Decisions::session).collect();
     let reached = driven.world.standing().now;
     if progress.is_cancelled() {
         return Err(LiveError::Interrupted(Span(reached.0)));
@@ -350,16 +350,17 @@ fn proxies_of(live: &LivePlan, seed: u64, window: Window) -> Proxies {
     Proxies::new(proxies.collect())
 }
 
-/// Sessions for the laws that shall steer, by what they are called in the order.
-fn steer_all<'a>(algorithms: &[Option<&'a str>]) -> Result<BTreeMap<&'a str, Steering>, LiveError> {
-    let mut steered = BTreeMap::new();
+/// Those who decide instead of the kernel's own algorithms, by what they are called in the order.
+fn deciders_of<'a>(algorithms: &[Option<&'a str>]) -> Result<BTreeMap<&'a str, Decider>, LiveError> {
+    let mut deciders = BTreeMap::new();
     for algorithm in algorithms.iter().flatten() {
-        let Some(law) = algorithm.strip_prefix(STEERED) else { continue };
-        if !steered.contains_key(algorithm) {
-            steered.insert(*algorithm, Steering::start(Session::start(steer::law(law)?)?));
+        if !deciders.contains_key(algorithm)
+            && let Some(decider) = Decider::of(algorithm)?
+        {
+            deciders.insert(*algorithm, decider);
         }
     }
-    Ok(steered)
+    Ok(deciders)
 }
 
 /// Programs that are running. Whatever happens, they end.
@@ -449,11 +450,15 @@ fn algorithms_of<'a>(scenario: &'a Plan, order: &'a Order) -> Vec<Option<&'a str
     scenario.flows.iter().map(of).collect()
 }
 
-fn check_kernel(scenario: &Plan, wanted: &[Option<&str>]) -> Result<(), LiveError> {
+fn check_kernel(
+    scenario: &Plan,
+    wanted: &[Option<&str>],
+    deciders: &BTreeMap<&str, Decider>,
+) -> Result<(), LiveError> {
     let known = algorithms();
     for (flow, algorithm) in scenario.flows.iter().zip(wanted) {
         let Some(algorithm) = algorithm else { continue };
-        let is_known = algorithm.is_empty() || algorithm.starts_with(STEERED);
+        let is_known = algorithm.is_empty() || deciders.contains_key(algorithm);
         if !is_known && !known.iter().any(|name| name == algorithm) {
             return Err(LiveError::Algorithm { name: (*algorithm).to_owned(), known: known.join(", ") });
         }

@@ -30,6 +30,8 @@ mod parts;
 mod process;
 mod record;
 #[cfg(target_os = "linux")]
+mod registration;
+#[cfg(target_os = "linux")]
 mod script;
 #[cfg(target_os = "linux")]
 mod site;
@@ -37,6 +39,8 @@ mod site;
 pub mod steer;
 #[cfg(target_os = "linux")]
 mod steered;
+#[cfg(target_os = "linux")]
+pub mod twin;
 
 #[cfg(target_os = "linux")]
 pub use capture::{CaptureOrder, Captured, SOURCES};
@@ -45,4 +49,4 @@ pub use emulate::{Emulated, LiveError, LiveReport, Order, Program, Told, emulate
 #[cfg(target_os = "linux")]
 pub use script::run_script;
 #[cfg(target_os = "linux")]
-pub use steered::{Place, SteerOrder, steer as steer_command};
+pub use steered::{Law, Place, SteerOrder, steer as steer_command};

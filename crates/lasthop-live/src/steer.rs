@@ -12,14 +12,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use lasthop_cc::host::{Decision, Floors, Host, KERNEL, Memory, unwrap32};
 use lasthop_cc::{AckSample, Arrival, ControllerConfig, LossSample, RateSample, RecoveryKind, Start, Window};
@@ -34,15 +30,15 @@ use thiserror::Error;
 use crate::bpf::{Map, Ring, Shared, maps};
 use crate::clock::Lateness;
 use crate::kernel::algorithms;
+use crate::registration::{MARK, has_maker, load, new_id};
+use crate::twin::{TWIN, Twin, TwinReport};
 
 /// The kernel's half, compiled: `make steer-object`.
 const OBJECT: &[u8] = include_bytes!("../bpf/steer.bpf.o");
-/// What stands in it for the name of a session.
-const MARK: &[u8; 8] = b"Lh0Id0Tk";
 /// What congestion controls of sessions begin with.
 pub(crate) const PREFIX: &str = "lh_";
 /// Begins the name of a law that shall steer, where otherwise a congestion control of the kernel is named.
-pub(crate) const STEERED: &str = "steer:";
+const STEERED: &str = "steer:";
 /// A record is told after an eighth of an RTT, but no later than this after the one before.
 const COALESCE: Duration = Duration::from_millis(5);
 /// How often the kernel's half hears that we live; it waits for 200 ms.
@@ -54,8 +50,6 @@ const RING: usize = 1 << 22;
 const WHOLE: f64 = 65_536.0;
 /// A threshold that is not known, for the kernel.
 const UNKNOWN_SSTHRESH: u32 = 0x7fff_ffff;
-/// Where bpftool may be, beyond where everybody looks.
-const FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
 /// Places in `struct control`.
 mod control {
@@ -103,6 +97,16 @@ pub enum SteerError {
         /// What is missing.
         needs: String,
     },
+    /// A law that is not there in the kernel.
+    #[error(
+        "{law} has no twin in the kernel: {known} have one; without it, any that the kernel serves can steer"
+    )]
+    NoTwin {
+        /// Its name.
+        law: String,
+        /// Those that are.
+        known: String,
+    },
     /// There is no such session, or it lives.
     #[error("no session {name:?} to resume: {state}")]
     Session {
@@ -124,7 +128,7 @@ pub enum SteerError {
     },
 }
 
-fn failed(step: &'static str) -> impl Fn(io::Error) -> SteerError {
+pub(crate) fn failed(step: &'static str) -> impl Fn(io::Error) -> SteerError {
     move |error| SteerError::Kernel { step, error }
 }
 
@@ -234,7 +238,7 @@ impl Maps {
         let process = self.process();
         if process == 0 {
             // Nobody has said yet who decides: it is being made, if its maker is there.
-            return fs::metadata(format!("/proc/{}", maker(&self.id))).is_ok();
+            return has_maker(&self.id);
         }
         fs::metadata(format!("/proc/{process}")).is_ok() && is_ours(process)
     }
@@ -286,7 +290,7 @@ impl Session {
     /// Registers a congestion control with this law.
     pub fn start(law: ControllerConfig) -> Result<Session, SteerError> {
         let id = new_id();
-        load(&id)?;
+        load(OBJECT, &id)?;
         let maps = Maps::of(&id).map_err(failed("opening the maps of the congestion control"))?;
         let maps = maps.ok_or_else(|| SteerError::Load("its maps are not there".to_owned()))?;
         Ok(Session::with(maps, law))
@@ -370,7 +374,7 @@ impl Drop for Session {
 #[derive(Debug)]
 pub(crate) struct Steering {
     /// The name of its congestion control.
-    pub(crate) name: String,
+    name: String,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<SessionReport, SteerError>>>,
 }
@@ -389,16 +393,80 @@ impl Steering {
     }
 
     /// Whether it goes on deciding.
-    pub(crate) fn is_running(&self) -> bool {
+    fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     /// Ends it; what it has done.
-    pub(crate) fn end(mut self) -> Result<SessionReport, SteerError> {
+    fn end(mut self) -> Result<SessionReport, SteerError> {
         self.stop.store(true, Ordering::Relaxed);
         let early = || SteerError::Load("the thread that decides ended early".to_owned());
         let thread = self.thread.take().ok_or_else(early)?;
         thread.join().unwrap_or_else(|_| Err(early()))
+    }
+}
+
+/// Who decides for connections that are not the kernel's own.
+#[derive(Debug)]
+pub(crate) enum Decider {
+    /// A law in a thread of this process.
+    Beside(Steering),
+    /// A law in the kernel.
+    InKernel(Twin),
+}
+
+/// What a decider has done.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Decisions {
+    /// Outside of the kernel.
+    Beside(SessionReport),
+    /// In the kernel, where nothing is counted.
+    InKernel(TwinReport),
+}
+
+impl Decisions {
+    /// Those that were counted.
+    pub(crate) fn session(self) -> Option<SessionReport> {
+        match self {
+            Decisions::Beside(report) => Some(report),
+            Decisions::InKernel(_) => None,
+        }
+    }
+}
+
+impl Decider {
+    /// Registers what an algorithm asks for by its name, `steer:veno` or `twin:veno`; nothing for the kernel's own.
+    pub(crate) fn of(algorithm: &str) -> Result<Option<Decider>, SteerError> {
+        if let Some(law) = algorithm.strip_prefix(TWIN) {
+            return Ok(Some(Decider::InKernel(Twin::start(law)?)));
+        }
+        let Some(name) = algorithm.strip_prefix(STEERED) else { return Ok(None) };
+        Ok(Some(Decider::Beside(Steering::start(Session::start(law(name)?)?))))
+    }
+
+    /// What programs call it: `setsockopt(TCP_CONGESTION)`.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Decider::Beside(steering) => &steering.name,
+            Decider::InKernel(twin) => twin.name(),
+        }
+    }
+
+    /// Whether it goes on deciding.
+    pub(crate) fn is_running(&self) -> bool {
+        match self {
+            Decider::Beside(steering) => steering.is_running(),
+            Decider::InKernel(_) => true,
+        }
+    }
+
+    /// Ends it; what it has done.
+    pub(crate) fn end(self) -> Result<Decisions, SteerError> {
+        match self {
+            Decider::Beside(steering) => steering.end().map(Decisions::Beside),
+            Decider::InKernel(twin) => Ok(Decisions::InKernel(twin.report())),
+        }
     }
 }
 
@@ -409,65 +477,6 @@ impl Drop for Steering {
             let _ = thread.join();
         }
     }
-}
-
-/// Bits of the digits of a session that count; the others say which process made it.
-const COUNTED: u32 = 10;
-
-/// Eight digits that no other session has, with the process that makes it: between the registration and the first
-/// word in its maps, nobody else may take it for one that was left behind.
-fn new_id() -> String {
-    static NEXT: OnceLock<AtomicU32> = OnceLock::new();
-    let next = NEXT.get_or_init(|| {
-        let now =
-            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
-        AtomicU32::new((now.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32)
-    });
-    let count = next.fetch_add(1, Ordering::Relaxed) & ((1 << COUNTED) - 1);
-    format!("{:08x}", std::process::id() << COUNTED | count)
-}
-
-/// The process that made the session with these digits.
-fn maker(id: &str) -> u32 {
-    u32::from_str_radix(id, 16).unwrap_or(0) >> COUNTED
-}
-
-/// The object under the name of a session.
-fn named(id: &str) -> Vec<u8> {
-    let mut object = OBJECT.to_vec();
-    let mut at = 0;
-    while let Some(found) = object[at..].windows(MARK.len()).position(|part| part == MARK) {
-        object[at + found..at + found + MARK.len()].copy_from_slice(id.as_bytes());
-        at += found + MARK.len();
-    }
-    object
-}
-
-/// Where bpftool is.
-fn bpftool() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(FOLDERS.map(PathBuf::from));
-    folders.map(|folder| folder.join("bpftool")).find(|file| file.is_file())
-}
-
-/// Registers the congestion control of a session.
-fn load(id: &str) -> Result<(), SteerError> {
-    let bpftool = bpftool().ok_or_else(|| SteerError::Load("there is no bpftool".to_owned()))?;
-    let path = std::env::temp_dir().join(format!("lasthop-{id}.o"));
-    let step = failed("writing the object for bpftool");
-    let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    let written = file.and_then(|mut file| file.write_all(&named(id)));
-    let output = Command::new(bpftool).args(["struct_ops", "register"]).arg(&path).output();
-    let _ = fs::remove_file(&path);
-    written.map_err(&step)?;
-    let output = output.map_err(failed("starting bpftool"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text);
-    let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("bpftool says nothing");
-    Err(SteerError::Load(last.to_owned()))
 }
 
 /// The clock of the kernel's half, in nanoseconds.

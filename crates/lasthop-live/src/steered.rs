@@ -12,20 +12,41 @@ use lasthop_sim::run::Progress;
 use crate::emulate::{LiveError, code_of};
 use crate::process::{self, MARK};
 use crate::site::{self, CONGESTION_CONTROL};
-use crate::steer::{Session, SessionReport, Steering};
+use crate::steer::{Decider, Decisions, Session, Steering};
+use crate::twin::Twin;
 
 /// What stands in a command for the name of the congestion control.
 pub(crate) const NAME: &str = "{cc}";
 /// How often it is looked whether the command has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// The law that decides, and where.
+#[derive(Clone, Debug)]
+pub enum Law {
+    /// Here, in a new session.
+    Beside(ControllerConfig),
+    /// Here, in the session of this name, whose process has gone.
+    Resumed(ControllerConfig, String),
+    /// In the kernel: the twin of the law of this name.
+    InKernel(String),
+}
+
+impl Law {
+    fn start(&self) -> Result<Decider, LiveError> {
+        let session = match self {
+            Law::Beside(law) => Session::start(law.clone())?,
+            Law::Resumed(law, name) => Session::resume(name, law.clone())?,
+            Law::InKernel(law) => return Ok(Decider::InKernel(Twin::start(law)?)),
+        };
+        Ok(Decider::Beside(Steering::start(session)))
+    }
+}
+
 /// What is to be steered.
 #[derive(Clone, Debug)]
 pub struct SteerOrder {
-    /// The law that decides.
-    pub law: ControllerConfig,
-    /// The session whose process has gone, to be taken over.
-    pub resume: Option<String>,
+    /// Who decides.
+    pub law: Law,
     /// A program and its arguments; without one the session lasts until it is interrupted.
     pub words: Vec<String>,
     /// Marks everything that is started, in the environment of programs.
@@ -91,13 +112,9 @@ pub fn steer(
     order: &SteerOrder,
     progress: &Progress,
     told: impl FnOnce(&str),
-) -> Result<(SessionReport, Option<i32>), LiveError> {
-    let session = match &order.resume {
-        Some(name) => Session::resume(name, order.law.clone())?,
-        None => Session::start(order.law.clone())?,
-    };
-    let steering = Steering::start(session);
-    told(&steering.name);
+) -> Result<(Decisions, Option<i32>), LiveError> {
+    let decider = order.law.start()?;
+    told(decider.name());
     let failed = |step| move |error| LiveError::Kernel { step, error };
     let mut default = None;
     let mut namespace = None;
@@ -106,21 +123,20 @@ pub fn steer(
         match Place::of(&order.words) {
             Place::ByName => {}
             Place::Emulated => {
-                default = Some(
-                    Default::set(&steering.name).map_err(failed("setting the default of the namespace"))?,
-                );
+                let set = Default::set(decider.name());
+                default = Some(set.map_err(failed("setting the default of the namespace"))?);
             }
             Place::Own => {
-                let made = site::loopback(&steering.name);
+                let made = site::loopback(decider.name());
                 namespace = Some(made.map_err(failed("making a network namespace"))?);
             }
         }
-        let words: Vec<String> = order.words.iter().map(|word| word.replace(NAME, &steering.name)).collect();
-        let started = process::start_steered(&words, namespace.as_ref(), (&order.mark, &steering.name));
+        let words: Vec<String> = order.words.iter().map(|word| word.replace(NAME, decider.name())).collect();
+        let started = process::start_steered(&words, namespace.as_ref(), (&order.mark, decider.name()));
         child = Some(started.map_err(|error| LiveError::Program { program: program.clone(), error })?);
     }
     let mut status = None;
-    while !progress.is_cancelled() && steering.is_running() {
+    while !progress.is_cancelled() && decider.is_running() {
         if let Some(child) = &mut child
             && let Ok(Some(ended)) = child.try_wait()
         {
@@ -133,5 +149,5 @@ pub fn steer(
         process::end(child);
     }
     drop((default, namespace));
-    Ok((steering.end()?, status))
+    Ok((decider.end()?, status))
 }

@@ -580,6 +580,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(live::check_steer, module)?)?;
     module.add_function(wrap_pyfunction!(live::steer, module)?)?;
     module.add_function(wrap_pyfunction!(live::steer_sessions, module)?)?;
+    module.add_function(wrap_pyfunction!(live::steer_twins, module)?)?;
     module.add_function(wrap_pyfunction!(live::steer_clean, module)?)?;
     module.add_function(wrap_pyfunction!(live::steer_place, module)?)?;
     Ok(())

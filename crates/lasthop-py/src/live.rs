@@ -140,9 +140,9 @@ fn run(
                 | LiveError::NoHost { .. }
                 | LiveError::Flow { .. }
                 | LiveError::Algorithm { .. }
-                | LiveError::Steer(SteerError::Unknown(_) | SteerError::Unmet { .. }) => {
-                    crate::ScenarioError::new_err(text)
-                }
+                | LiveError::Steer(
+                    SteerError::Unknown(_) | SteerError::Unmet { .. } | SteerError::NoTwin { .. },
+                ) => crate::ScenarioError::new_err(text),
                 _ => RunError::new_err(text),
             }
         })?;
@@ -189,28 +189,31 @@ fn counterpart(_: &lasthop_net::plan::Plan) -> PyResult<()> {
     Ok(())
 }
 
-/// Refuses a law that is none, or that the kernel cannot serve.
+/// Refuses a law that is none, or that the kernel cannot serve; or one that has no twin in it.
 #[pyfunction]
-pub(crate) fn check_steer(law: &str) -> PyResult<()> {
-    steering::check(law)
+#[pyo3(signature = (law, *, in_kernel=false))]
+pub(crate) fn check_steer(law: &str, in_kernel: bool) -> PyResult<()> {
+    steering::check(law, in_kernel)
 }
 
 /// Lets a law decide for the kernel's TCP while a command runs; without one, until it is interrupted. `told` is called
 /// with the name of the congestion control. Returns what was done and the status of the command as JSON text.
 #[pyfunction]
-#[pyo3(signature = (law, command, *, resume=None, mark, told, progress=None))]
+#[pyo3(signature = (law, command, *, resume=None, in_kernel=false, mark, told, progress=None))]
+#[expect(clippy::too_many_arguments, reason = "all but two are keywords of a Python function")]
 pub(crate) fn steer(
     py: Python<'_>,
     law: &str,
     command: Vec<String>,
     resume: Option<String>,
+    in_kernel: bool,
     mark: String,
     told: &Bound<'_, PyAny>,
     progress: Option<Py<Progress>>,
 ) -> PyResult<String> {
     let told = told.clone().unbind();
     let progress = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().inner));
-    py.detach(|| steering::run(law, command, resume, mark, &told, &progress))
+    py.detach(|| steering::run((law, in_kernel), command, resume, mark, &told, &progress))
 }
 
 /// The sessions that are registered, as JSON text.
@@ -219,7 +222,13 @@ pub(crate) fn steer_sessions() -> PyResult<String> {
     steering::sessions()
 }
 
-/// Takes away sessions whose process has gone; returns their names.
+/// The laws that are registered to decide in the kernel, as JSON text.
+#[pyfunction]
+pub(crate) fn steer_twins() -> PyResult<String> {
+    steering::twins()
+}
+
+/// Takes away sessions and laws whose process has gone; returns their names.
 #[pyfunction]
 pub(crate) fn steer_clean() -> PyResult<Vec<String>> {
     steering::clean()
@@ -235,7 +244,7 @@ pub(crate) fn steer_place(command: Vec<String>) -> PyResult<&'static str> {
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod steering {
     use lasthop_live::steer::{self, SteerError};
-    use lasthop_live::{LiveError, Place, SteerOrder, steer_command};
+    use lasthop_live::{Law, LiveError, Place, SteerOrder, steer_command, twin};
     use pyo3::prelude::*;
 
     use crate::RunError;
@@ -243,27 +252,34 @@ mod steering {
     fn refused(error: &SteerError) -> PyErr {
         let text = error.to_string();
         match error {
-            SteerError::Unknown(_) | SteerError::Unmet { .. } | SteerError::Session { .. } => {
-                crate::ScenarioError::new_err(text)
-            }
+            SteerError::Unknown(_)
+            | SteerError::Unmet { .. }
+            | SteerError::NoTwin { .. }
+            | SteerError::Session { .. } => crate::ScenarioError::new_err(text),
             _ => RunError::new_err(text),
         }
     }
 
-    pub(super) fn check(law: &str) -> PyResult<()> {
-        steer::law(law).map(drop).map_err(|error| refused(&error))
+    pub(super) fn check(law: &str, in_kernel: bool) -> PyResult<()> {
+        let checked = steer::law(law).and_then(|_| if in_kernel { twin::check(law) } else { Ok(()) });
+        checked.map_err(|error| refused(&error))
     }
 
     pub(super) fn run(
-        law: &str,
+        (law, in_kernel): (&str, bool),
         words: Vec<String>,
         resume: Option<String>,
         mark: String,
         told: &Py<PyAny>,
         progress: &lasthop_sim::run::Progress,
     ) -> PyResult<String> {
-        let law = steer::law(law).map_err(|error| refused(&error))?;
-        let order = SteerOrder { law, resume, words, mark };
+        let config = steer::law(law).map_err(|error| refused(&error))?;
+        let law = match resume {
+            _ if in_kernel => Law::InKernel(law.to_owned()),
+            Some(name) => Law::Resumed(config, name),
+            None => Law::Beside(config),
+        };
+        let order = SteerOrder { law, words, mark };
         let mut failure = None;
         let tell = |name: &str| {
             failure = Python::attach(|py| told.call1(py, (name,)).err());
@@ -275,8 +291,12 @@ mod steering {
         if let Some(failure) = failure {
             return Err(failure);
         }
-        let (report, status) = done?;
-        super::text_of(&serde_json::json!({ "session": report, "program_status": status }))
+        let (done, status) = done?;
+        super::text_of(&serde_json::json!({ "done": done, "program_status": status }))
+    }
+
+    pub(super) fn twins() -> PyResult<String> {
+        super::text_of(&serde_json::json!(twin::twins()))
     }
 
     pub(super) fn sessions() -> PyResult<String> {
@@ -285,7 +305,9 @@ mod steering {
     }
 
     pub(super) fn clean() -> PyResult<Vec<String>> {
-        steer::clean().map_err(|error| refused(&error))
+        let sessions = steer::clean().map_err(|error| refused(&error))?;
+        let twins = twin::clean().map_err(|error| refused(&error))?;
+        Ok([sessions, twins].concat())
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "a build without live runs refuses")]
@@ -308,12 +330,16 @@ mod steering {
         Err(RunError::new_err(super::WITHOUT))
     }
 
-    pub(super) fn check(_: &str) -> PyResult<()> {
+    pub(super) fn check(_: &str, _: bool) -> PyResult<()> {
+        without()
+    }
+
+    pub(super) fn twins() -> PyResult<String> {
         without()
     }
 
     pub(super) fn run(
-        _: &str,
+        _: (&str, bool),
         _: Vec<String>,
         _: Option<String>,
         _: String,
