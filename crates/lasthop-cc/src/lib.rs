@@ -143,8 +143,8 @@ pub struct AckSample {
     pub rtt: Option<Span>,
     /// Smoothed RTT including this ACK; zero before the first sample.
     pub srtt: Span,
-    /// Segments newly delivered: covered for the first time, and not SACKed before. 0: nothing was covered, and `rtt` is
-    /// that of a segment that was SACKed (profile `linux`).
+    /// Segments newly delivered: covered for the first time, and not SACKed before. 0: nothing was covered, and `rtt`
+    /// is that of a segment that was SACKed (profile `linux`).
     pub acked: u32,
     /// First unacknowledged byte after this ACK.
     pub una: u64,

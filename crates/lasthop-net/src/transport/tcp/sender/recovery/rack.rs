@@ -729,8 +729,8 @@ mod tests {
         assert_eq!(rig.sender.stats.fast_recoveries, 1);
     }
 
-    /// 11 is lost, and Veno knows two RTTs, one less than it judges by. With the habits of Linux that of 12, which is no
-    /// longer than they were, is the third: the loss is a random one.
+    /// 11 is lost, and Veno knows two RTTs, one less than it judges by. With the habits of Linux that of 12, which is
+    /// no longer than they were, is the third: the loss is a random one.
     #[test]
     fn in_linux_a_reported_segment_tells_the_law_its_round_trip() {
         let veno = ControllerConfig::by_name("veno").unwrap();
