@@ -40,6 +40,40 @@ BUDGET_S = 2e-3
 PACKET_BLOCK = 6
 #: Of the lines of the page.
 WIDTH = 118
+#: By how much 99 % of single packets may take longer than the link does; rates where that is measured.
+DELAY_WANTED_S, DELAY_RATES = 2e-4, (5, 11, 50, 100)
+PACKET = 1500
+
+#: Writes how long each packet took to come: from the time in it to that at which the kernel had it.
+RECEIVER = """
+import json, socket, struct, sys
+own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+own.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS
+own.bind(("", 5000))
+taken = []
+while True:
+    data, about, _, _ = own.recvmsg(2048, 64)
+    sent, = struct.unpack_from("=q", data)
+    if not sent:
+        break
+    seconds, rest = struct.unpack("=qq", about[0][2])
+    taken.append(seconds * 10**9 + rest - sent)
+with open(sys.argv[1], "w") as file:
+    json.dump(taken, file)
+"""
+#: Sends packets that never meet, and at the end one that says so.
+SENDER = """
+import random, socket, struct, sys, time
+count, space = int(sys.argv[1]), float(sys.argv[2])
+own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+own.connect(("phone", 5000))
+for _ in range(count):
+    time.sleep(space * random.uniform(1, 2))
+    own.send(struct.pack("=q", time.time_ns()) + bytes(1464))
+time.sleep(0.5)
+own.send(bytes(8))
+time.sleep(0.5)
+"""
 
 
 def scenario(rate: int, seconds: float) -> lh.Scenario:
@@ -111,6 +145,42 @@ def wire_rate(run: lh.Run) -> float:
     return 8 * octets / (times[-1] - times[0]) if len(times) > 1 else 0.0
 
 
+def delays(rate: int, seconds: float) -> list[float]:
+    """Return by how much single packets take longer than the link says, in seconds, in ascending order."""
+    # More than a transmission each, so that none waits for another.
+    space = max(0.005, 2 * 8 * PACKET / (rate * 1e6))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "delays.json"
+        live.emulate(
+            scenario(rate, seconds + 10),
+            [sys.executable, "-c", SENDER, str(round(seconds / space / 1.5)), str(space)],
+            host="server",
+            beside={"phone": [sys.executable, "-c", RECEIVER, str(file)]},
+            budget_s=BUDGET_S,
+        )
+        taken = json.loads(file.read_text(encoding="utf-8"))
+    return sorted(one / 1e9 - 0.01 - 8 * PACKET / (rate * 1e6) for one in taken)
+
+
+def delays_part(found: dict[str, list[float]]) -> list[str]:
+    """Return the part of the page on delays."""
+    about = (
+        f"Packets of {PACKET} bytes that a program sends one at a time, and by how much longer than the link "
+        "says (10 ms and a transmission) each took: from the clock that the sender reads before it asks the "
+        "kernel to send, to the kernel's own time of arrival, in microseconds. Nothing else is measured in "
+        f"between. {DELAY_WANTED_S * 1e6:.0f} is wanted for 99 % at 5 Mbit/s."
+    )
+    lines = ["## Added delay", "", textwrap.fill(about, WIDTH), ""]
+    lines += ["| Mbit/s | packets | p50 | p90 | p99 | largest |", "| --- | --- | --- | --- | --- | --- |"]
+    for rate, over in found.items():
+        shown = [over[min(len(over) - 1, int(share * len(over)))] for share in (0.5, 0.9, 0.99, 1.0)]
+        texts = [f"{one * 1e6:,.0f}" for one in shown]
+        if int(rate) == DELAY_RATES[0] and shown[2] > DELAY_WANTED_S:
+            texts[2] = f"**{texts[2]}**"
+        lines.append(f"| {rate} | {len(over):,} | {' | '.join(texts)} |")
+    return [*lines, ""]
+
+
 def row(rate: int, algorithm: str, found: dict[str, Any]) -> str:
     """Return a line of the table."""
     ratio, taken, busy = found["ratio"], found["taken"], found["busy"]
@@ -131,7 +201,7 @@ def row(rate: int, algorithm: str, found: dict[str, Any]) -> str:
     return f"| {rate} | {algorithm} | {' | '.join(shown)} | {valid} |"
 
 
-def page(found: dict[str, dict[str, Any]], seconds: float) -> str:
+def page(found: dict[str, dict[str, Any]], over: dict[str, list[float]], seconds: float) -> str:
     """Return the page."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
@@ -170,7 +240,7 @@ def page(found: dict[str, dict[str, Any]], seconds: float) -> str:
     for key, values in found.items():
         rate, algorithm = key.split("/")
         lines.append(row(int(rate), algorithm, values))
-    return "\n".join([*lines, "", *beside(), ""])
+    return "\n".join([*lines, "", *delays_part(over), *beside(), ""])
 
 
 def beside() -> list[str]:
@@ -205,9 +275,13 @@ def main() -> int:
             if algorithm in live.algorithms():
                 print(f"{rate} Mbit/s, {algorithm}", file=sys.stderr)
                 found[f"{rate}/{algorithm}"] = measure(rate, algorithm, arguments.seconds)
+    over = {}
+    for rate in DELAY_RATES:
+        print(f"{rate} Mbit/s, single packets", file=sys.stderr)
+        over[str(rate)] = delays(rate, arguments.seconds)
     KEPT.parent.mkdir(exist_ok=True)
     KEPT.write_text(json.dumps(found, indent=1), encoding="utf-8")
-    RESULTS.write_text(page(found, arguments.seconds), encoding="utf-8")
+    RESULTS.write_text(page(found, over, arguments.seconds), encoding="utf-8")
     print(f"wrote {RESULTS.relative_to(ROOT)}")
     return 0
 
