@@ -5,8 +5,10 @@
 //! *Reacts to* loss and ECN.
 //! *Differs from the RFC:* nothing known. `hystart` chooses how slow start looks for its end: `HyStart++` (RFC 9406) by
 //! default, the classic one in the profile `linux`, none in `ns2`, whose CUBIC is older than either.
-//! *Validation:* TV-11.1 to TV-11.4.
-//! *Limitations:* floating point throughout; the kernel's integer arithmetic is not reproduced.
+//! `whole_segments`, on in the profile `linux`, counts as the kernel does, which matters where windows are small: at
+//! eight segments the plateau is reached a round trip earlier, and a loss leaves five, not 5.6.
+//! *Validation:* TV-11.1 to TV-11.4; whole segments by hand below, and beside the kernel in `docs/reference/parity.md`.
+//! *Limitations:* floating point throughout but for what `whole_segments` rounds.
 //! *Kernel counterpart:* `tcp_cubic` (fixed point, C = 0.400391).
 //! *References:* RFC 9438; RFC 9406; RFC 8511 (`ecn_beta`).
 
@@ -31,6 +33,29 @@ params! {
     hystart: HyStartKind = HyStartKind::PlusPlus, 0.0..=2.0;
     /// Share of the window kept after a mark; 0 takes that of a loss (RFC 8511: 0.85)
     ecn_beta: f64 = 0.0, 0.0..=0.99;
+    /// Grow and fall by whole segments, and ask the curve for the least RTT ahead, as Linux does
+    whole_segments: bool = false, 0.0..=1.0;
+}
+
+/// How long Linux keeps how fast it grows while the window is the same: an update per 1/32 s.
+const KEPT: Span = Span::from_nanos(1_000_000_000 / 32);
+/// RTTs of the first second of an epoch do not count as the least one in Linux.
+const SETTLED: Span = Span::from_secs(1);
+
+/// What Linux counts besides (`whole_segments`), in segments.
+#[derive(Clone, Debug, Default)]
+struct Whole {
+    /// Acknowledged since the window grew last.
+    credit: f64,
+    /// So many grow it by one.
+    per_growth: f64,
+    /// The window and the time at which that was worked out.
+    worked_out: Option<(f64, Time)>,
+    /// Acknowledged since Reno's window, in `w_est`, grew last.
+    reno_credit: f64,
+    least_rtt: Option<Span>,
+    /// A loss has shown a window that was too large, and no timeout has been since.
+    has_lost: bool,
 }
 
 /// State of CUBIC, in segments and seconds.
@@ -53,6 +78,7 @@ pub struct Cubic {
     /// After a timeout the first epoch starts on the plateau (RFC 9438 4.8).
     after_timeout: bool,
     hystart: HyStart,
+    whole: Whole,
 }
 
 impl Cubic {
@@ -67,6 +93,7 @@ impl Cubic {
             cwnd_prior: 0.0,
             after_timeout: false,
             hystart: HyStart::new(params.hystart),
+            whole: Whole::default(),
         }
     }
 
@@ -99,7 +126,69 @@ impl Cubic {
         };
         self.epoch = None;
         self.frozen = None;
+        self.whole.credit = 0.0;
+        self.whole.worked_out = None;
+        self.whole.has_lost = true;
         self.hystart.on_congestion();
+    }
+
+    /// What is left of a window.
+    fn kept(&self, window: f64, share: f64) -> f64 {
+        if !self.params.whole_segments {
+            return window * share;
+        }
+        // The kernel has shares in 1024ths.
+        (window.floor() * (share * 1024.0).round() / 1024.0).floor()
+    }
+
+    /// Congestion avoidance in whole segments: the window grows by one with every so many acknowledged.
+    fn grow_whole(&mut self, ack: &AckSample, acked: f64, window: &mut Window) {
+        let cwnd = window.cwnd.floor();
+        self.whole.reno_credit += acked;
+        let is_kept = |&(of, at): &(f64, Time)| of == cwnd && ack.now.since(at) <= KEPT;
+        if !self.whole.worked_out.as_ref().is_some_and(is_kept) {
+            self.whole.worked_out = Some((cwnd, ack.now));
+            self.whole.per_growth = self.acks_per_growth(ack, acked, cwnd);
+        }
+        let Whole { credit, per_growth, .. } = &mut self.whole;
+        window.cwnd = cwnd;
+        // What was saved up for a slower growth counts for one segment.
+        if *credit >= *per_growth {
+            *credit = 0.0;
+            window.cwnd += 1.0;
+        }
+        *credit += acked;
+        let steps = (*credit / *per_growth).floor();
+        *credit -= steps * *per_growth;
+        window.cwnd += steps;
+    }
+
+    /// How many acknowledged segments make the window grow by one, now.
+    fn acks_per_growth(&mut self, ack: &AckSample, acked: f64, cwnd: f64) -> f64 {
+        if self.epoch.is_none() {
+            self.start_epoch(ack.now, cwnd);
+            self.whole.reno_credit = acked;
+        }
+        let elapsed = ack.now.since(self.epoch.unwrap_or(ack.now));
+        let ahead = elapsed.seconds() + self.whole.least_rtt.unwrap_or(ack.srtt).seconds();
+        // Whole segments below the plateau, or above it.
+        let target = self.w_max + (self.cubic_window(ahead) - self.w_max).trunc();
+        let mut count = if target > cwnd { (cwnd / (target - cwnd)).floor() } else { 100.0 * cwnd };
+        if !self.whole.has_lost {
+            // 5 % per round trip at least, as long as no window is known that was too large.
+            count = count.min(20.0);
+        }
+        // Reno with the same share after losses: a segment with so many acknowledged, 15/8 of the window for 0.7.
+        let beta = self.params.beta;
+        let per_segment = (cwnd * (8.0 * (1.0 + beta) / (1.0 - beta) / 3.0).floor() / 8.0).floor();
+        while self.whole.reno_credit > per_segment {
+            self.whole.reno_credit -= per_segment;
+            self.w_est += 1.0;
+        }
+        if self.w_est > cwnd {
+            count = count.min((cwnd / (self.w_est - cwnd)).floor());
+        }
+        count.max(2.0)
     }
 }
 
@@ -115,6 +204,12 @@ impl CongestionControl for Cubic {
             *epoch += ack.now.since(frozen);
         }
         let mut acked = f64::from(ack.acked);
+        if self.params.whole_segments
+            && let Some(rtt) = ack.rtt
+            && self.epoch.is_none_or(|epoch| ack.now.since(epoch) >= SETTLED)
+        {
+            self.whole.least_rtt = Some(self.whole.least_rtt.map_or(rtt, |least| least.min(rtt)));
+        }
         if window.in_slow_start() {
             self.hystart.on_ack(ack, window);
             let limit = self.params.slow_start_limit;
@@ -122,6 +217,9 @@ impl CongestionControl for Cubic {
             if acked == 0.0 {
                 return;
             }
+        }
+        if self.params.whole_segments {
+            return self.grow_whole(ack, acked, window);
         }
         let epoch = if let Some(epoch) = self.epoch {
             epoch
@@ -144,15 +242,16 @@ impl CongestionControl for Cubic {
 
     fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         self.on_congestion(window);
-        let kept = loss.flight * self.params.beta;
+        let kept = self.kept(loss.flight, self.params.beta);
         Reduction::to(kept, kept)
     }
 
     fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         self.on_congestion(window);
         self.after_timeout = true;
+        self.whole.has_lost = false;
         self.hystart.on_timeout();
-        Reduction::to(loss.flight * self.params.beta, 1.0)
+        Reduction::to(self.kept(loss.flight, self.params.beta), 1.0)
     }
 
     /// As a loss, but for `ecn_beta` (RFC 8511).
@@ -161,7 +260,7 @@ impl CongestionControl for Cubic {
         if self.params.ecn_beta == 0.0 {
             return reduction;
         }
-        let kept = loss.flight * self.params.ecn_beta;
+        let kept = self.kept(loss.flight, self.params.ecn_beta);
         Reduction::to(kept, kept)
     }
 
@@ -233,6 +332,32 @@ mod tests {
         cubic.w_max = 100.0;
         cubic.on_loss(&loss(80.0), &Window { cwnd: 80.0, ssthresh: 70.0 });
         assert_eq!(cubic.w_max, 68.0);
+    }
+
+    /// By hand, in whole segments: of 10.9 a loss leaves 7 (7.0 of 10). The plateau is 10, 1.957 s away, and the curve
+    /// is asked 0.14 s ahead. It says 8 (10 less 2.4, whole), so that 7 ACKs make a segment, until it says 9 with the
+    /// seventh (10 less 1.95) and what was saved up is enough. It takes 8 ACKs more to 9, of which one was counted
+    /// already. There it stays until the curve is less than one below 10: at 0.46 s, and heard of at 0.491 s, with the
+    /// next update.
+    #[test]
+    fn whole_segments_grow_as_in_linux() {
+        let params = Params { whole_segments: true, ..Params::default() };
+        let mut cubic = Cubic::new(&params);
+        let reduction = cubic.on_loss(&loss(10.9), &Window { cwnd: 10.0, ssthresh: 5.0 });
+        assert_eq!((reduction.cwnd, reduction.ssthresh), (7.0, 7.0));
+        let mut window = Window { cwnd: 7.0, ssthresh: 7.0 };
+        let mut now = 0.0;
+        let windows: Vec<f64> = (0..30)
+            .map(|_| {
+                cubic.on_ack(&ack_at(now, 0.14), &mut window);
+                now += 0.14 / window.cwnd;
+                window.cwnd
+            })
+            .collect();
+        let counts: Vec<usize> =
+            [7.0, 8.0, 9.0].map(|cwnd| windows.iter().filter(|&&one| one == cwnd).count()).to_vec();
+        assert_eq!(counts, [6, 7, 16]);
+        assert_eq!(window.cwnd, 10.0);
     }
 
     #[test]

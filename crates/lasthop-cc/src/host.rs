@@ -234,6 +234,11 @@ impl Host {
         self.controller.on_ack(ack, &mut self.window);
     }
 
+    /// Tells the controller the RTT of a segment that was SACKed.
+    pub fn sacked(&mut self, sample: &AckSample) {
+        self.controller.on_sacked(sample, &mut self.window);
+    }
+
     /// Tells the controller about any ACK before anything is done about it.
     #[inline]
     pub fn arrive(&mut self, arrival: &Arrival) {

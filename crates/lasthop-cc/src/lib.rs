@@ -143,8 +143,7 @@ pub struct AckSample {
     pub rtt: Option<Span>,
     /// Smoothed RTT including this ACK; zero before the first sample.
     pub srtt: Span,
-    /// Segments newly delivered: covered for the first time, and not SACKed before. 0: nothing was covered, and `rtt`
-    /// is that of a segment that was SACKed (profile `linux`).
+    /// Segments newly delivered: covered for the first time, and not SACKed before; 0 in `on_sacked` alone.
     pub acked: u32,
     /// First unacknowledged byte after this ACK.
     pub una: u64,
@@ -433,6 +432,12 @@ pub trait CongestionControl {
     /// New data was acknowledged: measure, and move `window` if `ack.may_grow` (a delay-based law may also
     /// shrink it).
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window);
+
+    /// Nothing new was acknowledged, and the RTT of a segment that was SACKed is known: measure. In the profile
+    /// `linux` with RACK, which alone has such samples.
+    fn on_sacked(&mut self, sample: &AckSample, window: &mut Window) {
+        let _ = (sample, window);
+    }
 
     /// An ACK, new or duplicate, has been processed: for laws that set the window from the delivery rate.
     fn on_rate(&mut self, sample: &RateSample, window: &mut Window) {

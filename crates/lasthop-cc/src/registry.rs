@@ -136,6 +136,12 @@ macro_rules! controllers {
                     Controller::External(controller) => controller.on_ack(ack, window),
                 }
             }
+            fn on_sacked(&mut self, sample: &AckSample, window: &mut Window) {
+                match self {
+                    $(Controller::$type(controller) => controller.on_sacked(sample, window),)*
+                    Controller::External(controller) => controller.on_sacked(sample, window),
+                }
+            }
             #[inline]
             fn on_rate(&mut self, sample: &RateSample, window: &mut Window) {
                 match self {

@@ -128,6 +128,11 @@ impl Vegas {
 }
 
 impl CongestionControl for Vegas {
+    /// As any RTT.
+    fn on_sacked(&mut self, sample: &AckSample, window: &mut Window) {
+        self.on_ack(sample, window);
+    }
+
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
         if self.base_rtt.is_infinite() {
             // The first estimate: of data, or in ns-2 of the handshake, whose SYN is as long as data.

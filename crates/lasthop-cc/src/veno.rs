@@ -164,6 +164,11 @@ impl CongestionControl for Veno {
         Needs { classifies: true, ..Needs::default() }
     }
 
+    /// As any RTT.
+    fn on_sacked(&mut self, sample: &AckSample, window: &mut Window) {
+        self.on_ack(sample, window);
+    }
+
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
         self.backlog.learn(ack.rtt, window.cwnd);
         if !ack.may_grow {

@@ -295,6 +295,11 @@ impl CongestionControl for VenoPlus {
         }
     }
 
+    /// As any RTT.
+    fn on_sacked(&mut self, sample: &AckSample, window: &mut Window) {
+        self.on_ack(sample, window);
+    }
+
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
         self.veno.on_ack(ack, window);
     }

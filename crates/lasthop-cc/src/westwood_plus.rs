@@ -197,6 +197,11 @@ impl CongestionControl for WestwoodPlus {
         self.learn(delivered, span);
     }
 
+    /// As any RTT.
+    fn on_sacked(&mut self, sample: &AckSample, window: &mut Window) {
+        self.on_ack(sample, window);
+    }
+
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
         if ack.rtt.is_some() {
             self.last_rtt = ack.rtt;

@@ -278,6 +278,7 @@ const HABITS: &[Habit] = &[
     Habit::of_all(Profile::Linux, "byte_counting", 1.0),
     Habit::of_all(Profile::Linux, "slow_start_limit", 1e9),
     Habit::of_all(Profile::Linux, "hystart", 1.0),
+    Habit::of_linux("cubic", "whole_segments", 1.0),
     // The integer filters, at least 50 ms per sample, and the window set when recovery is over.
     Habit::of_linux("westwood+", "filter", 1.0),
     Habit::of_linux("westwood+", "round_floor", 0.05),

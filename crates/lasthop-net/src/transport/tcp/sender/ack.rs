@@ -362,6 +362,6 @@ impl Connection {
             mss: self.mss,
             may_grow: false,
         };
-        self.host.grow(&sample);
+        self.host.sacked(&sample);
     }
 }
