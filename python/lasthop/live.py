@@ -528,6 +528,10 @@ def plan_text(
     """Return in words what `emulate` would do; what it would refuse is refused."""
     with native_errors():
         _native.check_live(scenario.plan)
+        for algorithm in {kernel} if kernel else set(of_kernel(scenario).values()):
+            place, separator, law = algorithm.partition(":")
+            if separator and place in {"steer", "twin"}:
+                _native.check_steer(law, in_kernel=place == "twin")
     outer = outer_host()
     block = None if outer is None else free_block(journal_folder())
     near = gateway(scenario, host)

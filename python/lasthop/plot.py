@@ -253,7 +253,7 @@ def _without_recordings(value: object) -> object:
     if not isinstance(value, dict):
         return value
     kept = {key: _without_recordings(one) for key, one in value.items() if key != "trace"}
-    return {"rate": "1 Mbit/s"} | kept if "trace" in value else kept
+    return {"rate": "1 Mbit/s", "delay": "1 ms"} | kept if "trace" in value else kept
 
 
 def marks_of(scenario: Mapping[str, Any], seed: int) -> Marks:

@@ -446,7 +446,7 @@ def parity_table(found: Parity) -> RenderableType:
     if any(row.steered.values and not row.emulated.values for row in found.rows):
         remarks.append("* The kernel does not have it: steered over simulated.")
     if any(row.is_twin for row in found.rows):
-        remarks.append("† The kernel does not have it: our twin of it decides there (lasthop steer --twin).")
+        remarks.append("† The kernel has not loaded it: our twin of it decides there (lasthop steer --twin).")
     return Group(table, *(Text(remark, style="dim") for remark in remarks)) if remarks else table
 
 

@@ -235,7 +235,7 @@ def test_parity_has_a_third_side() -> None:
     assert rows["veno", "goodput"].ratio == pytest.approx(1, abs=0.05)
     if "veno" not in live.algorithms():
         assert rows["veno", "goodput"].is_twin
-        assert "† The kernel does not have it" in tables.render(tables.parity_table(found), 140)
+        assert "† The kernel has not loaded it" in tables.render(tables.parity_table(found), 140)
 
 
 @needs_kernel

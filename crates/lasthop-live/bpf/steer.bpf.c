@@ -297,7 +297,7 @@ INLINE __u64 window_of(struct slot *slot, const struct memory *mine)
     __u32 sequence = READ(slot->sequence);
     __u64 base = READ(slot->cwnd), slope = READ(slot->slope), bound = (__u64)READ(slot->ssthresh) << WHOLE;
     __u32 grown = mine->grown - READ(slot->grown_at);
-    if (sequence != READ(slot->sequence))
+    if ((sequence & 1) || sequence != READ(slot->sequence))
         return 0;
     __u64 window = base + slope * grown;
     // Slow start ends at the threshold.
@@ -404,7 +404,8 @@ __u32 BPF_PROG(lh_ssthresh, struct sock *sk)
     if (mine && all) {
         struct slot *slot = slot_of(mine);
         bool is_alone = decides_alone(slot, all);
-        if (slot && is_decided(slot, mine, all)) {
+        // After a timeout the window is built up here, and the law knows nothing of it.
+        if (slot && state_of(sk) < STATE_CWR && is_decided(slot, mine, all)) {
             // Of the window with its fraction: what is left of 12.8 segments is more than of 12.
             __u64 decided = window_of(slot, mine);
             share = READ(slot->share);
@@ -436,7 +437,8 @@ void BPF_PROG(lh_set_state, struct sock *sk, __u8 state)
     }
     if (state == STATE_RECOVERY && before < STATE_LOSS && is_alone) {
         tell(sk, mine, 0, LOST, 0);
-    } else if (state == STATE_RECOVERY && before < STATE_LOSS) {
+    } else if (state == STATE_RECOVERY && before < STATE_CWR) {
+        // After a mark the window has fallen already.
         mine->is_lost = 1;
     } else if (state == STATE_LOSS) {
         tell(sk, mine, 0, TIMED_OUT, 0);
@@ -456,6 +458,10 @@ __u32 BPF_PROG(lh_undo_cwnd, struct sock *sk)
     struct tcp_sock *tp = (struct tcp_sock *)sk;
     struct memory *mine = bpf_sk_storage_get(&mem_Lh0Id0Tk, sk, 0, 0);
     if (mine) {
+        if (mine->is_lost) {
+            mine->is_lost = 0;
+            tell(sk, mine, 0, LOST, 0);
+        }
         mine->is_undone = 1;
         begin_epoch(mine);
         tell(sk, mine, 0, UNDONE, 0);

@@ -682,7 +682,7 @@ impl Flow {
                 }
             }
             Kind::Recovered => {
-                self.recovery = None;
+                (self.recovery, self.before) = (None, None);
                 if !self.host.needs().rate {
                     // The kernel's threshold is whole. Without the fraction of the law's the window would end below it,
                     // in slow start.
@@ -708,6 +708,7 @@ impl Flow {
         }
         let before = self.host.window;
         let may_grow = self.recovery.is_none() && record.limited > 0;
+        let mut handed = 0;
         for index in 0..record.acks.min(record.acked) {
             let acked = record.acked / record.acks + u32::from(index < record.acked % record.acks);
             let share = u64::from(index + 1) * (una - self.una) / u64::from(record.acks.max(1));
@@ -720,8 +721,10 @@ impl Flow {
                 una: self.una + share,
                 next,
                 mss: record.mss,
-                may_grow,
+                // Segments that were SACKed, or did not fill the window, do not make it grow.
+                may_grow: may_grow && handed < record.limited,
             });
+            handed += acked;
         }
         if may_grow {
             self.learn_slope(before, record.limited);
@@ -776,7 +779,8 @@ impl Flow {
     fn learn_slope(&mut self, before: Window, segments: u32) {
         let window = self.host.window;
         let Learnt { grown, segments: counted, settled } = &mut self.learnt;
-        *grown += window.cwnd - before.cwnd;
+        // A step to what the path holds is not how the law grows.
+        *grown += (window.cwnd - before.cwnd).clamp(0.0, f64::from(segments));
         *counted += segments;
         let is_whole = f64::from(*counted) >= window.cwnd;
         if before.in_slow_start() {

@@ -51,17 +51,21 @@ impl Twin {
     pub fn start(law: &str) -> Result<Twin, SteerError> {
         let prefix = prefix_of(law)?;
         let id = new_id();
-        load(OBJECT, &id)?;
+        let loaded = load(OBJECT, &id);
         let name = format!("{prefix}{id}");
         let found = maps(|map| parts_of(map).is_some_and(|(_, digits)| digits == id));
         let found = found.map_err(failed("looking for what was registered"))?;
-        let (ours, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|(map, _)| *map == name);
-        // The object has all of them.
-        for (_, other) in others {
-            other.unregister().map_err(failed("taking away the twins of other laws"))?;
+        // The object has all of them, and what failed may have registered one.
+        let mut ours = None;
+        for (map, registration) in found {
+            if map == name && loaded.is_ok() {
+                ours = Some(registration);
+            } else {
+                let _ = registration.unregister();
+            }
         }
-        let ours = ours.into_iter().next();
-        let (_, registration) = ours.ok_or_else(|| SteerError::Load("its map is not there".to_owned()))?;
+        loaded?;
+        let registration = ours.ok_or_else(|| SteerError::Load("its map is not there".to_owned()))?;
         Ok(Twin { name, registration })
     }
 
