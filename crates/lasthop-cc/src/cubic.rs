@@ -180,7 +180,7 @@ impl Cubic {
         }
         // Reno with the same share after losses: a segment with so many acknowledged, 15/8 of the window for 0.7.
         let beta = self.params.beta;
-        let per_segment = (cwnd * (8.0 * (1.0 + beta) / (1.0 - beta) / 3.0).floor() / 8.0).floor();
+        let per_segment = (cwnd * (8.0 * (1.0 + beta) / (1.0 - beta) / 3.0).floor() / 8.0).floor().max(1.0);
         while self.whole.reno_credit > per_segment {
             self.whole.reno_credit -= per_segment;
             self.w_est += 1.0;
@@ -358,6 +358,18 @@ mod tests {
             [7.0, 8.0, 9.0].map(|cwnd| windows.iter().filter(|&&one| one == cwnd).count()).to_vec();
         assert_eq!(counts, [6, 7, 16]);
         assert_eq!(window.cwnd, 10.0);
+    }
+
+    /// With a small share even Reno's next segment would take none.
+    #[test]
+    fn whole_segments_of_a_small_share_end() {
+        let params = Params { whole_segments: true, beta: 0.1, ..Params::default() };
+        let mut cubic = Cubic::new(&params);
+        let mut window = Window { cwnd: 1.0, ssthresh: 1.0 };
+        for step in 0..100 {
+            cubic.on_ack(&ack_at(f64::from(step), 0.1), &mut window);
+        }
+        assert!(window.cwnd > 2.0 && window.cwnd.is_finite());
     }
 
     #[test]
