@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from lasthop import seals
 from lasthop.errors import ArgumentError, OutputError, ScenarioError
 from lasthop.output import check_file, check_saved, output_errors, replacing
 from lasthop.places import COMPARISON, RESULT, STUDY
@@ -121,8 +122,7 @@ def read_manifest(source: str | Path) -> dict[str, Any]:
 def digest_of(file: Path) -> str:
     """Return the SHA-256 of a file."""
     try:
-        with file.open("rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
+        return seals.digest_of(file)
     except OSError as error:
         raise OutputError(f"cannot read '{file}': {(error.strerror or str(error)).lower()}") from None
 
@@ -160,8 +160,9 @@ def _files_of(source: Path) -> Iterator[tuple[str, Path]]:
 def _check_results(found: Sequence[Path]) -> None:
     """Raise `OutputError`, with the remedy, if results could not be read back where they are unpacked."""
     from lasthop._native import ArrowTable
-    from lasthop.studies.folder import names_in
-    from lasthop.studies.store import damage_named
+    from lasthop.studies.folder import RESULTS as RESULTS_OF_STUDY
+    from lasthop.studies.folder import load, names_in
+    from lasthop.studies.store import RUNS, Store, damage_named
 
     saved = {file.parent for file in found if file.name in (RESULT, COMPARISON)}
     for folder in sorted(saved):
@@ -169,7 +170,11 @@ def _check_results(found: Sequence[Path]) -> None:
     studies = [file for file in found if file.name == STUDY]
     for file in studies:
         names_in(file.parent)
+        if file.with_name(RESULTS_OF_STUDY).exists():
+            load(file.parent)
     # The runs of several studies lie together, beside the folders of the studies.
+    for folder in sorted({file.parent.parent for file in found if file.parent.name == RUNS}):
+        Store(folder).check(series=True)
     for file in found if studies else ():
         if file.suffix == ".parquet" and file.parent not in saved:
             with damage_named(file):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperCommand
 
-from lasthop import _native, api, output, spool
+from lasthop import _native, api, output
 from lasthop.arguments import (
     complete_metrics,
     complete_tables,
@@ -39,6 +39,7 @@ from lasthop.terminal import (
     drop_lost_notes,
     drop_output,
     heed_lost_interrupts,
+    tell_warnings,
     write_what_can_be_written,
 )
 from lasthop.terminal import note as _note
@@ -218,8 +219,6 @@ def run(
         api.check_places(scenario, places, spooled=True, trace=trace)
         with _targets(file, json_file, out, table_format, force=force):
             _advise(scenario)
-            if out is not None:
-                spool.clear(out)
             try:
                 with shown_progress("seeds") as observer:
                     runs = api.run_seeds(
@@ -1278,6 +1277,7 @@ def main() -> None:
     """Run the command; `lasthop.__main__` calls it."""
     write_what_can_be_written()
     heed_lost_interrupts()
+    tell_warnings()
     try:
         app()
     except BrokenPipeError:

@@ -68,6 +68,10 @@ class Interrupted(RunError):  # noqa: N818 - an interruption is asked for, it is
     """Runs stopped by Ctrl-C; `finished` holds the seeds that were complete."""
 
 
+class UncheckedWarning(UserWarning):
+    """Results that were saved without checksums: whether they are damaged is not known."""
+
+
 @contextmanager
 def native_errors() -> Iterator[None]:
     """Turn the native module's errors into the classes above, text unchanged."""

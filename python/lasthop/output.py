@@ -11,12 +11,12 @@ import json
 import os
 import shutil
 import tempfile
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import _native, columns
+from lasthop import _native, columns, unfinished
 from lasthop.errors import ArgumentError, OutputError
 from lasthop.places import (
     COMPARISON,
@@ -29,6 +29,7 @@ from lasthop.places import (
     reserved,
 )
 from lasthop.results import Run, Runs, arrow_of
+from lasthop.seals import FILES_KEY, SMALL, DamagedError, Seals, checked, digest_of, sealed, warn_unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 FORMATS = TABLE_FORMATS
 LARGE_TABLES = tuple(columns.on_demand())
-TEMPORARY_PREFIX = ".lasthop-"
 
 
 def check_format(table_format: str) -> None:
@@ -102,18 +102,10 @@ def write_text(file: str | Path, text: str) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path` that takes its place when the block ends well."""
-    with output_errors(path):
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=TEMPORARY_PREFIX, suffix=path.suffix, delete=False
-        ) as handle:
-            temporary = Path(handle.name)
-        try:
-            yield temporary
-            temporary.chmod(0o666 & ~_umask())
-            temporary.replace(path)
-        finally:
-            with suppress(OSError):
-                temporary.unlink()
+    with output_errors(path), unfinished.file_beside(path) as temporary:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        unfinished.settle(temporary, path)
 
 
 def write_table(
@@ -127,14 +119,23 @@ def write_table(
 
     In Parquet each column carries its unit, label and meaning, and the file what else is said of it.
     """
-    arrow = arrow_of(table)
-    if table_format == "parquet":
-        content = arrow.to_parquet(meanings or {}, metadata or {})
-    else:
-        content = arrow.to_csv() if table_format == "csv" else arrow.to_ipc()
     # Made in memory: a full disk then comes with the system's own words.
+    content = packed(table, table_format, meanings or {}, metadata or {})
     with replacing(path) as temporary:
         temporary.write_bytes(content)
+
+
+def packed(
+    table: Table,
+    table_format: str,
+    meanings: Mapping[str, Mapping[str, str]],
+    metadata: Mapping[str, str],
+) -> bytes:
+    """Return what `write_table` writes."""
+    arrow = arrow_of(table)
+    if table_format == "parquet":
+        return arrow.to_parquet(meanings, metadata)
+    return arrow.to_csv() if table_format == "csv" else arrow.to_ipc()
 
 
 def about(scenario: Mapping[str, Any], engine_version: str, seeds: Sequence[int]) -> dict[str, str]:
@@ -189,7 +190,12 @@ def save_runs(
                 run.write_pcapng(target, place)
                 written.add(target)
         _remove(stale - written)
-        write_text(path / RESULT, json.dumps(runs.to_dict() | dict(more or {}), indent=1) + "\n")
+        content = runs.to_dict() | dict(more or {}) | {FILES_KEY: _digests(written)}
+        write_text(path / RESULT, sealed(content))
+
+
+def _digests(files: set[Path]) -> dict[str, str]:
+    return {file.name: digest_of(file) for file in sorted(files)}
 
 
 def _clear(path: Path) -> set[Path]:
@@ -214,10 +220,15 @@ def _remove(files: set[Path]) -> None:
 def load_runs(folder: str | Path) -> Runs:
     """Read what `save_runs` wrote; the large tables are read when asked for."""
     path = Path(folder)
-    content = _load(path, RESULT)
+    content, seals = _load(path, RESULT)
     try:
         return Runs(
-            Run(record, content["scenario"], content["engine_version"], SavedTables(path, record["seed"]))
+            Run(
+                record,
+                content["scenario"],
+                content["engine_version"],
+                SavedTables(path, record["seed"], seals),
+            )
             for record in content["runs"]
         )
     except (KeyError, TypeError, ArgumentError) as error:
@@ -250,7 +261,7 @@ def save_comparison(
                 of,
             )
         _remove(stale - written)
-        write_text(path / COMPARISON, json.dumps(comparison.to_dict(), indent=1) + "\n")
+        write_text(path / COMPARISON, sealed(comparison.to_dict() | {FILES_KEY: _digests(written)}))
 
 
 def load_comparison(folder: str | Path) -> Comparison:
@@ -258,14 +269,16 @@ def load_comparison(folder: str | Path) -> Comparison:
     from lasthop.comparison import SERIES, Axes, Comparison, Promises, choose_metrics
 
     path = Path(folder)
-    content = _load(path, COMPARISON)
+    content, seals = _load(path, COMPARISON)
     try:
         runs: dict[str, list[dict[str, Any]]] = {name: [] for name in content["transports"]}
         for record in content["runs"]:
             runs[record["transport"]].append(record)
         asked = content.get("metrics")
         metrics = None if asked is None else choose_metrics(asked)
-        series = {name: partial(_found_table, path, name) for name in SERIES if _has_table(path, name)}
+        series = {
+            name: partial(_found_table, path, name, seals) for name in SERIES if _has_table(path, name, seals)
+        }
         axes = Axes(tuple(content["senders"]), tuple(content["helpers"])) if "helpers" in content else None
         comparison = Comparison(
             content["scenario"], content["engine_version"], runs, content["baseline"], metrics, series, axes
@@ -286,6 +299,9 @@ def check_saved(folder: str | Path) -> None:
         load_comparison(path)
     else:
         load_runs(path)
+    _, seals = _load(path, COMPARISON if is_comparison(path) else RESULT)
+    for name in seals.names():
+        _check(seals, path / name)
     for table in sorted(path.glob("*.parquet")):
         try:
             ArrowTable.parquet_footer(table)
@@ -302,9 +318,10 @@ def is_comparison(folder: str | Path) -> bool:
 class SavedTables:
     """The large tables of one run in a saved folder."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, seals: Seals) -> None:
         self._folder = folder
         self._seed = seed
+        self._seals = seals
 
     def summary(self, name: str) -> ArrowTable | None:  # noqa: ARG002 - as other sources have it
         """Return nothing: the JSON has it in full, which not every table format can say."""
@@ -312,7 +329,7 @@ class SavedTables:
 
     def has(self, name: str) -> bool:
         """Whether the folder has the table called `name`."""
-        return _has_table(self._folder, name)
+        return _has_table(self._folder, name, self._seals)
 
     def file(self, name: str) -> Path | None:  # noqa: ARG002 - as other sources have it
         """Return nothing: a file of the folder holds all seeds."""
@@ -320,7 +337,7 @@ class SavedTables:
 
     def table(self, name: str) -> pl.DataFrame | None:
         """Return the table called `name`, or `None` if the folder has none."""
-        return _read_table(self._folder, name, self._seed)
+        return _read_table(self._folder, name, self._seals, self._seed)
 
     def captured_at(self) -> list[str]:
         """Return the places of the captures of this seed."""
@@ -331,21 +348,23 @@ class SavedTables:
         captures = captures_in(self._folder, self._seed)
         if at not in captures:
             raise not_captured(at, list(captures))
+        _check(self._seals, captures[at])
         shutil.copyfile(captures[at], path)
 
 
-def _has_table(folder: Path, name: str) -> bool:
-    return any((folder / f"{name}.{table_format}").exists() for table_format in FORMATS)
+def _has_table(folder: Path, name: str, seals: Seals) -> bool:
+    files = [f"{name}.{table_format}" for table_format in FORMATS]
+    return any(file in seals.names() or (folder / file).exists() for file in files)
 
 
-def _found_table(folder: Path, name: str) -> pl.DataFrame:
-    table = _read_table(folder, name)
+def _found_table(folder: Path, name: str, seals: Seals) -> pl.DataFrame:
+    table = _read_table(folder, name, seals)
     if table is None:
         raise OutputError(f"'{folder}' has lost its {name}: {_remedy(folder)}")
     return table
 
 
-def _read_table(folder: Path, name: str, seed: int | None = None) -> pl.DataFrame | None:
+def _read_table(folder: Path, name: str, seals: Seals, seed: int | None = None) -> pl.DataFrame | None:
     """Return the table called `name` of a saved folder, or the rows of one seed; `None` if it has none."""
     from lasthop.extras import pl
 
@@ -356,7 +375,8 @@ def _read_table(folder: Path, name: str, seed: int | None = None) -> pl.DataFram
     }
     for table_format, scan in readers.items():
         path = folder / f"{name}.{table_format}"
-        if path.exists():
+        if path.name in seals.names() or path.exists():
+            _check(seals, path)
             try:
                 rows = scan(path)
                 return (rows if seed is None else rows.filter(pl.col("seed") == seed).drop("seed")).collect()
@@ -365,7 +385,8 @@ def _read_table(folder: Path, name: str, seed: int | None = None) -> pl.DataFram
     return None
 
 
-def _load(folder: Path, name: str) -> dict[str, Any]:
+def _load(folder: Path, name: str) -> tuple[dict[str, Any], Seals]:
+    """Read the description of saved results, and check the files beside it, large ones when they are read."""
     if not folder.exists():
         raise OutputError(f"no run at '{folder}': there is no such folder")
     path = folder / name
@@ -374,14 +395,28 @@ def _load(folder: Path, name: str) -> dict[str, Any]:
             f"no run at '{folder}': it has no {name}; 'lasthop run FILE --out DIR' makes such a folder"
         )
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content, has_digests = checked(path.read_bytes())
     except OSError as error:
         raise OutputError(f"cannot read '{path}': {reason_of(error)}") from None
-    except ValueError as error:
+    except DamagedError as error:
         raise _damaged(path, str(error)) from None
-    if not isinstance(content, dict):
-        raise _damaged(path, "it holds no JSON object")
-    return content
+    if not has_digests:
+        warn_unchecked(path)
+        return content, Seals(folder, None)
+    seals = Seals(folder, content.get(FILES_KEY, {}))
+    there = [file for name in seals.names() if (file := folder / name).exists()]
+    for file in there if sum(file.stat().st_size for file in there) <= SMALL else ():
+        _check(seals, file)
+    return content, seals
+
+
+def _check(seals: Seals, path: Path) -> None:
+    try:
+        seals.check(path.name)
+    except DamagedError as error:
+        raise _damaged(path, str(error)) from None
+    except OSError as error:
+        raise OutputError(f"cannot read '{path}': {reason_of(error)}") from None
 
 
 def _damaged(path: Path, why: str) -> OutputError:
@@ -400,7 +435,9 @@ def _remedy(folder: Path) -> str:
 
 
 def _probe(folder: Path) -> None:
-    with tempfile.TemporaryFile(dir=folder, prefix=TEMPORARY_PREFIX):
+    """Write nothing in a folder, and put away what a killed process left there."""
+    unfinished.sweep(folder)
+    with tempfile.TemporaryFile(dir=folder, prefix=unfinished.PREFIX):
         pass
 
 

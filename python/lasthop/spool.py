@@ -6,19 +6,20 @@ runs together and copies their captures. What a run that did not finish has writ
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lasthop import _native
+from lasthop import _native, unfinished
 from lasthop.places import capture_file, not_captured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-PREFIX = ".lasthop-spool-"
+PREFIX = f"{unfinished.PREFIX}spool-"
 
 
 class Spool:
@@ -35,7 +36,8 @@ class Spool:
     def __init__(self, parent: Path, places: Sequence[str] = ()) -> None:
         self.captures = {place: capture_file(place) for place in places}
         self.folder = Path(tempfile.mkdtemp(dir=parent, prefix=PREFIX))
-        self._end = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        # Held until it is gone: who sweeps can tell it from what a killed process left.
+        self._end = weakref.finalize(self, _remove, self.folder, unfinished.hold(self.folder))
 
     def discard(self) -> None:
         """Remove the files now."""
@@ -47,10 +49,9 @@ class Spool:
         return path if path.exists() else None
 
 
-def clear(parent: Path) -> None:
-    """Remove what a process left there that was killed; nobody may be at work in the folder."""
-    for left in parent.glob(f"{PREFIX}*"):
-        shutil.rmtree(left, ignore_errors=True)
+def _remove(folder: Path, held: int) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    os.close(held)
 
 
 class SpooledTables:

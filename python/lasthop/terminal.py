@@ -12,13 +12,14 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
 from lasthop import extras
-from lasthop.errors import Interrupted, LasthopError, RunError
+from lasthop.errors import Interrupted, LasthopError, RunError, UncheckedWarning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,6 +135,26 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
     while len(text) > end - error.start and error.object[end : end + 1] == " ":
         end += 1
     return text, end
+
+
+def tell_warnings() -> None:
+    """Print warnings of ours as notes, without the place in the code that Python names."""
+    usual = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, UncheckedWarning):
+            note(f"note: {message}")
+        else:
+            usual(message, category, filename, lineno, file, line)
+
+    warnings.showwarning = show
 
 
 def drop_lost_notes() -> None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lasthop as lh
-from lasthop import _native, runner, spool
+from lasthop import _native, runner, spool, unfinished
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,7 +96,7 @@ def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
     left = tmp_path / f"{spool.PREFIX}abc"
     left.mkdir()
     (left / "hops.parquet").write_bytes(b"half")
-    spool.clear(tmp_path)
+    unfinished.sweep(tmp_path)
     assert not left.exists()
 
 

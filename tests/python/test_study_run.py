@@ -23,7 +23,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import lasthop as lh
-from lasthop import _native, columns, stats
+from lasthop import _native, columns, seals, stats
 from lasthop.studies import metrics
 from lasthop.studies import store as stores
 from lasthop.studies.digest import make_digest
@@ -882,7 +882,9 @@ def test_after_a_kill_show_counts_what_the_folder_holds(
     before, said = table.read_bytes(), described.read_bytes()
     ok(command("study", "run", study_file, "--resume"))
     table.write_bytes(before)
-    described.write_bytes(said.replace(b'"wanted": 4', b'"wanted": 8').replace(b"[\n   1\n  ]", b"[1, 2]"))
+    content, _ = seals.checked(said)
+    content["runs"]["wanted"], content["study"]["seeds"] = 8, [1, 2]
+    described.write_text(seals.sealed(content))
     shown = ok(command("study", "show", "out/grid"))
     assert shown.stderr == (
         "4 of 8 runs are not in the table, of which the folder holds 4: 'lasthop study merge' puts these in, "

@@ -30,7 +30,7 @@ def test_every_file_is_on_the_disk_before_it_has_its_name(
         assert forced[-1] == path
         return take(path, target)
 
-    monkeypatch.setattr("lasthop.studies.store.os.fsync", forcing)
+    monkeypatch.setattr("lasthop.unfinished.os.fsync", forcing)
     monkeypatch.setattr(Path, "replace", replacing)
     store = Store(tmp_path)
     for run in ("a" * 32, "b" * 32):

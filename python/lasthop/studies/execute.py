@@ -358,7 +358,7 @@ def _carry_out(  # noqa: PLR0913 - keywords
         if not (resume or fresh or shard is not None) and execute:
             _refuse_if_begun(campaign, store)
         _mention_other_builds(store, note)
-        folders.describe(campaign, finished=False)
+        folders.describe(campaign)
         interrupted = False
         if execute:
             held = holdings(campaign, store)
@@ -402,8 +402,6 @@ def _fold(
         if absent and unknown is None:
             unknown = explain_absent(study, absent)
         results[study.name] = folders.result_of(campaign, study, table)
-    if shard is None:
-        folders.describe(campaign, finished=True)
     if interrupted:
         tasks = campaign.tasks()
         mine = [run for run in tasks if shard is None or shard.holds(run)]

@@ -6,7 +6,10 @@ The runs beside them belong to the store. Called by `execute`, and by whoever re
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,9 +18,19 @@ from typing import TYPE_CHECKING, Any
 from lasthop import _native
 from lasthop._native import ArrowTable
 from lasthop.errors import OutputError
-from lasthop.output import reason_of, write_table, write_text
+from lasthop.output import packed, reason_of, replacing, write_text
 from lasthop.results import frame_of
-from lasthop.studies.store import FORMAT, METADATA, RUNS, SERIES, Store, damage_named, room_wanted, versions
+from lasthop.seals import FILES_KEY, DamagedError, checked, digest_of, sealed, warn_unchecked
+from lasthop.studies.store import (
+    METADATA,
+    RUNS,
+    SERIES,
+    GoneError,
+    Store,
+    damage_named,
+    room_wanted,
+    versions,
+)
 from lasthop.studies.study import Study
 
 if TYPE_CHECKING:
@@ -90,6 +103,20 @@ class StudyResult:
         self.wanted: int = description["runs"]["wanted"]
         self.unmet: list[str] = (description.get("until") or {}).get("unmet", [])
 
+    @functools.cached_property
+    def _store(self) -> Store:
+        # One for all: it checks each file once.
+        return Store(self.folder)
+
+    def check_store(self) -> None:
+        """Refuse a study whose runs are damaged, whether they are read now or not; large ones when they are.
+
+        While another process is at work there, its files change: then each is checked when it is read.
+        """
+        with suppress(GoneError):
+            if self._store.is_small():
+                self._store.check(series=True)
+
     @property
     def table(self) -> pl.DataFrame:
         """One row per point and seed, as a data frame."""
@@ -124,7 +151,7 @@ class StudyResult:
     @property
     def unfolded(self) -> int:
         """How many runs the folder holds that the table does not have yet, as after a kill."""
-        runs = Store(self.folder).runs(["run", "seed"])
+        runs = self._store.runs(["run", "seed"])
         known = set(self.rows["run"])
         mine = set(self.study.seeds)
         return sum(
@@ -163,7 +190,7 @@ class StudyResult:
             How many rows at a time, about; a run is never parted.
         """
         wanted = None if columns is None else list(columns)
-        for runs in Store(self.folder).runs_together(self._stored(name), self.rows["run"], rows):
+        for runs in self._store.runs_together(self._stored(name), self.rows["run"], rows):
             yield self._rows_of(name, runs, wanted)
 
     def _stored(self, name: str) -> str:
@@ -175,7 +202,7 @@ class StudyResult:
         return known[name]
 
     def _rows_of(self, name: str, runs: Iterable[str], columns: Sequence[str] | None = None) -> pl.DataFrame:
-        found = Store(self.folder).table(self._stored(name), runs, columns)
+        found = self._store.table(self._stored(name), runs, columns)
         places = self.table.select(*(axis.name for axis in self.study.axes), "seed", "run")
         if found is None:
             return places.clear().drop("run")
@@ -227,29 +254,30 @@ def check_made_by_this(campaign: Campaign, store: Store) -> None:
         )
 
 
-def describe(campaign: Campaign, *, finished: bool) -> None:
-    """Write ``study.json`` of each study; before the runs only where there is none that says the same."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+def describe(campaign: Campaign) -> None:
+    """Write ``study.json`` of each study before its runs, but where there is one that says the same."""
     for study in campaign.studies:
-        place = place_of(campaign, study)
-        path = place / STUDY
+        path = place_of(campaign, study) / STUDY
         before = _describe(path) if path.exists() else {}
-        content = _description(campaign, study) | {"created": before.get("created", now)}
-        if finished:
-            content["updated"] = now
-        elif {key: before.get(key) for key in ("study", "arguments")} == {
+        content = _description(campaign, study)
+        if {key: before.get(key) for key in ("study", "arguments")} != {
             key: json.loads(json.dumps(content[key])) for key in ("study", "arguments")
         }:
-            continue
-        place.mkdir(parents=True, exist_ok=True)
-        with room_wanted():
-            write_text(path, json.dumps(content, indent=1) + "\n")
+            _write_description(path, content, before, before.get(FILES_KEY, {}))
+
+
+def _write_description(
+    path: Path, content: dict[str, Any], before: dict[str, Any], files: dict[str, list[str]]
+) -> None:
+    created = before.get("created", datetime.now(UTC).isoformat(timespec="seconds"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with room_wanted():
+        write_text(path, sealed(content | {"created": created, FILES_KEY: files}))
 
 
 def _description(campaign: Campaign, study: Study) -> dict[str, Any]:
     until = campaign.until
     return {
-        "format": FORMAT,
         "study": study.to_dict(),
         "arguments": study.arguments,
         "file": Path(study.file).name,
@@ -268,16 +296,24 @@ def _description(campaign: Campaign, study: Study) -> dict[str, Any]:
 
 
 def write_table_of(campaign: Campaign, study: Study, table: ArrowTable) -> None:
-    """Write the tidy table of one study."""
-    place = place_of(campaign, study)
-    place.mkdir(parents=True, exist_ok=True)
-    with room_wanted():
-        said = {metric.name: metric.meaning for metric in study.metrics} | {
-            axis.name: {"label": axis.label, **({"unit": axis.unit} if axis.unit else {})}
-            for axis in study.axes
-        }
-        metadata = {METADATA: json.dumps({"format": TABLE_FORMAT, "study": study.name, "units": "SI"})}
-        write_table(table, place / RESULTS, "parquet", said, metadata)
+    """Write the tidy table of one study, and ``study.json`` with its digest before it.
+
+    A process that is killed between the two leaves the table of before, whose digest stands there as well.
+    """
+    path, place = place_of(campaign, study) / RESULTS, place_of(campaign, study) / STUDY
+    said = {metric.name: metric.meaning for metric in study.metrics} | {
+        axis.name: {"label": axis.label, **({"unit": axis.unit} if axis.unit else {})} for axis in study.axes
+    }
+    metadata = {METADATA: json.dumps({"format": TABLE_FORMAT, "study": study.name, "units": "SI"})}
+    content = packed(table, "parquet", said, metadata)
+    digests = [hashlib.sha256(content).hexdigest()]
+    before = _describe(place) if place.exists() else {}
+    if path.exists() and (there := digest_of(path)) in before.get(FILES_KEY, {}).get(RESULTS, []):
+        digests = list(dict.fromkeys([*digests, there]))
+    updated = {"updated": datetime.now(UTC).isoformat(timespec="seconds")}
+    _write_description(place, _description(campaign, study) | updated, before, {RESULTS: digests})
+    with room_wanted(), replacing(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def result_of(campaign: Campaign, study: Study, table: ArrowTable) -> StudyResult:
@@ -312,6 +348,9 @@ def load(folder: str | Path, name: str | None = None) -> StudyResult:
             "missing and writes it"
         )
     with damage_named(path):
+        digests = content.get(FILES_KEY, {}).get(RESULTS, [])
+        if content.get("format") != 1 and digest_of(path) not in digests:
+            raise OSError("it is not what was written: its SHA-256 differs")
         table = ArrowTable.read_parquet(path)
         words = ArrowTable.parquet_footer(path)[1].get(METADATA)
     if words is None:
@@ -322,7 +361,9 @@ def load(folder: str | Path, name: str | None = None) -> StudyResult:
     study = Study.parse(
         content["study"], file=str(place / STUDY), arguments=content["arguments"], check=False
     )
-    return StudyResult(study, table, folder, content)
+    result = StudyResult(study, table, folder, content)
+    result.check_store()
+    return result
 
 
 def names_in(folder: str | Path) -> list[str]:
@@ -353,14 +394,17 @@ def _find(folder: Path, name: str | None) -> Path:
 def _describe(path: Path) -> dict[str, Any]:
     """Read a ``study.json``."""
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content, has_digest = checked(path.read_bytes())
+        if not has_digest:
+            warn_unchecked(path)
         for key in ("study", "arguments", "versions", "runs"):
             content[key]
     except OSError as error:
         raise OutputError(f"cannot read '{path}': {reason_of(error)}") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (DamagedError, KeyError) as error:
+        why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise OutputError(
-            f"'{path}' is damaged ({type(error).__name__}: {error}): move it away and run the study with "
+            f"'{path}' is damaged ({why}): move it away and run the study with "
             "--resume, which writes it again; no run is lost"
         ) from None
     return content

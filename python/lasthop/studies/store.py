@@ -12,7 +12,6 @@ import functools
 import hashlib
 import importlib.metadata
 import json
-import os
 import platform
 import re
 import secrets
@@ -24,16 +23,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lasthop import _native, columns
+from lasthop import _native, columns, unfinished
 from lasthop._native import ArrowTable
 from lasthop.errors import OutputError
-from lasthop.output import TEMPORARY_PREFIX, check_folder, output_errors
+from lasthop.output import check_folder, output_errors
+from lasthop.seals import SMALL, check_parquet, parquet_parts, warn_unchecked
 from lasthop.studies.locks import Shard, locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-FORMAT = 1
+#: Of the parts: files of 1 carry no digests.
+FORMAT = 2
 RUNS, FLOWS, LINKS, SERIES = "runs", "flows", "links", "series"
 #: How parts are called; whatever else lies in a folder is not ours to delete.
 PART_NAME = re.compile(r"\d{20}-(all|\d+of\d+)-[0-9a-f]{8}")
@@ -48,6 +49,10 @@ NAMED_MAX = 10
 #: Rows of one table that a merge writes into one file, at most: up to 400 bytes each are held at once, and
 #: packed. Parts with half as many are left alone.
 MERGED_ROWS = 400_000
+
+
+class GoneError(OutputError):
+    """A file that a process at work has merged into another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,8 @@ class Part:
     tables: tuple[str, ...]
     replaces: tuple[str, ...]
     engine_version: str
+    #: Whether its files carry digests.
+    sealed: bool = True
 
     @property
     def tag(self) -> str:
@@ -116,6 +123,8 @@ class Store:
         self.folder = folder
         self._tag = tag
         self._fresh: list[str] = []
+        #: Files found to be what was written. None is ever written twice under one name.
+        self._whole: set[Path] = set()
 
     # Reading.
 
@@ -136,7 +145,9 @@ class Store:
                 words = ArrowTable.parquet_footer(path)[1].get(METADATA)
                 try:
                     content = json.loads(words or "")
-                    if content["format"] != FORMAT:
+                    sealed = content["format"] != 1
+                    self._check(path, sealed=sealed)
+                    if content["format"] not in (1, FORMAT):
                         raise OutputError(
                             f"'{path}' has format {content['format']}, this lasthop reads {FORMAT}: "
                             "read it with the lasthop that wrote it, or choose another folder"
@@ -147,11 +158,31 @@ class Store:
                             tuple(content["tables"]),
                             tuple(content["replaces"]),
                             content["engine_version"],
+                            sealed,
                         )
                     )
                 except (ValueError, KeyError, TypeError):
                     raise OSError("it was not written by lasthop") from None
+        if any(not part.sealed for part in parts):
+            warn_unchecked(self.folder / RUNS)
         return parts
+
+    def _check(self, path: Path, *, sealed: bool) -> None:
+        """Raise `OSError` if a file is not what was written; only those of format 1 may lack a digest."""
+        if path in self._whole:
+            return
+        if not check_parquet(path) and sealed:
+            raise OSError("it has lost its SHA-256")
+        self._whole.add(path)
+
+    def _read(
+        self, table: str, part: Part, columns: Sequence[str] | None = None, runs: set[str] | None = None
+    ) -> ArrowTable:
+        """Read a table of a part, checked."""
+        path = self._path(table, part.name)
+        with damage_named(path):
+            self._check(path, sealed=part.sealed)
+            return ArrowTable.read_parquet(path, columns, runs)
 
     def _missing(self, part: Part) -> list[Path]:
         paths = [self._path(table, part.name) for table in part.tables]
@@ -162,12 +193,13 @@ class Store:
 
     def runs(self, columns: Sequence[str] | None = None) -> ArrowTable:
         """Return one row per run; of a run that is there twice, the one that succeeded or keeps most."""
-        owned = self._owners(self.parts())
+        parts = self.parts()
+        owned = self._owners(parts)
         if not owned:
             return ArrowTable.from_columns(
                 [("run", "String", []), ("seed", "UInt64", []), ("state", "String", [])]
             )
-        return self._gather(RUNS, owned, columns)
+        return self._gather(RUNS, parts, owned, columns)
 
     def table(
         self, name: str, runs: Iterable[str], columns: Iterable[str] | None = None
@@ -188,7 +220,7 @@ class Store:
             return None
         wanted = set(runs)
         owned = {run: part for run, part in self._owners(parts, _kept(name)).items() if run in wanted}
-        return self._gather(name, owned, columns)
+        return self._gather(name, parts, owned, columns)
 
     def runs_together(self, name: str, runs: Iterable[str], rows: int) -> Iterator[list[str]]:
         """Yield runs whose rows in a table lie together, so many that they have about so many rows.
@@ -228,9 +260,8 @@ class Store:
         """Which part answers for which run."""
         listed = []
         for part in parts:
-            path = self._path(RUNS, part.name)
-            with damage_named(path):
-                table = ArrowTable.read_parquet(path, ["run", "state", "kept"])
+            table = self._read(RUNS, part, ["run", "state", "kept"])
+            with damage_named(self._path(RUNS, part.name)):
                 rows = zip(table["run"], table["state"], table["kept"], strict=True)
             listed += [
                 (state == "done", len(keeps), part.name, run)
@@ -245,18 +276,21 @@ class Store:
         return owned
 
     def _gather(
-        self, table: str, owned: Mapping[str, str], columns: Iterable[str] | None = None
+        self,
+        table: str,
+        parts: Iterable[Part],
+        owned: Mapping[str, str],
+        columns: Iterable[str] | None = None,
     ) -> ArrowTable:
         """Read the rows of a table that each part answers for."""
+        named = {part.name: part for part in parts}
         by_part: dict[str, set[str]] = {}
         for run, name in owned.items():
             by_part.setdefault(name, set()).add(run)
         wanted = None if columns is None else ["run", *(one for one in columns if one != "run")]
         pieces = []
         for name, runs in by_part.items():
-            path = self._path(table, name)
-            with damage_named(path):
-                piece = ArrowTable.read_parquet(path, wanted, runs)
+            piece = self._read(table, named[name], wanted, runs)
             if wanted is not None:
                 piece = piece.select([one for one in wanted if one in piece.columns])
             pieces.append(piece)
@@ -266,18 +300,31 @@ class Store:
         """Return the versions of the engine that made what is there."""
         return {part.engine_version for part in self.parts()}
 
-    def check(self) -> None:
-        """Refuse parts with files that cannot be read, whether anybody wants their columns now or not.
+    def is_small(self) -> bool:
+        """Whether all files can be checked in passing."""
+        parts = self.parts()
+        files = [self._path(table, part.name) for part in parts for table in (RUNS, *part.tables)]
+        return sum(file.stat().st_size for file in files if file.exists()) <= SMALL
 
-        Reads the ends of the files only, which a file that was cut off, or never reached the disk, lacks.
+    def check(self, *, series: bool = False) -> None:
+        """Refuse parts with files that are not what was written, whether their columns are wanted now or not.
+
+        Of kept series, which may be large, only the ends are read, which a file that was cut off, or never
+        reached the disk, lacks; with `series` all of them.
         """
         damaged: dict[Path, OutputError] = {}
-        for path in (self._path(table, part.name) for part in self.parts() for table in part.tables):
-            try:
-                with damage_named(path):
-                    ArrowTable.parquet_footer(path)
-            except OutputError as error:
-                damaged[path] = error
+        for part in self.parts():
+            for table in part.tables:
+                path = self._path(table, part.name)
+                try:
+                    with damage_named(path):
+                        ArrowTable.parquet_footer(path)
+                        if series or _kept(table) is None:
+                            self._check(path, sealed=part.sealed)
+                except GoneError:
+                    raise
+                except OutputError as error:
+                    damaged[path] = error
         if damaged:
             first, *others = damaged
             named = ", ".join(f"'{path}'" for path in others[:NAMED_MAX])
@@ -339,11 +386,11 @@ class Store:
         if len(parts) < 2:  # noqa: PLR2004 - one is merged already
             return
         owned = self._owners(parts)
-        runs = self._gather(RUNS, owned)
+        runs = self._gather(RUNS, parts, owned)
         # A run may have been made again to keep more: what was kept of it before is still there.
         kept: dict[str, set[str]] = {}
         for part in parts:
-            table = ArrowTable.read_parquet(self._path(RUNS, part.name), ["run", "kept"])
+            table = self._read(RUNS, part, ["run", "kept"])
             for run, keeps in zip(table["run"], table["kept"], strict=True):
                 kept.setdefault(run, set()).update(keeps)
         united = [sorted(kept[run]) for run in runs["run"]]
@@ -358,7 +405,7 @@ class Store:
             if wanted is None:
                 # A part without this table may answer for a run: then no other speaks for it.
                 owners = {run: name for run, name in owners.items() if owned.get(run) == name}
-            return self._gather(table, owners)
+            return self._gather(table, having, owners)
 
         replaces = [part.name for part in parts]
         self._commit(
@@ -399,9 +446,6 @@ class Store:
                     with suppress(OSError):
                         path.unlink()
             raise
-        # A name that a power cut takes costs runs, unless what they were merged from is deleted next.
-        for table in (*tables, RUNS) if replaces else (RUNS,):
-            _sync_folder(self.folder / table)
 
     def _write(
         self,
@@ -413,19 +457,17 @@ class Store:
         with room_wanted(), output_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             # Beside the tables, not among them: whoever reads all files of a folder meets whole ones only.
-            unfinished = self.folder / TEMPORARY / f"{path.parent.name}-{path.name}"
-            unfinished.parent.mkdir(exist_ok=True)
+            temporary = self.folder / TEMPORARY / f"{path.parent.name}-{path.name}"
+            temporary.parent.mkdir(exist_ok=True)
             try:
                 # Through memory: a full disk then comes with the system's own words.
-                packed = content.to_parquet(said, metadata)
-                with unfinished.open("wb") as file:
-                    file.write(packed)
-                    file.flush()
-                    os.fsync(file.fileno())
-                unfinished.replace(path)
+                pieces = parquet_parts(content.to_parquet(said, metadata))
+                with temporary.open("wb") as file:
+                    file.writelines(pieces)
+                unfinished.settle(temporary, path)
             finally:
                 with suppress(OSError):
-                    unfinished.unlink()
+                    temporary.unlink()
 
     def _new_name(self) -> str:
         return f"{time.time_ns():020}-{self._tag}-{secrets.token_hex(4)}"
@@ -465,10 +507,8 @@ class Store:
                 with suppress(OSError):
                     path.unlink()
         if self._tag == "all":
-            for place in ("", "studies/*/"):
-                for path in self.folder.glob(f"{place}{TEMPORARY_PREFIX}*"):
-                    with suppress(OSError):
-                        path.unlink()
+            for place in (self.folder, *self.folder.glob("studies/*/")):
+                unfinished.sweep(place)
         for path in (self.folder / TEMPORARY).glob("*"):
             if self._tag == "all" or f"-{self._tag}-" in path.stem:
                 with suppress(OSError):
@@ -487,16 +527,6 @@ class Store:
                 with output_errors(target):
                     target.parent.mkdir(parents=True, exist_ok=True)
                     path.replace(target)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Force the names in a folder to the disk, where the system can."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 @contextmanager
@@ -522,7 +552,7 @@ def damage_named(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise OutputError(f"'{path}' is gone: a study is at work there; read it again") from None
+        raise GoneError(f"'{path}' is gone: a study is at work there; read it again") from None
     except OSError as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise OutputError(

@@ -1,0 +1,137 @@
+"""Temporary files and folders beside what they become: made, completed on the disk, swept when left.
+
+All that lasthop writes goes through `file_beside` or `folder_beside` and ends with `settle`: content on the
+disk, then the name. Each is locked while its process lives, so that `sweep` can tell what a killed process
+left from what another one is writing. Raises plain `OSError`; `output` names the file.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PREFIX = ".lasthop-"
+#: Age at which a temporary is deleted where the file system has no locks, in seconds.
+OLD_S = 86_400.0
+
+
+@contextmanager
+def file_beside(path: Path) -> Iterator[Path]:
+    """Give a temporary file in the folder of `path`; it is gone afterwards, unless `settle` renamed it."""
+    temporary, lock = _claimed(path.parent, path.suffix, is_folder=False)
+    try:
+        yield temporary
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+        os.close(lock)
+
+
+@contextmanager
+def folder_beside(path: Path) -> Iterator[Path]:
+    """Give a temporary folder beside `path`; it is gone afterwards, unless `settle` renamed it."""
+    temporary, lock = _claimed(path.parent, "", is_folder=True)
+    try:
+        yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        os.close(lock)
+
+
+def hold(folder: Path) -> int:
+    """Lock a temporary folder that is to stay for longer; return the descriptor that holds it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    _lock(descriptor, wait=True)
+    return descriptor
+
+
+def settle(temporary: Path, path: Path) -> None:
+    """Give a complete temporary its name: content first, then the name, both on the disk afterwards."""
+    if temporary.is_dir():
+        for folder, _, files in os.walk(temporary):
+            for name in files:
+                sync(Path(folder, name))
+            sync(Path(folder))
+        if path.exists():
+            path.rmdir()
+    else:
+        sync(temporary)
+    temporary.replace(path)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Force a file, or the names in a folder, to the disk; a folder only where the system can."""
+    is_folder = path.is_dir()
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError:
+        # The names of a folder cannot be forced everywhere; the content of a file can.
+        if not is_folder:
+            raise
+
+
+def sweep(folder: Path) -> None:
+    """Delete temporaries in a folder whose process has ended."""
+    with suppress(OSError):
+        left = [Path(one.path) for one in os.scandir(folder) if one.name.startswith(PREFIX)]
+        for path in left:
+            _sweep_one(path)
+
+
+def _sweep_one(path: Path) -> None:
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            locked = _lock(descriptor, wait=False)
+            if locked is False or (locked is None and time.time() - path.stat().st_mtime < OLD_S):
+                return
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
+        finally:
+            os.close(descriptor)
+
+
+def _claimed(folder: Path, suffix: str, *, is_folder: bool) -> tuple[Path, int]:
+    """Make a temporary and lock it, whatever sweeps meanwhile."""
+    while True:
+        if is_folder:
+            temporary = Path(tempfile.mkdtemp(dir=folder, prefix=PREFIX))
+            descriptor = os.open(temporary, os.O_RDONLY)
+        else:
+            descriptor, name = tempfile.mkstemp(dir=folder, prefix=PREFIX, suffix=suffix)
+            temporary = Path(name)
+        _lock(descriptor, wait=True)
+        # Between its making and its lock another process may have taken it for one that was left.
+        if temporary.exists():
+            return temporary, descriptor
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, *, wait: bool) -> bool | None:
+    """Lock a temporary; return whether it was free, or nothing where that cannot be known."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
