@@ -27,7 +27,7 @@ SEEDS ?= 1-10
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-rust test-properties test-python test-live test-scenarios test-differential pins \
+.PHONY: help build demo test test-rust test-properties test-python test-live test-scenarios test-differential kernel-guest pins \
     pins-check steer-object lint format reproduce paper-report bench bench-live validate docs site new-sender new-device lock wheel \
     clean page test-page bench-page pictures
 
@@ -75,6 +75,10 @@ test-scenarios: build ## Run every ready scenario once, and the ready study with
 test-differential: build ## Compare with ns-2, packet for packet; needs the command ns (Debian package ns2)
 	@command -v ns >/dev/null || echo "ns-2 is not installed (Debian package ns2): the differential tests will be skipped"
 	$(BIN)/python -m pytest $(PARALLEL) -rs tests/differential
+
+kernel-guest: build ## Build the virtual machine whose kernel `--virtual` asks (Debian packages, QEMU) into out/kernel
+	cargo rustc --quiet --locked --release --package lasthop-guest -- -C target-feature=+crt-static
+	$(BIN)/python tools/kernel_guest.py
 
 pins: build ## Pin anew what ready scenarios, studies and papers do; a changed fingerprint needs a reason
 	$(BIN)/python tools/pins.py

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lasthop import live, stats, steer
+from lasthop import guest, live, stats, steer
 from lasthop.api import Scenario, run_seeds
 from lasthop.errors import ArgumentError
 
@@ -171,7 +171,7 @@ def simulated(scenario: Scenario, algorithm: str) -> Scenario:
 
 
 def in_kernel(algorithm: str) -> str | None:
-    """Return what decides in the kernel: its own algorithm, our twin of it, or nothing.
+    """Return what decides in the running kernel: its own algorithm, our twin of it, or nothing.
 
     Examples
     --------
@@ -191,6 +191,7 @@ def parity(
     runs: int = 5,
     budget_s: float = live.BUDGET_S,
     steers: bool = False,
+    virtual: bool = False,
     note: Callable[[str], None] = lambda _: None,
 ) -> Parity:
     """Run a scenario in simulation and with the kernel's TCP, and compare.
@@ -205,12 +206,17 @@ def parity(
         Runs of each side, with the seeds from 1 on.
     budget_s : float
         As for `lasthop.live.emulate`. A run beyond it is repeated up to three times, and then left out.
+        In virtual time a run is not repeated: it would be as late again.
     steers : bool
         Run it a third time, with the kernel's TCP steered by the controller of the simulation. What the
         kernel does not have, nor a twin of ours, is then left out on its side.
     note : callable
         Is told what is being run.
     """
+    if steers and virtual:
+        raise ArgumentError(
+            "the kernel of the virtual machine is not steered: leave out --steer or --virtual"
+        )
     if steers:
         for algorithm in algorithms:
             steer.check(LAWS.get(algorithm, algorithm))
@@ -222,13 +228,12 @@ def parity(
         wanted = simulated(scenario, algorithm)
         ours = list(run_seeds(wanted, range(1, runs + 1)))
         # Without a third side nothing would be left: the kernel says itself what it does not have.
-        own = in_kernel(algorithm) or ("" if steers else algorithm)
+        own = algorithm if virtual else in_kernel(algorithm) or ("" if steers else algorithm)
         carried: dict[str, list[Run]] = {}
         for kernel in filter(None, [own, steer.STEERED + LAWS[algorithm] if steers else ""]):
             carried[kernel] = []
-            for seed in range(1, runs + 1):
-                note(f"{kernel}, run {seed} of {runs}: {scenario.duration_s:g} s")
-                run, reason = punctual(wanted, kernel, seed, budget_s)
+            told = _carried(wanted, kernel, runs, budget_s, note, virtual=virtual)
+            for seed, (run, reason) in enumerate(told, start=1):
                 if run is None:
                     missing.append(f"{kernel}, run {seed}: {reason}")
                 else:
@@ -239,6 +244,32 @@ def parity(
             first, second, third = (Side(tuple(map(value, side))) for side in sides)
             rows.append(Difference(algorithm, metric, unit, first, second, third, is_twin))
     return Parity(tuple(rows), tuple(missing))
+
+
+def _carried(
+    scenario: Scenario,
+    kernel: str,
+    runs: int,
+    budget_s: float,
+    note: Callable[[str], None],
+    *,
+    virtual: bool,
+) -> list[tuple[Run | None, str]]:
+    """Emulate so many runs; with the reason for each that does not count."""
+    seeds = range(1, runs + 1)
+    told = [f"{kernel}, run {seed} of {runs}: {scenario.duration_s:g} s" for seed in seeds]
+    found: list[tuple[Run | None, str]] = []
+    if not virtual:
+        for seed, line in zip(seeds, told, strict=True):
+            note(line)
+            found.append(punctual(scenario, kernel, seed, budget_s))
+        return found
+    orders = [(scenario, kernel, seed) for seed in seeds]
+    for line, run in zip(told, guest.emulate_all(orders, budget_s=budget_s), strict=True):
+        note(line)
+        report = run.record["live"]
+        found.append((run, "") if report["valid"] else (None, "; ".join(report["invalid_because"])))
+    return found
 
 
 def punctual(scenario: Scenario, algorithm: str, seed: int, budget_s: float) -> tuple[Run | None, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lasthop import _native
 from lasthop.errors import ArgumentError, native_errors
@@ -78,9 +79,13 @@ def run_script(source: str | Path, *, kernel: bool = False) -> ScriptOutcome:
     >>> run_script(head + "---\n0 connect\n+0 > S 0:0(0)\n").holds
     True
     """
-    text, name = _text_of(source)
+    text, name = text_of(source)
     with native_errors():
-        told = json.loads(_native.run_script(text, name, kernel=kernel))
+        return outcome_of(json.loads(_native.run_script(text, name, kernel=kernel)), name)
+
+
+def outcome_of(told: dict[str, Any], name: str) -> ScriptOutcome:
+    """Return what the native module, or the virtual machine, tells of a script that is called `name`."""
     failure = told["failure"] and f"{name}, line {told['failure']['line']}: {told['failure']['text']}"
     return ScriptOutcome(
         told["title"],
@@ -92,7 +97,7 @@ def run_script(source: str | Path, *, kernel: bool = False) -> ScriptOutcome:
     )
 
 
-def _text_of(source: str | Path) -> tuple[str, str]:
+def text_of(source: str | Path) -> tuple[str, str]:
     """Return the text of a script, and what it is called in messages."""
     if isinstance(source, str) and "\n" in source:
         return source, "script"

@@ -576,6 +576,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("HAS_LIVE", live::IS_THERE)?;
     module.add_function(wrap_pyfunction!(live::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(live::run_script, module)?)?;
+    module.add_function(wrap_pyfunction!(live::check_script, module)?)?;
     module.add_function(wrap_pyfunction!(live::check_live, module)?)?;
     module.add_function(wrap_pyfunction!(live::check_steer, module)?)?;
     module.add_function(wrap_pyfunction!(live::steer, module)?)?;

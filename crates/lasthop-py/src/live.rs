@@ -65,16 +65,25 @@ pub(crate) fn run_script(py: Python<'_>, text: &str, name: &str, kernel: bool) -
         }
         script.simulate().map(Some).map_err(|error| RunError::new_err(error.to_string()))
     })?;
+    let mut told = about(&script);
+    told["ran"] = serde_json::json!(outcome.is_some());
+    told["failure"] = serde_json::json!(outcome.as_ref().and_then(|outcome| outcome.failure.as_ref()));
+    told["log"] = serde_json::json!(outcome.as_ref().map(|outcome| &outcome.log));
+    Ok(told.to_string())
+}
+
+/// Reads a script without running it; returns what its head says, as JSON text.
+#[pyfunction]
+pub(crate) fn check_script(text: &str, name: &str) -> PyResult<String> {
+    let script =
+        Script::read(text, name).map_err(|error| crate::ScenarioError::new_err(error.to_string()))?;
+    Ok(about(&script).to_string())
+}
+
+/// What the head of a script says of it.
+fn about(script: &Script) -> serde_json::Value {
     let head = &script.head;
-    let told = serde_json::json!({
-        "title": head.title,
-        "sources": head.sources,
-        "not_on_kernel": head.not_on_kernel,
-        "ran": outcome.is_some(),
-        "failure": outcome.as_ref().and_then(|outcome| outcome.failure.as_ref()),
-        "log": outcome.as_ref().map(|outcome| &outcome.log),
-    });
-    serde_json::to_string(&told).map_err(|error| RunError::new_err(error.to_string()))
+    serde_json::json!({ "title": head.title, "sources": head.sources, "not_on_kernel": head.not_on_kernel })
 }
 
 #[cfg(all(feature = "live", target_os = "linux"))]

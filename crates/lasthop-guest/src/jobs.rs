@@ -1,0 +1,85 @@
+//! What the kernel of the machine is asked: scripts of one end of a connection, and emulations of a scenario.
+//!
+//! Jobs and answers are JSON; `python/lasthop/guest.py` writes the ones and reads the others.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use lasthop_core::time::Span;
+use lasthop_live::{Order, emulate, run_script};
+use lasthop_net::trace::Recording;
+use lasthop_sim::run::Progress;
+use lasthop_sim::scenario::{Files, Format, Scenario};
+use lasthop_sim::script::Script;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A job.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Job {
+    /// A script of one end of a connection.
+    Script {
+        /// What it is called in messages.
+        name: String,
+        text: String,
+    },
+    /// A scenario whose flows sockets of the kernel carry.
+    Emulation {
+        /// As JSON.
+        scenario: String,
+        /// The files that it names.
+        files: BTreeMap<String, String>,
+        /// The congestion control; without one each flow has its own.
+        kernel: Option<String>,
+        seed: u64,
+        budget_s: f64,
+    },
+}
+
+/// Reads jobs.
+pub(crate) fn read(text: &[u8]) -> io::Result<Vec<Job>> {
+    serde_json::from_slice(text).map_err(io::Error::from)
+}
+
+/// Does a job; the answer says what came of it, or what was wrong with it.
+pub(crate) fn done(job: &Job) -> Value {
+    let answer = match job {
+        Job::Script { name, text } => script(name, text),
+        Job::Emulation { scenario, files, kernel, seed, budget_s } => {
+            emulation(scenario, files, (kernel.as_deref(), *seed, *budget_s))
+        }
+    };
+    answer.unwrap_or_else(|error| json!({ "error": error.to_string() }))
+}
+
+fn script(name: &str, text: &str) -> Result<Value, Box<dyn std::error::Error>> {
+    let script = Script::read(text, name)?;
+    let outcome = run_script(&script)?;
+    Ok(json!({
+        "ran": outcome.is_some(),
+        "failure": outcome.as_ref().and_then(|outcome| outcome.failure.as_ref()),
+        "log": outcome.as_ref().map(|outcome| &outcome.log),
+    }))
+}
+
+fn emulation(
+    scenario: &str,
+    files: &BTreeMap<String, String>,
+    (kernel, seed, budget_s): (Option<&str>, u64, f64),
+) -> Result<Value, Box<dyn std::error::Error>> {
+    let scenario = Scenario::parse_with(scenario, Format::Json, ("scenario", Files::Given(files)), &[], &[])?;
+    let order = Order {
+        seed,
+        main: None,
+        others: Vec::new(),
+        kernel: kernel.map(str::to_owned),
+        budget: Span::from_seconds(budget_s),
+        mark: "guest".to_owned(),
+        recording: Recording { series: false, trace: false, frames: false },
+        captures: Vec::new(),
+        nested: None,
+    };
+    let done = emulate(scenario.plan(), &order, &Progress::default())?;
+    Ok(json!({ "summary": done.summary, "live": done.report }))
+}
