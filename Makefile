@@ -59,12 +59,15 @@ test-rust: ## Every Rust test: units, vectors, properties, examples in the docum
 test-properties: ## Search further: the properties of test-rust, fully optimised, with every assertion on
 	cargo test --locked --profile checked $(CORE) --test properties --test scenario_fuzz --test conformance
 
+# The blocks of README and docs that call sudo.
+REAL_PACKETS_OF_PAGES := tests/python/test_documentation.py::test_a_block_with_real_packets
+
 test-python: build ## Tests of the front, with the examples in its docstrings
 	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/python/test_live.py \
-	    --ignore=tests/python/test_steer.py python tests/python
+	    --ignore=tests/python/test_steer.py --deselect $(REAL_PACKETS_OF_PAGES) python tests/python
 
 test-live: build ## Tests with real packets, one after the other; says so where the machine does not let them
-	$(BIN)/python -m pytest -rs tests/python/test_live.py tests/python/test_steer.py
+	$(BIN)/python -m pytest -rs tests/python/test_live.py tests/python/test_steer.py $(REAL_PACKETS_OF_PAGES)
 
 test-scenarios: build ## Run every ready scenario once, and the ready study with one seed
 	@for scenario in scenarios/*.toml; do \

@@ -1,9 +1,10 @@
 """Writes what the documentation takes from the engine: keys, transports, senders, columns, output shown.
 
-`make docs` calls it; a test calls `pages` and compares. It holds no fact of its own: defaults, ranges and
-help texts come from `lasthop.schema()` and `lasthop.transports()`, columns and metrics from what the engine
-declares of them, the page of a sender from the head of its source file, and the output of a command in a
-block behind `<!-- output -->` is what the command prints.
+`make docs` calls it; a test calls `pages` and compares, and test_documentation runs the commands whose output
+pages show. It holds no fact of its own: defaults, ranges and help texts come from `lasthop.schema()` and
+`lasthop.transports()`, columns and metrics from what the engine declares of them, the page of a sender from
+the head of its source file, and the output of a command in a block behind `<!-- output -->` is what the
+command prints.
 """
 # ruff: noqa: INP001 - a script, not a package
 
@@ -77,8 +78,16 @@ def pages() -> dict[str, str]:
     texts |= helper_pages(lh.helpers())
     for name in ("docs/reference/results.md", "docs/reference/studies.md"):
         texts[name] = DECLARED.sub(with_declared, (ROOT / name).read_text(encoding="utf-8"))
-    for name in ("README.md", "docs/tutorial/first-run.md"):
-        texts[name] = SHOWN_OUTPUT.sub(with_output, (ROOT / name).read_text(encoding="utf-8"))
+    return texts
+
+
+def shown() -> dict[str, str]:
+    """Return the text of each page that shows what a command prints, by its path; the commands are run."""
+    texts = {}
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        text = path.read_text(encoding="utf-8")
+        if SHOWN_OUTPUT.search(text):
+            texts[path.relative_to(ROOT).as_posix()] = SHOWN_OUTPUT.sub(with_output, text)
     return texts
 
 
@@ -478,7 +487,7 @@ def wrapped(text: str) -> str:
 
 def main() -> None:
     """Write the pages, and remove those of senders and helpers that are no more."""
-    written = pages()
+    written = pages() | shown()
     for folder in (ROOT / SENDERS, ROOT / HELPERS):
         folder.mkdir(exist_ok=True)
         for path in folder.glob("*.md"):

@@ -15,19 +15,24 @@ command -v node >/dev/null && command -v npm >/dev/null || missing "it needs Nod
 node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)' ||
     missing "it needs Node 20.19 or newer, and here is $(node --version)" "${1:-}"
 if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target" ]; then
-    command -v rustup >/dev/null && rustup target add "$target" >/dev/null 2>&1 ||
+    command -v rustup >/dev/null && echo "page: adding Rust's target $target with rustup" &&
+        rustup --quiet target add "$target" ||
         missing "it needs Rust's target $target: rustup target add $target" "${1:-}"
 fi
 
+echo "page 1/4: the tool that writes the engine's JavaScript (a minute the first time)"
 cargo build --quiet --locked --release --manifest-path tools/bindgen/Cargo.toml --target-dir target/tools ||
     missing "tools/bindgen could not be built" "${1:-}"
-cargo build --locked --package lasthop-web --target "$target" --profile web
+echo "page 2/4: the engine as WebAssembly (minutes the first time)"
+cargo build --quiet --locked --package lasthop-web --target "$target" --profile web
 target/tools/release/lasthop-bindgen "target/$target/web/lasthop_web.wasm" web/engine
 node web/tools/about.mjs
 cd web
+echo "page 3/4: packages of the page (npm)"
 if [ ! -d node_modules ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
     npm ci --silent --no-audit --no-fund || missing "npm could not fetch the packages of web/package-lock.json" "${1:-}"
 fi
+echo "page 4/4: the page"
 npm run --silent types
 LASTHOP_PAGE_OUT=../python/lasthop/page npm run --silent build -- --logLevel warn
 cd ..

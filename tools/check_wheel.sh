@@ -23,6 +23,7 @@ needs() {
     grep -qF "pip install '$remedy'" message || fail "lasthop $1 does not name $remedy: $(cat message)"
 }
 
+echo "wheel: trying $(basename "$wheel") in an empty environment"
 "${PYTHON:-python3}" -m venv empty
 empty/bin/pip install --quiet --disable-pip-version-check "$wheel"
 packages=$(empty/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
@@ -49,6 +50,7 @@ else
     grep -qF "make page" message || fail "lasthop view does not say what is missing: $(cat message)"
 fi
 
+echo "wheel: the same with all extras (pip fetches them: a minute or more)"
 empty/bin/pip install --quiet --disable-pip-version-check "$wheel[all]"
 empty/bin/lasthop study show per-sweep.toml >/dev/null
 empty/bin/lasthop plot run --out run.png
