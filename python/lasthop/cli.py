@@ -1264,6 +1264,70 @@ def script(
             raise typer.Exit(EXIT_RUN)
 
 
+@app.command()
+def fuzz(
+    kernel: Annotated[
+        bool,
+        typer.Option("--kernel", help="Ask the running kernel (Linux, root); else scripts are only written."),
+    ] = False,
+    kinds: Annotated[
+        str, typer.Option("--kinds", metavar="LIST", help="What may happen; 'all', or some of its names.")
+    ] = "no-loss,loss,jitter,reordering",
+    laws: Annotated[str, typer.Option("--laws", metavar="LIST", help="Congestion controls.")] = "reno,cubic",
+    count: Annotated[
+        int,
+        typer.Option("--count", min=1, max=100_000, metavar="N", help="Scripts of each kind with each law."),
+    ] = 20,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=1_000_000, help="Which of them.")] = 1,
+    least: Annotated[
+        int, typer.Option("--least", min=0, metavar="N", help="Partings of each row that are cut down.")
+    ] = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Where scripts are kept that part.")
+    ] = None,
+    json_file: JsonOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Play random situations against the engine, and ask the kernel whether it does the same.
+
+    The same options give the same scripts on every machine. Exits with 0 if the kernel does the same in all
+    of them, with 1 if it parts in some, with 2 if it cannot be asked as told.
+    """
+    with _user_errors():
+        from lasthop import fuzz as fuzzing
+        from lasthop import live
+        from lasthop.progress import shown_count
+        from lasthop.situations import KINDS
+
+        named = list(KINDS) if kinds == "all" else parse_names("--kinds", kinds)
+        rows = parse_names("--laws", laws)
+        if json_file not in (None, "-"):
+            output.check_file(json_file, replace=force)
+        if not kernel:
+            if out is None:
+                raise ArgumentError(
+                    "give --kernel, to ask the running kernel, or --out, to write the scripts"
+                )
+            written = fuzzing.write_all(named, rows, count, seed, out)
+            typer.echo(
+                f"{written} scripts in {out}; ask another kernel with: lasthop script --kernel {out}/*.script"
+            )
+            return
+        live.refuse_without_means()
+        with shown_count("scripts") as progress:
+            shares = fuzzing.fuzz(named, rows, count, seed, least=least if out else 0, progress=progress)
+        if json_file != "-":
+            for line in fuzzing.table(shares):
+                typer.echo(line)
+        if out is not None:
+            kept = fuzzing.write(shares, out)
+            _note(f"{kept} scripts that part: {out}" if kept else "none parts")
+        if json_file is not None:
+            _write_json(json_file, json.dumps(fuzzing.to_dict(shares)))
+        if any(share.partings for share in shares):
+            raise typer.Exit(EXIT_RUN)
+
+
 def _programs(texts: list[str]) -> list[tuple[str, list[str]]]:
     """Read ``NODE=COMMAND``."""
     import shlex

@@ -37,6 +37,38 @@ def shown_progress(what: str) -> Iterator[Callable[[Snapshot], None] | None]:
         display.close()
 
 
+@contextmanager
+def shown_count(what: str) -> Iterator[Callable[[int, int, str], None]]:
+    """Give a function that is told how many things are done, of how many, and what else there is to say.
+
+    A line on a terminal; elsewhere a plain one every ten seconds.
+    """
+    terminal = sys.stderr.isatty()
+    begin = last = time.monotonic()
+
+    def update(done: int, total: int, more: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - begin < QUIET_S or (not terminal and now - last < LINE_EVERY_S):
+            return
+        last = now
+        text = f"{what}: {done} of {total}{', ' if more else ''}{more}"
+        with suppress(OSError):
+            print(
+                f"\r{text:<70}" if terminal else text,
+                end="" if terminal else "\n",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    try:
+        yield update
+    finally:
+        if terminal:
+            with suppress(OSError):
+                print(f"\r{'':<70}\r", end="", file=sys.stderr, flush=True)
+
+
 class _Lines:
     def __init__(self, what: str) -> None:
         self._what = what

@@ -577,6 +577,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(live::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(live::run_script, module)?)?;
     module.add_function(wrap_pyfunction!(live::check_script, module)?)?;
+    module.add_function(wrap_pyfunction!(live::play_situation, module)?)?;
+    module.add_function(wrap_pyfunction!(live::script_inputs, module)?)?;
+    module.add_function(wrap_pyfunction!(live::replay_script, module)?)?;
     module.add_function(wrap_pyfunction!(live::check_live, module)?)?;
     module.add_function(wrap_pyfunction!(live::check_steer, module)?)?;
     module.add_function(wrap_pyfunction!(live::steer, module)?)?;

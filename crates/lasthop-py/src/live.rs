@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use lasthop_core::time::{Span, Time};
 use lasthop_net::trace::{Recorded, Recording};
-use lasthop_sim::script::{Outcome, Script};
+use lasthop_sim::script::{Outcome, Script, Situation, play};
 use lasthop_sim::summary::Summary;
 use pyo3::prelude::*;
 
@@ -86,6 +87,35 @@ fn about(script: &Script) -> serde_json::Value {
     serde_json::json!({ "title": head.title, "sources": head.sources, "not_on_kernel": head.not_on_kernel })
 }
 
+/// Plays a random situation, given as JSON, against the engine; returns its script.
+#[pyfunction]
+pub(crate) fn play_situation(py: Python<'_>, text: &str) -> PyResult<String> {
+    let wrong = |text: String| crate::ScenarioError::new_err(text);
+    let situation: Situation = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    py.detach(|| play(&situation)).map_err(wrong)
+}
+
+/// How many things a script does to a stack.
+#[pyfunction]
+pub(crate) fn script_inputs(text: &str) -> PyResult<usize> {
+    let script = Script::read(text, "script");
+    script.map(|script| script.inputs()).map_err(|error| crate::ScenarioError::new_err(error.to_string()))
+}
+
+/// What the engine does when only these things of a script are done to it, as a script; `None` if they make no sense
+/// without the others. `until_s`: where it ends, in seconds.
+#[pyfunction]
+pub(crate) fn replay_script(
+    py: Python<'_>,
+    text: &str,
+    kept: Vec<usize>,
+    until_s: f64,
+) -> PyResult<Option<String>> {
+    let script = Script::read(text, "script");
+    let script = script.map_err(|error| crate::ScenarioError::new_err(error.to_string()))?;
+    Ok(py.detach(|| script.replayed(&kept, Time::ZERO + Span::from_seconds(until_s))))
+}
+
 #[cfg(all(feature = "live", target_os = "linux"))]
 fn on_kernel(script: &Script) -> PyResult<Option<Outcome>> {
     lasthop_live::run_script(script).map_err(|error| RunError::new_err(error.to_string()))
@@ -117,7 +147,6 @@ fn run(
     wanted: Wanted,
     progress: &lasthop_sim::run::Progress,
 ) -> PyResult<Outcomes> {
-    use lasthop_core::time::Span;
     use lasthop_live::steer::SteerError;
     use lasthop_live::{CaptureOrder, Emulated, LiveError, Order, Program, emulate};
     use lasthop_sim::pcapng;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 /// What stands between the head of a script and its events.
-const RULE: &str = "---";
+pub(super) const RULE: &str = "---";
 /// Most segments that one line stands for.
 const MOST_SEGMENTS: u32 = 10_000;
 

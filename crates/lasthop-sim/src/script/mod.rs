@@ -3,13 +3,18 @@
 //! ```text
 //! text -> head and events -> a stack -> an outcome
 //!         language.rs        simulated.rs here, sockets of the kernel in lasthop-live
+//! a random situation -> the engine and our receiver -> text
+//! situation.rs          recorded.rs                   written.rs
 //! ```
 //!
 //! A script plays the other end of the connection in bytes of real headers, so that the same file examines the engine
 //! in virtual time, where every time is exact, and a running kernel, where times have a tolerance.
 
 mod language;
+mod recorded;
 mod simulated;
+mod situation;
+mod written;
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -26,6 +31,7 @@ use crate::scenario::{Format, Scenario};
 use language::{Absent, Action, Claim, Event, Quantity, Segment};
 pub use language::{Examined, Head, ScriptError};
 use simulated::Simulated;
+pub use situation::{Room, Situation, Way, play};
 
 /// Where the sender of data is.
 pub const SENDER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 40_000);
@@ -75,6 +81,10 @@ pub trait Stack {
     fn close(&mut self) -> io::Result<()>;
     /// What it has.
     fn state(&mut self) -> io::Result<State>;
+    /// When it does something of itself, if that is known.
+    fn due(&self) -> Option<Time> {
+        None
+    }
 }
 
 /// Where a stack did something else.
@@ -108,7 +118,11 @@ impl Script {
     /// Reads a script; `name` stands for its file in messages.
     pub fn read(text: &str, name: &str) -> Result<Script, ScriptError> {
         let (head, events) = language::read(text, name)?;
-        let config = config_of(&head).map_err(|text| ScriptError { name: name.to_owned(), line: 1, text })?;
+        let config = config_of(&head.transport).map_err(|text| ScriptError {
+            name: name.to_owned(),
+            line: 1,
+            text,
+        })?;
         Ok(Script { head, config, events })
     }
 
@@ -136,10 +150,10 @@ impl Script {
 }
 
 /// The transport that a head names, checked as that of a scenario.
-fn config_of(head: &Head) -> Result<TcpConfig, String> {
+fn config_of(transport: &toml::Value) -> Result<TcpConfig, String> {
     let table = |text: &str| toml::from_str::<toml::Table>(text).unwrap_or_default();
     let mut flow = table("source = \"sender\"\nsink = \"receiver\"\ntraffic = \"ftp\"");
-    flow.insert("transport".into(), head.transport.clone());
+    flow.insert("transport".into(), transport.clone());
     let mut scenario = table(
         "duration = \"60 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"sender\", \"receiver\"]\n\
          [[topology.links]]\nfrom = \"sender\"\nto = \"receiver\"\nrate = \"100 Mbit/s\"\ndelay = \"1 ms\"\n\

@@ -82,7 +82,7 @@ impl Simulated {
     }
 
     /// When something happens next.
-    fn next_time(&self) -> Option<Time> {
+    pub(super) fn next_time(&self) -> Option<Time> {
         let due = match &self.end {
             End::Sender(_) => None,
             End::Receiver(receiver, _) => receiver.due(),
@@ -138,6 +138,10 @@ impl Simulated {
 }
 
 impl Stack for Simulated {
+    fn due(&self) -> Option<Time> {
+        self.next_time()
+    }
+
     fn tolerance(&self, _: Span) -> Span {
         Span::ZERO
     }

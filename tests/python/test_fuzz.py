@@ -1,0 +1,109 @@
+"""Random situations: what the engine does is a script that holds, and a kernel is asked to do the same."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from lasthop import fuzz, live
+from lasthop.cli import app
+from lasthop.scripts import ScriptOutcome, run_script
+from lasthop.situations import KINDS, LAWS, draw, script_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+needs_kernel = pytest.mark.skipif(
+    bool(live.lacking()), reason="; ".join(f"{need.what}: {need.text}" for need in live.lacking())
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("law", LAWS)
+def test_what_the_engine_did_is_a_script_that_holds(kind: str, law: str) -> None:
+    """Each time, to the nanosecond; and twice the same."""
+    for number in range(10):
+        script = script_of(draw(kind, law, number))
+        outcome = run_script(script)
+        assert outcome.holds, f"{outcome.failure}\n{script}"
+        assert script_of(draw(kind, law, number)) == script
+
+
+def test_kinds_do_what_they_say() -> None:
+    """Losses bring SACK blocks, marks echoes, short room small windows."""
+
+    def scripts(kind: str) -> str:
+        return "".join(script_of(draw(kind, "reno", number)) for number in range(10))
+
+    assert "sack" not in scripts("no-loss").replace("sackOK", "").replace('"sack"', "")
+    assert " <sack " in scripts("loss")
+    assert "< E." in scripts("marks")
+    assert " win 0" in scripts("windows")
+    assert "sackOK" not in scripts("no-sack").replace("> S 0:0(0) <sackOK", "")
+    assert "close" in scripts("writes")
+
+
+def test_a_parting_is_cut_to_what_makes_it() -> None:
+    """A judge that refuses one segment keeps only what that segment needs."""
+
+    def judge(script: str) -> ScriptOutcome:
+        lines = script.split("\n")
+        seen = next((place for place, line in enumerate(lines, 1) if " > . 15001:" in line), None)
+        told = None if seen is None else f"script, line {seen}: not this one"
+        return ScriptOutcome("t", (), ran=True, failure=told, log=(), not_on_kernel=None)
+
+    script = next(
+        text
+        for text in (script_of(draw("loss", "reno", number)) for number in range(50))
+        if " > . 15001:" in text
+    )
+    with ThreadPoolExecutor(2) as pool:
+        least = fuzz.smallest(script, judge, pool)
+    events = [line for line in least.split("\n---\n")[1].split("\n") if " > " not in line and line]
+    assert least.startswith("# The kernel: line ")
+    assert len(events) <= 8, least
+    assert not judge(least).holds
+    assert run_script(least).holds
+
+
+def test_scripts_without_a_kernel(tmp_path: Path) -> None:
+    """Without --kernel they are written for another machine."""
+    result = CliRunner().invoke(app, ["fuzz", "--kinds", "loss", "--count", "2", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert len(list(tmp_path.glob("loss-*.script"))) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--kinds", "lost", "--out", "x"], "there is no kind 'lost': there are no-loss, loss"),
+        (["--laws", "vegas", "--out", "x"], "there is no law 'vegas': there are reno, cubic"),
+        ([], "give --kernel, to ask the running kernel, or --out"),
+    ],
+)
+def test_mistakes_are_refused(words: list[str], told: str) -> None:
+    """One sentence, exit code 2."""
+    result = CliRunner().invoke(app, ["fuzz", *words])
+    assert result.exit_code == 2
+    assert told in " ".join(result.stderr.split())
+
+
+@needs_kernel
+def test_the_kernel_is_asked(tmp_path: Path) -> None:
+    """A small round; the report says how many were asked."""
+    words = ["fuzz", "--kernel", "--kinds", "no-loss,loss", "--count", "5", "--least", "0", "--json", "-"]
+    result = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "out")])
+    assert result.exit_code in (0, 1), result.output
+    assert '"asked": 5' in result.stdout
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    """A folder that cannot be written into is an error in words."""
+    place = tmp_path / "file"
+    place.write_text("")
+    result = CliRunner().invoke(app, ["fuzz", "--kinds", "loss", "--count", "1", "--out", str(place / "in")])
+    assert result.exit_code == 2, result.output
+    assert "cannot write" in result.stderr
