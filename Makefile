@@ -131,6 +131,7 @@ validate: build ## Compare with ns-2, ns-3 and packets at length; writes validat
 	$(BIN)/python -m validation.queues
 	$(BIN)/python -m validation.second_look
 	LASTHOP_ALL_BITS=1 $(BIN)/python -m pytest tests/python/test_seals.py -k flipped
+	LASTHOP_DAMAGED=4000 $(BIN)/python -m pytest tests/python/test_bundle_damage.py
 
 page: ## Build the page of `lasthop view` into python/lasthop/page, a static folder; needs Node and npm
 	tools/build_page.sh

@@ -8,16 +8,20 @@ below one new folder and executes nothing.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import shutil
+import unicodedata
 import zipfile
-from contextlib import suppress
+from collections import Counter
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import seals
-from lasthop.errors import ArgumentError, OutputError, ScenarioError
-from lasthop.output import check_file, check_saved, output_errors, replacing
+from lasthop import seals, unfinished
+from lasthop.errors import ArgumentError, BundleError, OutputError, ScenarioError
+from lasthop.output import check_file, check_saved, output_errors, reason_of, replacing, umask
 from lasthop.places import COMPARISON, RESULT, STUDY
 
 if TYPE_CHECKING:
@@ -27,10 +31,17 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 #: Where what stands in a folder of results goes.
 RESULTS = "results"
-#: Far beyond any bundle, and small enough to be refused before a disk is full.
-FILES_MAX = 200_000
+#: Far beyond any bundle. What is read before anything is known of it takes less than a gigabyte of memory.
+FILES_MAX = 100_000
 BYTES_MAX = 1 << 40
+MANIFEST_MAX = 1 << 25
+DIRECTORY_MAX = 1 << 25
+NAME_MAX = 1024
+PARTS_MAX = 64
+NAME_SHOWN = 80
 CHUNK = 1 << 20
+#: What `bundle` packs with. Of other methods a few bytes can become more than the memory holds at once.
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 #: The ZIP format knows no earlier time; one time for all makes equal bundles equal.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -69,6 +80,18 @@ def bundle(sources: Sequence[str | Path], target: str | Path, *, force: bool = F
     check_file(path, replace=force)
     if not sources:
         raise ArgumentError("nothing to bundle: name a scenario, a study, or a folder of results")
+    files = _gathered(sources)
+    listed = {name: {"sha256": digest_of(file), "bytes": file.stat().st_size} for name, file in files.items()}
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+        _add(archive, MANIFEST, json.dumps(_manifest(listed), indent=1).encode())
+        for name, file in sorted(files.items()):
+            if _add_file(archive, name, file) != listed[name]["sha256"]:
+                raise OutputError(f"'{file}' changed while it was bundled: try again when it is complete")
+    return sorted(files)
+
+
+def _gathered(sources: Sequence[str | Path]) -> dict[str, Path]:
+    """Return name and file of all that goes into a bundle."""
     files: dict[str, Path] = {}
     for source in sources:
         for name, file in _files_of(Path(source)):
@@ -76,47 +99,50 @@ def bundle(sources: Sequence[str | Path], target: str | Path, *, force: bool = F
                 raise OutputError(
                     f"'{file}' and '{files[name]}' would both be {name} in the bundle: rename one of them"
                 )
-    listed = {name: {"sha256": digest_of(file), "bytes": file.stat().st_size} for name, file in files.items()}
-    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
-        _add(archive, MANIFEST, json.dumps(_manifest(listed), indent=1).encode())
-        for name, file in sorted(files.items()):
-            _add_file(archive, name, file)
-    return sorted(files)
+    if len(files) > FILES_MAX:
+        raise OutputError(f"a bundle holds up to {FILES_MAX:,} files, these are {len(files):,}")
+    for name, file in files.items():
+        if (why := _unfit(name)) is not None:
+            raise OutputError(f"cannot bundle '{file}': its name {why}; rename it")
+    return files
 
 
 def unbundle(source: str | Path, folder: str | Path) -> list[Path]:
-    """Unpack an archive into a new folder, once every file in it has been checked; return the files.
+    """Unpack an archive into a new folder, whole or not at all; return the files.
+
+    Each file is checked by its hash while it is written beside the folder, under a temporary name.
 
     Raises
     ------
+    BundleError
+        If it is no bundle, or damaged.
     OutputError
-        If it is no bundle, is damaged, or the folder is there and not empty.
+        If it cannot be read, the folder is there and not empty, or there is no room.
     """
     path, target = Path(source), Path(folder)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+    if target.is_symlink() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
         raise OutputError(f"'{target}' is there and not empty: name a new folder with --out")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            listed = _checked(archive, path)
-            with output_errors(target):
-                for name in listed:
-                    place = target.joinpath(*PurePosixPath(name).parts)
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    with archive.open(name) as packed, place.open("xb") as file:
-                        while chunk := packed.read(CHUNK):
-                            file.write(chunk)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
-        raise OutputError(f"'{path}' is no bundle, or damaged ({error})") from None
-    except FileNotFoundError:
-        raise OutputError(f"no bundle at '{path}': there is no such file") from None
-    return [target.joinpath(*PurePosixPath(name).parts) for name in listed]
+    with _opened(path) as archive:
+        named = _checked(archive, path)
+        with output_errors(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.sweep(target.parent)
+            _check_room(path, target.parent, sum(size for _, size in named.values()))
+            with unfinished.folder_beside(target) as temporary:
+                for name, (digest, _) in named.items():
+                    if _unpack(archive, path, name, temporary.joinpath(*name.split("/"))) != digest:
+                        raise BundleError(
+                            f"'{path}' is damaged: '{name}' is not what it was; nothing was unpacked"
+                        )
+                temporary.chmod(0o777 & ~umask())
+                unfinished.settle(temporary, target)
+    return [target.joinpath(*name.split("/")) for name in named]
 
 
 def read_manifest(source: str | Path) -> dict[str, Any]:
     """Return what a bundle says of itself, unchecked."""
-    with zipfile.ZipFile(source) as archive:
-        content: dict[str, Any] = json.loads(archive.read(MANIFEST))
-    return content
+    with _opened(Path(source)) as archive:
+        return _manifest_in(archive, Path(source))
 
 
 def digest_of(file: Path) -> str:
@@ -224,51 +250,176 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
     archive.writestr(info, content)
 
 
-def _add_file(archive: zipfile.ZipFile, name: str, file: Path) -> None:
+def _add_file(archive: zipfile.ZipFile, name: str, file: Path) -> str:
+    """Add a file, and return the SHA-256 of what was added."""
     info = zipfile.ZipInfo(name, EPOCH)
     # Tables and captures are large; Parquet and pictures are packed already.
     packed = file.suffix in (".parquet", ".png")
     info.compress_type = zipfile.ZIP_STORED if packed else zipfile.ZIP_DEFLATED
     info.external_attr = 0o644 << 16
     info.file_size = file.stat().st_size
+    whole = hashlib.sha256()
     with file.open("rb") as opened, archive.open(info, "w") as entry:
         while chunk := opened.read(CHUNK):
             entry.write(chunk)
-
-
-def _checked(archive: zipfile.ZipFile, path: Path) -> list[str]:
-    """Return the names in a bundle, every one of which is safe, listed, and what its hash says."""
-    try:
-        manifest = json.loads(archive.read(MANIFEST))
-        listed: dict[str, dict[str, Any]] = manifest["files"]
-        if manifest["format"] != FORMAT:
-            raise OutputError(f"'{path}' has format {manifest['format']}, this lasthop reads {FORMAT}")
-        named = {name: (str(entry["sha256"]), int(entry["bytes"])) for name, entry in listed.items()}
-    except (KeyError, ValueError, TypeError, AttributeError):
-        raise OutputError(f"'{path}' is no bundle: it has no sound {MANIFEST}") from None
-    present = [name for name in archive.namelist() if name != MANIFEST]
-    if len(present) > FILES_MAX or sum(size for _, size in named.values()) > BYTES_MAX:
-        raise OutputError(f"'{path}' is too large for a bundle")
-    for name in sorted({*present, *named}):
-        pure = PurePosixPath(name)
-        if pure.is_absolute() or ".." in pure.parts or "\\" in name or ":" in pure.parts[0]:
-            raise OutputError(f"'{path}' names a file outside of it, '{name}': nothing was unpacked")
-        if name not in named or present.count(name) != 1:
-            what = "is not in its manifest" if name not in named else "is missing or there twice"
-            raise OutputError(f"'{path}' is damaged: '{name}' {what}; nothing was unpacked")
-        if _digest_in(archive, name, named[name][1]) != named[name][0]:
-            raise OutputError(f"'{path}' is damaged: '{name}' is not what it was; nothing was unpacked")
-    return sorted(named)
-
-
-def _digest_in(archive: zipfile.ZipFile, name: str, size: int) -> str:
-    """Return the SHA-256 of a file in an archive, or nothing if it is not of the size said."""
-    whole, read = hashlib.sha256(), 0
-    with suppress(zipfile.BadZipFile), archive.open(name) as packed:
-        while chunk := packed.read(CHUNK):
-            read += len(chunk)
-            # A few bytes can unpack to more than any disk holds.
-            if read > size:
-                return ""
             whole.update(chunk)
     return whole.hexdigest()
+
+
+class _Bounded(io.FileIO):
+    """A file of which little is read at once, whatever it says of itself."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        content = super().read(
+            DIRECTORY_MAX + 1 if size is None or size < 0 else min(size, DIRECTORY_MAX + 1)
+        )
+        if len(content) > DIRECTORY_MAX:
+            raise ValueError("its directory is too large")
+        return content
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    try:
+        raw = _Bounded(path)
+    except FileNotFoundError:
+        raise OutputError(f"no bundle at '{path}': there is no such file") from None
+    except OSError as error:
+        raise OutputError(f"cannot read '{path}': {reason_of(error)}") from None
+    with raw:
+        with _foreign(path):
+            archive = zipfile.ZipFile(raw)
+        with archive:
+            yield archive
+
+
+@contextmanager
+def _foreign(path: Path, name: str | None = None) -> Iterator[None]:
+    """Tell whatever a foreign archive makes the library raise as one kind of error, with the entry's name."""
+    try:
+        yield
+    except BundleError:
+        raise
+    # Damage makes zipfile, zlib and json raise what none of them promises.
+    except Exception as error:  # noqa: BLE001
+        why = str(error) or type(error).__name__
+        if name is None:
+            raise BundleError(f"'{path}' is no bundle, or damaged ({why})") from None
+        raise BundleError(
+            f"'{path}' is damaged: '{name}' cannot be unpacked ({why}); nothing was unpacked"
+        ) from None
+
+
+def _unpack(archive: zipfile.ZipFile, path: Path, name: str, place: Path) -> str:
+    """Write one file, and return its SHA-256."""
+    whole = hashlib.sha256()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("xb") as file:
+        with _foreign(path, name):
+            packed = archive.open(name)
+        with packed:
+            while True:
+                # It ends where its directory says, which the manifest agrees with.
+                with _foreign(path, name):
+                    chunk = packed.read(CHUNK)
+                if not chunk:
+                    return whole.hexdigest()
+                file.write(chunk)
+                whole.update(chunk)
+
+
+def _check_room(path: Path, folder: Path, size: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        raise OutputError(
+            f"'{path}' needs {size / 1e6:,.1f} MB, and '{folder}' has {free / 1e6:,.1f} MB free: "
+            "make room, or choose another folder with --out"
+        )
+
+
+def _manifest_in(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
+    if MANIFEST not in archive.namelist():
+        raise BundleError(f"'{path}' is no bundle: it has no {MANIFEST}")
+    _check_method(archive.getinfo(MANIFEST), path)
+    with _foreign(path, MANIFEST), archive.open(MANIFEST) as packed:
+        text = packed.read(MANIFEST_MAX + 1)
+    if len(text) > MANIFEST_MAX:
+        raise BundleError(f"'{path}' is no bundle: its {MANIFEST} is too large")
+    try:
+        manifest = json.loads(text)
+    except (ValueError, RecursionError):
+        manifest = None
+    if not isinstance(manifest, dict):
+        raise BundleError(f"'{path}' is no bundle: it has no sound {MANIFEST}")
+    return manifest
+
+
+def _check_method(info: zipfile.ZipInfo, path: Path) -> None:
+    if info.compress_type not in METHODS:
+        raise BundleError(
+            f"'{path}' is no bundle: '{info.filename}' is packed with a method that bundles do not have"
+        )
+
+
+def _checked(archive: zipfile.ZipFile, path: Path) -> dict[str, tuple[str, int]]:
+    """Return SHA-256 and size of each file in a bundle, whose names are safe, listed, and there once."""
+    named = _listed(_manifest_in(archive, path), path)
+    present = Counter(name for name in archive.namelist() if name != MANIFEST)
+    if len(present) > FILES_MAX or sum(size for _, size in named.values()) > BYTES_MAX:
+        raise BundleError(f"'{path}' is too large for a bundle")
+    folders: set[str] = set()
+    for name in sorted({*present, *named}):
+        if name.startswith("/") or ".." in name.split("/") or "\\" in name or ":" in name.partition("/")[0]:
+            raise BundleError(f"'{path}' names a file outside of it, '{name}': nothing was unpacked")
+        if (why := _unfit(name)) is not None:
+            raise BundleError(
+                f"'{path}' is damaged: the name {name[:NAME_SHOWN]!r} {why}; nothing was unpacked"
+            )
+        if name not in named or present[name] != 1:
+            what = "is not in its manifest" if name not in named else "is missing or there twice"
+            raise BundleError(f"'{path}' is damaged: '{name}' {what}; nothing was unpacked")
+        info = archive.getinfo(name)
+        _check_method(info, path)
+        if info.file_size != named[name][1]:
+            raise BundleError(f"'{path}' is damaged: '{name}' is not what it was; nothing was unpacked")
+        parts = name.split("/")[:-1]
+        folders |= {"/".join(parts[:depth]) for depth in range(1, len(parts) + 1)}
+    met = next((name for name in named if name in folders), None)
+    if met is not None:
+        raise BundleError(f"'{path}' is damaged: '{met}' is a file and a folder; nothing was unpacked")
+    return dict(sorted(named.items()))
+
+
+def _listed(manifest: dict[str, Any], path: Path) -> dict[str, tuple[str, int]]:
+    """Return SHA-256 and size of each file that a manifest names."""
+    if "format" in manifest and manifest["format"] != FORMAT:
+        found = str(manifest["format"])[:NAME_SHOWN]
+        raise BundleError(f"'{path}' has format {found}, this lasthop reads {FORMAT}")
+    named: dict[str, tuple[str, int]] = {}
+    with suppress(KeyError, TypeError, AttributeError):
+        for name, entry in manifest["files"].items():
+            digest, size = entry["sha256"], entry["bytes"]
+            if not isinstance(digest, str) or type(size) is not int or size < 0:
+                break
+            named[name] = (digest, size)
+        if "format" in manifest and len(named) == len(manifest["files"]):
+            return named
+    raise BundleError(f"'{path}' is no bundle: it has no sound {MANIFEST}")
+
+
+def _unfit(name: str) -> str | None:
+    """Say why a name cannot be that of a file in a bundle, or return nothing.
+
+    Examples
+    --------
+    >>> _unfit("a/b.toml"), _unfit("a//b"), _unfit("./b")
+    (None, "has an empty part or '.'", "has an empty part or '.'")
+    """
+    parts = name.split("/")
+    if len(name) > NAME_MAX or len(parts) > PARTS_MAX:
+        return "is too long"
+    if {"", ".", ".."} & set(parts):
+        return "has an empty part or '.'"
+    if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in name):
+        return "holds a control character, or is not UTF-8"
+    return None

@@ -945,14 +945,14 @@ def unbundle(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="The archive.", show_default=False)],
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="A new folder; the archive's name if not given."),
+        typer.Option("--out", metavar="DIR", help="A new folder; the archive's name, here, if not given."),
     ] = None,
 ) -> None:
     """Check every file of an archive by its hash, and unpack it into a new folder."""
     with _user_errors():
         from lasthop.bundle import unbundle as unpack
 
-        folder = source.with_suffix("") if out is None else out
+        folder = Path(source.stem) if out is None else out
         files = unpack(source, folder)
         typer.echo(f"checked and written: {len(files)} files in {folder}")
 

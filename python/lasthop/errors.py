@@ -49,6 +49,10 @@ class OutputError(LasthopError):
     """A result that cannot be written, or a saved one that cannot be read."""
 
 
+class BundleError(OutputError):
+    """An archive that is no bundle, or a damaged one; nothing of it was unpacked."""
+
+
 class RunError(LasthopError, RuntimeError):
     """A run that ended early, for example because it passed one of its limits.
 

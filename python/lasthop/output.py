@@ -104,7 +104,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path` that takes its place when the block ends well."""
     with output_errors(path), unfinished.file_beside(path) as temporary:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(0o666 & ~umask())
         unfinished.settle(temporary, path)
 
 
@@ -457,7 +457,8 @@ def reason_of(error: OSError) -> str:
     return text.lower()
 
 
-def _umask() -> int:
+def umask() -> int:
+    """Return the bits that new files of this process do not get."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
