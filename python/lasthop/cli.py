@@ -10,7 +10,7 @@ import signal
 import sys
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -30,7 +30,9 @@ from lasthop.progress import shown_progress
 from lasthop.results import Runs
 from lasthop.studies.command import study_app
 from lasthop.terminal import (
+    EXIT_CUT_OFF,
     EXIT_INTERRUPTED,
+    EXIT_INVALID,
     EXIT_RUN,
     WIDTH_OF_NO_TERMINAL,
     JobsOption,
@@ -38,7 +40,9 @@ from lasthop.terminal import (
     SetOption,
     drop_lost_notes,
     drop_output,
+    exit_code_of,
     heed_lost_interrupts,
+    live_codes,
     tell_warnings,
     write_what_can_be_written,
 )
@@ -49,6 +53,7 @@ from lasthop.terminal import user_errors as _user_errors
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lasthop.api import Scenario
     from lasthop.comparison import Comparison
     from lasthop.papers.reproduce import Plan
     from lasthop.results import Run
@@ -1023,8 +1028,9 @@ def emulate(
 ) -> None:
     """Run real programs over the network of a scenario, in real time (Linux, root).
 
-    The run ends with COMMAND, and at the latest when the scenario does; a run that
-    left packets too late is marked invalid, and exits with 1.
+    The run ends with COMMAND, and at the latest when the scenario does. It exits with
+    the status of COMMAND, or else with 123 if packets left too late (invalid), 124 if
+    the scenario ended first, and 125 if lasthop failed.
     """
     with _user_errors():
         from lasthop import live
@@ -1052,7 +1058,7 @@ def emulate(
                     f"note: this run is within another: {near!r} is its host {outer!r}, "
                     "and packets cross both networks"
                 )
-            run = live.emulate(
+            finished, interruption = _emulated(
                 scenario,
                 words,
                 host=host,
@@ -1066,8 +1072,30 @@ def emulate(
                 snaplen=snaplen,
                 folder=out,
             )
-            _deliver_runs(Runs([run]), json_file, out, table_format, [run.seed])
-            _deliver_report(run, shown=json_file != "-")
+            _deliver_runs(finished, json_file, out, table_format, finished.seeds)
+            _deliver_report(finished[0], shown=json_file != "-", interruption=interruption)
+
+
+def _emulated(
+    scenario: Scenario,
+    words: list[str],
+    **options: Any,  # noqa: ANN401 - those of `live.emulate`
+) -> tuple[Runs, Interrupted | None]:
+    """Emulate; a run that was interrupted counts as far as it came, and its error comes with it."""
+    from lasthop import live
+    from lasthop.progress import emulated_line
+
+    with live_codes():
+        try:
+            if words:
+                # A program writes to the terminal itself.
+                return Runs([live.emulate(scenario, words, **options)]), None
+            with shown_progress("runs", emulated_line) as observer:
+                return Runs([live.emulate(scenario, observer=observer, **options)]), None
+        except Interrupted as error:
+            if error.finished is None:
+                raise
+            return error.finished, error
 
 
 @app.command(cls=JsonCommand)
@@ -1141,11 +1169,11 @@ def steer(
             _note(line)
         if done.status:
             _note(f"the program ended with status {done.status}")
-            raise typer.Exit(EXIT_RUN)
+            raise typer.Exit(exit_code_of(done.status))
 
 
-def _deliver_report(run: Run, *, shown: bool) -> None:
-    """Say how a live run kept time; exit with 1 if it is worth nothing, or its program failed."""
+def _deliver_report(run: Run, *, shown: bool, interruption: Interrupted | None) -> None:
+    """Say how a live run kept time and ended; exit with the code for that, or with the program's own."""
     from lasthop import live
 
     for line in live.report_lines(run) if shown else []:
@@ -1153,10 +1181,18 @@ def _deliver_report(run: Run, *, shown: bool) -> None:
     report = run.record["live"]
     for reason in report["invalid_because"]:
         _note(f"invalid: {reason}")
-    if report["program_status"]:
-        _note(f"the program ended with status {report['program_status']}")
-    if not report["valid"] or report["program_status"]:
-        raise typer.Exit(EXIT_RUN)
+    if interruption is not None:
+        raise interruption
+    if live.is_cut_off(run):
+        _note(f"cut off: the program still ran when the scenario ended, after {run.duration_s:g} s")
+    status = report["program_status"]
+    if status:
+        _note(f"the program ended with status {status}")
+        raise typer.Exit(exit_code_of(status))
+    if not report["valid"]:
+        raise typer.Exit(EXIT_INVALID)
+    if live.is_cut_off(run):
+        raise typer.Exit(EXIT_CUT_OFF)
 
 
 @app.command(cls=JsonCommand)
@@ -1193,6 +1229,7 @@ def parity(
     with _user_errors():
         from lasthop import guest, live, tables
         from lasthop import parity as comparing
+        from lasthop.progress import emulated_line
 
         scenario = _open(file, settings)
         _check_json(file, json_file, force=force)
@@ -1209,9 +1246,17 @@ def parity(
             steering.refuse_without_means()
         usual_s = guest.BUDGET_S if virtual else live.BUDGET_S
         budget_s = usual_s if budget is None else budget / 1e3
-        found = comparing.parity(
-            scenario, names, runs=runs, budget_s=budget_s, steers=steer, virtual=virtual, note=_note
-        )
+        with live_codes(), shown_progress("runs", emulated_line) as observer:
+            found = comparing.parity(
+                scenario,
+                names,
+                runs=runs,
+                budget_s=budget_s,
+                steers=steer,
+                virtual=virtual,
+                note=_note,
+                observer=observer,
+            )
         if json_file is not None:
             _write_json(json_file, json.dumps(comparing.to_dict(found)))
         if json_file != "-":
@@ -1219,7 +1264,7 @@ def parity(
         for line in found.missing:
             _note(f"left out: {line}")
         if found.missing:
-            raise typer.Exit(EXIT_RUN)
+            raise typer.Exit(EXIT_INVALID)
 
 
 @app.command()

@@ -62,14 +62,25 @@ class RunError(LasthopError, RuntimeError):
         What had finished by then; `None` if nothing had.
     comparison : Comparison or None
         For a comparison, that of the seeds which every transport had finished by then.
+    exit_code : int or None
+        What the command exits with, if not with 1.
     """
 
+    exit_code: int | None = None
     finished: Runs | None = None
     comparison: Comparison | None = None
 
 
 class Interrupted(RunError):  # noqa: N818 - an interruption is asked for, it is no mistake
-    """Runs stopped by Ctrl-C; `finished` holds the seeds that were complete."""
+    """Runs stopped by Ctrl-C; `finished` holds the seeds that were complete.
+
+    Attributes
+    ----------
+    signal : int or None
+        The signal that stopped a live run, 2 for Ctrl-C; `None` of simulations.
+    """
+
+    signal: int | None = None
 
 
 class UncheckedWarning(UserWarning):
@@ -86,4 +97,8 @@ def native_errors() -> Iterator[None]:
     except _native.Interrupted as error:
         raise Interrupted(str(error)) from None
     except _native.RunError as error:
-        raise RunError(str(error)) from None
+        # The code to exit with comes behind the text, where there is one.
+        text, *code = error.args or ("",)
+        raised = RunError(str(text))
+        raised.exit_code = code[0] if code else None
+        raise raised from None

@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lasthop import _native
 from lasthop.errors import ArgumentError, Interrupted, RunError, native_errors
-from lasthop.places import RESULT, SENDERS, capture_file, not_captured
-from lasthop.results import NativeTables, Run
+from lasthop.places import SENDERS, capture_file, not_captured
+from lasthop.results import NativeTables, Run, Runs
+from lasthop.runner import Snapshot
 from lasthop.spool import Spool
 
 if TYPE_CHECKING:
@@ -42,6 +43,10 @@ T = TypeVar("T")
 BUDGET_S = 1e-3
 #: The variable that marks everything that a run has started.
 MARK = "LASTHOP_RUN"
+#: What ended a run: its program, the end of the scenario, or a signal.
+PROGRAM, SCENARIO, INTERRUPTED = "program", "scenario", "interrupted"
+#: Says in which network namespace a program was started.
+PLACE = "LASTHOP_NETNS"
 #: Begins the transport of a flow that sockets of the kernel carry.
 KERNEL = "kernel:"
 #: How long a program may take to end when it is asked to.
@@ -72,6 +77,7 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
     capture_at: Sequence[str] | None = None,
     snaplen: int = SNAPLEN,
     folder: str | Path | None = None,
+    observer: Callable[[Snapshot], None] | None = None,
 ) -> Run:
     """Run real packets over the network of a scenario.
 
@@ -106,6 +112,8 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
     folder : path, optional
         Where captures are written while the run goes on: what an interrupted run leaves there can be read. A
         folder that goes with the `Run` if not given.
+    observer : callable, optional
+        Is called a few times a second with a `Snapshot` of how far the run is.
 
     Returns
     -------
@@ -117,6 +125,8 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
     ------
     RunError
         If the machine cannot do it; `examine` says why.
+    Interrupted
+        By Ctrl-C or SIGTERM: `finished` holds the run as far as it came.
 
     Examples
     --------
@@ -141,8 +151,8 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
     check_snaplen(snaplen)
     mark = uuid.uuid4().hex
     commands = [words for _, words in [*([main] if main else []), *others]]
-    with journal(mark, commands, nested=outer_host() is not None) as block, files.kept(), native_errors():
-        text, native = in_thread(
+    with journal(mark, commands, nested=outer_host() is not None) as block, native_errors():
+        (text, native), asked = in_thread(
             lambda progress: _native.emulate(
                 scenario.plan,
                 seed,
@@ -157,12 +167,36 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
                 snaplen=snaplen,
                 nested=block,
                 progress=progress,
-            )
+            ),
+            watched(scenario, observer),
         )
     told = json.loads(text)
     record = told["summary"] | {"live": told["live"]}
     tables = CapturedTables(native if series or trace else None, files)
-    return Run(record, scenario.to_dict(), _native.__version__, tables)
+    run = Run(record, scenario.to_dict(), _native.__version__, tables)
+    if asked is not None:
+        # The program may have heard of Ctrl-C as well, and have ended first.
+        record["live"]["ended_by"] = INTERRUPTED
+        error = Interrupted(f"interrupted at {record['duration_s']:.3g} s of the run")
+        error.finished, error.signal = Runs([run]), asked
+        raise error
+    return run
+
+
+def watched(
+    scenario: Scenario, observer: Callable[[Snapshot], None] | None
+) -> Callable[[_native.Progress], None] | None:
+    """Return what tells an observer how far a run is."""
+    if observer is None:
+        return None
+    began = time.monotonic()
+
+    def look(progress: _native.Progress) -> None:
+        elapsed = time.monotonic() - began
+        done, total = progress.simulated_s, scenario.duration_s
+        observer(Snapshot(0, 1, done, total, progress.packet_hops, elapsed))
+
+    return look
 
 
 class CaptureFiles:
@@ -184,19 +218,6 @@ class CaptureFiles:
     def wanted(self) -> list[tuple[str, str]]:
         """Return places and files."""
         return [(place, str(file)) for place, file in self.files.items()]
-
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Say where the captures of an interrupted run are."""
-        try:
-            yield
-        except Interrupted as error:
-            if self._spool is not None or not self.files:
-                raise
-            # Results of an earlier run are not of these captures.
-            (self._folder / RESULT).unlink(missing_ok=True)
-            names = ", ".join(str(file) for file in self.files.values())
-            raise Interrupted(f"{error}; captured until then: {names}") from None
 
 
 class CapturedTables(NativeTables):
@@ -248,11 +269,10 @@ def check_snaplen(snaplen: int) -> None:
 
 def outer_host() -> str | None:
     """Return the host of another run at which we are; `None` if we are not within one."""
-    host = os.environ.get("LASTHOP_HOST")
-    with suppress(OSError):
-        devices = Path("/proc/thread-self/net/dev").read_text(encoding="utf-8")
-        return host if f"{DEVICE}:" in devices else None
-    return None
+    place = os.environ.get(PLACE)
+    if place is None or place != str(Path("/proc/thread-self/ns/net").stat().st_ino):
+        return None
+    return os.environ.get("LASTHOP_HOST")
 
 
 def gateway(scenario: Scenario, host: str | None) -> str:
@@ -275,8 +295,18 @@ def of_kernel(scenario: Scenario) -> dict[str, str]:
     return {flow: name.removeprefix(KERNEL) for flow, name in names if name.startswith(KERNEL)}
 
 
-def in_thread(work: Callable[[_native.Progress], T]) -> T:
-    """Do the work in a thread, so that Ctrl-C gets through; the programs of the run end with that thread."""
+def in_thread(
+    work: Callable[[_native.Progress], T], watch: Callable[[_native.Progress], None] | None = None
+) -> tuple[T, int | None]:
+    """Do the work in a thread, so that signals get through; the programs of the run end with that thread.
+
+    Returns
+    -------
+    T
+        What came of the work.
+    int or None
+        The signal that asked it to stop, SIGINT or SIGTERM; `None` if none did.
+    """
     progress = _native.Progress()
     found: dict[str, Any] = {}
     # Not ``Thread.join``: before Python 3.13 an interrupt within it may declare a thread dead that goes on.
@@ -291,16 +321,42 @@ def in_thread(work: Callable[[_native.Progress], T]) -> T:
             over.set()
 
     thread = threading.Thread(target=body, name="lasthop-live", daemon=True)
-    thread.start()
-    while not over.is_set():
-        try:
-            over.wait(0.1)
-        except KeyboardInterrupt:
-            progress.cancel()
+    asked = None
+    with _sigterm_raises():
+        thread.start()
+        while not over.is_set():
+            try:
+                over.wait(0.1)
+                if watch is not None:
+                    watch(progress)
+            except KeyboardInterrupt as signalled:
+                asked = asked or (signal.SIGTERM if isinstance(signalled, _Terminated) else signal.SIGINT)
+                progress.cancel()
     if "error" in found:
         raise found["error"]
     result: T = found["result"]
-    return result
+    return result, asked
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM came."""
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """Let SIGTERM end a run in good order, as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(*_: object) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -583,11 +639,19 @@ def report_lines(run: Run) -> list[str]:
     told = [f"{count:,} {what}" for what, count in counts.items() if count]
     if told:
         lines.append(f"packets: {'; '.join(told)}")
+    for program in report["not_listening"]:
+        lines.append(f"no server yet when the program started: {program}")
     for capture in report["captures"]:
         missed = capture["missed"]
         lack = f"; {missed:,} are missing because the disk was too slow for them" if missed else ""
         lines.append(f"captured at {capture['place']}: {capture['packets']:,} packets{lack}")
     return lines
+
+
+def is_cut_off(run: Run) -> bool:
+    """Whether the end of the scenario cut the program off."""
+    report = run.record["live"]
+    return bool(report["program"] and report["ended_by"] == SCENARIO)
 
 
 def check_hosts(scenario: Scenario, names: Sequence[str | None]) -> None:

@@ -11,11 +11,13 @@ and lateness. `lasthop parity` prints the table.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from lasthop import guest, live, stats, steer
 from lasthop.api import Scenario, run_seeds
 from lasthop.errors import ArgumentError
+from lasthop.runner import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -164,9 +166,12 @@ def simulated(scenario: Scenario, algorithm: str) -> Scenario:
             f"no counterpart of {algorithm!r} in a simulation: {', '.join(TRANSPORTS)} have one"
         )
     content: dict[str, Any] = scenario.to_dict()
-    for flow, transport in zip(content["flows"], scenario.transports, strict=True):
-        if transport != "udp":
-            flow["transport"] = TRANSPORTS[algorithm] | AS_LINUX
+    # An entry of the file stands for `count` flows, and behind all of them come those that begin at proxies.
+    transports = iter(scenario.transports)
+    for entry in content["flows"]:
+        alike = list(islice(transports, int(entry.get("count", 1))))
+        if alike and alike[0] != "udp":
+            entry["transport"] = TRANSPORTS[algorithm] | AS_LINUX
     return Scenario(content, name=scenario.name, folder=scenario.folder)
 
 
@@ -193,6 +198,7 @@ def parity(
     steers: bool = False,
     virtual: bool = False,
     note: Callable[[str], None] = lambda _: None,
+    observer: Callable[[Snapshot], None] | None = None,
 ) -> Parity:
     """Run a scenario in simulation and with the kernel's TCP, and compare.
 
@@ -212,6 +218,9 @@ def parity(
         kernel does not have, nor a twin of ours, is then left out on its side.
     note : callable
         Is told what is being run.
+    observer : callable, optional
+        Is called a few times a second with a `Snapshot` of how far the emulated runs are. In virtual time
+        nothing is told before a run is over.
     """
     if steers and virtual:
         raise ArgumentError(
@@ -224,15 +233,16 @@ def parity(
         raise ArgumentError(f"{runs} runs: at least one is needed")
     rows: list[Difference] = []
     missing: list[str] = []
+    chosen = {name: _kernels(name, steers=steers, virtual=virtual) for name in algorithms}
+    watch = _Watch(observer, runs * sum(len(kernels) for kernels in chosen.values()))
     for algorithm in algorithms:
         wanted = simulated(scenario, algorithm)
         ours = list(run_seeds(wanted, range(1, runs + 1)))
-        # Without a third side nothing would be left: the kernel says itself what it does not have.
-        own = algorithm if virtual else in_kernel(algorithm) or ("" if steers else algorithm)
+        own = next((kernel for kernel in chosen[algorithm] if not kernel.startswith(steer.STEERED)), "")
         carried: dict[str, list[Run]] = {}
-        for kernel in filter(None, [own, steer.STEERED + LAWS[algorithm] if steers else ""]):
+        for kernel in chosen[algorithm]:
             carried[kernel] = []
-            told = _carried(wanted, kernel, runs, budget_s, note, virtual=virtual)
+            told = _carried(wanted, kernel, runs, budget_s, note, None if virtual else watch)
             for seed, (run, reason) in enumerate(told, start=1):
                 if run is None:
                     missing.append(f"{kernel}, run {seed}: {reason}")
@@ -246,23 +256,50 @@ def parity(
     return Parity(tuple(rows), tuple(missing))
 
 
+def _kernels(algorithm: str, *, steers: bool, virtual: bool) -> list[str]:
+    """Return what carries the emulated runs of an algorithm: the kernel's own, and the steered."""
+    # Without a third side nothing would be left: the kernel says itself what it does not have.
+    own = algorithm if virtual else in_kernel(algorithm) or ("" if steers else algorithm)
+    return list(filter(None, [own, steer.STEERED + LAWS[algorithm] if steers else ""]))
+
+
+class _Watch:
+    """Tells an observer of single runs how far all of them are."""
+
+    def __init__(self, observer: Callable[[Snapshot], None] | None, total: int) -> None:
+        self._observer, self._total, self._done = observer, total, -1
+
+    def next_run(self) -> Callable[[Snapshot], None] | None:
+        """Return an observer of the run that begins now."""
+        self._done += 1
+        return None if self._observer is None else self._look
+
+    def _look(self, one: Snapshot) -> None:
+        if self._observer is None:
+            return
+        length = one.simulated_total_s
+        before = self._done * length
+        done, elapsed = before + one.simulated_s, before + one.elapsed_s
+        whole = self._total * length
+        self._observer(Snapshot(self._done, self._total, done, whole, one.packet_hops, elapsed))
+
+
 def _carried(
     scenario: Scenario,
     kernel: str,
     runs: int,
     budget_s: float,
     note: Callable[[str], None],
-    *,
-    virtual: bool,
+    watch: _Watch | None,
 ) -> list[tuple[Run | None, str]]:
-    """Emulate so many runs; with the reason for each that does not count."""
+    """Emulate so many runs, in virtual time without a `watch`; with the reason for each that does not count."""
     seeds = range(1, runs + 1)
     told = [f"{kernel}, run {seed} of {runs}: {scenario.duration_s:g} s" for seed in seeds]
     found: list[tuple[Run | None, str]] = []
-    if not virtual:
+    if watch is not None:
         for seed, line in zip(seeds, told, strict=True):
             note(line)
-            found.append(punctual(scenario, kernel, seed, budget_s))
+            found.append(punctual(scenario, kernel, seed, budget_s, watch.next_run()))
         return found
     orders = [(scenario, kernel, seed) for seed in seeds]
     for line, run in zip(told, guest.emulate_all(orders, budget_s=budget_s), strict=True):
@@ -272,11 +309,17 @@ def _carried(
     return found
 
 
-def punctual(scenario: Scenario, algorithm: str, seed: int, budget_s: float) -> tuple[Run | None, str]:
+def punctual(
+    scenario: Scenario,
+    algorithm: str,
+    seed: int,
+    budget_s: float,
+    observer: Callable[[Snapshot], None] | None = None,
+) -> tuple[Run | None, str]:
     """Emulate with sockets of the kernel, again if the machine was too busy; or say why no run counts."""
     reason = ""
     for _ in range(TRIES):
-        run = live.emulate(scenario, kernel=algorithm, seed=seed, budget_s=budget_s)
+        run = live.emulate(scenario, kernel=algorithm, seed=seed, budget_s=budget_s, observer=observer)
         report = run.record["live"]
         if report["valid"]:
             return run, ""

@@ -22,15 +22,17 @@ LINE_EVERY_S = 10.0
 
 
 @contextmanager
-def shown_progress(what: str) -> Iterator[Callable[[Snapshot], None] | None]:
-    """Give an observer that draws a progress line after a second.
+def shown_progress(
+    what: str, line: Callable[[str, Snapshot], str] | None = None
+) -> Iterator[Callable[[Snapshot], None] | None]:
+    """Give an observer that draws a progress line after a second, made by `line`.
 
     If stderr is no terminal it prints a plain line every ten seconds, for the logs of long jobs.
     """
     if not sys.stderr.isatty():
-        yield _Lines(what).update
+        yield _Lines(what, line or progress_line).update
         return
-    display = _Display(what)
+    display = _Display(what, line or progress_line)
     try:
         yield display.update
     finally:
@@ -70,8 +72,8 @@ def shown_count(what: str) -> Iterator[Callable[[int, int, str], None]]:
 
 
 class _Lines:
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, what: str, line: Callable[[str, Snapshot], str]) -> None:
+        self._what, self._line = what, line
         self._last = time.monotonic()
 
     def update(self, snapshot: Snapshot) -> None:
@@ -80,12 +82,12 @@ class _Lines:
         self._last = time.monotonic()
         # Whoever has closed the pipe does not want it; the runs go on.
         with suppress(OSError):
-            print(progress_line(self._what, snapshot), file=sys.stderr, flush=True)
+            print(self._line(self._what, snapshot), file=sys.stderr, flush=True)
 
 
 class _Display:
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, what: str, line: Callable[[str, Snapshot], str]) -> None:
+        self._what, self._line = what, line
         self._live: Live | None = None
 
     def update(self, snapshot: Snapshot) -> None:
@@ -102,7 +104,7 @@ class _Display:
             self._live = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
             self._live.start()
         bar = ProgressBar(snapshot.simulated_total_s, snapshot.simulated_s, width=BAR_WIDTH)
-        line = Text(progress_line(self._what, snapshot), no_wrap=True, overflow="ellipsis")
+        line = Text(self._line(self._what, snapshot), no_wrap=True, overflow="ellipsis")
         wide_enough = self._live.console.width > BAR_WIDTH + 1 + line.cell_len
         self._live.update(Columns([bar, line]) if wide_enough else line, refresh=True)
 
@@ -130,6 +132,27 @@ def progress_line(what: str, snapshot: Snapshot) -> str:
             f"{snapshot.realtime_ratio:,.3g}x real time",
             f"{snapshot.packet_hops_per_s / 1e6:,.2f} M packet-hops/s",
             f"{snapshot.simulated_s:,.0f}/{snapshot.simulated_total_s:,.0f} s simulated",
+        )
+    )
+
+
+def emulated_line(what: str, snapshot: Snapshot) -> str:
+    """Return the line of live runs, which take the time that they take.
+
+    Examples
+    --------
+    >>> from lasthop.runner import Snapshot
+    >>> emulated_line("runs", Snapshot(3, 10, 204.0, 600.0, 9_000, 204.0))
+    '3/10 runs  34 %  6:36 left  204/600 s emulated  9,000 packet-hops'
+    """
+    share = snapshot.simulated_s / snapshot.simulated_total_s if snapshot.simulated_total_s else 0.0
+    return "  ".join(
+        (
+            f"{snapshot.runs_finished}/{snapshot.runs_total} {what}",
+            f"{share:.0%}".replace("%", " %"),
+            f"{_clock(snapshot.simulated_total_s - snapshot.simulated_s)} left",
+            f"{snapshot.simulated_s:,.0f}/{snapshot.simulated_total_s:,.0f} s emulated",
+            f"{snapshot.packet_hops:,} packet-hops",
         )
     )
 

@@ -14,10 +14,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import threading
 import uuid
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +23,7 @@ from lasthop import _native, live
 from lasthop.errors import ArgumentError, RunError, native_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
 #: Begins the name of a law where otherwise the kernel's own is named (``--kernel steer:veno``).
 STEERED = "steer:"
@@ -135,8 +132,8 @@ def steer(
     """
     check(law, in_kernel=in_kernel, resume=resume)
     mark = uuid.uuid4().hex
-    with live.journal(mark, [command], cleans=resume is None), _ended_by_sigterm(), native_errors():
-        text = live.in_thread(
+    with live.journal(mark, [command], cleans=resume is None), native_errors():
+        text, _ = live.in_thread(
             lambda progress: _native.steer(
                 law,
                 list(command),
@@ -150,23 +147,6 @@ def steer(
     found = json.loads(text)
     session = (Twin if in_kernel else Session)(**found["done"])
     return Steered(session, found["program_status"])
-
-
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end a session as Ctrl-C does, so that nothing is left."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def check(law: str, *, in_kernel: bool = False, resume: str | None = None) -> None:

@@ -113,7 +113,11 @@ def runs_table(runs: Runs) -> RenderableType:
     if is_same(records):
         # Intervals of zero width would look like certainty that was measured.
         records, which = records[:1], f"{stats.SAME}: {len(runs)} seeds, nothing random"
-    title = Text.assemble((str(scenario), "bold"), f"  {runs[0].duration_s:g} s simulated, {which}")
+    length = f"{runs[0].duration_s:g} s simulated"
+    if "live" in records[0]:
+        interrupted = ", interrupted" if records[0]["live"].get("ended_by") == "interrupted" else ""
+        length = f"{runs[0].duration_s:.4g} s emulated, in real time{interrupted}"
+    title = Text.assemble((str(scenario), "bold"), f"  {length}, {which}")
     parts: list[RenderableType] = [
         title,
         _totals_table(records),
@@ -123,7 +127,8 @@ def runs_table(runs: Runs) -> RenderableType:
         _links_table(records),
         *_tied_drops(records),
     ]
-    if len(runs) == 1:
+    # How fast it went is no news of what is as fast as real time, and no such run repeats another.
+    if len(runs) == 1 and "live" not in records[0]:
         speed = runs[0].packet_hops / runs[0].wall_s / 1e6 if runs[0].wall_s > 0 else 0.0
         parts.append(
             Text(

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 EXIT_RUN, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
+#: Of live runs alone, whose program has statuses of its own: the machine was too busy; the end of the
+#: scenario cut the program off; lasthop itself failed. The last two are those of timeout(1). A program that
+#: cannot be started gives 126, and one that is not there 127: docs/how-to/emulate-a-path.md.
+EXIT_INVALID, EXIT_CUT_OFF, EXIT_FAILED = 123, 124, 125
+#: What a shell adds to the number of the signal that ended a program.
+BY_SIGNAL = 128
 WIDTH_OF_NO_TERMINAL = 110
 #: Until a Ctrl-C that was lost in a callback is delivered again, in seconds.
 AGAIN_S = 0.01
@@ -73,6 +79,29 @@ def user_errors() -> Iterator[None]:
         note(f"error: cannot use {what}: {(error.strerror or str(error)).lower()}")
         drop_output()
         raise typer.Exit(EXIT_USER) from None
+
+
+@contextmanager
+def live_codes() -> Iterator[None]:
+    """Give errors of live runs exit codes that are none of their programs' usual ones."""
+    try:
+        yield
+    except Interrupted:
+        raise
+    except RunError as error:
+        error.exit_code = error.exit_code or EXIT_FAILED
+        raise
+
+
+def exit_code_of(status: int) -> int:
+    """Return the exit code that passes on how a program ended: as a shell does.
+
+    Examples
+    --------
+    >>> exit_code_of(7), exit_code_of(-9)
+    (7, 137)
+    """
+    return status if status >= 0 else BY_SIGNAL - status
 
 
 def heed_lost_interrupts() -> None:
@@ -174,7 +203,9 @@ def drop_output() -> None:
 
 def _exit_code(error: LasthopError) -> int:
     if isinstance(error, Interrupted):
-        return EXIT_INTERRUPTED
+        return EXIT_INTERRUPTED if error.signal is None else BY_SIGNAL + error.signal
+    if isinstance(error, RunError) and error.exit_code is not None:
+        return error.exit_code
     return EXIT_RUN if isinstance(error, RunError) else EXIT_USER
 
 

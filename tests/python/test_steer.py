@@ -80,6 +80,21 @@ def session_of(name: str) -> steer.Session:
     return next(found for found in steer.sessions() if found.name == name)
 
 
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for something that comes while the emulation goes on."""
+    asked = time.monotonic()
+    while not holds():
+        assert time.monotonic() - asked < 20, "it never came"
+        time.sleep(0.05)
+
+
+def on_its_own(name: str) -> steer.Session:
+    """Return the session when the kernel has gone on without a decision."""
+    before = session_of(name)
+    until(lambda: session_of(name).on_its_own > before.on_its_own + 20)
+    return session_of(name)
+
+
 def ours(twins: list[steer.Twin]) -> list[steer.Twin]:
     """Return those that this process has registered."""
     return [twin for twin in twins if twin.process == os.getpid()]
@@ -183,7 +198,7 @@ def test_a_law_fills_the_link(law: str) -> None:
     run = live.emulate(path(), kernel=f"steer:{law}", budget_s=BUDGET_S)
     session = run.record["live"]["steered"][0]
     assert session["law"] == law
-    assert session["missed"] == 0
+    assert session["missed"] <= session["records"] / 100
     assert session["applied"] > 10 * session["on_its_own"]
     assert run.totals["goodput_bit_s"] > 0.9 * RATE * 1448 / 1500
     assert run.record["flows"][0]["transport"] == f"kernel:steer:{law}"
@@ -219,7 +234,7 @@ def test_a_command_chooses_by_name(command: Callable[..., Result], tmp_path: Pat
     assert said.exit_code == 0, said.stderr
     session = json.loads((tmp_path / "session.json").read_text(encoding="utf-8"))
     assert place.read_text(encoding="utf-8").strip() == session["name"]
-    assert command("steer", "--cc", "veno", "--", "sh", "-c", "exit 3").exit_code == 1
+    assert command("steer", "--cc", "veno", "--", "sh", "-c", "exit 3").exit_code == 3
 
 
 @needs_kernel
@@ -283,6 +298,7 @@ def test_a_command_has_a_twin(command: Callable[..., Result], tmp_path: Path) ->
     assert name not in live.algorithms()
 
 
+@pytest.mark.alone
 @needs_kernel
 def test_a_twin_goes_when_its_process_was_killed(command: Callable[..., Result]) -> None:
     with daemon("--cc", "veno", "--twin") as (process, name):
@@ -324,6 +340,7 @@ def test_a_thousand_connections_are_steered_at_once() -> None:
     assert found.missed == 0
 
 
+@pytest.mark.alone
 @needs_kernel
 def test_status_and_clean(command: Callable[..., Result]) -> None:
     with daemon("--cc", "reno") as (process, name):
@@ -337,6 +354,7 @@ def test_status_and_clean(command: Callable[..., Result]) -> None:
         assert name not in command("steer", "status").stdout
 
 
+@pytest.mark.alone
 @needs_kernel
 def test_sigterm_takes_everything_away() -> None:
     with daemon("--cc", "reno") as (process, name):
@@ -350,58 +368,64 @@ def test_connections_go_on_while_the_daemon_is_stopped() -> None:
     with daemon("--cc", "reno") as (process, name):
         emulation = Emulation(name, "8 s")
         emulation.start()
-        time.sleep(2.5)
+        until(lambda: session_of(name).applied > 200)
         process.send_signal(signal.SIGSTOP)
-        time.sleep(0.5)
-        stopped = session_of(name)
-        time.sleep(1.5)
+        stopped = on_its_own(name)
+        until(lambda: session_of(name).on_its_own > stopped.on_its_own + 200)
         later = session_of(name)
         process.send_signal(signal.SIGCONT)
-        time.sleep(0.5)
-        resumed = session_of(name)
-        time.sleep(1)
-        last = session_of(name)
+        until(lambda: session_of(name).applied > later.applied + 200)
         run = emulation.finish()
     assert later.applied == stopped.applied
-    assert later.on_its_own > stopped.on_its_own + 200
-    assert last.applied > resumed.applied + 200
     assert run.totals["goodput_bit_s"] > 0.9 * RATE * 1448 / 1500
 
 
+@pytest.mark.alone
 @needs_kernel
 def test_connections_go_on_when_the_daemon_is_killed_and_are_steered_again() -> None:
     with daemon("--cc", "reno") as (process, name):
         emulation = Emulation(name, "9 s")
         emulation.start()
-        time.sleep(2.5)
+        until(lambda: session_of(name).applied > 200)
         process.kill()
         process.wait()
-        time.sleep(0.5)
-        killed = session_of(name)
-        time.sleep(1.5)
+        killed = on_its_own(name)
+        until(lambda: session_of(name).on_its_own > killed.on_its_own + 200)
         later = session_of(name)
         assert not later.alive
         with daemon("--cc", "reno", "--resume", name) as (_, again):
             assert again == name
-            time.sleep(0.5)
-            resumed = session_of(name)
-            time.sleep(1)
-            last = session_of(name)
+            until(lambda: session_of(name).alive)
+            until(lambda: session_of(name).applied > later.applied + 200)
             run = emulation.finish()
     assert later.applied == killed.applied
-    assert later.on_its_own > killed.on_its_own + 200
-    assert resumed.alive
-    assert last.applied > resumed.applied + 200
     assert run.totals["goodput_bit_s"] > 0.9 * RATE * 1448 / 1500
 
 
 @needs_kernel
 def test_the_environment_of_an_emulated_host_is_steered(tmp_path: Path) -> None:
-    """`lasthop steer` within `lasthop emulate`: the default of that host alone."""
-    place = tmp_path / "said"
-    inner = f"cat /proc/sys/net/ipv4/tcp_congestion_control > {place}"
-    words = [sys.executable, "-m", "lasthop", "steer", "--cc", "veno", "--", "sh", "-c", inner]
-    run = live.emulate(path("20 s"), words, host="server", budget_s=BUDGET_S)
+    """`lasthop steer` within `lasthop emulate`: that host's default alone, and its packets cross the path."""
+    told = tmp_path / "told.json"
+    send = (
+        "import socket; s = socket.create_connection(('phone', 7)); s.sendall(bytes(200_000)); s.shutdown(1)"
+    )
+    take = "import socket; c = socket.create_server(('', 7)).accept()[0]\nwhile c.recv(65536): 0"
+    inner = [sys.executable, "-c", f"{send}; s.recv(1)"]
+    words = [sys.executable, "-m", "lasthop", "steer", "--cc", "veno", "--json", str(told), "--", *inner]
+    run = live.emulate(
+        path("20 s"),
+        words,
+        host="server",
+        beside=[("phone", [sys.executable, "-c", take])],
+        capture_at=["server"],
+        budget_s=BUDGET_S,
+    )
     assert run.record["live"]["program_status"] == 0
-    assert place.read_text(encoding="utf-8").startswith("lh_")
+    (capture,) = run.record["live"]["captures"]
+    assert capture["packets"] > 200_000 / 1500
+    (flow,) = run.record["flows"]
+    assert flow["bytes_delivered"] == 200_000
+    session = json.loads(told.read_text(encoding="utf-8"))
+    assert session["connections"] >= 1
+    assert session["applied"] > 0
     assert os.getpid() not in {found.process for found in steer.sessions()}

@@ -136,12 +136,17 @@ pub enum LiveError {
         /// What the kernel said.
         error: io::Error,
     },
+    /// The sockets of a flow failed while it ran.
+    #[error("the sockets of flow {flow:?} failed: {error}")]
+    Sockets {
+        /// Its name.
+        flow: String,
+        /// What the kernel said.
+        error: io::Error,
+    },
     /// A law does not steer.
     #[error(transparent)]
     Steer(#[from] SteerError),
-    /// It was interrupted.
-    #[error("interrupted at {0} of the run")]
-    Interrupted(Span),
 }
 
 /// How a live run kept time, and what it could not tell or pass.
@@ -181,8 +186,14 @@ pub struct LiveReport {
     pub busiest_second: f64,
     /// How the emulator was scheduled.
     pub scheduling: &'static str,
-    /// How the program ended; absent without one, negative: by that signal.
+    /// The program with which the run ends, and its arguments; absent without one.
+    pub program: Option<Vec<String>>,
+    /// How the program ended; absent without one, or if it was cut off; negative: by that signal.
     pub program_status: Option<i32>,
+    /// What ended the run.
+    pub ended_by: Ending,
+    /// Programs beside it that had no socket which others can reach when the program started.
+    pub not_listening: Vec<String>,
     /// Addresses of the hosts.
     pub hosts: BTreeMap<String, Ipv4Addr>,
     /// The 5-tuple behind each flow, and the payload that reached its source.
@@ -191,6 +202,18 @@ pub struct LiveReport {
     pub captures: Vec<Captured>,
     /// Laws that steered the kernel's TCP, and what they did.
     pub steered: Vec<SessionReport>,
+}
+
+/// What ended a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ending {
+    /// Its program, which ended by itself.
+    Program,
+    /// The scenario, whose time was over; a program that ran then was cut off.
+    Scenario,
+    /// A signal, such as that of Ctrl-C.
+    Interrupted,
 }
 
 /// A connection.
@@ -255,10 +278,13 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     let ports: Vec<(u16, usize)> = carried.iter().map(|(index, flow)| (flow.port, *index)).collect();
     let mut children = Children::default();
     let (main_place, other_places) = places.split_at(usize::from(order.main.is_some()));
+    let mut silent = Vec::new();
     for (program, &place) in order.others.iter().zip(other_places) {
-        let mut child = start(program, (&live.hosts[place], &sites[place]), &names, &order.mark)?;
-        process::wait_for_server(&mut child, UNTIL_LISTENING);
-        children.others.push(child);
+        let listens =
+            children.start_beside(program, (&live.hosts[place], &sites[place]), &names, (order, progress))?;
+        if !listens {
+            silent.push(format!("{}: {}", program.node, program.words.join(" ")));
+        }
     }
     let mut passage = Passage::new(live.pairs.clone(), Store::default());
     if let Some(place) = gateway {
@@ -283,7 +309,8 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
         });
         let mut status = None;
         while !driver.is_finished() {
-            if let Some(child) = &mut children.main
+            if status.is_none()
+                && let Some(child) = &mut children.main
                 && let Ok(Some(ended)) = child.try_wait()
             {
                 status = Some(code_of(ended));
@@ -306,20 +333,22 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
         match flow.join() {
             Ok(at) => completed.extend(at.map(|at| (index, at))),
             Err(error) => {
-                return Err(LiveError::Program { program: format!("the sockets of flow {name}"), error });
+                return Err(LiveError::Sockets { flow: name.clone(), error });
             }
         }
     }
     let done = deciders.into_values().map(Decider::end).collect::<Result<Vec<Decisions>, SteerError>>()?;
     let steered = done.into_iter().filter_map(Decisions::session).collect();
-    let reached = driven.world.standing().now;
-    if progress.is_cancelled() {
-        return Err(LiveError::Interrupted(Span(reached.0)));
-    }
+    let ended_by = match status {
+        _ if progress.is_cancelled() => Ending::Interrupted,
+        Some(_) => Ending::Program,
+        None => Ending::Scenario,
+    };
     let naming = Naming { scenario, ports: &ports, completed: &completed, algorithms: &algorithms };
     let mut emulated =
         conclude(&mut live, driven, (order, status, tun_dropped), &naming, (set_up, began.elapsed()));
     (emulated.report.steered, emulated.report.captures) = (steered, captured?);
+    (emulated.report.ended_by, emulated.report.not_listening) = (ended_by, silent);
     Ok(emulated)
 }
 
@@ -371,6 +400,23 @@ struct Children {
 }
 
 impl Children {
+    /// Starts a program beside the main one and waits until it listens; returns whether it does.
+    fn start_beside(
+        &mut self,
+        program: &Program,
+        (host, site): (&Host, &Site),
+        names: &str,
+        (order, progress): (&Order, &Progress),
+    ) -> Result<bool, LiveError> {
+        let failed = |error| LiveError::Kernel { step: "looking at the sockets of a host", error };
+        let before = site.within(process::Before::here).map_err(failed)?;
+        let mut child = start(program, (host, site), names, &order.mark)?;
+        let listens =
+            process::wait_for_server(&mut child, &before, UNTIL_LISTENING, || progress.is_cancelled());
+        self.others.push(child);
+        Ok(listens)
+    }
+
     fn end(&mut self) {
         self.main.iter_mut().chain(&mut self.others).for_each(process::end);
         self.others.clear();
@@ -619,7 +665,10 @@ fn conclude(
         untouched_by_splits: untouched,
         busiest_second,
         scheduling,
+        program: order.main.as_ref().map(|program| program.words.clone()),
         program_status,
+        ended_by: Ending::Scenario,
+        not_listening: Vec::new(),
         hosts: live.hosts.iter().map(|host| (host.name.clone(), host.address)).collect(),
         connections,
         captures: Vec::new(),

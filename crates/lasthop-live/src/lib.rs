@@ -45,7 +45,7 @@ pub mod twin;
 #[cfg(target_os = "linux")]
 pub use capture::{CaptureOrder, Captured, SOURCES};
 #[cfg(target_os = "linux")]
-pub use emulate::{Emulated, LiveError, LiveReport, Order, Program, Told, emulate};
+pub use emulate::{Emulated, Ending, LiveError, LiveReport, Order, Program, Told, emulate};
 #[cfg(target_os = "linux")]
 pub use script::run_script;
 #[cfg(target_os = "linux")]

@@ -3,12 +3,13 @@
 //! A program ends with us whatever ends us: the kernel kills it when the thread that started it dies. Programs that it
 //! has started itself are found by the mark in their environment (`lasthop emulate --clean`).
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::io::Write;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -24,6 +25,8 @@ use crate::plan::Host;
 
 /// The variable that marks everything that a run has started.
 pub(crate) const MARK: &str = "LASTHOP_RUN";
+/// The variable that says in which network namespace a program was started, by the number of its inode.
+pub(crate) const PLACE: &str = "LASTHOP_NETNS";
 /// How long a program may take to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -65,6 +68,19 @@ fn join_names(hosts: &[Host], gateway: Option<usize>, around: &str) -> String {
     names
 }
 
+/// The number of a network namespace.
+fn number_of(namespace: fs::File) -> io::Result<u64> {
+    namespace.metadata().map(|found| found.ino())
+}
+
+/// Whether we were started at a host of a run, and are in its network namespace still. Not to know that is an error:
+/// what is done elsewhere would not be what was meant.
+pub(crate) fn is_at_a_host() -> io::Result<bool> {
+    let Some(place) = std::env::var_os(PLACE) else { return Ok(false) };
+    let here = number_of(fs::File::open("/proc/thread-self/ns/net")?)?;
+    Ok(place.to_str() == Some(here.to_string().as_str()))
+}
+
 /// Starts `words` at `host`, whose namespace is given, among hosts with these `names`.
 pub(crate) fn start(
     words: &[String],
@@ -75,9 +91,10 @@ pub(crate) fn start(
     let (program, arguments) = words.split_first().ok_or_else(|| io::Error::other("no program"))?;
     let [names, resolver] = [Passing::new(names)?, Passing::new(RESOLVER)?];
     let paths = [(names.path.clone(), NAMES), (resolver.path.clone(), "/etc/resolv.conf")];
+    let place = number_of(namespace.try_clone_to_owned()?.into())?;
     let namespace = namespace.as_raw_fd();
     let mut command = Command::new(program);
-    command.args(arguments).env(MARK, mark).env("LASTHOP_HOST", &host.name);
+    command.args(arguments).env(MARK, mark).env("LASTHOP_HOST", &host.name).env(PLACE, place.to_string());
     let parent = std::process::id();
     #[expect(unsafe_code, reason = "between fork and exec: system calls alone, and no allocation")]
     unsafe {
@@ -154,23 +171,73 @@ impl Drop for Passing {
     }
 }
 
-/// Waits until a server has a socket that waits for others, but no longer than `most`, nor when it has ended.
-pub(crate) fn wait_for_server(child: &mut Child, most: Duration) {
-    let began = Instant::now();
-    while began.elapsed() < most && matches!(child.try_wait(), Ok(None)) {
-        if listens(child.id()) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
+/// Sockets of a namespace that were there before a server was started there.
+pub(crate) struct Before(BTreeSet<u64>);
+
+impl Before {
+    /// Those in the namespace of the calling thread.
+    pub(crate) fn here() -> Before {
+        Before(waiting("thread-self"))
     }
 }
 
-/// Whether anything in the namespace of a process waits for connections or datagrams.
-fn listens(process: u32) -> bool {
-    let lines = |name: &str| fs::read_to_string(format!("/proc/{process}/net/{name}")).unwrap_or_default();
-    let waits = |line: &str| line.split_ascii_whitespace().nth(3) == Some("0A");
-    ["tcp", "tcp6"].iter().any(|name| lines(name).lines().skip(1).any(waits))
-        || ["udp", "udp6"].iter().any(|name| lines(name).lines().count() > 1)
+/// Waits until a server has a socket that others can reach, but no longer than `most`, nor when it has ended or the run
+/// is `over`. Returns whether it has one. Sockets that were there `before`, and those of ours, are not the server's.
+pub(crate) fn wait_for_server(
+    child: &mut Child,
+    before: &Before,
+    most: Duration,
+    over: impl Fn() -> bool,
+) -> bool {
+    let began = Instant::now();
+    while began.elapsed() < most && !over() && matches!(child.try_wait(), Ok(None)) {
+        let fresh: Vec<u64> = waiting(&child.id().to_string()).difference(&before.0).copied().collect();
+        if !fresh.is_empty() {
+            let ours = own_sockets();
+            if fresh.iter().any(|socket| !ours.contains(socket)) {
+                return true;
+            }
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+/// Sockets in the namespace of a process that wait for connections or datagrams, where others can reach them.
+fn waiting(process: &str) -> BTreeSet<u64> {
+    let text = |name: &str| fs::read_to_string(format!("/proc/{process}/net/{name}")).unwrap_or_default();
+    let names = ["tcp", "tcp6", "udp", "udp6"];
+    names.iter().flat_map(|name| waiting_of(&text(name))).collect()
+}
+
+/// The same of a table of sockets in `/proc/net`.
+fn waiting_of(table: &str) -> Vec<u64> {
+    /// A TCP socket that listens, and any other that has no peer.
+    const WAITS: [&str; 2] = ["0A", "07"];
+    let of = |line: &str| {
+        let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+        let (near, far, state) = (columns.get(1)?, columns.get(2)?, columns.get(3)?);
+        // 127.0.0.0/8, and ::1: a server there is one for its own host alone.
+        let (address, _) = near.split_once(':')?;
+        let is_own = match address.len() {
+            8 => address.ends_with("7F"),
+            _ => address == "00000000000000000000000001000000",
+        };
+        let has_peer = !far.bytes().all(|byte| matches!(byte, b'0' | b':'));
+        let waits = WAITS.contains(state) && !has_peer && !is_own;
+        waits.then(|| columns.get(9)?.parse().ok()).flatten()
+    };
+    table.lines().skip(1).filter_map(of).collect()
+}
+
+/// The sockets that we have ourselves.
+fn own_sockets() -> BTreeSet<u64> {
+    let Ok(descriptors) = fs::read_dir("/proc/self/fd") else { return BTreeSet::new() };
+    let of = |place: fs::DirEntry| {
+        let target = fs::read_link(place.path()).ok()?;
+        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    };
+    descriptors.flatten().filter_map(of).collect()
 }
 
 /// Ends a program: asks it first.
@@ -194,6 +261,26 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
+
+    #[test]
+    fn sockets_that_wait_are_told_from_others() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+            0: 00000000:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 71 1 0\n\
+            1: 0100007F:1F91 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 72 1 0\n\
+            2: 0300000A:C001 0100000A:1F90 01 00000000:00000000 00:00000000 00000000     0        0 73 1 0\n\
+            3: 00000000:01BB 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 74 2 0\n\
+            4: 0300000A:01BC 0100000A:0035 07 00000000:00000000 00:00000000 00000000     0        0 75 2 0\n";
+        assert_eq!(waiting_of(table), [71, 74]);
+        assert!(waiting_of("").is_empty());
+    }
+
+    #[test]
+    fn our_own_sockets_are_known() {
+        let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a socket");
+        let waits = waiting("self");
+        assert!(waits.intersection(&own_sockets()).next().is_some(), "{waits:?}");
+        drop(socket);
+    }
 
     #[test]
     fn names_of_the_run_around_us_stay_unless_ours_are_nearer() {

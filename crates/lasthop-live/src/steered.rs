@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::thread;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use lasthop_cc::ControllerConfig;
 use lasthop_sim::run::Progress;
 
 use crate::emulate::{LiveError, code_of};
-use crate::process::{self, MARK};
+use crate::process;
 use crate::site::{self, CONGESTION_CONTROL};
 use crate::steer::{Decider, Decisions, Session, Steering};
 use crate::twin::Twin;
@@ -67,24 +66,12 @@ pub enum Place {
 
 impl Place {
     /// Where these words would run.
-    pub fn of(words: &[String]) -> Place {
+    pub fn of(words: &[String]) -> io::Result<Place> {
         if words.iter().any(|word| word.contains(NAME)) {
-            Place::ByName
-        } else if is_emulated() {
-            Place::Emulated
-        } else {
-            Place::Own
+            return Ok(Place::ByName);
         }
+        Ok(if process::is_at_a_host()? { Place::Emulated } else { Place::Own })
     }
-}
-
-/// Whether we are in a namespace that an emulation has made: it has started us, and we are not where the machine is.
-fn is_emulated() -> bool {
-    let number = |process: &str| fs::metadata(format!("/proc/{process}/ns/net")).map(|found| found.ino());
-    let elsewhere = matches!((number("self"), number("1")), (Ok(ours), Ok(machine)) if ours != machine);
-    let devices = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
-    let has_device = devices.lines().any(|line| line.trim_start().starts_with(site::DEVICE));
-    elsewhere && has_device && std::env::var_os(MARK).is_some()
 }
 
 /// The default of the namespace where we are, for as long as this lives.
@@ -120,7 +107,7 @@ pub fn steer(
     let mut namespace = None;
     let mut child = None;
     if let Some(program) = order.words.first() {
-        match Place::of(&order.words) {
+        match Place::of(&order.words).map_err(failed("finding out where we are"))? {
             Place::ByName => {}
             Place::Emulated => {
                 let set = Default::set(decider.name());

@@ -173,7 +173,6 @@ fn run(
         emulate(scenario.plan(), &order, progress).map_err(|error| {
             let text = error.to_string();
             match error {
-                LiveError::Interrupted(_) => crate::Interrupted::new_err(text),
                 LiveError::Plan(_)
                 | LiveError::NoHost { .. }
                 | LiveError::Flow { .. }
@@ -181,6 +180,11 @@ fn run(
                 | LiveError::Steer(
                     SteerError::Unknown(_) | SteerError::Unmet { .. } | SteerError::NoTwin { .. },
                 ) => crate::ScenarioError::new_err(text),
+                // As env(1) exits: there is no such program, or it cannot be started.
+                LiveError::Program { error, .. } if error.kind() == std::io::ErrorKind::NotFound => {
+                    RunError::new_err((text, 127))
+                }
+                LiveError::Program { .. } => RunError::new_err((text, 126)),
                 _ => RunError::new_err(text),
             }
         })?;
@@ -348,9 +352,8 @@ mod steering {
         Ok([sessions, twins].concat())
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "a build without live runs refuses")]
     pub(super) fn place(words: &[String]) -> PyResult<&'static str> {
-        Ok(match Place::of(words) {
+        Ok(match Place::of(words).map_err(|error| RunError::new_err(error.to_string()))? {
             Place::ByName => "by name",
             Place::Emulated => "emulated",
             Place::Own => "own",
