@@ -66,8 +66,13 @@ test-python: build ## Tests of the front, with the examples in its docstrings
 	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/python/test_live.py \
 	    --ignore=tests/python/test_steer.py --deselect $(REAL_PACKETS_OF_PAGES) python tests/python
 
-test-live: build ## Tests with real packets, one after the other; says so where the machine does not let them
-	$(BIN)/python -m pytest -rs tests/python/test_live.py tests/python/test_steer.py $(REAL_PACKETS_OF_PAGES)
+# They wait for real time more than for processors: each has namespaces of its own, and several run side by side.
+LIVE_PARALLEL ?= --numprocesses=6 --dist=worksteal
+LIVE := tests/python/test_live.py tests/python/test_steer.py $(REAL_PACKETS_OF_PAGES)
+
+test-live: build ## Tests with real packets; says so where the machine does not let them
+	$(BIN)/python -m pytest -rs $(LIVE_PARALLEL) -m 'not alone' $(LIVE)
+	$(BIN)/python -m pytest -rs -m alone $(LIVE)
 
 test-scenarios: build ## Run every ready scenario once, and the ready study with one seed
 	@for scenario in scenarios/*.toml; do \
