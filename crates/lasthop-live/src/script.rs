@@ -31,6 +31,8 @@ const MTU: usize = 1500;
 const SEND_BUFFER: usize = 4 << 20;
 /// Bytes of one write.
 const CHUNK: usize = 1 << 16;
+/// Asks for what a socket has not sent (linux/sockios.h).
+const SIOCOUTQNSD: libc::Ioctl = 0x894b;
 /// The kernel's sign for a threshold that is not known.
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
@@ -97,6 +99,8 @@ struct KernelStack<'a> {
     opened: bool,
     /// Bytes that are still to be written.
     unwritten: u64,
+    /// Bytes of a segment that has been begun, and waits.
+    begun: u64,
     /// Nothing follows them.
     closing: bool,
     delivered: u64,
@@ -125,6 +129,7 @@ impl<'a> KernelStack<'a> {
             listener,
             opened: false,
             unwritten: 0,
+            begun: 0,
             closing: false,
             delivered: 0,
             place: vec![0; MAX_PACKET.max(CHUNK)],
@@ -155,10 +160,19 @@ impl<'a> KernelStack<'a> {
         }
         while self.opened && self.unwritten > 0 {
             // A record for each segment: what is written at once the kernel may hold back, to send it in one piece.
-            let segment = information(stream)?.tcpi_snd_mss.max(1);
-            let room = self.unwritten.min(u64::from(segment)).min(CHUNK as u64) as usize;
-            match socket::send(stream.as_raw_fd(), &self.place[..room], MsgFlags::MSG_EOR) {
-                Ok(count) => self.unwritten -= count as u64,
+            let segment = u64::from(information(stream)?.tcpi_snd_mss.max(1));
+            if unsent(stream)? == 0 {
+                // What is written now begins a segment.
+                self.begun = 0;
+            }
+            let free = segment.saturating_sub(self.begun).max(1);
+            let room = self.unwritten.min(free).min(CHUNK as u64);
+            let record = if room == free { MsgFlags::MSG_EOR } else { MsgFlags::empty() };
+            match socket::send(stream.as_raw_fd(), &self.place[..room as usize], record) {
+                Ok(count) => {
+                    self.unwritten -= count as u64;
+                    self.begun = (self.begun + count as u64) % segment;
+                }
                 // Not connected, no room, or reset.
                 Err(_) => return Ok(()),
             }
@@ -251,6 +265,14 @@ impl Stack for KernelStack<'_> {
             delivered: None,
         })
     }
+}
+
+/// Bytes that the kernel has taken and not sent.
+fn unsent(stream: &TcpStream) -> io::Result<u32> {
+    let mut bytes: libc::c_int = 0;
+    #[expect(unsafe_code, reason = "the kernel writes one integer, which lives")]
+    let done = unsafe { libc::ioctl(stream.as_raw_fd(), SIOCOUTQNSD, &raw mut bytes) };
+    if done == 0 { Ok(bytes.unsigned_abs()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// What the kernel tells of a connection.
