@@ -10,6 +10,7 @@ command prints.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -34,7 +35,8 @@ SHOWN_OUTPUT = re.compile(
 
 #: What the engine declares of columns, causes and metrics, between two comments of a page.
 DECLARED = re.compile(
-    r"(?P<opening><!-- (?P<what>columns|causes|metrics)(?:: (?P<which>.*))? -->\n)(?:.*\n)*?<!-- end -->"
+    r"(?P<opening><!-- (?P<what>columns|causes|metrics|fields)(?:: (?P<which>.*))? -->\n)"
+    r"(?:.*\n)*?<!-- end -->"
 )
 
 #: Where the reference pages of senders lie; nothing else does.
@@ -76,7 +78,11 @@ def pages() -> dict[str, str]:
     }
     texts |= sender_pages(lh.transports())
     texts |= helper_pages(lh.helpers())
-    for name in ("docs/reference/results.md", "docs/reference/studies.md"):
+    for name in (
+        "docs/reference/results.md",
+        "docs/reference/studies.md",
+        "docs/reference/python-senders.md",
+    ):
         texts[name] = DECLARED.sub(with_declared, (ROOT / name).read_text(encoding="utf-8"))
     return texts
 
@@ -115,6 +121,8 @@ def with_declared(block: re.Match[str]) -> str:
         rows += [f"| `{name}` | {meaning} |" for name, meaning in columns.causes().items()]
     elif block["what"] == "metrics":
         rows = metrics_rows()
+    elif block["what"] == "fields":
+        rows = fields_rows(block["which"])
     else:
         table, _, group = block["which"].partition(" ")
         rows = columns_rows(table, group or None)
@@ -156,6 +164,23 @@ def metrics_rows() -> list[str]:
         names = [one["name"] for one in lh.metrics() if (one["from"], one["by"]) == (source, by)]
         shown = dict.fromkeys(known[name].pattern or name for name in names if name in known)
         rows.append(f"| {title} | {', '.join(f'`{name}`' for name in shown)} |")
+    return rows
+
+
+def fields_rows(name: str) -> list[str]:
+    """One row per field of a class that the engine hands to a sender in Python; its stub has the types."""
+    stub = ast.parse((ROOT / "python" / "lasthop" / "_native.pyi").read_text(encoding="utf-8"))
+    declared = next(one for one in stub.body if isinstance(one, ast.ClassDef) and one.name == name)
+    class_ = getattr(lh.senders, name)
+    units = {"_per_s": "1/s", "_s": "s", "_dbm": "dBm", "_bytes": "B"}
+    rows = ["| field | type | unit | meaning |", "| --- | --- | --- | --- |"]
+    for one in declared.body:
+        if not isinstance(one, ast.FunctionDef) or "property" not in map(ast.unparse, one.decorator_list):
+            continue
+        unit = next((unit for end, unit in units.items() if one.name.endswith(end)), "")
+        kind = ast.unparse(one.returns).replace(" | ", " or ") if one.returns else ""
+        meaning = " ".join(getattr(class_, one.name).__doc__.split())
+        rows.append(f"| `{one.name}` | `{kind}` | {unit} | {meaning} |")
     return rows
 
 

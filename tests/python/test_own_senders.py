@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -274,3 +275,42 @@ def test_signals_of_the_link_reach_a_sender_in_python() -> None:
     retried = [signal.attempts for signal in Listener.heard if signal.kind == "link-retry"]
     assert min(attempt for attempt in retried if attempt is not None) == 1
     assert all(0 < signal.now_s <= 5 or signal.kind == "link-timeout" for signal in Listener.heard)
+
+
+@pytest.mark.parametrize(
+    ("method", "unknown", "known"),
+    [
+        ("on_loss", "rtt_s", "Loss has no field 'rtt_s'; its fields are flight, now_s, retransmitted"),
+        (
+            "on_any_ack",
+            "rtt_s",
+            "AnyAck has no field 'rtt_s'; its fields are ack, ece, mss, next, now_s, srtt_s, una",
+        ),
+        (
+            "on_ack",
+            "rtt",
+            "Ack has no field 'rtt'; its fields are acked, may_grow, mss, next, now_s, rtt_s, ",
+        ),
+        (
+            "on_rate",
+            "rate",
+            "Rate has no field 'rate'; its fields are acked, app_limited, delivered, flight, ",
+        ),
+    ],
+)
+def test_an_unknown_field_is_answered_with_those_that_exist(
+    method: str, unknown: str, known: str, scenario_file: Path
+) -> None:
+    class Guess(lh.Sender):
+        """Asks for what is not there."""
+
+        def on_ack(self, ack: Ack) -> None:
+            """Leave the window as it is."""
+
+        def on_loss(self, loss: Loss) -> None:
+            """Leave the window as it is."""
+
+    setattr(Guess, method, lambda _self, told: getattr(told, unknown))
+    scenario = lh.Scenario.load(scenario_file, transports={"guess": Guess})
+    with pytest.raises(lh.RunError, match=re.escape(known)):
+        lh.run(scenario.replace({"flows.0.transport": "guess"}), seed=1)

@@ -16,7 +16,7 @@ use lasthop_net::plan::Recovery;
 use lasthop_net::plan::{Plan, Transport};
 use lasthop_sim::run::Progress;
 use lasthop_sim::scenario::OwnTransport;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
@@ -25,9 +25,9 @@ use crate::RunError;
 /// Parameters of a constructor lie within this.
 const LARGEST_PARAMETER: f64 = 1e15;
 
-/// What a sender written in Python inherits from: its window.
+/// Base class of a sender written in Python; it holds the window.
 ///
-/// The window is set before each call and read after it, so a method may read and set it at any time.
+/// The engine sets the window before each call and reads it after the call: a method may read and set it at any time.
 #[pyclass(subclass, frozen, module = "lasthop")]
 pub(crate) struct Sender {
     cwnd: Number,
@@ -99,16 +99,16 @@ impl Number {
     }
 }
 
-/// What one ACK of new data told the sender.
+/// An ACK of new data.
 #[pyclass(frozen, get_all, module = "lasthop.senders")]
 pub(crate) struct Ack {
-    /// Arrival of the ACK.
+    /// Simulated time at which the ACK arrived.
     now_s: f64,
-    /// RTT of the newest segment that it covers, if that was sent just once.
+    /// RTT of the newest segment that it covers; `None` if that segment was sent more than once (Karn's rule).
     rtt_s: Option<f64>,
     /// Smoothed RTT; zero before the first sample.
     srtt_s: f64,
-    /// Segments newly delivered.
+    /// Segments that it newly acknowledges.
     acked: u32,
     /// First unacknowledged byte.
     una: u64,
@@ -116,33 +116,33 @@ pub(crate) struct Ack {
     next: u64,
     /// Payload of a full segment in bytes.
     mss: u32,
-    /// Whether the window may grow.
+    /// Whether the window may grow: not during recovery, and not while the application limits the sender.
     may_grow: bool,
 }
 
 /// Any ACK, new or duplicate, before the sender has acted on it.
 #[pyclass(frozen, get_all, module = "lasthop.senders")]
 pub(crate) struct AnyAck {
-    /// Arrival of the ACK.
+    /// Simulated time at which the ACK arrived.
     now_s: f64,
     /// Smoothed RTT; zero before the first sample.
     srtt_s: f64,
     /// First unacknowledged byte before this ACK.
     una: u64,
-    /// What it acknowledges; equal to `una` for a duplicate.
+    /// Byte up to which it acknowledges; equal to `una` for a duplicate ACK.
     ack: u64,
     /// Next byte to be sent.
     next: u64,
     /// Payload of a full segment in bytes.
     mss: u32,
-    /// Whether it echoes a congestion mark.
+    /// Whether it carries ECN-Echo (RFC 3168).
     ece: bool,
 }
 
-/// What a sender knows when it must reduce.
+/// What a sender knows at a loss, a timeout or a congestion mark.
 #[pyclass(frozen, get_all, module = "lasthop.senders")]
 pub(crate) struct Loss {
-    /// Time of the reduction.
+    /// Simulated time of the reduction.
     now_s: f64,
     /// Segments in flight, from which the reduction starts.
     flight: f64,
@@ -153,7 +153,7 @@ pub(crate) struct Loss {
 /// A delivery rate sample, taken when an ACK has been processed.
 #[pyclass(frozen, get_all, module = "lasthop.senders")]
 pub(crate) struct Rate {
-    /// Arrival of the ACK.
+    /// Simulated time at which the ACK arrived.
     now_s: f64,
     /// Segments delivered per second, if a sample could be taken.
     segments_per_s: Option<f64>,
@@ -169,45 +169,69 @@ pub(crate) struct Rate {
     lost: u32,
     /// Segments in flight after this ACK.
     flight: u32,
-    /// RTT sample of this ACK.
+    /// RTT sample of this ACK, if there is one.
     rtt_s: Option<f64>,
     /// Smoothed RTT; zero before the first sample.
     srtt_s: f64,
-    /// What is being repaired: nothing, or losses found by `"fast"` retransmit or a `"timeout"`.
+    /// `"fast"` during fast recovery, `"timeout"` after a timeout, `None` outside of recovery.
     recovery: Option<&'static str>,
 }
 
-/// What another layer says: the link, the radio, the mobile host, the base station.
+/// A signal from another layer: the link, the radio, the mobile host, the base station.
 ///
-/// `kind` tells which of the other fields there are; those that there are not are `None`.
+/// `kind` decides which of the other fields have a value; the others are `None`.
 #[pyclass(frozen, get_all, module = "lasthop.senders")]
 #[derive(Default)]
 pub(crate) struct Signal {
-    /// When it was said.
+    /// Simulated time of the signal.
     now_s: f64,
     /// `link-ack`, `link-retry`, `link-drop`, `link-timeout`, `mac-discard`, `rx-rssi`, `link-fading`, `link-up`,
     /// `handoff-done`, `ebsn` or `eln`.
     kind: &'static str,
-    /// First byte of the segment that it is about.
+    /// First byte of the segment concerned.
     seq: Option<u64>,
-    /// One past its last byte.
+    /// One past the last byte of that segment.
     end: Option<u64>,
-    /// Attempts that the link has made at it.
+    /// Transmission attempts of the link for that segment.
     attempts: Option<u32>,
-    /// Retransmissions that the link needed.
+    /// Retransmissions that the link needed for that segment.
     retransmissions: Option<u32>,
-    /// Time that those added.
+    /// Delay added by those retransmissions.
     delay_s: Option<f64>,
-    /// The retransmission timeout of the link.
+    /// Retransmission timeout of the link.
     timeout_s: Option<f64>,
     /// Time until the link goes down.
     warning_s: Option<f64>,
     /// Frames that a MAC discarded.
     frames: Option<u32>,
-    /// Strength with which a frame was received.
+    /// Received signal strength of a frame.
     rssi_dbm: Option<f64>,
     /// Length of that frame.
     frame_bytes: Option<u32>,
+}
+
+/// An unknown field of these classes is answered with the fields that exist.
+macro_rules! fields_are_named {
+    ($($class:ident),*) => {$(
+        #[pymethods]
+        impl $class {
+            fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
+                Err(unknown_field(slf.as_any(), name)?)
+            }
+        }
+    )*};
+}
+
+fields_are_named!(Ack, AnyAck, Loss, Rate, Signal);
+
+/// The error for a field that an object does not have.
+fn unknown_field(object: &Bound<'_, PyAny>, name: &str) -> PyResult<PyErr> {
+    let class = object.get_type();
+    let mut fields = class.dir()?.extract::<Vec<String>>()?;
+    fields.retain(|field| !field.starts_with('_'));
+    let known = fields.join(", ");
+    let message = format!("{} has no field '{name}'; its fields are {known}", class.name()?);
+    Ok(PyAttributeError::new_err(message))
 }
 
 impl Signal {
