@@ -75,6 +75,7 @@ def pages() -> dict[str, str]:
     texts = {
         "docs/reference/scenario.md": scenario_page(lh.schema()),
         "docs/reference/transports.md": transports_page(lh.transports()),
+        "docs/reference/ready-files.md": ready_page(),
     }
     texts |= sender_pages(lh.transports())
     texts |= helper_pages(lh.helpers())
@@ -208,6 +209,62 @@ def scenario_page(schema: Schema) -> str:
                 lines += [f"### {name}: {alternative['title']}", alternative.get("description", "")]
             lines += keys_table(alternative)
     return page(lines)
+
+
+def ready_page() -> str:
+    """Every file that comes with lasthop to begin with: scenarios, studies, recordings, scripts, papers."""
+    ready = ROOT / "python" / "lasthop" / "ready"
+    use = (
+        "The source tree and every wheel carry these scenarios and studies. `lasthop new NAME` writes one "
+        "into the current folder, with the files that it names; in the source tree they are in "
+        "`scenarios` and `studies`."
+    )
+    lines = ["# Files to begin with", NOTE, use]
+    for kind in ("scenarios", "studies"):
+        lines.append(f"## {kind.capitalize()}")
+        for path in sorted((ready / kind).glob("*.toml")):
+            about, _, proposed = opening_of(path).partition("Try next:")
+            lines += [f"### {path.stem}", *about.strip().split("\n\n")]
+            if proposed:
+                commands = [line.strip() for line in proposed.strip().splitlines()]
+                lines.append("\n".join(["```text", *commands, "```"]))
+    others = sorted(path.name for path in (ready / "scenarios").iterdir() if path.suffix != ".toml")
+    recordings = (
+        f"{', '.join(f'`{name}`' for name in others)}: synthetic recordings of a cellular link, in "
+        "Mahimahi's format, for `train-ride`. A recording of your own can take their place."
+    )
+    scripts = (
+        "In the source tree only: `lasthop script scripts/NAME.script` runs one "
+        "([script a connection](../how-to/script-a-connection.md))."
+    )
+    rows = ["| script | what it asserts |", "| --- | --- |"]
+    for path in sorted((ROOT / "scripts").glob("*.script")):
+        title = re.search('^title = "(.*)"$', path.read_text(encoding="utf-8"), re.MULTILINE)
+        rows.append(f"| `{path.stem}` | {title[1] if title else ''} |")
+    papers = (
+        "`lasthop reproduce` lists five papers; wheels carry their studies and claims. "
+        "[What they teach](../papers/README.md)."
+    )
+    lines += [
+        "## Recordings",
+        recordings,
+        "## Scripts of packets",
+        scripts,
+        "\n".join(rows),
+        "## Papers",
+        papers,
+    ]
+    return page(lines)
+
+
+def opening_of(path: Path) -> str:
+    """Return the opening comment of a TOML file."""
+    lines = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            break
+        lines.append(line.removeprefix("#").removeprefix(" "))
+    return "\n".join(lines)
 
 
 def keys_table(table: Schema) -> list[str]:

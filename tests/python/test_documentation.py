@@ -53,7 +53,7 @@ ELSEWHERE = {
     r"lasthop transports$|reno,<name>": "test_new_sender adds a sender, builds it and runs it",
     r"lasthop reproduce \d": "takes minutes; test_reproduce runs a part, `make pins-check` all",
     r"lasthop view": "needs the page, which `make test-page` builds; test_view runs it",
-    r"pip install": "changes an environment; `make wheel` installs the wheel into an empty one",
+    r"-m venv|pip install": "changes an environment; `make wheel` installs the wheel into an empty one",
     r"dask |--cluster": "needs a cluster; test_study_cluster starts one on this machine",
     r"192\.0\.2\.1": "needs a server elsewhere; test_steer connects two hosts instead",
     r"script --kernel": "test_live runs each script, again if the machine was busy",
