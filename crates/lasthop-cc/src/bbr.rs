@@ -35,9 +35,9 @@ params! {
     probe_gain: f64 = 1.25, 1.0..=3.0;
     /// Pacing gain of the phase that drains what the probe queued
     drain_gain: f64 = 0.75, 0.1..=1.0;
-    /// Share of the estimated rate that is paced at (Linux: 1 % below the estimate)
+    /// Pacing rate as a share of the estimated rate (Linux: 1 % below the estimate)
     pacing_margin: f64 = 0.99, 0.5..=1.0;
-    /// Seconds for which the least RTT is believed
+    /// Seconds after which the least RTT expires
     rtt_window: f64 = 10.0, 1.0..=1000.0;
     /// Seconds that each visit to the empty path lasts at least
     probe_rtt: f64 = 0.2, 0.01..=10.0;

@@ -29,7 +29,7 @@ params! {
     fast_convergence: bool = true, 0.0..=1.0;
     /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2; RFC 9406: 8)
     slow_start_limit: f64 = 8.0, 1.0..=1e9;
-    /// How slow start looks for its end before a loss does: not, as Linux does, or as RFC 9406
+    /// Early exit from slow start: off, as in Linux (classic HyStart), or HyStart++ (RFC 9406)
     hystart: HyStartKind = HyStartKind::PlusPlus, 0.0..=2.0;
     /// Share of the window kept after a mark; 0 takes that of a loss (RFC 8511: 0.85)
     ecn_beta: f64 = 0.0, 0.0..=0.99;

@@ -35,7 +35,7 @@ params! {
     beta: f64 = 0.875, 0.01..=0.99;
     /// Share of the window removed when congestion builds up; 0: never
     gamma: f64 = 0.0, 0.0..=0.99;
-    /// So many queued segments mean that congestion builds up
+    /// Number of queued segments that means that congestion builds up
     gamma_queue: f64 = 3.0, 0.0..=1000.0;
     /// Reduce the window, or what is in flight as RFC 5681 has it
     reduce_from: ReduceFrom = ReduceFrom::Window, 0.0..=1.0;

@@ -54,7 +54,8 @@ choice! {
 }
 
 params! {
-    /// More than so many segments of a pair in the queue mean congestion: a jitter ratio above k / (span * cwnd)
+    /// Congestion is assumed when the pair implies more than k queued segments: a jitter ratio above k / (span *
+    /// cwnd)
     k: f64 = 0.9, 0.0..=1000.0;
     /// The two segments whose times are compared end before the loss, or with the latest that is known
     pair: Pair = Pair::BeforeLoss, 0.0..=1.0;

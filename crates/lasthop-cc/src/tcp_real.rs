@@ -98,7 +98,7 @@ params! {
     min_wave: f64 = 4.0, 2.0..=1000.0;
     /// Forget the receiving rate at a timeout by congestion, so that the first wave after it is compared with none
     fresh_start: bool = true, 0.0..=1.0;
-    /// Without a report for so many seconds, and two RTTs: behave as Reno
+    /// After this many seconds and two RTTs without a report: behave as Reno
     silence: f64 = 1.0, 0.0..=1000.0;
     /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
     slow_start_limit: f64 = crate::SLOW_START_LIMIT, 1.0..=1e9;

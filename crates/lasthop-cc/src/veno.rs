@@ -18,7 +18,8 @@ use lasthop_core::time::Span;
 use crate::params::{choice, params};
 use crate::{AckSample, CongestionControl, LossKind, LossSample, Needs, Reduction, Window};
 
-pub(crate) const SUMMARY: &str = "Reno that tells random losses by the backlog it estimates (Fu & Liew 2003)";
+pub(crate) const SUMMARY: &str =
+    "Reno that recognises random losses by the backlog that it estimates (Fu & Liew 2003)";
 
 choice! {
     /// How the window grows while the path is judged full.
@@ -51,7 +52,7 @@ impl ReduceFrom {
 }
 
 params! {
-    /// So many queued segments mean congestion
+    /// Number of queued segments that means congestion
     beta: f64 = 3.0, 0.0..=1000.0;
     /// Share of the window kept after a loss taken for random
     kept: f64 = 0.8, 0.5..=0.99;

@@ -66,9 +66,9 @@ params! {
     monitoring: f64 = 1.0, 0.001..=1000.0;
     /// The radio's share of the losses decides, or a threshold for the losses and one for the radio
     decide: Decide = Decide::Shares, 0.0..=1.0;
-    /// So many losses in a monitoring window mean congestion (thresholds only)
+    /// Number of losses in a monitoring window that means congestion (thresholds only)
     clw_threshold: f64 = 2.0, 1.0..=1e6;
-    /// So large a random loss rate means random losses (thresholds only)
+    /// Random loss rate from which losses are taken for random (thresholds only)
     rlr_threshold: f64 = 0.005, 0.0..=1.0;
     /// Random losses follow from signal strengths, from attempts that the link reports, or from what the MACs count
     signal: Source = Source::Any, 0.0..=3.0;
@@ -76,7 +76,7 @@ params! {
     noise: f64 = -93.6, -200.0..=0.0;
     /// Bit rate of the frames, in Mbit/s: bits are spread over 22 MHz
     bit_rate: f64 = 1.0, 0.1..=100.0;
-    /// So many queued segments mean congestion
+    /// Number of queued segments that means congestion
     beta: f64 = 3.0, 0.0..=1000.0;
     /// Share of the window kept after a loss taken for random
     kept: f64 = 0.8, 0.5..=0.99;

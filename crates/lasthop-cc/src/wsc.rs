@@ -51,7 +51,7 @@ use crate::{
 };
 
 pub(crate) const SUMMARY: &str =
-    "Reno that listens to its link layer and to the past of the path (Srinivasan)";
+    "Reno that uses signals of its link layer and the history of the path (Srinivasan)";
 
 choice! {
     /// How many duplicate ACKs mean a loss while the link repeats segments.

@@ -194,11 +194,12 @@ impl Cause {
         "the queue was full",
         "the error model",
         "the link was down",
-        "a link with retransmission made its last attempt in vain",
-        "the queue kept itself short (CoDel)",
-        "a policer found it beyond what it allows",
-        "its way was taken away while it was on it, or no route led on",
-        "a helper in the path withheld it: a duplicate ACK of a loss that it repairs, or what the other end has",
+        "the link gave up after its last retransmission",
+        "dropped early by the AQM (RED, CoDel, PIE, FQ-CoDel)",
+        "a policer found it in excess of its rate",
+        "its route was removed while it was in flight, or no route led on",
+        "suppressed by a helper: a duplicate ACK for a loss that it is repairing, or data that the receiver \
+         already has",
     ];
 
     /// The name in results.

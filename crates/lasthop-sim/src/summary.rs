@@ -93,7 +93,7 @@ columns! {
         /// data packets sent again
         retransmitted_packets: u64 = About::new("packets", "retransmissions")
             .lower().shown("retransmitted").compared().says("retransmits {} more", "retransmits {} less");
-        /// expiries of retransmission timers
+        /// expiries of the retransmission timer
         timeouts: u64 = About::new("", "timeouts")
             .lower().shown("timeouts").compared().says("has {} more timeouts", "has {} fewer timeouts");
         /// packets that helpers in the network sent again; only where one can
@@ -112,7 +112,7 @@ columns! {
         packets_delivered: u64 = About::new("packets", "packets delivered");
         /// packets of all kinds that were lost, over the whole run
         packets_lost: Causes = About::new("packets", "packets lost").called("lost_{}_packets").lower().shown("lost");
-        /// packets still on their way when the run ended
+        /// packets in flight when the run ended
         packets_in_flight: u64 = About::new("packets", "packets in flight");
         /// mean of the flows' Real-Time Performance Indices, over those that have one
         realtime_index: Option<f64> = About::share("real-time index").higher();
@@ -232,9 +232,9 @@ columns! {
     /// What the sender took it for.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Beliefs {
-        /// answers of the sender as to congestion
+        /// responses of the sender as to congestion
         congestion: u64 = About::new("", "congestion").sum();
-        /// answers of the sender as to a loss in the air
+        /// responses of the sender as to a wireless loss
         wireless: u64 = About::new("", "wireless").sum();
     }
 }
@@ -448,7 +448,8 @@ columns! {
         /// packets lost here
         drops: Causes = About::new("packets", "packets dropped").called("dropped_{}_packets").lower().sum()
             .shown("drops");
-        /// packets that found no room because another took the last in the same instant; a lot decides such ties
+        /// packets dropped because another packet took the last place in the queue at the same instant; a hash
+        /// decides such ties
         tied_drops: u64 = About::new("packets", "drops that a tie decided").lower().sum();
         /// ECN-capable packets that were marked, on a link with `mark`
         marks: u64 = About::new("packets", "packets marked").sum();
@@ -522,7 +523,7 @@ columns! {
         packets_lost: u64 = About::new("packets", "packets lost").lower().sum();
         /// packets that the proxies of a split connection sent again
         retransmitted_packets: u64 = About::new("packets", "retransmissions").lower().sum().shown("proxy resent");
-        /// expiries of retransmission timers at the proxies of a split connection
+        /// expiries of the retransmission timer at the proxies of a split connection
         timeouts: u64 = About::new("", "timeouts").lower().sum();
         /// mean RTT beyond the last proxy of a split connection, of segments that were sent once
         rtt_mean_s: Option<f64> = About::new("s", "mean RTT").lower().mean();
@@ -539,9 +540,9 @@ columns! {
         moves: u64 = About::new("", "moves").sum();
         /// bytes that moved with the state of a split connection
         moved_bytes: u64 = About::new("bytes", "bytes moved").sum();
-        /// time during which nothing passed because the state of a split connection was moving
+        /// time during which the state of a split connection was moving and nothing passed
         halted_s: f64 = About::new("s", "time halted").lower().sum();
-        /// connections that a proxy ended before their time: the other half was given up or reset, or the state was
+        /// connections that a proxy ended before their time: the other half timed out or was reset, or the state was
         /// lost
         resets: u64 = About::new("", "connections reset").lower().sum();
         /// bytes that proxies held of connections whose state was lost when their host moved

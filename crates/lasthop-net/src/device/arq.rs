@@ -5,8 +5,8 @@
 //! packets on in order, or as they come.
 //!
 //! With `hybrid` it is of type II: a frame is sent in pieces, each of which the error model judges on its own; what is
-//! sent in place of a repetition is parity of a few pieces, the far end keeps what has come, and any so many pieces as
-//! the frame has rebuild it (a maximum distance separable code, as over all FEC here).
+//! sent in place of a repetition is parity of a few pieces, the far end keeps what has come, and as many
+//! pieces as the frame has, whichever they are, rebuild it (a maximum distance separable code, as over all FEC here).
 //!
 //! *Reacts to* losses of frames and of link acknowledgements; it looks at no header.
 //!

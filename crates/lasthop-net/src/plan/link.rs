@@ -182,7 +182,7 @@ pub enum Report {
     Off,
     /// Senders at the link's own near end.
     Local,
-    /// These at once, and the senders of all other flows after the unloaded delay of the way back.
+    /// These at once, and the senders of all other flows after the unloaded delay of the reverse path.
     Proxy,
 }
 

@@ -14,7 +14,7 @@ use super::{Parcel, Served, Service, Shed, Verdict};
 /// Parameters of CoDel; the RFC's are 5 ms and 100 ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoDel {
-    /// Standing delay that is good enough.
+    /// Target: the standing delay that is acceptable.
     pub target: Span,
     /// A delay that lasts so long is a standing one; about the largest usual RTT.
     pub interval: Span,

@@ -24,7 +24,7 @@ pub struct FqCoDel {
     pub quantum: u32,
     /// Most packets that wait in all queues together.
     pub limit: u64,
-    /// Most bytes that do.
+    /// Most bytes that wait in all queues together.
     pub memory: u64,
 }
 

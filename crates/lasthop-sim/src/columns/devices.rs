@@ -187,7 +187,7 @@ devices_count! {
         repeats_by_duplicate: u64 = About::new("packets", "repeated for duplicate ACKs").sum().shown("WTCP: ACK");
         /// segments that the WTCP agent sent again because its timer ran out
         repeats_by_timer: u64 = About::new("packets", "repeated by timer").sum().shown("WTCP: timer");
-        /// segments that the WTCP agent sent because a host had come
+        /// segments that the WTCP agent sent because a host had arrived
         repeats_at_handoff: u64 = About::new("packets", "sent at handoffs").sum();
         /// duplicate ACKs that the WTCP agent withheld from senders
         withheld: u64 = About::new("packets", "ACKs withheld").sum();
@@ -195,9 +195,9 @@ devices_count! {
         answered: u64 = About::new("packets", "data answered").sum();
         /// time in all by which the WTCP agent moved timestamps
         hidden_s: f64 = About::new("s", "time hidden").sum();
-        /// connections without timestamps that the WTCP agent let alone
+        /// connections without timestamps, which the WTCP agent does not touch
         without_timestamps: u64 = About::new("", "connections without timestamps").sum();
-        /// connections that came with what another agent had kept
+        /// connections whose state came from another agent
         moved: u64 = About::new("", "connections that moved").sum();
     }
 
@@ -209,7 +209,7 @@ devices_count! {
         }
         /// packets that left the queue of the ACK filter
         passed: u64 = About::new("packets", "packets passed").sum();
-        /// ACKs that the ACK filter withheld because a newer one said as much
+        /// ACKs that the ACK filter suppressed because a newer one covers them
         withheld: u64 = About::new("packets", "ACKs withheld").sum().shown("ACKs withheld");
         /// most packets that waited in the ACK filter at once, over the whole run
         most_waiting: u64 = About::new("packets", "most packets waiting").sum();
@@ -229,7 +229,7 @@ devices_count! {
         repeats_by_hole: u64 = About::new("packets", "repeated for holes").sum();
         /// packets sent again because the local timer ran out
         repeats_by_timer: u64 = About::new("packets", "repeated by timer").sum().shown("Snoop: timer");
-        /// packets sent because a host had come
+        /// packets sent because a host had arrived
         repeats_at_handoff: u64 = About::new("packets", "sent at handoffs").sum();
         /// duplicate and late ACKs that were withheld from senders
         withheld: u64 = About::new("packets", "ACKs withheld").sum().shown("Snoop withheld");

@@ -73,7 +73,7 @@ const FLOW_SERIES: [Declared; 11] = [
         "allowed_rate_bit_s",
         Kind::Number,
         About::new("bit/s", "allowed rate"),
-        "payload rate that a rate-based sender allows itself; null for others",
+        "payload rate of a rate-based sender; null for others",
     ),
     (
         "throughput_bit_s",
@@ -91,8 +91,8 @@ const FLOW_SERIES: [Declared; 11] = [
         "split_held_bytes",
         Kind::Unsigned,
         About::new("bytes", "bytes held"),
-        "of the half of a split connection that a proxy sends: what the proxy holds of it at that time, what is under \
-         way included; null for others",
+        "of the half of a split connection that a proxy sends: what the proxy holds of it at that time, what \
+         is in flight included; null for others",
     ),
 ];
 
@@ -179,7 +179,7 @@ const FRAMES: [Declared; 14] = [
     ("end_ns", Kind::Unsigned, About::new("ns", "end"), "when its last bit had been sent, or was there"),
     ("channel", Kind::Text, About::new("", "channel"), "name of the first cell of its channel"),
     ("from", Kind::Text, About::new("", "sender"), "node that sent it"),
-    ("to", Kind::Text, About::new("", "addressee"), "node that it was sent to; null for everybody"),
+    ("to", Kind::Text, About::new("", "addressee"), "node that it was sent to; null for a broadcast"),
     (
         "at",
         Kind::Text,

@@ -466,8 +466,12 @@ static WLAN: Table = Table {
             Kind::Integer { min: 1, max: MOST_STATIONS },
             "Number of stations. Default: as many as flows.",
         ),
-        Key::new("radius", METRES, "Stations stand on a circle of so many metres around the access point.")
-            .default("10"),
+        Key::new(
+            "radius",
+            METRES,
+            "Stations stand on a circle of this radius, in metres, around the access point.",
+        )
+        .default("10"),
         Key::new("wire", Kind::Table(&LINK), "The link from the access point to the server.")
             .default("{ rate = \"100 Mbit/s\", delay = \"2 ms\" }"),
         Key::new("cell", Kind::Table(&RADIO_TABLE), "The radio.").default("{}"),
@@ -488,8 +492,12 @@ static TWO_CELLS: Table = Table {
             Kind::Integer { min: 1, max: MOST_STATIONS },
             "Number of stations of each cell. Default: as many as flows.",
         ),
-        Key::new("radius", METRES, "Stations stand on a circle of so many metres around their access point.")
-            .default("60"),
+        Key::new(
+            "radius",
+            METRES,
+            "Stations stand on a circle of this radius, in metres, around their access point.",
+        )
+        .default("60"),
         Key::new("distance", METRES, "Metres from one access point to the other.").default("300"),
         Key::new("wire", Kind::Table(&LINK), "The link from each access point to its router.")
             .default("{ rate = \"1 Mbit/s\", delay = \"1 ms\" }"),
@@ -503,8 +511,8 @@ static TWO_CELLS: Table = Table {
 
 static ROAMING: Table = Table {
     title: "roaming",
-    doc: "A host that goes from one access point to another. It begins with the strongest. Routes follow it, and both \
-          ends of TCP hear of it.",
+    doc: "A host that goes from one access point to another. It begins with the strongest. Routes follow \
+          it, and both ends of TCP are informed.",
     groups: &[&[
         Key::new("host", Kind::Text, "Its node, a station of several cells.").required(),
         Key::new("by", Kind::Tagged(&CHOICE_OF_AP), "How it chooses its access point.").default("\"strongest\""),
@@ -531,8 +539,8 @@ static ROAMING: Table = Table {
         Key::new(
             "warning",
             SOME_TIME,
-            "The host says so long before it leaves that its link will fade; with strongest and nearest it leaves so \
-             much later. Default: it says nothing.",
+            "How long before it leaves the host announces that its link will fade; with strongest and \
+             nearest it leaves that much later. Default: it says nothing.",
         ),
     ]],
     partial: false,
@@ -562,7 +570,7 @@ static STRONGEST: Table = Table {
         Key::new(
             "hysteresis",
             Kind::Number { min: 0.0, max: 100.0 },
-            "It changes when another is stronger by so many dB.",
+            "The host changes when another is stronger by this many dB.",
         )
         .default("3"),
         LOOKS,
@@ -574,7 +582,8 @@ static NEAREST: Table = Table {
     title: "nearest",
     doc: "The nearest access point, if it can be read.",
     groups: &[&[
-        Key::new("hysteresis", METRES, "It changes when another is nearer by so many metres.").default("5"),
+        Key::new("hysteresis", METRES, "The host changes when another is nearer by this many metres.")
+            .default("5"),
         LOOKS,
     ]],
     partial: false,
@@ -757,8 +766,8 @@ const RADIO: &[Key] = &[
     Key::new(
         "middleboxes",
         Kind::AnyList(&A_MIDDLEBOX),
-        "What stands at the access point before each of its links to a station, in the order in which packets to the \
-         station meet it. Default: nothing.",
+        "Middleboxes at the access point before each of its links to a station, in the order in which \
+         packets to the station pass them. Default: none.",
     ),
     Key::new(
         "discards",
@@ -770,8 +779,8 @@ const RADIO: &[Key] = &[
     Key::new(
         "oracle",
         Kind::Switch,
-        "For discards = \"received\": only the receiver that a corrupt frame was meant for hears of it, which no real \
-         MAC could know.",
+        "For discards = \"received\": only the receiver that a corrupt frame was meant for is told, which \
+         no real MAC could know.",
     )
     .default("false"),
     Key::new(
@@ -795,7 +804,8 @@ const RADIO: &[Key] = &[
         DECIBELS,
         "Least power in dBm at which the medium is sensed busy. Default: -78.07, which is 550 m.",
     ),
-    Key::new("capture", DECIBELS, "A frame survives others that are weaker by so many dB.").default("10"),
+    Key::new("capture", DECIBELS, "A frame is received despite others that are weaker by at least this many \
+     dB.").default("10"),
     Key::new(
         "message_in_message",
         Kind::Switch,
@@ -824,7 +834,8 @@ const DISCARD_NAMES: Kind = Kind::Choice(|| vec!["attempts", "frames", "received
 
 static RATE_ESTIMATE: Table = Table {
     title: "rate estimate",
-    doc: "Every interval a sender is told of the MSDUs that its announced rate would have made, less those received.",
+    doc: "In every interval a sender is told the number of MSDUs that its announced rate would have made, less \
+     those received.",
     groups: &[&[
         Key::new("interval", SOME_TIME, "Between two estimates.").default("\"100 ms\""),
         Key::new("rate", Kind::Rate, "The announced rate.").required(),
@@ -871,7 +882,7 @@ static DSDV: Table = Table {
         Key::new("startup", SOME_TIME, "The first update of each station comes within this time.")
             .default("\"2 s\""),
         Key::new("gap", SOME_TIME, "Between a triggered update and the one before it.").default("\"1 s\""),
-        Key::new("jitter", SOME_TIME, "Updates wait up to so long before they are queued.")
+        Key::new("jitter", SOME_TIME, "Longest time that an update waits before it is queued.")
             .default("\"10 ms\""),
         Key::new(
             "settling",
@@ -889,7 +900,7 @@ static DSDV: Table = Table {
         Key::new(
             "silent_periods",
             Kind::Integer { min: 1, max: 1_000 },
-            "A neighbour that has been silent for so many periods is gone.",
+            "A neighbour that has been silent for this many periods is gone.",
         )
         .default("3"),
         Key::new(
@@ -999,7 +1010,7 @@ const DIRECTION: &[Key] = &[
     Key::new(
         "mark",
         Kind::Room,
-        "ECN-capable packets that find so much in the queue, or more, are marked. Default: none are.",
+        "ECN-capable packets are marked if they find at least this much in the queue. Default: none is marked.",
     ),
     // 68 B is what every IPv4 link must carry (RFC 791).
     Key::new("mtu", Kind::Size { min: 68, max: LARGEST_PACKET }, "Largest IP packet.").default("\"1500 B\""),
@@ -1009,7 +1020,7 @@ const DIRECTION: &[Key] = &[
     Key::new(
         "middleboxes",
         Kind::AnyList(&A_MIDDLEBOX),
-        "What stands at the head of the link, in the order in which departing packets meet it. Default: nothing.",
+        "Middleboxes at the head of the link, in the order in which departing packets pass them. Default: none.",
     ),
 ];
 
@@ -1028,8 +1039,8 @@ const TRACE_FILE: Key = Key::new("file", Kind::File, "The file, relative to the 
 
 static MAHIMAHI: Table = Table {
     title: "Mahimahi trace",
-    doc: "Packet delivery opportunities: a millisecond in each line, at which the link may send so many bytes of what \
-          has arrived before it. Files that end in .us hold microseconds.",
+    doc: "Packet delivery opportunities: each line is a millisecond at which the link may send a number of \
+          bytes that arrived before it. Files that end in .us hold microseconds.",
     groups: &[&[
         TRACE_FILE,
         Key::new("repeat", Kind::Switch, "Begin again after the last line; otherwise the link is silent from then on.")
@@ -1279,11 +1290,11 @@ static ADAPTIVE_RED: Table = Table {
 
 /// What CoDel has, alone or for each flow.
 const CODEL_KEYS: &[Key] = &[
-    Key::new("target", SOME_TIME, "Standing delay that is good enough.").default("\"5 ms\""),
+    Key::new("target", SOME_TIME, "Target: the standing delay that is acceptable.").default("\"5 ms\""),
     Key::new(
         "interval",
         SOME_TIME,
-        "A delay that lasts so long is a standing one: about the largest usual RTT.",
+        "A delay that lasts this long is a standing queue: about the largest usual RTT.",
     )
     .default("\"100 ms\""),
     Key::new("ecn", Kind::Switch, "Mark ECN-capable packets instead of dropping them.").default("true"),
@@ -1312,11 +1323,11 @@ static FQ_CODEL: Table = Table {
             Key::new(
                 "limit",
                 Kind::Integer { min: 1, max: 10_000_000 },
-                "Most packets that wait in all queues together; beyond, the longest queue loses half of its bytes, but \
-                 64 packets at most.",
+                "Most packets that wait in all queues together; beyond it, the longest queue drops half of \
+                 its bytes, but 64 packets at most.",
             )
             .default("10_240"),
-            Key::new("memory", TRANSFER, "Most bytes that do.").default("\"32 MB\""),
+            Key::new("memory", TRANSFER, "Most bytes that wait in all queues together.").default("\"32 MB\""),
             Key::new(
                 "queues",
                 Kind::Integer { min: 1, max: 65_536 },
@@ -1337,14 +1348,14 @@ static PIE: Table = Table {
     groups: &[&[
         Key::new("limit", Kind::Room, "Most packets or bytes in the queue, counting the packet in service.")
             .default("\"1000 packets\""),
-        Key::new("target", SOME_TIME, "Delay that it aims at.").default("\"15 ms\""),
+        Key::new("target", SOME_TIME, "Target delay.").default("\"15 ms\""),
         Key::new(
             "update",
             Kind::Duration { min: Span::from_nanos(10_000), max: LONGEST },
             "Time between two updates of the probability.",
         )
         .default("\"15 ms\""),
-        Key::new("burst", ANY_TIME, "A burst may fill the queue for so long before anything is dropped.")
+        Key::new("burst", ANY_TIME, "Time for which a burst may fill the queue before anything is dropped.")
             .default("\"150 ms\""),
         Key::new("ecn", Kind::Switch, "Mark ECN-capable packets instead of dropping them.").default("true"),
         Key::new(
@@ -1592,7 +1603,8 @@ static HANDOFF: Table = Table {
         Key::new(
             "warning",
             ANY_TIME,
-            "The hosts at both ends see an outage coming so long before. Default: they do not; of its end they learn.",
+            "How long before an outage the hosts at both ends foresee it. Default: they do not. They always \
+             learn when it ends.",
         ),
         Key::new(
             "miss",
@@ -1643,8 +1655,8 @@ pub(super) const ARQ_KEYS: &[Key] = &[
     Key::new(
         "report",
         Kind::Choice(|| vec!["local", "proxy", "off"]),
-        "Whose sender learns of acknowledgements, retries and losses if it can use them: local, those at the near \
-         end of the link; proxy, all, after the unloaded delay of the way back.",
+        "Which senders learn of acknowledgements, retries and losses if they can use them: local, those at \
+         the near end of the link; proxy, all, after the unloaded delay of the reverse path.",
     )
     .default("\"local\""),
     Key::new(
@@ -1670,7 +1682,7 @@ pub(super) const ARQ_KEYS: &[Key] = &[
 static HYBRID: Table = Table {
     title: "hybrid of a link",
     doc: "Type-II hybrid ARQ: a frame goes in pieces, each of which the error model judges on its own, with its own \
-          size and time; any so many pieces as the frame has rebuild it.",
+          size and time; as many pieces as the frame has, whichever they are, rebuild it.",
     groups: &[&[
         Key::new("pieces", Kind::Integer { min: 2, max: 128 }, "Pieces of a frame.").default("8"),
         Key::new(

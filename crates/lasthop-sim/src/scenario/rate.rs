@@ -23,11 +23,7 @@ pub(super) static RATE: Table = Table {
     doc: "A rate-based transport over UDP; its parameters are keys of this table.",
     groups: &[&[
         Key::new(KEY, Kind::Choice(names), "The protocol."),
-        Key::new(
-            "profile",
-            Kind::Choice(profiles),
-            "Whose habits to follow: ns2 runs ns-2's TFRC. Default: that of [tcp].",
-        ),
+        Key::new("profile", Kind::Choice(profiles), "Profile: ns2 runs ns-2's TFRC. Default: that of [tcp]."),
         Key::new(
             "packet_size",
             Kind::Size { min: 1, max: LARGEST_PACKET },

@@ -24,7 +24,7 @@ pub(super) static REALTIME: Table = Table {
             "missing",
             Kind::Choice(|| Missing::NAMES.to_vec()),
             "Neighbour of a packet whose predecessor has not arrived: the next lower one that has, none (its time \
-             reads as the start of the run), or whatever arrived last.",
+             reads as the start of the run), or the packet that arrived last.",
         )
         .default("\"next-lower\""),
         Key::new(

@@ -111,7 +111,7 @@ const SIZE_KEYS: &[Key] = &[
     Key::new(
         "profile",
         Kind::Choice(profiles),
-        "Whose habits to follow where sources disagree. Default: rfc.",
+        "Profile: which source to follow where they disagree. Default: rfc.",
     )
     .tcp(|_, _| {}, |config| config.profile.name().to_owned()),
     Key::new(
@@ -133,7 +133,7 @@ const TCP_KEYS: &[Key] = &[
     Key::new(
         "receiver_window",
         Kind::Window { min: 1.0, max: 1e6, endless: false },
-        "Most packets in flight, whatever the congestion window says.",
+        "Most packets in flight, however large the congestion window is.",
     )
     .tcp(
         |config, checked| config.receiver_window = packets(config, checked) as u32,
@@ -265,7 +265,7 @@ const TCP_KEYS: &[Key] = &[
         "prr",
         Kind::Choice(|| PrrVariant::NAMES.to_vec()),
         "Spread a reduction over a round trip (RFC 6937; safe-ack: RFC 9937). Needs recovery sack or rack; without \
-         effect on laws that set the window from the delivery rate.",
+         effect on controllers that set the window from the delivery rate.",
     )
     .tcp(
         set!(Name, |config, name| config.prr = PrrVariant::by_name(name).unwrap_or(config.prr)),
@@ -370,7 +370,7 @@ const FAST_HANDOFF_KEYS: &[Key] = &[
 const ELN_KEYS: &[Key] = &[Key::new(
     "threshold",
     Kind::Integer { min: 1, max: 1_000 },
-    "So many duplicate ACKs with the notification mean a loss.",
+    "Duplicate ACKs with the notification that mean a loss.",
 )
 .tcp(set!(Integer, |config, threshold| config.mobility.eln = Some(*threshold as u32)), |config| {
     config.mobility.eln.unwrap_or(1).to_string()
@@ -406,18 +406,14 @@ const DELAYED_ACK_KEYS: &[Key] = &[
         .tcp(set!(Span, |config, span| delayed_ack(config).timeout = *span), |config| {
             shown_delay(config).timeout.to_string()
         }),
-    Key::new(
-        "segments",
-        Kind::Integer { min: 1, max: 1_000 },
-        "So many full segments are acknowledged at once.",
-    )
-    .tcp(set!(Integer, |config, segments| delayed_ack(config).segments = *segments as u32), |config| {
-        shown_delay(config).segments.to_string()
-    }),
+    Key::new("segments", Kind::Integer { min: 1, max: 1_000 }, "Full segments that one ACK acknowledges.")
+        .tcp(set!(Integer, |config, segments| delayed_ack(config).segments = *segments as u32), |config| {
+            shown_delay(config).segments.to_string()
+        }),
     Key::new(
         "quick",
         Kind::Integer { min: 0, max: 1_000_000 },
-        "So many segments at the start are acknowledged one by one.",
+        "The first segments of a connection, this many, are acknowledged one by one.",
     )
     .tcp(set!(Integer, |config, segments| delayed_ack(config).quick = *segments as u32), |config| {
         shown_delay(config).quick.to_string()
@@ -425,8 +421,8 @@ const DELAYED_ACK_KEYS: &[Key] = &[
     Key::new(
         "autotuning",
         Kind::Switch,
-        "And so are all that come while the receive buffer of Linux would grow, which is what its receivers do: the \
-         first seconds of a connection. The window is not touched by it.",
+        "Also acknowledge each segment one by one while the receive buffer of Linux would grow, as its \
+         receivers do in the first seconds of a connection. The window does not change.",
     )
     .tcp(set!(Switch, |config, switch| delayed_ack(config).autotuning = *switch), |config| {
         shown_delay(config).autotuning.to_string()

@@ -60,7 +60,7 @@ pub struct Fec {
     pub interleave: u32,
     /// A block is closed so long after its first packet.
     pub close_after: Span,
-    /// The far end forgets a closed block so long after it last heard of it.
+    /// How long the receiver keeps a closed block after its last packet.
     pub hold: Span,
     /// What has crossed the link waits behind what may still be rebuilt, so long at most as a block is held.
     pub in_order: bool,

@@ -24,7 +24,7 @@ pub struct DsdvPlan {
     pub startup: Span,
     /// Between a triggered update and the one before it.
     pub gap: Span,
-    /// Updates wait up to so long before they are queued.
+    /// Longest time that an update waits before it is queued.
     pub jitter: Span,
     /// What a new destination is thought to take to settle.
     pub settling: Span,

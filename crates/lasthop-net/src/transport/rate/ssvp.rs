@@ -28,11 +28,11 @@ params! {
     loss_packets: f64 = 3.0, 1.0..=100.0;
     /// Gain of the RTT filter
     rtt_gain: f64 = 0.125, 0.001..=1.0;
-    /// Report every so many RTTs; 0 reports every packet
+    /// Interval of reports, in RTTs; 0 reports every packet
     feedback_rtts: f64 = 0.0, 0.0..=100.0;
     /// Packets per RTT when the first RTT is known
     initial_packets: f64 = 2.0, 0.1..=100.0;
-    /// Silence of so many RTTs doubles the gap
+    /// RTTs of silence that double the gap
     silence_rtts: f64 = 4.0, 1.0..=100.0;
     /// Longest gap, in seconds
     longest_gap_s: f64 = 1.0, 0.001..=100.0;

@@ -37,9 +37,9 @@ macro_rules! tfrc_params {
             intervals: f64 = 8.0, 2.0..=30.0;
             /// Gain of the RTT filter
             rtt_gain: f64 = 0.1, 0.001..=1.0;
-            /// Reports every so many RTTs
+            /// Interval of reports, in RTTs
             feedback_rtts: f64 = 1.0, 0.1..=100.0;
-            /// Least rate: a packet in so many seconds
+            /// Least rate, as the number of seconds between two packets
             slowest_s: f64 = 64.0, 1.0..=1000.0;
             /// In the ns2 profile: a loss event needs a new report since the last one
             round_ids: bool = true, 0.0..=1.0;

@@ -41,7 +41,7 @@ params! {
     low: f64 = 0.01, 0.0..=10.0;
     /// Packets per RTT that a report adds
     increase: f64 = 1.0, 0.0..=100.0;
-    /// The rate grows up to so many times the rate of arrivals
+    /// Factor of the rate of arrivals up to which the rate grows
     headroom: f64 = 2.0, 1.0..=100.0;
     /// Share of the rate that a report takes off
     decrease: f64 = 0.1, 0.0..=0.99;
@@ -53,9 +53,9 @@ params! {
     loss_deviations: f64 = 1.0, 0.0..=100.0;
     /// Later transmissions that mean a loss
     loss_packets: f64 = 3.0, 1.0..=100.0;
-    /// Report every so many RTTs
+    /// Interval of reports, in RTTs
     feedback_rtts: f64 = 1.0, 0.05..=100.0;
-    /// Silence of so many RTTs begins a blackout
+    /// RTTs of silence that begin a blackout
     blackout_rtts: f64 = 4.0, 1.0..=100.0;
     /// Least silence that begins a blackout, in seconds
     blackout_s: f64 = 0.5, 0.0..=100.0;

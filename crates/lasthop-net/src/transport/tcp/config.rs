@@ -407,11 +407,14 @@ impl TcpConfig {
         Preset::of("bbr", Recovery::Sack),
         Preset::of_reno("freeze", "Freeze-TCP: the window is closed before an outage (Goff et al. 2000)")
             .with(|config| config.mobility.freeze = Some(Freeze::default())),
-        Preset::of_reno("ebsn", "NewReno whose timer heeds the base station (Bakshi et al. 1997)")
-            .with(|config| config.mobility.ebsn = true),
+        Preset::of_reno(
+            "ebsn",
+            "NewReno that restarts its timer at notices of the base station (Bakshi et al. 1997)",
+        )
+        .with(|config| config.mobility.ebsn = true),
         Preset::of_reno("fast-handoff", "Fast retransmission after a handoff (Caceres & Iftode 1995)")
             .with(|config| config.mobility.fast_handoff = Some(FastHandoff::default())),
-        Preset::of_reno("eln", "NewReno that heeds explicit loss notification (Balakrishnan & Katz 1998)")
+        Preset::of_reno("eln", "NewReno with explicit loss notification (Balakrishnan & Katz 1998)")
             .with(|config| config.mobility.eln = Some(1)),
     ];
 

@@ -49,12 +49,13 @@ const FEC_KEYS: &[Key] = &[
     Key::new(
         "interleave",
         Kind::Integer { min: 1, max: 64 },
-        "So many blocks are filled in turn: bursts of up to (n - k) times as many losses can be repaired.",
+        "Number of blocks that are filled in turn (interleaving): bursts of up to (n - k) times this many \
+         losses can be repaired.",
     )
     .default("1"),
-    Key::new("close_after", SOME_TIME, "A block that is not full is closed so long after its first packet.")
+    Key::new("close_after", SOME_TIME, "A block that is not full is closed this long after its first packet.")
         .default("\"20 ms\""),
-    Key::new("hold", SOME_TIME, "The far end forgets a closed block so long after it last heard of it.")
+    Key::new("hold", SOME_TIME, "How long the receiver keeps a closed block after its last packet.")
         .default("\"200 ms\""),
     Key::new(
         "order",
@@ -66,7 +67,8 @@ const FEC_KEYS: &[Key] = &[
     Key::new(
         "target",
         Kind::Number { min: 1e-9, max: 1.0 },
-        "As few repairs as keep the share of packets that stay lost below this, by the losses seen, n - k at most. \
+        "Adapts the number of repairs, n - k at most, to the observed loss, so that the residual loss stays \
+         below this share. \
              Default: always n - k.",
     ),
 ];

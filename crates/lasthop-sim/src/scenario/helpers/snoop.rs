@@ -42,8 +42,8 @@ const SNOOP_KEYS: &[Key] = &[
     Key::new(
         "cache",
         Kind::Integer { min: 1, max: 1_000_000 },
-        "Most packets that are kept of one connection. Those that find no room are the sender's to repair: it should \
-         hold a window. Default: 1000; paper, ns2: 100.",
+        "Most packets that are kept of one connection. The sender has to repair those that find no room: \
+         the cache should hold a window. Default: 1000; paper, ns2: 100.",
     ),
     Key::new(
         "when_full",
@@ -54,7 +54,7 @@ const SNOOP_KEYS: &[Key] = &[
     Key::new(
         "persist",
         Kind::Integer { min: 0, max: 1_000 },
-        "Most times that a packet is sent again from here; then it is the sender's turn.",
+        "Most times that a packet is sent again from here; then the sender has to repair it.",
     )
     .default("10"),
     Key::new(
@@ -76,8 +76,8 @@ const SNOOP_KEYS: &[Key] = &[
     Key::new(
         "delayed_ack",
         Kind::Duration { min: Span::ZERO, max: LONGEST },
-        "How long a host may hold back the ACK of a lone packet: so much longer the local timer then waits, until \
-         single packets are seen to be acknowledged at once. Default: 200 ms; paper, ns2: 0 s.",
+        "How long a host may delay the ACK of a single packet: the local timer waits that much longer, \
+         until single packets are seen to be acknowledged at once. Default: 200 ms; paper, ns2: 0 s.",
     ),
     Key::new(
         "backoff",
@@ -110,7 +110,7 @@ const SNOOP_KEYS: &[Key] = &[
     Key::new(
         "upward",
         Kind::Choice(|| vec!["off", "eln", "nack"]),
-        "What is done about losses of data from the wireless host: nothing, a mark on duplicate ACKs for them (ELN), \
+        "Response to losses of data from the wireless host: nothing, a mark on duplicate ACKs for them (ELN), \
          or a negative acknowledgement to the host as soon as the hole is seen. Senders need `eln` to understand \
          either. Default: \"eln\"; paper: \"nack\".",
     ),

@@ -22,8 +22,9 @@ pub(super) static HELPER: Helper = Helper {
     fit,
 };
 
-const DOC: &str = "A proxy that ends every TCP connection at the node and opens one of its own beyond (I-TCP; RFC \
-    3135), in both directions. It holds what one half has brought until the other has got rid of it.";
+const DOC: &str = "A proxy that terminates every TCP connection at the node and opens another one to the \
+    far end (I-TCP; RFC 3135), in both directions. It holds the data of one half until the other half has \
+    delivered them.";
 
 /// As an entry of `middleboxes`.
 pub(in super::super) static SPLIT: Table =
@@ -44,7 +45,7 @@ const SPLIT_KEYS: &[Key] = &[
         Key::new(
             "buffer",
             Kind::Size { min: 1, max: 1_000_000_000 },
-            "Bytes that it holds for each connection, those included that are under way from it. What is free is the \
+            "Bytes that it holds for each connection, those in flight from it included. What is free is the \
              window that it advertises.",
         )
         .default("\"64 kB\""),
@@ -60,7 +61,8 @@ const SPLIT_KEYS: &[Key] = &[
             "When a later path of a flow leads over another split, what is held moves there at this rate.",
         )
         .default("\"10 Mbit/s\""),
-        Key::new("transfer", ANY_TIME, "And takes so long beside; meanwhile nothing passes.").default("\"10 ms\""),
+        Key::new("transfer", ANY_TIME, "Additional time that the move takes; nothing passes \
+         meanwhile.").default("\"10 ms\""),
         Key::new(
             "handoff",
             Kind::Choice(|| vec!["move", "lose"]),
@@ -70,8 +72,8 @@ const SPLIT_KEYS: &[Key] = &[
         Key::new(
             "zero_windows",
             Kind::Switch,
-            "Close the window of whoever sends towards the wireless host while the link of that host fades or is down \
-             (M-TCP).",
+            "Close the window of the sender towards the wireless host while the link of that host fades or \
+             is down (M-TCP).",
         )
         .default("false"),
     ];
