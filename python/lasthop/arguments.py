@@ -82,7 +82,7 @@ def parse_numbers(option: str, text: str) -> list[int]:
     for part in parts:
         if not part.isdecimal():
             raise ArgumentError(
-                f"bad {option} '{text}': '{part}' is no whole number; write for example 1,2,5"
+                f"bad {option} '{text}': '{part}' is not a whole number; write for example 1,2,5"
             )
     return [int(part) for part in parts]
 

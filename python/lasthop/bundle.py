@@ -304,7 +304,7 @@ def _foreign(path: Path, name: str | None = None) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001
         why = str(error) or type(error).__name__
         if name is None:
-            raise BundleError(f"'{path}' is no bundle, or damaged ({why})") from None
+            raise BundleError(f"'{path}' is not a bundle, or it is damaged ({why})") from None
         raise BundleError(
             f"'{path}' is damaged: '{name}' cannot be unpacked ({why}); nothing was unpacked"
         ) from None
@@ -339,25 +339,25 @@ def _check_room(path: Path, folder: Path, size: int) -> None:
 
 def _manifest_in(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
     if MANIFEST not in archive.namelist():
-        raise BundleError(f"'{path}' is no bundle: it has no {MANIFEST}")
+        raise BundleError(f"'{path}' is not a bundle: it has no {MANIFEST}")
     _check_method(archive.getinfo(MANIFEST), path)
     with _foreign(path, MANIFEST), archive.open(MANIFEST) as packed:
         text = packed.read(MANIFEST_MAX + 1)
     if len(text) > MANIFEST_MAX:
-        raise BundleError(f"'{path}' is no bundle: its {MANIFEST} is too large")
+        raise BundleError(f"'{path}' is not a bundle: its {MANIFEST} is too large")
     try:
         manifest = json.loads(text)
     except (ValueError, RecursionError):
         manifest = None
     if not isinstance(manifest, dict):
-        raise BundleError(f"'{path}' is no bundle: it has no sound {MANIFEST}")
+        raise BundleError(f"'{path}' is not a bundle: it has no sound {MANIFEST}")
     return manifest
 
 
 def _check_method(info: zipfile.ZipInfo, path: Path) -> None:
     if info.compress_type not in METHODS:
         raise BundleError(
-            f"'{path}' is no bundle: '{info.filename}' is packed with a method that bundles do not have"
+            f"'{path}' is not a bundle: '{info.filename}' is packed with a method that bundles do not have"
         )
 
 
@@ -404,7 +404,7 @@ def _listed(manifest: dict[str, Any], path: Path) -> dict[str, tuple[str, int]]:
             named[name] = (digest, size)
         if "format" in manifest and len(named) == len(manifest["files"]):
             return named
-    raise BundleError(f"'{path}' is no bundle: it has no sound {MANIFEST}")
+    raise BundleError(f"'{path}' is not a bundle: it has no sound {MANIFEST}")
 
 
 def _unfit(name: str) -> str | None:

@@ -90,7 +90,7 @@ class JsonCommand(TyperCommand):
 
 history_app = typer.Typer(
     name="history",
-    help="Look after a history of paths: the file that the table history of a scenario names.",
+    help="Manage a history of paths: the file that the table history of a scenario names.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -165,15 +165,14 @@ SeriesOption = Annotated[
     bool, typer.Option("--series", help="With --out: windows, queues and rates over time.")
 ]
 TraceOption = Annotated[
-    bool, typer.Option("--trace", help="With --out: every packet; and what the senders saw as pcapng.")
+    bool,
+    typer.Option("--trace", help="With --out: every packet, and a pcapng of what the senders' hosts see."),
 ]
 VirtualOption = Annotated[
     bool,
     typer.Option("--virtual", help="The kernel of a virtual machine in virtual time ('make kernel-guest')."),
 ]
-ForceOption = Annotated[
-    bool, typer.Option("--force", help="Replace the run, comparison or file that is there already.")
-]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing run, comparison or file.")]
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the form typer asks for
@@ -266,7 +265,7 @@ def compare(
         typer.Option(
             "--helpers",
             metavar="NAMES",
-            help="Helpers in the network: none,snoop,arq+snoop; with several transports, each with each.",
+            help="Helpers in the network: none,snoop,arq+snoop; with several transports, every combination.",
             show_default=False,
             autocompletion=complete_helpers,
         ),
@@ -274,20 +273,29 @@ def compare(
     law: Annotated[
         str | None,
         typer.Option(
+            "--model",
             "--law",
             metavar="NAME",
-            help="What a law says beside it: mathis, tfrc, padhye.",
+            help="Show a closed-form model beside it: mathis, tfrc, padhye.",
             show_default=False,
         ),
     ] = None,
     at: Annotated[
         str | None,
-        typer.Option("--at", metavar="LINK", help="Where helpers stand; in front of what loses packets."),
+        typer.Option(
+            "--at",
+            metavar="LINK",
+            help="Where helpers are placed; if not given, before each link that loses packets.",
+        ),
     ] = None,
     seeds: SeedsOption = "1-10",
     baseline: Annotated[
         str | None,
-        typer.Option("--baseline", metavar="NAME", help="Compare with this one; the first if not given."),
+        typer.Option(
+            "--baseline",
+            metavar="NAME",
+            help="The one that the others are compared with; the first if not given.",
+        ),
     ] = None,
     settings: SetOption = None,
     json_file: JsonOption = None,
@@ -298,20 +306,20 @@ def compare(
         typer.Option(
             "--metric",
             metavar="NAME",
-            help="Compare by this one; may be repeated. See 'metrics'.",
+            help="Compare by this metric; may be repeated. 'lasthop metrics' lists them.",
             autocompletion=complete_metrics,
         ),
     ] = None,
     series: Annotated[
         bool,
-        typer.Option("--series", help="Windows over time as well: into --out, and drawn by --plot."),
+        typer.Option("--series", help="Also windows over time: stored in --out, drawn by --plot."),
     ] = False,
     table: Annotated[
         str | None,
         typer.Option(
             "--table",
             metavar="NAME",
-            help="Print one for a paper: latex, markdown, csv, html.",
+            help="Print a table for a paper: latex, markdown, csv, html.",
             autocompletion=complete_tables,
         ),
     ] = None,
@@ -319,10 +327,10 @@ def compare(
     table_format: FormatOption = "parquet",
     force: ForceOption = False,
 ) -> None:
-    """Compare transports, or helpers in the network, over the same channel, seed by seed.
+    """Compare transports, or helpers in the network (PEPs), over the same channel, seed by seed.
 
-    Every flow that is not UDP gets each transport in turn, with each helper. Differences are paired, with
-    95 % intervals and a verdict.
+    Every flow that is not UDP uses each transport in turn, with each helper. Differences are paired by
+    seed, and have 95 % intervals and a verdict.
     """
     with _user_errors():
         scenario = _open(file, settings)
@@ -372,7 +380,7 @@ def plot(
         list[Path],
         typer.Argument(
             metavar="RUN...",
-            help="Folder written by --out, or a scenario file; several folders are laid over each other.",
+            help="Folder written by --out, or a scenario file; several folders are drawn in one figure.",
             show_default=False,
         ),
     ],
@@ -385,9 +393,10 @@ def plot(
     law: Annotated[
         str | None,
         typer.Option(
+            "--model",
             "--law",
             metavar="NAME",
-            help="Lay a closed form over the throughput: mathis, tfrc, padhye, padhye-approximate.",
+            help="Draw a closed-form model over the throughput: mathis, tfrc, padhye, padhye-approximate.",
         ),
     ] = None,
     cdf: Annotated[
@@ -403,7 +412,7 @@ def plot(
     """Draw window, queue, throughput and RTT over time, or a comparison.
 
     Without --out, both a PNG and an interactive HTML page are written: into the first folder, or for a
-    scenario file into the current one. A figure that is there already is drawn anew.
+    scenario file into the current one. An existing figure is replaced.
     """
     with _user_errors():
         from lasthop.plot import check_paths, plot_distribution, plot_overlay, track_of
@@ -460,9 +469,11 @@ def _check_drawing(law: str | None, cdf: str | None, *, alone: bool) -> None:
 
     find(law)
     if cdf is not None:
-        raise ArgumentError("--law and --cdf exclude each other: a law says nothing of a distribution")
+        raise ArgumentError("--model and --cdf exclude each other: a model does not predict a distribution")
     if not alone:
-        raise ArgumentError("--law is laid over a single run: give one folder of a run, or a scenario file")
+        raise ArgumentError(
+            "--model is drawn over a single run: give one folder of a run, or a scenario file"
+        )
 
 
 def _seed_of(folder: Path, seed: int | None) -> Run:
@@ -519,9 +530,10 @@ def view(
 ) -> None:
     """Show a run, a comparison, a study, a paper or a scenario in the browser.
 
-    There it can be changed, replayed and explored.
+    The page can change, replay and explore it.
 
-    The page comes from a server on this machine, which nobody else can reach and which ends with Ctrl-C.
+    A server on this machine serves the page. It does not accept connections from other machines, and
+    Ctrl-C ends it.
     """
     with _user_errors():
         from lasthop import view as page
@@ -554,7 +566,7 @@ def traffic(
     ] = None,
     frames: Annotated[int, typer.Option("--frames", metavar="N", help="Frames per seed.")] = 60_000,
     lags: Annotated[
-        str, typer.Option("--lags", metavar="LIST", help="Distances of the autocorrelation.")
+        str, typer.Option("--lags", metavar="LIST", help="Lags of the autocorrelation.")
     ] = "1,2,5,10,20,50",
     seed: SeedOption = None,
     seeds: SeedsOption = None,
@@ -563,7 +575,7 @@ def traffic(
     plot_file: PlotOption = None,
     force: ForceOption = False,
 ) -> None:
-    """Show what a video flow sends: sizes, rate, autocorrelation.
+    """Show what a video flow sends: sizes of frames, rate, autocorrelation.
 
     The frames are those of a run with the same seed; nothing is simulated.
     """
@@ -634,7 +646,7 @@ def demo(
     seeds: SeedsOption = "1-10",
     force: ForceOption = False,
 ) -> None:
-    """Race five senders over a lossy last hop, and show one window over time."""
+    """Compare five senders over a lossy last hop, and show one window over time."""
     with _user_errors():
         import shutil
 
@@ -676,7 +688,7 @@ def transports(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List transports, controllers and recoveries with their parameters."""
+    """List transports, congestion controllers and loss recoveries with their parameters."""
     with _user_errors():
         from lasthop import tables
 
@@ -704,7 +716,7 @@ def helpers(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List helpers in the network: what each does, where it may stand, its keys."""
+    """List helpers in the network (PEPs): what each does, where it may be placed, its keys."""
     with _user_errors():
         from lasthop import tables
 
@@ -725,11 +737,11 @@ def helpers(
 @app.command("metrics")
 def list_metrics(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Only those with this in their name.")
+        str | None, typer.Argument(metavar="NAME", help="Only metrics with this in their name.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List what is measured: names for studies, --metric and --until."""
+    """List metrics: names for studies, --metric and --until."""
     with _user_errors():
         from lasthop import tables
 
@@ -744,7 +756,7 @@ def list_metrics(
 
 @history_app.command("show")
 def show_history(file: HistoryFile) -> None:
-    """Show how many windows are known of which host and time."""
+    """Show the number of stored windows by host and time."""
     with _user_errors():
         from lasthop import history, tables
 
@@ -756,7 +768,7 @@ def clear_history(
     file: HistoryFile,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Delete all that is known; asks first."""
+    """Delete all stored windows; asks first."""
     with _user_errors():
         from lasthop import history
 
@@ -775,7 +787,7 @@ def import_history(
         Path, typer.Argument(metavar="FILE", help="Ends in .csv or .json.", show_default=False)
     ],
 ) -> None:
-    """Add what a CSV or JSON file holds; the history is made if need be."""
+    """Add the windows of a CSV or JSON file; creates the history if there is none."""
     with _user_errors():
         from lasthop import history
 
@@ -792,7 +804,7 @@ def export_history(
     ],
     force: ForceOption = False,
 ) -> None:
-    """Write all that is known as CSV or JSON."""
+    """Write all stored windows as CSV or JSON."""
     with _user_errors():
         from lasthop import history
 
@@ -813,13 +825,13 @@ def reproduce(
         str, typer.Option("--figure", metavar="LIST", help="Figures and tables: 8 or fig8,tab1.")
     ] = "all",
     quick: Annotated[
-        bool, typer.Option("--quick", help="A quick look: few seeds, so much stays inconclusive.")
+        bool, typer.Option("--quick", help="A quick look: few seeds, so many claims stay inconclusive.")
     ] = False,
     alternatives: Annotated[
         bool | None,
         typer.Option(
             "--alternatives/--no-alternatives",
-            help="Whether also at other settings of what the paper leaves open; yes, but for --quick.",
+            help="Also run the other settings of what the paper leaves open; on, unless --quick.",
             show_default=False,
         ),
     ] = None,
@@ -828,7 +840,7 @@ def reproduce(
         Path | None, typer.Option("--out", metavar="DIR", help="Folder of the report and the runs.")
     ] = None,
     jobs: JobsOption = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is there already.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run everything again.")] = False,
     show: Annotated[bool, typer.Option("--show", help="List the claims; run nothing.")] = False,
     html: Annotated[
         bool,
@@ -839,9 +851,9 @@ def reproduce(
 ) -> None:
     """Run the figures and tables of a paper and judge its claims.
 
-    Resumes what an earlier call has begun. Without --out, everything goes into out/papers/PAPER below the
-    current folder. With all in place of a number, every paper is run, each into a folder of its own, and a
-    page sets them side by side.
+    An interrupted reproduction continues where it stopped. Without --out, everything goes into
+    out/papers/PAPER below the current folder. With 'all' in place of a number every paper is run,
+    each into a folder of its own, and a page compares them.
     """
     with _user_errors():
         from lasthop.papers import library, page, tables
@@ -980,13 +992,17 @@ def emulate(
     host: Annotated[
         str | None,
         typer.Option(
-            "--host", metavar="NODE", help="Where COMMAND runs; the sink of the first flow if not given."
+            "--host",
+            metavar="NODE",
+            help="Node at which COMMAND runs; the sink of the first flow if not given.",
         ),
     ] = None,
     beside: Annotated[
         list[str] | None,
         typer.Option(
-            "--beside", metavar="NODE=COMMAND", help="A program beside it, such as a server; repeatable."
+            "--beside",
+            metavar="NODE=COMMAND",
+            help="Another program, such as a server, at a node; repeatable.",
         ),
     ] = None,
     kernel: Annotated[
@@ -999,7 +1015,9 @@ def emulate(
     ] = None,
     budget: Annotated[
         float,
-        typer.Option("--budget", metavar="MS", help="How late 1 % of the packets may be; else invalid."),
+        typer.Option(
+            "--budget", metavar="MS", help="How late 1 % of the packets may be; otherwise the run is invalid."
+        ),
     ] = 1.0,
     seed: SeedOption = None,
     settings: SetOption = None,
@@ -1017,14 +1035,18 @@ def emulate(
     ] = None,
     snaplen: Annotated[
         int,
-        typer.Option("--snaplen", metavar="BYTES", help="Of each captured packet; all of it if not given."),
+        typer.Option(
+            "--snaplen", metavar="BYTES", help="Bytes stored of each captured packet; all if not given."
+        ),
     ] = 65_535,
     table_format: FormatOption = "parquet",
     force: ForceOption = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
-    clean: Annotated[bool, typer.Option("--clean", help="End what killed runs have left, and stop.")] = False,
+    clean: Annotated[
+        bool, typer.Option("--clean", help="End processes that killed runs have left, and exit.")
+    ] = False,
 ) -> None:
     """Run real programs over the network of a scenario, in real time (Linux, root).
 
@@ -1109,14 +1131,16 @@ def steer(
         ),
     ] = None,
     cc: Annotated[
-        str | None, typer.Option("--cc", metavar="NAME", help="The controller that decides: veno, westwood+.")
+        str | None, typer.Option("--cc", metavar="NAME", help="The congestion controller: veno, westwood+.")
     ] = None,
     resume: Annotated[
         str | None,
-        typer.Option("--resume", metavar="SESSION", help="Take over lh_..., whose process has gone."),
+        typer.Option(
+            "--resume", metavar="SESSION", help="Take over the session lh_..., whose process has ended."
+        ),
     ] = None,
     twin: Annotated[
-        bool, typer.Option("--twin", help="Let it decide in the kernel, on every ACK: veno, westwood+.")
+        bool, typer.Option("--twin", help="Run the controller in the kernel, on every ACK: veno, westwood+.")
     ] = False,
     json_file: JsonOption = None,
     force: ForceOption = False,
@@ -1124,7 +1148,7 @@ def steer(
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
 ) -> None:
-    """Let a controller decide for the TCP of the running kernel (Linux, root).
+    """Control the TCP of the running kernel with a congestion controller of this package (Linux, root).
 
     COMMAND runs in a network namespace of its own; within 'lasthop emulate' in that of its host; and where
     you are if {cc} stands among its words, for the name of the congestion control. Without COMMAND the
@@ -1212,7 +1236,7 @@ def parity(
         ),
     ] = None,
     steer: Annotated[
-        bool, typer.Option("--steer", help="A third side: the kernel's TCP steered by our controller.")
+        bool, typer.Option("--steer", help="Add a third side: the kernel's TCP steered by our controller.")
     ] = False,
     virtual: VirtualOption = False,
     settings: SetOption = None,
@@ -1221,8 +1245,9 @@ def parity(
 ) -> None:
     """Compare a simulation in the profile linux with the kernel's own TCP (Linux, root; not with --virtual).
 
-    The same scenario runs as often on either side: simulated, and in real time with sockets of the kernel
-    over the same links. An emulated run whose packets were late is repeated, and left out if it always is.
+    The scenario runs equally often on both sides: simulated, and in real time with sockets of the kernel
+    over the same links. An emulated run whose packets were late is repeated, and left out after three
+    attempts.
     With --virtual the kernel is that of a virtual machine whose time does not pass while it waits for the
     computer: it needs no rights, and a run gives the same numbers again.
     """
@@ -1280,7 +1305,7 @@ def script(
 
     Against the engine they run in virtual time, and every time is exact; against the kernel they run in real
     time, and times may differ by 15 ms. With --virtual the kernel is that of a virtual machine in virtual
-    time, which needs no rights. Exits with 1 if a stack did something else than a script asserts.
+    time, which needs no rights. Exits with 1 if a stack does something other than the script asserts.
     """
     with _user_errors():
         from lasthop.scripts import run_script

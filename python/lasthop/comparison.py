@@ -404,7 +404,9 @@ class Comparison(OverTime):
         if name == "differences":
             return table_of_rows(map(_difference_row, self.list_differences()))
         if name not in self._series:
-            raise ArgumentError("this comparison has no series: compare with series=True (--series)")
+            raise ArgumentError(
+                "this comparison has no series: compare with --series (series=True in Python)"
+            )
         if name not in self._known:
             self._known[name] = self._series[name]()
         return self._known[name]
@@ -454,7 +456,9 @@ def choose_metrics(texts: Iterable[str]) -> list[Metric]:
         if found is None:
             names = matching(text, known_names())
             if len(names) > 1:
-                raise ArgumentError(f"metric {text!r} may be each of {', '.join(names)}: write one of them")
+                raise ArgumentError(
+                    f"metric {text!r} is ambiguous, it may be any of {', '.join(names)}: write one of them"
+                )
             near = nearest(text, known_names())
             hint = f"did you mean {near!r}? " if near else ""
             found = named(names[0]) if names else None

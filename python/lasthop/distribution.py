@@ -67,7 +67,7 @@ def quantity(name: str) -> Quantity:
             if name in (column.name, columns.without_unit(column.name)) and column.is_number:
                 return Quantity(table, column.name, column.label or column.name, column.unit)
     raise ArgumentError(
-        f"nothing called '{name}' has a distribution: there are the columns of flows, such as goodput and "
+        f"'{name}' has no distribution: there are the columns of flows, such as goodput and "
         "delay_p95; with --series those of flow_series, such as rtt and throughput; with --trace packet_delay"
     )
 

@@ -286,11 +286,11 @@ def _check(path: Path, connection: sqlite3.Connection) -> None:
     """Refuse a database that is not a history."""
     columns = _columns(connection)
     if not columns:
-        raise OutputError(f"'{path}' is a database, but no path history: it has no table 'windows'")
+        raise OutputError(f"'{path}' is a database, but not a path history: it has no table 'windows'")
     missing = [name for name in ("id", *REQUIRED) if name not in columns]
     if missing:
         raise OutputError(
-            f"'{path}' is a database, but no path history: its table 'windows' lacks {', '.join(missing)}"
+            f"'{path}' is a database, but not a path history: its table 'windows' lacks {', '.join(missing)}"
         )
 
 
@@ -331,6 +331,6 @@ def _errors(path: Path) -> Iterator[None]:
         raise OutputError(f"cannot use the path history '{path}': {error}") from None
     except sqlite3.DatabaseError as error:
         raise OutputError(
-            f"'{path}' is no path history, or a damaged one: {error}; "
+            f"'{path}' is not a path history, or it is damaged: {error}; "
             "delete it, or name another file in [history]"
         ) from None

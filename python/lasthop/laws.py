@@ -1,7 +1,7 @@
 """Closed forms for what TCP achieves on a path, with the limits within which each of them holds.
 
-Public: import from here to set a simulation beside a formula. `lasthop plot --law` does it for a run,
-`lasthop compare --law` for senders and helpers, and `lasthop study plot --law` for the points of a study.
+Public: import from here to set a simulation beside a formula. `lasthop plot --model` does it for a run,
+`lasthop compare --model` for senders and helpers, `lasthop study plot --model` for the points of a study.
 The claims of papers are judged with the same functions. Sizes are in bytes, times in seconds, and rates in
 packets or bytes per second, as the names say. Nothing here simulates anything.
 """
@@ -39,7 +39,7 @@ class Law:
     Attributes
     ----------
     name, label : str
-        As in ``--law``, and for people.
+        As in ``--model``, and for people.
     limits : str
         Where it does not hold.
     packets_per_s : callable
@@ -401,7 +401,7 @@ def find(name: str) -> Law:
         There is none of that name; the text lists those there are.
     """
     if name not in LAWS:
-        raise ArgumentError(f"unknown law '{name}': there are {', '.join(LAWS)}")
+        raise ArgumentError(f"unknown model '{name}': there are {', '.join(LAWS)}")
     return LAWS[name]
 
 
@@ -596,7 +596,7 @@ def _seconds(text: str | None) -> float | None:
 
 def _check(loss: float, rtt_s: float) -> None:
     if not 0 <= loss <= 1:
-        raise ArgumentError(f"a loss is a share from 0 to 1, found {loss}")
+        raise ArgumentError(f"a loss rate is from 0 to 1, found {loss}")
     if not rtt_s > 0:
         raise ArgumentError(f"a round trip time is above 0 s, found {rtt_s}")
 

@@ -418,7 +418,7 @@ def free_block(folder: Path) -> int:
             return block
     raise RunError(
         f"{MOST_NESTED} runs are within others already, and there are no addresses for one more; "
-        "'lasthop emulate --clean' takes away what killed runs have left"
+        "'lasthop emulate --clean' removes what killed runs have left"
     )
 
 

@@ -140,8 +140,8 @@ def refuse_used(folder: Path, *, force: bool) -> None:
         return
     if kind in ("study", "reproduction"):
         raise OutputError(
-            f"'{folder}' holds {_described(folder, kind)}, and other results would be mixed with it: choose "
-            "another folder"
+            f"'{folder}' holds {_described(folder, kind)}, and its results would be mixed with others: "
+            "choose another folder"
         )
     raise OutputError(
         f"'{folder}' holds {_described(folder, kind)}, which would be lost: choose another folder, or say "
@@ -154,8 +154,8 @@ def refuse_other(folder: Path, *allowed: str) -> None:
     kind = kind_of(folder)
     if kind is not None and kind not in allowed:
         raise OutputError(
-            f"'{folder}' holds {_described(folder, kind)}, and other results would be mixed with it: choose "
-            "another folder with --out"
+            f"'{folder}' holds {_described(folder, kind)}, and its results would be mixed with others: "
+            "choose another folder with --out"
         )
 
 

@@ -144,7 +144,7 @@ class Picture:
 
 
 def _refuse_page(path: str | Path) -> NoReturn:
-    raise ArgumentError(f"cannot write '{path}': give it to plot() itself, which draws pages as well")
+    raise ArgumentError(f"cannot write '{path}': give it to plot() itself, which also draws pages")
 
 
 def plot_run(run: Run, *paths: str | Path, law: str | None = None, cdf: str | None = None) -> Picture:

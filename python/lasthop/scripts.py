@@ -104,7 +104,7 @@ def text_of(source: str | Path) -> tuple[str, str]:
     path = Path(source)
     try:
         if path.stat().st_size > LONGEST:
-            raise ArgumentError(f"{path}: more than 1 MiB, which is no script")
+            raise ArgumentError(f"{path}: more than 1 MiB, which is too long for a script")
         return path.read_text(encoding="utf-8"), str(path)
     except OSError as error:
         raise ArgumentError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None

@@ -152,7 +152,7 @@ def load(name: str, folders: Iterable[Path]) -> tuple[type[Sender], Source]:
     """
     match = NAMED.fullmatch(name)
     if match is None:
-        raise _refusal(name, "it is no name of a class in a file", "write FILE.py:CLASS")
+        raise _refusal(name, "it is not the name of a class in a file", "write FILE.py:CLASS")
     tried = list(dict.fromkeys(Path(folder) for folder in folders))
     found = next((folder / match["file"] for folder in tried if (folder / match["file"]).is_file()), None)
     if found is None:

@@ -35,7 +35,7 @@ TWINS = ("veno", "westwood+")
 NAME = "{cc}"
 #: Where a command runs, in words.
 PLACES = {
-    "by name": "where you are: the command chooses {cc} itself, and nobody's default changes",
+    "by name": "where you are: the command chooses {cc} itself, and no default changes",
     "emulated": "in the namespace of this emulated host, whose default it becomes meanwhile",
     "own": "in a new network namespace with nothing but a loopback, whose default it becomes",
 }
@@ -164,7 +164,7 @@ def check(law: str, *, in_kernel: bool = False, resume: str | None = None) -> No
     lasthop.errors.ScenarioError: reno has no twin in the kernel: veno and westwood+ have one; ...
     """
     if in_kernel and resume is not None:
-        raise ArgumentError("a law that decides in the kernel has no session to resume")
+        raise ArgumentError("a controller that runs in the kernel has no session to resume")
     with native_errors():
         _native.check_steer(law, in_kernel=in_kernel)
 
@@ -268,7 +268,7 @@ def report_lines(session: Session | Twin) -> list[str]:
     who = (
         f"{session.law} decides (process {session.process})"
         if session.alive
-        else f"nobody decides, Reno goes on ({session.law} did, process {session.process} has gone)"
+        else f"no process decides, Reno continues ({session.law} did before; process {session.process} ended)"
     )
     own = f"{session.on_its_own:,} were the kernel's own ({session.stale:,} found an older one)"
     records = f"records: {session.records:,}, missed {session.missed:,}"

@@ -212,8 +212,8 @@ def comparison_table(comparison: Comparison) -> RenderableType:
     note = Text(
         "The seeds change nothing in this scenario: the differences are exact."
         if comparison.same
-        else "Differences are taken seed by seed; each interval holds with 95 % on its own, per cent are of "
-        f"the {comparison.baseline} mean.",
+        else "Differences are taken seed by seed; each interval holds with 95 % on its own, percentages "
+        f"are relative to the {comparison.baseline} mean.",
         style="dim",
     )
     promised = _promises(comparison)

@@ -46,7 +46,7 @@ SetOption = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Change a value: flows.0.transport=vegas."),
 ]
 JobsOption = Annotated[
-    int | None, typer.Option("--jobs", min=1, metavar="N", help="Runs at once; one per core.")
+    int | None, typer.Option("--jobs", min=1, metavar="N", help="Runs at once; one per core if not given.")
 ]
 
 

@@ -99,7 +99,7 @@ def test_the_same_content_gives_the_same_names_and_hashes(command: Command, stud
         ),
         ({"my.py": None}, "'bad.zip' is damaged: 'my.py' is missing or there twice; nothing was unpacked"),
         ({"../up.py": b"up"}, "'bad.zip' names a file outside of it, '../up.py': nothing was unpacked"),
-        ({"manifest.json": b"{}"}, "'bad.zip' is no bundle: it has no sound manifest.json"),
+        ({"manifest.json": b"{}"}, "'bad.zip' is not a bundle: it has no sound manifest.json"),
     ],
 )
 def test_a_changed_bundle_is_refused_whole(
@@ -124,7 +124,7 @@ def test_mistakes_are_said(command: Command, study_file: Path) -> None:
     for arguments, message in (
         (("unbundle", "all.zip"), "'all' is there and not empty: name a new folder with --out"),
         (("unbundle", "none.zip"), "no bundle at 'none.zip': there is no such file"),
-        (("unbundle", "no.zip"), "'no.zip' is no bundle, or damaged (File is not a zip file)"),
+        (("unbundle", "no.zip"), "'no.zip' is not a bundle, or it is damaged (File is not a zip file)"),
         (
             ("bundle", study_file.name, "--out", "all.zip"),
             "'all.zip' is already there and would be lost: choose another name, or say --force to replace it",

@@ -69,14 +69,14 @@ def test_what_has_no_distribution_is_named(command: Callable[..., Result], scena
     refused = command("plot", scenario_file, "--cdf", "wind")
     assert refused.exit_code == 2
     assert refused.stderr == (
-        "error: nothing called 'wind' has a distribution: there are the columns of flows, such as goodput "
+        "error: 'wind' has no distribution: there are the columns of flows, such as goodput "
         "and delay_p95; with --series those of flow_series, such as rtt and throughput; with --trace "
         "packet_delay\n"
     )
     both = command("plot", scenario_file, "--cdf", "rtt", "--law", "mathis")
     assert (both.exit_code, both.stderr) == (
         2,
-        "error: --law and --cdf exclude each other: a law says nothing of a distribution\n",
+        "error: --model and --cdf exclude each other: a model does not predict a distribution\n",
     )
 
 

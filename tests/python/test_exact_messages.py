@@ -230,7 +230,7 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
     (
         "a law beyond losses of 1",
         lambda: laws.mathis(1500, 0.1, 2.0),
-        "a loss is a share from 0 to 1, found 2.0",
+        "a loss rate is from 0 to 1, found 2.0",
     ),
     (
         "a law without a round trip",
@@ -251,7 +251,7 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
     (
         "a page from a picture",
         lambda: plot._refuse_page("a.html"),
-        "cannot write 'a.html': give it to plot() itself, which draws pages as well",
+        "cannot write 'a.html': give it to plot() itself, which also draws pages",
     ),
     (
         "an empty bundle",

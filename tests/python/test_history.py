@@ -152,7 +152,7 @@ def test_a_damaged_history_is_refused_before_anything_runs(command: Callable[...
     assert result.exit_code == 2
     assert result.stdout == ""
     assert result.stderr == (
-        f"error: '{target}' is no path history, or a damaged one: file is not a database; "
+        f"error: '{target}' is not a path history, or it is damaged: file is not a database; "
         "delete it, or name another file in [history]\n"
     )
 
@@ -402,14 +402,14 @@ def bad_files(tmp_path: Path) -> dict[str, tuple[Path, str]]:
     corrupt.write_bytes(content)
     return {
         "folder": (folder, "is a folder, not a path history"),
-        "text": (text, "is no path history, or a damaged one: file is not a database"),
-        "other": (other, "is a database, but no path history: it has no table 'windows'"),
+        "text": (text, "is not a path history, or it is damaged: file is not a database"),
+        "other": (other, "is a database, but not a path history: it has no table 'windows'"),
         "columns": (
             columns,
-            "is a database, but no path history: its table 'windows' lacks hour, weekday, month",
+            "is a database, but not a path history: its table 'windows' lacks hour, weekday, month",
         ),
         "rows": (rows, "row 1: hour is 25; expected a whole number from 0 to 23"),
-        "corrupt": (corrupt, "is no path history, or a damaged one: database disk image is malformed"),
+        "corrupt": (corrupt, "is not a path history, or it is damaged: database disk image is malformed"),
     }
 
 

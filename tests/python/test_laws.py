@@ -82,7 +82,7 @@ def test_limits_of_the_laws() -> None:
 def test_nonsense_is_refused(loss: float, rtt_s: float) -> None:
     for law in (laws.mathis, laws.padhye, laws.tfrc):
         arguments = (1000.0, rtt_s, loss) if law is laws.mathis else (loss, rtt_s, 0.4)
-        with pytest.raises(ArgumentError, match=r"loss is a share|above 0 s"):
+        with pytest.raises(ArgumentError, match=r"loss rate is from|above 0 s"):
             law(*arguments)
 
 
@@ -127,7 +127,7 @@ def test_a_law_is_laid_over_a_run(tmp_path: Path) -> None:
     assert laws.of_run(run, "padhye")[flow["name"]] < said[flow["name"]]
     figure = run.plot(tmp_path / "law.png", law="mathis").figure
     assert "square-root law" in figure.axes[2].get_title(loc="left")
-    with pytest.raises(ArgumentError, match="unknown law 'matis': there are mathis, tfrc"):
+    with pytest.raises(ArgumentError, match="unknown model 'matis': there are mathis, tfrc"):
         run.plot(law="matis")
 
 
@@ -255,7 +255,7 @@ def test_laws_of_helpers_are_shown_drawn_and_kept(compared: lh.Comparison, tmp_p
     compared.plot(tmp_path / "bars.html")
     compared.save(tmp_path / "kept")
     assert load_comparison(tmp_path / "kept").promises == compared.promises
-    with pytest.raises(ArgumentError, match="unknown law 'matis'"):
+    with pytest.raises(ArgumentError, match="unknown model 'matis'"):
         lh.compare(helped_path(0.01), ["sack"], helpers=["none", "arq"], law="matis")
 
 

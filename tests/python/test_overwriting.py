@@ -83,7 +83,7 @@ def test_a_study_is_never_replaced_or_mixed(command: Command, study_file: Path, 
     assert command("study", "run", study_file, "--out", out).exit_code == 0
     before = contents(out)
     message = (
-        f"'{out}' holds the study 'grid', and other results would be mixed with it: choose another folder"
+        f"'{out}' holds the study 'grid', and its results would be mixed with others: choose another folder"
     )
     for force in ((), ("--force",)):
         refused(command("run", scenario_file, "--out", out, *SHORT, *force), message)
@@ -96,7 +96,7 @@ def test_a_study_does_not_go_where_a_run_is(command: Command, study_file: Path, 
     command("run", scenario_file, "--out", out, *SHORT)
     before = contents(out)
     message = (
-        f"'{out}' holds a run of 'small', seed 1, and other results would be mixed with it: choose another "
+        f"'{out}' holds a run of 'small', seed 1, and its results would be mixed with others: choose another "
         "folder with --out"
     )
     refused(command("study", "run", study_file, "--out", out), message)

@@ -43,7 +43,7 @@ def place(tmp_path: Path, scenario_file: Path, monkeypatch: pytest.MonkeyPatch) 
 REFUSED = [
     ("bundle folder --out x.zip", "error: nothing to bundle: 'folder' is empty"),
     ("bundle nope --out x.zip", "error: nothing to bundle: there is no file or folder 'nope'"),
-    ("unbundle small.toml", "error: 'small.toml' is no bundle, or damaged (File is not a zip file)"),
+    ("unbundle small.toml", "error: 'small.toml' is not a bundle, or it is damaged (File is not a zip file)"),
     (
         "compare small.toml --transport reno,vegas --series",
         "error: --series draws and keeps windows over time: say where with --plot or --out",
@@ -65,19 +65,19 @@ REFUSED = [
     (
         "history show text.db",
         (
-            "error: 'text.db' is no path history, or a damaged one: file is not a database; delete "
+            "error: 'text.db' is not a path history, or it is damaged: file is not a database; delete "
             "it, or name another "
             "file in [history]"
         ),
     ),
     (
         "history show other.db",
-        "error: 'other.db' is a database, but no path history: it has no table 'windows'",
+        "error: 'other.db' is a database, but not a path history: it has no table 'windows'",
     ),
     (
         "history show lacking.db",
         (
-            "error: 'lacking.db' is a database, but no path history: its table 'windows' lacks id, "
+            "error: 'lacking.db' is a database, but not a path history: its table 'windows' lacks id, "
             "endpoint, hour, "
             "weekday, month, window_segments"
         ),
@@ -180,8 +180,8 @@ REFUSED = [
         ),
     ),
     (
-        "plot folder folder --law mathis",
-        "error: --law is laid over a single run: give one folder of a run, or a scenario file",
+        "plot folder folder --model mathis",
+        "error: --model is drawn over a single run: give one folder of a run, or a scenario file",
     ),
     (
         "study new a+b",
@@ -221,7 +221,7 @@ CALLS: list[tuple[str, Callable[[], object], str]] = [
     (
         "no series",
         lambda: lh.compare(lh.EXAMPLE, ["reno", "vegas"], seeds=[1]).table("flow_series"),
-        "this comparison has no series: compare with series=True (--series)",
+        "this comparison has no series: compare with --series (series=True in Python)",
     ),
 ]
 

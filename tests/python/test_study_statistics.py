@@ -184,5 +184,5 @@ def test_an_axis_called_like_a_statistic_is_refused() -> None:
     table = table_of({("reno", 1): [1.0]}).rename({"n": "mean"})
     assert (
         message(statistics.summarise, table, ["mean"], ["goodput"])
-        == "axis 'mean' bears the name of a statistic: rename it in the study file"
+        == "axis 'mean' has the name of a statistic: rename it in the study file"
     )

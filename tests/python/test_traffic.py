@@ -77,7 +77,7 @@ def test_a_plot_is_drawn(
         (["--flow", "up"], "error: no flow 'up': the scenario has left, right\n"),
         (["--frames", "0"], "error: bad number of frames 0: ask for 1 to 10,000,000\n"),
         (["--lags", "0"], "error: bad lags: give at least one whole number from 1 on\n"),
-        (["--lags", "1,x"], "error: bad --lags '1,x': 'x' is no whole number; write for example 1,2,5\n"),
+        (["--lags", "1,x"], "error: bad --lags '1,x': 'x' is not a whole number; write for example 1,2,5\n"),
         (["--seed", "1", "--seeds", "1-2"], "error: --seed and --seeds exclude each other: give one\n"),
         (
             ["--set", "flows.1.traffic=ftp"],

@@ -27,7 +27,7 @@ NAMED_MAX = 10
 
 study_app = typer.Typer(
     name="study",
-    help="Run a scenario over a grid of settings and seeds, resumably, and look at the results.",
+    help="Run a scenario over a grid of settings and seeds, with resume, and look at the results.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     epilog="Start with 'lasthop study new', then 'lasthop study run study.toml'.",
@@ -48,15 +48,15 @@ def run_study(
     file: StudyFile,
     out: FolderOption = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Make what a folder that was begun still lacks.")
+        bool, typer.Option("--resume", help="Continue in a folder that holds runs already.")
     ] = False,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Move a folder that was begun aside, and begin anew.")
+        bool, typer.Option("--fresh", help="Move the existing folder aside and start anew.")
     ] = False,
     jobs: JobsOption = None,
     shard: Annotated[
         str | None,
-        typer.Option("--shard", metavar="I/N", help="Make this share of the runs only: 1/8 to 8/8."),
+        typer.Option("--shard", metavar="I/N", help="Make only this share of the runs: 1/8 to 8/8."),
     ] = None,
     cluster: Annotated[
         str | None,
@@ -67,7 +67,10 @@ def run_study(
         typer.Option("--until", metavar="TEXT", help='Add seeds until "METRIC SHARE%" holds: "goodput 2%".'),
     ] = None,
     seeds_max: Annotated[
-        int | None, typer.Option("--max-seeds", min=1, metavar="N", help="With --until: at most; 100.")
+        int | None,
+        typer.Option(
+            "--max-seeds", min=1, metavar="N", help="With --until: most seeds per point; 100 if not given."
+        ),
     ] = None,
     seeds: SeedsOption = None,
     settings: SetOption = None,
@@ -75,10 +78,10 @@ def run_study(
         bool, typer.Option("--dry-run", help="Say what would run; run and write nothing.")
     ] = False,
 ) -> None:
-    """Run what a study's folder lacks, on all cores.
+    """Run the missing runs of a study on all cores.
 
-    A run that is in the folder is never made again. After Ctrl-C or a crash, --resume goes on. A failed run
-    is kept by name while the others go on; the exit code is then 1, and --resume tries it again.
+    Finished runs are never repeated. After Ctrl-C or a crash, --resume continues. A failed run is kept by
+    name while the others continue; the exit code is then 1, and --resume tries it again.
     """
     with user_errors():
         from lasthop.progress import shown_progress
@@ -121,7 +124,7 @@ def merge_study(
     seeds: SeedsOption = None,
     settings: SetOption = None,
 ) -> None:
-    """Fold what shards have left in a folder into tables; run nothing.
+    """Merge the results of shards into tables; runs nothing.
 
     The exit code is 1 while runs are missing.
     """

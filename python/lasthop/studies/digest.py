@@ -437,7 +437,9 @@ def _metric_name(text: str, known: Mapping[str, Metric]) -> str:
     """Return the metric of a study that is meant: its name may lack the unit, or its end."""
     found = matching(text, known)
     if len(found) > 1:
-        raise ArgumentError(f"metric {text!r} may be each of {', '.join(found)}: write one of them")
+        raise ArgumentError(
+            f"metric {text!r} is ambiguous, it may be any of {', '.join(found)}: write one of them"
+        )
     if not found:
         check_name("metric", text, known)
     return found[0]

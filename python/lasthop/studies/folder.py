@@ -329,7 +329,7 @@ def load(folder: str | Path, name: str | None = None) -> StudyResult:
     folder : path
         What ``lasthop study run`` wrote.
     name : str, optional
-        Which study, in a folder of many.
+        Which study, in a folder of several.
 
     Raises
     ------

@@ -239,7 +239,7 @@ def check_columns(
     for axis in axes:
         check_name("axis", axis, columns)
         if axis in taken:
-            raise ArgumentError(f"axis {axis!r} bears the name of a statistic: rename it in the study file")
+            raise ArgumentError(f"axis {axis!r} has the name of a statistic: rename it in the study file")
     for metric in metrics:
         check_name("metric", metric, columns)
 

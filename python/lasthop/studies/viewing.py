@@ -26,7 +26,7 @@ StudyPlace = Annotated[
     ),
 ]
 NameOption = Annotated[
-    str | None, typer.Option("--study", metavar="NAME", help="Which study, in a folder of many.")
+    str | None, typer.Option("--study", metavar="NAME", help="Which study, in a folder of several.")
 ]
 MetricOption = Annotated[
     list[str] | None,
@@ -39,7 +39,7 @@ MetricOption = Annotated[
 ]
 XOption = Annotated[str | None, typer.Option("--x", metavar="AXIS", help="Axis along x.")]
 LinesOption = Annotated[
-    str | None, typer.Option("--lines", metavar="AXIS", help="Axis with a line, or a column, per value.")
+    str | None, typer.Option("--lines", metavar="AXIS", help="Axis whose values are lines, or columns.")
 ]
 WhereOption = Annotated[
     list[str] | None,
@@ -47,7 +47,7 @@ WhereOption = Annotated[
 ]
 BaselineOption = Annotated[
     list[str] | None,
-    typer.Option("--baseline", metavar="AXIS=VALUE", help="Take differences from here: proto=reno."),
+    typer.Option("--baseline", metavar="AXIS=VALUE", help="Baseline of the differences: proto=reno."),
 ]
 
 
@@ -66,7 +66,7 @@ def show_study(
             "--table",
             "--format",
             metavar="NAME",
-            help="Print one for a paper: latex, markdown, csv, html.",
+            help="Print a table for a paper: latex, markdown, csv, html.",
             autocompletion=complete_tables,
         ),
     ] = None,
@@ -100,23 +100,33 @@ def plot_study(
     lines: LinesOption = None,
     where: WhereOption = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", help="One seed of the series, not the mean.")
+        int | None,
+        typer.Option("--seed", metavar="N", help="Draw one seed of the series instead of the mean."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR|FILE", help="Where to; the folder's own 'figures' if not given."),
+        typer.Option(
+            "--out",
+            metavar="DIR|FILE",
+            help="Folder or file of the figures; 'figures' in the study's folder if not given.",
+        ),
     ] = None,
     picture_format: Annotated[
         str | None, typer.Option("--format", metavar="NAME", help="png, svg, pdf or html; png.")
     ] = None,
     law: Annotated[
         str | None,
-        typer.Option("--law", metavar="NAME", help="What a law says beside it: mathis, tfrc, padhye."),
+        typer.Option(
+            "--model",
+            "--law",
+            metavar="NAME",
+            help="Show a closed-form model beside it: mathis, tfrc, padhye.",
+        ),
     ] = None,
 ) -> None:
     """Draw a figure per metric, and per kept series, with 95 % intervals.
 
-    The axis of the baseline has a line per value; further axes become panels.
+    The axis of the baseline becomes lines; further axes become panels.
     """
     with user_errors():
         from dataclasses import replace
@@ -191,7 +201,7 @@ def _check_law(law: str, place: Path) -> None:
     find(law)
     if not place.is_file():
         raise ArgumentError(
-            f"--law needs the scenario of every point, and '{place}' is a folder of results: "
+            f"--model needs the scenario of every point, and '{place}' is a folder of results: "
             "give the file of the study"
         )
 

@@ -70,7 +70,7 @@ function Verdicts({ comparison }: { comparison: Comparison }) {
           <ul>{rest.map((one) => <li key={one.text}>{one.text}</li>)}</ul>
         </details>
       )}
-      <p class="foot">Differences are taken seed by seed; each interval holds with 95 % on its own, per cent are of the {comparison.baseline} mean.</p>
+      <p class="foot">Differences are taken seed by seed; each interval holds with 95 % on its own, percentages are relative to the {comparison.baseline} mean.</p>
     </section>
   );
 }
