@@ -3,6 +3,7 @@
 //! The world asks once per flow when it is built; the way back is the same path reversed.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::OnceLock;
 
 use crate::plan::LinkPlan;
 
@@ -31,6 +32,8 @@ pub struct Routes {
     searches: u32,
     /// Paths between nodes that leaves hang on.
     trunks: BTreeMap<(usize, usize), Option<Vec<DirectionId>>>,
+    /// Every direction by the nodes that it joins, made when first asked for.
+    by_ends: OnceLock<Vec<(u32, u32, DirectionId)>>,
 }
 
 impl Routes {
@@ -55,7 +58,15 @@ impl Routes {
             }
         }
         let (reached_from, search) = (vec![(0, 0); nodes], vec![0; nodes]);
-        Routes { first, edges, reached_from, search, searches: 0, trunks: BTreeMap::new() }
+        Routes {
+            first,
+            edges,
+            reached_from,
+            search,
+            searches: 0,
+            trunks: BTreeMap::new(),
+            by_ends: OnceLock::new(),
+        }
     }
 
     /// The directions from `source` to `sink`, or `None` if there is no path.
@@ -117,12 +128,24 @@ impl Routes {
     /// The directions along these nodes, or the first pair of neighbours that no link joins. Of parallel links the one
     /// that comes first in the plan is taken.
     pub fn along(&self, nodes: &[usize]) -> Result<Vec<DirectionId>, (usize, usize)> {
-        let step = |pair: &[usize]| {
-            let range = self.first[pair[0]] as usize..self.first[pair[0] + 1] as usize;
-            let edges = self.edges[range].iter().filter(|&&(neighbour, _)| neighbour as usize == pair[1]);
-            edges.map(|&(_, direction)| direction).min().ok_or((pair[0], pair[1]))
-        };
+        let step = |pair: &[usize]| self.joining(pair[0], pair[1]).next().ok_or((pair[0], pair[1]));
         nodes.windows(2).map(step).collect()
+    }
+
+    /// The directions of links from one node to another, in the order of the plan. Many links may meet at a node, so
+    /// they are looked up rather than gone through.
+    pub fn joining(&self, from: usize, to: usize) -> impl Iterator<Item = DirectionId> {
+        let by_ends = self.by_ends.get_or_init(|| {
+            let starts = self.first.windows(2).zip(0u32..).flat_map(|(range, node)| {
+                self.edges[range[0] as usize..range[1] as usize].iter().map(move |&edge| (node, edge))
+            });
+            let mut all: Vec<_> = starts.map(|(from, (to, direction))| (from, to, direction)).collect();
+            all.sort_unstable();
+            all
+        });
+        let ends = (from as u32, to as u32);
+        let begin = by_ends.partition_point(|&(from, to, _)| (from, to) < ends);
+        by_ends[begin..].iter().take_while(move |one| (one.0, one.1) == ends).map(|one| one.2)
     }
 
     fn walk_back(&self, source: usize, sink: usize) -> Vec<DirectionId> {
@@ -172,6 +195,8 @@ mod tests {
         assert_eq!(routes.path_avoiding(0, 4, &[3]), Some(vec![0, 2, 4, 9]));
         assert_eq!(routes.along(&[0, 1, 2, 3]), Ok(vec![0, 2, 4]));
         assert_eq!(routes.along(&[3, 0, 2]), Err((0, 2)));
+        let parallel = Routes::new(2, &graph(&[(0, 1), (1, 0), (0, 1)]));
+        assert_eq!(parallel.joining(1, 0).collect::<Vec<_>>(), [1, 2, 5], "in the order of the plan");
     }
 
     /// Leaves on the same node and on different ones, and two leaves alone: what a search from end to end finds.

@@ -5,6 +5,7 @@
 //! more is a field here and the line below that fills it in; what a kind of device counts stands in
 //! [`crate::columns::devices`] alone.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lasthop_core::time::Span;
@@ -576,15 +577,17 @@ impl Summary {
                 Box::new(RealtimeSummary::new(realtime, unsent, whole))
             });
         }
-        let counters = network.device_counters();
+        let mut counters: BTreeMap<u32, Vec<(&'static str, u64)>> = BTreeMap::new();
+        for (direction, name, count) in network.device_counters() {
+            counters.entry(direction).or_default().push((name, count));
+        }
         let links = plan
             .links
             .iter()
             .flat_map(|link| [link.name.clone(), format!("{} (reverse)", link.name)])
             .zip(network.links.iter().zip(0u32..))
             .map(|(name, (link, direction))| {
-                let counters = counters.iter().filter(|counter| counter.0 == direction);
-                let counters = counters.map(|&(_, name, count)| (name, count)).collect();
+                let counters = counters.remove(&direction).unwrap_or_default();
                 let radio = network.radio(direction).map(RadioSummary::new).map(Box::new);
                 LinkSummary { radio, ..LinkSummary::new(name, link, &Counters(counters), measured) }
             })
@@ -695,7 +698,7 @@ impl FlowSummary {
     fn join_halves(&mut self, plan: &Plan, world: &World, first: usize, measured: Span) {
         let mut halves = Vec::new();
         let mut last = first;
-        while let Some((_, to, half)) = world.halves().find(|half| half.0 == last) {
+        while let Some((to, half)) = world.half_after(last) {
             halves.push((to, half));
             last = to;
         }

@@ -51,6 +51,8 @@ DERIVED_COLUMNS = (
 
 #: Columns that the tidy table gets in passing, while differences are taken or a figure is drawn.
 PASSING_COLUMNS = ("study", "_baseline")
+#: Scenarios of points that a study keeps.
+READ_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +215,10 @@ class Study:
     file: str
     #: Overrides of the command line: TOML text, as ``lasthop run --set`` takes it.
     arguments: dict[str, str] = field(default_factory=dict)
+    #: Scenarios of points that were read: checking a study and running it need the same ones.
+    _read: dict[tuple[tuple[str, str], ...], Scenario] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __repr__(self) -> str:
         axes = " x ".join(f"{axis.name} ({len(axis.values)})" for axis in self.axes) or "one point"
@@ -336,10 +342,16 @@ class Study:
             key: value if key in self.arguments and key not in axes else toml_value(value)
             for key, value in point.overrides.items()
         }
+        key = tuple(overrides.items())
+        if (known := self._read.get(key)) is not None:
+            return known
         try:
-            return self.scenario.overridden(overrides)
+            scenario = self.scenario.overridden(overrides)
         except ScenarioError as error:
             raise ScenarioError(self._placed(str(error), point, overrides)) from None
+        if len(self._read) < READ_MAX:
+            self._read[key] = scenario
+        return scenario
 
     def _placed(self, text: str, point: Point, overrides: Mapping[str, str]) -> str:
         """Say where in the study file the override stands that the engine complains of."""
@@ -380,7 +392,9 @@ class Study:
     def with_seeds(self, seeds: Iterable[int]) -> Study:
         """Return the study with other seeds."""
         chosen = tuple(check_seeds(seeds))
-        return replace(self, seeds=chosen, content=self.content | {"seeds": list(chosen)})
+        study = replace(self, seeds=chosen, content=self.content | {"seeds": list(chosen)})
+        study._read.update(self._read)  # noqa: SLF001 - the points are the same
+        return study
 
     def to_dict(self) -> dict[str, Any]:
         """Return the study with its scenario inside, so that it can be read without other files."""

@@ -101,8 +101,9 @@ pub enum AtHandoff {
     Ignore,
 }
 
-/// A host that moves: when, to which device, and the place behind which its packets go on there.
-#[derive(Clone, Copy, Debug)]
+/// A host that moves: when, to which device, and the place behind which its packets go on there. In the order of time,
+/// and then of flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Move {
     pub(crate) at: Time,
     pub(crate) flow: u32,

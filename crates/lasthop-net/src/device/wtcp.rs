@@ -34,7 +34,7 @@
 //! *References:* Ratnam and Matta (1998).
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use lasthop_core::packet::{Cause, Kind, NONE, Note, Packet, flag};
 use lasthop_core::time::{Span, Time};
@@ -156,7 +156,7 @@ pub(crate) struct Agent {
     queue: (DirectionId, bool),
     connections: BTreeMap<u32, Connection>,
     /// Hosts that will leave, the next one last.
-    moves: Vec<Move>,
+    moves: BinaryHeap<Reverse<Move>>,
     kept: u64,
     repeats_by_duplicate: u64,
     repeats_by_timer: u64,
@@ -174,7 +174,7 @@ impl Agent {
             plan: *plan,
             queue: (NOWHERE, false),
             connections: BTreeMap::new(),
-            moves: Vec::new(),
+            moves: BinaryHeap::new(),
             kept: 0,
             repeats_by_duplicate: 0,
             repeats_by_timer: 0,
@@ -195,14 +195,15 @@ impl Agent {
     /// One more host that leaves.
     pub(crate) fn add_move(&mut self, leaves: Move) {
         if self.plan.handoff != AtHandoff::Ignore {
-            self.moves.push(leaves);
-            self.moves.sort_by_key(|leaves| Reverse((leaves.at, leaves.flow)));
+            self.moves.push(Reverse(leaves));
         }
     }
 
     /// Hosts leave whose time has come.
     fn let_go(&mut self, until: Time, cx: &mut Cx<'_>) {
-        while let Some(&Move { flow, to, hop, .. }) = self.moves.last().filter(|next| next.at <= until) {
+        while let Some(&Reverse(Move { flow, to, hop, .. })) =
+            self.moves.peek().filter(|next| next.0.at <= until)
+        {
             self.moves.pop();
             if self.plan.handoff != AtHandoff::Move {
                 self.forget(flow, Cause::RouteChanged, cx);
@@ -264,7 +265,7 @@ impl Agent {
 
     fn ask_for_call(&self, cx: &mut Cx<'_>) {
         let timers = self.connections.values().map(|known| known.timer);
-        if let Some(next) = timers.chain(self.moves.last().map(|next| next.at)).min() {
+        if let Some(next) = timers.chain(self.moves.peek().map(|next| next.0.at)).min() {
             cx.wake(next);
         }
     }

@@ -269,9 +269,10 @@ impl World {
         }
     }
 
-    /// The proxies, each with the flow whose data it passes on and the one over which it does.
-    pub fn halves(&self) -> impl Iterator<Item = (usize, usize, &Half)> {
-        self.relays.halves.iter().map(|half| (half.from as usize, half.to as usize, half))
+    /// The proxy that passes on the data of a flow, if there is one, and the flow over which it does.
+    pub fn half_after(&self, flow: usize) -> Option<(usize, &Half)> {
+        let half = &self.relays.halves[Relays::index(&self.relays.after, flow as u32)?];
+        Some((half.to as usize, half))
     }
 
     /// Bytes that the receiver of the flow `first` has acknowledged and that of `last` does not have in order.

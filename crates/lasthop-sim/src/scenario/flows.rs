@@ -8,6 +8,7 @@ use lasthop_core::units::Rate;
 use lasthop_net::plan::{
     Direction, FlowPlan, FramePlan, LinkPlan, Reroute, Start, Traffic, Transport, UnderWay,
 };
+use lasthop_net::routing::Routes;
 use lasthop_net::traffic::video::Packing;
 
 use super::diagnostic::{ScenarioError, listed, quoted, suggest};
@@ -72,6 +73,7 @@ pub(super) fn read<'n>(
 
     let mut flows: Vec<FlowPlan> = Vec::with_capacity(total);
     let mut names = BTreeSet::new();
+    let mut reroutes_of_all = 0;
     for (flow, ends) in tables.iter().zip(ends) {
         let table = &flow.table;
         let transport = match table.value("transport")? {
@@ -83,6 +85,8 @@ pub(super) fn read<'n>(
         let traffic = traffic(table, &transport, files)?;
         check_load(table, (&transport, &traffic), flow.count, (start, stop), run)?;
         let base = table.text("name")?;
+        // Between the same nodes all copies have the same later paths.
+        let (mut lead, mut later) = ((0, 0), Vec::new());
         for copy in 0..flow.count {
             let number = flows.len() + 1;
             let lone = flow.count == 1 && (table.has("name") || total == 1);
@@ -103,9 +107,15 @@ pub(super) fn read<'n>(
             if copy == 0 {
                 check_path(table, &transport, &traffic, (source, sink), &paths)?;
             }
-            let reroutes = reroutes(table, (source, sink), run.network, &numbers)?;
-            if copy == 0 {
-                check_reroutes(table, &transport, &traffic, &reroutes, run.network)?;
+            if copy == 0 || (source, sink) != lead {
+                lead = (source, sink);
+                later = reroutes(table, lead, &paths, &numbers)?;
+                check_reroutes(table, &transport, &traffic, &later, &paths)?;
+            }
+            reroutes_of_all += later.len();
+            if reroutes_of_all > MOST_REROUTES_OF_ALL {
+                let message = format!("more than {MOST_REROUTES_OF_ALL} changes of paths in all");
+                return Err(table.error("reroute", message, "list fewer, or lower count"));
             }
             flows.push(FlowPlan {
                 name,
@@ -118,7 +128,7 @@ pub(super) fn read<'n>(
                 realtime: run.realtime.of_flow(&traffic),
                 first_path: None,
                 part: None,
-                reroutes,
+                reroutes: later.clone(),
                 relay: None,
             });
         }
@@ -218,14 +228,17 @@ fn ends(table: &Reader<'_>, network: &Network, numbers: &BTreeMap<&str, usize>) 
 
 /// Most changes of the path of a flow.
 const MOST_REROUTES: usize = 1_000;
+/// Of all flows together: each holds its own.
+const MOST_REROUTES_OF_ALL: usize = 1_000_000;
 
 /// The later paths of a flow.
 fn reroutes(
     table: &Reader<'_>,
     (source, sink): (usize, usize),
-    network: &Network,
+    paths: &Paths<'_>,
     numbers: &BTreeMap<&str, usize>,
 ) -> Result<Vec<Reroute>> {
+    let network = paths.network;
     let Some(listed) = table.list_if("reroute")? else { return Ok(Vec::new()) };
     if network.media.iter().any(|medium| medium.routing.is_some()) {
         let message = "a flow changes its path, and a channel finds its routes by DSDV".to_owned();
@@ -245,7 +258,7 @@ fn reroutes(
             let message = format!("the path of {at} does not come after the one of {before}");
             return Err(reroute.error("at", message, "write the paths in the order of time"));
         }
-        let nodes = path_nodes(&reroute, (source, sink), network, numbers)?;
+        let nodes = path_nodes(&reroute, (source, sink), paths, numbers)?;
         let under_way = if reroute.name("under_way")? == "lose" { UnderWay::Lose } else { UnderWay::Divert };
         reroutes.push(Reroute { at, nodes, under_way });
     }
@@ -256,11 +269,13 @@ fn reroutes(
 fn path_nodes(
     reroute: &Reader<'_>,
     (source, sink): (usize, usize),
-    network: &Network,
+    paths: &Paths<'_>,
     numbers: &BTreeMap<&str, usize>,
 ) -> Result<Vec<usize>> {
+    let network = paths.network;
     let quoted_node = |node: usize| quoted(&network.nodes[node]);
     let mut nodes = Vec::new();
+    let mut passed = BTreeSet::new();
     for item in reroute.list("nodes")? {
         let Checked::Text(name) = item.value else { continue };
         let Some(&node) = numbers.get(name) else {
@@ -268,7 +283,7 @@ fn path_nodes(
             let message = format!("unknown node {}", quoted(name));
             return Err(reroute.source.error(item.place, message, &suggest(name, &known)));
         };
-        if nodes.contains(&node) {
+        if !passed.insert(node) {
             let message = format!("the path passes {} twice", quoted(name));
             return Err(reroute.source.error(item.place, message, "name each node once"));
         }
@@ -279,11 +294,8 @@ fn path_nodes(
         let message = format!("the path does not lead from {source} to {sink}");
         return Err(reroute.error("nodes", message, "begin with the flow's source and end with its sink"));
     }
-    let joined = |pair: &[usize]| {
-        network.links.iter().any(|link| pair == [link.from, link.to] || pair == [link.to, link.from])
-    };
-    if let Some(pair) = nodes.windows(2).find(|&pair| !joined(pair)) {
-        let message = format!("no link joins {} and {}", quoted_node(pair[0]), quoted_node(pair[1]));
+    if let Err(pair) = paths.routes.along(&nodes) {
+        let message = format!("no link joins {} and {}", quoted_node(pair.0), quoted_node(pair.1));
         return Err(reroute.error("nodes", message, "add a link, or name the nodes between them"));
     }
     Ok(nodes)
@@ -295,13 +307,13 @@ fn check_reroutes(
     transport: &Transport,
     traffic: &Traffic,
     reroutes: &[Reroute],
-    network: &Network,
+    paths: &Paths<'_>,
 ) -> Result<()> {
     let largest = largest_packet(transport, traffic);
     for pair in reroutes.iter().flat_map(|reroute| reroute.nodes.windows(2)) {
-        let narrow = network.links.iter().find(|link| {
-            (pair == [link.from, link.to] || pair == [link.to, link.from]) && narrowest(link).1.mtu < largest
-        });
+        let joining = paths.routes.joining(pair[0], pair[1]);
+        let mut links = joining.map(|direction| &paths.network.links[direction as usize / 2]);
+        let narrow = links.find(|link| narrowest(link).1.mtu < largest);
         if let Some(link) = narrow {
             let (direction_name, direction) = narrowest(link);
             let name = quoted(&format!("{}{direction_name}", link.name));
@@ -526,6 +538,7 @@ fn check_path(
 /// The network as paths see it, prepared once for all flows.
 struct Paths<'a> {
     network: &'a Network,
+    routes: Routes,
     neighbours: Vec<Vec<usize>>,
     /// The connected part of the network to which each node belongs.
     parts: Vec<usize>,
@@ -542,7 +555,8 @@ impl Paths<'_> {
         }
         let least_mtu = network.links.iter().map(|link| narrowest(link).1.mtu).min().unwrap_or(u32::MAX);
         let parts = vec![usize::MAX; network.nodes.len()];
-        let mut paths = Paths { network, neighbours, parts, least_mtu };
+        let routes = Routes::new(network.nodes.len(), &network.links);
+        let mut paths = Paths { network, routes, neighbours, parts, least_mtu };
         for node in 0..network.nodes.len() {
             if paths.parts[node] == usize::MAX {
                 let mut part = vec![node];

@@ -40,6 +40,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+#[cfg(not(target_family = "wasm"))]
+use std::time::Instant;
 
 use lasthop_core::time::Span;
 use lasthop_net::history::HistoryEntry;
@@ -54,9 +57,15 @@ use reader::Reader;
 pub use schema::{helpers, schema};
 pub use transport::{OwnTransport, OwnTransportError};
 use value::{Entry, Node, Value};
+// A browser has a clock, but the standard library cannot read it.
+#[cfg(target_family = "wasm")]
+use web_time::Instant;
 
 /// Longest scenario text in bytes. The largest that people write by hand are a hundred times shorter.
 const LONGEST_TEXT: u64 = 1 << 20;
+
+/// What reading may take beside `limits.wall_time`: small limits are for the run.
+const READING: Duration = Duration::from_secs(2);
 
 /// How a scenario is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -289,6 +298,7 @@ fn plan(
     own: &[OwnTransport],
     files: &mut InputFiles<'_>,
 ) -> Result<Plan, ScenarioError> {
+    let started = Instant::now();
     let root = Reader::open(source, &keys::ROOT, "the scenario", root)?;
     let name = root.text_if("name")?.unwrap_or(name).to_owned();
     let duration = root.span("duration")?;
@@ -317,14 +327,26 @@ fn plan(
         None => None,
     };
 
+    let in_time = || {
+        if started.elapsed() <= Duration::from_nanos(limits.wall_time.0).saturating_add(READING) {
+            return Ok(());
+        }
+        let message =
+            format!("reading the scenario takes longer than limits.wall_time, {}", limits.wall_time);
+        Err(root.error("flows", message, "raise limits.wall_time, or lower the number of flows"))
+    };
     let (tables, count) = flows::open(&root)?;
     let shared = transport::Shared::read(&root, own)?;
     let mut network = topology::read(&root, duration, count, (&shared, files))?;
     let run = flows::Run { network: &network, duration, events: limits.events, realtime: &realtime };
     let flows = flows::read(&tables, &shared, &run, files)?;
+    in_time()?;
     helpers::fit(&root, &mut network, &shared, &flows)?;
+    in_time()?;
     let flows = flows::split(&tables, &network, flows)?;
+    in_time()?;
     helpers::check_connections(&root, &network, &flows)?;
+    in_time()?;
     Ok(Plan {
         name,
         duration,

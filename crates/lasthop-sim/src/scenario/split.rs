@@ -256,10 +256,9 @@ impl<'n> Splits<'n> {
         let largest = largest_packet(transport, &Traffic::Ftp { bytes: None });
         for pair in paths.flat_map(|path| path.windows(2).map(|pair| [pair[0], pair[1]]).collect::<Vec<_>>())
         {
-            let narrow = self.network.links.iter().find(|link| {
-                ([link.from, link.to] == pair || [link.to, link.from] == pair)
-                    && narrowest(link).1.mtu < largest
-            });
+            let joining = self.routes.joining(pair[0], pair[1]);
+            let mut links = joining.map(|direction| &self.network.links[direction as usize / 2]);
+            let narrow = links.find(|link| narrowest(link).1.mtu < largest);
             if let Some(link) = narrow {
                 let (direction_name, direction) = narrowest(link);
                 let name = quoted(&format!("{}{direction_name}", link.name));

@@ -276,7 +276,7 @@ pub(crate) struct Snooping {
     /// When connections want to be called, and which.
     timers: BinaryHeap<cmp::Reverse<(Time, u32)>>,
     /// Hosts that will leave, the next one last.
-    moves: Vec<Move>,
+    moves: BinaryHeap<cmp::Reverse<Move>>,
     /// Outages of the link that are over.
     outages: usize,
     /// What all agents of ns-2 share.
@@ -315,7 +315,7 @@ impl Snooping {
             connections: Vec::new(),
             free: Vec::new(),
             timers: BinaryHeap::new(),
-            moves: Vec::new(),
+            moves: BinaryHeap::new(),
             outages: 0,
             threshold: Threshold::default(),
             kept: 0,
@@ -339,8 +339,7 @@ impl Snooping {
     /// One more host that leaves.
     pub(crate) fn add_move(&mut self, leaves: Move) {
         if self.plan.handoff != AtHandoff::Ignore && self.plan.machine == Machine::Paper {
-            self.moves.push(leaves);
-            self.moves.sort_by_key(|leaves| cmp::Reverse((leaves.at, leaves.flow)));
+            self.moves.push(cmp::Reverse(leaves));
         }
     }
 
@@ -403,7 +402,7 @@ impl Snooping {
         if let Some(&cmp::Reverse((at, _))) = self.timers.peek() {
             cx.wake(at);
         }
-        if let Some(next) = self.moves.last() {
+        if let Some(cmp::Reverse(next)) = self.moves.peek() {
             cx.wake(next.at);
         }
         if let Some(back) = self.next_return(cx) {
@@ -609,14 +608,14 @@ impl Snooping {
         if self.next_return(cx).is_some_and(|back| back < cx.now) {
             self.return_of_link(cx);
         }
-        if self.moves.last().is_some_and(|next| next.at < cx.now) {
+        if self.moves.peek().is_some_and(|next| next.0.at < cx.now) {
             self.let_go(cx);
         }
     }
 
     /// Hosts leave whose time has come.
     fn let_go(&mut self, cx: &mut Cx<'_>) {
-        while let Some(&Move { at, flow, to, hop }) = self.moves.last()
+        while let Some(&cmp::Reverse(Move { at, flow, to, hop })) = self.moves.peek()
             && at <= cx.now
         {
             self.moves.pop();

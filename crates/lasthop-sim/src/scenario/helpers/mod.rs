@@ -15,7 +15,7 @@ mod snoop;
 mod split;
 mod wtcp;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use lasthop_net::plan::{
@@ -270,6 +270,8 @@ pub(super) fn check_connections(root: &Reader<'_>, network: &Network, flows: &[F
         return Ok(());
     }
     let mut routes = Routes::new(network.nodes.len(), &network.links);
+    let passed_on: HashSet<usize> =
+        flows.iter().filter_map(|flow| flow.relay).map(|relay| relay.of).collect();
     for (flow, number) in flows.iter().zip(0usize..) {
         let Transport::Tcp(config) = &flow.transport else { continue };
         let mut path = match &flow.first_path {
@@ -279,7 +281,6 @@ pub(super) fn check_connections(root: &Reader<'_>, network: &Network, flows: &[F
         for later in &flow.reroutes {
             path.extend(routes.along(&later.nodes).unwrap_or_default());
         }
-        let is_passed_on = || flows.iter().any(|other| other.relay.is_some_and(|relay| relay.of == number));
         for &direction in path.iter().filter(|&&direction| start_of(&network.links, direction) != flow.source)
         {
             let link = quoted(&network.links[direction as usize / 2].name);
@@ -300,7 +301,7 @@ pub(super) fn check_connections(root: &Reader<'_>, network: &Network, flows: &[F
                         "write timestamps = true in its transport, or use snoop",
                     ));
                 }
-                if is_passed_on() {
+                if passed_on.contains(&number) {
                     let message = format!(
                         "a split behind the {name} at link {link} ends the connection of flow {} before the wireless \
                          host: the {name} would help the wired half",
@@ -330,16 +331,17 @@ fn check(root: &Reader<'_>, network: &Network, flows: &[FlowPlan]) -> Result<()>
     let paths = paths(network, flows);
     let name = quoted(&network.links[first as usize / 2].name);
     let key = if root.has("helpers") { "helpers" } else { "topology" };
-    let crosses = |path: &[DirectionId], agent: DirectionId| path.iter().any(|one| one / 2 == agent / 2);
+    let links: HashSet<u32> = agents.iter().map(|agent| agent / 2).collect();
+    let stands: HashSet<DirectionId> = agents.into_iter().collect();
     let mut crossed =
-        flows.iter().zip(&paths).filter(|(_, path)| agents.iter().any(|&one| crosses(path, one)));
+        flows.iter().zip(&paths).filter(|(_, path)| path.iter().any(|one| links.contains(&(one / 2))));
     let mut is_crossed = false;
     let mut only_datagrams = true;
     let helps = |flow: &FlowPlan, path: &[DirectionId]| {
-        agents.iter().any(|&agent| {
-            let here = start_of(&network.links, agent);
-            (path.contains(&agent) && here != flow.source)
-                || (path.contains(&opposite(agent)) && here != flow.sink)
+        path.iter().any(|&one| {
+            let (here, beyond) = (start_of(&network.links, one), start_of(&network.links, opposite(one)));
+            (stands.contains(&one) && here != flow.source)
+                || (stands.contains(&opposite(one)) && beyond != flow.sink)
         })
     };
     for (flow, path) in crossed.by_ref() {
