@@ -118,8 +118,8 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
     Returns
     -------
     Run
-        As of a simulation; a flow is a connection, by its 5-tuple. ``record["live"]`` says how the run kept
-        time. Fields that only a simulated sender knows, such as timeouts, are 0.
+        As of a simulation; a flow is a direction of a connection, by its 5-tuple. ``record["live"]`` says how
+        the run kept time. Fields that only a simulated sender knows, such as timeouts, are null.
 
     Raises
     ------

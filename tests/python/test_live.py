@@ -32,7 +32,7 @@ from lasthop.scripts import run_script
 from lasthop.view import given
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from typer.testing import Result
 
@@ -444,8 +444,10 @@ def test_runs_within_runs_add_up(tmp_path: Path) -> None:
     addresses = [run["live"]["hosts"]["phone"] for run in runs]
     assert addresses == ["10.0.0.3", "10.1.0.3", "10.2.0.3"]
     for run in runs:
-        [flow] = run["flows"]
+        flow, question = run["flows"]
         assert flow["name"].startswith("tcp 10.0.0.1:8000 - 10.2.0.3:")
+        assert question["name"].startswith("tcp 10.2.0.3:")
+        assert question["bytes_delivered"] == len("300000")
         # How often the kernel repeats itself is the machine's affair: that every byte came once is not.
         assert flow["bytes_delivered"] == 300_000
         assert (run["live"]["opaque"], run["live"]["kernel_refused"]) == (0, 0)
@@ -476,8 +478,9 @@ def test_runs_within_a_run_at_the_same_time_have_addresses_of_their_own(tmp_path
     )
     phones = [run["live"]["hosts"]["phone"] for run in (first, second, inside)]
     assert sorted(phones) == ["10.1.0.3", "10.2.0.3", "10.3.0.3"]
-    assert {flow["name"].partition(" - ")[2].partition(":")[0] for flow in outer["flows"]} == set(phones[:2])
-    assert [flow["bytes_delivered"] for flow in outer["flows"]] == [300_000] * 2
+    answers = [flow for flow in outer["flows"] if flow["name"].startswith("tcp 10.0.0.1:8000 - ")]
+    assert {flow["name"].partition(" - ")[2].partition(":")[0] for flow in answers} == set(phones[:2])
+    assert [flow["bytes_delivered"] for flow in answers] == [300_000] * 2
     assert [run["flows"][0]["bytes_delivered"] for run in (first, second)] == [300_000] * 2
     assert inside["totals"]["goodput_bit_s"] > 1e6
 
@@ -709,10 +712,11 @@ def test_streams_through_a_split_arrive_whole(tmp_path: Path, sysctls: dict[str,
     lossy = {"kind": "bernoulli", "packet_error_rate": 0.02}
     lines, _, told = through_a_split(tmp_path, lossy, MIRROR.replace("SYSCTLS", repr(sysctls)), LOOK)
     assert lines[0] == "whole", lines
-    # The question went up the other way; what is told of a row is the answer.
-    assert told["flows"][0]["bytes_delivered"] == 150_000
-    assert told["live"]["connections"][0]["bytes_back"] >= 150_000
-    assert told["flows"][0]["split"]["retransmitted_packets"] > 0
+    # The answer, and the question, which went the other way: each is a row.
+    assert [flow["bytes_delivered"] for flow in told["flows"]] == [150_000, 150_000]
+    for flow in told["flows"]:
+        assert flow["split"]["retransmitted_packets"] > 0
+        assert flow["split"]["acked_not_delivered_bytes"] == 0
 
 
 @needs_kernel
@@ -892,10 +896,18 @@ def test_a_run_is_recorded_as_a_simulation_is(tmp_path: Path) -> None:
 TEXT = ("ip.src", "tcp.payload", "tcp.flags.syn", "_ws.malformed")
 
 
-def read_capture(file: Path, *fields: str) -> pl.DataFrame:
+def read_capture(file: Path, *fields: str, text: Sequence[str] = ()) -> pl.DataFrame:
     """Return fields of each packet, as tshark reads them."""
     words = ["tshark", "-r", str(file), "-T", "fields", "-E", "header=y", "-E", "separator=;"]
-    words += ["-o", "tcp.relative_sequence_numbers:FALSE", "-o", "tcp.check_checksum:TRUE"]
+    # Of an ICMP message its own header, and not that of the packet that it is about.
+    words += [
+        "-E",
+        "occurrence=f",
+        "-o",
+        "tcp.relative_sequence_numbers:FALSE",
+        "-o",
+        "tcp.check_checksum:TRUE",
+    ]
     done = subprocess.run(
         [*words, *(word for field in fields for word in ("-e", field))], capture_output=True, check=True
     )
@@ -903,7 +915,7 @@ def read_capture(file: Path, *fields: str) -> pl.DataFrame:
         done.stdout,
         separator=";",
         infer_schema_length=None,
-        schema_overrides={name: pl.String for name in fields if name in TEXT},
+        schema_overrides={name: pl.String for name in fields if name in {*TEXT, *text}},
     )
 
 
@@ -982,6 +994,175 @@ def test_an_interrupted_run_leaves_its_captures(tmp_path: Path) -> None:
     assert max(read["frame.len"]) == 1500
     assert max(read["frame.cap_len"]) == 60
     assert read["_ws.malformed"].null_count() == len(read)
+
+
+#: Several programs at once: a download, an upload over another connection, one connection with data both
+#: ways, and datagrams that are answered.
+SERVE_ALL = """
+import socket, threading
+def take(listening, act):
+    talk = listening.accept()[0]
+    act(talk)
+    talk.close()
+def drain(talk):
+    while talk.recv(65536):
+        pass
+def both(talk):
+    writer = threading.Thread(target=lambda: (talk.sendall(bytes(120_000)), talk.shutdown(1)))
+    writer.start()
+    drain(talk)
+    writer.join()
+acts = {8000: lambda talk: talk.sendall(bytes(200_000)), 8001: drain, 8002: both}
+for port, act in acts.items():
+    threading.Thread(target=take, args=(socket.create_server(("", port)), act)).start()
+talk = socket.socket(type=socket.SOCK_DGRAM)
+talk.bind(("", 8003))
+while True:
+    data, peer = talk.recvfrom(2000)
+    talk.sendto(data[: len(data) // 2], peer)
+"""
+ASK_ALL = """
+import socket, threading, time
+def join(port):
+    while True:
+        try:
+            return socket.create_connection(("server", port))
+        except ConnectionRefusedError:
+            time.sleep(0.02)
+def drain(talk):
+    while talk.recv(65536):
+        pass
+def up():
+    talk = join(8001)
+    talk.sendall(bytes(90_000))
+    talk.shutdown(1)
+    drain(talk)
+def both():
+    talk = join(8002)
+    talk.sendall(bytes(70_000))
+    talk.shutdown(1)
+    drain(talk)
+def ask():
+    talk = socket.socket(type=socket.SOCK_DGRAM)
+    talk.connect(("server", 8003))
+    for _ in range(100):
+        try:
+            talk.send(bytes(600))
+        except ConnectionRefusedError:
+            pass
+        time.sleep(0.005)
+threads = [threading.Thread(target=act) for act in (lambda: drain(join(8000)), up, both, ask)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+time.sleep(0.3)
+"""
+
+
+def captured(file: Path) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """Return packets, bytes and segments sent again, by both ends, as a capture shows them."""
+    fields = [
+        "ip.src",
+        "ip.dst",
+        "ip.len",
+        "ip.proto",
+        "tcp.srcport",
+        "tcp.dstport",
+        "tcp.seq_raw",
+        "tcp.len",
+    ]
+    table = read_capture(file, *fields, "udp.srcport", "udp.dstport", text=fields[:2])
+    found: dict[tuple[str, str], tuple[int, int, int]] = {}
+    highest: dict[tuple[str, str], int] = {}
+    for row in table.to_dicts():
+        kind = {1: "icmp", 6: "tcp", 17: "udp"}[row["ip.proto"]]
+        port = {way: "" if kind == "icmp" else f":{row[f'{kind}.{way}port']}" for way in ("src", "dst")}
+        ends = tuple(f"{row[f'ip.{way}']}{port[way]}" for way in ("src", "dst"))
+        key = (f"{kind} {ends[0]}", ends[1])
+        packets, size, again = found.get(key, (0, 0, 0))
+        if kind == "tcp" and row["tcp.len"]:
+            end = row["tcp.seq_raw"] + row["tcp.len"]
+            again += end <= highest.get(key, 0)
+            highest[key] = max(end, highest.get(key, 0))
+        found[key] = (packets + 1, size + row["ip.len"], again)
+    return found
+
+
+@needs_kernel
+@needs_tshark
+def test_every_byte_of_a_capture_is_in_one_row(tmp_path: Path) -> None:
+    """Both ends lose packets: each direction of each 5-tuple has the row that its sender's capture says."""
+    lossy = {"kind": "bernoulli", "packet_error_rate": 0.03}
+    scenario = path("4 Mbit/s", "10 ms", duration="30 s", error=lossy, reverse={"error": lossy})
+    programs = [[sys.executable, "-c", text] for text in (SERVE_ALL, ASK_ALL)]
+    run = live.emulate(
+        scenario,
+        programs[1],
+        beside=[("server", programs[0])],
+        capture_at=["server", "phone"],
+        budget_s=1.0,
+    )
+    report = run.record["live"]
+    assert report["program_status"] == 0
+    assert not any(report["refused"].values())
+    lh.Runs([run]).save(tmp_path / "out")
+    shown: dict[tuple[str, str], tuple[int, int, int]] = {}
+    for host, address in report["hosts"].items():
+        sent = captured(tmp_path / "out" / f"capture-at-{host}.pcapng")
+        shown |= {
+            key: value for key, value in sent.items() if re.match(rf"{address}(:|$)", key[0].split()[1])
+        }
+    (again,) = lh.load_runs(tmp_path / "out")
+    rows = pl.read_parquet(tmp_path / "out" / "flows.parquet").to_dicts()
+    report = again.record["live"]
+    assert len(rows) == len(report["connections"]) >= 6
+    for row, told in zip(rows, report["connections"], strict=True):
+        assert row["name"] == told["flow"] == told["tuple"]
+        near, far = told["tuple"].split(" - ")
+        packets, size, repeated = shown.pop((near, far))
+        assert (told["packets"], told["bytes"]) == (packets, size), told
+        # Nothing is left out by the warm-up, which programs do not have.
+        assert row["packets_sent"] == packets
+        kind, _, near = near.partition(" ")
+        if kind == "tcp":
+            assert row["retransmitted_packets"] == repeated
+        else:
+            assert row["retransmitted_packets"] is None
+        assert row["timeouts"] is None
+        # What came back is a row of its own, or counted here.
+        if told["bytes_back"] is None:
+            assert row["acks_sent"] is None
+        else:
+            packets, size, _ = shown.pop((f"{kind} {far}", near), (0, 0, 0))
+            assert (told["packets_back"], told["bytes_back"]) == (packets, size), told
+            assert row["acks_sent"] == packets
+    assert shown == {}
+    delivered = [
+        row["bytes_delivered"] for row in rows if row["name"].startswith("tcp") and row["bytes_delivered"]
+    ]
+    assert sorted(delivered) == [70_000, 90_000, 120_000, 200_000]
+    assert run.record["totals"]["retransmitted_packets"] > 0
+
+
+@needs_kernel
+def test_flows_in_both_directions_between_the_same_hosts_are_all_there(tmp_path: Path) -> None:
+    """Datagrams down and up, and TCP down and up: each carries what it does alone in its direction."""
+    call = {"transport": "udp", "traffic": {"kind": "cbr", "rate": "0.5 Mbit/s", "packet": "500 B"}}
+    ends = {"down": {"source": "server", "sink": "phone"}, "up": {"source": "phone", "sink": "server"}}
+    content = path("5 Mbit/s", duration="6 s").to_dict()
+    content["flows"] = [
+        {**content["flows"][0], **ends[way], "name": f"{name}-{way}", **more}
+        for name, more in (("call", call), ("bulk", {}))
+        for way in ends
+    ]
+    run = emulated(lh.Scenario(content), kernel="cubic")
+    lh.Runs([run]).save(tmp_path / "out")
+    flows = {row["name"]: row for row in pl.read_parquet(tmp_path / "out" / "flows.parquet").to_dicts()}
+    assert list(flows) == ["call-down", "call-up", "bulk-down", "bulk-up"]
+    for way in ends:
+        told = flows[f"call-{way}"]
+        assert told["throughput_bit_s"] == pytest.approx(0.5e6 * 528 / 500, rel=0.2)
+        assert flows[f"bulk-{way}"]["goodput_bit_s"] > 2e6
+        assert told["throughput_bit_s"] + flows[f"bulk-{way}"]["throughput_bit_s"] < 5.01e6
 
 
 #: Sends so many bytes, the first of them so far before the end of sequence numbers. TCP_REPAIR and what goes

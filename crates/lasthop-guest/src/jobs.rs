@@ -81,5 +81,5 @@ fn emulation(
         nested: None,
     };
     let done = emulate(scenario.plan(), &order, &Progress::default())?;
-    Ok(json!({ "summary": done.summary, "live": done.report }))
+    Ok(done.to_json()?)
 }

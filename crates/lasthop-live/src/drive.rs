@@ -308,11 +308,12 @@ fn enter(
         From::Proxy(pair) => passage.admit_to(pair, bytes, now, &window),
     };
     let mut admitted = admitted.ok()?;
-    admitted.extra.first_sent = sent;
-    let stats = &mut world.network.flows[admitted.flow];
+    admitted.extra.first_sent = sent.or(admitted.extra.first_sent);
+    // What comes from the sink acknowledges what the source has sent, and the other way round.
     if admitted.packet.note.back {
-        stats.acks_sent += u64::from(window.contains(now));
-        stats.deliver(now, admitted.delivered, &window);
+        world.network.flows[admitted.flow].deliver(now, admitted.delivered, &window);
+    } else if let Some(connection) = passage.connection_mut(admitted.flow) {
+        connection.deliver_back(now, admitted.delivered, &window);
     }
     world.inject(admitted.flow, admitted.packet, Some(admitted.extra));
     Some(admitted.packet.note)

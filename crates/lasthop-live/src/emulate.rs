@@ -13,27 +13,26 @@ use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::measure::Window;
-use lasthop_net::plan::{FlowPlan, Plan, TcpConfig, Transport};
+use lasthop_net::plan::{FlowPlan, Plan, Transport};
 use lasthop_net::trace::{Recorded, Recording};
 use lasthop_net::transport::outside::End;
-use lasthop_net::transport::tcp::config::KERNEL;
 use lasthop_net::world::{Evaluation, World};
 use lasthop_sim::pcapng::PcapngError;
 use lasthop_sim::run::Progress;
-use lasthop_sim::summary::{Summary, jain_index};
+use lasthop_sim::summary::Summary;
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::capture::{CaptureOrder, Captured, Captures};
 use crate::clock::Clock;
-use crate::drive::{Driven, Place, Proxies, drive};
+use crate::drive::{Place, Proxies, drive};
 use crate::kernel::{KernelFlow, Route, Signals, algorithms, refusal};
-use crate::parts::join;
-use crate::passage::{Connection, Pair, Passage, Refusal};
+use crate::passage::{Pair, Passage};
 use crate::plan::{Host, LivePlan, PlanError, without_halves};
 use crate::process;
 use crate::proxy::Proxy;
-use crate::record::{Keeper, renumber};
+use crate::record::Keeper;
+use crate::rows::{Naming, Told, conclude};
 use crate::site::Site;
 use crate::steer::{Decider, Decisions, SessionReport, SteerError};
 use crate::store::Store;
@@ -196,7 +195,7 @@ pub struct LiveReport {
     pub not_listening: Vec<String>,
     /// Addresses of the hosts.
     pub hosts: BTreeMap<String, Ipv4Addr>,
-    /// The 5-tuple behind each flow, and the payload that reached its source.
+    /// What is behind each flow, in the order of the flows.
     pub connections: Vec<Told>,
     /// Captures that were written, and what they hold.
     pub captures: Vec<Captured>,
@@ -214,17 +213,6 @@ pub enum Ending {
     Scenario,
     /// A signal, such as that of Ctrl-C.
     Interrupted,
-}
-
-/// A connection.
-#[derive(Clone, Debug, Serialize)]
-pub struct Told {
-    /// The flow in the other tables.
-    pub flow: String,
-    /// Its 5-tuple.
-    pub tuple: String,
-    /// Payload bytes from sink to source within the measured time.
-    pub bytes_back: u64,
 }
 
 /// What a live run leaves behind.
@@ -537,152 +525,9 @@ fn carry(
     Ok(carried)
 }
 
-/// What connections are called.
-struct Naming<'a> {
-    scenario: &'a Plan,
-    /// Ports at which sinks of the scenario's flows listen, and which flows.
-    ports: &'a [(u16, usize)],
-    completed: &'a BTreeMap<usize, Time>,
-    /// What carries each flow of the scenario.
-    algorithms: &'a [Option<&'a str>],
-}
-
-impl Naming<'_> {
-    /// The flow of the scenario that is behind a connection, if one is.
-    fn flow_of(&self, connection: &Connection) -> Option<usize> {
-        let own = self.ports.iter().find(|(port, _)| {
-            !connection.is_rest && [connection.tuple.sink.1, connection.tuple.source.1].contains(port)
-        });
-        own.map(|&(_, index)| index)
-    }
-
-    fn name(&self, connection: &Connection) -> String {
-        match self.flow_of(connection) {
-            Some(index) => self.scenario.flows[index].name.clone(),
-            None if connection.is_rest => {
-                format!("others {} - {}", connection.tuple.source.0, connection.tuple.sink.0)
-            }
-            None => connection.tuple.to_string(),
-        }
-    }
-
-    fn transport(&self, connection: &Connection) -> String {
-        match self.flow_of(connection).map(|index| self.algorithms[index]) {
-            Some(_) if connection.tuple.protocol == UDP => "udp".to_owned(),
-            Some(Some(algorithm)) => format!("{KERNEL}{algorithm}"),
-            _ => crate::plan::OUTSIDE.to_owned(),
-        }
-    }
-}
-
-const UDP: u8 = 17;
-
-/// Makes the results of what the loop left behind.
-fn conclude(
-    live: &mut LivePlan,
-    driven: Driven,
-    (order, program_status, tun_dropped): (&Order, Option<i32>, u64),
-    naming: &Naming<'_>,
-    (set_up, wall): (Duration, Duration),
-) -> Emulated {
-    let Driven {
-        mut world,
-        mut recorded,
-        passage,
-        mut proxies,
-        lateness,
-        busiest_second,
-        scheduling,
-        refused_by_kernel,
-    } = driven;
-    // As in a simulation, what begins at proxies comes behind all others.
-    let pairs = || passage.pairs().iter().enumerate();
-    let whole =
-        || pairs().filter(|(_, pair)| pair.part.0 == 0).flat_map(|(index, _)| passage.flows_of(index));
-    let parts = || pairs().filter(|(_, pair)| pair.part.0 > 0).flat_map(|(index, _)| passage.flows_of(index));
-    let flows: Vec<usize> = whole().chain(parts()).collect();
-    let whole = whole().count();
-    // The results show the flows that carried something, and the run as long as it was.
-    live.plan.duration = Span(world.standing().now.0).max(live.plan.warmup + Span(1));
-    live.plan.flows = flows
-        .iter()
-        .map(|&index| {
-            let mut flow = live.plan.flows[index].clone();
-            if let (Some(connection), Transport::Tcp(config)) = (passage.connection(index), &flow.transport) {
-                let name = naming.transport(connection);
-                flow.transport = Transport::Tcp(TcpConfig { name, ..(**config).clone() }.into());
-                flow.name = naming.name(connection);
-            }
-            flow
-        })
-        .collect();
-    world.network.flows = flows.iter().map(|&index| world.network.flows[index].clone()).collect();
-    world.senders = flows.iter().map(|&index| world.senders[index].clone()).collect();
-    world.sent = flows.iter().map(|&index| world.sent[index]).collect();
-    let mut summary = Summary::new(&live.plan, order.seed, &world, set_up, wall);
-    let mut connections = Vec::with_capacity(whole);
-    for (flow, index) in summary.flows.iter_mut().zip(&flows) {
-        let Some(connection) = passage.connection(*index) else { continue };
-        flow.retransmitted_packets = connection.retransmitted;
-        let rtt = connection.rtt.percentiles_seconds(&[50.0, 95.0, 99.0]);
-        flow.rtt_mean_s = connection.rtt.mean_seconds();
-        (flow.rtt_p50_s, flow.rtt_p95_s, flow.rtt_p99_s) = (rtt[0], rtt[1], rtt[2]);
-        let completed = naming.flow_of(connection).and_then(|own| naming.completed.get(&own));
-        flow.completion_s = completed.zip(flow.start_s).map(|(end, start)| end.seconds() - start);
-        if connections.len() == whole {
-            continue;
-        }
-        connections.push(Told {
-            flow: flow.name.clone(),
-            tuple: connection.tuple.to_string(),
-            bytes_back: connection.bytes_back,
-        });
-    }
-    let untouched = proxies.all.iter().map(|(_, proxy)| proxy.untouched).sum();
-    join(&mut summary, &mut live.plan, (&flows, whole), (&passage, &mut proxies));
-    let totals = &mut summary.totals;
-    totals.retransmitted_packets = summary.flows.iter().map(|flow| flow.retransmitted_packets).sum();
-    totals.goodput_bit_s = summary.flows.iter().map(|flow| flow.goodput_bit_s).sum();
-    totals.throughput_bit_s = summary.flows.iter().map(|flow| flow.throughput_bit_s).sum();
-    totals.jain_index = jain_index(&summary.flows.iter().map(|flow| flow.goodput_bit_s).collect::<Vec<_>>());
-    let [late_p50_s, late_p99_s, late_p999_s] = lateness.percentiles_s();
-    let oddities = passage.oddities;
-    let mut report = LiveReport {
-        valid: true,
-        invalid_because: Vec::new(),
-        budget_s: order.budget.seconds(),
-        late_p50_s,
-        late_p99_s,
-        late_p999_s,
-        late_max_s: lateness.largest().seconds(),
-        packets: lateness.count(),
-        tun_dropped,
-        kernel_refused: refused_by_kernel,
-        overrun: oddities.overrun,
-        refused: Refusal::NAMES.into_iter().zip(oddities.refused).collect(),
-        opaque: oddities.opaque,
-        without_bytes: oddities.without_bytes,
-        untouched_by_splits: untouched,
-        busiest_second,
-        scheduling,
-        program: order.main.as_ref().map(|program| program.words.clone()),
-        program_status,
-        ended_by: Ending::Scenario,
-        not_listening: Vec::new(),
-        hosts: live.hosts.iter().map(|host| (host.name.clone(), host.address)).collect(),
-        connections,
-        captures: Vec::new(),
-        steered: Vec::new(),
-    };
-    report.judge();
-    let numbers = flows.iter().map(|&flow| flow as u32).zip(0..).collect();
-    renumber(&mut recorded, &numbers);
-    Emulated { summary, report, plan: live.plan.clone(), recorded }
-}
-
 impl LiveReport {
     /// Says whether the run is worth anything.
-    fn judge(&mut self) {
+    pub(crate) fn judge(&mut self) {
         let millis = |seconds: f64| seconds * 1e3;
         if let Some(late) = self.late_p99_s.filter(|&late| late > self.budget_s) {
             self.invalid_because.push(format!(

@@ -32,6 +32,8 @@ mod record;
 #[cfg(target_os = "linux")]
 mod registration;
 #[cfg(target_os = "linux")]
+mod rows;
+#[cfg(target_os = "linux")]
 mod script;
 #[cfg(target_os = "linux")]
 mod site;
@@ -45,7 +47,9 @@ pub mod twin;
 #[cfg(target_os = "linux")]
 pub use capture::{CaptureOrder, Captured, SOURCES};
 #[cfg(target_os = "linux")]
-pub use emulate::{Emulated, Ending, LiveError, LiveReport, Order, Program, Told, emulate};
+pub use emulate::{Emulated, Ending, LiveError, LiveReport, Order, Program, emulate};
+#[cfg(target_os = "linux")]
+pub use rows::Told;
 #[cfg(target_os = "linux")]
 pub use script::run_script;
 #[cfg(target_os = "linux")]

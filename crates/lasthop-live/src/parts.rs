@@ -1,7 +1,8 @@
 //! The results of connections that ran in parts: where proxies split them, each part of the path has flows of its own.
 //!
-//! As in a simulation there is one row for a connection. Arrivals are those of its last part, the sender's side is that
-//! of the first, and what the proxies did has columns of its own. `emulate.rs` calls it at the end of a run.
+//! As in a simulation there is one row for a direction of a connection. Arrivals are those at its far end, the sender's
+//! side is that at its near end, and what the proxies did has columns of its own. `rows.rs` calls it at the end of a
+//! run.
 
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
@@ -11,13 +12,13 @@ use lasthop_sim::summary::{FlowSummary, SplitSummary, Summary};
 use crate::drive::Proxies;
 use crate::passage::Passage;
 use crate::proxy::JointReport;
+use crate::rows::Row;
 
-/// Joins rows. `flows`: those in the world behind the rows of `summary` and the flows of `plan`; the first `whole` of
-/// them begin at hosts, the others at proxies.
+/// Joins `rows` of `summary` and of `plan`, of which the first `whole` begin at hosts, the others at proxies.
 pub(crate) fn join(
     summary: &mut Summary,
     plan: &mut Plan,
-    (flows, whole): (&[usize], usize),
+    (rows, whole): (&[Row], usize),
     (passage, proxies): (&Passage, &mut Proxies),
 ) {
     let now = Time::ZERO + plan.duration;
@@ -25,8 +26,9 @@ pub(crate) fn join(
     let parts = summary.flows.split_off(whole);
     let pairs = passage.pairs();
     for (number, row) in summary.flows.iter_mut().enumerate() {
-        let Some(first) = pairs.iter().position(|pair| pair.flows.contains(&flows[number])) else { continue };
-        let Some(connection) = passage.connection(flows[number]) else { continue };
+        let Row { flow, way } = rows[number];
+        let Some(first) = pairs.iter().position(|pair| pair.flows.contains(&flow)) else { continue };
+        let Some(connection) = passage.connection(flow) else { continue };
         let mut before = number;
         for pair in (first + 1..pairs.len()).take_while(|&pair| pairs[pair].part.0 > 0) {
             let flow = if connection.is_rest {
@@ -35,16 +37,26 @@ pub(crate) fn join(
                 let Some(flow) = passage.flow_in(pair, &connection.tuple) else { break };
                 flow
             };
-            let Some(part) = flows[whole..].iter().position(|&other| other == flow) else { break };
+            let Some(part) = rows[whole..].iter().position(|&other| other == Row { flow, way }) else {
+                break;
+            };
             plan.flows[whole + part].relay = Some(passing_on(before));
             plan.flows[whole + part].name =
                 format!("{}@{}", row.name, plan.nodes[plan.flows[whole + part].source]);
             before = whole + part;
-            take_arrivals(row, &parts[part]);
+            if way == 0 {
+                take_arrivals(row, &parts[part]);
+            } else {
+                // What goes from the sink to the source enters at the last part.
+                take_departures(row, &parts[part]);
+            }
             let proxy = proxies.all.iter_mut().find(|(before, _)| before + 1 == pair);
             let Some((_, proxy)) = proxy else { continue };
-            if let Some(report) = proxy.report(&connection.tuple, now) {
-                let split = split_of((&report, proxy.transport()), &parts[part], row.split.take(), measured);
+            if let Some([forward, back]) = proxy.report(&connection.tuple, now) {
+                let report = if way == 0 { forward } else { back };
+                // The sender of a proxy that sends on what goes back is that of the part before it.
+                let own = if way == 0 { &parts[part] } else { &*row };
+                let split = split_of((&report, proxy.transport(way)), own, row.split.clone(), measured);
                 row.split = Some(split);
             }
         }
@@ -62,6 +74,18 @@ fn passing_on(of: usize) -> Relay {
         zero_windows: false,
         split: (0, false),
     }
+}
+
+/// What is sent, is sent at the beginning of this part.
+fn take_departures(row: &mut FlowSummary, first: &FlowSummary) {
+    row.packets_sent = first.packets_sent;
+    row.packets_lost = first.packets_lost.clone();
+    row.retransmitted_packets = first.retransmitted_packets;
+    row.rtt_mean_s = first.rtt_mean_s;
+    row.rtt_p50_s = first.rtt_p50_s;
+    row.rtt_p95_s = first.rtt_p95_s;
+    row.rtt_p99_s = first.rtt_p99_s;
+    row.start_s = first.start_s;
 }
 
 /// What arrives, arrives at the end of the last part.

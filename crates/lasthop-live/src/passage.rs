@@ -10,7 +10,8 @@
 //! addresses are within 10.0.0.0/8 and differ from ours in the second byte.
 //!
 //! **Directions.** A flow of the world goes from a source to a sink. Helpers at a link help data that travel that way.
-//! Data in the other direction travel as they are.
+//! Data in the other direction travel as they are, and are measured as those that go forward: each direction of a
+//! connection has counters of its own ([`Direction`]), and each packet is in those of its direction.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -31,7 +32,7 @@ use crate::store::Store;
 const IP_HEADER: u16 = codec::IP_HEADER as u16;
 /// Protocol numbers.
 const TCP: u8 = 6;
-const UDP: u8 = 17;
+pub(crate) const UDP: u8 = 17;
 
 /// Two hosts that a path of the scenario joins, and the flows of the world that run over it. The last of them takes
 /// whatever the others have no room for.
@@ -99,7 +100,7 @@ pub(crate) fn tuple_of(header: &Header, back: bool) -> Tuple {
     Tuple { source, sink, protocol: TCP }
 }
 
-/// One direction of a TCP connection.
+/// What one end of a TCP connection has sent, and what is known of it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Side {
     /// A recent sequence number, in 64 bits, and one past the highest.
@@ -108,6 +109,12 @@ struct Side {
     syn: Option<u32>,
     /// Shift of its windows, from its SYN.
     shift: u8,
+    /// The highest acknowledgement of it.
+    acknowledged: Option<u64>,
+    /// Where it ends, its FIN included.
+    fin: Option<u64>,
+    /// End of the segment that is timed, and when it was sent.
+    timed: Option<(u64, Time)>,
 }
 
 impl Side {
@@ -120,6 +127,113 @@ impl Side {
     fn note(&mut self, end: u64) {
         self.recent = Some(self.recent.map_or(end, |recent| recent.max(end)));
     }
+
+    /// Bytes that wait for their acknowledgement.
+    fn outstanding(&self) -> u64 {
+        let end = self.recent.unwrap_or(0);
+        end.saturating_sub(self.acknowledged.unwrap_or(end))
+    }
+}
+
+/// What was measured of one direction of a connection: of all its packets, those without data included.
+#[derive(Clone, Debug)]
+pub struct Direction {
+    /// Packets that entered, over the whole run.
+    pub packets: u64,
+    /// Their bytes, from the IP header on.
+    pub bytes: u64,
+    /// Their payload.
+    pub payload: u64,
+    /// Packets that entered within the measurement window.
+    pub sent: u64,
+    /// Segments with data that were sent again, in the measurement window.
+    pub retransmitted: u64,
+    /// RTT as seen at its source: from a segment to the ACK that covers it, one at a time (RFC 6298 with Karn's rule).
+    pub rtt: Durations,
+    /// When the first packet entered.
+    pub first: Option<Time>,
+    /// When the first and the latest data entered, or arrived.
+    pub life: Option<(Time, Time)>,
+    /// What arrived, and when; of the direction from the source the world keeps this.
+    pub arrived: FlowStats,
+    /// Time during which data were under way.
+    busy: Span,
+    /// Since when there are data under way, or when the latest datagram was sent.
+    busy_since: Option<Time>,
+    /// Bytes of datagrams so far.
+    datagrams: u64,
+    /// The longest payload.
+    segment: u32,
+    /// Count and sum of RTTs since the last look, in nanoseconds.
+    seen: (u64, u64),
+}
+
+/// Datagrams that follow each other more slowly than this are no stream.
+const PAUSE: Span = Span::from_secs(1);
+
+impl Direction {
+    fn new() -> Direction {
+        Direction {
+            packets: 0,
+            bytes: 0,
+            payload: 0,
+            sent: 0,
+            retransmitted: 0,
+            rtt: Durations::new(Percentiles::Sketch),
+            first: None,
+            life: None,
+            arrived: FlowStats::new(Percentiles::Sketch),
+            busy: Span::ZERO,
+            busy_since: None,
+            datagrams: 0,
+            segment: 0,
+            seen: (0, 0),
+        }
+    }
+
+    /// A packet of this direction enters.
+    fn note_entry(&mut self, packet: &Packet, window: &Window) {
+        let now = packet.stamp;
+        self.packets += 1;
+        self.bytes += u64::from(packet.bytes);
+        self.payload += u64::from(packet.payload);
+        self.sent += u64::from(window.contains(now));
+        self.first = self.first.or(Some(now));
+        if packet.payload > 0 {
+            self.live_until(now);
+        }
+    }
+
+    fn live_until(&mut self, now: Time) {
+        let since = self.life.map_or(now, |(since, _)| since);
+        self.life = Some((since, now));
+    }
+
+    /// A datagram of this direction enters.
+    fn note_datagram(&mut self, now: Time) {
+        if let Some(before) = self.busy_since {
+            self.busy = self.busy + Span(now.since(before).0.min(PAUSE.0));
+        }
+        self.busy_since = Some(now);
+    }
+
+    /// There are `outstanding` bytes under way now.
+    fn note_outstanding(&mut self, outstanding: u64, now: Time) {
+        match self.busy_since {
+            None if outstanding > 0 => self.busy_since = Some(now),
+            Some(since) if outstanding == 0 => {
+                self.busy = self.busy + now.since(since);
+                self.busy_since = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// For how long data of a connection were under way until `end`.
+    pub fn busy_until(&self, end: Time, is_stream: bool) -> Span {
+        let rest = self.busy_since.filter(|_| is_stream).map_or(Span::ZERO, |since| end.since(since));
+        self.busy + rest
+    }
 }
 
 /// What is known of a flow in use.
@@ -129,25 +243,9 @@ pub struct Connection {
     pub tuple: Tuple,
     /// It takes whatever came after all others were taken.
     pub is_rest: bool,
-    /// Forward segments with data that were sent again, in the measurement window.
-    pub retransmitted: u64,
-    /// RTT as seen at the source: from a segment to the ACK that covers it, one at a time (RFC 6298 with Karn's rule).
-    pub rtt: Durations,
-    /// Payload bytes of the other direction that reached the source, in the measurement window.
-    pub bytes_back: u64,
+    /// What was measured of it: from the source, and from the sink.
+    pub directions: [Direction; 2],
     sides: [Side; 2],
-    /// The highest acknowledgement from the sink.
-    acknowledged: Option<u64>,
-    /// Where the forward direction ends, its FIN included.
-    fin: Option<u64>,
-    /// End of the segment that is timed, and when it was sent.
-    timed: Option<(u64, Time)>,
-    /// Bytes of datagrams so far.
-    datagrams: u64,
-    /// The longest payload of its source.
-    segment: u32,
-    /// Count and sum of RTTs since the last look, in nanoseconds.
-    seen: (u64, u64),
 }
 
 impl Connection {
@@ -155,17 +253,30 @@ impl Connection {
         Connection {
             tuple,
             is_rest,
-            retransmitted: 0,
-            rtt: Durations::new(Percentiles::Sketch),
-            bytes_back: 0,
+            directions: [Direction::new(), Direction::new()],
             sides: [Side::default(); 2],
-            acknowledged: None,
-            fin: None,
-            timed: None,
-            datagrams: 0,
-            segment: 0,
-            seen: (0, 0),
         }
+    }
+
+    /// Whether its ends acknowledge what arrives.
+    pub fn is_stream(&self) -> bool {
+        self.tuple.protocol == TCP && !self.is_rest
+    }
+
+    /// Directions in which it had data: 0 from the source, 1 from the sink. Without any, that of its first packet.
+    pub fn used(&self) -> Vec<usize> {
+        let used: Vec<usize> = (0..2).filter(|&way| self.directions[way].payload > 0).collect();
+        if !used.is_empty() {
+            return used;
+        }
+        let [forward, back] = [0, 1].map(|way: usize| self.directions[way].first.unwrap_or(Time::MAX));
+        vec![usize::from(back < forward)]
+    }
+
+    /// The 5-tuple, that of the other end first if `way` is 1.
+    pub fn tuple_from(&self, way: usize) -> Tuple {
+        let Tuple { source, sink, protocol } = self.tuple;
+        if way == 0 { self.tuple } else { Tuple { source: sink, sink: source, protocol } }
     }
 }
 
@@ -178,7 +289,7 @@ pub struct Admitted {
     pub packet: Packet,
     /// What it carries beyond its header.
     pub extra: Extra,
-    /// Bytes that its acknowledgement says to have reached the application at the sink.
+    /// Bytes of the other direction that its acknowledgement says to have reached the application.
     pub delivered: u64,
 }
 
@@ -426,10 +537,13 @@ impl Passage {
                 packet.payload =
                     parsed.map_or(packet.bytes.saturating_sub(headers), |(_, payload)| payload as u16);
                 packet.flags = parsed.map_or(0, |(header, _)| ecn_flags(header.ecn));
-                packet.seq = connection.datagrams;
-                connection.datagrams += u64::from(packet.payload);
+                let direction = &mut connection.directions[usize::from(back)];
+                packet.seq = direction.datagrams;
+                direction.datagrams += u64::from(packet.payload);
+                direction.note_datagram(now);
             }
         }
+        connection.directions[usize::from(back)].note_entry(&packet, window);
         extra.bytes_at = Some(self.store.put(bytes));
         Ok(Admitted { flow, packet, extra, delivered })
     }
@@ -466,10 +580,11 @@ impl Passage {
             self.oddities.without_bytes += 1;
             return None;
         };
+        let bytes = self.store.get_mut(ticket);
         if let Some(connection) = self.connections.get_mut(&flow) {
-            connection.note_arrival(left, stats, window);
+            connection.note_arrival((left, bytes.as_deref()), stats, window);
         }
-        let Some(bytes) = self.store.get_mut(ticket) else {
+        let Some(bytes) = bytes else {
             self.oddities.overrun += 1;
             return None;
         };
@@ -499,34 +614,41 @@ fn flags_of(ecn: Ecn, tcp: &Tcp) -> u8 {
     bits.into_iter().filter(|(set, _)| *set).fold(ecn_flags(ecn), |flags, (_, bit)| flags | bit)
 }
 
+/// The acknowledgement number of a TCP segment in an IPv4 packet.
+fn acknowledged_by(bytes: &[u8]) -> Option<u32> {
+    let header = usize::from(bytes.first()? & 0x0f) * 4;
+    let tcp = bytes.get(header..)?;
+    // The flag ACK.
+    (tcp.get(13)? & 0x10 != 0).then_some(())?;
+    Some(u32::from_be_bytes(*tcp.get(8..)?.first_chunk::<4>()?))
+}
+
 impl Connection {
-    /// Segments of its source that are not acknowledged, and the mean RTT since the last look, if there was any.
+    /// Segments that are not acknowledged, and the mean RTT since the last look, if there was any: of the direction
+    /// that carries more.
     pub(crate) fn observe(&mut self) -> (u32, Option<Span>) {
-        let end = self.sides[0].recent.unwrap_or(0);
-        let outstanding = end.saturating_sub(self.acknowledged.unwrap_or(end));
-        let (count, sum) = std::mem::take(&mut self.seen);
-        let flight = outstanding.div_ceil(u64::from(self.segment.max(1)));
+        let way = usize::from(self.directions[1].payload > self.directions[0].payload);
+        let direction = &mut self.directions[way];
+        let (count, sum) = std::mem::take(&mut direction.seen);
+        let flight = self.sides[way].outstanding().div_ceil(u64::from(direction.segment.max(1)));
         (flight as u32, (count > 0).then(|| Span(sum / count.max(1))))
     }
 
-    /// Makes a packet of a TCP segment; returns the bytes that its acknowledgement covers anew, if it comes from the
-    /// sink.
+    /// Makes a packet of a TCP segment; returns the bytes of the other direction that its acknowledgement covers anew.
     fn take_segment(&mut self, tcp: &Tcp, packet: &mut Packet, extra: &mut Extra, window: &Window) -> u64 {
-        let back = packet.note.back;
+        let (back, now) = (packet.note.back, packet.stamp);
         let (from, to) = if back { (1, 0) } else { (0, 1) };
         let flags = tcp.flags;
         let is_new = flags.syn && self.sides[from].syn != Some(tcp.seq);
-        if flags.syn {
-            self.sides[from].shift = tcp.options.window_scale.unwrap_or(0).min(14);
-        }
         if is_new {
-            (self.sides[from].recent, self.sides[from].syn) = (None, Some(tcp.seq));
+            // Numbers of a connection with the same ports before it mean nothing any more.
+            self.sides[from] = Side { syn: Some(tcp.seq), ..Side::default() };
             if !flags.ack {
-                // The same ports again: another connection.
                 self.sides[to] = Side::default();
             }
-            // Numbers of the one before mean nothing any more.
-            (self.acknowledged, self.fin, self.timed) = (None, None, None);
+        }
+        if flags.syn {
+            self.sides[from].shift = tcp.options.window_scale.unwrap_or(0).min(14);
         }
         let seq = self.sides[from].number(tcp.seq);
         let end = seq + u64::from(packet.payload) + u64::from(flags.syn) + u64::from(flags.fin);
@@ -540,8 +662,34 @@ impl Connection {
         if flags.rst || !near {
             return 0;
         }
+        if flags.fin {
+            self.sides[from].fin = Some(end);
+        }
+        let direction = &mut self.directions[from];
+        direction.segment = direction.segment.max(u32::from(packet.payload));
+        if again && packet.payload > 0 {
+            direction.retransmitted += u64::from(window.contains(now));
+            // Of a segment sent twice it is not known which one was acknowledged.
+            self.sides[from].timed = None;
+        } else if packet.payload > 0 && self.sides[from].timed.is_none() {
+            self.sides[from].timed = Some((end, now));
+        }
+        let acknowledged = flags.ack.then(|| self.take_acknowledgement(to, tcp.ack)).flatten();
+        for way in [from, to] {
+            self.directions[way].note_outstanding(self.sides[way].outstanding(), now);
+        }
+        let (ack, advances, delivered) = acknowledged.unwrap_or((0, false, 0));
         if back {
-            return self.take_back(tcp, packet, extra);
+            if acknowledged.is_some() {
+                packet.seq = ack;
+                packet.kind = kind_of_answer(tcp, packet.payload, advances);
+                // A range that was sent before is told by the time of its first transmission, which is not known.
+                extra.first_sent = again.then_some(Time::MAX);
+                for &(start, end) in tcp.options.sack.as_slice() {
+                    extra.sack.push(self.sides[0].number(start), self.sides[0].number(end));
+                }
+            }
+            return delivered;
         }
         packet.seq = seq;
         packet.note.again = again;
@@ -551,81 +699,77 @@ impl Connection {
             (_, _, 0) => Kind::Ack,
             _ => Kind::Data,
         };
-        if flags.fin {
-            self.fin = Some(end);
-        }
-        self.segment = self.segment.max(u32::from(packet.payload));
-        if again && packet.payload > 0 {
-            self.retransmitted += u64::from(window.contains(packet.stamp));
-            // Of a segment sent twice it is not known which one was acknowledged.
-            self.timed = None;
-        } else if packet.payload > 0 && self.timed.is_none() {
-            self.timed = Some((end, packet.stamp));
-        }
-        0
+        delivered
     }
 
-    /// The same from the sink: an acknowledgement, perhaps with data.
-    fn take_back(&mut self, tcp: &Tcp, packet: &mut Packet, extra: &mut Extra) -> u64 {
-        let flags = tcp.flags;
-        if !flags.ack {
-            return 0;
-        }
-        let there = self.sides[0];
-        let ack = there.number(tcp.ack);
+    /// An acknowledgement of the data of one direction: its number, whether it is higher than all before, and the bytes
+    /// of the application that it covers anew; nothing if it makes no sense.
+    fn take_acknowledgement(&mut self, way: usize, wire: u32) -> Option<(u64, bool, u64)> {
+        let side = &mut self.sides[way];
+        let ack = side.number(wire);
         // It cannot have what was never sent.
-        let makes_sense = there.recent.is_some_and(|recent| ack <= recent);
-        if !makes_sense {
-            return 0;
+        if side.recent.is_none_or(|recent| ack > recent) {
+            return None;
         }
-        packet.seq = ack;
-        let before = self.acknowledged;
-        let advances = before.is_none_or(|before| ack > before);
-        packet.kind = match (flags.syn, flags.fin) {
-            (true, _) => Kind::SynAck,
-            (_, true) => Kind::FinAck,
-            // A segment with data is no duplicate ACK (RFC 5681 section 2).
-            _ if packet.payload > 0 && !advances => Kind::Data,
-            _ => Kind::Ack,
-        };
-        for &(start, end) in tcp.options.sack.as_slice() {
-            extra.sack.push(there.number(start), there.number(end));
+        let before = side.acknowledged;
+        if before.is_some_and(|before| ack <= before) {
+            return Some((ack, false, 0));
         }
-        if !advances {
-            return 0;
-        }
-        self.acknowledged = Some(ack);
+        side.acknowledged = Some(ack);
         // The SYN before and the FIN behind the data are no bytes of the application.
-        let own = u64::from(self.fin == Some(ack));
-        before.map_or(0, |before| ack - before - own)
+        let own = u64::from(side.fin == Some(ack));
+        Some((ack, true, before.map_or(0, |before| ack - before - own)))
     }
 
-    /// Counts a packet that has crossed the world.
-    fn note_arrival(&mut self, left: &Departure, stats: &mut FlowStats, window: &Window) {
+    /// Bytes that an acknowledgement from the source covers anew, which enters now.
+    pub(crate) fn deliver_back(&mut self, now: Time, bytes: u64, window: &Window) {
+        self.directions[1].arrived.deliver(now, bytes, window);
+    }
+
+    /// Counts a packet that has crossed the world, and has these bytes; `stats`: of the direction from the source.
+    fn note_arrival(
+        &mut self,
+        (left, bytes): (&Departure, Option<&[u8]>),
+        stats: &mut FlowStats,
+        window: &Window,
+    ) {
         let (packet, at) = (&left.packet, left.at);
-        let is_datagram = self.tuple.protocol != TCP || self.is_rest;
-        if !packet.note.back {
-            let sent = first_sent(packet, left.extra.as_ref());
-            let is_fresh = !packet.note.again && packet.payload > 0 && sent != Time::MAX;
-            stats.arrive(at, packet, sent, is_fresh, window);
-            if is_datagram {
-                stats.deliver(at, u64::from(packet.payload), window);
-            }
-            return;
+        let is_stream = self.is_stream();
+        let way = usize::from(packet.note.back);
+        let direction = &mut self.directions[way];
+        let stats = if way == 1 { &mut direction.arrived } else { stats };
+        let sent = first_sent(packet, left.extra.as_ref());
+        let is_fresh = !packet.note.again && packet.payload > 0 && sent != Time::MAX;
+        stats.arrive(at, packet, sent, is_fresh, window);
+        if !is_stream {
+            stats.deliver(at, u64::from(packet.payload), window);
         }
-        if window.contains(at) {
-            self.bytes_back += u64::from(packet.payload);
+        if packet.payload > 0 {
+            direction.live_until(at);
         }
-        if let Some((end, sent)) = self.timed
-            && matches!(packet.kind, Kind::Ack | Kind::FinAck)
-            && packet.seq >= end
+        let other = 1 - way;
+        if let Some((end, sent)) = self.sides[other].timed.filter(|_| is_stream)
+            && let Some(wire) = bytes.and_then(acknowledged_by)
+            && self.sides[other].number(wire) >= end
         {
-            self.timed = None;
+            self.sides[other].timed = None;
             let rtt = Span(at.0.saturating_sub(sent.0));
-            self.seen = (self.seen.0 + 1, self.seen.1 + rtt.0);
+            let direction = &mut self.directions[other];
+            direction.seen = (direction.seen.0 + 1, direction.seen.1 + rtt.0);
             if window.contains(at) {
-                self.rtt.add(rtt);
+                direction.rtt.add(rtt);
             }
         }
+    }
+}
+
+/// What helpers see in a segment from the sink.
+fn kind_of_answer(tcp: &Tcp, payload: u16, advances: bool) -> Kind {
+    match (tcp.flags.syn, tcp.flags.fin) {
+        (true, _) => Kind::SynAck,
+        (_, true) => Kind::FinAck,
+        // A segment with data is no duplicate ACK (RFC 5681 section 2).
+        _ if payload > 0 && !advances => Kind::Data,
+        _ => Kind::Ack,
     }
 }

@@ -168,9 +168,9 @@ struct Joint {
 pub struct JointReport {
     /// Of the data.
     pub pipe: PipeStats,
-    /// Retransmission timers that ran out at the proxy, towards the sink.
+    /// Retransmission timers that ran out at the proxy, where it sends them on.
     pub timeouts: u64,
-    /// Bytes that the source knows to be acknowledged and the sink has not acknowledged.
+    /// Bytes that their sender knows to be acknowledged and the other end has not acknowledged.
     pub acked_not_delivered: u64,
     /// It ended with a RST.
     pub is_reset: bool,
@@ -183,7 +183,7 @@ pub struct Proxy {
     window: Window,
     joints: BTreeMap<Tuple, Joint>,
     /// Connections that ended and were forgotten, as many as results tell apart.
-    ended: BTreeMap<Tuple, JointReport>,
+    ended: BTreeMap<Tuple, [JointReport; 2]>,
     numbers: Stream,
     scratch: Vec<Segment>,
     /// Connections that it let through untouched: their options were not known to it, their SYN had data, or it was
@@ -258,7 +258,8 @@ impl Proxy {
     }
 
     /// The run is over at `now`: what there is to say of a connection that the proxy split.
-    pub fn report(&mut self, tuple: &Tuple, now: Time) -> Option<JointReport> {
+    /// Of the data from the source, and of those from the sink.
+    pub fn report(&mut self, tuple: &Tuple, now: Time) -> Option<[JointReport; 2]> {
         let window = self.window;
         if let Some(joint) = self.joints.get_mut(tuple) {
             joint.pipes.iter_mut().for_each(|pipe| pipe.settle(now, &window));
@@ -267,9 +268,9 @@ impl Proxy {
         self.ended.get(tuple).copied()
     }
 
-    /// What its TCP towards the sink is called.
-    pub fn transport(&self) -> &str {
-        &self.plan.towards[1].name
+    /// What its TCP is called that sends on the data of a direction: 0 from the source, 1 from the sink.
+    pub fn transport(&self, way: usize) -> &str {
+        &self.plan.towards[1 - way].name
     }
 
     /// Lets one end act and sends what it has to say.
@@ -409,14 +410,16 @@ impl Joint {
         ends.chain(self.until).min()
     }
 
-    fn report(&self) -> JointReport {
-        let [from, to] = &self.ends;
-        let known = from.as_ref().map_or(0, |end| end.acknowledged());
-        JointReport {
-            pipe: self.pipes[0].counted,
-            timeouts: to.as_ref().map_or(0, |end| end.sender().stats.timeouts),
-            acked_not_delivered: known.saturating_sub(self.pipes[0].base),
-            is_reset: self.is_reset,
-        }
+    fn report(&self) -> [JointReport; 2] {
+        [0, 1].map(|way| {
+            let (from, to) = (&self.ends[way], &self.ends[1 - way]);
+            let known = from.as_ref().map_or(0, |end| end.acknowledged());
+            JointReport {
+                pipe: self.pipes[way].counted,
+                timeouts: to.as_ref().map_or(0, |end| end.sender().stats.timeouts),
+                acked_not_delivered: known.saturating_sub(self.pipes[way].base),
+                is_reset: self.is_reset,
+            }
+        })
     }
 }

@@ -109,7 +109,7 @@ fn a_connection_is_understood() {
     let last = put(&mut all, &bytes_of(PHONE, SERVER, segment(180, two.wrapping_add(101), fin), 0), 350);
     assert_eq!((last.packet.kind, last.delivered), (Kind::FinAck, 0), "a FIN is no byte of the application");
     assert_eq!(all.flows().collect::<Vec<_>>(), [0], "one connection, one flow");
-    assert_eq!(all.connection(0).unwrap().retransmitted, 1);
+    assert_eq!(all.connection(0).unwrap().directions[0].retransmitted, 1);
     let tuple = all.connection(0).unwrap().tuple.to_string();
     assert_eq!(tuple, "tcp 10.0.0.1:443 - 10.0.0.2:50000");
 }
@@ -126,8 +126,37 @@ fn a_round_trip_is_timed_at_the_source() {
     put(&mut all, &bytes_of(SERVER, PHONE, segment(1001, 1, ACK), 1000), 90);
     let ack = put(&mut all, &bytes_of(PHONE, SERVER, segment(1, 2001, ACK), 0), 95);
     leave(&mut all, &ack, 100);
-    let rtt = &all.connection(0).unwrap().rtt;
+    let rtt = &all.connection(0).unwrap().directions[0].rtt;
     assert_eq!((rtt.count(), rtt.sum()), (1, Span::from_millis(42).0));
+}
+
+/// What goes up is measured as what comes down: repetitions, round trips, arrivals, and every packet in its direction.
+#[test]
+fn both_directions_of_a_connection_are_measured() {
+    let mut all = passage(4);
+    let syn = Flags { syn: true, ack: false, ..ACK };
+    put(&mut all, &bytes_of(PHONE, SERVER, segment(99, 0, syn), 0), 0);
+    put(&mut all, &bytes_of(SERVER, PHONE, segment(999, 100, Flags { syn: true, ..ACK }), 0), 1);
+    put(&mut all, &bytes_of(PHONE, SERVER, segment(100, 1000, ACK), 0), 2);
+    let up = put(&mut all, &bytes_of(PHONE, SERVER, segment(100, 1000, ACK), 1200), 10);
+    leave(&mut all, &up, 30);
+    let answer = put(&mut all, &bytes_of(SERVER, PHONE, segment(1000, 1300, ACK), 0), 31);
+    assert_eq!(answer.delivered, 1200, "bytes of the phone that the server acknowledges");
+    leave(&mut all, &answer, 50);
+    let again = put(&mut all, &bytes_of(PHONE, SERVER, segment(100, 1000, ACK), 1200), 60);
+    leave(&mut all, &again, 80);
+    let known = all.connection(0).unwrap();
+    assert_eq!(known.used(), [1], "the server had no data");
+    let [down, up] = &known.directions;
+    assert_eq!((down.packets, down.bytes, down.payload, down.retransmitted), (2, 80, 0, 0));
+    assert_eq!((up.packets, up.bytes, up.payload, up.retransmitted), (4, 4 * 40 + 2400, 2400, 1));
+    assert_eq!((up.rtt.count(), up.rtt.sum()), (1, Span::from_millis(40).0));
+    let first = (Time::ZERO + Span::from_millis(10), Time::ZERO + Span::from_millis(80));
+    assert_eq!(up.life, Some(first), "from the first data to the last arrival");
+    assert_eq!(up.arrived.bytes_received, 2 * 1240);
+    assert_eq!((up.arrived.delay.count(), up.arrived.delay.sum()), (1, Span::from_millis(20).0));
+    assert_eq!(up.busy_until(Time::ZERO + Span::from_millis(100), true), Span::from_millis(21));
+    assert_eq!(known.tuple_from(1).to_string(), "tcp 10.0.0.2:50000 - 10.0.0.1:443");
 }
 
 /// What nobody changed is the same, bit for bit; a mark of congestion keeps the checksums right.

@@ -169,27 +169,26 @@ fn run(
         captures: captures.collect(),
         nested: wanted.nested,
     };
-    let Emulated { summary, report, plan, recorded } =
-        emulate(scenario.plan(), &order, progress).map_err(|error| {
-            let text = error.to_string();
-            match error {
-                LiveError::Plan(_)
-                | LiveError::NoHost { .. }
-                | LiveError::Flow { .. }
-                | LiveError::Algorithm { .. }
-                | LiveError::Steer(
-                    SteerError::Unknown(_) | SteerError::Unmet { .. } | SteerError::NoTwin { .. },
-                ) => crate::ScenarioError::new_err(text),
-                // As env(1) exits: there is no such program, or it cannot be started.
-                LiveError::Program { error, .. } if error.kind() == std::io::ErrorKind::NotFound => {
-                    RunError::new_err((text, 127))
-                }
-                LiveError::Program { .. } => RunError::new_err((text, 126)),
-                _ => RunError::new_err(text),
+    let done = emulate(scenario.plan(), &order, progress).map_err(|error| {
+        let text = error.to_string();
+        match error {
+            LiveError::Plan(_)
+            | LiveError::NoHost { .. }
+            | LiveError::Flow { .. }
+            | LiveError::Algorithm { .. }
+            | LiveError::Steer(
+                SteerError::Unknown(_) | SteerError::Unmet { .. } | SteerError::NoTwin { .. },
+            ) => crate::ScenarioError::new_err(text),
+            // As env(1) exits: there is no such program, or it cannot be started.
+            LiveError::Program { error, .. } if error.kind() == std::io::ErrorKind::NotFound => {
+                RunError::new_err((text, 127))
             }
-        })?;
-    let text = serde_json::to_string(&serde_json::json!({ "summary": summary, "live": report }))
-        .map_err(|error| RunError::new_err(error.to_string()))?;
+            LiveError::Program { .. } => RunError::new_err((text, 126)),
+            _ => RunError::new_err(text),
+        }
+    })?;
+    let text = done.to_json().map_err(|error| RunError::new_err(error.to_string()))?.to_string();
+    let Emulated { summary, plan, recorded, .. } = done;
     Ok((text, summary, plan, recorded))
 }
 
