@@ -37,8 +37,10 @@ params! {
     whole_segments: bool = false, 0.0..=1.0;
 }
 
-/// How long Linux keeps how fast it grows while the window is the same: an update per 1/32 s.
-const KEPT: Span = Span::from_nanos(1_000_000_000 / 32);
+/// Linux counts time in ticks; with 250 Hz, as Debian's kernels have them, of 4 ms.
+const TICK: u64 = 4_000_000;
+/// How long Linux keeps how fast it grows while the window is the same: 1/32 s, in whole ticks.
+const KEPT: u64 = 250 / 32;
 /// RTTs of the first second of an epoch do not count as the least one in Linux.
 const SETTLED: Span = Span::from_secs(1);
 
@@ -49,8 +51,8 @@ struct Whole {
     credit: f64,
     /// So many grow it by one.
     per_growth: f64,
-    /// The window and the time at which that was worked out.
-    worked_out: Option<(f64, Time)>,
+    /// The window and the tick at which that was worked out.
+    worked_out: Option<(f64, u64)>,
     /// Acknowledged since Reno's window, in `w_est`, grew last.
     reno_credit: f64,
     least_rtt: Option<Span>,
@@ -120,7 +122,7 @@ impl Cubic {
     fn on_congestion(&mut self, window: &Window) {
         self.cwnd_prior = window.cwnd;
         self.w_max = if self.params.fast_convergence && window.cwnd < self.w_max {
-            window.cwnd * (1.0 + self.params.beta) / 2.0
+            self.kept(window.cwnd, f64::midpoint(1.0, self.params.beta))
         } else {
             window.cwnd
         };
@@ -137,18 +139,43 @@ impl Cubic {
         if !self.params.whole_segments {
             return window * share;
         }
-        // The kernel has shares in 1024ths.
-        (window.floor() * (share * 1024.0).round() / 1024.0).floor()
+        // The kernel has shares in 2048ths.
+        (window.floor() * (share * 2048.0).round() / 2048.0).floor()
+    }
+
+    /// Linux measures with every RTT and grows with what may.
+    fn on_ack_whole(&mut self, ack: &AckSample, window: &mut Window) {
+        if let Some(rtt) = ack.rtt
+            && self.epoch.is_none_or(|epoch| ack.now.since(epoch) >= SETTLED)
+        {
+            self.whole.least_rtt = Some(self.whole.least_rtt.map_or(rtt, |least| least.min(rtt)));
+            if window.in_slow_start() {
+                self.hystart.on_ack(ack, window);
+            }
+        }
+        if !ack.may_grow {
+            return;
+        }
+        let acked = window.slow_start(f64::from(ack.acked), self.params.slow_start_limit);
+        if acked > 0.0 {
+            self.grow_whole(ack, acked, window);
+        }
     }
 
     /// Congestion avoidance in whole segments: the window grows by one with every so many acknowledged.
     fn grow_whole(&mut self, ack: &AckSample, acked: f64, window: &mut Window) {
         let cwnd = window.cwnd.floor();
         self.whole.reno_credit += acked;
-        let is_kept = |&(of, at): &(f64, Time)| of == cwnd && ack.now.since(at) <= KEPT;
+        let tick = ack.now.0 / TICK;
+        let is_kept = |&(of, at): &(f64, u64)| of == cwnd && tick - at <= KEPT;
         if !self.whole.worked_out.as_ref().is_some_and(is_kept) {
-            self.whole.worked_out = Some((cwnd, ack.now));
-            self.whole.per_growth = self.acks_per_growth(ack, acked, cwnd);
+            // The curve is asked once in a tick.
+            let again = self.epoch.is_some() && self.whole.worked_out.is_some_and(|(_, at)| at == tick);
+            if !again {
+                self.whole.worked_out = Some((cwnd, tick));
+                self.whole.per_growth = self.acks_per_growth(ack, acked, cwnd);
+            }
+            self.whole.per_growth = self.at_least_reno(cwnd);
         }
         let Whole { credit, per_growth, .. } = &mut self.whole;
         window.cwnd = cwnd;
@@ -169,8 +196,10 @@ impl Cubic {
             self.start_epoch(ack.now, cwnd);
             self.whole.reno_credit = acked;
         }
-        let elapsed = ack.now.since(self.epoch.unwrap_or(ack.now));
-        let ahead = elapsed.seconds() + self.whole.least_rtt.unwrap_or(ack.srtt).seconds();
+        let tick = ack.now.0 / TICK;
+        let elapsed = tick.saturating_sub(self.epoch.map_or(tick, |epoch| epoch.0 / TICK));
+        let least_rtt = self.whole.least_rtt.unwrap_or(ack.srtt).0.div_ceil(TICK);
+        let ahead = Span((elapsed + least_rtt) * TICK).seconds();
         // Whole segments below the plateau, or above it.
         let target = self.w_max + (self.cubic_window(ahead) - self.w_max).trunc();
         let mut count = if target > cwnd { (cwnd / (target - cwnd)).floor() } else { 100.0 * cwnd };
@@ -178,6 +207,12 @@ impl Cubic {
             // 5 % per round trip at least, as long as no window is known that was too large.
             count = count.min(20.0);
         }
+        count
+    }
+
+    /// So many acknowledged segments, or fewer if Reno would have a larger window by now.
+    fn at_least_reno(&mut self, cwnd: f64) -> f64 {
+        let mut count = self.whole.per_growth;
         // Reno with the same share after losses: a segment with so many acknowledged, 15/8 of the window for 0.7.
         let beta = self.params.beta;
         let per_segment = (cwnd * (8.0 * (1.0 + beta) / (1.0 - beta) / 3.0).floor() / 8.0).floor().max(1.0);
@@ -194,6 +229,9 @@ impl Cubic {
 
 impl CongestionControl for Cubic {
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
+        if self.params.whole_segments {
+            return self.on_ack_whole(ack, window);
+        }
         if !ack.may_grow {
             if self.epoch.is_some() {
                 self.frozen.get_or_insert(ack.now);
@@ -204,12 +242,6 @@ impl CongestionControl for Cubic {
             *epoch += ack.now.since(frozen);
         }
         let mut acked = f64::from(ack.acked);
-        if self.params.whole_segments
-            && let Some(rtt) = ack.rtt
-            && self.epoch.is_none_or(|epoch| ack.now.since(epoch) >= SETTLED)
-        {
-            self.whole.least_rtt = Some(self.whole.least_rtt.map_or(rtt, |least| least.min(rtt)));
-        }
         if window.in_slow_start() {
             self.hystart.on_ack(ack, window);
             let limit = self.params.slow_start_limit;
@@ -217,9 +249,6 @@ impl CongestionControl for Cubic {
             if acked == 0.0 {
                 return;
             }
-        }
-        if self.params.whole_segments {
-            return self.grow_whole(ack, acked, window);
         }
         let epoch = if let Some(epoch) = self.epoch {
             epoch
@@ -240,6 +269,19 @@ impl CongestionControl for Cubic {
         }
     }
 
+    fn on_sacked(&mut self, sample: &AckSample, window: &mut Window) {
+        if self.params.whole_segments {
+            self.on_ack_whole(sample, window);
+        }
+    }
+
+    /// Linux gives the window back and begins a new epoch with what the loss has taught it.
+    fn on_undo(&mut self, before: Self) {
+        if !self.params.whole_segments {
+            *self = before;
+        }
+    }
+
     fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
         self.on_congestion(window);
         let kept = self.kept(loss.flight, self.params.beta);
@@ -250,6 +292,7 @@ impl CongestionControl for Cubic {
         self.on_congestion(window);
         self.after_timeout = true;
         self.whole.has_lost = false;
+        self.whole.least_rtt = None;
         self.hystart.on_timeout();
         Reduction::to(self.kept(loss.flight, self.params.beta), 1.0)
     }
@@ -347,7 +390,7 @@ mod tests {
         assert_eq!((reduction.cwnd, reduction.ssthresh), (7.0, 7.0));
         let mut window = Window { cwnd: 7.0, ssthresh: 7.0 };
         let mut now = 0.0;
-        let windows: Vec<f64> = (0..30)
+        let windows: Vec<f64> = (0..31)
             .map(|_| {
                 cubic.on_ack(&ack_at(now, 0.14), &mut window);
                 now += 0.14 / window.cwnd;
@@ -356,7 +399,7 @@ mod tests {
             .collect();
         let counts: Vec<usize> =
             [7.0, 8.0, 9.0].map(|cwnd| windows.iter().filter(|&&one| one == cwnd).count()).to_vec();
-        assert_eq!(counts, [6, 7, 16]);
+        assert_eq!(counts, [6, 7, 17]);
         assert_eq!(window.cwnd, 10.0);
     }
 

@@ -78,7 +78,12 @@ pub enum Floors {
     /// ns-2: ssthresh is an integer, a loss or a mark may leave less than a segment of cwnd, with which nothing is sent
     /// before the next timeout, a mark in a recovery halves its inflated window, and every timeout lowers both.
     Ns2,
+    /// Linux: as `Rfc`, in whole segments. What a law adds beyond them is counted until it makes one (`snd_cwnd_cnt`).
+    Linux,
 }
+
+/// Sums of fractions, such as ten tenths, are whole up to this.
+const ROUNDING: f64 = 1e-6;
 
 /// What a sender is to do: windows in whole segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,6 +114,8 @@ pub struct Host {
     needs: Needs,
     floors: Floors,
     initial_window: f64,
+    /// Linux: segments that count towards the next one of the window.
+    credit: f64,
     /// The cwnd of the last reduction; infinite if it was undone. A law may set ssthresh above it, and recovery must
     /// not end with more.
     reduced_to: f64,
@@ -126,6 +133,7 @@ impl Host {
             controller,
             floors,
             initial_window: window.cwnd,
+            credit: 0.0,
             reduced_to: f64::INFINITY,
             recover: 0,
         }
@@ -231,7 +239,30 @@ impl Host {
     /// Tells the controller about an ACK of new data.
     #[inline]
     pub fn grow(&mut self, ack: &AckSample) {
+        let before = self.window.cwnd;
         self.controller.on_ack(ack, &mut self.window);
+        if self.counts_whole() && self.window.cwnd != before {
+            self.grow_whole(before);
+        }
+    }
+
+    /// Whether windows are whole segments. A law that sets the window from the delivery rate rounds by itself.
+    #[inline]
+    fn counts_whole(&self) -> bool {
+        self.floors == Floors::Linux && !self.needs.rate
+    }
+
+    /// A law has moved the window from `before`: it moves by whole segments, and the rest of a growth is kept as the
+    /// acknowledged segments that it stands for.
+    fn grow_whole(&mut self, before: f64) {
+        let before = before.floor();
+        let added = self.window.cwnd - before;
+        let whole = (added + ROUNDING).floor();
+        let cwnd = before + whole;
+        self.credit += (added - whole).max(0.0) * cwnd;
+        let steps = ((self.credit + ROUNDING) / cwnd.max(1.0)).floor();
+        self.credit -= steps * cwnd;
+        self.window.cwnd = cwnd + steps;
     }
 
     /// Tells the controller the RTT of a segment that was SACKed.
@@ -265,15 +296,20 @@ impl Host {
     pub fn reduce(&mut self, reduction: Reduction) {
         self.lower_ssthresh(reduction);
         let least = if self.floors == Floors::Ns2 { 0.0 } else { 2.0 };
-        self.window.cwnd = reduction.cwnd.max(least);
-        self.reduced_to = reduction.cwnd.max(2.0);
+        let cwnd = if self.counts_whole() { (reduction.cwnd + ROUNDING).floor() } else { reduction.cwnd };
+        self.window.cwnd = cwnd.max(least);
+        self.reduced_to = cwnd.max(2.0);
     }
 
     /// Applies the threshold of a reduction alone.
     pub fn lower_ssthresh(&mut self, reduction: Reduction) {
-        let whole = self.floors == Floors::Ns2;
-        let ssthresh = if whole { reduction.ssthresh.trunc() } else { reduction.ssthresh };
+        let ssthresh = match self.floors {
+            Floors::Rfc => reduction.ssthresh,
+            Floors::Ns2 => reduction.ssthresh.trunc(),
+            Floors::Linux => (reduction.ssthresh + ROUNDING).floor(),
+        };
         self.window.ssthresh = ssthresh.max(2.0);
+        self.credit = 0.0;
     }
 
     /// The window that recovery ends with at most.
@@ -288,7 +324,7 @@ impl Host {
         let reduction = self.controller.on_ecn(mark, &self.window);
         self.reduce(reduction);
         self.window.cwnd = match self.floors {
-            Floors::Rfc => self.window.cwnd.max(1.0).min(before),
+            Floors::Rfc | Floors::Linux => self.window.cwnd.max(1.0).min(before),
             // In a recovery the window is more than cwnd.
             Floors::Ns2 => self.window.cwnd.min(before.max(mark.flight)),
         };
@@ -302,6 +338,9 @@ impl Host {
             self.lower_ssthresh(reduction);
         }
         self.window.cwnd = reduction.cwnd.clamp(1.0, self.window.cwnd.max(1.0));
+        if self.counts_whole() {
+            self.window.cwnd = self.window.cwnd.floor();
+        }
         reduction
     }
 

@@ -274,7 +274,9 @@ fn read_claim(text: &str) -> Result<Claim, String> {
     }
     let digits = value.split_once('.').map_or(0, |(_, digits)| digits.len());
     let number: f64 = value.parse().map_err(|_| wrong())?;
-    Ok(Claim { quantity, value: number, slack: 0.5 * 0.1f64.powi(digits as i32) })
+    // A whole number is meant exactly; one with digits behind the point as far as they go.
+    let slack = if digits == 0 { 0.0 } else { 0.5 * 0.1f64.powi(digits as i32) };
+    Ok(Claim { quantity, value: number, slack })
 }
 
 /// A segment, or several of one size in a row: `1:3001(3x1000)`.

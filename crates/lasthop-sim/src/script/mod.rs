@@ -439,7 +439,7 @@ fn check(claim: &Claim, state: &State) -> Result<(), String> {
     };
     let name = claim.quantity.name();
     let Some(has) = has else { return Err(format!("this end has no {name}")) };
-    if has == claim.value || (has - claim.value).abs() <= claim.slack * (1.0 + 1e-9) {
+    if has == claim.value || (has - claim.value).abs() <= claim.slack * (1.0 + 1e-9) + 1e-6 {
         return Ok(());
     }
     let shown = if has.is_infinite() { "infinite".to_owned() } else { format!("{has:.4}") };

@@ -279,6 +279,9 @@ const HABITS: &[Habit] = &[
     Habit::of_all(Profile::Linux, "slow_start_limit", 1e9),
     Habit::of_all(Profile::Linux, "hystart", 1.0),
     Habit::of_linux("cubic", "whole_segments", 1.0),
+    // 410/1024 and 717/1024.
+    Habit::of_linux("cubic", "c", 0.400_390_625),
+    Habit::of_linux("cubic", "beta", 0.700_195_312_5),
     // The integer filters, at least 50 ms per sample, and the window set when recovery is over.
     Habit::of_linux("westwood+", "filter", 1.0),
     Habit::of_linux("westwood+", "round_floor", 0.05),

@@ -33,6 +33,7 @@ impl Connection {
             }
             return;
         }
+        self.usage.barred = false;
         if self.extended && self.before_ack(engine, packet, extra, now, wire) {
             if self.closed {
                 self.check_completion(now);
@@ -188,6 +189,8 @@ impl Connection {
         let mut acked = 0;
         // When the newest segment covered was last sent, and the most often that one of them was.
         let (mut sent, mut transmissions) = (now, 0);
+        // Of those that were neither sent again nor SACKed, when the first and the last one were sent, as Linux has it.
+        let mut originals: Option<(Time, Time)> = None;
         // Where the segment ends whose time the ACK echoes.
         let mut timed_end = None;
         while let Some(first) = self.segments.first()
@@ -197,6 +200,9 @@ impl Connection {
             acked += u32::from(!first.sacked);
             sent = first.last_sent;
             transmissions = first.transmissions.max(transmissions);
+            if self.linux && !first.sacked && first.transmissions == 1 {
+                originals = Some((originals.map_or(sent, |(oldest, _)| oldest), sent));
+            }
             if self.needs.timing && timed_end.is_none() && first.last_sent == packet.echo {
                 timed_end = Some(first.end());
             }
@@ -206,7 +212,13 @@ impl Connection {
         self.segments.trim();
         // Karn's rule, and Linux's: an ACK that a repair released has waited for the repair, whatever it
         // covers besides.
-        let rtt = (transmissions == 1).then(|| now.since(sent));
+        let once = transmissions == 1;
+        let rtt = if self.linux {
+            originals.filter(|_| once).map(|(_, newest)| now.since(newest))
+        } else {
+            once.then(|| now.since(sent))
+        };
+        let oldest = originals.filter(|_| once).map(|(oldest, _)| now.since(oldest));
         // The handshake's RTT is measured by the estimator, but it is not a data sample.
         let rtt = rtt.filter(|_| self.una > 0);
         if let Some(rtt) = rtt
@@ -220,10 +232,27 @@ impl Connection {
         if self.needs.timing {
             self.alarms.cancel(Alarm::Hold);
         }
-        if update_rtt {
+        if self.linux && !self.needs.timing {
+            self.sample_linux(oldest, packet.echo, now);
+        } else if update_rtt {
             self.update_rtt(packet, timed_end.unwrap_or(ack), now);
         }
         (acked, rtt)
+    }
+
+    /// Linux takes a sample with every ACK: of the first segment that it covers, if none of them was sent again; else of
+    /// the first one that its SACK blocks report; else of the timestamp of an ACK of new data.
+    #[inline]
+    pub(super) fn sample_linux(&mut self, covered: Option<Span>, echo: Time, now: Time) {
+        self.timed = None;
+        let sacked = std::mem::replace(&mut self.sacked_rtt, Span::ZERO);
+        let rtt = covered
+            .or((sacked > Span::ZERO).then_some(sacked))
+            .or_else(|| self.timestamps.then(|| now.since(echo)));
+        if let Some(rtt) = rtt {
+            self.rtt.sample(now - rtt, now, self.una, self.next, false);
+            self.rtt.end_backoff();
+        }
     }
 
     /// One RTT sample at most (Karn, or timestamps, whose segment ends at `timed_end`).
@@ -297,6 +326,25 @@ impl Connection {
         }
     }
 
+    /// What Linux does with a new ACK at first: growth comes when losses have been looked for. Returns the RTT of the
+    /// newest segment that it covers.
+    #[inline]
+    pub(super) fn take_new_ack<E: RecoveryEngine, W: Wire>(
+        &mut self,
+        engine: &mut E,
+        packet: &Packet,
+        now: Time,
+        wire: &mut W,
+    ) -> Option<Span> {
+        self.dup_acks = 0;
+        let (_, rtt) = self.advance(engine, packet, now, true);
+        self.restart_timer(now, wire);
+        if self.una == 1 {
+            self.begin(now);
+        }
+        rtt
+    }
+
     /// What a new ACK does within recovery: the same without growth.
     pub(super) fn accept_ack_in_recovery<E: RecoveryEngine, W: Wire>(
         &mut self,
@@ -313,7 +361,7 @@ impl Connection {
     /// Whether this ACK may raise the window: no mark, and the window was what held the sender back (RFC 7661).
     #[inline]
     pub(super) fn may_grow(&self, packet: &Packet) -> bool {
-        !packet.has(flag::ECE) && (self.window_limited || self.grow_when_limited_elsewhere)
+        !packet.has(flag::ECE) && (self.uses_window() || self.grow_when_limited_elsewhere)
     }
 
     /// Tells the controller about an ACK.
@@ -348,9 +396,6 @@ impl Connection {
     /// its repair these are the only samples that there are.
     #[inline]
     pub(super) fn measure_sacked(&mut self, rtt: Span, now: Time) {
-        if !self.linux {
-            return;
-        }
         let sample = AckSample {
             now,
             elapsed: self.elapsed(now),

@@ -3,7 +3,7 @@
 //!
 //! `world.rs` calls `on_data`, `on_ack`, `on_timer`, `on_signal` and `on_close`; everything happens at the current
 //! time, in order. The state is a [`Connection`]; what happens to it is told in order by `open.rs` (beginning, data,
-//! end), `ack.rs`, `loss.rs`, `ecn.rs`, `flow_control.rs`, `send.rs`, `timer.rs` and `signal.rs`. What only some
+//! end), `ack.rs`, `loss.rs`, `ecn.rs`, `flow_control.rs`, `send.rs`, `usage.rs`, `timer.rs` and `signal.rs`. What only some
 //! senders do has files of its own: `undo.rs`, `probing.rs`, `persist.rs`, `timing.rs`, `rate.rs`, `fast_handoff.rs`,
 //! `ebsn.rs`, `processing.rs`, `reset.rs`, and the states without a connection `alarms.rs`, `pacing.rs`, `waves.rs` and
 //! `eln.rs`.
@@ -32,6 +32,7 @@ mod signal;
 mod timer;
 mod timing;
 mod undo;
+mod usage;
 mod waves;
 
 use std::ops::{Deref, DerefMut};
@@ -55,6 +56,7 @@ use self::recovery::prr::Prr;
 use self::recovery::{Engine, with_engine};
 use self::reset::Patience;
 use self::undo::Undo;
+use self::usage::Usage;
 use self::waves::Waves;
 use super::config::{PrrVariant, TcpConfig};
 use super::mobility::Mobility;
@@ -135,8 +137,8 @@ pub struct Connection {
     first_partial: bool,
     /// New segments sent by limited transmit since `una` moved; they do not count as flight when halving.
     limited: u32,
-    /// The last transmission stopped because of cwnd.
-    window_limited: bool,
+    /// How far the window was used.
+    usage: Usage,
     /// ns-2: the last mark came while the window was one segment.
     marked_at_one: bool,
     /// Congestion was echoed and the receiver has not been told of the reaction.
@@ -197,6 +199,10 @@ pub struct Connection {
     own_window: u32,
     offer: Offer,
     dup_threshold: u32,
+    /// Segments sent again in the life of the connection.
+    copies: u32,
+    /// The RTT of the first segment that the SACK blocks of the present ACK report, of those sent once; zero if none.
+    sacked_rtt: Span,
     ns2: bool,
     linux: bool,
     timestamps: bool,
@@ -235,7 +241,11 @@ impl TcpSender {
             && config.mobility.is_plain()
             && !engine.needs_alarms();
         let extended = !plain || prr.is_some() || undo.is_some();
-        let floors = if ns2 { Floors::Ns2 } else { Floors::Rfc };
+        let floors = match config.profile {
+            Profile::Ns2 => Floors::Ns2,
+            Profile::Linux => Floors::Linux,
+            Profile::Rfc => Floors::Rfc,
+        };
         let initial = Window { cwnd: config.initial_window, ssthresh: config.initial_ssthresh };
         let mut host = Host::new(&config.controller, floors, initial);
         // The SYN goes alone.
@@ -253,7 +263,7 @@ impl TcpSender {
             action: Action::None,
             first_partial: false,
             limited: 0,
-            window_limited: true,
+            usage: Usage::default(),
             marked_at_one: false,
             reduced: false,
             rtt: RttEstimator::new(config.rto, phase),
@@ -286,6 +296,8 @@ impl TcpSender {
             own_window: config.receive_buffer(),
             offer: config.offer(),
             dup_threshold: config.dup_threshold,
+            copies: 0,
+            sacked_rtt: Span::ZERO,
             ns2,
             linux,
             timestamps: config.timestamps,

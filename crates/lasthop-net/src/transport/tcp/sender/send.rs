@@ -71,13 +71,16 @@ impl Connection {
         let allowed = self.allowed();
         let congestion = u64::from(allowed) * u64::from(self.mss);
         let window = congestion.min(self.peer.room);
+        let next = self.next;
         for _ in 0..burst {
             let fits = self.next - self.una < window;
             let has_more = self.has_more();
             if !fits || !has_more {
-                self.window_limited = has_more && allowed < self.peer.segments;
                 if has_more && self.next - self.una < congestion {
                     self.fill_to_the_edge(engine, congestion, now, wire);
+                }
+                if has_more || self.next > next {
+                    self.note_usage(((self.next - self.una) as u32).div_ceil(self.mss), false);
                 }
                 return;
             }
@@ -123,7 +126,7 @@ impl Connection {
             return false;
         }
         // The law, not the application, limits the sender.
-        self.window_limited = true;
+        self.note_usage(0, true);
         if !self.alarms.is_set(Alarm::Pace) {
             self.set_alarm(Alarm::Pace, self.pace.next(), wire);
         }
@@ -235,6 +238,7 @@ impl Connection {
         let Segment { seq, len, fin, .. } = segment;
         let payload = len - u16::from(fin) - u16::from(seq == 0);
         self.stats.retransmitted += u64::from(self.measured.contains(now));
+        self.copies += 1;
         if let Some(undo) = &mut self.undo {
             undo.on_retransmission(seq, now);
         }

@@ -234,7 +234,7 @@ impl Connection {
         // Two new segments, and nothing else.
         self.next = self.max_sent;
         self.host.window.cwnd = outstanding as f64 + 2.0;
-        self.window_limited = false;
+        self.usage.barred = true;
     }
 
     /// Step 3 of F-RTO.
@@ -299,7 +299,7 @@ impl Connection {
                 self.host.window.ssthresh = before.pipe;
                 self.host.undo_controller(before.kept);
                 // This ACK has had its say.
-                self.window_limited = false;
+                self.usage.barred = true;
                 if before.timeout && self.timestamps && acked > 0.0 {
                     self.rtt.expect_at_least(now.since(packet.echo));
                 }

@@ -43,6 +43,8 @@ use crate::transport::wire::Wire;
 const PERSISTENCE: u32 = 16;
 /// What a receiver may delay an ACK of a single segment (`TLP.max_ack_delay`, RFC 8985 §7.2).
 const MOST_ACK_DELAY: Span = Span::from_millis(200);
+/// Linux takes no path to reorder by more segments (`tcp_max_reordering`).
+const MOST_REORDERING: u32 = 300;
 /// Probe timeout before the first RTT sample (RFC 8985 §7.2).
 const FIRST_PROBE: Span = Span::from_secs(1);
 
@@ -52,6 +54,18 @@ struct Transmission {
     at: Time,
     seq: u64,
     end: u64,
+}
+
+/// What an ACK has told.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    advances: bool,
+    /// It advanced and showed no loss.
+    safe: bool,
+    /// Segments newly delivered.
+    delivered: u32,
+    /// The RTT of the newest of them, of those sent once.
+    rtt: Option<Span>,
 }
 
 /// A tail loss probe on its way.
@@ -74,18 +88,25 @@ struct Clock {
     least_rtt: Span,
     /// End of the highest segment delivered (`RACK.fack`).
     highest: u64,
+    /// The same before the present ACK.
+    reached: u64,
+    /// Where the lowest segment begins that the present ACK has delivered after one behind it, sent once.
+    late: u64,
     reordering_seen: bool,
     /// An RTT has been measured since the last probe (RFC 8985 §7.3).
     sampled: bool,
+    /// Something was delivered since losses were looked for.
+    advanced: bool,
 }
 
 impl Clock {
-    /// RFC 8985 §6.2, steps 1 to 3, for one segment newly delivered. `echo` is the timestamp that its own ACK echoes.
+    /// RFC 8985 §6.2, steps 1 to 3, for one segment newly delivered, when everything up to `reached` at most was.
+    /// `echo` is the timestamp that its own ACK echoes.
     #[inline]
-    fn deliver(&mut self, segment: &Segment, echo: Option<Time>, now: Time) {
+    fn deliver(&mut self, segment: &Segment, echo: Option<Time>, reached: u64, now: Time) {
         let rtt = now.since(segment.last_sent);
-        let (end, reached) = (segment.end(), self.highest);
-        self.highest = reached.max(end);
+        let end = segment.end();
+        self.highest = self.highest.max(end);
         if segment.transmissions > 1 {
             // It may be the original that has arrived.
             if echo.is_some_and(|echo| echo < segment.last_sent) || rtt < self.least_rtt {
@@ -94,12 +115,17 @@ impl Clock {
         } else {
             self.sampled = true;
             self.least_rtt = self.least_rtt.min(rtt);
-            self.reordering_seen |= end < reached;
+            if end < reached {
+                self.reordering_seen = true;
+                self.late = self.late.min(segment.seq);
+            }
         }
+        // Of whatever was delivered last, also when it is not the newest.
+        self.rtt = rtt;
+        self.advanced = true;
         let sent = (segment.last_sent, end);
         if self.newest.is_none_or(|newest| sent > newest) {
             self.newest = Some(sent);
-            self.rtt = rtt;
         }
     }
 }
@@ -118,6 +144,10 @@ pub(in super::super) struct Rack {
     dsack_round: Option<u64>,
     /// No segment below this waits for its repair.
     repair_from: u64,
+    /// By how many segments the path is known to reorder; the duplicate threshold before.
+    reordering: u32,
+    /// DSACKs that answered copies.
+    dsacks: u32,
     probing: bool,
     probe: Option<Probe>,
 }
@@ -132,14 +162,19 @@ impl Rack {
                 rtt: Span::ZERO,
                 least_rtt: Span(u64::MAX),
                 highest: 0,
+                reached: 0,
+                late: u64::MAX,
                 reordering_seen: false,
                 sampled: true,
+                advanced: false,
             },
             order: VecDeque::new(),
             quarters: 1,
             persistence: 0,
             dsack_round: None,
             repair_from: 0,
+            reordering: 0,
+            dsacks: 0,
             probing,
             probe: None,
         }
@@ -150,7 +185,8 @@ impl Rack {
     fn acknowledge(&mut self, segment: &Segment, echo: Option<Time>, now: Time) {
         self.board.forget(segment);
         if !segment.sacked {
-            self.clock.deliver(segment, echo, now);
+            let reached = self.clock.reached;
+            self.clock.deliver(segment, echo, reached, now);
         }
     }
 
@@ -280,16 +316,23 @@ impl RecoveryEngine for Rack {
     ) {
         let ack = packet.seq;
         if ack < tcp.una {
+            self.on_old_ack(tcp, packet, sack, now, wire);
             return;
         }
         let advances = ack > tcp.una;
         let undelivered = self.undelivered(tcp);
-        if advances {
-            self.advance(tcp, packet, now, wire);
-        }
-        let (una, next) = (tcp.una, tcp.next);
+        let reached = self.clock.highest;
         let duplicate = sack.and_then(|sack| sack.duplicate(ack));
-        self.note_sacked(tcp, sack, now);
+        let sacked_rtt = self.note_sacked(tcp, sack, now);
+        let mut rtt = None;
+        if advances {
+            self.clock.reached = reached;
+            rtt = self.advance(tcp, packet, now, wire);
+        } else if tcp.linux && sacked_rtt.is_some() {
+            self.sample_sacked(tcp, now, wire);
+        }
+        self.note_reordering(tcp);
+        let (una, next) = (tcp.una, tcp.next);
         self.dsack_round = self.dsack_round.filter(|&round| una < round);
         let probed_twice = self
             .probe
@@ -297,11 +340,22 @@ impl RecoveryEngine for Rack {
         if duplicate.is_some() && !probed_twice {
             self.on_dsack(next);
         }
-        let delivered = (undelivered - self.undelivered(tcp)) as u32;
+        let mut delivered = (undelivered - self.undelivered(tcp)) as u32;
+        if tcp.linux && duplicate.is_some() && self.dsacks < tcp.copies {
+            // A copy that was delivered is a delivery.
+            self.dsacks += 1;
+            delivered += 1;
+        }
         self.on_answer_to_probe(tcp, ack, !advances && sack.is_none(), probed_twice, now, wire);
         let found = self.detect_losses(tcp, now, wire);
         tcp.note_delivered(delivered);
-        self.act_on_losses(tcp, advances && !found, now, wire);
+        let safe = advances && !found;
+        if tcp.linux {
+            let told = Told { advances, safe, delivered, rtt: sacked_rtt.or(rtt) };
+            self.act_as_linux(tcp, packet, told, now, wire);
+        } else {
+            self.act_on_losses(tcp, safe, now, wire);
+        }
         self.fill(tcp, now, wire);
         if delivered > 0 {
             self.arm_probe(tcp, now, wire);
@@ -317,7 +371,6 @@ impl RecoveryEngine for Rack {
         if clean || tcp.awaits_verdict() {
             tcp.fill_window_burst(self, u32::MAX, now, wire);
         } else {
-            tcp.window_limited = true;
             while self.board.pipe(tcp.segments.len()) < tcp.host.window.cwnd as usize {
                 if tcp.held_back(now, wire) {
                     break;
@@ -331,9 +384,12 @@ impl RecoveryEngine for Rack {
                 }
                 if tcp.max_sent == sent {
                     // Nothing to send, or the receiver's window is full.
-                    tcp.window_limited = self.board.in_recovery;
                     break;
                 }
+            }
+            if tcp.max_sent > before || tcp.has_new() {
+                let pipe = self.board.pipe(tcp.segments.len()) as u32;
+                tcp.note_usage(pipe, false);
             }
         }
         if tcp.max_sent > before {
@@ -487,27 +543,79 @@ impl Rack {
         tcp.segments.len() - self.board.sacked_count
     }
 
-    /// Marks what the blocks report.
-    fn note_sacked(&mut self, tcp: &mut Connection, sack: Option<&SackBlocks>, now: Time) {
+    /// Marks what the blocks report. Returns the RTT of the newest segment among them that was sent once.
+    fn note_sacked(&mut self, tcp: &mut Connection, sack: Option<&SackBlocks>, now: Time) -> Option<Span> {
+        tcp.sacked_rtt = Span::ZERO;
         let una = tcp.una;
-        let Some(sack) = sack else { return };
+        let sack = sack?;
         let Rack { board, clock, .. } = self;
         // In ascending order: what a lost ACK would have told first must not look like reordering.
         let blocks = sack.ascending();
         let sampler = &mut tcp.sampler;
-        // When the newest of them was sent, of those that were sent once.
-        let mut newest = None;
+        // When the first and the last of them were sent, of those that were sent once.
+        let mut sent: Option<(Time, Time)> = None;
         board.note(blocks.as_slice(), una, &mut tcp.segments, |index, segment| {
-            clock.deliver(segment, None, now);
+            let reached = clock.highest;
+            clock.deliver(segment, None, reached, now);
             if segment.transmissions == 1 {
-                newest = newest.max(Some(segment.last_sent));
+                sent = Some((sent.map_or(segment.last_sent, |(first, _)| first), segment.last_sent));
             }
             if let Some(sampler) = sampler {
                 sampler.on_delivered(index, segment.transmissions == 1);
             }
         });
-        if let Some(sent) = newest {
-            tcp.measure_sacked(now.since(sent), now);
+        let (first, last) = sent?;
+        tcp.sacked_rtt = now.since(first);
+        Some(now.since(last))
+    }
+
+    /// If the present ACK has delivered something late: by how many segments the path reorders.
+    #[inline]
+    fn note_reordering(&mut self, tcp: &Connection) {
+        if self.clock.late == u64::MAX {
+            return;
+        }
+        let late = std::mem::replace(&mut self.clock.late, u64::MAX);
+        let reached = if self.board.sacked_count > 0 { self.clock.highest } else { tcp.una };
+        let degree = reached.saturating_sub(late).div_ceil(u64::from(tcp.mss)) as u32;
+        self.reordering = self.reordering.max(degree.min(MOST_REORDERING));
+    }
+
+    /// An ACK that SACKs and does not advance measures the RTT (Linux); if what it reports was sent before the oldest
+    /// segment was sent last, the timer starts anew.
+    fn sample_sacked<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) {
+        let rtt = std::mem::replace(&mut tcp.sacked_rtt, Span::ZERO);
+        tcp.rtt.sample(now - rtt, now, tcp.una, tcp.next, false);
+        tcp.rtt.end_backoff();
+        if tcp.segments.first().is_some_and(|first| now - rtt < first.last_sent) {
+            tcp.set_timer(now, wire);
+        }
+    }
+
+    /// An ACK below `una`: another has overtaken it, and what its SACK blocks report counts (RFC 6675 §4, `Update`). With
+    /// timestamps it is not acceptable (RFC 7323 §5.3, R1).
+    #[cold]
+    fn on_old_ack<W: Wire>(
+        &mut self,
+        tcp: &mut Connection,
+        packet: &Packet,
+        sack: Option<&SackBlocks>,
+        now: Time,
+        wire: &mut W,
+    ) {
+        if sack.is_none() || (tcp.timestamps && packet.stamp < tcp.peer_stamp) || Self::rests(tcp) {
+            return;
+        }
+        let undelivered = self.undelivered(tcp);
+        self.note_sacked(tcp, sack, now);
+        self.note_reordering(tcp);
+        if self.undelivered(tcp) < undelivered {
+            let found = self.detect_losses(tcp, now, wire);
+            if found {
+                tcp.note_delivered((undelivered - self.undelivered(tcp)) as u32);
+                self.act_on_losses(tcp, false, now, wire);
+            }
+            self.fill(tcp, now, wire);
         }
     }
 
@@ -516,31 +624,43 @@ impl Rack {
         tcp.is_probing() || tcp.is_frozen() || tcp.waits_for_timer
     }
 
-    fn advance<W: Wire>(&mut self, tcp: &mut Connection, packet: &Packet, now: Time, wire: &mut W) {
+    /// Moves `una`. Returns the RTT of the newest segment covered, where growth comes later (Linux).
+    fn advance<W: Wire>(
+        &mut self,
+        tcp: &mut Connection,
+        packet: &Packet,
+        now: Time,
+        wire: &mut W,
+    ) -> Option<Span> {
         let recover = tcp.host.recover;
         let board = &mut self.board;
         board.sacked.remove_below(packet.seq);
-        if !board.in_recovery {
+        let repaired = tcp.una < tcp.timeout_recover && packet.seq >= tcp.timeout_recover;
+        let mut rtt = None;
+        if tcp.linux {
+            rtt = tcp.take_new_ack(self, packet, now, wire);
+        } else if self.board.in_recovery {
+            tcp.accept_ack_in_recovery(self, packet, now, wire);
+        } else {
             let spread = tcp.is_reducing();
-            let repaired = tcp.una < tcp.timeout_recover && packet.seq >= tcp.timeout_recover;
             tcp.accept_new_ack(self, packet, now, !spread, wire);
-            if spread && tcp.una > recover {
+        }
+        if !self.board.in_recovery {
+            if tcp.is_reducing() && tcp.una > recover {
                 // The answer to a mark has been carried out.
                 tcp.end_prr();
             }
             if repaired {
                 self.on_exit();
             }
-            return;
-        }
-        tcp.accept_ack_in_recovery(self, packet, now, wire);
-        if packet.seq >= recover {
+        } else if packet.seq >= recover {
             tcp.end_prr();
             tcp.end_kept_window();
             self.board.in_recovery = false;
             self.on_exit();
             tcp.action = Action::Exited;
         }
+        rtt
     }
 
     /// Looks for losses and sets the timer for those that may become some. Returns whether any was found.
@@ -557,6 +677,36 @@ impl Rack {
             None => tcp.alarms.cancel(Alarm::Reordering),
         }
         found > 0
+    }
+
+    /// Acts on losses in the order of Linux: the law hears the RTT, then of the loss, and what is no repair grows the
+    /// window last, so that the ACK that ends a recovery counts.
+    #[inline]
+    fn act_as_linux<W: Wire>(
+        &mut self,
+        tcp: &mut Connection,
+        packet: &Packet,
+        told: Told,
+        now: Time,
+        wire: &mut W,
+    ) {
+        let Told { advances, safe, delivered, mut rtt } = told;
+        if !advances && let Some(rtt) = rtt.take() {
+            tcp.measure_sacked(rtt, now);
+        }
+        let lossy = self.board.lost_count > 0 && tcp.una >= tcp.timeout_recover;
+        if self.board.in_recovery || tcp.is_reducing() || lossy {
+            if advances {
+                tcp.measure_and_grow(self, delivered, rtt, false, now);
+            }
+            self.act_on_losses(tcp, safe, now, wire);
+            return;
+        }
+        // SACKed segments count at once where they may only be early (`tcp_may_raise_cwnd`).
+        if advances || (delivered > 0 && self.reordering > tcp.dup_threshold) {
+            let may_grow = tcp.may_grow(packet);
+            tcp.measure_and_grow(self, delivered, rtt, may_grow, now);
+        }
     }
 
     /// Begins a recovery if there are losses and none is under way, and sets the window that this ACK allows. `safe`:
@@ -671,7 +821,10 @@ mod tests {
         rack.clock.reordering_seen = reordering_seen;
         let blocks = [(4001 - 1000 * sacked, 4001)];
         let Rack { board, clock, .. } = &mut rack;
-        board.note(&blocks, 1, &mut segments, |_, segment| clock.deliver(segment, None, millis(103)));
+        board.note(&blocks, 1, &mut segments, |_, segment| {
+            let reached = clock.highest;
+            clock.deliver(segment, None, reached, millis(103));
+        });
         (rack, segments)
     }
 
@@ -803,13 +956,13 @@ mod tests {
         assert_eq!(wait(&mut rig), [5]);
         assert_eq!(rig.sender.stats.timeouts, 0);
         rig.ack(6);
-        assert_eq!(rig.sender.host.window.cwnd, 10.0, "the original may have arrived after all");
+        assert_eq!(rig.sender.host.window.cwnd, 11.0, "the original may have arrived after all");
         rig.tape.sent.clear();
         rig.sender.on_data(Some(2000), rig.now, &mut rig.tape);
         rig.ack(7);
-        assert_eq!(rig.window(), (5.0, 5.0));
+        assert_eq!(rig.window(), (5.5, 5.5));
         rig.ack(8);
-        assert_eq!(rig.sender.host.window.ssthresh, 5.0, "once");
+        assert_eq!(rig.sender.host.window.ssthresh, 5.5, "once");
     }
 
     #[test]
@@ -820,7 +973,7 @@ mod tests {
         rig.sack(6, &[(5, 5)]);
         rig.sender.on_data(Some(1000), rig.now, &mut rig.tape);
         rig.ack(7);
-        assert_eq!(rig.sender.host.window.cwnd, 10.0);
+        assert_eq!(rig.sender.host.window.cwnd, 11.0, "five of ten were out, which is enough to grow");
         assert_eq!(rack(&mut rig).quarters, 1, "and does not look like reordering");
     }
 

@@ -86,11 +86,11 @@ impl RecoveryEngine for Sack {
     #[inline]
     fn fill<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) {
         let clean = !self.board.in_recovery && self.board.lost_count == 0 && self.board.sacked_count == 0;
+        let before = tcp.max_sent;
         if clean || (tcp.extended && tcp.awaits_verdict()) {
             tcp.fill_window_burst(self, u32::MAX, now, wire);
             return;
         }
-        tcp.window_limited = true;
         if tcp.alarms.is_set(Alarm::Hold) {
             // What looks lost is not to be sent again yet.
             return;
@@ -119,7 +119,6 @@ impl RecoveryEngine for Sack {
             }
             if !in_recovery {
                 // Nothing to send, or the receiver's window is full.
-                tcp.window_limited = false;
                 break;
             }
             // (3) a hole that is not known to be lost
@@ -139,6 +138,10 @@ impl RecoveryEngine for Sack {
             // RFC 6675 §4: it does not move HighRxt, so that holes below it are still repaired, and pipe
             // leaves it out.
             tcp.retransmit_index(self, index, now, wire);
+        }
+        if tcp.max_sent > before || tcp.has_new() {
+            let pipe = self.board.pipe(tcp.segments.len()) as u32;
+            tcp.note_usage(pipe, false);
         }
     }
 

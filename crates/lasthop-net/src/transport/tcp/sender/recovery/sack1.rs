@@ -133,7 +133,6 @@ impl RecoveryEngine for Sack1 {
             let (next, una, cwnd) = (tcp.next, tcp.una, tcp.host.window.cwnd as i64);
             let room = if self.in_recovery { self.pipe < cwnd } else { next - self.last_ack < window };
             if !room {
-                tcp.window_limited = true;
                 return;
             }
             let in_recovery = self.in_recovery;
