@@ -255,7 +255,7 @@ CHANCE = 1.05
 WORSE = 0.95
 
 NO_HELP = f"""
-Whoever tosses a coin has recalls that add up to one. The table has every path, all loss rates together, on
+The recalls of a coin toss add up to one. The table has every path, all loss rates together, on
 which a sender's add up to no more than {CHANCE:g} (at least {ENOUGH} losses of each kind), or on which it
 earned less than {WORSE:g} of NewReno's goodput; why, stands below."""
 

@@ -1,5 +1,5 @@
 """Senders named ``FILE.py:CLASS``: on the command line, in files, in studies, on workers."""
-# ruff: noqa: ARG002, ISC004, TC001, TC003 - the classes here stand for those of users
+# ruff: noqa: ARG002, ISC004, TC001 - the classes here stand for those of users
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import lasthop as lh
-from lasthop import sources
+from lasthop import senders, sources
 from lasthop.senders import Ack, Loss, Signal
 from lasthop.studies import cluster, plan
 
@@ -314,3 +314,14 @@ def test_an_unknown_field_is_answered_with_those_that_exist(
     scenario = lh.Scenario.load(scenario_file, transports={"guess": Guess})
     with pytest.raises(lh.RunError, match=re.escape(known)):
         lh.run(scenario.replace({"flows.0.transport": "guess"}), seed=1)
+
+
+def test_the_how_to_page_names_the_fields_that_there_are() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "write-a-sender-in-python.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` of .*? \| (`now_s`.*) \|$", page, re.MULTILINE))
+    assert rows.keys() == {"Ack", "AnyAck", "Loss", "Rate", "Signal"}
+    for name, fields in rows.items():
+        known = {field for field in dir(getattr(senders, name)) if not field.startswith("_")}
+        named = set(re.findall(r"`([a-z_]+)`", fields.replace("`None`", "")))
+        assert named <= known, name
+        assert named == known or name == "Signal", name
