@@ -15,6 +15,7 @@ import os
 import platform
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 import threading
@@ -364,9 +365,63 @@ def _sigterm_raises() -> Iterator[None]:
 
 
 def journal_folder() -> Path:
-    """Return the folder in which runs note what they have started."""
-    runtime = Path("/run") if os.access("/run", os.W_OK) else Path(tempfile.gettempdir())
-    return runtime / f"lasthop-{os.geteuid()}"
+    """Return the folder in which runs note what they have started.
+
+    It bears the number of the user outside of any user namespace: inside, everyone is 0.
+
+    Raises
+    ------
+    RunError
+        If the folder is there and another user could have written into it: what it says is acted upon.
+    """
+    user = outer_user(os.geteuid(), _uid_map())
+    own = Path("/run/user") / str(user)
+    places = (Path("/run"), own) if os.access("/run", os.W_OK) else (own, Path(tempfile.gettempdir()))
+    runtime = next((place for place in places if os.access(place, os.W_OK)), places[-1])
+    folder = runtime / f"lasthop-{user}"
+    with suppress(FileNotFoundError):
+        refuse_foreign(folder)
+    return folder
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse a folder that is not this user's alone: its owner and mode count, not its name."""
+    found = folder.lstat()
+    what = ""
+    if not stat.S_ISDIR(found.st_mode):
+        what = "is no folder"
+    elif found.st_uid != os.geteuid():
+        what = f"belongs to another user ({found.st_uid})"
+    elif found.st_mode & 0o077:
+        what = f"is open to other users (mode {stat.S_IMODE(found.st_mode):04o})"
+    if what:
+        raise RunError(
+            f"what a run starts is noted in '{folder}', which {what}: look at it and remove it, or set "
+            "TMPDIR to a folder of your own"
+        )
+
+
+def outer_user(inside: int, uid_map: str) -> int:
+    r"""Return a user's number outside of the user namespace that has this map.
+
+    Examples
+    --------
+    >>> outer_user(0, "0 1000 1\n1 100000 65536\n"), outer_user(5, "0 1000 1\n1 100000 65536\n")
+    (1000, 100004)
+    >>> outer_user(7, "")
+    7
+    """
+    for line in uid_map.splitlines():
+        first, outside, count = map(int, line.split())
+        if first <= inside < first + count:
+            return outside + inside - first
+    return inside
+
+
+def _uid_map() -> str:
+    with suppress(OSError):
+        return Path("/proc/self/uid_map").read_text(encoding="ascii")
+    return ""
 
 
 @contextmanager
@@ -380,7 +435,9 @@ def journal(
     for line in clean() if cleans else []:
         print(f"note: {line}", file=sys.stderr)
     folder = journal_folder()
+    # What another user has put there meanwhile is refused as well.
     folder.mkdir(mode=0o700, exist_ok=True)
+    refuse_foreign(folder)
     place = folder / f"{mark}.json"
     owner = os.getpid()
     entry = {"mark": mark, "owner": owner, "owner_started": _started(owner), "commands": commands}

@@ -9,17 +9,16 @@ use std::fs;
 use std::io;
 use std::io::Write;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, Command};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tempfile::NamedTempFile;
 
 use crate::plan::Host;
 
@@ -89,8 +88,8 @@ pub(crate) fn start(
     mark: &str,
 ) -> io::Result<Child> {
     let (program, arguments) = words.split_first().ok_or_else(|| io::Error::other("no program"))?;
-    let [names, resolver] = [Passing::new(names)?, Passing::new(RESOLVER)?];
-    let paths = [(names.path.clone(), NAMES), (resolver.path.clone(), "/etc/resolv.conf")];
+    let [names, resolver] = [passing(names)?, passing(RESOLVER)?];
+    let paths = [(names.path().to_owned(), NAMES), (resolver.path().to_owned(), "/etc/resolv.conf")];
     let place = number_of(namespace.try_clone_to_owned()?.into())?;
     let namespace = namespace.as_raw_fd();
     let mut command = Command::new(program);
@@ -148,27 +147,13 @@ fn begin(parent: u32, namespace: Option<RawFd>) -> io::Result<()> {
 /// There is nobody to ask for other names: to know that at once is better than to wait for an answer.
 const RESOLVER: &str = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n";
 
-/// A file that goes when it is dropped.
-struct Passing {
-    path: PathBuf,
-}
-
-impl Passing {
-    fn new(text: &str) -> io::Result<Passing> {
-        static MADE: AtomicU64 = AtomicU64::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("lasthop-{}-{number}", std::process::id()));
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(&path)?;
-        let passing = Passing { path };
-        file.write_all(text.as_bytes())?;
-        Ok(passing)
-    }
-}
-
-impl Drop for Passing {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-    }
+/// A file that programs of every user may read, and that goes when it is dropped. Its name cannot be guessed: in a
+/// shared folder another user could take it before.
+fn passing(text: &str) -> io::Result<NamedTempFile> {
+    let mut file = tempfile::Builder::new().prefix("lasthop-").tempfile()?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
+    Ok(file)
 }
 
 /// Sockets of a namespace that were there before a server was started there.

@@ -3,14 +3,16 @@
 //!
 //! bpftool loads the object. What is registered stays registered without its process, so the name says who made it.
 
-use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
+
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::steer::{SteerError, failed};
 
@@ -45,16 +47,15 @@ pub(crate) fn has_maker(id: &str) -> bool {
 }
 
 /// Registers what an object has, with these digits in its names.
+///
+/// The object never has a name in the file system: another user could put a file of that name there first, and root
+/// would load it into the kernel. bpftool gets it as its standard input.
 pub(crate) fn load(object: &[u8], id: &str) -> Result<(), SteerError> {
     let bpftool = bpftool().ok_or_else(|| SteerError::Load("there is no bpftool".to_owned()))?;
-    let path = std::env::temp_dir().join(format!("lasthop-{id}.o"));
-    let step = failed("writing the object for bpftool");
-    let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    let written = file.and_then(|mut file| file.write_all(&named(object, id)));
-    let output = Command::new(bpftool).args(["struct_ops", "register"]).arg(&path).output();
-    let _ = fs::remove_file(&path);
-    written.map_err(&step)?;
-    let output = output.map_err(failed("starting bpftool"))?;
+    let object = sealed(&named(object, id)).map_err(failed("keeping the object for bpftool"))?;
+    let mut command = Command::new(bpftool);
+    command.args(["struct_ops", "register", "/proc/self/fd/0"]).stdin(Stdio::from(object));
+    let output = command.output().map_err(failed("starting bpftool"))?;
     if output.status.success() {
         return Ok(());
     }
@@ -62,6 +63,16 @@ pub(crate) fn load(object: &[u8], id: &str) -> Result<(), SteerError> {
     let text = String::from_utf8_lossy(&text);
     let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("bpftool says nothing");
     Err(SteerError::Load(last.to_owned()))
+}
+
+/// These bytes as a file without a name, which nothing can change any more.
+fn sealed(bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create(c"lasthop", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?);
+    file.write_all(bytes)?;
+    let seals =
+        SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_WRITE;
+    fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
+    Ok(file)
 }
 
 fn named(object: &[u8], id: &str) -> Vec<u8> {
@@ -82,7 +93,18 @@ fn bpftool() -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::*;
+
+    #[test]
+    fn an_object_has_no_name_and_cannot_be_changed() {
+        let mut object = sealed(b"object").unwrap();
+        assert_eq!(fs::read(format!("/proc/self/fd/{}", object.as_raw_fd())).unwrap(), b"object");
+        assert_eq!(object.metadata().unwrap().nlink(), 0);
+        assert!(object.write_all(b"another").is_err());
+    }
 
     #[test]
     fn names_differ_and_say_who_made_them() {
