@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         OutputError,
         RunError,
         ScenarioError,
+        TrustError,
     )
     from lasthop.results import Run, Runs
     from lasthop.senders import Sender
@@ -58,6 +59,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Sender",
+    "TrustError",
     "__version__",
     "compare",
     "helpers",
@@ -78,7 +80,10 @@ PLACES = {
         *("EXAMPLE", "Scenario", "compare", "helpers", "load_runs", "metrics", "run", "run_seeds"),
         *("schema", "traffic", "transports"),
     ),
-    "errors": ("ArgumentError", "Interrupted", "LasthopError", "OutputError", "RunError", "ScenarioError"),
+    "errors": (
+        *("ArgumentError", "Interrupted", "LasthopError", "OutputError", "RunError", "ScenarioError"),
+        "TrustError",
+    ),
     "results": ("Run", "Runs"),
     "senders": ("Sender",),
 }

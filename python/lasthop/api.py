@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lasthop import _native, sources
+from lasthop import _native, sources, stand_ins
 from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError, ScenarioError, native_errors
 from lasthop.places import SENDERS
 from lasthop.results import NativeTables, Run, Runs
@@ -20,7 +20,7 @@ from lasthop.senders import Sender, describe, describe_all
 from lasthop.spool import SpooledTables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from lasthop.comparison import Comparison
     from lasthop.frames import Traffic
@@ -60,14 +60,20 @@ class Scenario:
         Shown in results unless the scenario names itself.
     transports : mapping, optional
         Classes that inherit from `Sender`, by the names that flows have for them. One that a flow calls
-        ``FILE.py:CLASS`` need not be here: the file is loaded.
+        ``FILE.py:CLASS`` need not be here with `trust`: the file is loaded.
     folder : path
         What the files that the scenario names are relative to.
+    trust : bool
+        Whether senders that the scenario names ``FILE.py:CLASS`` are loaded, which executes their files.
+        Those named in calls, such as `replace` and `lasthop.compare`, are loaded anyway: they are the
+        caller's own, and relative to the current folder.
 
     Raises
     ------
     ScenarioError
         With the place, what was found and what was expected.
+    TrustError
+        If the scenario names Python code that it is not trusted with.
 
     Examples
     --------
@@ -83,7 +89,7 @@ class Scenario:
 
     __slots__ = (
         *("_folder", "_kind", "_name", "_overrides", "_path", "_plan", "_search", "_senders", "_sources"),
-        "_text",
+        *("_asked", "_text", "_trust"),
     )
 
     def __init__(
@@ -93,6 +99,7 @@ class Scenario:
         name: str = "scenario",
         transports: Senders | None = None,
         folder: str | Path = "",
+        trust: bool = False,
     ) -> None:
         if not isinstance(content, Mapping):
             raise ScenarioError(
@@ -105,7 +112,7 @@ class Scenario:
             raise ScenarioError(
                 f"a scenario holds text, numbers, booleans, lists and tables only: {error}"
             ) from None
-        self._know(transports)
+        self._know(transports, trust=trust)
         self._folder = Path(folder)
         self._search: tuple[Path, ...] = ()
         self._kind: Literal["json", "toml"] = "json"
@@ -113,7 +120,12 @@ class Scenario:
 
     @classmethod
     def read(
-        cls, text: str | bytes, *, name: str = "scenario", transports: Senders | None = None
+        cls,
+        text: str | bytes,
+        *,
+        name: str = "scenario",
+        transports: Senders | None = None,
+        trust: bool = False,
     ) -> Scenario:
         """Read a scenario from TOML text.
 
@@ -124,6 +136,8 @@ class Scenario:
         name : str
             What messages call it, and results unless the scenario names itself.
         transports : mapping, optional
+            As for `load`.
+        trust : bool
             As for `load`.
 
         Examples
@@ -143,20 +157,27 @@ class Scenario:
                 f"scenario error: this is not text in UTF-8\n  at {name}\n     a scenario is TOML text"
             ) from None
         scenario = cls.__new__(cls)
-        scenario._know(transports)  # noqa: SLF001 - its own class
+        scenario._know(transports, trust=trust)  # noqa: SLF001 - its own class
         scenario._folder, scenario._search = Path(), ()  # noqa: SLF001 - its own class
         scenario._kind = "toml"  # noqa: SLF001 - its own class
         scenario._open(None, decoded, name, {})  # noqa: SLF001 - its own class
         return scenario
 
-    def _know(self, transports: Senders | None) -> None:
-        """Take the classes that are handed over."""
+    def _know(self, transports: Senders | None, *, trust: bool) -> None:
+        """Take the classes that are handed over, and whether others may be loaded."""
+        self._trust = trust
+        self._asked: frozenset[str] = frozenset()
         self._senders = describe_all(transports)
         self._sources = {name: sources.source_of(class_) for name, class_ in (transports or {}).items()}
 
     @classmethod
     def load(
-        cls, path: str | Path, *, transports: Senders | None = None, search: Iterable[str | Path] = ()
+        cls,
+        path: str | Path,
+        *,
+        transports: Senders | None = None,
+        search: Iterable[str | Path] = (),
+        trust: bool = False,
     ) -> Scenario:
         """Read a scenario file (TOML, or JSON of the same structure).
 
@@ -169,9 +190,18 @@ class Scenario:
         search : iterable of path
             Where the files of senders that are named ``FILE.py:CLASS`` are looked for as well, after the
             folder of the scenario and before the current one.
+        trust : bool
+            Whether senders that the file names ``FILE.py:CLASS`` are loaded, which executes their files.
+
+        Raises
+        ------
+        ScenarioError
+            With the place, what was found and what was expected.
+        TrustError
+            If the file names Python code that it is not trusted with.
         """
         scenario = cls.__new__(cls)
-        scenario._know(transports)  # noqa: SLF001 - its own class
+        scenario._know(transports, trust=trust)  # noqa: SLF001 - its own class
         scenario._folder = Path(path).parent  # noqa: SLF001 - its own class
         scenario._search = tuple(map(Path, search))  # noqa: SLF001 - its own class
         scenario._kind = "toml"  # noqa: SLF001 - its own class
@@ -205,7 +235,15 @@ class Scenario:
         json_text = (self._kind == "json") if self._path is None else self._path.suffix.lower() == ".json"
         named = sources.names_in_text(text, json_text=json_text)
         for name in sorted((named | sources.names_in_overrides(self._overrides)) - self._senders.keys()):
-            class_, source = sources.load(name, (self._folder, *self._search, Path()))
+            asked = name in self._asked
+            if not (asked or self._trust or stand_ins.wanted()):
+                where = str(self._path or self._name) if name in named else None
+                raise sources.untrusted(name, where)
+            # What the caller says is a path as any that is typed: a file of the same name that came with the
+            # scenario is not meant.
+            beside = (self._folder, *self._search) if self._trust or not asked else ()
+            folders = (Path(), *beside) if asked else (*beside, Path())
+            class_, source = sources.load(name, folders)
             # Another scenario may share the mappings.
             self._senders = self._senders | {name: describe(name, class_)}
             self._sources = self._sources | {name: source}
@@ -238,14 +276,18 @@ class Scenario:
                 text = text.replace(f"at --set {key}={shown}", f"at replace: {key} = {shown}")
             raise ScenarioError(text) from None
 
-    def overridden(self, overrides: Mapping[str, Any]) -> Scenario:
-        """As `replace`, for the command line: messages say ``--set``."""
+    def overridden(self, overrides: Mapping[str, Any], *, of_file: Collection[str] = ()) -> Scenario:
+        """As `replace`, for the command line: messages say ``--set``.
+
+        The senders that it names are asked for, but for those at the keys `of_file`, which a file says.
+        """
         changed = dict(self._overrides)
         for key, value in overrides.items():
             # A later override of the same key goes last, where it wins over what lies between.
             changed.pop(key, None)
             changed[key] = value if isinstance(value, str) else toml_value(value)
-        return self._again(self._senders, self._sources, changed)
+        names = sources.names_in_overrides({key: changed[key] for key in overrides if key not in of_file})
+        return self._again(self._senders, self._sources, changed, self._asked | names)
 
     def with_transports(self, transports: Senders) -> Scenario:
         """Return the scenario with senders written in Python that its flows may name.
@@ -257,15 +299,18 @@ class Scenario:
             those that the scenario knows; the same name replaces a class.
         """
         found = {name: sources.source_of(class_) for name, class_ in transports.items()}
-        return self._again(self._senders | describe_all(transports), self._sources | found, self._overrides)
+        senders = self._senders | describe_all(transports)
+        return self._again(senders, self._sources | found, self._overrides, self._asked)
 
     def _again(
         self,
         senders: dict[str, _native.SenderClass],
         known: dict[str, sources.Source],
         overrides: dict[str, str],
+        asked: frozenset[str],
     ) -> Scenario:
         scenario = Scenario.__new__(Scenario)
+        scenario._trust, scenario._asked = self._trust, asked  # noqa: SLF001 - its own class
         scenario._senders = senders  # noqa: SLF001 - its own class
         scenario._sources = known  # noqa: SLF001 - its own class
         scenario._search = self._search  # noqa: SLF001 - its own class
@@ -301,6 +346,11 @@ class Scenario:
     def sender_sources(self) -> dict[str, sources.Source]:
         """The source of each sender written in Python that a flow uses, by its name."""
         return {name: self._sources[name] for name in sources.used(self.to_dict(), self._sources)}
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the Python code that it names may be executed."""
+        return self._trust
 
     @property
     def advice(self) -> list[str]:
@@ -392,6 +442,7 @@ def run(
     series: bool = False,
     trace: bool = False,
     transports: Senders | None = None,
+    trust: bool = False,
 ) -> Run:
     """Run a scenario once.
 
@@ -407,6 +458,9 @@ def run(
         Also record every packet on every link.
     transports : mapping, optional
         Senders written in Python: classes that inherit from `Sender`, by the names that flows have for them.
+    trust : bool
+        Whether senders that the scenario names ``FILE.py:CLASS`` are loaded, which executes their files; of a
+        `Scenario` it says so itself.
 
     Returns
     -------
@@ -422,19 +476,22 @@ def run(
     >>> result.fingerprint == lh.run(lh.Scenario(lh.EXAMPLE), seed=7).fingerprint
     True
     """
-    opened = as_scenario(scenario, transports)
+    opened = as_scenario(scenario, transports, trust=trust)
     return run_seeds(opened, [opened.seed if seed is None else seed], series=series, trace=trace)[0]
 
 
 def as_scenario(
-    scenario: Scenario | str | Path | Mapping[str, Any], transports: Senders | None = None
+    scenario: Scenario | str | Path | Mapping[str, Any],
+    transports: Senders | None = None,
+    *,
+    trust: bool = False,
 ) -> Scenario:
     """Return the scenario itself, or the one that a path or a mapping stands for."""
     if isinstance(scenario, Scenario):
         return scenario if transports is None else scenario.with_transports(transports)
     if isinstance(scenario, (str, Path)):
-        return Scenario.load(scenario, transports=transports)
-    return Scenario(scenario, transports=transports)
+        return Scenario.load(scenario, transports=transports, trust=trust)
+    return Scenario(scenario, transports=transports, trust=trust)
 
 
 def run_seeds(  # noqa: PLR0913 - all but two are keywords
@@ -449,6 +506,7 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
     learn: bool = True,
     spool: str | Path | None = None,
     capture_at: Sequence[str] | None = None,
+    trust: bool = False,
 ) -> Runs:
     """Run a scenario with several seeds, in parallel on all cores.
 
@@ -477,6 +535,8 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
         With `spool`: nodes and links at which packets are captured, ``"senders"`` for the hosts of all
         senders, or ``"links"`` for every link. With `trace` the senders if not given, otherwise nothing. A
         trace in memory needs no choice: `Run.write_pcapng` looks at it from everywhere.
+    trust : bool
+        As for `run`.
 
     Returns
     -------
@@ -492,7 +552,7 @@ def run_seeds(  # noqa: PLR0913 - all but two are keywords
         above.
     """
     wanted = check_seeds(seeds)
-    scenario = as_scenario(scenario, transports)
+    scenario = as_scenario(scenario, transports, trust=trust)
     known = scenario.read_history()
     plan = scenario.plan.with_history(known) if known else scenario.plan
     outcome = run_jobs(
@@ -524,6 +584,7 @@ def compare(  # noqa: PLR0913 - all but two are keywords
     helpers: Iterable[str] = (),
     at: str | None = None,
     law: str | None = None,
+    trust: bool = False,
 ) -> Comparison:
     """Run a scenario with each transport and helper over the same channels, and compare seed by seed.
 
@@ -555,6 +616,8 @@ def compare(  # noqa: PLR0913 - all but two are keywords
     law : str, optional
         One of `lasthop.laws.LAWS`: what it says of each sender with each helper is laid over the bars of
         goodput, and shown beside what was measured.
+    trust : bool
+        As for `run`; those among `transports` are loaded anyway.
 
     Raises
     ------
@@ -582,7 +645,7 @@ def compare(  # noqa: PLR0913 - all but two are keywords
             names = [one.strip() for one in given.split(",")]
             raise ArgumentError(f"{name} is the text {given!r}: give a list of names, {names}")
     return compare_transports(
-        as_scenario(scenario),
+        as_scenario(scenario, trust=trust),
         list(transports),
         check_seeds(seeds),
         baseline,
@@ -631,7 +694,9 @@ def traffic(
     """
     from lasthop.frames import traffic_of
 
-    opened = as_scenario(scenario)
+    # Nothing runs, so no sender that the scenario names is executed.
+    with stand_ins.unexecuted():
+        opened = as_scenario(scenario)
     return traffic_of(opened, flow, check_seeds([opened.seed] if seeds is None else seeds), frames, lags)
 
 

@@ -23,6 +23,7 @@ from lasthop import seals, unfinished
 from lasthop.errors import ArgumentError, BundleError, OutputError, ScenarioError
 from lasthop.output import check_file, check_saved, output_errors, reason_of, replacing, umask
 from lasthop.places import COMPARISON, RESULT, STUDY
+from lasthop.stand_ins import unexecuted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,7 +95,9 @@ def _gathered(sources: Sequence[str | Path]) -> dict[str, Path]:
     """Return name and file of all that goes into a bundle."""
     files: dict[str, Path] = {}
     for source in sources:
-        for name, file in _files_of(Path(source)):
+        with unexecuted():
+            found = list(_files_of(Path(source)))
+        for name, file in found:
             if files.setdefault(name, file).resolve() != file.resolve():
                 raise OutputError(
                     f"'{file}' and '{files[name]}' would both be {name} in the bundle: rename one of them"

@@ -28,6 +28,7 @@ from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError
 from lasthop.places import refuse_other, reserved
 from lasthop.progress import shown_progress
 from lasthop.results import Runs
+from lasthop.stand_ins import unexecuted
 from lasthop.studies.command import study_app
 from lasthop.terminal import (
     EXIT_CUT_OFF,
@@ -38,6 +39,7 @@ from lasthop.terminal import (
     JobsOption,
     SeedsOption,
     SetOption,
+    TrustOption,
     drop_lost_notes,
     drop_output,
     exit_code_of,
@@ -210,6 +212,7 @@ def run(
     ] = None,
     jobs: JobsOption = None,
     table_format: FormatOption = "parquet",
+    trust: TrustOption = False,
     force: ForceOption = False,
 ) -> None:
     """Run a scenario and show flows and links.
@@ -217,7 +220,7 @@ def run(
     Several seeds run on all cores; the table then shows means with 95 % intervals.
     """
     with _user_errors():
-        scenario = _open(file, settings)
+        scenario = _open(file, settings, trust=trust)
         if seed is not None and seeds is not None:
             raise ArgumentError("--seed and --seeds exclude each other: give one")
         wanted = [scenario.seed if seed is None else seed] if seeds is None else parse_seeds(seeds)
@@ -325,6 +328,7 @@ def compare(
     ] = None,
     jobs: JobsOption = None,
     table_format: FormatOption = "parquet",
+    trust: TrustOption = False,
     force: ForceOption = False,
 ) -> None:
     """Compare transports, or helpers in the network (PEPs), over the same channel, seed by seed.
@@ -333,7 +337,7 @@ def compare(
     seed, and have 95 % intervals and a verdict.
     """
     with _user_errors():
-        scenario = _open(file, settings)
+        scenario = _open(file, settings, trust=trust)
         if transport is None and helpers is None:
             raise ArgumentError("nothing to compare: give --transport reno,vegas, or --helpers none,snoop")
         names = [] if transport is None else parse_names("--transport", transport)
@@ -408,6 +412,7 @@ def plot(
         ),
     ] = None,
     settings: SetOption = None,
+    trust: TrustOption = False,
 ) -> None:
     """Draw window, queue, throughput and RTT over time, or a comparison.
 
@@ -442,7 +447,7 @@ def plot(
                 tracks = [track_of(run, labels[place]) for run, place in zip(runs, places, strict=True)]
                 plot_overlay(tracks, title, *paths)
         elif is_file:
-            scenario = api.Scenario.load(first).overridden(parse_settings(settings or []))
+            scenario = api.Scenario.load(first, trust=trust).overridden(parse_settings(settings or []))
             with shown_progress("runs") as observer:
                 chosen = scenario.seed if seed is None else seed
                 drawn = api.run_seeds(
@@ -579,7 +584,7 @@ def traffic(
 
     The frames are those of a run with the same seed; nothing is simulated.
     """
-    with _user_errors():
+    with _user_errors(), unexecuted():
         from lasthop import tables
 
         scenario = _open(file, settings)
@@ -848,6 +853,7 @@ def reproduce(
             "--html", help="Write papers.html too: one file with figures to zoom into and claims to search."
         ),
     ] = False,
+    trust: TrustOption = False,
 ) -> None:
     """Run the figures and tables of a paper and judge its claims.
 
@@ -874,7 +880,7 @@ def reproduce(
         if every and figure != "all":
             raise ArgumentError("--figure needs one paper: each has figures of its own")
         found = [
-            library.load_paper(folder)
+            library.load_paper(folder, trust=trust)
             for folder in (library.paper_folders() if every else [library.find_paper(paper)])
         ]
         if show:
@@ -1041,6 +1047,7 @@ def emulate(
     ] = 65_535,
     table_format: FormatOption = "parquet",
     force: ForceOption = False,
+    trust: TrustOption = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
@@ -1054,7 +1061,7 @@ def emulate(
     the status of COMMAND, or else with 123 if packets left too late (invalid), 124 if
     the scenario ended first, and 125 if lasthop failed.
     """
-    with _user_errors():
+    with _user_errors(), unexecuted() if dry_run else nullcontext():
         from lasthop import live
 
         if clean:
@@ -1062,7 +1069,7 @@ def emulate(
             return
         if file is None:
             raise ArgumentError("no scenario: give a FILE, or --clean")
-        scenario = _open(file, settings)
+        scenario = _open(file, settings, trust=trust)
         _check_recording(out, series=series, trace=trace, capture_at=capture_at)
         captures = live.check_captures(scenario, capture_at or None, trace=trace)
         live.check_snaplen(snaplen)
@@ -1241,6 +1248,7 @@ def parity(
     virtual: VirtualOption = False,
     settings: SetOption = None,
     json_file: JsonOption = None,
+    trust: TrustOption = False,
     force: ForceOption = False,
 ) -> None:
     """Compare a simulation in the profile linux with the kernel's own TCP (Linux, root; not with --virtual).
@@ -1256,7 +1264,7 @@ def parity(
         from lasthop import parity as comparing
         from lasthop.progress import emulated_line
 
-        scenario = _open(file, settings)
+        scenario = _open(file, settings, trust=trust)
         _check_json(file, json_file, force=force)
         names = parse_names("--kernel", kernel)
         for name in names:
@@ -1454,13 +1462,13 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _open(file: str, settings: list[str] | None) -> api.Scenario:
+def _open(file: str, settings: list[str] | None, *, trust: bool = False) -> api.Scenario:
     """Read a scenario from a file, or with ``-`` from standard input."""
     overrides = parse_settings(settings or [])
     if file != "-":
-        return api.Scenario.load(file).overridden(overrides)
+        return api.Scenario.load(file, trust=trust).overridden(overrides)
     text = sys.stdin.buffer.read()
-    return api.Scenario.read(text, name="standard input").overridden(overrides)
+    return api.Scenario.read(text, name="standard input", trust=trust).overridden(overrides)
 
 
 def _advise(scenario: api.Scenario) -> None:

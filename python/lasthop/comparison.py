@@ -597,7 +597,7 @@ def _with_transport(scenario: Scenario, keys: list[str], transport: str) -> Scen
     except ScenarioError as error:
         # The diagnostic names the override; the user wrote an option.
         text = str(error).replace(f"--set {keys[0]}={transport}", f"--transport {transport}")
-        raise ScenarioError(text) from None
+        raise type(error)(text) from None
 
 
 def helper_entries(
@@ -634,7 +634,7 @@ def _with_helpers(scenario: Scenario, helper: str, at: str | None) -> Scenario:
         return scenario.overridden({"helpers": value})
     except ScenarioError as error:
         option = f"--helpers {helper}" + ("" if at is None else f" --at {at}")
-        raise ScenarioError(str(error).replace(f"--set helpers={value}", option)) from None
+        raise type(error)(str(error).replace(f"--set helpers={value}", option)) from None
 
 
 def check_helpers(helpers: Iterable[str]) -> None:

@@ -33,6 +33,14 @@ class ScenarioError(LasthopError, ValueError):
     """A scenario that cannot be run; the text says where, what was found and what was expected."""
 
 
+class TrustError(ScenarioError):
+    """Python code that a file names and that nobody asked to run; the text says the file and the class.
+
+    A scenario or a study may come from anyone. What it names is run where the caller says so: ``--trust`` on
+    the command line, ``trust=True`` in Python.
+    """
+
+
 class StudyError(LasthopError, ValueError):
     """A study that cannot be run; the text says the file, the key, what was found and what to do."""
 

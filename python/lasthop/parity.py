@@ -172,7 +172,7 @@ def simulated(scenario: Scenario, algorithm: str) -> Scenario:
         alike = list(islice(transports, int(entry.get("count", 1))))
         if alike and alike[0] != "udp":
             entry["transport"] = TRANSPORTS[algorithm] | AS_LINUX
-    return Scenario(content, name=scenario.name, folder=scenario.folder)
+    return Scenario(content, name=scenario.name, folder=scenario.folder, trust=scenario.is_trusted)
 
 
 def in_kernel(algorithm: str) -> str | None:

@@ -1,7 +1,8 @@
 """Senders that are named by their file, ``FILE.py:CLASS``, and the source of every sender written in Python.
 
 `lasthop.api` asks `names_in` which senders a scenario names so, and `load` for their classes; studies ask
-`Source.digest`, because what a class says decides what its runs are. Loading a file executes it.
+`Source.digest`, because what a class says decides what its runs are. Loading a file executes it: that is done
+for what a caller names, and for what a file names only where the caller trusts that file.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
+from lasthop import stand_ins
 from lasthop._native import Sender
-from lasthop.errors import ScenarioError
+from lasthop.errors import ScenarioError, TrustError
 
 if TYPE_CHECKING:
     import ast
@@ -169,6 +171,9 @@ def load_class(name: str, path: Path, class_name: str) -> tuple[type[Sender], So
     """Return a class of a file, and its source; `name` is what messages call it."""
     try:
         files = _files(path)
+        if stand_ins.wanted():
+            source = Source(class_name, path.name, _digest(class_name, files), files, path.parent)
+            return stand_ins.stand_in(class_name, files), source
         content = tuple(sorted(files.items()))
         with _loading:
             module = _module(path.resolve(), content)
@@ -207,6 +212,17 @@ def source_of(class_: type) -> Source:
     own = [base for base in class_.__mro__ if base not in (Sender, object)]
     content = repr([(base.__qualname__, _compiled(vars(base))) for base in own])
     return Source(class_.__qualname__, "", hashlib.sha256(content.encode()).hexdigest())
+
+
+def untrusted(name: str, where: str | None) -> TrustError:
+    """Return the refusal of a sender that a file names; `where` is that file, if nothing says it yet."""
+    match = NAMED.fullmatch(name)
+    file, class_name = (name, "") if match is None else (match["file"], match["class"])
+    return TrustError(
+        f'scenario error: transport "{name}": a file names this Python code, so it was not run'
+        + (f"\n  at {where}" if where is not None else "")
+        + f"\n     look at {class_name} in {file}; --trust runs it (in Python: trust=True)"
+    )
 
 
 def _refusal(name: str, what: str, remedy: str = "") -> ScenarioError:

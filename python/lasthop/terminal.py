@@ -48,6 +48,9 @@ SetOption = Annotated[
 JobsOption = Annotated[
     int | None, typer.Option("--jobs", min=1, metavar="N", help="Runs at once; one per core if not given.")
 ]
+TrustOption = Annotated[
+    bool, typer.Option("--trust", help="Run the Python code that files name: FILE.py:CLASS.")
+]
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from lasthop.comparison import Axes
 from lasthop.errors import ArgumentError, OutputError, ScenarioError
 from lasthop.output import load_comparison, load_runs, reason_of
 from lasthop.places import kind_of
+from lasthop.stand_ins import unexecuted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -132,7 +133,8 @@ def _of_scenario(path: Path, settings: Mapping[str, str]) -> dict[str, Any]:
 
     try:
         if settings or path.suffix.lower() == ".json" or not path.is_file():
-            scenario = api.Scenario.load(path).overridden(settings)
+            with unexecuted():
+                scenario = api.Scenario.load(path).overridden(settings)
             text, content = toml_of(scenario.to_dict()), scenario.to_dict()
         else:
             with path.open("rb") as file:

@@ -61,7 +61,7 @@ def study_file(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_study_goes_elsewhere_with_all_that_it_needs(
     command: Command, study_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert command("study", "run", study_file.name).exit_code == 0
+    assert command("study", "run", study_file.name, "--trust").exit_code == 0
     packed = command("bundle", study_file.name, "out/grid", "--out", "all.zip")
     assert packed.exit_code == 0, packed.stderr
     first = lh.studies.load("out/grid").table
@@ -77,7 +77,7 @@ def test_a_study_goes_elsewhere_with_all_that_it_needs(
     kept = lh.studies.load("all/results/grid").table
     assert kept.equals(first)
     monkeypatch.chdir(other / "all")
-    again = command("study", "run", "grid.toml", "--out", "results/grid", "--resume")
+    again = command("study", "run", "grid.toml", "--out", "results/grid", "--resume", "--trust")
     assert "nothing to do: all 2 runs are there" in again.stderr
 
 

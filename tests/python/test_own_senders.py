@@ -87,24 +87,24 @@ def test_a_scenario_file_names_it_beside_itself(
     (here / "own.toml").write_text(text.replace('"reno"', '{ cc = "my.py:Mine", recovery = "sack" }'))
     (here / "elsewhere").mkdir()
     monkeypatch.chdir(here / "elsewhere")
-    ran = command("run", "../own.toml")
+    ran = command("run", "../own.toml", "--trust")
     assert ran.exit_code == 0, ran.stderr
     assert "my.py:Mine/sack" in ran.stdout
-    scenario = lh.Scenario.load("../own.toml")
+    scenario = lh.Scenario.load("../own.toml", trust=True)
     assert list(scenario.sender_sources) == ["my.py:Mine"]
     assert lh.Scenario.load("../small.toml").sender_sources == {}
 
 
 def test_a_study_sweeps_it_and_runs_it_again_when_it_has_changed(command: Command, here: Path) -> None:
-    result = command("study", "run", "grid.toml")
+    result = command("study", "run", "grid.toml", "--trust")
     assert result.exit_code == 0, result.stderr
     table = lh.studies.load("out/grid").table
     assert table["sender"].to_list() == ["reno", "reno", "my.py:Mine", "my.py:Mine"]
     first = dict(table.select("run", "fingerprint").iter_rows())
-    assert "nothing to do" in command("study", "run", "grid.toml", "--resume").stderr
+    assert "nothing to do" in command("study", "run", "grid.toml", "--trust", "--resume").stderr
     (here / "my.py").write_text(MINE.replace("0.5", "0.9"))
-    assert "2 of the 4 runs" in command("study", "run", "grid.toml").stderr
-    assert command("study", "run", "grid.toml", "--resume").exit_code == 0
+    assert "2 of the 4 runs" in command("study", "run", "grid.toml", "--trust").stderr
+    assert command("study", "run", "grid.toml", "--trust", "--resume").exit_code == 0
     after = lh.studies.load("out/grid").table
     assert after["run"].to_list()[:2] == table["run"].to_list()[:2]
     assert set(after["run"].to_list()[2:]).isdisjoint(first)

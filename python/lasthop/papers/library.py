@@ -269,6 +269,8 @@ class Paper:
     alternatives: tuple[Alternative, ...]
     now: tuple[Now, ...]
     quick: Quick
+    trust: bool = False
+    """Whether senders that its studies name ``FILE.py:CLASS`` are loaded, which executes their files."""
 
     @property
     def id(self) -> str:
@@ -334,8 +336,8 @@ def find_paper(name: str, root: Path | None = None) -> Path:
     )
 
 
-def load_paper(folder: str | Path) -> Paper:
-    """Read a paper's folder.
+def load_paper(folder: str | Path, *, trust: bool = False) -> Paper:
+    """Read a paper's folder; with `trust` its studies may load senders written in Python.
 
     Raises
     ------
@@ -346,7 +348,7 @@ def load_paper(folder: str | Path) -> Paper:
     manifest = _read_toml(path / MANIFEST)
     content = _read_toml(path / CLAIMS)
     try:
-        return _paper(path, manifest, content)
+        return replace(_paper(path, manifest, content), trust=trust)
     except KeyError as error:
         raise PaperError(f"{path}: {error.args[0]!r} is missing in {CLAIMS} or {MANIFEST}") from None
     except PaperError:

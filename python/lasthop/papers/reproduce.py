@@ -602,7 +602,7 @@ def _read_study(paper: Paper, file: str, alternative: Alternative | None, *, qui
         content["axes"] = [_thinned(axis, paper) for axis in content.get("axes", [])]
     if settings:
         content["set"] = settings
-    return Study.parse(content, file=str(path), folder=path.parent)
+    return Study.parse(content, file=str(path), folder=path.parent, trust=paper.trust)
 
 
 def _thinned(axis: dict[str, Any], paper: Paper) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Reads arguments, calls `lasthop.studies`, prints. Registered by `lasthop.cli`.
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +14,9 @@ import typer
 
 from lasthop import terminal
 from lasthop.errors import ArgumentError, OutputError, RunError
+from lasthop.stand_ins import unexecuted
 from lasthop.studies import viewing
-from lasthop.terminal import JobsOption, SeedsOption, SetOption, user_errors
+from lasthop.terminal import JobsOption, SeedsOption, SetOption, TrustOption, user_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,6 +76,7 @@ def run_study(
     ] = None,
     seeds: SeedsOption = None,
     settings: SetOption = None,
+    trust: TrustOption = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would run; run and write nothing.")
     ] = False,
@@ -83,7 +86,7 @@ def run_study(
     Finished runs are never repeated. After Ctrl-C or a crash, --resume continues. A failed run is kept by
     name while the others continue; the exit code is then 1, and --resume tries it again.
     """
-    with user_errors():
+    with user_errors(), unexecuted() if dry_run else nullcontext():
         from lasthop.progress import shown_progress
         from lasthop.studies import Shard, Until, execute
 
@@ -93,7 +96,7 @@ def run_study(
             raise ArgumentError("--max-seeds limits --until: give both")
         part = None if shard is None else Shard.parse(shard)
         goal = None if until is None else Until.parse(until)
-        study = _load(file, seeds, settings)
+        study = _load(file, seeds, settings, trust=trust)
         folder = out or _default_folder(study)
         most = execute.SEEDS_MAX if seeds_max is None else seeds_max
         if dry_run:
@@ -128,7 +131,7 @@ def merge_study(
 
     The exit code is 1 while runs are missing.
     """
-    with user_errors():
+    with user_errors(), unexecuted():
         from lasthop.studies import execute
         from lasthop.studies.folder import has_results
 
@@ -155,11 +158,11 @@ def new_study(
         typer.echo(f"written: {path}\nnext:    lasthop study run {path}")
 
 
-def _load(file: Path, seeds: str | None, settings: list[str] | None) -> Study:
+def _load(file: Path, seeds: str | None, settings: list[str] | None, *, trust: bool = False) -> Study:
     from lasthop.arguments import parse_seeds, parse_settings
     from lasthop.studies import Study
 
-    study = Study.load(file, arguments=parse_settings(settings or []))
+    study = Study.load(file, arguments=parse_settings(settings or []), trust=trust)
     return study if seeds is None else study.with_seeds(parse_seeds(seeds))
 
 

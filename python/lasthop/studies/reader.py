@@ -110,9 +110,12 @@ KINDS: dict[str, tuple[type, ...]] = {
 class Reader:
     """Reads one file; every message names it and the key."""
 
-    def __init__(self, file: str, *, check: bool, transports: Senders | None = None) -> None:
+    def __init__(
+        self, file: str, *, check: bool, transports: Senders | None = None, trust: bool = False
+    ) -> None:
         self._file = file
         self._transports = transports
+        self._trust = trust
         #: Without it the engine is not asked: a stored study is read by any version, without its input files.
         self._check = check
 
@@ -224,9 +227,11 @@ class Reader:
             return None
         if isinstance(given, dict):
             try:
-                return Scenario({"name": name} | given, folder=folder, transports=self._transports)
+                return Scenario(
+                    {"name": name} | given, folder=folder, transports=self._transports, trust=self._trust
+                )
             except ScenarioError as error:
-                raise ScenarioError(f"{error}\n  in {self._file}: scenario") from None
+                raise type(error)(f"{error}\n  in {self._file}: scenario") from None
         if given is None:
             self.refuse(
                 'missing key "scenario"',
@@ -235,9 +240,11 @@ class Reader:
             )
         path = Path(self.kind(given, "scenario", "a text"))
         try:
-            return Scenario.load(folder / path, transports=self._transports, search=[folder])
+            return Scenario.load(
+                folder / path, transports=self._transports, search=[folder], trust=self._trust
+            )
         except ScenarioError as error:
-            raise ScenarioError(f"{error}\n  named by {self._file}: scenario") from None
+            raise type(error)(f"{error}\n  named by {self._file}: scenario") from None
 
     def settings(self, table: dict[str, Any], place: str) -> dict[str, Any]:
         """Return a table of overrides; tables in it become dotted keys only where TOML made them so."""

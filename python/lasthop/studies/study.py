@@ -245,6 +245,7 @@ class Study:
         *,
         arguments: Mapping[str, str] | None = None,
         transports: Senders | None = None,
+        trust: bool = False,
     ) -> Study:
         """Read and check a study file (TOML, or JSON of the same structure).
 
@@ -256,7 +257,11 @@ class Study:
             Overrides as ``lasthop study run --set`` takes them; they apply before the axes.
         transports : mapping, optional
             Senders written in Python: classes that inherit from `lasthop.Sender`, by the names that the
-            scenario or the axes have for them. One named ``FILE.py:CLASS`` there need not be here.
+            scenario or the axes have for them. One named ``FILE.py:CLASS`` there need not be here with
+            `trust`.
+        trust : bool
+            Whether senders that the study or its scenario names ``FILE.py:CLASS`` are loaded, which executes
+            their files.
 
         Raises
         ------
@@ -264,6 +269,8 @@ class Study:
             With the file, the key, what was found and what to do.
         ScenarioError
             If the scenario, or that of some point, cannot be run.
+        TrustError
+            If one of them names Python code, and is not trusted with it.
         """
         from lasthop.studies.reader import read_content
 
@@ -274,6 +281,7 @@ class Study:
             folder=path.parent,
             arguments=arguments,
             transports=transports,
+            trust=trust,
         )
 
     @classmethod
@@ -286,6 +294,7 @@ class Study:
         arguments: Mapping[str, str] | None = None,
         check: bool = True,
         transports: Senders | None = None,
+        trust: bool = False,
     ) -> Study:
         """Check a study that is a mapping with the structure of a study file.
 
@@ -303,10 +312,12 @@ class Study:
             Whether the engine parses the scenario of every point; not for a stored study, which ran once.
         transports : mapping, optional
             As for `load`.
+        trust : bool
+            As for `load`.
         """
         from lasthop.studies.reader import Reader
 
-        study = Reader(file, check=check, transports=transports).study(
+        study = Reader(file, check=check, transports=transports, trust=trust).study(
             dict(content), Path(folder), dict(arguments or {})
         )
         if check:
@@ -345,10 +356,11 @@ class Study:
         key = tuple(overrides.items())
         if (known := self._read.get(key)) is not None:
             return known
+        of_file = {key for key in overrides if key not in self.arguments or key in axes}
         try:
-            scenario = self.scenario.overridden(overrides)
+            scenario = self.scenario.overridden(overrides, of_file=of_file)
         except ScenarioError as error:
-            raise ScenarioError(self._placed(str(error), point, overrides)) from None
+            raise type(error)(self._placed(str(error), point, overrides)) from None
         if len(self._read) < READ_MAX:
             self._read[key] = scenario
         return scenario

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lasthop.arguments import complete_metrics, complete_tables
+from lasthop.stand_ins import unexecuted
 from lasthop.terminal import note, print_content, user_errors
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def plot_study(
 
     The axis of the baseline becomes lines; further axes become panels.
     """
-    with user_errors():
+    with user_errors(), unexecuted():
         from dataclasses import replace
 
         from lasthop.studies.show import write_figures
@@ -187,10 +188,12 @@ def register(study_app: typer.Typer) -> None:
 
 def _load(place: Path, name: str | None) -> StudyResult:
     from lasthop.studies import Study, load
+    from lasthop.studies.reader import read_content
 
     if not place.is_file():
         return load(place, name)
-    study = Study.load(place)
+    # Only its name is needed: no scenario is read for that, and no sender loaded.
+    study = Study.parse(read_content(place), file=str(place), check=False)
     return load(Path("out") / study.name, name or study.name)
 
 
