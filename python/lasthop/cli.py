@@ -46,10 +46,12 @@ from lasthop.terminal import (
     heed_lost_interrupts,
     live_codes,
     tell_warnings,
+    visible,
     write_what_can_be_written,
 )
 from lasthop.terminal import note as _note
 from lasthop.terminal import print_content as _print
+from lasthop.terminal import say as _say
 from lasthop.terminal import user_errors as _user_errors
 
 if TYPE_CHECKING:
@@ -179,7 +181,7 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the form typer asks for
     if wanted:
-        typer.echo(f"lasthop {_native.__version__}")
+        _say(f"lasthop {_native.__version__}")
         raise typer.Exit
 
 
@@ -459,7 +461,7 @@ def plot(
         else:
             _seed_of(first, seed).plot(*paths, law=law, cdf=cdf)
         for path in paths:
-            typer.echo(f"written: {path}" + (" (in place of the one before)" if path in known else ""))
+            _say(f"written: {path}" + (" (in place of the one before)" if path in known else ""))
 
 
 def _check_drawing(law: str | None, cdf: str | None, *, alone: bool) -> None:
@@ -553,7 +555,7 @@ def view(
             _note(f"written: {out}")
             return
         with page.Server(folder, shown) as server, suppress(KeyboardInterrupt):
-            typer.echo(server.address)
+            _say(server.address)
             _note("Ctrl-C ends it")
             if browser:
                 import webbrowser
@@ -629,18 +631,18 @@ def new(
         scenarios, studies = starter.ready("scenarios"), starter.ready("studies")
         if listed:
             for kind, paths in (("scenarios", scenarios), ("studies", studies)):
-                typer.echo(f"ready {kind}, written by 'lasthop new NAME':")
+                _say(f"ready {kind}, written by 'lasthop new NAME':")
                 for ready, path in paths.items():
-                    typer.echo(f"  {ready:<20}{starter.summary_of(path)}")
+                    _say(f"  {ready:<20}{starter.summary_of(path)}")
             return
         if topology is None and name in (scenarios | studies):
             written = starter.write_ready(name)
         else:
             written = [starter.write_starter(name, topology or "dumbbell")]
         for path in written:
-            typer.echo(f"written: {path}")
+            _say(f"written: {path}")
         verb = "study run" if name in studies and topology is None else "run"
-        typer.echo(f"next:    lasthop {verb} {written[-1]}")
+        _say(f"next:    lasthop {verb} {written[-1]}")
 
 
 @app.command()
@@ -673,10 +675,10 @@ def demo(
                 raise interrupted
             single = api.run(alone, series=True)
             single.plot(windows)
-            typer.echo()
-            typer.echo(window_text(single, shutil.get_terminal_size((WIDTH_OF_NO_TERMINAL, 24)).columns))
-        typer.echo(f"\nfigures: {bars} and {windows}")
-        typer.echo(
+            _say()
+            _say(window_text(single, shutil.get_terminal_size((WIDTH_OF_NO_TERMINAL, 24)).columns))
+        _say(f"\nfigures: {bars} and {windows}")
+        _say(
             f"try next:\n  lasthop new {RACE}\n  lasthop run {RACE}.toml --seeds 1-4 "
             f"--set flows.0.transport=vegas\n  lasthop plot {RACE}.toml --out over-time.html\n"
             "  lasthop new --list\n  lasthop transports"
@@ -701,7 +703,7 @@ def transports(
         if name is not None:
             listed = [one for one in listed if one["name"] == name] or _refuse_transport(name, listed)
         if as_json:
-            typer.echo(json.dumps(listed, indent=1))
+            _say(json.dumps(listed, indent=1))
         elif name is None:
             _print(tables.transports_table(listed))
         else:
@@ -732,7 +734,7 @@ def helpers(
             if not listed:
                 raise ArgumentError(f"unknown helper {name!r}: {_hint(name, known, 'lasthop helpers')}")
         if as_json:
-            typer.echo(json.dumps(listed, indent=1))
+            _say(json.dumps(listed, indent=1))
         elif name is None:
             _print(tables.helpers_table(listed))
         else:
@@ -754,7 +756,7 @@ def list_metrics(
         if not listed:
             raise ArgumentError(f"no metric has {name!r} in its name: 'lasthop metrics' lists all")
         if as_json:
-            typer.echo(json.dumps(listed, indent=1))
+            _say(json.dumps(listed, indent=1))
         else:
             _print(tables.metrics_table(listed))
 
@@ -781,8 +783,8 @@ def clear_history(
         if not yes:
             if not sys.stdin.isatty():
                 raise ArgumentError(f"clear would delete all {count} windows of '{file}': say so with --yes")
-            typer.confirm(f"Delete all {count} windows of '{file}'?", abort=True)
-        typer.echo(f"deleted: {history.clear(file)} windows of {file}")
+            typer.confirm(visible(f"Delete all {count} windows of '{file}'?"), abort=True)
+        _say(f"deleted: {history.clear(file)} windows of {file}")
 
 
 @history_app.command("import")
@@ -798,7 +800,7 @@ def import_history(
 
         entries = history.parse(history.read_text(source), history.format_of(source), str(source))
         history.add(file, entries)
-        typer.echo(f"imported: {len(entries)} windows into {file}")
+        _say(f"imported: {len(entries)} windows into {file}")
 
 
 @history_app.command("export")
@@ -817,7 +819,7 @@ def export_history(
         entries = history.read(file)
         output.check_file(target, replace=force)
         output.write_text(target, history.dump(entries, file_format))
-        typer.echo(f"written: {target}")
+        _say(f"written: {target}")
 
 
 @app.command()
@@ -957,10 +959,10 @@ def bundle(
 
         names = pack(sources, out, force=force)
         for name in names[:BUNDLE_SHOWN]:
-            typer.echo(f"  {name}")
+            _say(f"  {name}")
         if len(names) > BUNDLE_SHOWN:
-            typer.echo(f"  and {len(names) - BUNDLE_SHOWN} more")
-        typer.echo(f"written: {out}, {len(names)} files")
+            _say(f"  and {len(names) - BUNDLE_SHOWN} more")
+        _say(f"written: {out}, {len(names)} files")
 
 
 @app.command()
@@ -977,13 +979,13 @@ def unbundle(
 
         folder = Path(source.stem) if out is None else out
         files = unpack(source, folder)
-        typer.echo(f"checked and written: {len(files)} files in {folder}")
+        _say(f"checked and written: {len(files)} files in {folder}")
 
 
 @app.command()
 def schema() -> None:
     """Print the JSON schema of scenario files, for editors."""
-    typer.echo(json.dumps(api.schema(), indent=2))
+    _say(json.dumps(api.schema(), indent=2))
 
 
 @app.command(cls=JsonCommand)
@@ -1065,7 +1067,7 @@ def emulate(
         from lasthop import live
 
         if clean:
-            typer.echo("\n".join(live.clean() or ["nothing was left"]))
+            _say("\n".join(live.clean() or ["nothing was left"]))
             return
         if file is None:
             raise ArgumentError("no scenario: give a FILE, or --clean")
@@ -1076,7 +1078,7 @@ def emulate(
         programs, words = _programs(beside or []), command or []
         live.check_hosts(scenario, [host, *(name for name, _ in programs)])
         if dry_run:
-            typer.echo(live.plan_text(scenario, words, host, programs, kernel, captures))
+            _say(live.plan_text(scenario, words, host, programs, kernel, captures))
             return
         live.refuse_without_means()
         with _targets(file, json_file, out, table_format, force=force):
@@ -1168,7 +1170,7 @@ def steer(
         words = command or []
         action = steering.read_words(cc, words)
         if action == "clean":
-            typer.echo("\n".join(live.clean() or ["nothing was left"]))
+            _say("\n".join(live.clean() or ["nothing was left"]))
             return
         if action == "status" or cc is None:
             steering.refuse_without_means()
@@ -1177,10 +1179,10 @@ def steer(
             if json_file is not None:
                 _write_json(json_file, json.dumps([steering.to_dict(one) for one in found]))
             if json_file != "-":
-                typer.echo("\n".join(lines or ["nothing is registered"]))
+                _say("\n".join(lines or ["nothing is registered"]))
             return
         if dry_run:
-            typer.echo(steering.plan_text(cc, words, resume, in_kernel=twin))
+            _say(steering.plan_text(cc, words, resume, in_kernel=twin))
             return
         steering.check(cc, in_kernel=twin, resume=resume)
         steering.refuse_without_means()
@@ -1208,7 +1210,7 @@ def _deliver_report(run: Run, *, shown: bool, interruption: Interrupted | None) 
     from lasthop import live
 
     for line in live.report_lines(run) if shown else []:
-        typer.echo(line)
+        _say(line)
     report = run.record["live"]
     for reason in report["invalid_because"]:
         _note(f"invalid: {reason}")
@@ -1330,14 +1332,14 @@ def script(
         for file in files:
             outcome = next(outcomes) if virtual else run_script(file, kernel=kernel)
             word = "holds" if outcome.holds else "FAILS" if outcome.ran else "skipped"
-            typer.echo(f"{word:8} {file.stem}: {outcome.title} ({', '.join(outcome.sources)})")
+            _say(f"{word:8} {file.stem}: {outcome.title} ({', '.join(outcome.sources)})")
             if not outcome.ran:
-                typer.echo(f"         the kernel differs: {outcome.not_on_kernel}")
+                _say(f"         the kernel differs: {outcome.not_on_kernel}")
             if outcome.failure is not None:
                 failed += 1
-                typer.echo(f"         {outcome.failure}")
+                _say(f"         {outcome.failure}")
             for line in outcome.log if log or outcome.failure else ():
-                typer.echo(f"         {line}")
+                _say(f"         {line}")
         if failed:
             raise typer.Exit(EXIT_RUN)
 
@@ -1387,7 +1389,7 @@ def fuzz(
                     "give --kernel, to ask the running kernel, or --out, to write the scripts"
                 )
             written = fuzzing.write_all(named, rows, count, seed, out)
-            typer.echo(
+            _say(
                 f"{written} scripts in {out}; ask another kernel with: lasthop script --kernel {out}/*.script"
             )
             return
@@ -1396,7 +1398,7 @@ def fuzz(
             shares = fuzzing.fuzz(named, rows, count, seed, least=least if out else 0, progress=progress)
         if json_file != "-":
             for line in fuzzing.table(shares):
-                typer.echo(line)
+                _say(line)
         if out is not None:
             kept = fuzzing.write(shares, out)
             _note(f"{kept} scripts that part: {out}" if kept else "none parts")
@@ -1432,13 +1434,13 @@ def doctor() -> None:
         findings = examine()
         width = max(len(finding.what) for finding in findings) + 2
         for finding in findings:
-            typer.echo(f"{finding.what + ':':<{width}}{finding.text}")
+            _say(f"{finding.what + ':':<{width}}{finding.text}")
         troubles = [finding for finding in findings if finding.trouble]
         for finding in troubles:
-            typer.echo(f"trouble with {finding.what}: {finding.trouble}", err=True)
+            _note(f"trouble with {finding.what}: {finding.trouble}")
         if troubles:
             raise typer.Exit(EXIT_RUN)
-        typer.echo("all is well")
+        _say("all is well")
 
 
 def main() -> None:
@@ -1567,7 +1569,7 @@ def _deliver_comparison(comparison: Comparison, json_file: str | None, table: st
     if table is not None:
         from lasthop.formats import comparison_text
 
-        typer.echo(comparison_text(comparison, table), nl=False)
+        _say(comparison_text(comparison, table), nl=False)
     elif json_file != "-":
         from lasthop import tables
 
@@ -1588,7 +1590,7 @@ def _with_whereabouts(error: RunError, out: Path | None) -> RunError:
 
 def _write_json(target: str, text: str) -> None:
     if target == "-":
-        typer.echo(text)
+        _say(text)
     else:
         output.write_text(target, text + "\n")
 

@@ -200,7 +200,7 @@ def as_html(content: RenderableType, width: int = 120) -> str:
     """
     from rich.console import Console
 
-    console = Console(file=io.StringIO(), record=True, width=width, force_terminal=True)
+    console = Console(file=io.StringIO(), record=True, width=width, force_terminal=True, markup=False)
     console.print(content)
     code = '<pre style="line-height:1.2">{code}</pre>'
     return console.export_html(inline_styles=True, code_format=code)

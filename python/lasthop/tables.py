@@ -457,10 +457,12 @@ def parity_table(found: Parity) -> RenderableType:
 
 def render(content: RenderableType, width: int = 100) -> str:
     """Return what would be printed, as plain text."""
-    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
+    from lasthop.terminal import visible
+
+    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False, markup=False)
     with console.capture() as capture:
         console.print(content)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+    return "\n".join(visible(line.rstrip()) for line in capture.get().split("\n")).rstrip("\n")
 
 
 def render_traffic(traffic: Traffic) -> str:

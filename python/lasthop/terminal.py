@@ -8,13 +8,14 @@ from __future__ import annotations
 import codecs
 import inspect
 import os
+import re
 import signal
 import sys
 import threading
 import time
 import warnings
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -212,16 +213,48 @@ def _exit_code(error: LasthopError) -> int:
     return EXIT_RUN if isinstance(error, RunError) else EXIT_USER
 
 
+#: Characters that move a cursor, clear a screen, name a window or turn the direction of text.
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    r"""Return a text with the control characters that it holds written out, but for line ends and tabs.
+
+    Whatever goes to a terminal goes through here: titles, names and messages come from files, and files from
+    anyone. It is written as JSON writes it, so that JSON stays what it is.
+
+    Examples
+    --------
+    >>> print(visible("\x1b]0;title\x07 of a\tstudy"))
+    \u001b]0;title\u0007 of a	study
+    """
+    return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def say(text: object = "", *, nl: bool = True) -> None:
+    """Print a line on standard output."""
+    typer.echo(visible(str(text)), nl=nl)
+
+
 def print_content(content: RenderableType) -> None:
     """Print a table or the like on standard output."""
     from rich.console import Console
+    from rich.segment import Segment
+
+    class Visible(Console):
+        """Colours are ours and come with the style of a segment; control characters in its text are not."""
+
+        def render(self, *arguments: Any, **named: Any) -> Iterator[Segment]:  # noqa: ANN401 - as of the base
+            for part in super().render(*arguments, **named):
+                yield part if part.control else Segment(visible(part.text), part.style)
 
     # A file or a pipe has no width of its own; 80 columns would only break the tables.
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_OF_NO_TERMINAL
-    Console(width=width).print(content)
+    # Names from files may hold what rich takes for markup, links among it.
+    Visible(width=width, markup=False, emoji=False).print(content)
 
 
 def note(text: str) -> None:
     """Print a line on standard error; if nobody can read it, that is no reason to stop."""
     with suppress(OSError):
-        typer.echo(text, err=True)
+        typer.echo(visible(text), err=True)

@@ -155,7 +155,7 @@ def new_study(
         from lasthop.starter import write_study_starter
 
         path = write_study_starter(name)
-        typer.echo(f"written: {path}\nnext:    lasthop study run {path}")
+        terminal.say(f"written: {path}\nnext:    lasthop study run {path}")
 
 
 def _load(file: Path, seeds: str | None, settings: list[str] | None, *, trust: bool = False) -> Study:
@@ -182,18 +182,18 @@ def _describe_plan(campaign: Campaign, shard: object) -> None:
     grid = " x ".join(f"{axis.name} {len(axis.values)}" for axis in study.axes) or "no axes"
     points = len(campaign.cells[study.name])
     held = holdings(campaign, store)
-    typer.echo(f"{study.name}: {study.title}")
-    typer.echo(f"  points  {points} ({grid})")
-    typer.echo(
+    terminal.say(f"{study.name}: {study.title}")
+    terminal.say(f"  points  {points} ({grid})")
+    terminal.say(
         f"  seeds   {len(study.seeds)} each" + (f", and {further} runs of further seeds" if further else "")
     )
-    typer.echo(f"  runs    {held.wanted}, of which {held.done} are in {campaign.folder}")
+    terminal.say(f"  runs    {held.wanted}, of which {held.done} are in {campaign.folder}")
     if held.failed:
-        typer.echo(f"  failed  {held.failed}, to be tried again")
+        terminal.say(f"  failed  {held.failed}, to be tried again")
     if isinstance(shard, Shard):
         mine = sum(shard.holds(run) for run in campaign.tasks())
-        typer.echo(f"  shard   {shard.index}/{shard.count} has {mine} of the runs")
-    typer.echo(f"  metrics {', '.join(metric.name for metric in study.metrics)}")
+        terminal.say(f"  shard   {shard.index}/{shard.count} has {mine} of the runs")
+    terminal.say(f"  metrics {', '.join(metric.name for metric in study.metrics)}")
 
 
 def _conclude(result: StudyResult, shard: object) -> None:

@@ -14,7 +14,7 @@ import typer
 
 from lasthop.arguments import complete_metrics, complete_tables
 from lasthop.stand_ins import unexecuted
-from lasthop.terminal import note, print_content, user_errors
+from lasthop.terminal import note, print_content, say, user_errors
 
 if TYPE_CHECKING:
     from lasthop.studies import StudyResult
@@ -82,9 +82,9 @@ def show_study(
         found = _load(place, name)
         made = _digest(found, metrics, x, lines, where, baseline)
         if as_json:
-            typer.echo(json.dumps(made.to_dict() | {"versions": found.versions}))
+            say(json.dumps(made.to_dict() | {"versions": found.versions}))
         elif table is not None:
-            typer.echo(digest_text(made, table), nl=False)
+            say(digest_text(made, table), nl=False)
         else:
             print_content(digest_tables(made))
 
@@ -148,7 +148,7 @@ def plot_study(
         target = out or _own_folder(found) / "figures"
         kept = {one: found.series(one) for one in wanted}
         for path in write_figures(made, target, picture_format, series=kept, seed=seed, law=law):
-            typer.echo(f"written: {path}")
+            say(f"written: {path}")
 
 
 def report_study(
@@ -176,7 +176,7 @@ def report_study(
         write_report(
             made, target, table=found.table, series=kept, versions=found.versions, wanted=found.wanted
         )
-        typer.echo(f"written: {target}")
+        say(f"written: {target}")
 
 
 def register(study_app: typer.Typer) -> None:
