@@ -352,7 +352,8 @@ def snapshot(guest: Guest) -> None:
 
 def _key(guest: Guest) -> str:
     """Return what a snapshot depends on: QEMU, the machine, and what was booted."""
-    version = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603 - our own words
+    command = [QEMU, "--version"]
+    version = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603
     parts = [version, *_MACHINE, _COMMAND_LINE, (guest.folder / ABOUT).read_text(encoding="utf-8")]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-//! The first and only process of a virtual machine: it sets the machine up, does the jobs that it is given, and ends it.
+//! The first and only process of a virtual machine: it sets the machine up, does its jobs, and shuts it down.
 //!
 //! `make kernel-guest` builds it into the RAM disk, `lasthop.guest` (Python) starts the machine. Nothing else runs
 //! beside it, and time is counted in instructions, so that what the kernel does is the same each time. It must never

@@ -33,7 +33,7 @@ pub(super) fn judged(model: &Reader<'_>) -> Result<Judged> {
     let from = Time(model.span("from")?.0);
     let until = model.span_if("until")?.map_or(Time::MAX, |until| Time(until.0));
     if until <= from {
-        let message = format!("errors from {from} until {until} are none");
+        let message = format!("the error period is empty: it ends at {until}, before it starts at {from}");
         return Err(model.error("until", message, "let until be later than from"));
     }
     let at_least = model.size_if("at_least")?.unwrap_or(0) as u32;

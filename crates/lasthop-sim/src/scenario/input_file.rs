@@ -114,7 +114,7 @@ fn text_of(table: &Reader<'_>, path: &Path, what: &str) -> Result<String> {
     };
     // Pipes and devices could make the program wait, and every run of a study must see the same frames.
     if !metadata.is_file() {
-        return refuse("it is no ordinary file", "name a text file");
+        return refuse("it is not a regular file", "name a text file");
     }
     if metadata.len() > LONGEST_FILE {
         return refuse(

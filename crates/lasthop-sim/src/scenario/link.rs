@@ -135,7 +135,7 @@ impl LinkReader<'_, '_> {
             && outages.schedule != OutageSchedule::None
             && outages.policy != OutagePolicy::DropAir
         {
-            let message = "a link with arq goes on trying through an outage".to_owned();
+            let message = "a link with arq keeps retransmitting through an outage".to_owned();
             return Err(table.error("arq", message, "write policy = \"drop-air\" in handoff"));
         }
         if arq.is_none() && judged.position == ErrorPosition::AfterArq {

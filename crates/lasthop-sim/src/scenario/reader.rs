@@ -308,7 +308,7 @@ pub(super) fn check<'n>(
 
 fn file_path<'n>(source: &Source<'_>, label: &str, node: &Node, text: &'n str) -> Result<Checked<'n>> {
     if text.trim().is_empty() || text.chars().any(char::is_control) || text.len() > LONGEST_PATH {
-        let message = format!("{label} is no path of a file");
+        let message = format!("{label} is not the path of a file");
         return Err(source.error(&node.place, message, "write for example \"paths.sqlite\""));
     }
     Ok(Checked::Text(text))
@@ -316,7 +316,7 @@ fn file_path<'n>(source: &Source<'_>, label: &str, node: &Node, text: &'n str) -
 
 fn moment<'n>(source: &Source<'_>, label: &str, node: &Node, text: &str) -> Result<Checked<'n>> {
     let Some(moment) = Moment::parse(text) else {
-        let message = format!("{label} is no date and time of day: {}", node.value.describe());
+        let message = format!("{label} is not a date and time of day: {}", node.value.describe());
         let remedy = "write for example \"2024-03-04T09:30\", from 1970 on and without a time zone";
         return Err(source.error(&node.place, message, remedy));
     };

@@ -156,7 +156,7 @@ fn choice(
         let access_point = node(&change, "access_point", around.numbers)?;
         if !access_points.iter().any(|&(known, _)| known == access_point) {
             let message =
-                format!("{host} is no station of a cell of {}", quoted(&around.nodes[access_point]));
+                format!("{host} is not a station of a cell of {}", quoted(&around.nodes[access_point]));
             return Err(change.error("access_point", message, "name it among the stations of that cell"));
         }
         changes.push((at, access_point));

@@ -802,7 +802,7 @@ fn check_repairs(config: &TcpConfig, layers: &[Reader<'_>]) -> Result<()> {
     let undone_by = [("frto", spurious.frto), ("eifel", spurious.eifel)];
     for layer in layers {
         if asked(layer, "eifel", spurious.eifel) && !config.timestamps {
-            let message = "eifel tells originals from copies by timestamps, which are off".to_owned();
+            let message = "eifel needs timestamps, which are off".to_owned();
             return Err(layer.error(
                 "eifel",
                 message,

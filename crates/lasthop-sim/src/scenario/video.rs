@@ -93,7 +93,7 @@ fn gop(table: &Reader<'_>, text: &str) -> Result<Vec<FrameKind>> {
     match kinds {
         Some(kinds) if kinds[0] == FrameKind::I => Ok(kinds),
         _ => {
-            let message = format!("gop is no group of pictures: {}", quoted(text));
+            let message = format!("gop is not a group of pictures: {}", quoted(text));
             let remedy = "write the types I, P and B of its frames, an I first, such as \"IBBPBBPBBPBB\"";
             Err(table.error("gop", message, remedy))
         }
@@ -147,7 +147,7 @@ fn quantiles(table: &Reader<'_>, key: &str) -> Result<Option<Arc<Distribution>>>
     if let Some(distribution) = distribution {
         return Ok(Some(Arc::new(distribution)));
     }
-    let message = format!("{key} is no distribution");
+    let message = format!("{key} is not a distribution");
     let remedy = "write pairs of probability and bytes that rise, the first of 0 and the last of 1: \
                   [[0, 500], [0.5, 4000], [1, 9000]]";
     Err(table.error(key, message, remedy))

@@ -35,7 +35,7 @@ const FEC_KEYS: &[Key] = &[
     Key::new(
         "code",
         Kind::Choice(|| vec!["reed-solomon", "xor"]),
-        "Any k of the n packets of a block give the others; xor makes one repair.",
+        "Any k of the n packets of a block restore the others; xor makes one repair.",
     )
     .default("\"reed-solomon\""),
     Key::new("k", Kind::Integer { min: 1, max: 254 }, "Packets of a block that are sent as they come.")
@@ -82,12 +82,12 @@ pub(in super::super) fn read(table: &Reader<'_>) -> Result<Fec> {
         return Err(table.error("n", message, &format!("write n = {} or more, or lower k", k + 1)));
     }
     if table.name("code")? == "xor" && n != k + 1 {
-        let message = format!("XOR makes one repair of a block, not {}", n - k);
+        let message = format!("XOR makes one repair per block, not {}", n - k);
         let remedy = format!("write n = {}, or code = \"reed-solomon\"", k + 1);
         return Err(table.error("n", message, &remedy));
     }
     if n > LONGEST_BLOCK {
-        let message = format!("GF(256) tells {LONGEST_BLOCK} packets of a block apart, not {n}");
+        let message = format!("a block has at most {LONGEST_BLOCK} packets (GF(256)), not {n}");
         return Err(table.error("n", message, "write shorter blocks, and interleave for long bursts"));
     }
     Ok(Fec {

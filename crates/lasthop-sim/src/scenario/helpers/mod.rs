@@ -361,7 +361,7 @@ fn check(root: &Reader<'_>, network: &Network, flows: &[FlowPlan]) -> Result<()>
             format!("a snoop at link {name} has no ACKs to read: only UDP or rate-based flows cross it");
         (message, "use arq, which repairs every packet, or choose a TCP transport")
     } else {
-        let message = format!("a snoop at link {name} stands at an end of every flow that crosses it");
+        let message = format!("a snoop at link {name} is at an end of every flow that crosses it");
         (message, "put it in front of the lossy link, at the base station")
     };
     Err(root.error(key, message, remedy))

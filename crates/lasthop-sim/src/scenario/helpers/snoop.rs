@@ -140,11 +140,11 @@ pub(in super::super) fn read(reader: &Reader<'_>) -> Result<Snoop> {
             "when_full",
         ];
         if let Some(key) = stray.into_iter().find(|key| reader.has(key)) {
-            let message = format!("the agent of ns-2 knows no {key}");
+            let message = format!("the agent of ns-2 has no {key}");
             return Err(reader.error(key, message, "leave it out, or write profile = \"std\""));
         }
         if reader.name_if("upward")? == Some("nack") {
-            let message = "the agent of ns-2 knows no negative acknowledgements".to_owned();
+            let message = "the agent of ns-2 has no negative acknowledgements".to_owned();
             return Err(reader.error("upward", message, "write upward = \"eln\", or profile = \"std\""));
         }
     }

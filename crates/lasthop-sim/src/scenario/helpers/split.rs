@@ -91,7 +91,7 @@ pub(in super::super) fn read(
         match shared.transport(table.source, node)? {
             Transport::Tcp(config) => Ok(config),
             Transport::Udp(_) | Transport::Rate(_) => {
-                let message = "a proxy that splits TCP connections sends by TCP".to_owned();
+                let message = "a proxy that splits TCP connections has to send with TCP".to_owned();
                 let remedy = format!("write {key} = \"newreno\", or another TCP transport");
                 Err(table.error(key, message, &remedy))
             }
@@ -108,7 +108,7 @@ pub(in super::super) fn read(
         moves: table.name("handoff")? == "move",
         zero_windows: table.switch("zero_windows")?,
     };
-    let message = "no TCP connection passes this split: it stands where they all begin or end".to_owned();
+    let message = "no TCP connection passes this split: it is at an end of all of them".to_owned();
     let remedy = "put it at a link that begins between source and sink, or leave it out";
     idle.push(table.source.error(table.place, message, remedy));
     Ok(split)
