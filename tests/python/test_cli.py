@@ -260,7 +260,7 @@ def test_ready_scenarios_and_studies_are_listed_and_written(
     listed = command("new", "--list").stdout
     assert "ready scenarios, written by 'lasthop new NAME':\n" in listed
     assert "  single-flow         One TCP flow alone on a clean path of 10 Mbit/s" in listed
-    assert "  per-sweep           How do three senders bear packet errors on the last hop?\n" in listed
+    assert "  per-sweep           How do three senders cope with packet errors on the last hop?\n" in listed
     written = command("new", "per-sweep").stdout
     assert written == (
         "written: lossy-last-hop.toml\nwritten: per-sweep.toml\nnext:    lasthop study run per-sweep.toml\n"

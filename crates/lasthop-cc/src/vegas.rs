@@ -19,10 +19,10 @@
 //! long as the receiver's window, and the segment to come is then taken for an old one and sent twice; the window opens
 //! a round trip late; behind a repeated SYN data is sent at once. `vegas_faults = false` in `[tcp]` is the same profile
 //! without them. Not repeated: ns-2 also sends a segment that no application has written, and delivers it.
-//! *Validation:* TV-3.0 to TV-3.3, worked by hand; in the profile `ns2` it agrees with ns-2 packet for packet, greedy,
-//! limited by the application, with lost SYNs and among others in random trees, up to the first segment that nobody
-//! wrote, or a backlog of half a segment, which ns-2 rounds by the last bit. `timeouts` leaves out the expiries after a
-//! pause, which ns-2's `nrexmit_` counts.
+//! *Validation:* TV-3.0 to TV-3.3, worked by hand; in the profile `ns2` it agrees with ns-2 packet for packet,
+//! greedy, limited by the application, with lost SYNs and among others in random trees, up to the first segment
+//! that no application wrote, or a backlog of half a segment, which ns-2 rounds by the last bit. `timeouts` leaves
+//! out the expiries after a pause, which ns-2's `nrexmit_` counts.
 //! *Limitations:* a base RTT that was measured behind the queues of others, or before the path became longer, is
 //! wrong for the rest of the connection. Beside senders that fill the queue it gives way.
 //! *Kernel counterpart:* `tcp_vegas` (doubles in every round of slow start, leaves losses to the stack).

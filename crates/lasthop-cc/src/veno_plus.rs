@@ -8,16 +8,16 @@
 //! goes.
 //! *Reacts to* loss, judged by what the link tells and by delay; to ECN like Reno.
 //! *Differs from the paper:* known from its abstract and from Andreadis, Rizzuto & Zambon (EURASIP JWCN 2016), who
-//! list the three outcomes but not their conditions. These are a reconstruction: with no share of congestion the loss
-//! is random, whatever the backlog; with some and a backlog of `beta` both are at work; with less backlog the larger
-//! share decides. A sender that hears no radio at all is Veno. That the radio outweighs the backlog is what lets
-//! VenoPlus keep more than Veno where its authors say it does, in lightly loaded networks: there the backlog is the
-//! sender's own. `decide = "thresholds"` takes CLW and RLR by a threshold each instead. The length of the window and
-//! the map from signal strength to bit errors are choices as well. `signal = "rssi"` weighs each received frame with
-//! the error probability of 802.11b's DBPSK at its signal strength, as in the paper; `"receiver"` takes the frames
-//! that the receiver's MAC discarded and the sender's own link gave up, for links whose errors do not follow from a
-//! signal strength; `"any"` is "rssi" where signal strengths are heard and "receiver" elsewhere; `"attempts"` takes
-//! the share of failed attempts of the sender's own link.
+//! list the three outcomes but not their conditions. These are a reconstruction: with no share of congestion the
+//! loss is random, whatever the backlog; with some and a backlog of `beta` both are at work; with less backlog the
+//! larger share decides. Without any signal of a radio the sender is Veno. That the radio outweighs the backlog is
+//! what lets VenoPlus keep more than Veno where its authors say it does, in lightly loaded networks: there the
+//! backlog is the sender's own. `decide = "thresholds"` takes CLW and RLR by a threshold each instead. The length
+//! of the window and the map from signal strength to bit errors are choices as well. `signal = "rssi"` weighs each
+//! received frame with the error probability of 802.11b's DBPSK at its signal strength, as in the paper;
+//! `"receiver"` takes the frames that the receiver's MAC discarded and the sender's own link gave up, for links
+//! whose errors do not follow from a signal strength; `"any"` is "rssi" where signal strengths are heard and
+//! "receiver" elsewhere; `"attempts"` takes the share of failed attempts of the sender's own link.
 //! *Validation:* TV-5.2 and TV-5.3, worked by hand; recall and precision in `docs/reference/classifiers.md`. The ready
 //! study `light-load` shows what its authors claim: alone on 10 Mbit/s and 40 ms with 0.1, 0.3 and 1 % of packets lost
 //! it earns 9.45, 7.31 and 3.44 Mbit/s where Veno earns 8.23, 6.68 and 3.11; among eight senders, whose losses are of

@@ -20,7 +20,7 @@ const first = () => {
 const STEPS: Step[] = [
   {
     title: "A lossy last hop",
-    text: "Twenty flows share 10 Mbit/s. Each ends in a wireless hop that loses one packet in a hundred and goes dark five times for a second. The simulator is running it now, in this page.",
+    text: "Twenty flows share 10 Mbit/s. Each ends in a wireless hop that loses one packet in a hundred and goes down five times for a second. The simulator is running it now, in this page.",
     about: ".scenario", before: first,
   },
   {

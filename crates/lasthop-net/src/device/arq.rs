@@ -1,8 +1,8 @@
 //! Retransmission by the link itself (ARQ): window, timer, attempts limit, order of delivery.
 //!
-//! *What it does.* The near end of the link numbers frames, keeps those that are not acknowledged, and transmits again
-//! what is not acknowledged in time, ahead of new frames. After so many attempts it gives a frame up. The far end hands
-//! packets on in order, or as they come.
+//! *What it does.* The near end of the link numbers frames, keeps those that are not acknowledged, and transmits
+//! again what is not acknowledged in time, ahead of new frames. After `attempts` transmissions it gives a frame up.
+//! The far end delivers packets in order, or as they arrive.
 //!
 //! With `hybrid` it is of type II: a frame is sent in pieces, each of which the error model judges on its own; what is
 //! sent in place of a repetition is parity of a few pieces, the far end keeps what has come, and as many

@@ -5,14 +5,14 @@
 //! ACK or a timer of its own asks for, and withholds the duplicates. A segment that leaves later than it came gets a
 //! timestamp that is later by as much: the source's RTT does not grow by the repairs.
 //!
-//! *Reacts to* duplicate ACKs: the link is alive, so the first segment that is missing goes out again at once, at most
-//! once per local round trip. To a timeout: the link may be down, so the window towards the host falls to one segment
-//! until an ACK comes. To an ACK of new data: the window is the host's again. What the queue of the link has no room
-//! for it does not keep: the source must learn of it. To a change of the path that leads over another agent: with
-//! `handoff = "move"` that one takes over the connection, sends once what the host has not acknowledged, and takes no
-//! sample of it; with `"fresh"` everything is forgotten, what was not sent yet is lost, and the next one lets the
-//! connection alone; with `"ignore"` the old one goes on over the old link, where packets are forwarded to the host or
-//! lost, as the change of the path says (`under_way`).
+//! *Reacts to* duplicate ACKs: the link is alive, so the first segment that is missing goes out again at once, at
+//! most once per local round trip. To a timeout: the link may be down, so the window towards the host falls to one
+//! segment until an ACK comes. To an ACK of new data: the window is the host's again. What the queue of the link
+//! has no room for it does not keep: the source must learn of it. To a change of the path that leads over another
+//! agent: with `handoff = "move"` that one takes over the connection, sends once what the host has not
+//! acknowledged, and takes no sample of it; with `"fresh"` everything is forgotten, what was not sent yet is lost,
+//! and the next one lets the connection alone; with `"ignore"` the old one continues over the old link, where
+//! packets are forwarded to the host or lost, as the change of the path says (`under_way`).
 //!
 //! *Differs from its paper:* the paper's constants were not to be had. The timer is that of RFC 6298 with a least value
 //! of its own. The residence is rounded down to whole ticks of the source's clock, so that no timestamp runs ahead of
@@ -22,9 +22,9 @@
 //! *Validation:* NV-5.4 and hand-made sequences below; whole runs, of a host that moves as well, in
 //! `tests/helpers_inside.rs`.
 //!
-//! *Limitations:* it needs timestamps, and a path on which data and ACKs pass the same node. It sees one direction of
-//! data, that of its link. Withheld duplicates carry SACK blocks that the source then does not see. An outage after
-//! which its own link is back is no handoff: its timer goes on meanwhile, and doubles.
+//! *Limitations:* it needs timestamps, and a path on which data and ACKs pass the same node. It sees one direction
+//! of data, that of its link. Withheld duplicates carry SACK blocks that the source then does not see. An outage
+//! after which its own link returns is not a handoff: its timer continues meanwhile, and doubles.
 //!
 //! *Cost:* in memory 9.1 kB a flow, most of it for the packets that it keeps (a thousand Reno flows over 500 Mbit/s
 //! that lose 2 %, with it and without).

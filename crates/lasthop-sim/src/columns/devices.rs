@@ -89,8 +89,9 @@ macro_rules! devices_count {
         }
 
         columns! {
-            /// The devices at the near end of one direction of a link, in an interval: what they hold at its end, and
-            /// what they counted in it, from the end of the warm-up on. What is the most of anything is that so far.
+            /// The devices at the near end of one direction of a link, in an interval: what they hold at its
+            /// end, and what they counted in it, from the end of the warm-up on. A maximum is the maximum so
+            /// far.
             #[derive(Clone, Debug)]
             pub struct HelperSummary {
                 $(

@@ -1,11 +1,11 @@
 //! FEC: forward error correction over a link, packet by packet.
 //!
-//! *What it does.* The near end of the link puts the packets that pass into blocks of `k`, lets each go on at once, and
-//! sends `n - k` repairs behind the last of a block. The far end rebuilds what is missing of a block as soon as any `k`
-//! of its `n` packets are there. Packets of all flows share blocks.
+//! *What it does.* The near end of the link puts the packets that pass into blocks of `k`, forwards each at once,
+//! and sends `n - k` repairs after the last of a block. The far end rebuilds what is missing of a block as soon as
+//! any `k` of its `n` packets are there. Packets of all flows share blocks.
 //!
-//! *Reacts to* every packet that departs over the link, ACKs and datagrams included, and to what arrives of it. What
-//! comes over the other direction passes, unless FEC stands there too.
+//! *Reacts to* every packet that departs over the link, ACKs and datagrams included, and to what arrives of it. The
+//! other direction passes unchanged, unless FEC is there too.
 //!
 //! *Differs from its paper:* the simulator carries no payload, so no field is computed: a maximum distance separable
 //! code rebuilds a block exactly if `k` packets of it are there, whatever the bytes are (RFC 5510 section 8; Rizzo
@@ -14,12 +14,12 @@
 //!
 //! *Validation:* NV-5.7: closed forms in `block.rs`, and in simulation over independent losses (`tests/fec.rs`).
 //!
-//! *Limitations:* repairs take their time on the link: a connection that fills it has `k / n` of it, with or without
-//! losses. In order, as RFC 3819 section 15 advises for links, what came behind a rebuilt packet waits for it and is
-//! late with it, datagrams included. With `order = "out-of-order"` nobody waits, but a TCP sender may have seen three
-//! duplicate ACKs before the block is complete, and takes the repaired loss for congestion. A burst longer than
-//! `(n - k)` times the depth of interleaving defeats the code. What the air destroyed counts as lost at the link and
-//! for its flow even if it was rebuilt: `fec_rebuilt` says how many were.
+//! *Limitations:* repairs take their time on the link: a connection that fills it has `k / n` of it, with or
+//! without losses. In order, as RFC 3819 section 15 advises for links, what came behind a rebuilt packet waits for
+//! it and is late with it, datagrams included. With `order = "out-of-order"` no packet waits, but a TCP sender may
+//! have seen three duplicate ACKs before the block is complete, and takes the repaired loss for congestion. A burst
+//! longer than `(n - k)` times the depth of interleaving defeats the code. What the air destroyed counts as lost at
+//! the link and for its flow even if it was rebuilt: `fec_rebuilt` says how many were.
 //!
 //! *Cost:* in memory 9.6 kB a flow, for what waits in order and the blocks that are not complete (a thousand Reno flows
 //! over 500 Mbit/s that lose 2 %, with it and without); in time `bench/RESULTS.md`.

@@ -2,13 +2,12 @@
 //! Katz, MobiCom 1995; Balakrishnan, Seshan, Katz, Wireless Networks 1995; Balakrishnan, Padmanabhan, Seshan, Katz,
 //! ToN 1997).
 //!
-//! *What it does.* It stands where packets enter the wireless link, keeps those of TCP that are not acknowledged yet,
-//! and reads the ACKs that come back. A duplicate ACK for a packet that it has makes it send that packet again, ahead
-//! of what waits, and is withheld, as are those that packets under way will still cause: the sender sees neither the
-//! loss nor the repair. A timer of its own, set to the round trip between itself and the host, covers what duplicate
-//! ACKs cannot tell. The connection stays one between the two hosts; nothing is acknowledged that the host has not got.
-//! What comes the other way, from the wireless host, it cannot repeat: it tells the sender which losses were no
-//! congestion.
+//! *What it does.* It is placed where packets enter the wireless link, keeps TCP packets until they are
+//! acknowledged, and reads the returning ACKs. A duplicate ACK for a packet that it has makes it send that packet
+//! again, ahead of what waits, and is withheld, as are those that packets in flight will still cause: the sender
+//! sees neither the loss nor the repair. A local timer, set to the round trip between agent and host, covers losses
+//! without duplicate ACKs. The connection stays end to end; the agent acknowledges nothing that the host has not
+//! received. It cannot repeat data from the wireless host: it tells their sender which losses were not congestion.
 //!
 //! An ACK that moves on to a second hole carries the blocks that lie above it. By RFC 6675 section 5 three segments
 //! there are a loss, and a sender with SACK would halve its window for what is being repaired here; so `std` leaves the
@@ -19,8 +18,8 @@
 //! blocks (`sack`), ECE (an ACK whose ECE differs from that of the last one that passed is never withheld), the
 //! return of its link after an outage and changes of the path of a flow.
 //!
-//! *Stands* at the head of a link: a base station, an access point, a router before it. It needs both directions of a
-//! flow, which every place of a path sees.
+//! *Placed* at the head of a link: a base station, an access point, a router before it. It needs both directions of
+//! a flow, which every place of a path sees.
 //!
 //! *Profiles.* `std` is the protocol with what later RFCs ask for: Karn's rule and the gains of RFC 6298, a timer that
 //! doubles, ECN, SACK, a cache that holds a window. `paper` is that of 1995: a timeout of two round trips, a gain of a
@@ -58,9 +57,10 @@
 //!
 //! *Limitations:* losses of the wired part are left to the sender, and what a rule or discipline of the queue (RED,
 //! CoDel) drops behind the agent is repaired like a loss in the air. With timestamps the repair time enters the
-//! sender's RTT, as it should. A sender with SACK sees fewer blocks, never wrong ones; in `paper` and `ns2`,
-//! which know of no SACK, it sees enough of them to halve its window for every second loss of a round trip. A host that
-//! encrypts the headers of TCP cannot be helped. Negative acknowledgements need a sender that understands them (`eln`).
+//! sender's RTT, as it should. A sender with SACK sees fewer blocks, never wrong ones; in `paper` and `ns2`, which
+//! do not use SACK, it sees enough of them to halve its window for every second loss of a round trip. A host that
+//! encrypts the headers of TCP cannot be helped. Negative acknowledgements need a sender that understands them
+//! (`eln`).
 //!
 //! *Cost:* in memory 8.4 kB a flow, most of it for the packets that it keeps (a thousand Reno flows over 500 Mbit/s
 //! that lose 2 %, with it and without); in time `bench/RESULTS.md`.

@@ -7,8 +7,8 @@
 //! failed attempt. Nothing changes but the timer: not its length, not cwnd, ssthresh, srtt or the count of duplicates.
 //!
 //! *Differs from the paper:* one notice per timeout of the link and flow instead of one per failure (`gap = "0 s"`
-//! gives the paper's). Notices go only to senders that understand them: nobody sends unauthenticated messages to hosts
-//! that did not ask.
+//! gives the paper's). Notices go only to senders that understand them: a base station does not send
+//! unauthenticated messages to hosts that did not ask for them.
 //!
 //! *Validation:* TV-10.2 and NV-5.3; in simulation over a persistent link (`tests/arq.rs`).
 //!

@@ -1,10 +1,10 @@
 //! Freeze-TCP: the mobile host closes its window before an outage (Goff, Moronski, Phatak, Gupta, INFOCOM 2000).
 //!
-//! *What it does.* This file is the sender: persist mode. While the receiver's window is closed it sends nothing but
-//! probes, at intervals that start at the retransmission timeout and double up to 60 s; the retransmission timer rests,
-//! and cwnd, ssthresh, srtt and the timeout stay as they are. When the window opens the sender goes on where it
-//! stopped. The receiver's part is in `mobile_receiver.rs`. A sender that is itself on the mobile host stops between
-//! the warning and the return of its link, without probes.
+//! *What it does.* This file is the sender: persist mode. While the receiver's window is closed it sends nothing
+//! but probes, at intervals that start at the retransmission timeout and double up to 60 s; the retransmission
+//! timer rests, and cwnd, ssthresh, srtt and the timeout stay as they are. When the window opens the sender
+//! continues where it stopped. The receiver's part is in `mobile_receiver.rs`. A sender that is itself on the
+//! mobile host stops between the warning and the return of its link, without probes.
 //!
 //! *Reacts to* zero windows and window openings on ACKs, and `LinkFading` and `LinkUp` of the own link.
 //!
