@@ -862,7 +862,7 @@ def add_to_history(scenario: Scenario, finished: list[Run]) -> None:
     try:
         history.add(file, history.from_records(run.record for run in finished))
     except OutputError as error:
-        # The runs themselves are whole: whoever asked for them still gets them.
+        # The runs themselves are whole: the caller still gets them.
         failed = RunError(f"the runs are complete, but their history was not kept: {error}")
         failed.finished = Runs(finished)
         raise failed from None

@@ -1451,7 +1451,7 @@ def main() -> None:
     try:
         app()
     except BrokenPipeError:
-        # The reader has gone, as in `lasthop run FILE --json - | head`: nobody is left to say anything to.
+        # The reader has gone, as in `lasthop run FILE --json - | head`: there is nothing to report to.
         drop_output()
         sys.exit(EXIT_RUN)
     except KeyboardInterrupt:

@@ -34,7 +34,7 @@ class ScenarioError(LasthopError, ValueError):
 
 
 class TrustError(ScenarioError):
-    """Python code that a file names and that nobody asked to run; the text says the file and the class.
+    """Python code that a file names without the consent of the user; the text says the file and the class.
 
     A scenario or a study may come from anyone. What it names is run where the caller says so: ``--trust`` on
     the command line, ``trust=True`` in Python.

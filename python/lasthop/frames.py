@@ -54,7 +54,7 @@ class Traffic:
     statistics : polars.DataFrame
         A row per seed and series. Series are ``all`` frames, those of a type, each ``group`` of pictures from
         one I frame to the next, and each ``second``. Columns are ``count``; ``mean``, ``sd``, ``min`` and
-        ``max`` in bytes; ``cov``, ``peak_to_mean``, and ``acf_<lag>``, the autocorrelation at so many
+        ``max`` in bytes; ``cov``, ``peak_to_mean``, and ``acf_<lag>``, the autocorrelation at that number of
         elements of the series; null where the series is too short or constant.
     """
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 AT_ONCE = 24
 #: Times that a script which parts is asked again, to exclude a machine that was late.
 AGAIN = 2
-#: Numbers of a seed: the first is so many times the seed.
+#: Numbers of a seed: the first is this number times the seed.
 FIRST = 1_000_000
 #: Most questions for the smallest form of one script.
 MOST_QUESTIONS = 400

@@ -273,7 +273,7 @@ def transmissions(loss: float, retries: float = math.inf) -> float:
 
 
 def hybrid_loss(loss: float, pieces: int, parity: int, attempts: int) -> float:
-    """Return the chance that type-II hybrid ARQ has not got a frame through after so many transmissions.
+    """Return the chance that type-II hybrid ARQ has not delivered a frame after this many transmissions.
 
     The first sends the `pieces` of the frame, each later one `parity` more; any `pieces` of them rebuild it.
 

@@ -453,7 +453,7 @@ def journal(
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Let nobody else who asks write into the folder meanwhile."""
+    """Let no other process write into the folder meanwhile."""
     import fcntl  # where there are real packets
 
     descriptor = os.open(folder, os.O_RDONLY)

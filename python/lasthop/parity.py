@@ -292,7 +292,7 @@ def _carried(
     note: Callable[[str], None],
     watch: _Watch | None,
 ) -> list[tuple[Run | None, str]]:
-    """Emulate so many runs, in virtual time without a `watch`; with the reason why one does not count."""
+    """Emulate the runs, in virtual time without a `watch`; with the reason why one does not count."""
     seeds = range(1, runs + 1)
     told = [f"{kernel}, run {seed} of {runs}: {scenario.duration_s:g} s" for seed in seeds]
     found: list[tuple[Run | None, str]] = []

@@ -127,7 +127,7 @@ def reserved(folder: str | Path, *, force: bool = False) -> Iterator[None]:
             refuse_used(path, force=force)
             yield
         finally:
-            # Whoever opened it meanwhile sees that it is gone and takes another. A study keeps its own.
+            # A process that opened it sees that it is gone and takes another. A study keeps its own.
             if path / WHOLE not in before:
                 with suppress(OSError):
                     (path / WHOLE).unlink()

@@ -58,7 +58,7 @@ QUEUES_MAX = 3
 LOGARITHMIC_FROM = 8
 #: Links whose mean queue is below this share of the longest are not drawn.
 QUEUE_SHARE_MIN = 0.05
-#: So many grey lines at most; beyond, a band that holds eight of ten flows.
+#: At most this many grey lines; beyond, a band that holds eight of ten flows.
 GREY_MAX = 60
 #: Points per line; more would only be a blur.
 POINTS_MAX = 600

@@ -80,7 +80,7 @@ class _Lines:
         if time.monotonic() - self._last < LINE_EVERY_S:
             return
         self._last = time.monotonic()
-        # Whoever has closed the pipe does not want it; the runs go on.
+        # A reader that has closed the pipe does not want it; the runs continue.
         with suppress(OSError):
             print(self._line(self._what, snapshot), file=sys.stderr, flush=True)
 

@@ -1,7 +1,7 @@
 """Runs many (plan, seed) pairs on a pool of threads, watches them, and stops them in good order.
 
 The native module releases the GIL, so threads use all cores; only senders written in Python take turns.
-Called by `lasthop.api` and `lasthop.studies`; knows nothing of terminals: whoever wants to show progress
+Called by `lasthop.api` and `lasthop.studies`; does not use a terminal: a caller that shows progress
 passes an observer.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 POLL_INTERVAL_S = 0.1
-#: No further run begins while so many rows of large tables wait to be handed on; each is some 100 bytes.
+#: No further run begins while this many rows of large tables wait to be handed on; each is some 100 bytes.
 ROWS_HELD_MAX = 300_000
 #: Tables of what a run measured.
 SUMMARIES = ("runs", "flows", "links")
@@ -153,7 +153,7 @@ class _Batch:
 
     def take(self) -> tuple[int, _native.Progress] | None:
         with self.lock:
-            # Whoever writes them may be slower than those who make them.
+            # Writing them may be slower than making them.
             self.lock.wait_for(lambda: self.stop.is_set() or self.rows_held < ROWS_HELD_MAX)
             if self.stop.is_set() or self.next_job >= len(self.jobs):
                 return None

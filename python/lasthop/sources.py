@@ -81,7 +81,7 @@ def names_in(content: object) -> set[str]:
 
 
 def names_in_text(text: str, *, json_text: bool) -> set[str]:
-    """As `names_in`, for the text of a file; whoever cannot be parsed names nothing, and is refused later."""
+    """As `names_in`, for the text of a file; one that cannot be parsed names nothing and fails later."""
     if MARK not in text:
         return set()
     import json

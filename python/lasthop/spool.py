@@ -23,7 +23,7 @@ PREFIX = f"{unfinished.PREFIX}spool-"
 
 
 class Spool:
-    """The files of one run, which last as long as somebody holds this object.
+    """The files of one run, which last as long as this object.
 
     Parameters
     ----------

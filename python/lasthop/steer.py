@@ -2,8 +2,8 @@
 
 `steer` registers a congestion control with the kernel under a name of its own (``lh_`` and eight digits),
 runs a command whose TCP uses it, and takes it away again. Recovery, growth between two decisions and Reno
-when nobody decides are in the kernel (``crates/lasthop-live/bpf``); the law runs here, the same code as in a
-simulation. It becomes nobody's default but in namespaces that we made.
+without decisions are in the kernel (``crates/lasthop-live/bpf``); the law runs here, the same code as in a
+simulation. It is never a default except in namespaces that lasthop made.
 
 Two small laws can also decide in the kernel itself, on every ACK and without a process beside them
 (`TWINS`).

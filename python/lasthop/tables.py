@@ -140,7 +140,7 @@ def runs_table(runs: Runs) -> RenderableType:
     return Group(*parts)
 
 
-#: Say so when at least so many packets, and this share of those that found no room, lost a tie.
+#: Say so when at least this many packets, and this share of those that found no room, lost a tie.
 MANY_TIED_DROPS = 20
 MUCH_TIED = 0.05
 

@@ -146,7 +146,7 @@ def write_what_can_be_written() -> None:
     """Let standard output and error take every text, whatever their encoding lacks."""
     codecs.register_error("lasthop", _plain)
     for stream in (sys.stdout, sys.stderr):
-        # Somebody's own object may stand there instead.
+        # An object of the caller's may be there instead.
         with suppress(AttributeError, OSError, ValueError):
             stream.reconfigure(errors="lasthop")  # type: ignore[union-attr]
 
@@ -255,6 +255,6 @@ def print_content(content: RenderableType) -> None:
 
 
 def note(text: str) -> None:
-    """Print a line on standard error; if nobody can read it, that is no reason to stop."""
+    """Print a line on standard error; if it cannot be written, that is no reason to stop."""
     with suppress(OSError):
         typer.echo(visible(text), err=True)

@@ -1,7 +1,7 @@
 """`lasthop view`: shows runs, studies, papers and scenarios in the browser, from a server or as one file.
 
 The page is built by ``make page`` into ``lasthop/page``, which wheels carry. The server listens on 127.0.0.1
-alone, answers only whoever knows its token and calls it by its own name, and hands out the page and nothing
+alone, answers only requests with its token and its own name, and hands out the page and nothing
 else: what is to be shown is a part of it.
 """
 
@@ -274,7 +274,7 @@ def _hash(text: str) -> str:
 
 
 class Server(ThreadingHTTPServer):
-    """Hands the page to whoever has the token; closed like any other server.
+    """Serves the page to requests with the token; closed like any other server.
 
     Attributes
     ----------

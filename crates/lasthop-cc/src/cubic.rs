@@ -49,7 +49,7 @@ const SETTLED: Span = Span::from_secs(1);
 struct Whole {
     /// Acknowledged since the window grew last.
     credit: f64,
-    /// So many grow it by one.
+    /// This many grow it by one.
     per_growth: f64,
     /// The window and the tick at which that was worked out.
     worked_out: Option<(f64, u64)>,
@@ -162,7 +162,7 @@ impl Cubic {
         }
     }
 
-    /// Congestion avoidance in whole segments: the window grows by one with every so many acknowledged.
+    /// Congestion avoidance in whole segments: the window grows by one per number of acknowledged segments.
     fn grow_whole(&mut self, ack: &AckSample, acked: f64, window: &mut Window) {
         let cwnd = window.cwnd.floor();
         self.whole.reno_credit += acked;
@@ -210,10 +210,10 @@ impl Cubic {
         count
     }
 
-    /// So many acknowledged segments, or fewer if Reno would have a larger window by now.
+    /// This many acknowledged segments, or fewer if Reno would have a larger window by now.
     fn at_least_reno(&mut self, cwnd: f64) -> f64 {
         let mut count = self.whole.per_growth;
-        // Reno with the same share after losses: a segment with so many acknowledged, 15/8 of the window for 0.7.
+        // Reno with the same share after losses: a segment with this many acknowledged, 15/8 of the window for 0.7.
         let beta = self.params.beta;
         let per_segment = (cwnd * (8.0 * (1.0 + beta) / (1.0 - beta) / 3.0).floor() / 8.0).floor().max(1.0);
         while self.whole.reno_credit > per_segment {

@@ -123,7 +123,7 @@ impl DeliverySampler {
         self.snapshots.drain(..count.min(self.snapshots.len()));
     }
 
-    /// So many segments were found lost on this ACK.
+    /// This many segments were found lost on this ACK.
     pub fn on_lost(&mut self, segments: u32) {
         self.lost += segments;
     }

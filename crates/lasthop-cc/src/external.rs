@@ -1,7 +1,7 @@
 //! Controllers that are not compiled in, such as classes written in Python.
 //!
-//! Whoever embeds the engine describes one by an [`ExternalConfig`] and hands it over with the scenario; from there on
-//! it is a controller like any other. Dispatch to these is dynamic, to the registered ones it is not.
+//! The program that embeds the engine describes one by an [`ExternalConfig`] and hands it over with the scenario;
+//! from there on it is a controller like any other. Dispatch to these is dynamic, to the registered ones it is not.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;

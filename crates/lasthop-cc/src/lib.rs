@@ -358,7 +358,7 @@ pub struct Needs {
     pub probing: bool,
     /// The receiver echoes every mark exactly (RFC 8257) and the sender is ECN-capable.
     pub exact_marks: bool,
-    /// The window may start from the history of the path, if that holds at least so many windows.
+    /// The window may start from the history of the path, if that holds at least this many windows.
     pub history: Option<u32>,
     /// Losses are told apart: the run keeps the confusion matrix.
     pub classifies: bool,

@@ -103,7 +103,7 @@ fn bit_error_rate(snr_db: f64, bit_rate: f64) -> f64 {
     0.5 * libm::exp(-snr * BANDWIDTH_MHZ / bit_rate)
 }
 
-/// Probability that a frame of so many bytes has a wrong bit: `1 - (1 - ber)^(8 bytes)`.
+/// Probability that a frame of this many bytes has a wrong bit: `1 - (1 - ber)^(8 bytes)`.
 fn frame_error_rate(bit_error_rate: f64, bytes: u32) -> f64 {
     -libm::expm1(8.0 * f64::from(bytes) * libm::log1p(-bit_error_rate))
 }
@@ -148,7 +148,7 @@ impl Monitor {
         self.lost_frames += f64::from(attempts);
     }
 
-    /// The link is done with a frame after so many failed attempts.
+    /// The link is done with a frame after this many failed attempts.
     fn finish(&mut self, failed: u32) {
         self.segments += 1.0;
         let known = failed.min(self.announced);

@@ -42,7 +42,7 @@ params! {
     slow_start_limit: f64 = crate::SLOW_START_LIMIT, 1.0..=1e9;
 }
 
-/// So many samples of zero leave nothing of any bandwidth.
+/// This many samples of zero leave nothing of any bandwidth.
 const FORGOTTEN: f64 = 1000.0;
 
 /// State of Westwood.

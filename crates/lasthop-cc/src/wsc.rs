@@ -134,8 +134,8 @@ struct Report {
     delay: Span,
     /// Segments above that the link had delivered when it delivered this one.
     overtakers: u32,
-    /// It was given up and sent again when so many segments behind it were on their way: so many duplicates are no
-    /// further loss.
+    /// It was given up and sent again when this many segments behind it were on their way: this many duplicates
+    /// are no further loss.
     behind: Option<u32>,
 }
 
@@ -308,7 +308,7 @@ struct Clusters {
 enum Verdict {
     /// Congestion or nothing: use it as it is.
     Keep,
-    /// So many link retransmissions.
+    /// This many link retransmissions.
     Retransmitted(f64),
     /// A transient: drop it.
     Drop,

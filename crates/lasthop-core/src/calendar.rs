@@ -183,8 +183,8 @@ impl Calendar {
         }
     }
 
-    /// A packet that arrives on the next day, for whoever wants to prepare for it; each is named once, and those that
-    /// were scheduled late are left out. `None` if all were named, and where preparing does not pay.
+    /// A packet that arrives on the next day, so that a caller can prefetch it; each is named once, and those
+    /// that were scheduled late are left out. `None` if all were named, and where preparing does not pay.
     #[inline]
     pub fn upcoming(&mut self, packets: &PacketArena) -> Option<u32> {
         if self.ahead == NONE {

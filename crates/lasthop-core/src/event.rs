@@ -28,8 +28,8 @@ pub const MAX_PACKETS: u32 = (1 << TARGET_BITS) - 1;
 pub struct Target(u32);
 
 impl Target {
-    /// The entity `index` of the kind `kind`. Panics beyond [`MAX_INDEX`] and seven kinds: an event for somebody else
-    /// would be worse. Whoever builds a world refuses plans that need more.
+    /// The entity `index` of the kind `kind`. Panics beyond [`MAX_INDEX`] and seven kinds: an event for another
+    /// entity would be worse. The builder of a world refuses plans that need more.
     #[inline]
     pub fn new(kind: u32, index: u32) -> Target {
         assert!(kind < 1 << (TARGET_BITS - INDEX_BITS) && index <= MAX_INDEX, "target out of range");
@@ -108,10 +108,11 @@ const LOT_BITS: u32 = ORDER_BITS - 1;
 
 /// What orders the arrivals of one instant (decision 0013).
 ///
-/// Those at an endpoint come `first`, because it may answer within the instant. Arrivals from different `feeder`s
-/// follow a lot that is drawn from the instant and the feeder: it favours nobody, and does not depend on when the
-/// arrivals were computed. A feeder is known by a number made of its name, so that it draws the same lot in a larger
-/// network. Those of one feeder have the same order: whoever keeps them does so in that in which they were scheduled.
+/// Those at an endpoint come `first`, because it may answer within the instant. Arrivals from different
+/// `feeder`s follow a hash of the instant and the feeder: it is unbiased, and does not depend on when the
+/// arrivals were computed. A feeder is known by a number made of its name, so that it draws the same lot in a
+/// larger network. Those of one feeder have the same order: a container must keep the order in which they were
+/// scheduled.
 #[inline]
 pub fn arrival_order(time: Time, feeder: u32, first: bool) -> u64 {
     let mixed = (time.0 ^ u64::from(feeder).rotate_left(32)).wrapping_mul(0xff51_afd7_ed55_8ccd);

@@ -23,7 +23,7 @@ pub fn gather(addresses: impl Iterator<Item = usize>) {
     #[cfg(target_os = "linux")]
     for page in pages {
         #[expect(unsafe_code, reason = "no safe function of the language asks for large pages")]
-        // SAFETY: what lies there keeps its address and its contents, whoever owns it; of pages that are not there, or
+        // SAFETY: what lies there keeps its address and its contents; of pages that are not there, or
         // not to be had, it returns an error, which means that nothing has changed.
         unsafe {
             libc::madvise(std::ptr::without_provenance_mut(page * SIZE), SIZE, libc::MADV_COLLAPSE);

@@ -171,7 +171,7 @@ pub enum Cause {
     Policed,
     /// Its way was taken away while it was on it, or no route led on.
     RouteChanged,
-    /// A helper in the path withheld it, because nobody needs it any more.
+    /// A helper in the path suppressed it, because it is not needed any more.
     Withheld,
 }
 
@@ -262,8 +262,8 @@ impl PacketArena {
         index
     }
 
-    /// Adds a free slot. Beyond the number that can be addressed the last slot is used again: what happens then is
-    /// wrong, and whoever runs a world ends it with an error when [`PacketArena::is_exhausted`].
+    /// Adds a free slot. Beyond the number that can be addressed the last slot is used again: what happens then
+    /// is wrong, and the driver of a world ends it with an error when [`PacketArena::is_exhausted`].
     #[cold]
     fn grow(&mut self) {
         if self.is_exhausted() {

@@ -142,7 +142,7 @@ fn select(file: u16) {
 }
 
 /// The next bytes of the selected file.
-#[expect(unsafe_code, reason = "a port of this machine, and room for so many bytes")]
+#[expect(unsafe_code, reason = "a port of this machine, and room for this many bytes")]
 fn bytes(count: usize) -> Vec<u8> {
     let mut place = vec![0; count];
     unsafe {

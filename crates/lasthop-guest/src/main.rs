@@ -22,7 +22,7 @@ fn main() {
     machine::end(status);
 }
 
-/// Stops for the snapshot; whoever continues it has put jobs into the machine.
+/// Stops for the snapshot; the caller puts jobs into the machine before it continues it.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn run() -> std::io::Result<()> {
     machine::pause();

@@ -21,7 +21,7 @@ const INFORMATION: usize = 88;
 /// Where the name stands in the latter, and how long it may be.
 const NAME: std::ops::Range<usize> = 24..40;
 
-#[expect(unsafe_code, reason = "the kernel reads and writes so many bytes of an array that lives")]
+#[expect(unsafe_code, reason = "the kernel reads and writes this many bytes of an array that lives")]
 fn bpf(command: libc::c_int, attributes: &mut [u8; ATTRIBUTES]) -> io::Result<i64> {
     let done = unsafe { libc::syscall(libc::SYS_bpf, command, attributes.as_mut_ptr(), ATTRIBUTES) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(done) }
@@ -40,7 +40,7 @@ impl Map {
         let mut attributes = [0; ATTRIBUTES];
         put(&mut attributes, 0, &id.to_ne_bytes());
         let descriptor = bpf(command::OPEN_MAP, &mut attributes)?;
-        #[expect(unsafe_code, reason = "the descriptor is new, and nobody else's")]
+        #[expect(unsafe_code, reason = "the descriptor is new, and owned here alone")]
         Ok(Map(unsafe { File::from_raw_fd(descriptor as libc::c_int) }))
     }
 
@@ -99,14 +99,11 @@ pub(crate) struct Shared {
     length: usize,
 }
 
-#[expect(
-    unsafe_code,
-    reason = "it belongs to whoever has it; what the kernel does to it, is done through atomics"
-)]
+#[expect(unsafe_code, reason = "its owner has it alone; the kernel accesses it through atomics")]
 unsafe impl Send for Shared {}
 
 impl Shared {
-    /// So many bytes of a map from an offset on.
+    /// This many bytes of a map from an offset on.
     pub(crate) fn new(map: &Map, (offset, length): (usize, usize), may_write: bool) -> io::Result<Shared> {
         let protection = libc::PROT_READ | if may_write { libc::PROT_WRITE } else { 0 };
         #[expect(unsafe_code, reason = "new memory of a descriptor that is open")]
@@ -143,7 +140,7 @@ impl Shared {
 }
 
 impl Drop for Shared {
-    #[expect(unsafe_code, reason = "nobody has a reference beyond the life of this")]
+    #[expect(unsafe_code, reason = "no reference outlives this")]
     fn drop(&mut self) {
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }

@@ -1,9 +1,9 @@
 //! Captures of real packets, byte for byte, as they pass the TUN devices of hosts.
 //!
-//! The loop that moves packets copies them into buffers, of which there are so many and no more; a thread of its own
-//! writes these to files. If the disk is slower for so long that no buffer is empty, packets are missing in the
-//! capture, counted, and nothing else suffers. Files are whole packets long several times a second, so what an
-//! interrupted run leaves can be read.
+//! The loop that moves packets copies them into buffers, whose number is fixed; a separate thread writes these to
+//! files. If the disk is slower for so long that no buffer is empty, packets are missing in the capture, counted,
+//! and nothing else suffers. Files are whole packets long several times a second, so what an interrupted run leaves
+//! can be read.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -69,7 +69,7 @@ enum Message {
 
 /// The side of the loop. It hands over the rest when it is dropped.
 pub(crate) struct Recorder {
-    /// Of each host, how much is stored of packets whose source it is not, and is; `None`: nobody wants them.
+    /// Of each host, how much is stored of packets whose source it is not, and is; `None`: no capture wants them.
     wanted: Vec<[Option<usize>; 2]>,
     missed: Missed,
     buffer: Option<Vec<u8>>,
@@ -120,7 +120,7 @@ impl Recorder {
 
     fn hand_over(&mut self) {
         if let Some(buffer) = self.buffer.take_if(|buffer| !buffer.is_empty()) {
-            // There is room for all buffers that there are; if nobody takes them, the end of the run says why.
+            // There is room for all buffers; if they are not taken, the end of the run says why.
             let _ = self.full.try_send(Message::Packets(buffer));
         }
     }
@@ -300,7 +300,7 @@ fn write(
                     place.take(&buffer).map_err(|error| place.order.failed(error))?;
                 }
                 buffer.clear();
-                // Nobody wants it any more if the run is over.
+                // It is not needed any more if the run is over.
                 let _ = emptied.send(buffer);
             }
             Message::End(some, end) => (missed, at) = (some, end),
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn a_disk_that_is_too_slow_costs_packets_of_the_capture_and_no_memory() {
         let (mut recorder, captures, file) = started("slow", "phone", 65_535);
-        // Whoever writes keeps all buffers.
+        // The writer keeps all buffers.
         let (_, nothing) = channel();
         recorder.empty = nothing;
         recorder.note((1, false), (Time(1), Direction::Inbound), &[1; 100]);

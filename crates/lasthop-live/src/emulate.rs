@@ -167,7 +167,7 @@ pub struct LiveReport {
     pub late_max_s: f64,
     /// Packets that left.
     pub packets: u64,
-    /// Packets that the kernel dropped because nobody took them from a TUN device in time.
+    /// Packets that the kernel dropped because they were not read from a TUN device in time.
     pub tun_dropped: u64,
     /// Packets that the kernel did not take.
     pub kernel_refused: u64,
@@ -239,7 +239,7 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     let deciders = deciders_of(&algorithms)?;
     let carries = algorithms.iter().any(Option::is_some);
     if !carries {
-        // Of a program everything counts: nobody knows when it begins to matter.
+        // Of a program everything counts: its warm-up is unknown.
         live.plan.warmup = Span::ZERO;
     }
     check_kernel(scenario, &algorithms, &deciders)?;

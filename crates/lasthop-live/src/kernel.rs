@@ -38,7 +38,7 @@ const CHUNK: usize = 1 << 16;
 pub(crate) struct Signals {
     pub(crate) clock: Arc<OnceLock<Clock>>,
     pub(crate) stop: Arc<AtomicBool>,
-    /// Sockets that send, for whoever wants to know their windows.
+    /// Sockets that send; their windows are read through them.
     pub(crate) sockets: Sockets,
 }
 
@@ -241,7 +241,7 @@ fn send_stream(task: &Task, signals: &Signals) -> io::Result<Option<Time>> {
     let Some(mut stream) = connect(task, signals)? else { return Ok(None) };
     let sent = send_through(&mut stream, task, signals);
     if signals.is_over() {
-        // Nobody is there any more to take what is left: without this the kernel would try for minutes.
+        // No process is left to read the rest: without this the kernel would try for minutes.
         let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
         setsockopt(&stream, sockopt::Linger, &at_once)?;
     }
@@ -341,7 +341,7 @@ fn send_datagrams(task: &Task, signals: &Signals) -> io::Result<Option<Time>> {
 /// Chooses the congestion control of a socket.
 pub(crate) fn choose(stream: &TcpStream, algorithm: &str) -> io::Result<()> {
     let name = CString::new(algorithm).map_err(|_| io::Error::from(ErrorKind::InvalidInput))?;
-    #[expect(unsafe_code, reason = "the kernel reads so many bytes of a string that lives")]
+    #[expect(unsafe_code, reason = "the kernel reads this many bytes of a string that lives")]
     let done = unsafe {
         libc::setsockopt(
             stream.as_raw_fd(),
@@ -354,7 +354,7 @@ pub(crate) fn choose(stream: &TcpStream, algorithm: &str) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Gives the connections of a listener a receive buffer of so many bytes, for good.
+/// Gives the connections of a listener a receive buffer of this many bytes, for good.
 fn limit_buffer(listener: &TcpListener, bytes: u32) -> io::Result<()> {
     let bytes = bytes as libc::c_int;
     #[expect(unsafe_code, reason = "the kernel reads one number, which lives")]

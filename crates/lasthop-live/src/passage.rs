@@ -331,7 +331,7 @@ struct Others {
     gateway: Option<Ipv4Addr>,
     /// Runs within ours: the second byte of their addresses.
     runs: BTreeSet<u8>,
-    /// The last of them, if nobody has heard of it.
+    /// The last of them, if it has not been reported.
     news: Option<u8>,
 }
 
@@ -402,7 +402,7 @@ impl Passage {
         }
     }
 
-    /// Packets for hosts that nobody knows go to this one of ours: it is also a host of the run around us.
+    /// Packets for unknown hosts go to this one of ours: it is also a host of the run around us.
     pub fn set_gateway(&mut self, host: Ipv4Addr) {
         self.others.gateway = Some(host);
     }
@@ -555,7 +555,7 @@ impl Passage {
         }
         let (flows, used) = (&self.pairs[place].flows, self.used[place]);
         if used == flows.len() {
-            // The list of 5-tuples is as long as that of flows: whoever comes later is not remembered.
+            // The list of 5-tuples is as long as that of flows: later connections are not remembered.
             return flows.end - 1;
         }
         let flow = flows.start + used;

@@ -179,7 +179,7 @@ fn halves_of(scenario: &Plan, first: usize) -> Vec<&FlowPlan> {
     scenario.halves_of(first).map(|flow| &scenario.flows[flow]).collect()
 }
 
-/// The scenario with flows as they are for whoever knows nothing of proxies, from end to end.
+/// The scenario with flows end to end, as if there were no proxies.
 pub(crate) fn without_halves(scenario: &Plan) -> Plan {
     let whole = |first: usize| {
         let halves = halves_of(scenario, first);

@@ -99,7 +99,7 @@ pub(crate) fn start(
     unsafe {
         command.pre_exec(move || {
             begin(parent, Some(namespace))?;
-            // Names of hosts, for this program alone: a mount that nobody else sees.
+            // Names of hosts, for this program alone: a private mount.
             unshare(CloneFlags::CLONE_NEWNS)?;
             let nothing: Option<&str> = None;
             mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing)?;
@@ -132,7 +132,7 @@ pub(crate) fn start_steered(
     command.spawn()
 }
 
-/// What a program does before it is one, between fork and exec: whoever ends us, its `parent`, ends it, even without
+/// What a program does before it is one, between fork and exec: the end of its `parent` ends it, even without
 /// asking; and it goes into its namespace.
 fn begin(parent: u32, namespace: Option<RawFd>) -> io::Result<()> {
     #[expect(unsafe_code, reason = "system calls alone")]
@@ -144,7 +144,7 @@ fn begin(parent: u32, namespace: Option<RawFd>) -> io::Result<()> {
     if begun { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// There is nobody to ask for other names: to know that at once is better than to wait for an answer.
+/// There is no DNS server for other names: to fail at once is better than to wait for an answer.
 const RESOLVER: &str = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n";
 
 /// A file that programs of every user may read, and that goes when it is dropped. Its name cannot be guessed: in a

@@ -1,5 +1,5 @@
-//! A proxy that splits the connections of strangers: it ends each of them at its node and opens one of its own beyond,
-//! in the name of whoever opened the first (a transparent proxy; RFC 3135).
+//! A proxy that splits the connections of strangers: it ends each of them at its node and opens one of its own
+//! beyond, with the address of the host that opened the first (a transparent proxy; RFC 3135).
 //!
 //! In a simulation a split connection is two flows with one stream (`world/relay.rs`). Here each connection has two
 //! ends at the proxy, one towards each host, and each of them is a sender and a receiver of the simulator behind real
@@ -40,7 +40,7 @@ pub struct ProxyPlan {
     pub late: bool,
 }
 
-/// When the data of a packet were sent first, by whoever sent them first: nothing if it has none, [`Time::MAX`] if that
+/// When the data of a packet were sent first, by host or proxy: nothing if it has none, [`Time::MAX`] if that
 /// is not known.
 pub type Sent = Option<Time>;
 
@@ -330,7 +330,7 @@ impl Proxy {
         if joint.ends[side].is_none() {
             match &mut joint.syn {
                 Some((_, syn)) if tcp.flags.syn => *syn = *header,
-                // Whoever opened it does not want it any more.
+                // The opener does not want it any more.
                 _ if tcp.flags.rst => joint.is_reset = true,
                 _ => {}
             }

@@ -71,7 +71,7 @@ impl Keeper {
     fn take(&self, world: &mut World, passage: &mut Passage) -> io::Result<()> {
         let mut rows = Recorded::default();
         world.hand_over(&mut rows)?;
-        // Flows that nobody uses yet are no rows.
+        // Flows that are not in use yet have no rows.
         rows.flows.retain_mut(|row| {
             let flow = row.sample.flow as usize;
             let Some(connection) = passage.connection_mut(flow) else { return false };
@@ -87,7 +87,7 @@ impl Keeper {
             }
             true
         });
-        // Whoever takes them lives until `end`.
+        // Their consumer lives until `end`.
         let _ = self.rows.send(rows);
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Keeper {
         let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
         #[expect(
             unsafe_code,
-            reason = "the kernel writes at most so many bytes of a structure of numbers that lives"
+            reason = "the kernel writes at most this many bytes of a structure of numbers that lives"
         )]
         unsafe {
             let place = told.as_mut_ptr().cast();

@@ -18,13 +18,13 @@ use crate::steer::{SteerError, failed};
 
 /// What stands in an object for the eight digits of a name.
 pub(crate) const MARK: &[u8; 8] = b"Lh0Id0Tk";
-/// Where bpftool may be, beyond where everybody looks.
+/// Where bpftool may be, beyond PATH.
 const FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 /// Bits of the digits that count; the others say which process made it.
 const COUNTED: u32 = 10;
 
-/// Eight digits that nothing else has, with the process that makes it: between the registration and the first word in
-/// its maps, nobody else may take it for one that was left behind.
+/// Eight digits that nothing else has, with the process that makes it: between the registration and the first
+/// word in its maps, no other process may take it for one that was left behind.
 pub(crate) fn new_id() -> String {
     static NEXT: OnceLock<AtomicU32> = OnceLock::new();
     let next = NEXT.get_or_init(|| {

@@ -277,7 +277,7 @@ fn unsent(stream: &TcpStream) -> io::Result<u32> {
 
 /// What the kernel tells of a connection.
 fn information(stream: &TcpStream) -> io::Result<libc::tcp_info> {
-    #[expect(unsafe_code, reason = "the kernel writes at most so many bytes of a structure of integers")]
+    #[expect(unsafe_code, reason = "the kernel writes at most this many bytes of a structure of integers")]
     unsafe {
         let mut info: libc::tcp_info = std::mem::zeroed();
         let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;

@@ -24,9 +24,9 @@ const QUEUE: c_int = 10_000;
 const ALL: Ipv4Addr = Ipv4Addr::new(255, 0, 0, 0);
 /// Those of a run within another are within 10.n.0.0/16, whatever `n` it has.
 const ONE_RUN: Ipv4Addr = Ipv4Addr::new(255, 255, 0, 0);
-/// Whether the namespace of whoever opens it passes packets on from device to device.
+/// Whether the namespace of the opener forwards packets from device to device.
 const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
-/// The default congestion control of the namespace of whoever opens it.
+/// The default congestion control of the opener's namespace.
 pub(crate) const CONGESTION_CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// The thread's own namespace.
 const OWN: &str = "/proc/thread-self/ns/net";
@@ -140,7 +140,7 @@ impl Site {
         entered.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early")))
     }
 
-    /// Packets that the kernel has dropped because nobody took them in time.
+    /// Packets that the kernel has dropped because they were not read in time.
     pub(crate) fn dropped(&self) -> io::Result<u64> {
         let text = self.within(|| fs::read_to_string("/proc/thread-self/net/dev"))??;
         dropped_of(&self.name, &text)

@@ -1,13 +1,14 @@
 //! Steering: the TCP of the running kernel with a law of ours.
 //!
-//! The kernel's half (`bpf/steer.bpf.c`) is a congestion control of the kernel, registered under a name that nothing
-//! else has (`lh_` and eight digits). It tells what ACKs said, and this half answers through [`Host`], the same code
-//! that stands around a law in a simulation: a window, by how much it grows with each further segment, what is left of
-//! it when something is lost, and a pace. When nobody answers for 200 ms the kernel's half goes on as Reno.
+//! The kernel's half (`bpf/steer.bpf.c`) is a congestion control of the kernel, registered under a name that
+//! nothing else has (`lh_` and eight digits). It tells what ACKs said, and this half answers through [`Host`], the
+//! same code that stands around a law in a simulation: a window, by how much it grows with each further segment,
+//! what is left of it when something is lost, and a pace. After 200 ms without an answer the part in the kernel
+//! behaves as Reno.
 //!
-//! Registered is registered: a session that was killed leaves its name behind, with which connections go on. Another
-//! may take it over ([`Session::resume`]), or take it away ([`clean`]). It is nobody's default but in namespaces that
-//! we made.
+//! Registered is registered: a session that was killed leaves its name behind, with which connections go on.
+//! Another may take it over ([`Session::resume`]), or take it away ([`clean`]). It is never a default except in
+//! namespaces that we made.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -159,7 +160,8 @@ pub struct SessionReport {
     pub open: u64,
     /// ACKs that applied a decision.
     pub applied: u64,
-    /// ACKs after which the kernel's half decided by itself: no decision yet, none of this epoch, or nobody alive.
+    /// ACKs after which the kernel's half decided by itself: no decision yet, none of this epoch, or no process
+    /// alive.
     pub on_its_own: u64,
     /// Those of them for which there was an older decision.
     pub stale: u64,
@@ -237,7 +239,7 @@ impl Maps {
     fn is_alive(&self) -> bool {
         let process = self.process();
         if process == 0 {
-            // Nobody has said yet who decides: it is being made, if its maker is there.
+            // No process has registered as decider yet: it is being made, if its maker is there.
             return has_maker(&self.id);
         }
         fs::metadata(format!("/proc/{process}")).is_ok() && is_ours(process)
@@ -888,7 +890,7 @@ mod tests {
         (Flow::new(&law(name).unwrap(), &opened), opened)
     }
 
-    /// The next record: so many segments acknowledged by as many ACKs, 10 ms later.
+    /// The next record: this many segments acknowledged by as many ACKs, 10 ms later.
     fn acked(last: &Record, segments: u32) -> Record {
         Record {
             kind: Kind::Acked,

@@ -55,7 +55,7 @@ pub struct SteerOrder {
 /// Where a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Where we are, and nobody's default is changed: the command chooses by name, which stands in its words for
+    /// Where we are, and no default is changed: the command chooses by name, which stands in its words for
     /// `{cc}`.
     ByName,
     /// In the namespace of an emulated host, whose default it becomes while the command runs.
@@ -93,8 +93,8 @@ impl Drop for Default {
     }
 }
 
-/// Steers whatever the command starts, until it ends; or whoever chooses the congestion control by name, until it is
-/// interrupted. `told` hears that name. Returns what was done, and the status of the command.
+/// Steers whatever the command starts, until it ends; or the programs that choose the congestion control by
+/// name, until it is interrupted. `told` hears that name. Returns what was done, and the status of the command.
 pub fn steer(
     order: &SteerOrder,
     progress: &Progress,

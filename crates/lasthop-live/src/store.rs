@@ -1,7 +1,7 @@
 //! The bytes of real packets while the packets themselves are on their way through the world.
 //!
-//! A ring of a fixed number of places: the newest packet takes the place of the oldest. Nobody has to say when a packet
-//! is gone (lost, withheld, kept twice by a helper), and memory is bounded whatever comes.
+//! A ring of a fixed number of places: the newest packet takes the place of the oldest. No caller has to free a
+//! packet is gone (lost, withheld, kept twice by a helper), and memory is bounded whatever comes.
 
 /// Packets whose bytes are kept. At 100 Mbit/s of full packets and their ACKs that is what comes in 4 s, and at most
 /// 100 MB of packets of 1500 bytes.

@@ -1,6 +1,6 @@
 //! The frames of a flow: what a video source wrote, frame by frame, and where each one ends in the stream of bytes.
 //!
-//! `traffic/` fills the log while it writes; whoever measures what viewers see reads it at the end of the run.
+//! `traffic/` fills the log while it writes; the metrics of viewers are computed from it at the end of the run.
 
 use lasthop_core::time::Time;
 

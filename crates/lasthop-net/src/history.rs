@@ -13,7 +13,7 @@ use crate::plan::Plan;
 
 /// Newest samples kept for each key.
 pub const MOST_SAMPLES: usize = 32;
-/// A connection must last so many round trips to count.
+/// A connection must last this many round trips to count.
 const LEAST_ROUND_TRIPS: u64 = 10;
 /// A connection without a loss must last so long to count.
 const LEAST_WITHOUT_LOSS: Span = Span::from_secs(5);

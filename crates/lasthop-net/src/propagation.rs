@@ -152,7 +152,7 @@ pub fn flight(distance: f64) -> Span {
     Span((distance / LIGHT_SPEED * 1e9).ceil() as u64)
 }
 
-/// The ratio of so many decibels.
+/// The ratio of this many decibels.
 pub fn ratio(decibels: f64) -> f64 {
     libm::pow(10.0, decibels / 10.0)
 }
@@ -162,7 +162,7 @@ pub fn decibels(ratio: f64) -> f64 {
     10.0 * libm::log10(ratio)
 }
 
-/// Power in W of so many dBm.
+/// Power in W of this many dBm.
 pub fn watts(dbm: f64) -> f64 {
     ratio(dbm) / 1000.0
 }

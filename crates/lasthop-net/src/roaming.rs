@@ -34,14 +34,14 @@ pub struct RoamingPlan {
 /// How a host chooses its access point. It begins with the strongest.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Choice {
-    /// The one whose signal is stronger by so many dB, looked at in intervals.
+    /// The one whose signal is stronger by this many dB, looked at in intervals.
     Strongest {
         /// By how many dB.
         hysteresis: f64,
         /// Between two looks.
         interval: Span,
     },
-    /// The one that is nearer by so many metres, looked at in intervals.
+    /// The one that is nearer by this many metres, looked at in intervals.
     Nearest {
         /// By how many metres.
         hysteresis: f64,

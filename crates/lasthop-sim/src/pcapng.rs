@@ -541,8 +541,8 @@ impl<W: Write> PacketCapture<W> {
         Ok(self.0.out.flush()?)
     }
 
-    /// Completes the file with the statistics of its interfaces at `time` (draft-ietf-opsawg-pcapng, section 4.6), of
-    /// which each has missed so many packets; returns how many packets the file holds.
+    /// Completes the file with the statistics of its interfaces at `time` (draft-ietf-opsawg-pcapng, section
+    /// 4.6), of which each has missed this many packets; returns how many packets the file holds.
     pub fn finish(mut self, time: Time, missed: &[u64]) -> Result<u64, PcapngError> {
         const OPTION_DROPPED: u16 = 5;
         for (interface, missed) in (0u32..).zip(missed) {

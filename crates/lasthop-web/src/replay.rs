@@ -13,7 +13,7 @@ use crate::series::Told;
 
 /// Most moments of one kind that are kept of a run; a page has no use for more.
 const MOST_MOMENTS: usize = 500_000;
-/// Progress is told once in so many looks of the run at its sink.
+/// Progress is reported once per this number of looks of the run at its sink.
 const LOOKS_PER_TELLING: u32 = 4;
 
 /// A packet on a link was lost.

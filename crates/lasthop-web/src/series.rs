@@ -13,7 +13,7 @@ pub type Told<'a> = &'a mut dyn FnMut(f64);
 /// Hears how far a run is, and may look at its series so far.
 pub type Watched<'a> = &'a mut dyn FnMut(f64, &Rows);
 
-/// So many times is progress told during a run.
+/// Number of progress reports during a run.
 const TIMES: u64 = 100;
 
 /// The series of a run, or of its beginning.

@@ -31,7 +31,7 @@ FIGURE = "figure"
 DUPLICATES = 3
 #: Clusters of RTT samples, how many samples they are made of, and the share below which one is sporadic.
 CLUSTERS, CLUSTERED_SAMPLES, SPORADIC = 3, 200, 0.05
-#: Centres that still move after so many rounds move by nothing that counts.
+#: Centres that still move after this many rounds move by nothing that counts.
 MOST_ROUNDS = 100
 #: What a halved window keeps.
 HALVED = (0.4, 0.8)

@@ -1,7 +1,8 @@
 """Finds the papers that lasthop knows and reads a paper's folder: paper.toml, claims.toml, notes.md, studies.
 
-Used by `lasthop reproduce` and `lasthop claims`. The folders lie inside the package, so that whoever installs
-it has them; `papers` at the top of the source tree is a link to the same place. Nothing here runs anything.
+Used by `lasthop reproduce` and `lasthop claims`. The folders lie inside the package, so that every
+installation has them; `papers` at the top of the source tree is a link to the same place. Nothing here runs
+anything.
 """
 
 from __future__ import annotations

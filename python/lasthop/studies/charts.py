@@ -36,11 +36,11 @@ PLOTLY_MARKERS = (
 )
 #: More panels than this are not readable side by side.
 PANELS_MAX = 24
-#: From so many places along x on, intervals are bands and lines have no markers.
+#: From this many places along x on, intervals are bands and lines have no markers.
 DENSE_FROM = 25
 #: Bands of fewer seeds would hide the lines: with two, an interval is thirteen times the difference.
 BAND_FROM = 5
-#: Panels side by side; of lines over time, so many stand below each other first.
+#: Panels side by side; of lines over time, this many stand below each other first.
 COLUMNS_MAX = 3
 STACKED_MAX = 4
 #: Points of a line over time.
@@ -51,7 +51,7 @@ DECADE = 10
 LOGARITHMIC_Y_FROM = 200
 #: Values that reach below this share of the largest are drawn from zero.
 ZERO_BELOW = 0.55
-#: Values are written on the axis if there are at most so many, not too close together.
+#: Values are written on the axis if there are at most this many, not too close together.
 TICKS_MAX = 12
 TICK_GAP = 0.035
 

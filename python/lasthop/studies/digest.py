@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 #: With more values than this, an axis goes down a table rather than across.
 ACROSS_MAX = 8
-#: So many doubtful cells are told one by one.
+#: At most this many doubtful cells are listed.
 DOUBTS_MAX = 8
 #: Columns of a kept series that say which row it is, not what was measured.
 ROWS_OF_SERIES = ("link", "flow")

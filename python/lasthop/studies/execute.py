@@ -564,7 +564,7 @@ def _refuse_if_begun(campaign: Campaign, store: Store) -> None:
 
 
 def _mention_other_builds(store: Store, note: Callable[[str], None]) -> None:
-    """Whoever changes the engine without changing its version should know what the folder holds."""
+    """Note the runs of another build with the same version of the engine."""
     runs = store.runs(["engine_build", "platform"])
     if "engine_build" not in runs.columns:
         return

@@ -1,7 +1,7 @@
 """The folder of a study: what describes it, its tidy table, and reading both back.
 
 A folder of one study has ``study.json`` and ``results.parquet``; one of many has both in ``studies/<name>/``.
-The runs beside them belong to the store. Called by `execute`, and by whoever reads a study: plots, reports.
+The runs beside them belong to the store. Called by `execute`, and by the readers of a study: plots, reports.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class StudyResult:
     study : Study
         The study.
     rows : ArrowTable
-        The same as `table`, for whoever has no Polars.
+        The same as `table`, without Polars.
     table : polars.DataFrame
         One row per point and seed: a column per axis, ``seed``, a column per metric, ``state``, ``error``,
         ``run``, ``fingerprint``, ``packet_hops``, ``wall_s``, ``engine_version``. Metrics are in their

@@ -72,7 +72,7 @@ def locked(folder: Path, shard: Shard | None) -> Iterator[None]:
     with ExitStack() as stack:
         if shard is None:
             stack.enter_context(_hold(folder, WHOLE, 0.0))
-            # Whoever holds the whole waits for no shard: none can start now, and those at work are refused.
+            # The holder of the whole waits for no shard: none can start now, and those at work are refused.
             for other in sorted(folder.glob(".lock-*of*")):
                 if not other.name.endswith(".json"):
                     with _hold(folder, other.name, 0.0, note=False):
@@ -84,7 +84,7 @@ def locked(folder: Path, shard: Shard | None) -> Iterator[None]:
 
 
 def forget(folder: Path) -> None:
-    """Remove every lock from a folder that its holder has moved: nobody else is at work in it."""
+    """Remove every lock from a folder that its holder has moved: no other process is at work in it."""
     for path in folder.glob(f"{WHOLE}*"):
         with suppress(OSError):
             path.unlink()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lasthop.studies.digest import Cell, Grid
 
 FORMATS = ("png", "svg", "pdf", "html")
-#: So many errors of failed runs are told one by one.
+#: At most this many errors of failed runs are listed.
 FAILED_MAX = 5
 
 

@@ -27,7 +27,7 @@ TRIMMED = 0.2
 TRIMMED_FROM = 5
 #: With fewer pairs the signed-rank test cannot reach 5 %, whatever the pairs are.
 SIGNED_RANK_FROM = 6
-#: With so many pairs or less, ties are tested exactly.
+#: With this many pairs or fewer, ties are tested exactly.
 EXACT_TO = 13
 #: Numbers in memory at once for that.
 BATCH = 4_000_000

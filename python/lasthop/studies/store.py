@@ -131,7 +131,7 @@ class Store:
     def parts(self) -> list[Part]:
         """Return the committed parts that are whole and not replaced, oldest first."""
         whole = [part for part in self._committed() if not self._missing(part)]
-        # A merged part that lost a file speaks for nobody: what it replaced may still be there.
+        # A merged part that lost a file counts for nothing: what it replaced may still be there.
         replaced = {name for part in whole for name in part.replaces}
         return [part for part in whole if part.name not in replaced]
 
@@ -223,7 +223,7 @@ class Store:
         return self._gather(name, parts, owned, columns)
 
     def runs_together(self, name: str, runs: Iterable[str], rows: int) -> Iterator[list[str]]:
-        """Yield runs whose rows in a table lie together, so many that they have about so many rows.
+        """Yield runs whose rows in a table lie together, enough of them for about this many rows.
 
         Each file is read a few times, not once for each group of runs that happens to have one in it. Runs
         that have no rows come with the last, and nothing is yielded if there are no runs.
@@ -440,7 +440,7 @@ class Store:
             said = columns.meanings(RUNS, runs.columns)
             self._write(runs, self._path(RUNS, name), said, {METADATA: json.dumps(words)})
         except BaseException:
-            # Without its runs a part does not count: nobody should read half of it.
+            # Without its runs a part does not count: no reader should see half of it.
             if not self._path(RUNS, name).exists():
                 for path in written:
                     with suppress(OSError):
@@ -456,7 +456,7 @@ class Store:
     ) -> None:
         with room_wanted(), output_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Beside the tables, not among them: whoever reads all files of a folder meets whole ones only.
+            # Beside the tables, not among them: a reader of all files of a folder meets whole ones only.
             temporary = self.folder / TEMPORARY / f"{path.parent.name}-{path.name}"
             temporary.parent.mkdir(exist_ok=True)
             try:

@@ -175,7 +175,7 @@ mod testing {
         Frame { start: at, end: at, bytes: 1000 }
     }
 
-    /// Share of lost packets, and the mean number of them in a row, among so many that follow one another.
+    /// Share of lost packets, and the mean number of them in a row, among this many that follow one another.
     pub(super) fn losses(mut model: impl ErrorProcess, packets: u64, each: Span) -> (f64, f64) {
         let (mut lost, mut runs, mut before) = (0u32, 0u32, false);
         for number in 0..packets {

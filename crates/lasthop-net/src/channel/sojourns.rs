@@ -1,7 +1,7 @@
 //! A process that is in a good and in a bad state by turns, for times of exponential length.
 //!
-//! The sojourns follow one another whatever is asked about them, so that the channel is the same for whoever sends over
-//! it. `two_state.rs` and `gilbert_elliott.rs` look at it.
+//! The sojourns follow one another whatever is asked about them, so that the channel is the same for every sender
+//! over it. `two_state.rs` and `gilbert_elliott.rs` look at it.
 
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};

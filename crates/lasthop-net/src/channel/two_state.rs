@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    /// The channel is the same whoever sends over it: what is asked about between two instants changes nothing there.
+    /// The channel is the same for every sender: what is asked about between two instants changes nothing there.
     #[test]
     fn the_channel_does_not_depend_on_who_asks() {
         let plan = TwoState { good: Span::from_millis(9), bad: Span::from_millis(3), stationary: true };

@@ -798,7 +798,7 @@ mod tests {
         assert_eq!(drops[Cause::QueueOverflow as usize], 3);
     }
 
-    /// An error model behind the retransmissions takes what the link delivered, and nobody repeats it.
+    /// An error model behind the retransmissions takes what the link delivered, and no device repeats it.
     #[test]
     fn errors_behind_the_retransmissions_are_final() {
         let mut plan = direction(4, 3, true, lost(&[1, 4]));

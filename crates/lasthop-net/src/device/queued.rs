@@ -42,7 +42,7 @@ impl Queued {
         self.waiting.name_flows(names);
     }
 
-    /// Starts transmitting, if the transmitter is free and somebody waits.
+    /// Starts transmitting, if the transmitter is free and a packet waits.
     fn run(&mut self, cx: &mut Cx<'_>) {
         while self.free_at <= cx.now && self.waiting.packets() > 0 {
             // A link that is down and holds its packets keeps them in the queue.

@@ -28,7 +28,7 @@ pub(crate) struct Stop {
 pub(crate) struct Router {
     /// When which path comes into force, and what becomes of packets on others.
     changes: Vec<(Time, usize, UnderWay)>,
-    /// So many changes have come.
+    /// This many changes have come.
     passed: usize,
     /// The path in force, and what becomes of packets on others.
     path: usize,

@@ -68,7 +68,7 @@ impl<D: Element> Bench<D> {
         Bench { device, effects: Vec::new(), packets, extras, links: Vec::new(), wake: Time::MAX }
     }
 
-    /// The same at the near end of a link of so many bits per second.
+    /// The same at the near end of a link of this many bits per second.
     pub(super) fn over_link(device: D, rate: u64) -> Bench<D> {
         let plan = Direction::plain(Rate(rate), Span::ZERO);
         let link = Link::new(&plan, "link", 1, Span::from_secs(1000), None);

@@ -221,8 +221,8 @@ impl Agent {
         }
     }
 
-    /// Before its first packet, or the first host that comes over, it has no timer: hosts that left until then concern
-    /// nobody.
+    /// Before its first packet, or the first host that comes over, it has no timer: hosts that left until then
+    /// have no effect.
     fn catch_up(&mut self, cx: &mut Cx<'_>) {
         if let Some(before) = cx.now.0.checked_sub(1) {
             self.let_go(Time(before), cx);
@@ -270,7 +270,7 @@ impl Agent {
         }
     }
 
-    /// Whether the queue of the link takes so many bytes now, and how long they will lie there.
+    /// Whether the queue of the link takes this many bytes now, and how long they will lie there.
     fn find(&self, bytes: u16, cx: &mut Cx<'_>) -> (bool, Span) {
         let (now, (queue, holds)) = (cx.now, self.queue);
         if queue == NOWHERE {

@@ -74,7 +74,7 @@ pub struct Link {
     special: bool,
     /// Whether the air judges what has been transmitted.
     judged: bool,
-    /// Either of them, or somebody wants to see every packet.
+    /// Either of them, or every packet is recorded.
     guarded: bool,
     /// Whether the queue tells packets apart.
     has_rule: bool,
@@ -176,7 +176,7 @@ impl Link {
         self.pace.rate_at(at)
     }
 
-    /// The run is over: nobody asks any more who waits.
+    /// The run is over: the waiting packets are not needed any more.
     pub(crate) fn forget_departures(&mut self) {
         self.ahead = Departures::default();
     }
@@ -446,8 +446,8 @@ impl Link {
         self.air.as_ref().map_or(&[], |air| air.arrivals.all())
     }
 
-    /// Whether a packet of so many bytes that arrives at `now` finds room in the queue. What a rule or a discipline
-    /// would make of it is left open.
+    /// Whether a packet of this many bytes that arrives at `now` finds room in the queue. What a rule or a
+    /// discipline would make of it is left open.
     pub(crate) fn has_room(&mut self, now: Time, bytes: u32, held: bool) -> bool {
         let found = if held {
             self.gate.held()
@@ -460,8 +460,8 @@ impl Link {
         self.gate.has_room(bytes.into(), found)
     }
 
-    /// How long a packet of so many bytes that arrives at `now` will take until it has left, behind those that are
-    /// there. An estimate where a device decides who leaves when, or the rate changes.
+    /// How long a packet of this many bytes that arrives at `now` will take until it has left, behind those
+    /// that are there. An estimate where a device decides who leaves when, or the rate changes.
     pub(crate) fn wait(&self, now: Time, bytes: u32, held: bool) -> Span {
         let rate = self.rate_at(now);
         let own = if rate.0 == 0 { Span::ZERO } else { rate.serialisation(bytes.into()) };
@@ -469,8 +469,8 @@ impl Link {
         if !held || rate.0 == 0 { busy } else { busy + rate.serialisation(self.gate.held_waiting()) }
     }
 
-    /// Whether [`Link::wait`] is the least that a packet can wait: the rate never changes, and nobody who waits is
-    /// overtaken or thrown away.
+    /// Whether [`Link::wait`] is the least that a packet can wait: the rate never changes, and no waiting
+    /// packet is overtaken or thrown away.
     pub(crate) fn is_even(&self) -> bool {
         self.pace.is_constant() && self.gate.serves_in_order()
     }

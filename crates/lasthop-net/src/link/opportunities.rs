@@ -1,9 +1,10 @@
-//! Links whose transmitter is driven by a recording: at listed instants a link may send so many bytes (Winstein,
+//! Links whose transmitter is driven by a recording: at listed instants a link may send this many bytes (Winstein,
 //! Sivaraman and Balakrishnan, NSDI 2013; the format and its rules are Mahimahi's, Netravali et al. 2015).
 //!
-//! What is waiting at such an opportunity goes, byte by byte, in the order of the queue: small packets share one, and a
-//! large one takes several. What nobody uses is lost. A packet that arrives at the very instant comes too late for it.
-//! Packets are presented in the order of their service, so the time at which one leaves is known when it is its turn.
+//! What is waiting at such an opportunity goes, byte by byte, in the order of the queue: small packets share one,
+//! and a large one takes several. An unused opportunity is lost. A packet that arrives at the very instant comes
+//! too late for it. Packets are presented in the order of their service, so the time at which one leaves is known
+//! when it is its turn.
 
 use std::sync::Arc;
 
@@ -130,7 +131,7 @@ mod tests {
     fn opportunities_of_a_loop() {
         let mut link = cursor(&[0, 5, 5, 10], true);
         assert_eq!(link.mean_rate(), Rate(4_800_000));
-        // All have waited since before the start, but nobody can have waited before time zero.
+        // All have waited since before the start, but no packet can have waited before time zero.
         let times: Vec<Time> = (0..10).map(|_| link.send(Time::ZERO, Time::ZERO, 1500)).collect();
         assert_eq!(times, [5, 5, 10, 10, 15, 15, 20, 20, 25, 25].map(millis));
     }
@@ -159,7 +160,7 @@ mod tests {
         assert_eq!(link.send(millis(7), millis(7), 100), millis(8));
     }
 
-    /// Without repetition the link falls silent for ever.
+    /// Without repetition the link stays silent.
     #[test]
     fn a_recording_may_end() {
         let mut link = cursor(&[3, 7], false);

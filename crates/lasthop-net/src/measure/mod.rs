@@ -107,7 +107,7 @@ pub struct FlowStats {
     pub acks_sent: u64,
     /// First transmission to first arrival of each sequence range.
     pub delay: Durations,
-    /// Those that watch this flow, if any: one question for the flows that nobody watches.
+    /// Those that watch this flow, if any: one test for the flows that are not watched.
     observers: Option<Box<Observers>>,
     /// Forward packets lost, by cause.
     pub lost: Drops,

@@ -122,7 +122,7 @@ pub struct Network {
     pub packet_hops: u64,
     pub(crate) window: Window,
     end: Time,
-    /// Serial numbers of the packets by slot, if a trace is recorded: nobody else tells packets apart.
+    /// Serial numbers of the packets by slot, if a trace is recorded: nothing else needs them.
     serials: Vec<u32>,
     /// What is recorded beside what is counted, if anything.
     pub(crate) recorder: Option<Box<Recorder>>,
@@ -271,7 +271,7 @@ impl Network {
     /// Lets a packet that has just been taken off the calendar reach its place at `at` instead.
     pub(crate) fn postpone(&mut self, index: u32, at: Time) {
         let hop = self.packets.get(index).wait.hop;
-        // Whoever hands it on first is its feeder still: the order of arrival stays.
+        // The first place that forwards it is its feeder still: the order of arrival stays.
         let feeder = hop.checked_sub(1).map_or(0, |before| self.feeder(self.hops[before as usize]));
         self.wait(index, (hop, self.hops[hop as usize]), at, feeder);
     }
@@ -753,8 +753,8 @@ impl Network {
         self.devices.iter().flat_map(counters).collect()
     }
 
-    /// Retransmissions within the measurement window by helpers in paths, and by links; `None` where nobody can make
-    /// any.
+    /// Retransmissions within the measurement window by helpers in paths, and by links; `None` where none can
+    /// make any.
     pub fn local_repairs(&self) -> (Option<u64>, Option<u64>) {
         let (mut helpers, mut links) = (None, None);
         for slot in &self.devices {
@@ -785,7 +785,7 @@ impl Network {
                     arq.add_listener(Listener { flow, signals, notices, last_notice: None });
                 }
             }
-            // A station knows what its own MAC does at once; access points tell nobody but by `rate-estimate`.
+            // A station knows what its own MAC does at once; access points report only by `rate-estimate`.
             if signals && let Some(medium) = self.medium_mut(direction) {
                 medium.listen(direction, flow, passed == 0, back);
             }
@@ -1045,7 +1045,7 @@ impl Network {
         for device in 0..self.devices.len() as DeviceId {
             self.with_device(device, self.end, Element::close);
         }
-        // Nobody asks for what is under way any more; results take room as well.
+        // Packets in flight are not needed any more; results take room as well.
         self.packets = PacketArena::default();
         self.extras = ExtraArena::default();
         self.calendar = Calendar::default();
@@ -1104,8 +1104,8 @@ mod tests {
         );
     }
 
-    /// The link from node 1 to node 2 takes packets from a link and from a sender, and its other direction from two
-    /// receivers: whoever comes first must be first.
+    /// The link from node 1 to node 2 takes packets from a link and from a sender, and its other direction from
+    /// two receivers: the first to arrive must be first.
     #[test]
     fn who_shares_a_link_waits_before_it() {
         let plan = plan(3, vec![link(0, 1), link(1, 2)], vec![transfer(0, 2), transfer(1, 2)]);

@@ -165,7 +165,7 @@ impl Wiring {
 }
 
 impl Network {
-    /// Adds a device with so many ports that stands at the near end of `direction`, if it stands at a link.
+    /// Adds a device with this many ports that stands at the near end of `direction`, if it stands at a link.
     pub(super) fn add_device(
         &mut self,
         wiring: &mut Wiring,

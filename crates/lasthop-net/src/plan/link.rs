@@ -38,7 +38,7 @@ impl LinkPlan {
 pub struct Split {
     /// Which of the scenario's proxies it is.
     pub number: usize,
-    /// Bytes that it holds for each connection, whoever has sent them: what is free is the window that it advertises.
+    /// Bytes that it holds for each connection, of either direction: what is free is the window that it advertises.
     pub buffer: u64,
     /// It answers a SYN only when the connection beyond it is open.
     pub late: bool,
@@ -52,7 +52,7 @@ pub struct Split {
     pub transfer: Span,
     /// Unless it does not move at all: then connections end where the path of a flow leads over another proxy.
     pub moves: bool,
-    /// It closes the window of whoever sends towards the wireless host while that host's link fades or is down (M-TCP).
+    /// It closes the window of the sender towards the wireless host while that host's link fades or is down (M-TCP).
     pub zero_windows: bool,
 }
 
@@ -154,7 +154,7 @@ pub struct Arq {
 /// Frames in pieces, and parity in place of repetitions (type-II hybrid ARQ).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hybrid {
-    /// Pieces of a frame, each judged by the error model on its own: any so many of what is sent of it rebuild it.
+    /// Pieces of a frame, each judged by the error model on its own: any of that number of those sent rebuild it.
     pub pieces: u32,
     /// Pieces of parity in every transmission beyond the first.
     pub parity: u32,
@@ -203,7 +203,7 @@ pub enum ErrorPosition {
     AfterTransmission,
     /// At the head of the link: a lost packet uses neither buffer nor air time.
     BeforeQueue,
-    /// Behind the retransmissions of the link: what leaves it is judged once, and nobody sends it again.
+    /// Behind the retransmissions of the link: what leaves it is judged once, and not repeated.
     AfterArq,
 }
 
@@ -214,7 +214,7 @@ pub struct ErrorScope {
     pub from: Time,
     /// until this time,
     pub until: Time,
-    /// of so many bytes at least.
+    /// of this many bytes at least.
     pub at_least: u32,
 }
 

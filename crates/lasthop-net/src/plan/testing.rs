@@ -40,7 +40,7 @@ pub(crate) fn transfer(source: usize, sink: usize) -> FlowPlan {
     flow(source, sink, Transport::Tcp(config.into()), Start::At(Time::ZERO))
 }
 
-/// Datagrams that nobody sends unless the test does.
+/// Datagrams that are sent only by the test.
 pub(crate) fn datagrams(source: usize, sink: usize) -> FlowPlan {
     let transport = Transport::Udp(UdpConfig { header: 28, payload: 972 });
     flow(source, sink, transport, Start::At(Time::MAX))

@@ -1,8 +1,8 @@
 //! FQ-CoDel: every flow has a queue of its own under CoDel, and they take turns (RFC 8290).
 //!
-//! A hash of the flow chooses one of many queues. Those that have just become active are served first, once each; the
-//! others share the link by deficit round robin, in bytes. So a flow that sends little waits for nobody, and one that
-//! sends much waits for itself. Section numbers in the comments are those of RFC 8290.
+//! A hash of the flow chooses one of many queues. Those that have just become active are served first, once each;
+//! the others share the link by deficit round robin, in bytes. So a flow that sends little does not wait, and one
+//! that sends much waits for itself. Section numbers in the comments are those of RFC 8290.
 
 use std::sync::Arc;
 

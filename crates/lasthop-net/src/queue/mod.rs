@@ -47,7 +47,7 @@ impl Default for QueuePlan {
 }
 
 impl QueuePlan {
-    /// Drop-tail with room for so many packets.
+    /// Drop-tail with room for this many packets.
     pub fn packets(limit: u32) -> QueuePlan {
         QueuePlan { limit: QueueLimit::Packets(limit), ..QueuePlan::default() }
     }
@@ -61,9 +61,9 @@ impl QueuePlan {
 /// The limit of a queue. It counts the waiting packets **and** the one in service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// At most so many packets, at least 1.
+    /// At most this many packets, at least 1.
     Packets(u32),
-    /// At most so many bytes.
+    /// At most this many bytes.
     Bytes(u64),
     /// No limit.
     Unlimited,
@@ -210,7 +210,7 @@ macro_rules! disciplines {
         /// Who is served next, and what happens to the others meanwhile.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Discipline {
-            /// Whoever came first.
+            /// First come, first served.
             Fifo,
             $(
                 #[doc = concat!("See [`", stringify!($plan), "`].")]
@@ -226,7 +226,7 @@ macro_rules! disciplines {
         }
 
         impl Ordered {
-            /// Nobody yet, in a direction called `name`, which with `seed` keys the random stream, if it has one.
+            /// Empty, in a direction called `name`, which with `seed` keys the random stream, if it has one.
             fn new(plan: &Discipline, name: &str, seed: u64) -> Ordered {
                 match plan {
                     Discipline::Fifo => Ordered::Fifo(fifo::Fifo::default()),
@@ -311,7 +311,7 @@ impl Service for Waiting {
 }
 
 impl Waiting {
-    /// Nobody yet, in a direction called `name`, which with `seed` keys the random stream, if it has one.
+    /// Empty, in a direction called `name`, which with `seed` keys the random stream, if it has one.
     pub(crate) fn new(plan: &Discipline, name: &str, seed: u64) -> Waiting {
         Waiting { ahead: fifo::Fifo::default(), rest: Ordered::new(plan, name, seed) }
     }
@@ -323,8 +323,8 @@ impl Waiting {
         }
     }
 
-    /// What an arriving packet finds: those that wait, and the one of so many bytes that is being transmitted, if any.
-    /// `free_at`: until when that is, or was.
+    /// What an arriving packet finds: those that wait, and the one of this many bytes that is being
+    /// transmitted, if any. `free_at`: until when that is, or was.
     #[inline]
     pub(crate) fn found(&self, in_service: Option<u32>, free_at: Time) -> Found {
         let waiting = self.packets();
@@ -356,7 +356,7 @@ pub(crate) struct Gate {
 struct More {
     byte_limit: u64,
     rule: AnyRule,
-    /// Whether a discipline serves anybody but who came first, or throws away who waits.
+    /// Whether a discipline serves other than the first packet, or drops waiting ones.
     disciplined: bool,
     /// Packets marked within the measurement window.
     marks: u64,
@@ -421,13 +421,13 @@ impl Gate {
         verdict
     }
 
-    /// Whether a packet of so many bytes would find room behind so many packets and bytes.
+    /// Whether a packet of this many bytes would find room behind this many packets and bytes.
     pub(crate) fn has_room(&self, bytes: u64, (packets, held): (u64, u64)) -> bool {
         let byte_limit = self.more.as_ref().map_or(u64::MAX, |more| more.byte_limit);
         packets < u64::from(self.packet_limit) && held + bytes <= byte_limit
     }
 
-    /// Whether whoever came first is served first, and nobody is thrown away who waits.
+    /// Whether packets are served in the order of arrival, and none that waits is dropped.
     pub(crate) fn serves_in_order(&self) -> bool {
         self.more.as_ref().is_none_or(|more| !more.disciplined)
     }

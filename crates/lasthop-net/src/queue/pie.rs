@@ -22,7 +22,7 @@ pub struct Pie {
     pub update: Span,
     /// A burst may fill the queue for so long before anything is dropped (`MAX_BURST`).
     pub burst: Span,
-    /// A queue of no more than two packets of so many bytes is left alone.
+    /// A queue of no more than two packets of this many bytes is left alone.
     pub mtu: u32,
     /// Mark ECN-capable packets instead of dropping them, while the probability is below `mark_below`.
     pub ecn: bool,
@@ -152,7 +152,7 @@ impl Service for Controlled {
     fn pop(&mut self, now: Time, _shed: &mut Vec<Shed>) -> Option<Served> {
         self.catch_up(now);
         let parcel = self.fifo.take_first()?;
-        // Nobody waits behind it: the queue is over, whatever this one has waited.
+        // No packet waits behind it: the queue is over, whatever this one has waited.
         let over = self.fifo.packets() == 0;
         self.delay = if over { Span::ZERO } else { now.since(parcel.since) };
         Some(Served { parcel, marked: false })

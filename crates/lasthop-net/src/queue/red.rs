@@ -4,8 +4,8 @@
 //! is Floyd's note of 2000, `adaptive` Floyd, Gummadi and Shenker (2001), marks are RFC 3168 §5 to 7. The scenario
 //! resolves automatic values with [`Red::automatic`]; a [`super::Gate`] asks [`Early`] about every packet.
 //!
-//! The average is taken at arrivals only. When a packet finds nobody, it falls as if small packets had passed in the
-//! idle time, so that RED needs neither an event nor a clock of its own.
+//! The average is taken at arrivals only. When a packet finds the queue empty, it falls as if small packets had
+//! passed in the idle time, so that RED needs neither an event nor a clock of its own.
 
 use lasthop_core::packet::Cause;
 use lasthop_core::random::Stream;
@@ -35,8 +35,8 @@ pub struct Red {
     pub wait: bool,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
-    /// Mark only while the probability is below this, drop beyond. `None`: mark always, but drop everybody when the
-    /// average is where the probability is 1.
+    /// Mark only while the probability is below this, drop beyond. `None`: mark always, but drop every packet
+    /// when the average is where the probability is 1.
     pub mark_below: Option<f64>,
     /// Adapts `max_probability`, if it does.
     pub adaptive: Option<Adaptive>,
@@ -51,13 +51,13 @@ pub struct Red {
 /// The limit of a queue with RED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedLimit {
-    /// So many packets, the one in service included.
+    /// This many packets, the one in service included.
     Packets(u64),
-    /// So many bytes, those of the packet in service included.
+    /// This many bytes, those of the packet in service included.
     Bytes(u64),
-    /// A packet that finds so many waiting is lost (ns-2).
+    /// A packet that finds this many waiting is lost (ns-2).
     WaitingPackets(u64),
-    /// A packet that finds so many bytes waiting is lost (ns-2), so that one packet may exceed them.
+    /// A packet that finds this many bytes waiting is lost (ns-2), so that one packet may exceed them.
     WaitingBytes(u64),
 }
 
@@ -143,7 +143,7 @@ impl Early {
         if self.plan.in_bytes { found.waiting_bytes as f64 } else { found.waiting as f64 }
     }
 
-    /// Takes a sample into the average; when the packet found nobody, after what the idle time was worth.
+    /// Takes a sample into the average; when the packet found the queue empty, after what the idle time was worth.
     fn sample(&mut self, now: Time, found: &Found) {
         if found.packets == 0 {
             let passed = (self.per_second * now.since(found.idle_since).seconds()) as u64;

@@ -5,9 +5,9 @@ use super::{Arrival, Found, Rule, Verdict};
 /// An arriving packet is marked if it finds at least this much in the queue, the packet in service included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkThreshold {
-    /// So many packets.
+    /// This many packets.
     Packets(u32),
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
 }
 

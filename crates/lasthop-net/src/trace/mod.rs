@@ -1,8 +1,8 @@
 //! What a run records on request: every packet on every link, every change of a window, and time series.
 //!
-//! A world's [`Recorder`] keeps records until the clock has settled their order; whoever drives the world hands them
-//! to a [`Sink`] now and then (`World::hand_over`), so that a run holds little of them however long it is. Nothing here
-//! knows a file format.
+//! A world's [`Recorder`] keeps records until the clock has settled their order; the driver of the world hands them
+//! to a [`Sink`] now and then (`World::hand_over`), so that a run holds little of them however long it is. Nothing
+//! here knows a file format.
 
 mod bins;
 mod recorder;
@@ -202,7 +202,7 @@ pub struct FrameRecord {
     pub medium: u32,
     /// Node that sent it.
     pub from: u32,
-    /// Node that it was sent to; `None` for everybody.
+    /// Node that it was sent to; `None` for a broadcast.
     pub to: Option<u32>,
     /// Node at which it was seen: the sender itself, or one that received it.
     pub at: u32,

@@ -18,7 +18,7 @@ use super::{flow_column, link_column};
 use crate::link::Link;
 use crate::measure::FlowStats;
 
-/// Records of packets are put into order so many at a time.
+/// Records of packets are put into order this many at a time.
 const BATCH: usize = 1 << 15;
 
 /// What a world has recorded and not handed on yet.

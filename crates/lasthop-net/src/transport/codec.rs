@@ -552,7 +552,7 @@ fn take_option(options: &mut Options, kind: u8, content: &[u8]) -> Option<()> {
         }
         kind::TIMESTAMPS => options.timestamps = Some(two_words(content)?),
         kind::EXPERIMENT => {
-            // Without room for an identifier it is somebody else's (RFC 6994 section 3).
+            // Without room for an identifier it belongs to another experiment (RFC 6994 section 3).
             let Some((&identifier, content)) = content.split_first_chunk::<2>() else { return Some(()) };
             take_experiment(&mut options.measured, identifier, content)?;
         }
@@ -769,8 +769,9 @@ pub fn keep_sack_blocks(packet: &mut [u8], keep: usize) {
     }
 }
 
-/// Whether the TCP segment in an IPv4 packet that [`parse`] has read carries an option that is not from RFC 9293, 2018
-/// or 7323: one that somebody who rewrites headers must know (multipath, authentication, data in the SYN).
+/// Whether the TCP segment in an IPv4 packet that [`parse`] has read carries an option that is not from RFC
+/// 9293, 2018 or 7323: one that matters to devices that rewrite headers (multipath, authentication, data in the
+/// SYN).
 pub fn has_other_options(packet: &[u8]) -> bool {
     let Some(&first) = packet.first() else { return false };
     let start = 4 * usize::from(first & 15);

@@ -2,9 +2,9 @@
 //!
 //! A flow of a simulation carries data one way; a connection on a wire carries them both ways, with one header for
 //! both. A [`Duplex`] joins the two: what its sender and its receiver say goes out as segments with both a sequence
-//! number and an acknowledgement, and what arrives is told to whom it concerns. It knows headers and lengths, no bytes
-//! of data and no socket: whoever has those calls it (the proxies of `lasthop-live`), with the time, and wakes it when
-//! it wants to be woken.
+//! number and an acknowledgement, and what arrives is told to whom it concerns. It knows headers and lengths, no
+//! bytes of data and no socket: their owner calls it (the proxies of `lasthop-live`), with the time, and wakes it
+//! when it wants to be woken.
 //!
 //! **What it does beyond its halves.** Handshakes of both kinds (RFC 9293 section 3.5; simultaneous opens are none of
 //! them), options as agreed (MSS, window scale, SACK, timestamps with RFC 7323 section 4.3, ECN), sequence numbers that
@@ -50,7 +50,7 @@ pub struct Taken {
     pub part: std::ops::Range<usize>,
 }
 
-/// What the sender has put on the wire since somebody looked.
+/// What the sender has put on the wire since the last look.
 #[derive(Clone, Debug, Default)]
 struct Tray {
     packets: Vec<Packet>,
@@ -179,7 +179,7 @@ impl Duplex {
     // -----------------------------------------------------------------------------------------------------------------
     // What the application does
 
-    /// It writes so many bytes more.
+    /// It writes this many bytes more.
     pub fn write(&mut self, bytes: u64, now: Time, out: &mut Vec<Segment>) {
         self.sender.on_data(Some(bytes), now, &mut self.tray);
         self.flush(now, out);
@@ -274,8 +274,8 @@ impl Duplex {
     // -----------------------------------------------------------------------------------------------------------------
     // What arrives
 
-    /// A segment with so many bytes of data arrives from the other end; there is `room` for bytes up to, and without,
-    /// that number. Returns what of its payload is to be kept.
+    /// A segment with this many bytes of data arrives from the other end; there is `room` for bytes up to, and
+    /// without, that number. Returns what of its payload is to be kept.
     pub fn take(
         &mut self,
         header: &Header,
@@ -546,7 +546,7 @@ impl Duplex {
                     (tcp.window, tcp.options) = (0, Options::default());
                     self.put(tcp, (Ecn::NotCapable, 0, 0), out);
                 }
-                // Nobody outside understands the rest.
+                // No real host understands the rest.
                 _ => {}
             }
         }

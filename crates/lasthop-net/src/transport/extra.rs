@@ -39,7 +39,7 @@ pub struct Offer {
 pub struct Extra {
     /// ACKs: SACK blocks.
     pub sack: SackBlocks,
-    /// ACKs: a helper has taken blocks out. Whoever keeps the bytes of the packet takes them out there.
+    /// ACKs: a helper has taken blocks out. The keeper of the packet's bytes takes them out there.
     pub hides_sack: bool,
     /// ACKs: times of the segment that triggered the ACK.
     pub times: Option<ReceiveTime>,
@@ -56,7 +56,7 @@ pub struct Extra {
     /// When the range of a retransmission, or of what a proxy passes on, was sent for the first time. No wire carries
     /// it: measurements need it.
     pub first_sent: Option<Time>,
-    /// Packets from outside: where whoever drives the world keeps their bytes. A copy that a helper sends has it too.
+    /// Packets from outside: where the driver of the world keeps their bytes. A copy that a helper sends has it too.
     pub bytes_at: Option<u32>,
 }
 

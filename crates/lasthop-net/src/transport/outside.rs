@@ -1,5 +1,5 @@
-//! An end of a flow that lies outside of the world: packets that reach it leave the simulation, and whoever drives the
-//! world takes them, to a real network for instance, and puts in what comes back (`World::open_end`,
+//! An end of a flow that lies outside of the world: packets that reach it leave the simulation, and the driver of
+//! the world takes them, to a real network for instance, and puts in what comes back (`World::open_end`,
 //! `World::departures`, `World::inject`).
 //!
 //! A [`Gateway`] stands between such an end and the wire: it turns the packets of one TCP connection into headers of
@@ -184,8 +184,9 @@ impl Gateway {
         (header, packet.payload.into())
     }
 
-    /// The packet of a header from outside, of so many bytes in all of which `payload` are data; `None` if it is not of
-    /// this connection, resets it, or says nothing that a simulated end understands. `now`: the time in the world.
+    /// The packet of a header from outside, of this many bytes in all of which `payload` are data; `None` if it
+    /// is not of this connection, resets it, or says nothing that a simulated end understands. `now`: the time
+    /// in the world.
     pub fn enter(
         &mut self,
         header: &Header,

@@ -24,7 +24,7 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Of a world with so many flows.
+    /// Of a world with this many flows.
     pub(super) fn of(flows: usize) -> Ahead {
         Ahead { last: [NONE; 3], pays: flows >= FEWEST_FLOWS }
     }

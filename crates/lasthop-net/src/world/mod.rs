@@ -101,7 +101,7 @@ fn mean_since(last: &mut (u64, u64), now: (u64, u64)) -> Option<Span> {
     (now.0 > then.0).then(|| Span((now.1 - then.1) / (now.0 - then.0)))
 }
 
-/// The loop asks whether to go on once in so many events.
+/// The loop asks whether to continue once per this number of events.
 const EVENTS_PER_CHECK: u64 = 1 << 15;
 /// A device acts so often at most before the loop looks around.
 const EVENTS_PER_DEVICE: u32 = 64;

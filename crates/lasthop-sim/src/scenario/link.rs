@@ -177,8 +177,8 @@ impl LinkReader<'_, '_> {
         Ok(direction)
     }
 
-    /// A direction of the radio links of a cell, which has the table `cell`; both directions of so many `links` are
-    /// alike.
+    /// A direction of the radio links of a cell, which has the table `cell`; both directions of this many
+    /// `links` are alike.
     pub(super) fn radio(
         &mut self,
         cell: &Reader<'_>,

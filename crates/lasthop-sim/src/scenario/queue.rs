@@ -193,7 +193,7 @@ struct RedUnit {
 }
 
 impl RedUnit {
-    /// So many packets of the usual size.
+    /// This many packets of the usual size.
     fn of_packets(&self, packets: f64) -> f64 {
         if self.in_bytes { packets * f64::from(self.mean_packet) } else { packets }
     }

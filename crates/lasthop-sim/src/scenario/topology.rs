@@ -186,7 +186,7 @@ fn wlan(topology: &Reader<'_>, reader: &mut LinkReader<'_, '_>, flows: u64) -> R
     Ok(Network { pairs: Some(stations), server, ..Network::of(nodes, links, cells.finish()) })
 }
 
-/// So many stations, if one cell may have them.
+/// This many stations, if one cell may have them.
 fn few(topology: &Reader<'_>, asked: u64) -> Result<usize> {
     if asked > MOST_STATIONS {
         let message = format!("{asked} stations in one cell, more than {MOST_STATIONS}");

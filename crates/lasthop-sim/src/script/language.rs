@@ -90,7 +90,7 @@ impl Quantity {
     }
 }
 
-/// An assertion of a number with so many digits.
+/// An assertion of a number with this many digits.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Claim {
     pub(super) quantity: Quantity,
@@ -138,7 +138,7 @@ pub(super) struct Segment {
 /// What happens or is asserted.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Action {
-    /// The application writes so many bytes; the first time opens the connection.
+    /// The application writes this many bytes; the first time opens the connection.
     Write(u64),
     /// The application writes no more.
     Close,

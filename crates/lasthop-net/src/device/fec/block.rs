@@ -53,7 +53,7 @@ impl Shaper {
         Shaper { k, close_after, open: vec![None; depth.max(1) as usize], turn: 0, next: 0 }
     }
 
-    /// A packet of so many bytes: its place, and the block that it fills.
+    /// A packet of this many bytes: its place, and the block that it fills.
     pub(super) fn add(&mut self, bytes: u16, now: Time) -> (Tag, Option<Closed>) {
         let turn = self.turn;
         self.turn = (turn + 1) % self.open.len();
@@ -141,7 +141,7 @@ pub(super) struct Outcome {
     /// Packets of it, repairs included, and how many of them did not arrive.
     pub(super) sent: u32,
     pub(super) lost: u32,
-    /// Source packets that nobody has rebuilt.
+    /// Source packets that were not rebuilt.
     pub(super) missing: u32,
 }
 

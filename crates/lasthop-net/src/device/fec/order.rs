@@ -1,8 +1,8 @@
 //! Delivery in order: what has crossed the link waits behind what may still be rebuilt.
 //!
 //! Sources are numbered as they are sent. A link keeps its order, so a source that was sent after the repairs of a
-//! block says that no more of them will come: what is missing of the block then is lost for good, and nobody waits for
-//! it any more. When nothing comes, nobody waits longer than a given time.
+//! block says that no more of them will come: what is missing of the block then is lost for good, and no packet
+//! waits for it any more. When nothing arrives, no packet waits longer than a given time.
 
 use std::collections::VecDeque;
 
@@ -80,7 +80,7 @@ impl<T> Order<T> {
         }
     }
 
-    /// A number is here; `came`: over the link, and not out of repairs. Handed back if nobody waits for it any more.
+    /// A number is here; `came`: over the link, and not out of repairs. Handed back if it is not awaited any more.
     pub(super) fn arrive(&mut self, number: u64, what: T, came: bool) -> Option<T> {
         if came {
             for awaited in &mut self.awaited {
@@ -128,7 +128,7 @@ impl<T> Order<T> {
         None
     }
 
-    /// When nobody waits any longer for what is missing.
+    /// When the wait for what is missing ends.
     pub(super) fn due(&self) -> Option<Time> {
         self.since.map(|since| since + self.patience)
     }

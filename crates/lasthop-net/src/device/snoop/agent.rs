@@ -15,7 +15,7 @@ use crate::transport::sack::SackBlocks;
 pub(super) enum Verdict {
     /// It goes on.
     Pass,
-    /// Nobody needs it.
+    /// It is not needed.
     Withhold,
     /// The other end has it: it is acknowledged again from here.
     Answer,
@@ -57,7 +57,7 @@ pub(super) struct Arrived<'a> {
 }
 
 impl Arrived<'_> {
-    /// What is kept of it; what it carries beyond its header is filled in by whoever has that.
+    /// What is kept of it; what it carries beyond its header is filled in by its owner.
     pub(super) fn entry(&self, order: u64, by_sender: bool) -> Entry {
         Entry {
             packet: *self.packet,
@@ -83,7 +83,7 @@ pub(super) struct Clock {
     least: Option<Span>,
 }
 
-/// So many ACKs of single packets in a row say that the other end does not delay them.
+/// This many ACKs of single packets in a row say that the other end does not delay them.
 const ENOUGH_SINGLES: u8 = 3;
 /// No receiver waits for more packets than these (RFC 5681 section 4.2 allows two; some stretch ACKs).
 const MOST_TOGETHER: u32 = 4;
@@ -148,7 +148,7 @@ pub(super) struct Agent {
     last_seen: Option<u32>,
     /// Duplicate ACKs that are still to come of packets sent behind one that is repaired.
     expected: u32,
-    /// Those of the present repair that nobody expected, since the packet was last sent.
+    /// The unexpected ones of the present repair, since the packet was last sent.
     unexpected: u32,
     /// Duplicates of the last ACK that have passed.
     passed: u32,
@@ -209,7 +209,7 @@ impl Agent {
         };
         let most = if rules.backoff { self.backoff.min(10) } else { 0 };
         let timeout = self.clock.timeout(rules) * (1 << most);
-        // Whoever waits for more packets before it acknowledges has got no loss to tell.
+        // A receiver that delays its ACK for more packets has no loss to report.
         self.patience = if self.may_wait() { rules.delayed_ack } else { Span::ZERO };
         // Before it has left the queue there is nothing to wait for.
         self.due = Some(now.max(first.leaves) + timeout + self.patience);
@@ -353,8 +353,8 @@ impl Agent {
         true
     }
 
-    /// The sender itself repeats what the other end asks for, with so many packets behind it: that many duplicates of
-    /// the last ACK say nothing about the new copy, those included that have passed.
+    /// The sender itself repeats what the other end asks for, with this many packets behind it: that many
+    /// duplicates of the last ACK say nothing about the new copy, those included that have passed.
     fn await_echoes(&mut self, behind: u32) {
         self.expected = behind.saturating_sub(self.passed + self.unexpected);
         self.unexpected = 0;

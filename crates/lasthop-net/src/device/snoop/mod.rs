@@ -602,8 +602,8 @@ impl Snooping {
         }
     }
 
-    /// Before its first packet, or the first host that comes over, it has no timer: returns of the link and hosts that
-    /// left until then concern nobody.
+    /// Before its first packet, or the first host that comes over, it has no timer: returns of the link and
+    /// hosts that left until then have no effect.
     fn catch_up(&mut self, cx: &mut Cx<'_>) {
         if self.next_return(cx).is_some_and(|back| back < cx.now) {
             self.return_of_link(cx);

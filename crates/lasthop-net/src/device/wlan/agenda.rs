@@ -1,8 +1,8 @@
 //! What a medium does next.
 //!
-//! A frame changes the plans of everybody who hears it, twice, while few have any at a time: all wait while one
-//! transmits. So the earliest is looked for among those that have a plan, and only when the last answer does not hold
-//! any more; a heap would be put in order again for each of them.
+//! A frame changes the plans of every station that receives it, twice, while few have any at a time: all wait while
+//! one transmits. So the earliest is looked for among those that have a plan, and only when the last answer does
+//! not hold any more; a heap would be put in order again for each of them.
 
 use lasthop_core::time::Time;
 
@@ -20,7 +20,7 @@ pub(super) struct Agenda {
 }
 
 impl Agenda {
-    /// So many places, of which none has anything to do.
+    /// This many places, of which none has anything to do.
     pub(super) fn new(places: usize) -> Agenda {
         Agenda {
             due: vec![NEVER; places],

@@ -81,14 +81,14 @@ impl Medium {
         (to, rate, bytes, nav): (u16, usize, u32, Span),
         now: Time,
     ) -> Time {
-        // Who moves is heard from elsewhere; not while somebody transmits, so that every frame ends as it began.
+        // A station that moves is received elsewhere; not during a transmission, so that every frame ends as it began.
         if self.moves && self.transmitting.is_empty() && now.since(self.refreshed) >= REFRESH {
             self.look_around(now);
         }
         let flight = self.plan.flight;
         // The duration field counts microseconds. Where airtimes do not (ns-2), a reservation can outlast the exchange:
-        // whoever has overheard the RTS then counts later than those who took part, and finds the medium taken where it
-        // would have collided with them.
+        // a station that has overheard the RTS then counts later than those that took part, and finds the medium
+        // taken where it would have collided with them.
         let nav = Span((nav.0 + 500) / 1_000 * 1_000);
         self.write_down_locks();
         let station = &mut self.stations[from];
@@ -261,7 +261,7 @@ impl Medium {
                 station.answer = Answer::Data;
                 station.answer_at = cx.now - self.plan.flight + self.rules[station.mac].sifs;
             }
-            // Nobody answers.
+            // No station answers.
             (FrameKind::Beacon | FrameKind::Data, EVERYBODY) => {
                 self.complete(from, cx.now);
                 self.fetch(from, cx);
@@ -297,7 +297,7 @@ impl Medium {
             let lock = Lock::undisturbed(from, hearer.power, until);
             self.hear_end(hearer, (from, Some(lock)), frame, cx);
         }
-        // Nobody counts down where all hear the answer before they could begin to.
+        // No station counts down where all receive the answer before they could begin to.
         let answered = self.together
             && self.stations.get(usize::from(frame.to)).is_some_and(|station| station.answer_at != NEVER);
         let heard = (now, now + frame.nav);
@@ -317,7 +317,7 @@ impl Medium {
         }
     }
 
-    /// A frame for somebody else ends at a station `now`, and reserves the medium until `nav`.
+    /// A frame for another station ends at a station `now`, and reserves the medium until `nav`.
     #[inline]
     fn overhear(&mut self, index: usize, (now, nav): (Time, Time), answered: bool) {
         let station = &mut self.stations[index];

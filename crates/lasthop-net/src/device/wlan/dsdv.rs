@@ -30,7 +30,7 @@ pub struct DsdvPlan {
     pub settling: Span,
     /// Weight of the past in the average of settling times.
     pub weight: f64,
-    /// A neighbour is gone that has been silent for so many periods.
+    /// A neighbour is gone that has been silent for this many periods.
     pub silent_periods: u32,
     /// Packets that wait for a route, by station and destination.
     pub waiting: usize,
@@ -41,7 +41,7 @@ pub struct DsdvPlan {
 pub(super) struct Advert {
     pub(super) destination: u16,
     pub(super) metric: u8,
-    /// Even if the destination has set it, odd if somebody has lost it.
+    /// Even if the destination has set it, odd if a station has lost it.
     pub(super) sequence: u32,
 }
 
@@ -217,7 +217,7 @@ impl Table {
         let metric = if advert.metric >= INFINITE { INFINITE } else { (advert.metric + 1).min(INFINITE) };
         if advert.destination == self.own {
             if metric == INFINITE {
-                // Somebody has lost this station: it says at once that it is there.
+                // A station has lost the route to this one, which announces itself at once.
                 self.periodic = now;
             }
             return;
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(table.due(), at(22.0));
         assert_eq!(table.act(&PLAN, at(21.9)), None);
         let (update, wait) = table.act(&PLAN, at(22.0)).unwrap();
-        // Its own number is news as well: nobody has heard it.
+        // Its own number is news as well: no station has received it.
         assert_eq!(update, [says(0, 0, 0), says(1, 1, 2)]);
         assert!(wait < PLAN.jitter);
         table.hear(1, &[says(1, 0, 4)], &PLAN, at(25.0));

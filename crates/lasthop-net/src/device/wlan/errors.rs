@@ -101,7 +101,8 @@ impl ErrorTable {
         }
     }
 
-    /// Probability that a frame of `bytes` at this rate is lost at a signal of so many dB over noise and interference.
+    /// Probability that a frame of `bytes` at this rate is lost at a signal of this many dB over noise and
+    /// interference.
     pub(crate) fn loss(&self, phy: &Phy, rate: usize, bytes: u32, sinr_db: f64) -> f64 {
         let look = |column: &[f64]| {
             let place = ((sinr_db - LEAST_DB) * STEPS_PER_DB).clamp(0.0, (ENTRIES - 1) as f64);

@@ -7,7 +7,7 @@ pub enum FrameKind {
     Data,
     /// Acknowledges data.
     Ack,
-    /// Clears to send; sent to everybody it protects what follows.
+    /// Clears to send; as a broadcast it protects what follows.
     Cts,
     /// Requests to send.
     Rts,

@@ -97,7 +97,7 @@ struct Port {
     absence: Absence,
 }
 
-/// Somebody who hears a station.
+/// A station in range of another.
 #[derive(Clone, Copy, Debug)]
 struct Hearer {
     station: u16,
@@ -126,7 +126,7 @@ pub(crate) struct Medium {
     agenda: Agenda,
     /// Who hears each station.
     hearers: Vec<Vec<Hearer>>,
-    /// Everybody senses everybody else.
+    /// Every station senses every other.
     together: bool,
     /// Those that have nothing to send, if `together`.
     resting: Resting,
@@ -292,7 +292,7 @@ impl Medium {
         }
     }
 
-    /// Whether its stations send something before anybody has given them a packet.
+    /// Whether its stations send something before they are given a packet.
     pub(crate) fn begins(&self) -> bool {
         self.routing.is_some() || self.stations.iter().any(|station| station.beacon != NEVER)
     }

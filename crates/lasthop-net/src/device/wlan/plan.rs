@@ -32,7 +32,7 @@ pub struct MediumPlan {
     pub receive_threshold: f64,
     /// Least power at which the medium is sensed busy, in W.
     pub sense_threshold: f64,
-    /// A frame survives another if it is so many times stronger.
+    /// A frame survives another if it is this many times stronger.
     pub capture: f64,
     /// Whether a frame that is so much stronger than the one being received takes its place.
     pub message_in_message: bool,
@@ -123,7 +123,7 @@ pub struct MacPlan {
     pub ack_bytes: u32,
     /// What a sender waits beyond SIFS and the answer before it takes the answer for lost.
     pub answer_slack: Span,
-    /// A backoff is drawn from so many values more than the contention window: 1, or 0 in ns-2.
+    /// A backoff is drawn from this many values more than the contention window: 1, or 0 in ns-2.
     pub backoff_extra: u32,
     /// A frame that finds the medium idle for long enough goes out at once.
     pub immediate_access: bool,
@@ -131,8 +131,8 @@ pub struct MacPlan {
     pub eifs_as_nav: bool,
     /// A backoff after a timeout begins after another DIFS, as in ns-2.
     pub difs_after_timeout: bool,
-    /// Whoever has sent a CTS does nothing else until the data frame has come or should have, as in ns-2: it sends
-    /// nothing and answers no other RTS, nor takes data that it has not made room for.
+    /// A station that has sent a CTS does nothing else until the data frame has arrived or is overdue, as in
+    /// ns-2: it sends nothing and answers no other RTS, nor takes data that it has not made room for.
     pub cts_occupies: bool,
     /// Time that the link layer takes on each side of the MAC.
     pub processing: Span,

@@ -26,8 +26,9 @@ pub enum RatePlan {
     Minstrel(Minstrel),
 }
 
-/// Auto Rate Fallback (Kamerman and Monteban, *WaveLAN-II*, 1997): up after so many acknowledgements in a row or a time
-/// without trying, down after two failures in a row, and at once if the first frame at a new rate fails.
+/// Auto Rate Fallback (Kamerman and Monteban, *WaveLAN-II*, 1997): up after this many acknowledgements in a row
+/// or a time without trying, down after two failures in a row, and at once if the first frame at a new rate
+/// fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arf {
     /// Acknowledgements in a row after which it goes up.

@@ -1,5 +1,5 @@
-//! Stations that have nothing to send, where everybody senses everybody else: what they overhear is noted once for all
-//! of them, and each takes it over when something happens to it.
+//! Stations that have nothing to send, where every station senses every other: what they overhear is noted once for
+//! all of them, and each takes it over when something happens to it.
 //!
 //! A frame that nothing disturbs changes what the others know of the medium in the same way: since when it is idle and
 //! until when it is reserved. One that counts no slots down does nothing with that. In a cell of many stations few
@@ -19,7 +19,7 @@ pub(super) struct Resting {
 }
 
 impl Resting {
-    /// None of so many stations.
+    /// None of this many stations.
     pub(super) fn none(stations: usize) -> Resting {
         let bits = |word: usize| u64::MAX >> (64 - (stations - 64 * word).min(64));
         let awake = (0..stations.div_ceil(64)).map(bits).collect();
@@ -61,14 +61,14 @@ impl Medium {
         }
     }
 
-    /// Nobody rests any more.
+    /// No station rests any more.
     pub(super) fn rouse_all(&mut self) {
         for index in 0..self.stations.len() {
             self.rouse(index);
         }
     }
 
-    /// A frame for somebody else ends `now` at all who rest, and reserves the medium until `nav`.
+    /// A frame for another station ends `now` at all that rest, and reserves the medium until `nav`.
     #[inline]
     pub(super) fn overhear_resting(&mut self, (now, nav): (Time, Time)) {
         // One reservation is remembered. Who has heard the earlier one, and who sent it, is no longer known.

@@ -99,7 +99,7 @@ impl Medium {
         first..first + stations
     }
 
-    /// So many crossings are known.
+    /// This many crossings are known.
     pub(crate) fn crossings(&self) -> u32 {
         self.routing.as_ref().map_or(0, |routing| routing.crossings.len() as u32)
     }

@@ -40,12 +40,12 @@ pub(super) struct Msdu {
     pub(super) last_start: Time,
     /// The other side has it.
     pub(super) delivered: bool,
-    /// Its range of the sender's stream, if somebody wants to know.
+    /// Its range of the sender's stream, if it is recorded.
     pub(super) range: Option<(u64, u64)>,
 }
 
 impl Default for Msdu {
-    /// Nothing for anybody, never sent.
+    /// No data, never sent.
     fn default() -> Self {
         Msdu {
             parcel: None,
@@ -130,7 +130,7 @@ pub(super) struct Station {
     /// Since when nothing is sensed or sent.
     pub(super) idle_since: Time,
     pub(super) nav: Time,
-    /// When it accesses the medium, unless somebody comes before it.
+    /// When it accesses the medium, unless another station is earlier.
     pub(super) access: Time,
     pub(super) timeout: Time,
     pub(super) answer_at: Time,
@@ -274,8 +274,8 @@ impl Station {
         pauses
     }
 
-    /// A frame for somebody else, which nothing has disturbed, ends `now`, and it has read it: the medium is reserved
-    /// until `nav`.
+    /// A frame for another station, undisturbed, ends `now`, and it has read it: the medium is reserved until
+    /// `nav`.
     #[inline]
     pub(super) fn overhear(&mut self, (now, nav): (Time, Time)) {
         self.sensed = 0;

@@ -16,7 +16,7 @@ const MOST_INTERVALS: usize = 32;
 pub(super) enum Unit {
     /// Packets (RFC 5348).
     Packets,
-    /// Virtual packets of so many bytes, in the order of the bytes; one is lost if any byte of it is.
+    /// Virtual packets of this many bytes, in the order of the bytes; one is lost if any byte of it is.
     Virtual(u64),
     /// Packets, each counted with the probability size / nominal size.
     Sampled(u64, Box<Stream>),

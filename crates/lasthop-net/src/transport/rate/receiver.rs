@@ -20,7 +20,7 @@ use crate::measure::{FlowStats, Window};
 use crate::transport::extra::{Extra, first_sent};
 use crate::transport::tcp::segments::Ranges;
 
-/// WTCP: a report follows so many packets at the latest, half of what a report can acknowledge one by one.
+/// WTCP: a report follows this many packets at the latest, half of what a report can acknowledge one by one.
 const MOST_UNREPORTED: u32 = 64;
 
 /// What the packets of a rate-based flow carry.

@@ -786,7 +786,7 @@ mod tests {
         feedback(&mut sender, &mut tape, at(230), at(130), header(5, 0b11_0111, false));
         let again = tape.packets.last().copied().unwrap();
         assert_eq!((again.seq, again.note.again), (2 * 1456, true));
-        // It is lost again, and nobody says so: the sender probes.
+        // It is lost again without a report: the sender probes.
         run(&mut sender, &mut tape, at(1000));
         assert_eq!(tape.packets.last().map(|packet| packet.kind), Some(Kind::Probe));
         assert_eq!(sender.stats.timeouts, 1);

@@ -19,7 +19,7 @@ use lasthop_core::time::{Span, Time};
 /// Buffer that a connection begins with, and that it may grow to (`tcp_rmem`), in bytes of memory.
 const FIRST_BUFFER: u64 = 131_072;
 const LARGEST_BUFFER: u64 = 6 << 20;
-/// Of 256 bytes of memory so many hold data: a full segment of 1448 bytes takes 2304.
+/// Of 256 bytes of memory this many hold data: a full segment of 1448 bytes takes 2304.
 const DATA_OF_256: u64 = 160;
 /// The window of the SYN-ACK, in bytes: 64 kB.
 const FIRST_WINDOW: u64 = 65_536;
@@ -56,9 +56,9 @@ impl Autotuning {
         }
     }
 
-    /// So many bytes have come in order and are read at once; `echo`: the timestamp that the segment echoes, `beyond`:
-    /// bytes between them and the last that is here. Whether the window follows the buffer, so that the ACK must not
-    /// wait.
+    /// This many bytes have come in order and are read at once; `echo`: the timestamp that the segment echoes,
+    /// `beyond`: bytes between them and the last that is here. Whether the window follows the buffer, so that
+    /// the ACK must not wait.
     pub(super) fn arrive(&mut self, bytes: u64, echo: Time, beyond: u64, now: Time) -> bool {
         if echo > Time::ZERO {
             let rtt = now.since(echo);

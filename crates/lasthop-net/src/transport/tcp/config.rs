@@ -197,9 +197,9 @@ pub struct RtoConfig {
 pub struct DelayedAck {
     /// An ACK waits no longer than this.
     pub timeout: Span,
-    /// Every so many full segments are acknowledged at once.
+    /// Every this many full segments are acknowledged at once.
     pub segments: u32,
-    /// So many segments at the start of the connection are acknowledged at once (Linux: 16).
+    /// This many segments at the start of the connection are acknowledged at once (Linux: 16).
     pub quick: u32,
     /// And so are all that come while the receive buffer of Linux would grow (`autotuning.rs`).
     pub autotuning: bool,

@@ -69,7 +69,7 @@ impl Reader {
         Some(self.since + Span(u64::try_from(nanos).unwrap_or(u64::MAX / 4).min(u64::MAX / 4)))
     }
 
-    /// So many bytes more are there in order.
+    /// This many bytes more are there in order.
     pub(super) fn arrive(&mut self, bytes: u64, now: Time) {
         if self.rate.is_some() && self.read_by(now) == self.arrived {
             // It had paused.

@@ -36,9 +36,9 @@ impl Segment {
     }
 }
 
-/// The ring gives room back from so many segments on.
+/// The ring gives room back from this many segments on.
 const LARGE: usize = 48;
-/// It grows by so many at least.
+/// It grows by this many at least.
 const GROWTH: usize = 8;
 
 /// The outstanding segments in sequence order.
@@ -116,7 +116,7 @@ impl Segments {
         Some((*segment, self.first_sent[place].1))
     }
 
-    /// Forgets all: nobody acknowledges anything any more.
+    /// Forgets all: nothing will be acknowledged any more.
     pub(crate) fn clear(&mut self) {
         self.ring = VecDeque::new();
         self.first_sent = VecDeque::new();

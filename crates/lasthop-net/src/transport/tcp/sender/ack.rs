@@ -1,4 +1,4 @@
-//! What an ACK does: the order in which everybody looks at it, and what it says about data, RTT and window.
+//! What an ACK does: the order in which it is processed, and what it says about data, RTT and window.
 
 use lasthop_cc::{AckSample, Arrival, CongestionControl, ReceiveTime, Signal};
 use lasthop_core::packet::{Kind, Packet, flag};

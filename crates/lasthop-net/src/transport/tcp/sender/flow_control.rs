@@ -58,7 +58,7 @@ pub(super) enum Fits {
     Nothing,
     /// What was sent before.
     Again,
-    /// A new segment with at most so many bytes.
+    /// A new segment with at most this many bytes.
     Bytes(u32),
 }
 

@@ -113,8 +113,8 @@ pub struct TcpSender {
     engine: Engine,
 }
 
-/// The state of a connection at its sending end, whatever the recovery engine. The files of this folder work on it, and
-/// nobody else sees into it.
+/// The state of a connection at its sending end, whatever the recovery engine. The files of this folder work on
+/// it, and it is private.
 #[derive(Clone, Debug)]
 pub struct Connection {
     // Sequence state (RFC 9293 §3.3.1).
@@ -157,7 +157,7 @@ pub struct Connection {
     patience: Option<Box<Patience>>,
     /// Timers other than the retransmission timer.
     alarms: Alarms,
-    /// Fill paths send nothing, because whoever set this will fill the window afterwards.
+    /// Fill paths send nothing, because the code that set this fills the window afterwards.
     hold: bool,
     /// A mark came while the window was one segment: nothing is sent before the timer expires (RFC 3168 §6.1.2).
     waits_for_timer: bool,
@@ -378,7 +378,7 @@ impl TcpSender {
     }
 }
 
-/// Whoever may look at a sender looks at its connection.
+/// Read access to a sender is read access to its connection.
 impl Deref for TcpSender {
     type Target = Connection;
 
@@ -582,7 +582,7 @@ mod testing {
             std::mem::take(&mut self.tape.sent)
         }
 
-        /// The same for so many bytes of that segment too.
+        /// The same for this many bytes of that segment too.
         pub(crate) fn within(&mut self, number: u64, bytes: u64) -> Vec<u64> {
             self.now += Span::from_millis(1);
             let (seq, window) = ((number - 1) * 1000 + 1 + bytes, self.sender.own_window);
@@ -765,7 +765,7 @@ mod tests {
         }
     }
 
-    /// RFC 5681 §3.1: whoever lost a SYN starts with one segment.
+    /// RFC 5681 §3.1: after a lost SYN the initial window is one segment.
     #[test]
     fn a_lost_syn_costs_the_initial_window() {
         for recovery in Recovery::NAMES.iter().filter_map(|name| Recovery::by_name(name)) {

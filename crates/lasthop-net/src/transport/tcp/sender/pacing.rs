@@ -22,8 +22,8 @@ impl Pace {
         self.next
     }
 
-    /// So many segments, or a part of one, leave now at `rate` segments per second: the next waits for their share of
-    /// a second.
+    /// This many segments, or a part of one, leave now at `rate` segments per second: the next waits for their
+    /// share of a second.
     pub(super) fn charge(&mut self, segments: f64, rate: f64, now: Time) {
         let due = self.next.max(now) + Span::from_seconds(segments / rate);
         self.next = due.min(now + LONGEST_GAP);

@@ -5,7 +5,7 @@
 //! `vegas.rs` (the fine-grained timer). `prr.rs` spreads the reductions of `sack.rs` and `rack.rs` over a round trip.
 //!
 //! An engine works on the [`Connection`] that the sender hands it. To add one: a file, a line in [`Engine`] and one
-//! in [`with_engine!`]; nobody else names an engine.
+//! in [`with_engine!`]; no other module names an engine.
 
 mod duplicate;
 pub(super) mod prr;
