@@ -240,8 +240,8 @@ impl Connection {
         (acked, rtt)
     }
 
-    /// Linux takes a sample with every ACK: of the first segment that it covers, if none of them was sent again; else of
-    /// the first one that its SACK blocks report; else of the timestamp of an ACK of new data.
+    /// Linux takes a sample with every ACK: of the first segment that it covers, if none of them was sent
+    /// again; else of the first one that its SACK blocks report; else of the timestamp of an ACK of new data.
     #[inline]
     pub(super) fn sample_linux(&mut self, covered: Option<Span>, echo: Time, now: Time) {
         self.timed = None;

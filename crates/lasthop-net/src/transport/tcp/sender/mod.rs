@@ -2,11 +2,11 @@
 //! controllers in `lasthop-cc`.
 //!
 //! `world.rs` calls `on_data`, `on_ack`, `on_timer`, `on_signal` and `on_close`; everything happens at the current
-//! time, in order. The state is a [`Connection`]; what happens to it is told in order by `open.rs` (beginning, data,
-//! end), `ack.rs`, `loss.rs`, `ecn.rs`, `flow_control.rs`, `send.rs`, `usage.rs`, `timer.rs` and `signal.rs`. What only some
-//! senders do has files of its own: `undo.rs`, `probing.rs`, `persist.rs`, `timing.rs`, `rate.rs`, `fast_handoff.rs`,
-//! `ebsn.rs`, `processing.rs`, `reset.rs`, and the states without a connection `alarms.rs`, `pacing.rs`, `waves.rs` and
-//! `eln.rs`.
+//! time, in order. The state is a [`Connection`]; what happens to it is told in order by `open.rs` (beginning,
+//! data, end), `ack.rs`, `loss.rs`, `ecn.rs`, `flow_control.rs`, `send.rs`, `usage.rs`, `timer.rs` and `signal.rs`.
+//! What only some senders do has files of its own: `undo.rs`, `probing.rs`, `persist.rs`, `timing.rs`, `rate.rs`,
+//! `fast_handoff.rs`, `ebsn.rs`, `processing.rs`, `reset.rs`, and the states without a connection `alarms.rs`,
+//! `pacing.rs`, `waves.rs` and `eln.rs`.
 //!
 //! Sequence numbers count bytes: the SYN is byte 0, data starts at 1, the FIN follows the last byte. Windows count
 //! segments.

@@ -32,8 +32,8 @@ impl Connection {
         }
     }
 
-    /// Whether what was sent has used the window enough for it to grow: in slow start Linux lets it reach twice what was
-    /// outstanding; RFC 7661 §4.2 asks for half of it.
+    /// Whether what was sent has used the window enough for it to grow: in slow start Linux lets it reach twice
+    /// what was outstanding; RFC 7661 §4.2 asks for half of it.
     #[inline]
     pub(super) fn uses_window(&self) -> bool {
         let usage = &self.usage;

@@ -592,8 +592,8 @@ impl Rack {
         }
     }
 
-    /// An ACK below `una`: another has overtaken it, and what its SACK blocks report counts (RFC 6675 §4, `Update`). With
-    /// timestamps it is not acceptable (RFC 7323 §5.3, R1).
+    /// An ACK below `una`: another has overtaken it, and what its SACK blocks report counts (RFC 6675 §4,
+    /// `Update`). With timestamps it is not acceptable (RFC 7323 §5.3, R1).
     #[cold]
     fn on_old_ack<W: Wire>(
         &mut self,
