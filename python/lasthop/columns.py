@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SOURCES = ("flows", "links", "totals")
 #: Before the name of a column of the links: its value at the bottleneck.
 BOTTLENECK = "bottleneck_"
+#: What words about links call the one whose queue is compared, until its name is known.
+THE_BOTTLENECK = "the bottleneck"
 #: In the name of a column that stands for several: their number.
 X = "<x>"
 #: Types of columns, as Polars calls them.
@@ -66,6 +68,10 @@ class Column:
         Whether the tables of a run show it, and whether transports are compared by it.
     more, less : str
         How to say that one transport is above (below) another by ``{}``.
+    times : str
+        How to say that one is ``{}`` times another, from twice as much on; empty where nothing is said so.
+    whole : str
+        The column that says how many there are of what is counted here; empty for most.
     """
 
     table: str
@@ -85,6 +91,8 @@ class Column:
     compared: bool
     more: str
     less: str
+    times: str
+    whole: str
 
     @property
     def is_number(self) -> bool:
@@ -141,8 +149,12 @@ class Metric:
         What it is.
     more, less : str
         How to say that one is above (below) the other by ``{}``.
+    times : str
+        How to say that one is ``{}`` times the other; empty where nothing is said so.
     optional : bool
-        Left out of comparisons where no run has it.
+        Not every run has it: it comes last in comparisons.
+    share : bool
+        Whether it is a fraction from 0 to 1, which tables show in per cent.
     """
 
     name: str
@@ -158,7 +170,30 @@ class Metric:
     help: str = ""
     more: str = "has {} more"
     less: str = "has {} less"
+    times: str = ""
     optional: bool = False
+    share: bool = False
+
+    @property
+    def shown_unit(self) -> str:
+        """Unit in tables, where shares are in per cent."""
+        return "share" if self.share else self.unit
+
+    def at(self, link: str) -> Metric:
+        """Return the same with the name of the link that counts as the bottleneck in its words.
+
+        Examples
+        --------
+        >>> metric(declared("links")["avg_queue_packets"], "bottleneck").at("wifi (reverse)").label
+        'mean queue at wifi (reverse)'
+        """
+        if self.by != "bottleneck" or link in ("", "bottleneck"):
+            return self
+        words = {
+            field: getattr(self, field).replace(f"at {THE_BOTTLENECK}", f"at {link}")
+            for field in ("label", "more", "less", "times")
+        }
+        return replace(self, **words)
 
     @property
     def key(self) -> str:
@@ -192,6 +227,18 @@ def declared(table: str) -> dict[str, Column]:
         for row in _declaration()["columns"]
         if row["table"] == table
     }
+
+
+@functools.cache
+def steps(unit: str) -> tuple[tuple[float, str], ...]:
+    """Return the multiples of the SI in which a unit is shown, the largest first; empty for one without.
+
+    Examples
+    --------
+    >>> steps("s")[1], steps("packets")
+    ((0.001, 'ms'), ())
+    """
+    return tuple((factor, name) for factor, name in _declaration()["steps"].get(unit, ()))
 
 
 def causes() -> dict[str, str]:
@@ -233,7 +280,7 @@ def find_anywhere(name: str) -> Column | None:
 
 def metric(column: Column, by: str, name: str | None = None) -> Metric:
     """Return the figure that a column and a reduction give."""
-    endings = {"bottleneck": " at the bottleneck", "mean": ", mean of flows"}
+    endings = {"bottleneck": f" at {THE_BOTTLENECK}", "mean": ", mean of flows"}
     ending = "" if column.table == "totals" else endings.get(by, "")
     return Metric(
         name=name or column.name,
@@ -245,8 +292,10 @@ def metric(column: Column, by: str, name: str | None = None) -> Metric:
         higher_is_better=column.higher_is_better,
         table_unit=column.unit,
         help=column.help,
-        more=column.more,
-        less=column.less,
+        more=column.more.replace("{link}", THE_BOTTLENECK),
+        less=column.less.replace("{link}", THE_BOTTLENECK),
+        times=column.times.replace("{link}", THE_BOTTLENECK),
+        share=column.share,
         optional=column.group is not None,
     )
 

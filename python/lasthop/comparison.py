@@ -6,6 +6,7 @@ Called by `lasthop.compare` and `lasthop compare`. Named so because `lasthop.com
 from __future__ import annotations
 
 import math
+import tomllib
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -64,12 +65,28 @@ class Difference:
 
     @property
     def better(self) -> bool | None:
-        """Whether the transport is shown to be better (worse: `False`); `None` if no difference is shown."""
+        """Whether the transport is shown to be better (worse: `False`); `None` if no difference is shown.
+
+        Where all seeds gave the same run there is nothing to be shown: the difference is what it is.
+        """
         if self.estimate is None or not self.estimate.excludes_zero():
             return None
         if self.metric.higher_is_better is None:
             return None
         return (self.estimate.mean > 0) == self.metric.higher_is_better
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it is a difference: of the interval, or of what is exact."""
+        if self.estimate is None:
+            return False
+        return self.estimate.mean != 0 if self.same else self.estimate.excludes_zero()
+
+    @property
+    def is_tie(self) -> bool:
+        """Whether there is no difference in any of several seeds: more of them would show none."""
+        found = self.estimate
+        return found is not None and found.n > 1 and found.mean == 0 and found.low == found.high
 
     @property
     def verdict(self) -> str:
@@ -84,6 +101,11 @@ class Difference:
         'vegas carries 12 % less than reno (-14..-10 %)'
         >>> Difference(goodput, "sack", "reno", equal.scaled(1e6), equal).verdict
         'no difference shown between sack and reno in goodput (-2.0..+4.0 %)'
+        >>> resent, more = named("retransmitted_share"), Estimate(5.1, 4.4, 6.0, 10)
+        >>> Difference(resent, "reno", "snoop", more.scaled(0.01), more).verdict
+        'reno retransmits 6.1 times as much per packet as snoop (5.4..7.0 times)'
+        >>> Difference(goodput, "sack", "reno", equal.scaled(0), equal.scaled(0)).verdict
+        'an exact tie between sack and reno in goodput'
         """
         about = f"between {self.transport} and {self.baseline} in {self.metric.label}"
         if self.estimate is None:
@@ -92,11 +114,25 @@ class Difference:
             return f"one seed cannot show a difference {about}: use more seeds"
         amount, interval = self._texts()
         how_sure = f": {stats.SAME}" if self.same else f" ({interval})"
-        if self.estimate.mean == 0 and (self.same or self.estimate.low == self.estimate.high):
-            return f"no difference at all {about}" + (how_sure if self.same else "")
-        if not self.same and not self.estimate.excludes_zero():
+        if self.is_tie:
+            return f"an exact tie {about}" + (how_sure if self.same else "")
+        if not self.is_shown:
             return f"no difference shown {about}{how_sure}"
+        if self.metric.times and self.relative is not None and self.relative.mean >= 1:
+            return self._in_times(how_sure)
         return f"{self.transport} {self._words.format(amount)} than {self.baseline}{how_sure}"
+
+    def _in_times(self, how_sure: str) -> str:
+        """Say that it has several times what the baseline has: per cent above a hundred are hard to read."""
+        relative = self.relative
+        assert relative is not None  # noqa: S101 - callers have looked
+        mean = relative.mean + 1
+        low, high = (mean if end is None else end + 1 for end in (relative.low, relative.high))
+        decimals = _decimals(low, high)
+        if not self.same:
+            how_sure = f" ({low:.{decimals}f}..{high:.{decimals}f} times)"
+        words = self.metric.times.format(f"{mean:.{decimals}f}")
+        return f"{self.transport} {words} as {self.baseline}{how_sure}"
 
     @property
     def _words(self) -> str:
@@ -114,8 +150,12 @@ class Difference:
         from lasthop.tables import prefix_for
 
         assert self.estimate is not None  # noqa: S101 - callers have looked
-        if self.relative is not None:
+        if self.is_tie:
+            shown, unit = self.estimate.scaled(0), "" if self.metric.share else self.metric.unit
+        elif self.relative is not None:
             shown, unit = self.relative.scaled(100), "%"
+        elif self.metric.share:
+            shown, unit = self.estimate.scaled(100), "percentage points"
         else:
             factor, unit = prefix_for(abs(self.estimate.mean), self.metric.unit)
             shown = self.estimate.scaled(1 / factor)
@@ -124,6 +164,8 @@ class Difference:
         decimals = _decimals(low, high)
         tail = f" {unit}" if unit else ""
         amount = f"{abs(shown.mean):.{decimals}f}{tail}"
+        if self.is_tie:
+            return amount, f"0{tail}"
         if self.same:
             return amount, f"{shown.mean:+.{decimals}f}{tail}"
         return amount, f"{low:+.{decimals}f}..{high:+.{decimals}f}{tail}"
@@ -263,7 +305,7 @@ class Comparison(OverTime):
         self.bottleneck = bottleneck_name(self.runs[baseline])
         #: Asked for by name: these are shown even where no run has them.
         self._asked = metrics is not None
-        self._wanted = list(compared() if metrics is None else metrics)
+        self._wanted = [one.at(self.bottleneck) for one in (compared() if metrics is None else metrics)]
         self._values = {
             (transport, metric.name): [metric_value(record, metric, self.bottleneck) for record in records]
             for transport, records in self.runs.items()
@@ -278,7 +320,7 @@ class Comparison(OverTime):
     @property
     def metrics(self) -> list[Metric]:
         """The metrics asked for; if none was, those of the usual ones that these runs have."""
-        return [one for one in self._wanted if self._asked or not one.optional or self._has(one)]
+        return [one for one in self._wanted if self._asked or self._has(one)]
 
     def _has(self, metric: Metric) -> bool:
         values = (self.values(transport, metric.key) for transport in self.transports)
@@ -429,11 +471,25 @@ def metric_value(record: Mapping[str, Any], metric: Metric, bottleneck: str) -> 
         return None
     rows = [record["totals"]] if metric.source == "totals" else record[metric.source]
     if metric.by == "bottleneck":
-        rows = [row for row in rows if row["name"] == bottleneck]
+        rows = rows_at(rows, bottleneck, metric.field)
     values = [float(value) for row in rows if (value := column.of(row)) is not None]
     if not values:
         return None
     return math.fsum(values) if metric.by == "sum" else stats.mean(values)
+
+
+def rows_at(links: Sequence[Mapping[str, Any]], name: str, field: str) -> list[Mapping[str, Any]]:
+    """Return the row of a link, or of the one that tells of the queue that it shares with it.
+
+    Examples
+    --------
+    >>> rows = [{"name": "a", "max_queue_packets": 3}, {"name": "b", "queue_of": "a", "utilisation": 1}]
+    >>> rows_at(rows, "b", "max_queue_packets")[0]["name"], rows_at(rows, "b", "utilisation")[0]["name"]
+    ('a', 'b')
+    """
+    own = [row for row in links if row["name"] == name]
+    shared = own[0].get("queue_of") if own and own[0].get(field) is None else None
+    return own if shared is None else [row for row in links if row["name"] == shared]
 
 
 def is_same(records: Sequence[Mapping[str, Any]]) -> bool:
@@ -470,11 +526,25 @@ def choose_metrics(texts: Iterable[str]) -> list[Metric]:
 
 def bottleneck_name(records: Sequence[Mapping[str, Any]]) -> str:
     """Name of the link whose queue is compared: ``bottleneck`` if there is one, else the busiest."""
+    busy = utilisations(records)
+    return "bottleneck" if "bottleneck" in busy else max(busy, key=lambda name: busy[name], default="")
+
+
+def utilisations(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Mean utilisation of every link."""
     busy: dict[str, float] = {}
     for record in records:
         for link in record["links"]:
-            busy[link["name"]] = busy.get(link["name"], 0.0) + (link["utilisation"] or 0.0)
-    return "bottleneck" if "bottleneck" in busy else max(busy, key=lambda name: busy[name], default="")
+            share = (link["utilisation"] or 0.0) / len(records)
+            busy[link["name"]] = busy.get(link["name"], 0.0) + share
+    return busy
+
+
+def busiest(records: Sequence[Mapping[str, Any]]) -> tuple[str, float] | None:
+    """Return the link that is busy most of the time, and the share of the time; `None` without links."""
+    busy = utilisations(records)
+    name = max(busy, key=lambda name: busy[name], default=None)
+    return None if name is None else (name, busy[name])
 
 
 def transport_overrides(scenario: Mapping[str, Any], transport: str) -> dict[str, str]:
@@ -613,13 +683,34 @@ def helper_entries(
     [{'kind': 'arq', 'at': 'radio'}, {'kind': 'snoop', 'at': 'radio'}]
     >>> helper_entries("snoop", None, [{"kind": "snoop", "cache": 20}])
     [{'kind': 'snoop', 'cache': 20}]
+    >>> helper_entries("fec:direction=down:k=4", None)
+    [{'kind': 'fec', 'direction': 'down', 'k': 4}]
     """
-    kinds = [] if helper == NO_HELPER else [kind.strip() for kind in helper.split("+")]
     entries: list[dict[str, Any]] = []
-    for kind in kinds:
+    for kind, keys in [] if helper == NO_HELPER else map(_helper_keys, helper.split("+")):
         found = [dict(entry) for entry in own if entry["kind"] == kind] or [{"kind": kind}]
-        entries += [entry | ({} if at is None else {"at": at}) for entry in found]
+        entries += [entry | keys | ({} if at is None else {"at": at}) for entry in found]
     return entries
+
+
+def _helper_keys(text: str) -> tuple[str, dict[str, Any]]:
+    """Read a helper with some of its keys, such as ``fec:direction=down``."""
+    kind, *settings = (part.strip() for part in text.split(":"))
+    keys: dict[str, Any] = {}
+    for setting in settings:
+        key, mark, value = setting.partition("=")
+        if not mark or not key.strip() or not value.strip():
+            raise ArgumentError(f"helper {text!r}: write a key and its value, as in fec:direction=down")
+        keys[key.strip()] = _value(value.strip())
+    return kind, keys
+
+
+def _value(text: str) -> Any:  # noqa: ANN401 - whatever TOML has
+    """Read a value of TOML; what is none is text without its quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
 
 
 def _with_helpers(scenario: Scenario, helper: str, at: str | None) -> Scenario:
@@ -646,7 +737,7 @@ def check_helpers(helpers: Iterable[str]) -> None:
     for place, name in enumerate(names):
         if name in names[:place]:
             raise ArgumentError(f"helper {name!r} is given twice")
-        kinds = [kind.strip() for kind in name.split("+")]
+        kinds = [_helper_keys(part)[0] for part in name.split("+")]
         wrong = next((kind for kind in kinds if kind not in known), None)
         if wrong is not None:
             near = nearest(wrong, known)

@@ -18,13 +18,14 @@ from rich.table import Table
 from rich.text import Text
 
 from lasthop import columns, stats
+from lasthop.flow_groups import group_flows, group_mean, unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rich.console import ConsoleOptions, JustifyMethod, OverflowMethod, RenderableType, RenderResult
 
-    from lasthop.columns import Column
+    from lasthop.columns import Column, Metric
     from lasthop.comparison import Comparison
     from lasthop.frames import Traffic
     from lasthop.history import Entry
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 ROWS_MAX = 12
 #: Wider than any screen: what a table would take if it could.
 WIDEST = 10_000
-
-PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 
 
 def prefix_for(size: float, unit: str) -> tuple[float, str]:
@@ -52,13 +51,7 @@ def prefix_for(size: float, unit: str) -> tuple[float, str]:
     """
     if unit == "share":
         return 0.01, "%"
-    if unit not in ("bit/s", "s"):
-        return 1.0, unit
-    largest = 1.0 if unit == "s" else 1e9
-    for factor, prefix in PREFIXES:
-        if factor <= largest and size >= factor:
-            return factor, prefix + unit
-    return 1.0, unit
+    return next((step for step in columns.steps(unit) if size >= step[0]), (1.0, unit))
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -125,7 +118,7 @@ def runs_table(runs: Runs) -> RenderableType:
         *_realtime_tables(records),
         *_loss_tables(records),
         _links_table(records),
-        *_tied_drops(records),
+        *_remarks(records),
     ]
     # How fast it went is no news of what is as fast as real time, and no such run repeats another.
     if len(runs) == 1 and "live" not in records[0]:
@@ -145,8 +138,73 @@ MANY_TIED_DROPS = 20
 MUCH_TIED = 0.05
 
 
-def _tied_drops(records: Sequence[dict[str, Any]]) -> list[RenderableType]:
-    """Warn that a lot decided who was dropped, if it did so often."""
+#: A link that is busy for more than this share of the time is full.
+FULL = 0.95
+#: Repairs that take this share of what a full link carries are what fills it.
+MUCH_REPAIRED = 0.1
+
+
+def _remarks(records: Sequence[dict[str, Any]]) -> list[RenderableType]:
+    """Say what the tables alone do not: one paragraph per remark."""
+    found = [*_above_throughput(records), *_filled_by_repairs(records), *_tied_drops(records)]
+    return [Text(remark, style="yellow") for remark in found]
+
+
+def _above_throughput(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Explain a goodput that is above what crossed the links in the measured time."""
+    totals = [record["totals"] for record in records]
+    if not any(one["goodput_bit_s"] > one["throughput_bit_s"] for one in totals):
+        return []
+    remark = (
+        "Goodput is above throughput: data that had arrived out of order before the warm-up ended was handed "
+        "to the application after it. A longer run makes this small."
+    )
+    return [remark]
+
+
+def repairs_on(link: Mapping[str, Any]) -> tuple[str, float] | None:
+    """Return the helper that adds most packets to a direction of a link, and their share of what it carries.
+
+    Examples
+    --------
+    >>> repairs_on({"packets_sent": 300, "fec": {"sources": 100, "repairs": 200}})
+    ('fec', 0.6666666666666666)
+    """
+    added = {
+        column.group: column.of(link) or 0
+        for column in columns.declared("links").values()
+        if column.group is not None and column.path[-1] in ("repairs", "retransmissions")
+    }
+    helper = max(added, key=lambda name: added[name], default=None)
+    if helper is None or not added[helper] or not link["packets_sent"]:
+        return None
+    return helper, added[helper] / link["packets_sent"]
+
+
+def _filled_by_repairs(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Warn of links that are full, and carry many repairs of a helper."""
+    said = []
+    for place, first in enumerate(records[0]["links"]):
+        links = [record["links"][place] for record in records]
+        busy = stats.mean(link["utilisation"] for link in links) or 0.0
+        found = [one for link in links if (one := repairs_on(link)) is not None]
+        share = sum(share for _, share in found) / len(links)
+        if busy > FULL and share > MUCH_REPAIRED:
+            helper = found[0][0]
+            advice = (
+                'Protect one direction alone (direction = "down" or "up"), or send fewer repairs.'
+                if helper == "fec"
+                else "Let it repeat less often, or give the link more room."
+            )
+            said.append(
+                f"{first['name']} is {quantity(busy, 'share')} busy, and {quantity(share, 'share')} of its "
+                f"packets are repairs by {helper}: what waits there waits for them. {advice}"
+            )
+    return said
+
+
+def _tied_drops(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Warn that a lot decided which packet was dropped, if it did so often."""
     links = [link for record in records for link in record["links"]]
     tied = sum(link["tied_drops"] for link in links)
     overflows = sum(link["drops"]["queue-overflow"] for link in links)
@@ -157,7 +215,7 @@ def _tied_drops(records: Sequence[dict[str, Any]]) -> list[RenderableType]:
         "packets met there in the same instant. A processing_time of about one transmission time at the "
         "bottleneck keeps flows from falling into step."
     )
-    return [Text(text, style="yellow")]
+    return [text]
 
 
 def comparison_table(comparison: Comparison) -> RenderableType:
@@ -170,24 +228,13 @@ def comparison_table(comparison: Comparison) -> RenderableType:
     )
     metrics = comparison.metrics
     others = [name for name in comparison.transports if name != comparison.baseline]
-    rows = [
-        estimate_texts([comparison.estimate(name, metric) for name in comparison.transports], metric.unit)
-        for metric in metrics
-    ]
     labels = [metric.label for metric in metrics]
-    certain = seeds == 1 or comparison.same
-    means: RenderableType = Wide(
-        [
-            TableColumn("mean" if certain else "mean ± 95 % interval", labels),
-            *(
-                TableColumn(name, [texts[place] for texts, _ in rows], "right")
-                for place, name in enumerate(comparison.transports)
-            ),
-            TableColumn("", [unit for _, unit in rows]),
-        ]
-    )
-    if comparison.has_matrix:
-        means = _matrices(comparison)
+    rows = [(metric.label, *_means_of(comparison, metric)) for metric in metrics] + _busiest_rows(comparison)
+    heading = "mean" if seeds == 1 or comparison.same else "mean ± 95 % interval"
+    means = _matrices(comparison) if comparison.has_matrix else _beside(comparison, heading, rows)
+    grouped = _groups_rows(comparison)
+    if grouped:
+        means = Group(means, _beside(comparison, "mean per flow", grouped))
     changes = {(one.metric.name, one.transport): one for one in comparison.list_differences()}
     differences = Wide(
         [
@@ -206,9 +253,14 @@ def comparison_table(comparison: Comparison) -> RenderableType:
             ),
         ]
     )
+    warnings = [
+        Text(f"{name}: {remark}", style="yellow")
+        for name, records in comparison.runs.items()
+        for remark in _filled_by_repairs(records)
+    ]
     if seeds == 1:
         alone = "One seed cannot show a difference: use more seeds, such as --seeds 1-10."
-        return Group(title, means, *_promises(comparison), Text(alone, style="dim"))
+        return Group(title, means, *_promises(comparison), *warnings, Text(alone, style="dim"))
     note = Text(
         "The seeds change nothing in this scenario: the differences are exact."
         if comparison.same
@@ -217,7 +269,74 @@ def comparison_table(comparison: Comparison) -> RenderableType:
         style="dim",
     )
     promised = _promises(comparison)
-    return Group(title, means, *promised, differences, _verdicts_table(comparison), note)
+    return Group(title, means, *promised, differences, _verdicts_table(comparison), *warnings, note)
+
+
+def _means_of(comparison: Comparison, metric: Metric) -> tuple[list[str], str]:
+    """Texts of the means of one metric, one per transport, and their unit."""
+    texts, unit = estimate_texts(
+        [comparison.estimate(name, metric) for name in comparison.transports], metric.shown_unit
+    )
+    column = columns.find(metric.source, metric.field)
+    if column is None or not column.whole:
+        return texts, unit
+    whole = comparison.runs[comparison.baseline][0][metric.source].get(column.whole)
+    return texts, f"of {whole}"
+
+
+def _beside(comparison: Comparison, heading: str, rows: Sequence[tuple[str, list[str], str]]) -> Wide:
+    """Table with a column per transport; a row is a label, texts, and their unit."""
+    return Wide(
+        [
+            TableColumn(heading, [label for label, _, _ in rows]),
+            *(
+                TableColumn(name, [texts[place] for _, texts, _ in rows], "right")
+                for place, name in enumerate(comparison.transports)
+            ),
+            TableColumn("", [unit for _, _, unit in rows]),
+        ]
+    )
+
+
+def _busiest_rows(comparison: Comparison) -> list[tuple[str, list[str], str]]:
+    """Name the busiest link of each transport where it is not the one whose queue is compared."""
+    from lasthop.comparison import busiest
+
+    found = [busiest(comparison.runs[name]) for name in comparison.transports]
+    if all(one is None or one[0] == comparison.bottleneck for one in found):
+        return []
+    return [
+        (
+            "busiest link",
+            ["-" if one is None else f"{one[0]}, {quantity(one[1], 'share')}" for one in found],
+            "",
+        )
+    ]
+
+
+def _groups_rows(comparison: Comparison) -> list[tuple[str, list[str], str]]:
+    """Show what the flows of each entry of the scenario got, if it has several."""
+    records = comparison.runs
+    groups = {name: group_flows(of_one[0]["flows"]) for name, of_one in records.items()}
+    first = groups[comparison.baseline]
+    if not 1 < len(first) <= ROWS_MAX or any(len(one) != len(first) for one in groups.values()):
+        return []
+    rows = []
+    for place, group in enumerate(first):
+        count = f" ({len(group.members)} flows)" if len(group.members) > 1 else ""
+        for column in _shown("flows"):
+            if column.unit not in ("bit/s", "s"):
+                continue
+            found = [group_mean(records[name], groups[name][place], column) for name in comparison.transports]
+            if not any(found):
+                continue
+            texts, unit = estimate_texts(
+                [one and one.exact() if comparison.same else one for one in found], column.shown_unit
+            )
+            marks = [unfinished(records[name], group.members, column) for name in comparison.transports]
+            texts = [f"{text}, {mark}" if mark else text for text, mark in zip(texts, marks, strict=True)]
+            rows.append((f"{group.name}{count}: {column.heading}", texts, unit))
+    return rows
 
 
 def _promises(comparison: Comparison) -> list[RenderableType]:
@@ -265,7 +384,7 @@ def _matrices(comparison: Comparison) -> RenderableType:
             table.add_column(helper, justify="right")
         labels = [[axes.label(sender, helper) for helper in axes.helpers] for sender in axes.senders]
         estimates = [[comparison.estimate(label, metric) for label in row] for row in labels]
-        texts, unit = estimate_texts([one for row in estimates for one in row], metric.unit)
+        texts, unit = estimate_texts([one for row in estimates for one in row], metric.shown_unit)
         table.add_column("")
         width = len(axes.helpers)
         for place, sender in enumerate(axes.senders):
@@ -476,9 +595,11 @@ def _totals_table(records: Sequence[Mapping[str, Any]]) -> Table:
     table.add_column("")
     for column in columns.declared("totals").values():
         value = stats.estimate(column.of(record["totals"]) for record in records)
-        if not column.shown or (column.group is not None and value is None):
+        if not column.shown or value is None:
             continue
         (text,), prefixed = estimate_texts([value], column.shown_unit)
+        if column.whole:
+            prefixed = f"of {records[0]['totals'].get(column.whole)}"
         table.add_row(column.heading, text, prefixed)
     return table
 
@@ -501,12 +622,14 @@ def _flows_table(records: Sequence[Mapping[str, Any]]) -> RenderableType:
             stats.estimate(column.of(record["flows"][place]) for record in records)
             for place in range(len(flows))
         ]
-        parts.append(_numbers(column, values))
+        # What no flow has needs no column: a datagram has no RTT.
+        if any(values):
+            parts.append(_numbers(column, values))
     return Wide(parts)
 
 
 def _grouped_flows_table(records: Sequence[Mapping[str, Any]]) -> Table:
-    """Per transport: smallest, mean and largest flow, each averaged over the seeds."""
+    """Per entry of the scenario: smallest, mean and largest flow, each averaged over the seeds."""
     members = range(len(records[0]["flows"]))
     return _grouped_table(records, members, _shown("flows"))
 
@@ -517,22 +640,21 @@ def _grouped_table(
     shown: Iterable[Column],
     title: str | None = None,
 ) -> Table:
-    """Smallest, mean and largest of these flows per transport, without what none of its flows has."""
-    groups: dict[str, list[int]] = defaultdict(list)
-    for index in members:
-        groups[records[0]["flows"][index]["transport"]].append(index)
+    """Smallest, mean and largest of these flows per entry, without what none of its flows has."""
     table = simple_table("flows", title)
     table.add_column("per flow")
     for column in ("min", "mean", "max"):
         table.add_column(column, justify="right")
     table.add_column("")
-    for transport, of_transport in groups.items():
-        name = f"{len(of_transport)} x {transport}"
+    for group in group_flows(records[0]["flows"], members):
+        name = group.label
         for one in shown:
-            values = [[one.of(record["flows"][index]) for index in of_transport] for record in records]
-            if one.group is not None and all(value is None for of_seed in values for value in of_seed):
+            values = [[one.of(record["flows"][index]) for index in group.members] for record in records]
+            if all(value is None for of_seed in values for value in of_seed):
                 continue
-            table.add_row(name, one.heading, *_spread(values, one.shown_unit))
+            mark = unfinished(records, group.members, one)
+            heading = f"{one.heading} ({mark})" if mark else one.heading
+            table.add_row(name, heading, *_spread(values, one.shown_unit))
             name = ""
         table.add_section()
     return table

@@ -55,8 +55,8 @@ def test_several_seeds_print_intervals(command: Callable[..., Result], scenario_
 def test_many_flows_are_grouped(command: Callable[..., Result], scenario_file: Path) -> None:
     result = command("run", scenario_file, "--set", "flows.0.count=20")
     assert result.exit_code == 0
-    assert "20 x reno" in result.stdout
-    assert "1 x vegas" in result.stdout
+    assert "left (20 flows, reno)" in result.stdout
+    assert "right (vegas)" in result.stdout
     assert "21 x sink-access-* (reverse)" in result.stdout
 
 

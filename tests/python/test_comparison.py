@@ -31,7 +31,9 @@ def record(seed: int, goodput_bit_s: float, timeouts: int = 3, queue: float = 10
             "goodput_bit_s": goodput_bit_s,
             "jain_index": 1.0,
             "retransmitted_packets": 20,
+            "retransmitted_share": 0.02,
             "timeouts": timeouts,
+            "timeout_share": timeouts / 1000,
         },
         "flows": [flow, flow | {"rtt_mean_s": None}],
         "links": [
@@ -76,8 +78,8 @@ def test_pairs_are_compared_seed_by_seed(comparison: Comparison) -> None:
 
 def test_no_difference_is_said_so(comparison: Comparison) -> None:
     verdicts = comparison.verdicts
-    assert verdicts[1] == "no difference at all between vegas and reno in Jain index"
-    assert verdicts[3].startswith("no difference shown between vegas and reno in timeouts (")
+    assert verdicts[1] == "an exact tie between vegas and reno in Jain index"
+    assert verdicts[3].startswith("no difference shown between vegas and reno in timeouts per packet (")
 
 
 @pytest.mark.parametrize(
@@ -86,9 +88,9 @@ def test_no_difference_is_said_so(comparison: Comparison) -> None:
         (difference(10, 12, 14), True, "vegas carries 12 % more than reno (+10..+14 %)"),
         (difference(-1, 1, 3), None, "no difference shown between vegas and reno in goodput (-1.0..+3.0 %)"),
         (
-            difference(-41, -40, -39, "timeouts"),
+            difference(-41, -40, -39, "timeout_share"),
             True,
-            "vegas has 40 % fewer timeouts than reno (-41..-39 %)",
+            "vegas has 40 % fewer timeouts per packet than reno (-41..-39 %)",
         ),
         (
             difference(3, 4, 5, "rtt_mean_s"),
@@ -96,9 +98,20 @@ def test_no_difference_is_said_so(comparison: Comparison) -> None:
             "vegas has a mean RTT 4.0 % longer than reno (+3.0..+5.0 %)",
         ),
         (
-            difference(11, 12, 13, "retransmitted_packets", of=0.0),
+            difference(0.11, 0.12, 0.13, "retransmitted_share", of=0.0),
             False,
-            "vegas retransmits 12 packets more than reno (+11..+13 packets)",
+            "vegas retransmits 12 percentage points more per packet than reno (+11..+13 percentage points)",
+        ),
+        (
+            difference(400, 500, 600, "retransmitted_share"),
+            False,
+            "vegas retransmits 6.0 times as much per packet as reno (5.0..7.0 times)",
+        ),
+        # Counts grow with what is carried: more of them is neither good nor bad.
+        (
+            difference(11, 12, 13, "retransmitted_packets", of=0.0),
+            None,
+            "vegas has 12 packets more in retransmissions than reno (+11..+13 packets)",
         ),
         (
             difference(0.001, 0.002, 0.003),
@@ -171,7 +184,10 @@ def test_a_ratio_keeps_to_its_bounds_and_agrees_with_the_difference() -> None:
     reno = [record(seed, 1e6, timeouts=count) for seed, count in enumerate([1, 9, 2, 14, 30])]
     none = [record(seed, 1e6, timeouts=0) for seed in range(5)]
     found = Comparison({}, "0.1.0", {"reno": reno, "none": none}, "reno").list_differences()[3]
-    assert found.verdict == "no difference shown between none and reno in timeouts (-26..+3)"
+    assert (
+        found.verdict
+        == "no difference shown between none and reno in timeouts per packet (-2.6..+0.3 percentage points)"
+    )
     assert found.relative is None, "a mean that may be zero is nothing to be a share of"
     steady = [record(seed, 1e6, timeouts=count) for seed, count in enumerate([9, 11, 10, 12, 8])]
     rare = [record(seed, 1e6, timeouts=count) for seed, count in enumerate([0, 0, 1, 0, 0])]
@@ -192,7 +208,7 @@ def test_without_randomness_nothing_is_uncertain() -> None:
     assert goodput.verdict == "vegas carries 10 % more than reno: all seeds gave the same run"
     assert (goodput.better, goodput.interval_text) == (None, "+10 %")
     assert found.verdicts[1] == (
-        "no difference at all between vegas and reno in Jain index: all seeds gave the same run"
+        "an exact tie between vegas and reno in Jain index: all seeds gave the same run"
     )
     assert "±" not in repr(found)
     assert "better" not in repr(found)

@@ -50,10 +50,14 @@ def test_senders_meet_helpers(scenario: lh.Scenario) -> None:
 def test_repairs_are_columns_for_everybody(scenario: lh.Scenario, tmp_path: Path) -> None:
     found = lh.compare(scenario, helpers=["none", "snoop", "arq"], seeds=[1, 2])
     names = [metric.name for metric in found.metrics]
-    assert {"retransmitted_packets", "helper_retransmissions", "link_retransmissions"} <= set(names)
-    assert found.values("none", "helper_retransmissions") == [None, None]
-    assert all(found.values("snoop", "helper_retransmissions"))
-    assert all(found.values("arq", "link_retransmissions"))
+    assert {
+        "retransmitted_share",
+        "helper_retransmission_share",
+        "link_retransmission_share",
+    } <= set(names)
+    assert found.values("none", "helper_retransmission_share") == [None, None]
+    assert all(found.values("snoop", "helper_retransmission_share"))
+    assert all(found.values("arq", "link_retransmission_share"))
     found.save(tmp_path / "kept")
     from lasthop.output import load_comparison
 

@@ -144,8 +144,8 @@ def test_many_flows_are_grouped() -> None:
     )
     text = repr(lh.run_seeds(scenario, [1]))
     table = text[text.index("real-time") :]
-    assert "8 x reno" in table
-    assert "1 x sack" in table, "the scenario asks for real-time metrics of all flows"
+    assert "film (8 flows, reno)" in table
+    assert "file (sack)" in table, "the scenario asks for real-time metrics of all flows"
     assert "delayed over packets received" in " ".join(table.split())
 
 

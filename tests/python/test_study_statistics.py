@@ -134,7 +134,7 @@ def test_where_neither_direction_is_good_the_verdict_is_higher_or_lower() -> Non
     [
         ([1.0], [2.0], 1, "one seed cannot tell", 1.0),
         ([1.0, None], [None, 2.0], 0, "no pairs", None),
-        ([3.0, 4.0], [3.0, 4.0], 2, "no difference shown", 1.0),
+        ([3.0, 4.0], [3.0, 4.0], 2, "an exact tie", 1.0),
     ],
 )
 def test_too_few_pairs_show_nothing(

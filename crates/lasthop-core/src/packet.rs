@@ -231,6 +231,26 @@ impl Ledger {
     }
 }
 
+/// The same of the measured time alone: carried over + created = delivered + dropped + what is on its way at its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// Packets on their way when the measured time began.
+    pub carried_over: u64,
+    /// Packets handed to the network.
+    pub created: u64,
+    /// Packets that reached their endpoint.
+    pub delivered: u64,
+    /// Packets lost, by cause.
+    pub dropped: Drops,
+}
+
+impl Measured {
+    /// Packets on their way when the measured time ended.
+    pub fn in_flight(&self) -> u64 {
+        self.carried_over + self.created - self.delivered - self.dropped.iter().sum::<u64>()
+    }
+}
+
 /// Packets that wait in channels, in one slab with a free list: no allocation once the run has warmed up.
 #[derive(Clone, Debug)]
 pub struct PacketArena {

@@ -311,8 +311,12 @@ fn sum_up(
         });
     }
     let totals = &mut summary.totals;
-    totals.retransmitted_packets = summary.flows.iter().map(|flow| flow.retransmitted_packets).sum();
-    totals.jain_index = jain_index(&fair);
+    totals.count_repeats(&summary.flows);
+    // The timers of the kernel are not seen.
+    totals.timeout_share = None;
+    // Of flows of the scenario it is there if they are of one kind.
+    let of_one_kind = !carries || totals.jain_index.is_some();
+    totals.jain_index = jain_index(&fair).filter(|_| of_one_kind);
     // Sums of what programs sent are over the time in which they did; flows of the scenario are measured as simulated.
     let over = |bits: f64| if whole_s > 0.0 { bits / whole_s } else { 0.0 };
     (totals.goodput_bit_s, totals.throughput_bit_s) = if carries {

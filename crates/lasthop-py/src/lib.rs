@@ -417,6 +417,7 @@ fn declared_columns() -> String {
     let causes = Cause::NAMES.iter().zip(Cause::HELP);
     json!({
         "columns": columns::all(),
+        "steps": columns::STEPS.iter().copied().collect::<BTreeMap<_, _>>(),
         "causes": causes.map(|(name, help)| json!({ "name": name, "help": help })).collect::<Vec<_>>(),
         "on_demand": columns::tables::ON_DEMAND.iter().copied().collect::<BTreeMap<_, _>>(),
     })

@@ -13,8 +13,9 @@ use lasthop_net::device::wlan::counters::RadioStats;
 use lasthop_net::history::HistoryEntry;
 use lasthop_net::link::Link;
 use lasthop_net::measure::FlowStats;
+use lasthop_net::network::Network;
 use lasthop_net::network::truth::Verdicts;
-use lasthop_net::plan::{FlowPlan, Plan, Transport};
+use lasthop_net::plan::{FlowPlan, Plan, Traffic, Transport};
 use lasthop_net::realtime::plan::DelayedOver;
 use lasthop_net::realtime::{Realtime, RealtimeReport};
 use lasthop_net::transport::endpoint::Endpoint;
@@ -79,41 +80,88 @@ columns! {
 }
 
 columns! {
-    /// Sums over flows. The ledger (`packets_*`) covers the whole run, the rest the measured time.
-    #[derive(Clone, Debug)]
+    /// Sums over flows, within the measured time.
+    #[derive(Clone, Debug, Default)]
     pub struct Totals {
         /// sum of the flows' goodput
         goodput_bit_s: f64 = About::new("bit/s", "goodput")
-            .higher().shown("goodput").compared().says("carries {} more", "carries {} less");
+            .higher().shown("goodput").compared().says("carries {} more", "carries {} less")
+            .times("carries {} times as much");
         /// sum of the flows' throughput
         throughput_bit_s: f64 = About::new("bit/s", "throughput").shown("throughput");
-        /// Jain's fairness index of the flows' goodput, `(sum x)^2 / (n * sum x^2)`; 1 when all are equal, or if
-        /// nothing was delivered
-        jain_index: f64 = About::new("", "Jain index")
+        /// Jain's fairness index of the flows' goodput, `(sum x)^2 / (n * sum x^2)`, 1 when all are equal; null unless
+        /// all flows are of one kind (they all react to losses or none does, and carry traffic of the same kind, rate
+        /// and length), or if nothing was delivered
+        jain_index: Option<f64> = About::new("", "Jain index")
             .higher().shown("Jain index").compared().says("shares {} more evenly", "shares {} less evenly");
-        /// data packets sent again
-        retransmitted_packets: u64 = About::new("packets", "retransmissions")
-            .lower().shown("retransmitted").compared().says("retransmits {} more", "retransmits {} less");
-        /// expiries of the retransmission timer
-        timeouts: u64 = About::new("", "timeouts")
-            .lower().shown("timeouts").compared().says("has {} more timeouts", "has {} fewer timeouts");
+        /// only if some traffic has an end: flows of which it has one
+        #[serde(skip_serializing_if = "Option::is_none")]
+        transfers: Option<u64> = About::new("", "transfers").rare();
+        /// those of them that finished
+        #[serde(skip_serializing_if = "Option::is_none")]
+        finished_transfers: Option<u64> = About::new("", "finished transfers")
+            .beside("transfers").higher().part_of("transfers").shown("finished").compared()
+            .says("finishes {} more transfers", "finishes {} fewer transfers");
+        /// median of the completion times of all transfers; null if it falls among those that did not finish
+        completion_p50_s: Option<f64> = About::new("s", "median completion time")
+            .beside("transfers").lower().shown("median completion").compared()
+            .says("has a median completion time {} longer", "has a median completion time {} shorter")
+            .times("has a median completion time {} times as long");
+        /// 95th percentile of the completion times of all transfers (nearest rank); null if it falls among those that
+        /// did not finish
+        completion_p95_s: Option<f64> = About::new("s", "p95 completion time")
+            .beside("transfers").lower().shown("p95 completion").compared()
+            .says("has a p95 completion time {} longer", "has a p95 completion time {} shorter")
+            .times("has a p95 completion time {} times as long");
+        /// 99th percentile, likewise
+        completion_p99_s: Option<f64> = About::new("s", "p99 completion time")
+            .beside("transfers").lower().shown("p99 completion").compared()
+            .says("has a p99 completion time {} longer", "has a p99 completion time {} shorter")
+            .times("has a p99 completion time {} times as long");
+        /// data packets sent again; transports are compared by the share of these, because the count grows with the load
+        retransmitted_packets: u64 = About::new("packets", "retransmissions").shown("retransmitted");
+        /// data packets sent again over data packets sent
+        retransmitted_share: Option<f64> = About::share("retransmissions per packet")
+            .lower().compared().says("retransmits {} more per packet", "retransmits {} less per packet")
+            .times("retransmits {} times as much per packet");
+        /// expiries of the retransmission timer; transports are compared by those per packet
+        timeouts: u64 = About::new("", "timeouts").shown("timeouts");
+        /// expiries of the retransmission timer over data packets sent
+        timeout_share: Option<f64> = About::share("timeouts per packet")
+            .lower().compared().says("has {} more timeouts per packet", "has {} fewer timeouts per packet")
+            .times("has {} times as many timeouts per packet");
         /// packets that helpers in the network sent again; only where one can
         #[serde(skip_serializing_if = "Option::is_none")]
         helper_retransmissions: Option<u64> = About::new("packets", "retransmissions by helpers")
-            .rare().shown("by helpers").compared()
-            .says("has {} more repeated by helpers", "has {} less repeated by helpers");
+            .rare().shown("by helpers");
+        /// the same over packets of all kinds sent
+        #[serde(skip_serializing_if = "Option::is_none")]
+        helper_retransmission_share: Option<f64> = About::share("retransmissions by helpers per packet")
+            .rare().compared()
+            .says("has {} more repeated by helpers per packet", "has {} less repeated by helpers per packet")
+            .times("has {} times as much repeated by helpers per packet");
         /// transmissions of frames beyond their first, by links and MACs; only where one retransmits
         #[serde(skip_serializing_if = "Option::is_none")]
         link_retransmissions: Option<u64> = About::new("packets", "retransmissions by links")
-            .rare().shown("by links").compared()
-            .says("has {} more repeated by links", "has {} less repeated by links");
-        /// packets of all kinds handed to the network, ACKs included, over the whole run
+            .rare().shown("by links");
+        /// the same over packets of all kinds sent
+        #[serde(skip_serializing_if = "Option::is_none")]
+        link_retransmission_share: Option<f64> = About::share("retransmissions by links per packet")
+            .rare().compared()
+            .says("has {} more repeated by links per packet", "has {} less repeated by links per packet")
+            .times("has {} times as much repeated by links per packet");
+        /// packets of all kinds in flight when the measured time began; with those sent it is what was delivered,
+        /// lost, or is in flight at the end
+        packets_carried_over: u64 = About::new("packets", "packets carried over");
+        /// packets of all kinds handed to the network, ACKs included
         packets_sent: u64 = About::new("packets", "packets sent");
-        /// packets of all kinds that reached an endpoint, over the whole run
+        /// packets of all kinds that reached an endpoint
         packets_delivered: u64 = About::new("packets", "packets delivered");
-        /// packets of all kinds that were lost, over the whole run
-        packets_lost: Causes = About::new("packets", "packets lost").called("lost_{}_packets").lower().shown("lost");
-        /// packets in flight when the run ended
+        /// packets of all kinds that were lost
+        packets_lost: Causes = About::new("packets", "packets lost").called("lost_{}_packets").shown("lost");
+        /// packets of all kinds that were lost over those sent
+        loss_share: Option<f64> = About::share("losses per packet").lower();
+        /// packets in flight when the measured time ended
         packets_in_flight: u64 = About::new("packets", "packets in flight");
         /// mean of the flows' Real-Time Performance Indices, over those that have one
         realtime_index: Option<f64> = About::share("real-time index").higher();
@@ -147,14 +195,14 @@ columns! {
         /// packets from receiver to sender
         acks_sent: u64 = About::new("packets", "ACKs sent").sum();
         /// packets from sender to receiver that were lost
-        packets_lost: Causes = About::new("packets", "packets lost").called("lost_{}_packets").lower().sum();
+        packets_lost: Causes = About::new("packets", "packets lost").called("lost_{}_packets").sum();
         /// packets from receiver to sender that were lost
-        acks_lost: Causes = About::new("packets", "ACKs lost").called("lost_{}_acks").lower().sum();
+        acks_lost: Causes = About::new("packets", "ACKs lost").called("lost_{}_acks").sum();
         /// data packets sent again
-        retransmitted_packets: u64 = About::new("packets", "retransmissions").lower().sum().shown("retransmitted");
+        retransmitted_packets: u64 = About::new("packets", "retransmissions").sum().shown("retransmitted");
         /// expiries of the retransmission timer; for rate-based senders, silences of the receiver that lowered the
         /// rate or began a blackout
-        timeouts: u64 = About::new("", "timeouts").lower().sum().shown("timeouts");
+        timeouts: u64 = About::new("", "timeouts").sum().shown("timeouts");
         /// recovery episodes that duplicate ACKs or SACK began
         fast_recoveries: u64 = About::new("", "fast recoveries").sum();
         /// What losses were taken for, if the sender tells them apart.
@@ -169,7 +217,8 @@ columns! {
         zero_window_s: Option<f64> = About::new("s", "time with a closed window").sum().rare();
         /// RTT of segments that were sent once, mean
         rtt_mean_s: Option<f64> = About::new("s", "mean RTT").lower().mean().shown("mean RTT")
-            .compared().says("has a mean RTT {} longer", "has a mean RTT {} shorter");
+            .compared().says("has a mean RTT {} longer", "has a mean RTT {} shorter")
+            .times("has a mean RTT {} times as long");
         /// RTT of segments that were sent once, median
         rtt_p50_s: Option<f64> = About::new("s", "median RTT").lower().mean();
         /// RTT of segments that were sent once, 95th percentile
@@ -182,7 +231,8 @@ columns! {
         delay_p50_s: Option<f64> = About::new("s", "median one-way delay").lower().mean();
         /// one-way delay, 95th percentile
         delay_p95_s: Option<f64> = About::new("s", "p95 one-way delay").lower().mean().shown("p95 delay")
-            .compared().says("has a p95 delay {} longer", "has a p95 delay {} shorter");
+            .compared().says("has a p95 delay {} longer", "has a p95 delay {} shorter")
+            .times("has a p95 delay {} times as long");
         /// one-way delay, 99th percentile
         delay_p99_s: Option<f64> = About::new("s", "p99 one-way delay").lower().mean();
         /// mean absolute difference of the one-way delays of consecutive arrivals
@@ -192,7 +242,7 @@ columns! {
         /// first transmission
         start_s: Option<f64> = About::new("s", "first transmission").mean();
         /// from the first transmission to the last ACK of a transfer of given length; null if it did not finish
-        completion_s: Option<f64> = About::new("s", "completion time").lower().mean();
+        completion_s: Option<f64> = About::new("s", "completion time").lower().mean().shown("completion");
         /// when the sender gave its connection up (`give_up`) or heard that it had been reset, from the start of the
         /// run
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -431,15 +481,20 @@ columns! {
     pub struct LinkSummary {
         /// name of the link; `(reverse)` behind it stands for the direction from its second node to its first
         name: String = About::new("", "link");
+        /// only where a station has one queue for several links: the link whose row tells of it; the four columns of
+        /// the queue are empty in the rows of the others
+        #[serde(skip_serializing_if = "Option::is_none")]
+        queue_of: Option<Box<String>> = About::new("", "queue told at").rare();
         /// time average of the packets waiting, without the one in transmission
-        avg_queue_packets: f64 = About::new("packets", "mean queue").lower().bottleneck().shown("mean queue")
-            .compared().says("keeps the bottleneck queue {} longer", "keeps the bottleneck queue {} shorter");
+        avg_queue_packets: Option<f64> = About::new("packets", "mean queue").lower().bottleneck().shown("mean queue")
+            .compared().says("keeps the queue at {link} {} longer", "keeps the queue at {link} {} shorter")
+            .times("keeps the queue at {link} {} times as long");
         /// the same with the one in transmission
-        avg_system_packets: f64 = About::new("packets", "mean number in queue and transmission").lower().bottleneck();
+        avg_system_packets: Option<f64> = About::new("packets", "mean number in queue and transmission").lower().bottleneck();
         /// mean number of waiting packets that arriving packets found, those without room included
         avg_queue_found_packets: Option<f64> = About::new("packets", "mean queue found").lower().bottleneck();
         /// most packets waiting at once
-        max_queue_packets: u32 = About::new("packets", "greatest queue").lower().bottleneck().shown("max queue");
+        max_queue_packets: Option<u32> = About::new("packets", "greatest queue").lower().bottleneck().shown("max queue");
         /// share of the measured time in which the link transmitted
         utilisation: f64 = About::share("utilisation").higher().bottleneck().shown("utilisation");
         /// packets transmitted; with retransmission on the link, transmissions
@@ -521,11 +576,11 @@ columns! {
         /// packets that the proxies of a split connection sent on, repetitions included
         packets_sent: u64 = About::new("packets", "packets sent").sum();
         /// packets from the proxies of a split connection that were lost
-        packets_lost: u64 = About::new("packets", "packets lost").lower().sum();
+        packets_lost: u64 = About::new("packets", "packets lost").sum();
         /// packets that the proxies of a split connection sent again
-        retransmitted_packets: u64 = About::new("packets", "retransmissions").lower().sum().shown("proxy resent");
+        retransmitted_packets: u64 = About::new("packets", "retransmissions").sum().shown("proxy resent");
         /// expiries of the retransmission timer at the proxies of a split connection
-        timeouts: u64 = About::new("", "timeouts").lower().sum();
+        timeouts: u64 = About::new("", "timeouts").sum();
         /// mean RTT beyond the last proxy of a split connection, of segments that were sent once
         rtt_mean_s: Option<f64> = About::new("s", "mean RTT").lower().mean();
         /// bytes that the first proxy of a split connection took in order, over the measured time
@@ -581,7 +636,7 @@ impl Summary {
         for (direction, name, count) in network.device_counters() {
             counters.entry(direction).or_default().push((name, count));
         }
-        let links = plan
+        let mut links: Vec<LinkSummary> = plan
             .links
             .iter()
             .flat_map(|link| [link.name.clone(), format!("{} (reverse)", link.name)])
@@ -592,24 +647,27 @@ impl Summary {
                 LinkSummary { radio, ..LinkSummary::new(name, link, &Counters(counters), measured) }
             })
             .collect();
-        let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bit_s).collect();
-        let totals = Totals {
-            goodput_bit_s: goodputs.iter().sum(),
-            throughput_bit_s: flows.iter().map(|flow| flow.throughput_bit_s).sum(),
-            jain_index: jain_index(&goodputs),
-            retransmitted_packets: flows.iter().map(|flow| flow.retransmitted_packets).sum(),
-            timeouts: flows.iter().map(|flow| flow.timeouts).sum(),
-            helper_retransmissions: network.local_repairs().0,
-            link_retransmissions: network.local_repairs().1,
-            packets_sent: network.ledger.created,
-            packets_delivered: network.ledger.delivered,
-            packets_lost: Causes(network.ledger.dropped),
-            packets_in_flight: network.ledger.in_flight,
+        tell_shared_queues_once(&mut links, network, measured);
+        let (by_helpers, by_links) = network.local_repairs();
+        let ledger = network.measured;
+        let mut totals = Totals {
+            helper_retransmissions: by_helpers,
+            helper_retransmission_share: by_helpers.and_then(|count| share(count, ledger.created)),
+            link_retransmissions: by_links,
+            link_retransmission_share: by_links.and_then(|count| share(count, ledger.created)),
+            packets_carried_over: ledger.carried_over,
+            packets_sent: ledger.created,
+            packets_delivered: ledger.delivered,
+            packets_lost: Causes(ledger.dropped),
+            loss_share: share(ledger.dropped.iter().sum(), ledger.created),
+            packets_in_flight: ledger.in_flight(),
             realtime_index: mean(&flows, |realtime| realtime.realtime_index),
             delayed_rate: mean(&flows, |realtime| realtime.delayed_rate),
             loss_over_sent: mean(&flows, |realtime| realtime.loss_over_sent),
             stall_share: mean(&flows, |realtime| realtime.stall_share),
+            ..Totals::default()
         };
+        totals.add_up(plan, &flows);
         Summary {
             seed,
             fingerprint: format!("{:016x}", network.fingerprint.value()),
@@ -624,6 +682,33 @@ impl Summary {
             links,
             history: world.new_history().map(|entries| entries.iter().map(HistorySummary::new).collect()),
         }
+    }
+}
+
+impl Totals {
+    /// Fills in what is made of the rows of the flows alone; `flows` are those of the plan that are no halves of split
+    /// connections.
+    pub fn add_up(&mut self, plan: &Plan, flows: &[FlowSummary]) {
+        let transfers = Transfers::of(plan, flows);
+        let percentile = |percent| transfers.as_ref().and_then(|all| all.percentile(percent));
+        self.goodput_bit_s = flows.iter().map(|flow| flow.goodput_bit_s).sum();
+        self.throughput_bit_s = flows.iter().map(|flow| flow.throughput_bit_s).sum();
+        self.jain_index = fairness(plan, flows);
+        self.transfers = transfers.as_ref().map(Transfers::count);
+        self.finished_transfers = transfers.as_ref().map(Transfers::finished);
+        self.completion_p50_s = percentile(50);
+        self.completion_p95_s = percentile(95);
+        self.completion_p99_s = percentile(99);
+        self.count_repeats(flows);
+    }
+
+    /// Fills in retransmissions and timeouts of the flows, and their shares of what was sent.
+    pub fn count_repeats(&mut self, flows: &[FlowSummary]) {
+        let sent: u64 = flows.iter().map(|flow| flow.packets_sent).sum();
+        self.retransmitted_packets = flows.iter().map(|flow| flow.retransmitted_packets).sum();
+        self.retransmitted_share = share(self.retransmitted_packets, sent);
+        self.timeouts = flows.iter().map(|flow| flow.timeouts).sum();
+        self.timeout_share = share(self.timeouts, sent);
     }
 }
 
@@ -758,10 +843,11 @@ impl LinkSummary {
         let length = measured.0 as f64;
         LinkSummary {
             name,
-            avg_queue_packets: stats.waiting as f64 / length,
-            avg_system_packets: (stats.waiting + stats.busy) as f64 / length,
+            queue_of: None,
+            avg_queue_packets: Some(stats.waiting as f64 / length),
+            avg_system_packets: Some((stats.waiting + stats.busy) as f64 / length),
             avg_queue_found_packets: link.mean_found_waiting(),
-            max_queue_packets: link.max_waiting(),
+            max_queue_packets: Some(link.max_waiting()),
             utilisation: stats.busy as f64 / length,
             packets_sent: stats.packets,
             bytes_sent: stats.bytes,
@@ -806,14 +892,93 @@ fn mean(flows: &[FlowSummary], metric: impl Fn(&RealtimeSummary) -> Option<f64>)
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Jain's fairness index (Jain, Chiu & Hawe 1984); all zero gives 1 by convention.
-pub fn jain_index(values: &[f64]) -> f64 {
+/// What is counted over what there is; `None` of nothing.
+fn share(count: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| count as f64 / of as f64)
+}
+
+/// A station has one queue for all of its links: the row of the first tells of it, those of the others of none.
+fn tell_shared_queues_once(links: &mut [LinkSummary], network: &Network, measured: Span) {
+    let mut sharing: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for direction in 0..links.len() as u32 {
+        sharing.entry(network.queue_of(direction)).or_default().push(direction);
+    }
+    for (first, directions) in sharing.into_iter().filter(|(_, directions)| directions.len() > 1) {
+        let name = links[first as usize].name.clone();
+        let of_each = || directions.iter().map(|&direction| &network.links[direction as usize]);
+        let mean = |time: u64| Some(time as f64 / measured.0 as f64);
+        let (waiting, busy) =
+            (of_each().map(|link| link.stats.waiting), of_each().map(|link| link.stats.busy));
+        let (waiting, busy): (u64, u64) = (waiting.sum(), busy.sum());
+        let found = network.links[first as usize].mean_found_by(of_each().map(Link::arrived).sum());
+        for &direction in &directions {
+            let tells = direction == first;
+            let row = &mut links[direction as usize];
+            row.queue_of = (!tells).then(|| Box::new(name.clone()));
+            row.avg_queue_packets = mean(waiting).filter(|_| tells);
+            row.avg_system_packets = mean(waiting + busy).filter(|_| tells);
+            row.avg_queue_found_packets = found.filter(|_| tells);
+            row.max_queue_packets = row.max_queue_packets.filter(|_| tells);
+        }
+    }
+}
+
+/// Completion times of the flows whose traffic has an end; those that did not finish are the longest.
+struct Transfers(Vec<Option<f64>>);
+
+impl Transfers {
+    /// `None` if no traffic has an end. `flows` are those of the plan that are no halves of split connections.
+    fn of(plan: &Plan, flows: &[FlowSummary]) -> Option<Transfers> {
+        let planned = plan.flows.iter().filter(|flow| flow.relay.is_none());
+        let ending = planned.zip(flows).filter(|(flow, _)| World::is_bounded(&flow.traffic));
+        let mut times: Vec<Option<f64>> = ending.map(|(_, flow)| flow.completion_s).collect();
+        times.sort_by(|a, b| a.unwrap_or(f64::INFINITY).total_cmp(&b.unwrap_or(f64::INFINITY)));
+        (!times.is_empty()).then_some(Transfers(times))
+    }
+
+    fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn finished(&self) -> u64 {
+        self.0.iter().flatten().count() as u64
+    }
+
+    /// By nearest rank.
+    fn percentile(&self, percent: usize) -> Option<f64> {
+        self.0[(self.0.len() * percent).div_ceil(100).max(1) - 1]
+    }
+}
+
+/// What a flow offers and whether it yields: only what is alike in both can share fairly.
+fn kind_of(flow: &FlowPlan) -> (bool, u8, Option<u64>, Option<u64>) {
+    let yields = !matches!(flow.transport, Transport::Udp(_));
+    let rate = flow.traffic.nominal_rate().map(|rate| rate.0);
+    let (kind, bytes) = match flow.traffic {
+        Traffic::Ftp { bytes } => (0, bytes),
+        Traffic::PacedFtp { bytes, .. } => (1, bytes),
+        Traffic::Cbr { .. } => (2, None),
+        Traffic::OnOff { .. } => (3, None),
+        Traffic::Frames(_) => (4, None),
+    };
+    (yields, kind, rate, bytes)
+}
+
+/// Jain's index of the goodput of the flows of a plan (`flows`: without halves of split connections), if all are of
+/// one kind.
+pub fn fairness(plan: &Plan, flows: &[FlowSummary]) -> Option<f64> {
+    let kinds: Vec<_> = plan.flows.iter().filter(|flow| flow.relay.is_none()).map(kind_of).collect();
+    if kinds.len() != flows.len() || kinds.windows(2).any(|pair| pair[0] != pair[1]) {
+        return None;
+    }
+    jain_index(&flows.iter().map(|flow| flow.goodput_bit_s).collect::<Vec<_>>())
+}
+
+/// Jain's fairness index (Jain, Chiu & Hawe 1984); of nothing there is none.
+pub fn jain_index(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().sum();
     let squares: f64 = values.iter().map(|value| value * value).sum();
-    if squares == 0.0 {
-        return 1.0;
-    }
-    sum * sum / (values.len() as f64 * squares)
+    (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
 }
 
 #[cfg(test)]
@@ -823,8 +988,18 @@ mod tests {
     /// NV-8.2.
     #[test]
     fn jain_index_of_known_values() {
-        assert!((jain_index(&[1.0, 2.0, 3.0]) - 0.857_142_857).abs() < 1e-9);
-        assert_eq!(jain_index(&[1.0, 0.0, 0.0, 0.0]), 0.25);
-        assert_eq!(jain_index(&[0.0, 0.0]), 1.0);
+        assert!((jain_index(&[1.0, 2.0, 3.0]).unwrap() - 0.857_142_857).abs() < 1e-9);
+        assert_eq!(jain_index(&[1.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!(jain_index(&[0.0, 0.0]), None);
+    }
+
+    /// Of twenty transfers of 1 to 20 s the 19th is the 95th percentile; one that did not finish is the longest.
+    #[test]
+    fn percentiles_of_all_transfers() {
+        let mut transfers = Transfers((1..=20).map(|time| Some(f64::from(time))).collect());
+        assert_eq!([50, 95, 99].map(|percent| transfers.percentile(percent)), [10.0, 19.0, 20.0].map(Some));
+        transfers.0[19] = None;
+        assert_eq!((transfers.count(), transfers.finished()), (20, 19));
+        assert_eq!([95, 99].map(|percent| transfers.percentile(percent)), [Some(19.0), None]);
     }
 }

@@ -117,7 +117,7 @@ fn what_is_dropped_at_the_head_has_waited() {
         left = hop.transmitted.unwrap_or(left);
         waited[usize::from(hop.lost.is_some())] += left.since(hop.enqueued).seconds() / 20.0;
     }
-    let found = run.summary.links[0].avg_queue_packets;
+    let found = run.summary.links[0].avg_queue_packets.unwrap();
     assert!((found / (waited[0] + waited[1]) - 1.0).abs() < 1e-3, "{found} {waited:?}");
     assert!(waited[1] > 0.1 * found, "{waited:?}");
 }
@@ -148,9 +148,9 @@ fn red_keeps_the_queue_between_its_thresholds() {
         let run = run(&last_hop(&format!("{queue}{more}"), &flow(transport, "count = 4")));
         let link = &run.summary.links[2];
         assert!(
-            (3.0..15.0).contains(&link.avg_queue_packets),
+            (3.0..15.0).contains(&link.avg_queue_packets.unwrap()),
             "{more} {transport}: {}",
-            link.avg_queue_packets
+            link.avg_queue_packets.unwrap()
         );
         assert!(mbit(&run) > 8.5, "{more} {transport}: {}", mbit(&run));
         assert_eq!(link.marks > 50, transport == "e-newreno", "{}", link.marks);
@@ -199,7 +199,7 @@ fn a_policer_holds_its_rate() {
     assert!((wire - 2.0).abs() < 0.02, "{wire}");
     let policed = above.summary.totals.packets_lost["policed"];
     assert!(policed > 0 && policed == above.summary.flows[0].packets_lost["policed"]);
-    assert_eq!(above.summary.links[2].max_queue_packets, 0);
+    assert_eq!(above.summary.links[2].max_queue_packets.unwrap(), 0);
     let below = run(&last_hop(police, &udp("1.5 Mbit/s")));
     assert_eq!(below.summary.totals.packets_lost["policed"], 0);
 }

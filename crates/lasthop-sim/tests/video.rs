@@ -332,7 +332,7 @@ fn queues_of_video_are_as_published() {
                      traffic = {{ kind = \"mpeg4\", rate = \"650 kbit/s\" }}"
                 ))
                 .plan();
-            let queue = |seed| run_plan(&plan, seed, SUMMARY).summary.links[0].avg_queue_packets;
+            let queue = |seed| run_plan(&plan, seed, SUMMARY).summary.links[0].avg_queue_packets.unwrap();
             let found = (1..=3).map(queue).sum::<f64>() / 3.0;
             assert!((found - expected).abs() < 1.0, "{flows} flows, limit {limit}: {found}, not {expected}");
         }

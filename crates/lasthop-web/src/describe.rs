@@ -106,6 +106,7 @@ pub fn declarations() -> Value {
     let causes = Cause::NAMES.iter().zip(Cause::HELP);
     json!({
         "columns": columns::all(),
+        "steps": columns::STEPS.iter().copied().collect::<BTreeMap<_, _>>(),
         "causes": causes.map(|(name, help)| json!({ "name": name, "help": help })).collect::<Vec<_>>(),
         "kinds": Kind::NAMES,
         "on_demand": columns::tables::ON_DEMAND.iter().copied().collect::<BTreeMap<_, _>>(),

@@ -129,7 +129,7 @@ class Digest:
         axes, metrics = self.study.axes, self.study.metrics
         return Look(
             labels={axis.name: axis.label for axis in axes} | {one.name: one.label for one in metrics},
-            units={axis.name: axis.unit for axis in axes} | {one.name: one.unit for one in metrics},
+            units={axis.name: axis.unit for axis in axes} | {one.name: one.shown_unit for one in metrics},
             order={axis.name: axis.values for axis in axes},
             names={axis.name: dict(zip(axis.values, axis.labels, strict=True)) for axis in axes},
         )
@@ -211,7 +211,7 @@ class Digest:
         """Return the table of means of one metric."""
         rows = [row for row in self.summary.iter_rows(named=True) if row["metric"] == metric.name]
         estimates = [_estimate(row, "mean", metric.scale) for row in rows]
-        texts, unit = estimate_texts(estimates, metric.unit)
+        texts, unit = estimate_texts(estimates, metric.shown_unit)
         most = max((row["seeds"] for row in rows), default=0)
         cells = {}
         for row, text in zip(rows, texts, strict=True):
@@ -240,7 +240,7 @@ class Digest:
                 text if found is None or found.n > 1 or row["same"] else "one seed",
                 better=row["better"],
                 doubtful=row["agrees"] is False,
-                more=f"{row['verdict']}; {row['seeds']} pairs"
+                more=f"{row['verdict']}{f', {SAME}' if row['same'] else ''}; {row['seeds']} pairs"
                 + ("" if p is None else f"; signed-rank test p = {p:.2g}"),
             )
         grid = self._grid(metric.label, "", cells)
@@ -360,7 +360,7 @@ class Digest:
         for name, label in (("sd", "sd"), ("median", "median"), ("trimmed_mean", "trimmed mean")):
             if row[name] is not None:
                 (text,), unit = estimate_texts(
-                    [Estimate(row[name] * metric.scale, None, None, 2)], metric.unit
+                    [Estimate(row[name] * metric.scale, None, None, 2)], metric.shown_unit
                 )
                 parts.append(f"{label} {text} {unit}".rstrip())
         return "; ".join(parts)

@@ -425,17 +425,19 @@ def _difference_row(
         "agrees": agrees,
         "better": better,
         "same": same,
-        "verdict": stats.SAME if same else _verdict(found, better=better),
+        "verdict": _verdict(found, better=better, same=same),
     }
 
 
-def _verdict(found: stats.Estimate | None, *, better: bool | None) -> str:
+def _verdict(found: stats.Estimate | None, *, better: bool | None, same: bool) -> str:
     if found is None:
         return "no pairs"
     if found.n == 1:
         return "one seed cannot tell"
-    if not found.excludes_zero():
-        return "no difference shown"
+    if found.mean == 0 and found.low == found.high:
+        return "an exact tie"
+    if same or not found.excludes_zero():
+        return stats.SAME if same else "no difference shown"
     if better is None:
         return "higher" if found.mean > 0 else "lower"
     return "better" if better else "worse"

@@ -67,10 +67,14 @@ export interface Column {
   heading: string;
   more: string;
   less: string;
+  times: string;
+  whole: string;
 }
 
 export interface Declarations {
   columns: Column[];
+  /** Multiples of the SI in which units are shown, the largest first. */
+  steps: Record<string, [number, string][]>;
   causes: { name: string; help: string }[];
   kinds: string[];
 }

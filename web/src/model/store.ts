@@ -7,6 +7,7 @@ import ABOUT from "../../engine/about.json";
 import type { About, Checked, Failure, Overrides, RunResult, Series, Source } from "../engine/types";
 import type { ExploreGiven } from "../explore/given";
 import { Keys } from "./controls";
+import { readUnits } from "./compare";
 import { FIRST, READY } from "./ready";
 import { pack, unpack, type Shared } from "./share";
 import { Statistics } from "./stats";
@@ -69,6 +70,7 @@ export interface State {
 const first = READY.find((one) => one.id === FIRST) ?? READY[0];
 
 const about = ABOUT as About;
+readUnits(about.declarations);
 
 let state: State = {
   view: "play", explore: null,

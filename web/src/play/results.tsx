@@ -54,23 +54,28 @@ function Saved({ state }: { state: State }) {
 function Verdicts({ comparison }: { comparison: Comparison }) {
   const verdicts = comparison.verdicts();
   if (verdicts.length === 0) return null;
-  const shown = verdicts.filter((one) => one.better !== null);
-  const rest = verdicts.filter((one) => one.better === null);
+  const shown = verdicts.filter((one) => one.shown);
+  const rest = verdicts.filter((one) => !one.shown);
+  const word = (better: boolean | null) => (better === null ? "" : better ? "better" : "worse");
   return (
     <section class="verdicts" aria-labelledby="verdicts-title">
       <h2 id="verdicts-title">Against {comparison.baseline}</h2>
       <ul>
         {shown.map((one) => (
-          <li key={one.text} class={one.better ? "better" : "worse"}><span>{one.better ? "better" : "worse"}</span> {one.text}</li>
+          <li key={one.text} class={word(one.better)}><span>{word(one.better)}</span> {one.text}</li>
         ))}
       </ul>
       {rest.length > 0 && (
         <details>
-          <summary>{rest.length} without a difference shown</summary>
+          <summary>{rest.length} without a difference{comparison.same ? "" : " shown"}</summary>
           <ul>{rest.map((one) => <li key={one.text}>{one.text}</li>)}</ul>
         </details>
       )}
-      <p class="foot">Differences are taken seed by seed; each interval holds with 95 % on its own, percentages are relative to the {comparison.baseline} mean.</p>
+      <p class="foot">
+        {comparison.same
+          ? "The seeds change nothing in this scenario: the differences are exact."
+          : `Differences are taken seed by seed; each interval holds with 95 % on its own, percentages are relative to the ${comparison.baseline} mean.`}
+      </p>
     </section>
   );
 }

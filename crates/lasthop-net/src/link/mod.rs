@@ -194,10 +194,18 @@ impl Link {
     /// Mean number of waiting packets that the packets found which arrived at the queue, those that it dropped
     /// included; `None` if none arrived.
     pub fn mean_found_waiting(&self) -> Option<f64> {
-        let drops = self.drops();
-        let dropped = drops[Cause::QueueOverflow as usize] + drops[Cause::EarlyDrop as usize];
-        let arrived = self.stats.packets + dropped;
+        self.mean_found_by(self.arrived())
+    }
+
+    /// The same if so many packets arrived, by whichever links begin at this queue.
+    pub fn mean_found_by(&self, arrived: u64) -> Option<f64> {
         (arrived > 0).then(|| self.gate.found_waiting as f64 / arrived as f64)
+    }
+
+    /// Packets that arrived at the queue within the measurement window.
+    pub fn arrived(&self) -> u64 {
+        let drops = self.drops();
+        self.stats.packets + drops[Cause::QueueOverflow as usize] + drops[Cause::EarlyDrop as usize]
     }
 
     /// Most waiting packets that an arriving packet left behind it, itself included.

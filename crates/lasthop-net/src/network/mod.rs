@@ -20,7 +20,7 @@ use lasthop_cc::{LossKind, Signal};
 use lasthop_core::calendar::Calendar;
 use lasthop_core::event::{Event, EventQueue, MAX_EVENTS, MAX_INDEX, Target, arrival_order};
 use lasthop_core::fingerprint::Fingerprint;
-use lasthop_core::packet::{Cause, Kind, Ledger, NONE, Packet, PacketArena, flag};
+use lasthop_core::packet::{Cause, Kind, Ledger, Measured, NONE, Packet, PacketArena, flag};
 use lasthop_core::time::{Span, Time};
 
 use self::truth::{Truths, Verdicts};
@@ -114,8 +114,10 @@ pub struct Network {
     effects: Vec<Effect>,
     /// What receivers and links counted per flow.
     pub flows: Vec<FlowStats>,
-    /// Where every packet went.
+    /// Where every packet of the run went.
     pub ledger: Ledger,
+    /// Where those of the measured time went.
+    pub measured: Measured,
     /// Hash of everything that happened on links.
     pub fingerprint: Fingerprint,
     /// Packets times links.
@@ -164,6 +166,7 @@ impl Network {
             effects: Vec::new(),
             flows,
             ledger: Ledger::default(),
+            measured: Measured::default(),
             fingerprint: Fingerprint::default(),
             packet_hops: 0,
             window,
@@ -338,32 +341,42 @@ impl Network {
     /// Takes a packet into the network.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
-    fn enter(&mut self, packet: Packet) -> u32 {
+    fn enter(&mut self, packet: Packet, at: Time) -> u32 {
         let index = self.packets.insert(packet);
-        self.note_entry(index);
+        self.note_entry(index, at);
         index
     }
 
-    /// There is one packet more.
+    /// There is one packet more, from `at` on.
     #[inline]
-    fn note_entry(&mut self, index: u32) {
+    fn note_entry(&mut self, index: u32, at: Time) {
         if self.traced {
             self.number(index);
         }
         self.ledger.created += 1;
+        self.measured.created += u64::from(self.window.contains(at));
+        self.measured.carried_over += u64::from(at < self.window.from);
+    }
+
+    /// A packet has reached its end at `at`.
+    #[inline]
+    fn note_delivery(&mut self, at: Time) {
+        self.ledger.delivered += 1;
+        self.measured.delivered += u64::from(self.window.contains(at));
+        self.measured.carried_over -= u64::from(at < self.window.from);
     }
 
     /// A sender hands a packet to the first place of its path.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "see `PacketArena::insert`")]
     pub(crate) fn launch(&mut self, packet: Packet, first: u32, now: Time) {
-        let index = self.enter(packet);
+        let index = self.enter(packet, now);
         self.walk(index, (first, self.hops[first as usize]), now);
     }
 
     /// The same for a packet that leaves its host at `at`, which may lie ahead.
     pub(crate) fn launch_later(&mut self, packet: Packet, first: u32, at: Time) {
-        let index = self.enter(packet);
+        let index = self.enter(packet, at);
         let feeder = !self.flow_names[self.hops[first as usize].flow() as usize];
         self.send_on(index, first, at, feeder);
     }
@@ -376,7 +389,7 @@ impl Network {
         let packet = Packet { extra, ..packet };
         let ahead = self.hops[first as usize];
         if ahead.waits() {
-            let index = self.enter(packet);
+            let index = self.enter(packet, now);
             self.wait(index, (first, ahead), now, self.feeder(self.hops[first as usize - 1]));
         } else {
             self.launch(packet, first, now);
@@ -479,6 +492,8 @@ impl Network {
             return;
         }
         self.ledger.dropped[cause as usize] += 1;
+        self.measured.dropped[cause as usize] += u64::from(self.window.contains(at));
+        self.measured.carried_over -= u64::from(at < self.window.from);
         let packet = self.packets.get(index);
         let forward = packet.is_forward();
         // What devices send for themselves is no loss of a flow.
@@ -598,15 +613,15 @@ impl Network {
         }
         if !effects.is_empty() {
             for effect in effects.drain(..) {
-                self.apply(device, effect);
+                self.apply(device, effect, now);
             }
         }
         self.effects = effects;
         timer
     }
 
-    /// Does what a device wants done.
-    fn apply(&mut self, device: DeviceId, effect: Effect) {
+    /// Does what a device that acts at `now` wants done.
+    fn apply(&mut self, device: DeviceId, effect: Effect, now: Time) {
         match effect {
             Effect::Forward { parcel, at, crossing } => {
                 if let Some(Crossing { direction, started }) = crossing {
@@ -634,7 +649,7 @@ impl Network {
             }
             Effect::Emit { packet, extra, hop, at } => {
                 let extra = extra.map_or(NONE, |extra| self.extras.insert(*extra));
-                let index = self.enter(Packet { extra, ..packet });
+                let index = self.enter(Packet { extra, ..packet }, at);
                 // Right behind itself it is the feeder that forwards; elsewhere it is one of its own, unlike any place.
                 let before = self.hops[hop as usize - 1];
                 let forwards =
@@ -650,7 +665,7 @@ impl Network {
                     self.behind_other_port(device, parcel.hop)
                 };
                 if let Some(hop) = hop {
-                    self.apply(device, Effect::Emit { packet, extra, hop, at });
+                    self.apply(device, Effect::Emit { packet, extra, hop, at }, now);
                 }
             }
             Effect::Signal { flow, signal, at } => self.signal(flow, signal, at),
@@ -658,7 +673,7 @@ impl Network {
             Effect::Hear { flow, at } => self.receivers[flow as usize].hear_noise(at),
             Effect::Frame { record, parcel, direction } => self.record_frame(*record, parcel, direction),
             Effect::Absorb { parcel } => {
-                self.ledger.delivered += 1;
+                self.note_delivery(now);
                 self.discard(parcel.packet);
             }
             Effect::Hand { to, flow, handed, at } => {
@@ -742,6 +757,12 @@ impl Network {
     /// What the MACs at both ends of a radio direction counted.
     pub fn radio(&self, direction: DirectionId) -> Option<&RadioStats> {
         self.medium(direction)?.stats(direction)
+    }
+
+    /// The direction whose row tells of the queue in which packets of `direction` wait, if a station has one queue for
+    /// several of its links.
+    pub fn queue_of(&self, direction: DirectionId) -> DirectionId {
+        self.medium(direction).and_then(|medium| medium.guard_of(direction)).unwrap_or(direction)
     }
 
     /// What the devices at the near end of each direction counted, by the names of their columns.
@@ -853,6 +874,8 @@ impl Network {
             return self.deliver_otherwise(flow, index, at);
         }
         self.ledger.delivered += 1;
+        self.measured.delivered += u64::from(self.window.contains(at));
+        self.measured.carried_over -= u64::from(at < self.window.from);
         let stats = &mut self.flows[flow as usize];
         let carried = packet.extra;
         let extra = if carried == NONE { None } else { self.extras.get(carried) };
@@ -867,7 +890,7 @@ impl Network {
         }
         let due = receiver.rearm();
         if answer.is_some() {
-            self.note_entry(index);
+            self.note_entry(index, at);
         } else {
             self.packets.remove(index);
         }
@@ -880,7 +903,7 @@ impl Network {
     /// Gives a packet to a receiver of another kind, or to one that has something else to send before.
     #[cold]
     fn deliver_otherwise(&mut self, flow: u32, index: u32, at: Time) -> Option<u32> {
-        self.ledger.delivered += 1;
+        self.note_delivery(at);
         if self.receivers[flow as usize].owes(self.packets.get(index), at) {
             self.answer_overdue(flow, at);
         }
@@ -914,7 +937,7 @@ impl Network {
         let receiver = &mut self.receivers[flow as usize];
         let extra = receiver.extra(kind, at).map_or(NONE, |extra| self.extras.insert(extra));
         let packet = receiver.acknowledge(kind, at);
-        let index = self.enter(Packet { extra, ..packet });
+        let index = self.enter(Packet { extra, ..packet }, at);
         if let Some(statement) = self.receivers[flow as usize].statement() {
             self.packets.get_mut(index).extra = self.extras.insert(statement);
         }
@@ -978,8 +1001,8 @@ impl Network {
 
     /// A packet has reached its sender: takes it out of the network; [`Network::take_extra`] has the rest.
     #[inline]
-    pub(crate) fn receive_at_sender(&mut self, index: u32) -> Packet {
-        self.ledger.delivered += 1;
+    pub(crate) fn receive_at_sender(&mut self, index: u32, now: Time) -> Packet {
+        self.note_delivery(now);
         let packet = *self.packets.get(index);
         self.packets.remove(index);
         packet

@@ -564,7 +564,7 @@ impl World {
     /// A packet has reached its sender.
     #[inline]
     fn arrive_at_sender(&mut self, index: u32, flow: usize) {
-        let packet = self.network.receive_at_sender(index);
+        let packet = self.network.receive_at_sender(index, self.now);
         let mut extra = None;
         if packet.extra != NONE {
             extra = self.network.take_extra(packet.extra);

@@ -37,6 +37,13 @@ pub fn all() -> Vec<Column> {
     runs.chain(rows).chain(history).chain(tables::columns()).collect()
 }
 
+/// In which multiples of the SI a unit is shown to people, the largest first: the first that is not above the value.
+/// Units that are not here are shown as they are, and shares in per cent.
+pub const STEPS: [(&str, &[(f64, &str)]); 2] = [
+    ("bit/s", &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")]),
+    ("s", &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]),
+];
+
 /// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -81,10 +88,13 @@ pub struct About {
     share: bool,
     unsigned: bool,
     rare: bool,
+    beside: Option<&'static str>,
     shown: bool,
     compared: bool,
     inline: bool,
     says: Option<(&'static str, &'static str)>,
+    times: &'static str,
+    whole: &'static str,
 }
 
 impl About {
@@ -100,10 +110,13 @@ impl About {
             share: false,
             unsigned: false,
             rare: false,
+            beside: None,
             shown: false,
             compared: false,
             inline: false,
             says: None,
+            times: "",
+            whole: "",
         }
     }
 
@@ -132,6 +145,12 @@ impl About {
     #[must_use]
     pub const fn rare(self) -> About {
         About { rare: true, ..self }
+    }
+
+    /// There where some row has a value of this other field.
+    #[must_use]
+    pub const fn beside(self, field: &'static str) -> About {
+        About { beside: Some(field), ..self }
     }
 
     /// Called otherwise in tables than in JSON; `{}` stands for what the field's own type adds.
@@ -187,6 +206,18 @@ impl About {
     pub const fn says(self, more: &'static str, less: &'static str) -> About {
         About { says: Some((more, less)), ..self }
     }
+
+    /// How to say that one transport has `{}` times what another has, from twice as much on.
+    #[must_use]
+    pub const fn times(self, words: &'static str) -> About {
+        About { times: words, ..self }
+    }
+
+    /// How many there are of what is counted here: a column of the same table.
+    #[must_use]
+    pub const fn part_of(self, column: &'static str) -> About {
+        About { whole: column, ..self }
+    }
 }
 
 /// One column of a table of results.
@@ -226,6 +257,10 @@ pub struct Column {
     pub more: String,
     /// How to say that one is below another by `{}`.
     pub less: String,
+    /// How to say that one is `{}` times another, from twice as much on; empty where nothing is said so.
+    pub times: &'static str,
+    /// The column that says how many there are of what is counted here; empty for most.
+    pub whole: &'static str,
 }
 
 /// Where a field is declared: what comes before and around its name.
@@ -283,7 +318,9 @@ impl Context {
             table: self.table,
             pattern: if name.contains('<') { name.clone() } else { String::new() },
             name,
-            group: self.group.clone().or_else(|| about.rare.then(|| field.to_owned())),
+            group: (self.group.clone())
+                .or_else(|| about.beside.map(str::to_owned))
+                .or_else(|| about.rare.then(|| field.to_owned())),
             path,
             kind: if about.unsigned { Kind::Unsigned } else { kind },
             unit: about.unit,
@@ -297,6 +334,8 @@ impl Context {
             compared: about.compared,
             more,
             less,
+            times: about.times,
+            whole: about.whole,
         }
     }
 }
@@ -436,7 +475,8 @@ impl Field for Causes {
         out.push(context.column(field, about, Kind::Count, help));
         let template = about.name.unwrap_or(field);
         for (cause, meaning) in Cause::NAMES.iter().zip(Cause::HELP) {
-            let about = About { shown: false, heading: None, compared: false, says: None, ..*about };
+            let about =
+                About { shown: false, heading: None, compared: false, says: None, times: "", ..*about };
             let mut column = context.within(field, &About::new("", "{}")).column(
                 cause,
                 &About { name: None, ..about },

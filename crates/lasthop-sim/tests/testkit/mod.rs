@@ -55,6 +55,7 @@ pub(crate) fn run_plan_both_ways(plan: &Plan, seed: u64) -> Run {
     let (network, by_clock) = (&eager.world.network, &clocked.world.network);
     assert!(network.ledger.balances(), "{:?}", network.ledger);
     assert_eq!(network.ledger, by_clock.ledger);
+    assert_eq!(network.measured, by_clock.measured);
     assert_eq!(network.packet_hops, by_clock.packet_hops);
     eager
 }

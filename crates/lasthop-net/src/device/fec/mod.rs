@@ -1,8 +1,9 @@
 //! FEC: forward error correction over a link, packet by packet.
 //!
 //! *What it does.* The near end of the link puts the packets that pass into blocks of `k`, forwards each at once,
-//! and sends `n - k` repairs after the last of a block. The far end rebuilds what is missing of a block as soon as
-//! any `k` of its `n` packets are there. Packets of all flows share blocks.
+//! and sends `n - k` repairs after the last of a block; a block that is closed before it is full gets its share of
+//! them, one at least. The far end rebuilds what is missing of a block as soon as any `k` of its `n` packets are
+//! there. Packets of all flows share blocks.
 //!
 //! *Reacts to* every packet that departs over the link, ACKs and datagrams included, and to what arrives of it. The
 //! other direction passes unchanged, unless FEC is there too.
@@ -144,9 +145,10 @@ impl Coding {
         }
     }
 
-    /// How many repairs a block gets now.
+    /// How many repairs a block of `count` packets gets now. One that was closed before it was full gets its share of
+    /// them: a lone ACK with those of a whole block would fill the link with repairs.
     fn redundancy(&self, count: u32) -> u32 {
-        let most = self.plan.n - self.plan.k;
+        let most = ((self.plan.n - self.plan.k) * count).div_ceil(self.plan.k);
         let Some(target) = self.plan.target else { return most };
         let p = self.loss.min(0.99);
         (0..most).find(|&repairs| residual_loss(count, repairs, p) <= target).unwrap_or(most)
@@ -394,7 +396,8 @@ mod tests {
         );
     }
 
-    /// A block that does not fill is closed after 20 ms, with all its repairs.
+    /// A block that does not fill is closed after 20 ms; a quarter of a block gets a quarter of the repairs, and one at
+    /// least.
     #[test]
     fn short_blocks_are_closed_in_time() {
         let mut bench = Bench::new(Coding::new(&plan(8, 10), "fec", 1));
@@ -403,7 +406,8 @@ mod tests {
         bench.run_until(millis(20));
         assert!(emitted(&bench.effects).is_empty());
         bench.run_until(millis(21));
-        assert_eq!(emitted(&bench.effects), [(Kind::Repair, 702, 1); 2]);
+        assert_eq!(emitted(&bench.effects), [(Kind::Repair, 702, 1)]);
+        assert_eq!([1, 4, 5, 8].map(|count| bench.device.redundancy(count)), [1, 1, 2, 2]);
     }
 
     /// Without losses the adaptive code sends no repairs; at 5 % it sends as many as the target asks for.

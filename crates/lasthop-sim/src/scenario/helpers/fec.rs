@@ -13,15 +13,15 @@ type Result<T> = std::result::Result<T, ScenarioError>;
 pub(super) const NAME: &str = "fec";
 
 pub(super) static HELPER: Helper = Helper {
-    stands: "at both ends of any link, in both directions",
+    stands: "at both ends of any link, in one direction or both",
     origin: "Rizzo, Computer Communication Review 1997; RFC 5510",
     source: "crates/lasthop-net/src/device/fec/mod.rs",
     columns: "fec_",
     fit,
 };
 
-const DOC: &str = "Sends repairs behind blocks of packets, from which the far end of the link rebuilds what was lost; \
-    in both directions.";
+const DOC: &str =
+    "Sends repairs behind blocks of packets, from which the far end of the link rebuilds what was lost.";
 
 /// As an entry of `middleboxes`.
 pub(in super::super) static FEC: Table =
@@ -29,7 +29,15 @@ pub(in super::super) static FEC: Table =
 
 /// As an entry of `helpers`.
 pub(super) static TABLE: Table =
-    Table { title: "fec as a helper", doc: DOC, groups: &[FEC_KEYS, PLACED], partial: false };
+    Table { title: "fec as a helper", doc: DOC, groups: &[FEC_KEYS, WAY, PLACED], partial: false };
+
+const WAY: &[Key] = &[Key::new(
+    "direction",
+    Kind::Choice(|| vec!["both", "down", "up"]),
+    "Which packets it protects: down, those towards the wireless host (on other links those that go with the data of the \
+     first flow); up, those of the other direction. Repairs need room: on a narrow uplink protect the downlink alone.",
+)
+.default("\"both\"")];
 
 const FEC_KEYS: &[Key] = &[
     Key::new(
@@ -53,7 +61,8 @@ const FEC_KEYS: &[Key] = &[
          losses can be repaired.",
     )
     .default("1"),
-    Key::new("close_after", SOME_TIME, "A block that is not full is closed this long after its first packet.")
+    Key::new("close_after", SOME_TIME, "A block that is not full is closed this long after its first packet; it gets its share of the repairs, one at \
+         least.")
         .default("\"20 ms\""),
     Key::new("hold", SOME_TIME, "How long the receiver keeps a closed block after its last packet.")
         .default("\"200 ms\""),
@@ -101,10 +110,15 @@ pub(in super::super) fn read(table: &Reader<'_>) -> Result<Fec> {
     })
 }
 
-/// Over both directions of the link.
+/// Over the directions of the link that are asked for.
 fn fit(entry: &Reader<'_>, site: &mut Site<'_>) -> Result<()> {
     let code = read(entry)?;
-    site.direction.middleboxes.push(Middlebox::Fec(code));
-    site.other.middleboxes.push(Middlebox::Fec(code));
+    let asked = entry.name("direction")?;
+    if asked != "up" {
+        site.direction.middleboxes.push(Middlebox::Fec(code));
+    }
+    if asked != "down" {
+        site.other.middleboxes.push(Middlebox::Fec(code));
+    }
     Ok(())
 }

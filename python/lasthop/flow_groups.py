@@ -1,0 +1,88 @@
+"""Flows under the names that the user gave: each entry of ``[[flows]]`` as the group of its flows.
+
+Called by the tables of a run and of a comparison. An entry with ``count`` makes flows ``web-1``, ``web-2``
+and so on; where many flows are shown, one group of them is one row.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lasthop import stats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from lasthop.columns import Column
+    from lasthop.stats import Estimate
+
+#: What the engine calls flows without a name, so that it says nothing.
+NAMELESS = "flow"
+#: The number of one flow among those of its entry.
+NUMBER = re.compile(r"-\d+$")
+
+
+class Group(NamedTuple):
+    """Flows of one entry that run over one transport."""
+
+    name: str
+    transport: str
+    #: Their places among the flows of a run.
+    members: list[int]
+
+    @property
+    def label(self) -> str:
+        """What a row about them is called.
+
+        Examples
+        --------
+        >>> Group("web", "cubic", [0, 1]).label, Group("flow", "reno", [0, 1]).label
+        ('web (2 flows, cubic)', '2 x reno')
+        """
+        if self.name == NAMELESS:
+            return f"{len(self.members)} x {self.transport}"
+        flows = f"{len(self.members)} flows, " if len(self.members) > 1 else ""
+        return f"{self.name} ({flows}{self.transport})"
+
+
+def group_flows(flows: Sequence[Mapping[str, Any]], among: Iterable[int] | None = None) -> list[Group]:
+    """Return the groups of the flows of a run, in the order of the file.
+
+    Examples
+    --------
+    >>> names = ["web-1", "web-2", "call-up"]
+    >>> [group.label for group in group_flows([{"name": name, "transport": "cubic"} for name in names])]
+    ['web (2 flows, cubic)', 'call-up (cubic)']
+    """
+    groups: dict[tuple[str, str], Group] = {}
+    for place in range(len(flows)) if among is None else among:
+        transport = flows[place]["transport"]
+        name = NUMBER.sub("", flows[place]["name"])
+        groups.setdefault((name, transport), Group(name, transport, [])).members.append(place)
+    return list(groups.values())
+
+
+def group_mean(records: Sequence[Mapping[str, Any]], group: Group, column: Column) -> Estimate | None:
+    """Return the mean over seeds of the mean over those flows of a group that have a value."""
+    return stats.estimate(
+        stats.mean(column.of(record["flows"][place]) for place in group.members) for record in records
+    )
+
+
+def unfinished(records: Sequence[Mapping[str, Any]], members: Sequence[int], column: Column) -> str:
+    """Say how many of some flows have a value, if some have none: a mean leaves those out.
+
+    Examples
+    --------
+    >>> from lasthop.columns import find
+    >>> records = [{"flows": [{"completion_s": 1.5}, {"completion_s": None}]}]
+    >>> unfinished(records, [0, 1], find("flows", "completion_s"))
+    '1 of 2 finished'
+    """
+    known = [sum(column.of(record["flows"][place]) is not None for place in members) for record in records]
+    finished = math.fsum(known) / len(known)
+    if column.name != "completion_s" or finished in (0, len(members)):
+        return ""
+    return f"{finished:.3g} of {len(members)} finished"

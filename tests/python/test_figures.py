@@ -1,0 +1,188 @@
+"""Figures that say what they mean: which link, which flows, which transfers, and which of them are exact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import lasthop as lh
+from lasthop.comparison import Comparison
+from lasthop.errors import ArgumentError
+from lasthop.tables import render, runs_table
+
+if TYPE_CHECKING:
+    from lasthop.comparison import Difference
+
+SNOOP = Path(__file__).parents[2] / "scenarios" / "snoop.toml"
+#: Fifty pages, a file and a call over a last hop that is narrow on the way back and loses packets.
+HOME = """
+name = "home"
+duration = "10 s"
+warmup = "1 s"
+[topology]
+kind = "graph"
+nodes = ["server", "station", "home"]
+[[topology.links]]
+name = "wire"
+from = "server"
+to = "station"
+rate = "100 Mbit/s"
+delay = "10 ms"
+[[topology.links]]
+name = "wifi"
+from = "station"
+to = "home"
+rate = "20 Mbit/s"
+delay = "5 ms"
+error = { kind = "bernoulli", packet_error_rate = 0.02 }
+reverse = { rate = "1.5 Mbit/s" }
+[[flows]]
+name = "web"
+count = 50
+source = "server"
+sink = "home"
+transport = "cubic"
+start = { uniform = ["1 s", "9.9 s"] }
+traffic = { kind = "ftp", bytes = "100 kB" }
+[[flows]]
+name = "bulk"
+source = "server"
+sink = "home"
+transport = "cubic"
+[[flows]]
+name = "call-up"
+source = "home"
+sink = "server"
+transport = "udp"
+traffic = { kind = "cbr", rate = "1 Mbit/s", packet = "500 B" }
+"""
+
+
+@pytest.fixture(scope="module")
+def home() -> lh.Scenario:
+    return lh.Scenario.read(HOME)
+
+
+@pytest.fixture(scope="module")
+def with_fec(home: lh.Scenario) -> Comparison:
+    return lh.compare(home, helpers=["none", "fec", "fec:direction=down"], seeds=range(1, 4))
+
+
+def of(comparison: Comparison, metric: str, transport: str) -> Difference:
+    found = comparison.list_differences()
+    return next(one for one in found if (one.metric.name, one.transport) == (metric, transport))
+
+
+def test_flows_are_called_as_in_the_file(home: lh.Scenario) -> None:
+    text = render(runs_table(lh.run_seeds(home, [1])))
+    assert all(name in text for name in ("web (50 flows, cubic)", "bulk (cubic)", "call-up (udp)"))
+    assert "Jain" not in text, "pages, a file and a call share nothing alike"
+    assert "of 50" in text
+    assert "p95 completion" in text
+
+
+def test_one_entry_is_not_averaged_with_another(with_fec: Comparison) -> None:
+    text = render(with_fec, 160)
+    assert "web (50 flows): completion" in text
+    assert "bulk: goodput" in text
+    assert "of 50 finished" in text, "the mean of completion times leaves out what did not finish"
+
+
+def test_verdicts_and_tables_name_the_link(with_fec: Comparison) -> None:
+    assert with_fec.bottleneck == "wifi (reverse)"
+    verdict = of(with_fec, "bottleneck_avg_queue_packets", "fec").verdict
+    assert "keeps the queue at wifi (reverse)" in verdict
+    assert "mean queue at wifi (reverse)" in render(with_fec, 160)
+
+
+def test_a_link_that_is_busier_than_the_bottleneck_is_named() -> None:
+    record = {
+        "totals": {"goodput_bit_s": 1e6},
+        "flows": [],
+        "links": [
+            {"name": "bottleneck", "avg_queue_packets": 2.5, "utilisation": 0.5},
+            {"name": "radio", "avg_queue_packets": 9.0, "utilisation": 0.875},
+        ],
+    }
+    for busy, shown in ((0.875, True), (0.25, False)):
+        record["links"][1]["utilisation"] = busy
+        runs = [record | {"seed": seed} for seed in (1, 2)]
+        text = render(Comparison({}, "0", {"a": runs, "b": runs}, "a"))
+        assert ("radio, 87.5 %" in text) is shown
+
+
+def test_a_helper_that_fills_a_link_is_named(with_fec: Comparison) -> None:
+    text = " ".join(render(with_fec, 300).split())
+    assert "fec: wifi (reverse) is 100 % busy" in text
+    assert "packets are repairs by fec" in text
+    assert "none: wifi" not in text
+
+
+def test_a_helper_takes_keys(with_fec: Comparison) -> None:
+    links = with_fec.runs["fec:direction=down"][0]["links"]
+    assert ["fec" in link for link in links] == [False, False, True, False]
+    with pytest.raises(ArgumentError, match="write a key and its value"):
+        lh.compare(lh.Scenario.read(HOME), helpers=["none", "fec:down"], seeds=[1, 2])
+
+
+def test_a_loser_does_not_retransmit_less() -> None:
+    """Reno over a lossy hop repeats fewer packets than with Snoop, because it carries a ninth."""
+    found = lh.compare(
+        lh.Scenario.load(SNOOP).replace({"duration": "20 s"}),
+        ["reno"],
+        helpers=["snoop", "none"],
+        seeds=range(1, 5),
+    )
+    counts = [
+        sum(run["totals"]["retransmitted_packets"] for run in found.runs[name])
+        for name in ("reno", "reno+snoop")
+    ]
+    assert counts[0] < counts[1]
+    per_packet = of(found, "retransmitted_share", "reno")
+    assert per_packet.better is False
+    assert "more per packet than reno+snoop" in per_packet.verdict
+    asked = lh.compare(
+        lh.Scenario.load(SNOOP).replace({"duration": "20 s"}),
+        ["reno"],
+        helpers=["snoop", "none"],
+        seeds=range(1, 5),
+        metrics=["retransmitted", "timeouts", "lost_packets"],
+    )
+    assert [one.better for one in asked.list_differences()] == [None, None, None]
+
+
+def test_the_table_counts_over_one_time() -> None:
+    text = render(
+        runs_table(
+            lh.run_seeds(
+                lh.Scenario(lh.EXAMPLE).replace({"duration": "20 s", "warmup": "5 s"}),
+                [1],
+            )
+        )
+    )
+    totals = lh.run(lh.Scenario(lh.EXAMPLE).replace({"duration": "20 s", "warmup": "5 s"}), seed=1)
+    lost = sum(totals.record["totals"]["packets_lost"].values())
+    rows = totals.record["flows"]
+    of_rows = sum(sum(row["packets_lost"].values()) + sum(row["acks_lost"].values()) for row in rows)
+    assert lost == of_rows
+    assert f"{lost:,}" in text
+
+
+def test_a_tie_in_every_seed_is_one() -> None:
+    record = {
+        "seed": 1,
+        "totals": {"goodput_bit_s": 1e6, "retransmitted_share": 0.0},
+        "flows": [],
+        "links": [{"name": "bottleneck", "avg_queue_packets": 2.5, "utilisation": 0.5}],
+    }
+    runs = [record | {"seed": seed} for seed in range(1, 6)]
+    found = Comparison({}, "0", {"a": runs, "b": runs}, "a")
+    assert set(found.verdicts) == {
+        "an exact tie between b and a in goodput",
+        "an exact tie between b and a in retransmissions per packet",
+        "an exact tie between b and a in mean queue at the bottleneck",
+    }
+    assert "-0" not in render(found)
+    assert "+0" not in render(found)
