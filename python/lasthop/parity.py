@@ -1,11 +1,11 @@
 """Simulation beside the kernel: the same scenario with the profile ``linux``, and with the kernel's own TCP.
 
 A third side, if asked for, is the kernel's TCP steered by the controller of the simulation (`lasthop.steer`).
-Where the kernel does not have a law, a twin of ours stands in for it if there is one: it decides in the
-kernel, on every ACK.
+Where the kernel does not have a controller, a twin of ours stands in for it if there is one: it decides in
+the kernel, on every ACK.
 
-Links, queues and channels are the same code in both (`lasthop.live`), so what differs is the TCP at the ends,
-and lateness. `lasthop parity` prints the table.
+Links, queues and channels are the same code in both (`lasthop.live`), so what
+differs is the TCP at the ends, and lateness. `lasthop parity` prints the table.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Difference:
     emulated: Side
     #: Without values if that was not asked for.
     steered: Side = Side(())
-    #: Whether what is emulated is our twin of a law that the kernel does not have.
+    #: Whether what is emulated is our twin of a controller that the kernel does not have.
     is_twin: bool = False
 
     @property

@@ -2,10 +2,10 @@
 
 `steer` registers a congestion control with the kernel under a name of its own (``lh_`` and eight digits),
 runs a command whose TCP uses it, and takes it away again. Recovery, growth between two decisions and Reno
-without decisions are in the kernel (``crates/lasthop-live/bpf``); the law runs here, the same code as in a
-simulation. It is never a default except in namespaces that lasthop made.
+without decisions are in the kernel (``crates/lasthop-live/bpf``); the controller runs here, the same code
+as in a simulation. It is never a default except in namespaces that lasthop made.
 
-Two small laws can also decide in the kernel itself, on every ACK and without a process beside them
+Two small controllers can also decide in the kernel itself, on every ACK and without a process beside them
 (`TWINS`).
 """
 
@@ -25,9 +25,9 @@ from lasthop.errors import ArgumentError, RunError, native_errors
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-#: Begins the name of a law where otherwise the kernel's own is named (``--kernel steer:veno``).
+#: Begins the name of a controller where otherwise the kernel's own is named (``--kernel steer:veno``).
 STEERED = "steer:"
-#: Begins the name of a law that shall decide in the kernel itself (``--kernel twin:veno``).
+#: Begins the name of a controller that shall decide in the kernel itself (``--kernel twin:veno``).
 TWIN = "twin:"
 #: Controllers that can.
 TWINS = ("veno", "westwood+")
@@ -69,7 +69,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """A law that decides in the kernel, as it is registered. What it does is not counted."""
+    """A controller that decides in the kernel, as it is registered. What it does is not counted."""
 
     name: str
     law: str
@@ -107,7 +107,7 @@ def steer(
     resume : str, optional
         The session of a process that has gone. Its connections are steered again.
     in_kernel : bool
-        Let the twin of the law decide, in the kernel and on every ACK; `TWINS` have one.
+        Let the twin of the controller decide, in the kernel and on every ACK; `TWINS` have one.
     told : callable
         Is told the name of the congestion control once it is there.
 
@@ -176,7 +176,7 @@ def sessions() -> list[Session]:
 
 
 def twins() -> list[Twin]:
-    """Return every law that is registered to decide in the kernel itself."""
+    """Return every controller that is registered to decide in the kernel itself."""
     with native_errors():
         return [Twin(**found) for found in json.loads(_native.steer_twins())]
 
@@ -249,7 +249,7 @@ def _version() -> live.Need:
 
 
 def report_lines(session: Session | Twin) -> list[str]:
-    """Return in words what a session did, or what a law in the kernel is.
+    """Return in words what a session did, or what a controller in the kernel is.
 
     Examples
     --------
@@ -283,7 +283,7 @@ def report_lines(session: Session | Twin) -> list[str]:
 
 
 def to_dict(found: Session | Twin) -> dict[str, Any]:
-    """Return a session, or a law in the kernel, as JSON has it."""
+    """Return a session, or a controller in the kernel, as JSON has it."""
     return asdict(found) | {"in_kernel": isinstance(found, Twin)}
 
 

@@ -1,6 +1,6 @@
 //! Static shortest-path routing: fewest links, and among equals the links that come first in the plan.
 //!
-//! The world asks once per flow when it is built; the way back is the same path reversed.
+//! The world asks once per flow when it is built; the reverse path is the same path reversed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::OnceLock;

@@ -63,7 +63,7 @@ pub struct ArqStats {
 #[derive(Clone, Copy, Debug)]
 struct Content {
     parcel: Parcel,
-    /// Its range of the sender's stream; `None` on the way back to the sender.
+    /// Its range of the sender's stream; `None` on the reverse path to the sender.
     range: Option<(u64, u64)>,
 }
 

@@ -138,8 +138,8 @@ pub(crate) enum Effect {
     Drop { parcel: Parcel, cause: Cause, at: Time, crossing: Option<Crossing> },
     /// A packet of the device's own reaches the place `hop` at `at`.
     Emit { packet: Packet, extra: Option<Box<Extra>>, hop: u32, at: Time },
-    /// A packet of the device's own starts at `at` where the way back to the other end of the flow leaves the device:
-    /// behind its other port, or at the head of a link behind the other direction.
+    /// A packet of the device's own starts at `at` where the reverse path to the other end of the flow leaves
+    /// the device: behind its other port, or at the head of a link behind the other direction.
     Return { parcel: Parcel, packet: Packet, extra: Option<Box<Extra>>, at: Time },
     /// The sender of `flow` learns something at `at`.
     Signal { flow: u32, signal: Signal, at: Time },

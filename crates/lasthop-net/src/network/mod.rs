@@ -1,11 +1,11 @@
 //! Packets on their way: the walk of a packet from one place to the next, and what devices want done.
 //!
-//! A link that is fed by a single upstream sees its packets in order whenever they are computed, so it is
-//! evaluated as soon as the upstream has decided when a packet arrives. Receivers are fed by one path, so
-//! they too are evaluated ahead of the clock, and their ACKs start on the way back at once. Only three things
-//! must wait for the clock, in the calendar: a packet that arrives at a link which others feed as well, one that
-//! arrives at a device, and one that arrives at a sender. A data packet and its ACK over a dumbbell cross six links
-//! with three waits.
+//! A link that is fed by a single upstream sees its packets in order whenever they are computed, so it is evaluated
+//! as soon as the upstream has decided when a packet arrives. Receivers are fed by one path, so they too are
+//! evaluated ahead of the clock, and their ACKs start on the reverse path at once. Only three things must wait for
+//! the clock, in the calendar: a packet that arrives at a link which others feed as well, one that arrives at a
+//! device, and one that arrives at a sender. A data packet and its ACK over a dumbbell cross six links with three
+//! waits.
 
 pub(crate) mod extras;
 mod path;
@@ -930,7 +930,7 @@ impl Network {
         }
     }
 
-    /// Makes the receiver's answer; it stands before the first place of the way back.
+    /// Makes the receiver's answer; it is before the first place of the reverse path.
     #[inline]
     fn answer(&mut self, flow: u32, kind: Kind, at: Time) -> u32 {
         self.flows[flow as usize].acks_sent += u64::from(self.window.contains(at));

@@ -424,7 +424,7 @@ impl Network {
                 }
                 Place::Port(port) => {
                     let device = self.ports[port as usize].0;
-                    // What a device sends against the stream starts where the way back passes it.
+                    // What a device sends against the stream starts where the reverse path passes it.
                     let slot = &self.devices[device as usize];
                     if slot.device.emits_back()
                         && let Some(back) = self.way_back_from(hop.flow(), slot.direction)

@@ -14,10 +14,10 @@
 //! other is reset at once. With `zero_windows` the proxy closes the window of the wired half while the link of the
 //! wireless host fades or is down, as M-TCP does, and opens it when the link is back.
 //!
-//! *Differs from its paper:* the proxy's ends take no time for a packet, and what is under way beyond it counts against
-//! its buffer. Nobody opens a connection anew that was reset. M-TCP learns of a disconnection from missing ACKs and
-//! keeps the last byte unacknowledged, so as to have an ACK to close the window with; here the radio tells the proxy
-//! (`warning` of a handoff says how early), and a receiver may close its window by an ACK of its own.
+//! *Differs from its paper:* the proxy's ends take no time for a packet, and what is in flight beyond it counts
+//! against its buffer. Nobody opens a connection anew that was reset. M-TCP learns of a disconnection from missing
+//! ACKs and keeps the last byte unacknowledged, so as to have an ACK to close the window with; here the radio tells
+//! the proxy (`warning` of a handoff says how early), and a receiver may close its window by an ACK of its own.
 //!
 //! *Validation:* NV-5.5 and whole runs in `tests/split.rs`: each half follows its own law, nothing is lost or
 //! reordered, the state moves or is lost, a half that ends takes the other with it, and a closed window stops the
