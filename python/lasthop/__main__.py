@@ -15,6 +15,7 @@ EXIT_INTERRUPTED = 130
 
 def main() -> None:
     """Run the command, and be silent about where Ctrl-C came."""
+    open_what_is_closed()
     waits = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
     if waits:
         # An exception would pass through whatever is being imported, which may hide it or add to it.
@@ -26,6 +27,24 @@ def main() -> None:
     if waits:
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
     command()
+
+
+def open_what_is_closed() -> None:
+    """Let nothing stand in for standard streams that are closed, as for a service or after ``>&-``.
+
+    Otherwise the first files that are opened would take their place, and be written to in their stead.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+        if getattr(sys, name) is None:
+            # Errors of letters are settled with those of the other streams.
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _leave(*_: object) -> None:

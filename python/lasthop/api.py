@@ -222,11 +222,9 @@ class Scenario:
         classes = list(self._senders.values())
         with native_errors():
             self._plan = (
-                _native.parse_scenario(
-                    text, self._kind, name, list(overrides.items()), classes, str(self._folder)
-                )
+                _native.parse_scenario(text, self._kind, name, list(overrides.items()), classes, self._folder)
                 if path is None
-                else _native.load_scenario(str(path), list(overrides.items()), classes)
+                else _native.load_scenario(path, list(overrides.items()), classes)
             )
 
     def _load_senders(self) -> None:

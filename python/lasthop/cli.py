@@ -6,6 +6,7 @@ A user's mistake prints one message on stderr and exits with 2, a failed run wit
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 from contextlib import contextmanager, nullcontext, suppress
@@ -13,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
-from lasthop import _native, api, output
+from lasthop import _native, api, output, terminal
 from lasthop.arguments import (
     complete_metrics,
     complete_tables,
@@ -28,6 +29,7 @@ from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError
 from lasthop.places import refuse_other, reserved
 from lasthop.progress import shown_progress
 from lasthop.results import Runs
+from lasthop.sources import LONGEST_TEXT
 from lasthop.stand_ins import unexecuted
 from lasthop.studies.command import study_app
 from lasthop.terminal import (
@@ -46,6 +48,7 @@ from lasthop.terminal import (
     heed_lost_interrupts,
     live_codes,
     tell_warnings,
+    use_columns_that_make_sense,
     visible,
     write_what_can_be_written,
 )
@@ -65,7 +68,24 @@ if TYPE_CHECKING:
 #: Files of a bundle that are named.
 BUNDLE_SHOWN = 20
 
+
+class Group(TyperGroup):
+    """The command, which refuses arguments that are empty: as a name of a folder they would mean this one."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Refuse empty arguments before ``--``; behind it they are those of another program."""
+        own = args[: args.index("--")] if "--" in args else args
+        for before, argument in zip(["", *own], own, strict=False):
+            named = before if argument == "" else argument.removesuffix("=")
+            if argument == "" or re.fullmatch(r"--[a-z-]+=", argument):
+                what = f"{named} has an empty value" if named.startswith("-") else "an argument is empty"
+                with _user_errors():
+                    raise ArgumentError(f"{what}: name something, or leave it out")
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
+    cls=Group,
     name="lasthop",
     help="Which transport serves best over a wireless last hop? Simulates TCP senders packet by packet.",
     no_args_is_help=True,
@@ -1448,12 +1468,21 @@ def main() -> None:
     write_what_can_be_written()
     heed_lost_interrupts()
     tell_warnings()
+    use_columns_that_make_sense()
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except BrokenPipeError:
         # The reader has gone, as in `lasthop run FILE --json - | head`: there is nothing to report to.
         drop_output()
         sys.exit(EXIT_RUN)
+    except OSError as error:
+        # A help text on a full disk, or what was still to be written.
+        _note(f"error: cannot use standard output: {(error.strerror or str(error)).lower()}")
+        drop_output()
+        sys.exit(terminal.EXIT_USER)
     except KeyboardInterrupt:
         # Before any command had begun.
         _note("interrupted")
@@ -1469,7 +1498,8 @@ def _open(file: str, settings: list[str] | None, *, trust: bool = False) -> api.
     overrides = parse_settings(settings or [])
     if file != "-":
         return api.Scenario.load(file, trust=trust).overridden(overrides)
-    text = sys.stdin.buffer.read()
+    # The engine refuses what is longer; a device has no end.
+    text = sys.stdin.buffer.read(LONGEST_TEXT + 1)
     return api.Scenario.read(text, name="standard input", trust=trust).overridden(overrides)
 
 

@@ -54,6 +54,7 @@ INDEX = "CREATE INDEX IF NOT EXISTS windows_by_week ON windows (endpoint, hour, 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 #: Rows that an import may bring: far more than a history keeps.
 IMPORT_MAX = 1_000_000
+IMPORT_BYTES_MAX = 1 << 27
 WINDOW_MAX = 1e9
 
 
@@ -177,7 +178,11 @@ def format_of(file: str | Path) -> str:
 def read_text(file: str | Path) -> str:
     """Return the text of a file that is to be imported."""
     try:
-        return Path(file).read_text(encoding="utf-8-sig")
+        with Path(file).open("rb") as opened:
+            raw = opened.read(IMPORT_BYTES_MAX + 1)
+        if len(raw) > IMPORT_BYTES_MAX:
+            raise OutputError(f"cannot read '{file}': it has more than {IMPORT_BYTES_MAX} bytes")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise OutputError(f"cannot read '{file}': it is not text in UTF-8") from None
     except OSError as error:
@@ -254,6 +259,8 @@ def _refuse_place(path: Path) -> None:
     """Refuse a place where no history can be written."""
     from lasthop.output import check_file
 
+    if "\0" in str(path):
+        raise OutputError(f"no path history can be called {str(path)!r}: the name has a zero byte")
     if path.is_dir():
         raise OutputError(f"'{path}' is a folder, not a path history")
     check_file(path)

@@ -7,6 +7,7 @@ that has one is whole. Called by the command line and by `Runs.save`, `Compariso
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -169,52 +170,70 @@ def save_runs(
     """
     check_format(table_format)
     path = Path(folder)
-    with nullcontext() if held else reserved(path, force=force):
-        stale = _clear(path)
-        written = set()
+    with nullcontext() if held else reserved(path, force=force), _replacing_results(path) as made:
         large = [name for name in LARGE_TABLES if runs[0].has_table(name)]
         of = about(runs.scenario, runs[0].engine_version, runs.seeds)
         for name in ("flows", "links", *large):
-            target = path / f"{name}.{table_format}"
+            target = f"{name}.{table_format}"
             parts = [part for run in runs if (part := run.table_file(name)) is not None]
             if len(parts) == len(runs):
-                with replacing(target) as temporary:
-                    _native.join_tables([str(part) for part in parts], str(temporary), table_format, of)
+                with made.file(target) as temporary:
+                    _native.join_tables(parts, temporary, table_format, of)
             else:
                 table = runs.table(name)
-                write_table(table, target, table_format, columns.meanings(name, table.columns), of)
-            written.add(target)
+                made.table(target, table, table_format, columns.meanings(name, table.columns), of)
         for run in runs:
             for place in run.captured_at:
-                target = path / capture_file(place, run.seed if len(runs) > 1 else None)
-                run.write_pcapng(target, place)
-                written.add(target)
-        _remove(stale - written)
-        content = runs.to_dict() | dict(more or {}) | {FILES_KEY: _digests(written)}
-        write_text(path / RESULT, sealed(content))
+                with made.file(capture_file(place, run.seed if len(runs) > 1 else None)) as temporary:
+                    run.write_pcapng(temporary, place)
+        made.describe(RESULT, runs.to_dict() | dict(more or {}))
 
 
-def _digests(files: set[Path]) -> dict[str, str]:
-    return {file.name: digest_of(file) for file in sorted(files)}
+class _Results:
+    """The files of a run or a comparison on their way into a folder."""
+
+    def __init__(self, folder: Path, together: unfinished.Together) -> None:
+        self._folder = folder
+        self._together = together
+        self._files: dict[str, Path] = {}
+
+    @contextmanager
+    def file(self, name: str) -> Iterator[Path]:
+        """Give a temporary path for a file, which may be read by others afterwards."""
+        with output_errors(self._folder / name):
+            self._files[name] = self._together.file(self._folder / name)
+            yield self._files[name]
+            self._files[name].chmod(0o666 & ~umask())
+
+    def table(
+        self,
+        name: str,
+        table: Table,
+        table_format: str,
+        meanings: Mapping[str, Mapping[str, str]],
+        metadata: Mapping[str, str],
+    ) -> None:
+        """Write a table."""
+        content = packed(table, table_format, meanings, metadata)
+        with self.file(name) as temporary:
+            temporary.write_bytes(content)
+
+    def describe(self, name: str, content: Mapping[str, Any]) -> None:
+        """Write the description with the digests of all files, and put all of them in place."""
+        digests = {file: digest_of(self._files[file]) for file in sorted(self._files)}
+        with self.file(name) as temporary:
+            temporary.write_text(sealed({**content, FILES_KEY: digests}), encoding="utf-8")
+        old = {file for file in self._folder.iterdir() if is_table(file.name)}
+        old |= {self._folder / other for other in (RESULT, COMPARISON)}
+        with output_errors(self._folder / name):
+            self._together.settle(old - {self._folder / file for file in self._files})
 
 
-def _clear(path: Path) -> set[Path]:
-    """Make the folder one without results, and return the tables of those that were there.
-
-    Without result.json or comparison.json a folder is neither a run nor a comparison: it goes first and comes
-    last.
-    """
-    with output_errors(path):
-        stale = {file for file in path.iterdir() if is_table(file.name)}
-        for name in (RESULT, COMPARISON):
-            (path / name).unlink(missing_ok=True)
-    return stale
-
-
-def _remove(files: set[Path]) -> None:
-    for file in files:
-        with output_errors(file):
-            file.unlink(missing_ok=True)
+@contextmanager
+def _replacing_results(folder: Path) -> Iterator[_Results]:
+    """Give the means to replace all results in a folder; until the end what was there stays as it is."""
+    with unfinished.Together() as together:
+        yield _Results(folder, together)
 
 
 def load_runs(folder: str | Path) -> Runs:
@@ -246,22 +265,14 @@ def save_comparison(
     """Write comparison.json and its two tables; `force` and `held` as for `save_runs`."""
     check_format(table_format)
     path = Path(folder)
-    with nullcontext() if held else reserved(path, force=force):
-        stale = _clear(path)
+    with nullcontext() if held else reserved(path, force=force), _replacing_results(path) as made:
         of = about(comparison.scenario, comparison.engine_version, comparison.seeds)
         names = ["means", "differences", *(["flow_series", "link_series"] if comparison.has_series else [])]
-        tables = {name: comparison.table(name) for name in names}
-        written = {path / f"{name}.{table_format}" for name in tables}
-        for name, table in tables.items():
-            write_table(
-                table,
-                path / f"{name}.{table_format}",
-                table_format,
-                columns.meanings(name, table.columns),
-                of,
-            )
-        _remove(stale - written)
-        write_text(path / COMPARISON, sealed(comparison.to_dict() | {FILES_KEY: _digests(written)}))
+        for name in names:
+            table = comparison.table(name)
+            meanings = columns.meanings(name, table.columns)
+            made.table(f"{name}.{table_format}", table, table_format, meanings, of)
+        made.describe(COMPARISON, comparison.to_dict())
 
 
 def load_comparison(folder: str | Path) -> Comparison:
@@ -368,7 +379,7 @@ def _read_table(folder: Path, name: str, seals: Seals, seed: int | None = None) 
     """Return the table called `name` of a saved folder, or the rows of one seed; `None` if it has none."""
     from lasthop.extras import pl
 
-    readers: dict[str, Callable[[Path], pl.LazyFrame]] = {
+    readers: dict[str, Callable[[Path | io.BytesIO], pl.LazyFrame]] = {
         "parquet": pl.scan_parquet,
         "csv": pl.scan_csv,
         "arrow": pl.scan_ipc,
@@ -378,11 +389,20 @@ def _read_table(folder: Path, name: str, seals: Seals, seed: int | None = None) 
         if path.name in seals.names() or path.exists():
             _check(seals, path)
             try:
-                rows = scan(path)
+                rows = scan(path if _is_utf8(path) else io.BytesIO(path.read_bytes()))
                 return (rows if seed is None else rows.filter(pl.col("seed") == seed).drop("seed")).collect()
             except (pl.exceptions.PolarsError, OSError) as error:
                 raise _damaged(path, str(error).splitlines()[0]) from None
     return None
+
+
+def _is_utf8(path: Path) -> bool:
+    """Whether Polars, which takes names as text, can open a file by its name."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _load(folder: Path, name: str) -> tuple[dict[str, Any], Seals]:

@@ -93,7 +93,7 @@ class NativeTables:
         """Write what was captured at a place."""
         if self._native is not None:
             try:
-                self._native.write_pcapng(str(path), at)
+                self._native.write_pcapng(path, at)
             except ValueError as error:
                 raise ArgumentError(str(error)) from None
 
@@ -435,4 +435,6 @@ def arrow_of(table: Table) -> _native.ArrowTable:
 
 
 def _lacks(what: str, switch: str) -> ArgumentError:
-    return ArgumentError(f"this run has no {what.replace('_', ' ')}: run it with {switch}=True (--{switch})")
+    return ArgumentError(
+        f"this run has no {what.replace('_', ' ')}: run it with --{switch} ({switch}=True in Python)"
+    )

@@ -179,7 +179,7 @@ class _Batch:
                     trace=trace,
                     frames=trace and job.frames,
                     progress=progress,
-                    spool=None if spool is None else str(spool.folder),
+                    spool=None if spool is None else spool.folder,
                     captures=[] if spool is None else list(spool.captures.items()),
                 )
             except BaseException as error:

@@ -7,6 +7,7 @@ where times have a tolerance. The notation is described in ``docs/how-to/script-
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,9 +104,12 @@ def text_of(source: str | Path) -> tuple[str, str]:
         return source, "script"
     path = Path(source)
     try:
-        if path.stat().st_size > LONGEST:
+        with path.open("rb") as file:
+            raw = file.read(LONGEST + 1)
+        if len(raw) > LONGEST:
             raise ArgumentError(f"{path}: more than 1 MiB, which is too long for a script")
-        return path.read_text(encoding="utf-8"), str(path)
+        # The engine takes names as text; one that is not UTF-8 is shown as well as can be.
+        return raw.decode("utf-8"), os.fsencode(path).decode(errors="replace")
     except OSError as error:
         raise ArgumentError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
     except UnicodeDecodeError:

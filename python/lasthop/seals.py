@@ -73,7 +73,7 @@ def checked(raw: bytes) -> tuple[dict[str, Any], bool]:
         If it is no JSON object, or not what was written.
     """
     try:
-        content = json.loads(raw)
+        content = json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise DamagedError(str(error)) from None
     if not isinstance(content, dict):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 import tomllib
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
+from lasthop import unfinished
 from lasthop.errors import ArgumentError, OutputError
+from lasthop.output import output_errors, umask
 
 KINDS = ("dumbbell", "graph", "wlan", "wired-cum-wireless")
 
@@ -133,6 +136,10 @@ def write_study_starter(name: str) -> Path:
 
 
 def _toml(name: str) -> Path:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ArgumentError("the name is not UTF-8, and it would stand in the file: choose another") from None
     return Path(name if name.endswith(".toml") else f"{name}.toml")
 
 
@@ -145,14 +152,25 @@ def _write_new(texts: dict[Path, str]) -> None:
             raise OutputError(
                 f"cannot write '{path}': the folder '{path.parent}' does not exist; make it first"
             )
-    for path, text in texts.items():
-        try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError:
-            raise _refusal(path) from None
-        except OSError as error:
-            raise OutputError(f"cannot write '{path}': {(error.strerror or str(error)).lower()}") from None
+    written: list[Path] = []
+    try:
+        for path, text in texts.items():
+            with output_errors(path):
+                unfinished.sweep(path.parent)
+                with unfinished.file_beside(path) as temporary:
+                    temporary.write_text(text, encoding="utf-8")
+                    temporary.chmod(0o666 & ~umask())
+                    try:
+                        unfinished.settle_new(temporary, path)
+                    except FileExistsError:
+                        raise _refusal(path) from None
+            written.append(path)
+    except BaseException:
+        # All or none: the next try would refuse to overwrite what this one has left.
+        for path in written:
+            with suppress(OSError):
+                path.unlink()
+        raise
 
 
 def _refusal(path: Path) -> OutputError:

@@ -190,6 +190,12 @@ def tell_warnings() -> None:
     warnings.showwarning = show
 
 
+def use_columns_that_make_sense() -> None:
+    """Forget a width of 0 in the environment: a table of no width shows nothing."""
+    if os.environ.get("COLUMNS", "").strip("0") == "":
+        os.environ.pop("COLUMNS", None)
+
+
 def drop_lost_notes() -> None:
     """Give up notes that standard error cannot take, as on a full disk: no run fails for them."""
     try:

@@ -11,12 +11,12 @@ import os
 import shutil
 import tempfile
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 PREFIX = ".lasthop-"
 #: Age at which a temporary is deleted where the file system has no locks, in seconds.
@@ -65,6 +65,80 @@ def settle(temporary: Path, path: Path) -> None:
     else:
         sync(temporary)
     temporary.replace(path)
+    sync(path.parent)
+
+
+class Together:
+    """Files of one folder that take their places together: all of them, or on an error none.
+
+    What was there before stays as it is until all that is new is on the disk. A process that is killed while
+    names change, which takes no writing, leaves files of both, which their digests tell apart.
+    """
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._ready: dict[Path, Path] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
+
+    def file(self, path: Path) -> Path:
+        """Return the temporary file that is to become `path`."""
+        self._ready[path] = self._open.enter_context(file_beside(path))
+        return self._ready[path]
+
+    def settle(self, gone: Iterable[Path]) -> None:
+        """Give all files their names, in the order in which they were asked for; then delete those `gone`."""
+        for temporary in self._ready.values():
+            sync(temporary)
+        before: dict[Path, Path | None] = {}
+        try:
+            for path in self._ready:
+                before[path] = self._kept(path)
+            for path, temporary in self._ready.items():
+                temporary.replace(path)
+            for folder in {path.parent for path in self._ready}:
+                sync(folder)
+        except BaseException:
+            for path, kept in before.items():
+                with suppress(OSError):
+                    if kept is None:
+                        path.unlink()
+                    else:
+                        kept.replace(path)
+            raise
+        for path in gone:
+            path.unlink(missing_ok=True)
+
+    def _kept(self, path: Path) -> Path | None:
+        """Return another name for the file that is there, if there is one."""
+        if not path.exists():
+            return None
+        kept = self._open.enter_context(file_beside(path))
+        kept.unlink()
+        try:
+            os.link(path, kept)
+        except OSError:
+            # Not every file system has links.
+            shutil.copyfile(path, kept)
+        return kept
+
+
+def settle_new(temporary: Path, path: Path) -> None:
+    """As `settle`, for a file; raise `FileExistsError` if there is one by that name."""
+    sync(temporary)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        # Not every file system has links.
+        if path.exists():
+            raise FileExistsError(str(path)) from None
+        temporary.replace(path)
     sync(path.parent)
 
 

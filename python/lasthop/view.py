@@ -13,6 +13,8 @@ import json
 import mimetypes
 import re
 import secrets
+import sys
+import threading
 import tomllib
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,6 +38,9 @@ LONGEST_TEXT = 2 << 20
 #: Longest file that a page takes along.
 LONGEST_FILE = 32 << 20
 ADDRESS = "127.0.0.1"
+#: Open at once, and how long one may say nothing, in seconds: a browser keeps six.
+CONNECTIONS_MAX = 32
+IDLE_S = 10.0
 #: The page's name for the senders that a scenario has itself.
 AS_WRITTEN = "as written"
 POLICY = (
@@ -285,6 +290,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, folder: Path, shown: object | None) -> None:
+        self._free = threading.BoundedSemaphore(CONNECTIONS_MAX)
         super().__init__((ADDRESS, 0), _Handler)
         self.token = secrets.token_urlsafe(24)
         self.files = {"": ("text/html; charset=utf-8", index_html(folder, shown).encode())}
@@ -297,6 +303,25 @@ class Server(ThreadingHTTPServer):
         self.hosts = {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
         self.address = f"http://{ADDRESS}:{self.server_port}/{self.token}/"
 
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as socketserver has it
+        """Answer in a thread of its own; beyond so many connections the next waits, or is closed."""
+        if not self._free.acquire(timeout=IDLE_S):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as above
+        """Answer one connection, and leave its place to the next."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as above
+        """Say nothing of a browser that has gone; what is wrong in here is told as ever."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
 
 def _assets(folder: Path) -> Iterable[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "index.html")
@@ -306,6 +331,8 @@ class _Handler(BaseHTTPRequestHandler):
     """Answers one request."""
 
     server: Server
+    #: Of a connection that says nothing.
+    timeout = IDLE_S
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "lasthop", ""
 

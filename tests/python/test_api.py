@@ -133,13 +133,13 @@ def test_tables_that_were_not_asked_for_say_how_to_get_them(scenario: lh.Scenari
     run = lh.run(scenario)
     with pytest.raises(lh.ArgumentError) as caught:
         _ = run.series
-    assert str(caught.value) == "this run has no flow series: run it with series=True (--series)"
+    assert str(caught.value) == "this run has no flow series: run it with --series (series=True in Python)"
     with pytest.raises(lh.ArgumentError) as caught:
         _ = run.hops
-    assert str(caught.value) == "this run has no hops: run it with trace=True (--trace)"
+    assert str(caught.value) == "this run has no hops: run it with --trace (trace=True in Python)"
     with pytest.raises(lh.ArgumentError) as caught:
         run.write_pcapng("capture.pcapng")
-    assert str(caught.value) == "this run has no packet trace: run it with trace=True (--trace)"
+    assert str(caught.value) == "this run has no packet trace: run it with --trace (trace=True in Python)"
 
 
 def test_json_of_a_run_is_json_of_runs_of_one(full_run: lh.Run) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lasthop import seals
+
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
@@ -259,7 +261,7 @@ def test_a_damaged_run(refused: Callable[..., str], tmp_path: Path) -> None:
     )
     result.write_text("[]")
     assert refused("show", tmp_path) == (f"error: '{result}' is damaged (it holds no JSON object): {again}\n")
-    result.write_text("{}")
+    result.write_text(seals.sealed({}))
     assert refused("show", tmp_path) == (f"error: '{result}' is damaged (it has no 'runs'): {again}\n")
     result.write_bytes(b"\xff\xfe\x00")
     assert refused("show", tmp_path).startswith(f"error: '{result}' is damaged ('utf-8' codec can't decode")
@@ -283,7 +285,7 @@ def test_a_run_without_series_cannot_be_plotted(
 ) -> None:
     command("run", scenario_file, "--out", tmp_path / "out", "--set", "duration=1 s")
     assert refused("plot", tmp_path / "out") == (
-        "error: this run has no flow series: run it with series=True (--series)\n"
+        "error: this run has no flow series: run it with --series (series=True in Python)\n"
     )
     assert refused("plot", tmp_path / "out", "--seed", "9") == (
         f"error: '{tmp_path / 'out'}' has no seed 9: it has 1\n"

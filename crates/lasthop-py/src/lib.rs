@@ -11,9 +11,10 @@ mod statistics;
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lasthop_cc::{ControllerConfig, Param};
@@ -142,8 +143,8 @@ impl Plan {
 
     /// The files whose contents decide what a run does, beside the scenario itself, as they were opened.
     #[getter]
-    fn input_files(&self) -> Vec<String> {
-        self.scenario.input_files().iter().map(|path| path.display().to_string()).collect()
+    fn input_files(&self) -> Vec<OsString> {
+        self.scenario.input_files().iter().map(|path| path.clone().into_os_string()).collect()
     }
 
     /// Frames per second of each flow; `None` for traffic without frames.
@@ -327,7 +328,7 @@ impl RunResult {
 
     /// Writes the trace as a pcapng file: what passes at the node or link called `at`, at the `senders` or on all
     /// `links`.
-    fn write_pcapng(&self, py: Python<'_>, path: &str, at: &str) -> PyResult<()> {
+    fn write_pcapng(&self, py: Python<'_>, path: PathBuf, at: &str) -> PyResult<()> {
         let scenario = &self.plan.get().scenario;
         let plan = scenario.plan();
         let vantage = place_named(plan, at)?;
@@ -341,7 +342,7 @@ impl RunResult {
             return Err(PyValueError::new_err("the run keeps no frames in memory; run it with frames=True"));
         }
         py.detach(|| -> Result<(), String> {
-            let file = File::create(path).map_err(|error| error.to_string())?;
+            let file = File::create(&path).map_err(|error| error.to_string())?;
             let mut writer = BufWriter::new(file);
             if vantage == Vantage::Air {
                 let mut air = AirCapture::new(writer, plan, &comments).map_err(|error| error.to_string())?;
@@ -352,7 +353,7 @@ impl RunResult {
                 .map_err(|error| error.to_string())?;
             writer.flush().map_err(|error| error.to_string())
         })
-        .map_err(|error| PyOSError::new_err(format!("{path}: {error}")))
+        .map_err(|error| PyOSError::new_err(format!("{}: {error}", path.display())))
     }
 }
 
@@ -365,7 +366,7 @@ fn own_transports(classes: &[Py<senders::SenderClass>]) -> Vec<OwnTransport> {
 #[pyo3(signature = (path, overrides, classes))]
 #[expect(clippy::needless_pass_by_value, reason = "a list from Python arrives as a vector of its own")]
 fn load_scenario(
-    path: &str,
+    path: PathBuf,
     overrides: Vec<(String, String)>,
     classes: Vec<Py<senders::SenderClass>>,
 ) -> PyResult<Plan> {
@@ -376,7 +377,7 @@ fn load_scenario(
 
 /// Checks a scenario given as text; `format` is `toml` or `json`. The files that it names are relative to `folder`.
 #[pyfunction]
-#[pyo3(signature = (text, format, name, overrides, classes, folder=""))]
+#[pyo3(signature = (text, format, name, overrides, classes, folder=None))]
 #[expect(clippy::needless_pass_by_value, reason = "a list from Python arrives as a vector of its own")]
 fn parse_scenario(
     text: &str,
@@ -384,7 +385,7 @@ fn parse_scenario(
     name: &str,
     overrides: Vec<(String, String)>,
     classes: Vec<Py<senders::SenderClass>>,
-    folder: &str,
+    folder: Option<PathBuf>,
 ) -> PyResult<Plan> {
     let format = match format {
         "toml" => Format::Toml,
@@ -394,8 +395,14 @@ fn parse_scenario(
         }
     };
     let own = own_transports(&classes);
-    let scenario = Scenario::parse_with(text, format, (name, Path::new(folder)), &overrides, &own)
-        .map_err(|error| scenario_error(&error))?;
+    let scenario = Scenario::parse_with(
+        text,
+        format,
+        (name, folder.as_deref().unwrap_or(Path::new(""))),
+        &overrides,
+        &own,
+    )
+    .map_err(|error| scenario_error(&error))?;
     Ok(Plan { scenario, classes })
 }
 
@@ -488,7 +495,7 @@ fn run(
     trace: bool,
     frames: Option<bool>,
     progress: Option<Py<Progress>>,
-    spool: Option<&str>,
+    spool: Option<PathBuf>,
     captures: Option<Vec<(String, String)>>,
 ) -> PyResult<RunResult> {
     let progress = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().inner));
@@ -505,7 +512,7 @@ fn run(
         };
         let captures = captures.unwrap_or_default();
         let wanted = Wanted { seed, series, trace, captures, scenario: &scenario.to_json() };
-        let mut spool = Spool::new(Path::new(folder), engine_plan, &wanted)?;
+        let mut spool = Spool::new(&folder, engine_plan, &wanted)?;
         let how = (wanted.recording(), Evaluation::Eager);
         let run = engine::run_into(engine_plan, seed, how, &mut spool, &progress)?;
         spool.finish()?;

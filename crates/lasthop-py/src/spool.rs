@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader, UInt64Array};
@@ -264,26 +264,26 @@ fn properties(fields: &[FieldRef], metadata: Vec<KeyValue>) -> WriterProperties 
 #[expect(clippy::needless_pass_by_value, reason = "a list from Python arrives as a vector of its own")]
 pub(crate) fn join_tables(
     py: Python<'_>,
-    parts: Vec<String>,
-    target: &str,
+    parts: Vec<PathBuf>,
+    target: PathBuf,
     table_format: &str,
     metadata: BTreeMap<String, String>,
 ) -> PyResult<()> {
     let joined = py.detach(|| match table_format {
-        "csv" => join_csv(&parts, target),
-        "arrow" => join_arrow(&parts, target),
-        _ => join(&parts, target, metadata),
+        "csv" => join_csv(&parts, &target),
+        "arrow" => join_arrow(&parts, &target),
+        _ => join(&parts, &target, metadata),
     });
-    joined.map_err(|error| PyOSError::new_err(format!("{target}: {error}")))
+    joined.map_err(|error| PyOSError::new_err(format!("{}: {error}", target.display())))
 }
 
 /// The rows of a part, a batch at a time.
-fn batches_of(part: &str) -> io::Result<ParquetRecordBatchReader> {
+fn batches_of(part: &Path) -> io::Result<ParquetRecordBatchReader> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(part)?)?;
     Ok(builder.with_batch_size(BATCH_ROWS).build()?)
 }
 
-fn join_csv(parts: &[String], target: &str) -> io::Result<()> {
+fn join_csv(parts: &[PathBuf], target: &Path) -> io::Result<()> {
     let mut file = csv::Writer::from_path(target)?;
     for (part, number) in parts.iter().zip(0..) {
         let batches = batches_of(part)?;
@@ -297,7 +297,7 @@ fn join_csv(parts: &[String], target: &str) -> io::Result<()> {
     file.flush()
 }
 
-fn join_arrow(parts: &[String], target: &str) -> io::Result<()> {
+fn join_arrow(parts: &[PathBuf], target: &Path) -> io::Result<()> {
     let schema = batches_of(&parts[0])?.schema();
     let mut file = FileWriter::try_new_buffered(File::create(target)?, &schema).map_err(io::Error::other)?;
     for part in parts {
@@ -309,7 +309,7 @@ fn join_arrow(parts: &[String], target: &str) -> io::Result<()> {
 }
 
 /// Pages are copied as they are.
-fn join(parts: &[String], target: &str, metadata: BTreeMap<String, String>) -> io::Result<()> {
+fn join(parts: &[PathBuf], target: &Path, metadata: BTreeMap<String, String>) -> io::Result<()> {
     let first = parts.first().ok_or_else(|| io::Error::other("there is nothing to join"))?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(first)?)?;
     let arrow_schema = Arc::clone(builder.schema());

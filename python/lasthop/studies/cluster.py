@@ -136,7 +136,7 @@ def run_there(
         for name, content in inputs.items():
             (Path(folder) / name).write_bytes(content)
         classes = [_sender_there(name, source) for name, source in (senders or {}).items()]
-        plan = _native.parse_scenario(text, "json", "scenario", [], classes, folder)
+        plan = _native.parse_scenario(text, "json", "scenario", [], classes, Path(folder))
     if history:
         plan = plan.with_history([tuple(row) for row in history])
     wanted, switches = {one.table for one in keep}, on_demand()

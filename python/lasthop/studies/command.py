@@ -97,6 +97,7 @@ def run_study(
         part = None if shard is None else Shard.parse(shard)
         goal = None if until is None else Until.parse(until)
         study = _load(file, seeds, settings, trust=trust)
+        _remark_on_one_seed(study)
         folder = out or _default_folder(study)
         most = execute.SEEDS_MAX if seeds_max is None else seeds_max
         if dry_run:
@@ -196,6 +197,13 @@ def _describe_plan(campaign: Campaign, shard: object) -> None:
     terminal.say(f"  metrics {', '.join(metric.name for metric in study.metrics)}")
 
 
+def _remark_on_one_seed(study: Study) -> None:
+    """Say what a bare number means, which may have been meant as how many."""
+    seed = study.content.get("seeds")
+    if isinstance(seed, int) and seed > 1:
+        terminal.note(f'note: seeds = {seed} is one seed, number {seed}; {seed} seeds are seeds = "1-{seed}"')
+
+
 def _conclude(result: StudyResult, shard: object) -> None:
     """Say what is there, and fail if something asked for is not."""
     done = result.done
@@ -206,7 +214,10 @@ def _conclude(result: StudyResult, shard: object) -> None:
             "shard, 'lasthop study merge' makes the tables"
         )
     else:
-        terminal.note(f"results in {result.folder}: {done} of {result.wanted} runs")
+        asked = len(result.study.points()) * len(result.study.seeds)
+        further = result.wanted - asked
+        more = f", {further} of them with seeds that the study does not name" if further > 0 else ""
+        terminal.note(f"results in {result.folder}: {done} of {result.wanted} runs{more}")
     troubles = []
     if failed:
         named = "".join(f"\n  {failure}" for failure in failed[:NAMED_MAX])

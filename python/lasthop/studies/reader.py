@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     #: What a file says; the kind asked for names its type.
     Loose = Any
 
+#: Bytes of a study file; a device has no end.
+LONGEST_TEXT = 1 << 23
 POINTS_MAX = 20_000
 RUNS_MAX = 1_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -59,7 +61,7 @@ COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
 def read_content(path: Path) -> dict[str, Any]:
     """Read the file as TOML, or as JSON if its name ends so; nothing is checked but the syntax."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = _bounded_text(path)
     except FileNotFoundError:
         raise StudyError(
             f"study error: there is no such file\n  at {path}\n"
@@ -69,10 +71,14 @@ def read_content(path: Path) -> dict[str, Any]:
         raise StudyError(
             f"study error: it is a folder, not a study file\n  at {path}\n     name a .toml or .json file"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (
-            error.strerror if isinstance(error, OSError) and error.strerror else "it is not text in UTF-8"
-        )
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.strerror:
+            reason = error.strerror
+        elif isinstance(error, UnicodeDecodeError):
+            reason = "it is not text in UTF-8"
+        else:
+            # A name with a zero byte in it, which no file has.
+            reason = str(error)
         raise StudyError(f"study error: it cannot be read: {reason.lower()}\n  at {path}") from None
     try:
         content = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
@@ -82,6 +88,14 @@ def read_content(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise StudyError(f'study error: it holds no table\n  at {path}\n     start with {{"name": …}}')
     return content
+
+
+def _bounded_text(path: Path) -> str:
+    with path.open("rb") as file:
+        raw = file.read(LONGEST_TEXT + 1)
+    if len(raw) > LONGEST_TEXT:
+        raise ValueError(f"it is too large: more than {LONGEST_TEXT} bytes")
+    return raw.decode("utf-8")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

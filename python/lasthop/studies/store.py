@@ -535,7 +535,10 @@ def room_wanted() -> Iterator[None]:
     try:
         yield
     except OutputError as error:
-        raise OutputError(f"{error}. What was stored before is whole; make room and use --resume") from None
+        raise OutputError(
+            f"{error}. What was stored before is whole; make room: 'lasthop study run' goes on with "
+            "--resume, 'lasthop reproduce' by itself"
+        ) from None
 
 
 @contextmanager

@@ -757,6 +757,7 @@ fn configure(mut config: TcpConfig, layers: &[Reader<'_>], place: &Place) -> Res
     apply(&mut config, SIZE_KEYS, layers)?;
     check_packet_size(&config, layers)?;
     apply(&mut config, TCP_KEYS, layers)?;
+    check_windows(&config, layers)?;
     check_timer(&config, layers, place)?;
     if config.recovery.uses_sack() && config.sack_blocks == 0 {
         let message = format!("recovery \"{}\" needs SACK blocks", config.recovery.name());
@@ -792,6 +793,23 @@ fn configure(mut config: TcpConfig, layers: &[Reader<'_>], place: &Place) -> Res
     }
     check_repairs(&config, layers)?;
     Ok(config)
+}
+
+/// Refuses windows in bytes that hold no segment: nothing smaller is ever sent.
+fn check_windows(config: &TcpConfig, layers: &[Reader<'_>]) -> Result<()> {
+    let windows = TCP_KEYS.iter().filter(|key| matches!(key.kind, Kind::Window { .. }));
+    for key in windows.map(|key| key.name) {
+        // The most specific layer is the one in force.
+        let Some(layer) = layers.iter().rev().find(|layer| layer.has(key)) else { continue };
+        let mss = u64::from(config.mss());
+        if let Some(Checked::Size(bytes)) = layer.given(key)?
+            && bytes < mss
+        {
+            let message = format!("{key} of {bytes} B holds no segment: a segment carries {mss} B");
+            return Err(layer.error(key, message, &format!("write at least \"{mss} B\", or \"1 packets\"")));
+        }
+    }
+    Ok(())
 }
 
 /// What a flow asks for by itself must be possible. What `[tcp]` asks for holds for the flows that can.
