@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import shutil
 import unicodedata
 import zipfile
@@ -27,6 +28,7 @@ from lasthop.stand_ins import unexecuted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -94,10 +96,17 @@ def bundle(sources: Sequence[str | Path], target: str | Path, *, force: bool = F
 def _gathered(sources: Sequence[str | Path]) -> dict[str, Path]:
     """Return name and file of all that goes into a bundle."""
     files: dict[str, Path] = {}
-    for source in sources:
-        with unexecuted():
-            found = list(_files_of(Path(source)))
-        for name, file in found:
+    named = [Path(source) for source in sources]
+    asked = {source.resolve() for source in named if source.is_file()}
+    found: dict[Path, list[tuple[str, Path]]] = {}
+    with unexecuted():
+        # What is neither scenario nor study comes last: it may be what another one reads.
+        for source in sorted(named, key=lambda one: one.is_file() and not _describes(one)):
+            others = {file.resolve() for listed in found.values() for _, file in listed}
+            if not (source.is_file() and source.resolve() in others):
+                found[source] = list(_files_of(source, asked))
+    for listed in found.values():
+        for name, file in listed:
             if files.setdefault(name, file).resolve() != file.resolve():
                 raise OutputError(
                     f"'{file}' and '{files[name]}' would both be {name} in the bundle: rename one of them"
@@ -167,12 +176,13 @@ def _manifest(listed: dict[str, dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _files_of(source: Path) -> Iterator[tuple[str, Path]]:
-    """Yield name and file of all that belongs to one source."""
+def _files_of(source: Path, asked: AbstractSet[Path]) -> Iterator[tuple[str, Path]]:
+    """Yield name and file of all that belongs to one source; `asked` are the files that were named."""
     if source.is_dir():
-        found = [
-            file for file in sorted(source.rglob("*")) if file.is_file() and not _is_passing(file, source)
-        ]
+        all_ = [file for file in sorted(source.rglob("*")) if not _is_passing(file, source)]
+        for file in all_:
+            _refuse_link(file)
+        found = [file for file in all_ if file.is_file()]
         if not found:
             raise OutputError(f"nothing to bundle: '{source}' is empty")
         _check_results(found)
@@ -181,9 +191,43 @@ def _files_of(source: Path) -> Iterator[tuple[str, Path]]:
         return
     if not source.is_file():
         raise OutputError(f"nothing to bundle: there is no file or folder '{source}'")
-    needed = [source, *_read_by(source)]
+    read = _read_by(source)
+    for file in read:
+        _refuse_outside(file, source, asked)
+    needed = [source, *read]
     root = Path(*_common([file.resolve().parent.parts for file in needed]))
     yield from ((file.resolve().relative_to(root).as_posix(), file) for file in needed)
+
+
+def _describes(source: Path) -> bool:
+    """Whether a file is a scenario or a study, by its name."""
+    return source.suffix.lower() in (".toml", ".json")
+
+
+def _refuse_link(file: Path) -> None:
+    """Refuse a symbolic link: what it points to was not named, and may be anything on this machine."""
+    if file.is_symlink():
+        raise OutputError(
+            f"'{file}' is a link to '{file.readlink()}': a bundle holds what is named, not what links "
+            "point to; put the file itself there, or remove the link"
+        )
+
+
+def _refuse_outside(file: Path, source: Path, asked: AbstractSet[Path]) -> None:
+    """Refuse a file that a scenario or a study reads from elsewhere: it may be anything on this machine."""
+    folder = source.parent.resolve()
+    place = Path(os.path.normpath(folder / os.path.relpath(file, source.parent)))
+    if place.resolve() in asked:
+        return
+    if not place.is_relative_to(folder):
+        raise OutputError(
+            f"'{source}' reads '{file}', which is not in its folder: to bundle it too, name both: "
+            f"lasthop bundle {source} {file}"
+        )
+    for part in (place, *place.parents):
+        if part == folder:
+            break
+        _refuse_link(part)
 
 
 def _check_results(found: Sequence[Path]) -> None:

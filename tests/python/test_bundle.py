@@ -137,3 +137,73 @@ def test_mistakes_are_said(command: Command, study_file: Path) -> None:
     ):
         refused = command(*arguments)
         assert (refused.exit_code, refused.stdout, refused.stderr) == (2, "", f"error: {message}\n")
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "broken"])
+def test_links_in_results_are_refused_by_name(command: Command, study_file: Path, kind: str) -> None:
+    """What leaves the machine is what was named: not what links that came with results point to."""
+    outside = study_file.parent / "private"
+    outside.mkdir()
+    (outside / "key").write_text("secret")
+    lh.run_seeds(lh.EXAMPLE, [1]).save("rs")
+    targets = {"file": outside / "key", "folder": outside, "broken": outside / "gone"}
+    (study_file.parent / "rs" / "more").mkdir()
+    link = study_file.parent / "rs" / "more" / "link"
+    link.symlink_to(targets[kind])
+    refused = command("bundle", "rs", "--out", "rs.zip")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        f"error: 'rs/more/link' is a link to '{targets[kind]}': a bundle holds what is named, not "
+        "what links point to; put the file itself there, or remove the link\n"
+    )
+    assert not (study_file.parent / "rs.zip").exists()
+    link.unlink()
+    # A link that was typed itself is named.
+    (study_file.parent / "latest").symlink_to("rs")
+    packed = command("bundle", "latest", "--out", "rs.zip")
+    assert packed.exit_code == 0, packed.stderr
+    assert "results/rs/result.json" in packed.stdout
+
+
+@pytest.mark.parametrize("how", ["up", "absolute", "link", "folder"])
+def test_a_study_takes_nothing_from_elsewhere(
+    command: Command, study_file: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """A recording that a foreign study names: outside of its folder, or behind a link in it."""
+    private = study_file.parent / "private.trace"
+    private.write_text("1\n2\n3\n")
+    foreign = study_file.parent / "foreign"
+    foreign.mkdir()
+    names = {
+        "up": "../private.trace",
+        "absolute": str(private),
+        "link": "in.trace",
+        "folder": "in/private.trace",
+    }
+    if how == "link":
+        (foreign / "in.trace").symlink_to(private)
+    if how == "folder":
+        (foreign / "in").symlink_to(private.parent)
+    text = (study_file.parent / "scenarios" / "small.toml").read_text()
+    (foreign / "small.toml").write_text(text)
+    recorded = f'{{ delay = "20 ms", trace = {{ kind = "mahimahi", file = "{names[how]}" }} }}'
+    point = f'points = [{{ name = "recorded", set = {{ "topology.bottleneck" = {recorded} }} }}]'
+    study = STUDY.replace("scenarios/small.toml", "small.toml").partition("[[axes]]")[0]
+    (foreign / "grid.toml").write_text(f'{study}\n[[axes]]\nname = "path"\n{point}\n')
+    monkeypatch.chdir(foreign)
+    refused = command("bundle", "grid.toml", "--out", "grid.zip")
+    assert refused.exit_code == 2, refused.stdout
+    assert not (foreign / "grid.zip").exists()
+    if how in ("link", "folder"):
+        assert "is a link to" in refused.stderr
+        return
+    place = names[how]
+    assert refused.stderr == (
+        f"error: 'grid.toml' reads '{place}', which is not in its folder: to bundle it too, name both: "
+        f"lasthop bundle grid.toml {place}\n"
+    )
+    packed = command("bundle", "grid.toml", place, "--out", "grid.zip")
+    assert packed.exit_code == 0, packed.stderr
+    assert set(zipfile.ZipFile("grid.zip").namelist()) == {
+        *("manifest.json", "private.trace", "foreign/grid.toml", "foreign/small.toml"),
+    }
