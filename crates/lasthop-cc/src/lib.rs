@@ -11,6 +11,8 @@
 //!
 //! Windows are real numbers of segments, as in the papers: many laws add fractions.
 
+#![forbid(unsafe_code)]
+
 mod bandwidth;
 mod bbr;
 mod cubic;

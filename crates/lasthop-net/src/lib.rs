@@ -3,6 +3,8 @@
 //! [`world::World`] is built from a checked [`plan::Plan`] and runs it. Nothing here reads a file, the wall clock or
 //! a random number that does not belong to a named stream.
 
+#![forbid(unsafe_code)]
+
 pub mod channel;
 pub mod device;
 pub mod frames;

@@ -3,6 +3,8 @@
 //! Thin on purpose: it converts, releases the GIL around runs and maps each error to one exception. Types for
 //! Python are in `python/lasthop/_native.pyi`.
 
+#![forbid(unsafe_code)]
+
 mod arrow;
 mod live;
 mod senders;

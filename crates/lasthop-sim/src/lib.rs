@@ -3,6 +3,8 @@
 //! [`scenario`] reads and checks, [`run`] runs, [`summary`] reports. Terminals and plots are the Python front's
 //! business.
 
+#![forbid(unsafe_code)]
+
 pub mod advice;
 pub mod air;
 pub mod columns;

@@ -5,6 +5,8 @@
 //! one is to end its worker. The rest is ordinary Rust, which native tests cover; nothing here knows how a packet
 //! moves.
 
+#![forbid(unsafe_code)]
+
 #[cfg(target_family = "wasm")]
 pub mod bindings;
 pub mod describe;
