@@ -29,7 +29,7 @@ SEEDS ?= 1-10
 .DELETE_ON_ERROR:
 .PHONY: help build demo test test-rust test-properties test-python test-live test-scenarios test-differential kernel-guest pins \
     pins-check steer-object lint format reproduce paper-report bench bench-live validate docs site new-sender new-device lock wheel \
-    clean page test-page bench-page pictures
+    msrv miri audit licences clean page test-page bench-page pictures
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,7 +40,8 @@ $(ENVIRONMENT): requirements.lock
 	@test -n "$(PYTHON)" || { echo "lasthop needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3"; exit 1; }
 	@command -v cargo >/dev/null || { echo "lasthop needs Rust 1.88 or newer; see https://rustup.rs"; exit 1; }
 	$(PYTHON) -m venv $(VENV) || { echo "on Debian and Ubuntu, venv comes in the package python3-venv"; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	    --requirement requirements.lock
 	@touch $@
 
 $(NATIVE): $(ENVIRONMENT) pyproject.toml $(RUST_SOURCES)
@@ -154,6 +155,7 @@ bench-page: build page ## How fast the page is, in Chromium; writes bench/PAGE.m
 wheel: build ## Build a wheel for every Python from 3.11 on into out/wheels, and try it in an empty environment
 	rm -rf out/wheels
 	@tools/build_page.sh --if-possible || echo "the wheel carries no page: lasthop view will say so"
+	$(BIN)/python tools/licences.py
 	$(BIN)/maturin build --release --locked --out out/wheels
 	PYTHON="$(PYTHON)" tools/check_wheel.sh out/wheels/*.whl
 
@@ -179,10 +181,35 @@ format: $(ENVIRONMENT) ## Format Rust and Python, and apply the safe fixes
 lock: ## Renew requirements.lock with the newest versions that pyproject.toml allows
 	$(PYTHON) -m venv out/lock
 	out/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
-	@echo "# What make installs into .venv, to the exact version; written by: make lock" > out/requirements.lock
+	@echo "# What make installs into .venv, to the exact version and the hash of each file; written by: make lock" \
+	    > out/requirements.lock
 	out/lock/bin/uv pip compile --quiet --universal --upgrade --python-version 3.11 --extra dev --no-header --no-annotate \
-	    --no-emit-index-url pyproject.toml >> out/requirements.lock
+	    --no-emit-index-url --generate-hashes pyproject.toml >> out/requirements.lock
 	mv out/requirements.lock requirements.lock
+
+# The oldest Rust that README promises.
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+msrv: $(ENVIRONMENT) ## Compile with the oldest Rust that README promises; rustup installs it if need be
+	@command -v rustup >/dev/null || { echo "msrv needs rustup, which installs Rust $(MSRV)"; exit 1; }
+	rustup toolchain install $(MSRV) --profile minimal --no-self-update
+	cargo +$(MSRV) check --locked --workspace --all-targets --target-dir target/msrv
+
+# What has no system call, no thread and no file of its own: the units of time and order, and the laws.
+MIRI := --package lasthop-core --package lasthop-cc
+MIRI_TOOLCHAIN ?= nightly
+
+miri: ## Interpret the tests of what is pure, and look for undefined behaviour (hours without a filter: TESTS=name)
+	@command -v rustup >/dev/null || { echo "miri needs rustup, which installs Rust's nightly"; exit 1; }
+	rustup toolchain install $(MIRI_TOOLCHAIN) --profile minimal --component miri,rust-src --no-self-update
+	MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=4 cargo +$(MIRI_TOOLCHAIN) miri test --locked $(MIRI) --lib \
+	    --target-dir target/miri -- $(TESTS)
+
+audit: ## Advisories, licences and sources of what is compiled in and installed; says what is out of reach
+	@tools/audit.sh
+
+licences: $(ENVIRONMENT) ## Collect the licence texts of what the wheel carries into python/lasthop/licences.txt
+	$(BIN)/python tools/licences.py
 
 docs: build ## Write the generated pages of docs/reference, the site, and the reference of the crates into target/doc
 	$(BIN)/python docs/generate.py
@@ -194,5 +221,5 @@ site: build ## Build the documentation with the Python API into out/site; a brok
 	@echo "out/site/index.html"
 
 clean: ## Remove everything that was built
-	rm -rf $(VENV) target out python/lasthop/page web/engine web/node_modules
+	rm -rf $(VENV) target out python/lasthop/page python/lasthop/licences.txt web/engine web/node_modules
 	find python -name '*.so' -delete

@@ -25,12 +25,17 @@ needs() {
 
 echo "wheel: trying $(basename "$wheel") in an empty environment"
 "${PYTHON:-python3}" -m venv empty
-empty/bin/pip install --quiet --disable-pip-version-check "$wheel"
+# Neither a compiler nor Rust: what is installed is ready to run.
+PATH="$folder/empty/bin" empty/bin/pip install --quiet --disable-pip-version-check --only-binary :all: "$wheel"
 packages=$(empty/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 size_mb=$(du -sm --exclude='pip' --exclude='pip-*' --exclude='setuptools*' --exclude='pkg_resources' \
     "$packages" | cut -f1)
 echo "installed: $size_mb MB, of which $(du -m "$packages"/lasthop/_native*.so | cut -f1) MB the engine"
 [ "$size_mb" -lt "$most_mb" ] || fail "that is too much: $most_mb MB are allowed"
+
+for crate in pyo3 arrow-array zstd-sys; do
+    grep -q "^$crate " "$packages/lasthop/licences.txt" || fail "licences.txt has no text of $crate"
+done
 
 empty/bin/lasthop new single-flow >/dev/null
 empty/bin/lasthop run single-flow.toml --series --out run >/dev/null
@@ -49,6 +54,20 @@ if empty/bin/lasthop view run --out page.html 2>message; then
 else
     grep -qF "make page" message || fail "lasthop view does not say what is missing: $(cat message)"
 fi
+
+fingerprint=$(empty/bin/lasthop run single-flow.toml --json - | empty/bin/python -c \
+    'import json, sys; print(json.load(sys.stdin)["runs"][0]["fingerprint"])')
+for version in 3.11 3.12 3.13 3.14; do
+    if ! "python$version" -c 'import venv' 2>/dev/null; then
+        echo "wheel: no Python $version here: not tried with it"
+        continue
+    fi
+    "python$version" -m venv "other-$version"
+    "other-$version/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: "$wheel"
+    "other-$version/bin/lasthop" run single-flow.toml --json - | grep -q "$fingerprint" ||
+        fail "Python $version runs something else than $(empty/bin/python --version)"
+    echo "wheel: the same run with Python $version"
+done
 
 echo "wheel: the same with all extras (pip fetches them: a minute or more)"
 empty/bin/pip install --quiet --disable-pip-version-check "$wheel[all]"
