@@ -126,7 +126,7 @@ bench-live: build ## Real packets: rates, lateness, parity with the kernel's TCP
 	$(BIN)/python -m bench.steer
 	$(BIN)/python -m validation.parity
 
-validate: build ## Compare with ns-2, ns-3 and packets at length; writes validation-*.md and classifiers.md
+validate: build ## Compare with ns-2, ns-3, Linux and packets at length; writes validation-*.md, kernel-scripts.md and classifiers.md
 	$(BIN)/python -m validation.senders --full
 	$(BIN)/python -m validation.statistics --full
 	$(BIN)/python -m validation.red --full
@@ -137,6 +137,7 @@ validate: build ## Compare with ns-2, ns-3 and packets at length; writes validat
 	$(BIN)/python -m validation.saturation
 	$(BIN)/python -m validation.queues
 	$(BIN)/python -m validation.second_look
+	$(BIN)/python -m validation.kernel_scripts
 	LASTHOP_ALL_BITS=1 $(BIN)/python -m pytest tests/python/test_seals.py -k flipped
 	LASTHOP_DAMAGED=4000 $(BIN)/python -m pytest tests/python/test_bundle_damage.py
 

@@ -1338,7 +1338,7 @@ def script(
     time, which needs no rights. Exits with 1 if a stack does something other than the script asserts.
     """
     with _user_errors():
-        from lasthop.scripts import run_script
+        from lasthop.scripts import notes, run_script
 
         if virtual:
             from lasthop import guest
@@ -1350,6 +1350,8 @@ def script(
             live.refuse_without_means()
         failed = 0
         for file in files:
+            for remark in notes(file):
+                _note(f"{file}, {remark}")
             outcome = next(outcomes) if virtual else run_script(file, kernel=kernel)
             word = "holds" if outcome.holds else "FAILS" if outcome.ran else "skipped"
             _say(f"{word:8} {file.stem}: {outcome.title} ({', '.join(outcome.sources)})")
@@ -1370,6 +1372,7 @@ def fuzz(
         bool,
         typer.Option("--kernel", help="Ask the running kernel (Linux, root); else scripts are only written."),
     ] = False,
+    virtual: VirtualOption = False,
     kinds: Annotated[
         str, typer.Option("--kinds", metavar="LIST", help="What may happen; 'all', or some of its names.")
     ] = "no-loss,loss,jitter,reordering",
@@ -1403,19 +1406,31 @@ def fuzz(
         rows = parse_names("--laws", laws)
         if json_file not in (None, "-"):
             output.check_file(json_file, replace=force)
-        if not kernel:
+        if not kernel and not virtual:
             if out is None:
                 raise ArgumentError(
-                    "give --kernel, to ask the running kernel, or --out, to write the scripts"
+                    "give --kernel or --virtual, to ask a kernel, or --out, to write the scripts"
                 )
             written = fuzzing.write_all(named, rows, count, seed, out)
-            _say(
-                f"{written} scripts in {out}; ask another kernel with: lasthop script --kernel {out}/*.script"
-            )
+            _say(f"{written} scripts in {out}; ask a kernel with: lasthop script --kernel {out}/*.script")
             return
-        live.refuse_without_means()
+        judge: fuzzing.Judge = fuzzing.on_running_kernel
+        repeats = fuzzing.AGAIN
+        if virtual:
+            from lasthop import guest
+
+            # What it returns repeats.
+            judge, repeats = guest.run_scripts, 1
+        else:
+            live.refuse_without_means()
         with shown_count("scripts") as progress:
-            shares = fuzzing.fuzz(named, rows, count, seed, least=least if out else 0, progress=progress)
+            shares = fuzzing.fuzz(
+                *(named, rows, count, seed),
+                judge=judge,
+                repeats=repeats,
+                least=least if out else 0,
+                progress=progress,
+            )
         if json_file != "-":
             for line in fuzzing.table(shares):
                 _say(line)

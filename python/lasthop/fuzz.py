@@ -7,23 +7,21 @@ Kernels answer in real time, so a script that parts is asked again, and one that
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from lasthop import _native
 from lasthop.errors import ArgumentError, OutputError, native_errors
-from lasthop.scripts import run_script
+from lasthop.scripts import ScriptOutcome, run_script
 from lasthop.situations import KINDS, LAWS, draw, script_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from lasthop.scripts import ScriptOutcome
-
-    #: Runs a script on a kernel.
-    Judge = Callable[[str], ScriptOutcome]
+#: Runs texts of scripts on a kernel.
+Judge: TypeAlias = Callable[[Sequence[str]], list[ScriptOutcome]]
 
 #: Scripts that a kernel is asked at once: they take real time and hardly any work.
 AT_ONCE = 24
@@ -31,6 +29,8 @@ AT_ONCE = 24
 AGAIN = 2
 #: Numbers of a seed: the first is this number times the seed.
 FIRST = 1_000_000
+#: Scripts that a judge is given together.
+BATCH = 100
 #: Most questions for the smallest form of one script.
 MOST_QUESTIONS = 400
 #: An event of a script: its time, and what follows.
@@ -86,18 +86,20 @@ class Share:
         return self.alike / self.asked if self.asked else 0.0
 
 
-def on_running_kernel(script: str) -> ScriptOutcome:
-    """Ask the running kernel (Linux, root)."""
-    return run_script(script, kernel=True)
+def on_running_kernel(scripts: Sequence[str]) -> list[ScriptOutcome]:
+    """Ask the running kernel (Linux, root), several scripts at once: they take time and hardly any work."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda script: run_script(script, kernel=True), scripts))
 
 
-def fuzz(
+def fuzz(  # noqa: PLR0913 (all but four are keywords)
     kinds: Sequence[str],
     laws: Sequence[str],
     count: int,
     seed: int,
     *,
     judge: Judge = on_running_kernel,
+    repeats: int = AGAIN,
     least: int | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> list[Share]:
@@ -112,7 +114,9 @@ def fuzz(
     seed : int
         The first has the number `FIRST` times that.
     judge : callable
-        Runs the text of a script on a kernel.
+        Runs texts of scripts on a kernel.
+    repeats : int
+        How often a script that parts is asked again; one that then does not was late.
     least : int or None
         How many partings of each kind with each law are cut down; all if `None`.
     progress : callable or None
@@ -133,37 +137,35 @@ def fuzz(
     _refuse_unknown(kinds, laws)
     shares = [Share(kind, law) for kind in kinds for law in laws]
     jobs = [(share, FIRST * seed + number) for number in range(count) for share in shares]
-    done = parted = 0
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-
-        def one(job: tuple[Share, int]) -> tuple[Share, str, str, ScriptOutcome]:
-            share, number = job
-            script = script_of(draw(share.kind, share.law, number))
-            return share, f"{share.kind}-{share.law}-{number}", script, judge(script)
-
-        suspects = []
-        for share, name, script, outcome in pool.map(one, jobs):
+    suspects: list[Parting] = []
+    of: dict[str, Share] = {}
+    for begin in range(0, len(jobs), BATCH):
+        batch = jobs[begin : begin + BATCH]
+        scripts = [script_of(draw(share.kind, share.law, number)) for share, number in batch]
+        for (share, number), script, outcome in zip(batch, scripts, judge(scripts), strict=True):
             share.asked += 1
-            done += 1
-            if outcome.holds:
-                share.alike += 1
-            else:
-                parted += 1
-                suspects.append((share, name, script, outcome))
-            if progress is not None:
-                progress(done, len(jobs), f"{parted} part")
-        again = list(pool.map(lambda suspect: _repeated(suspect[2], judge, AGAIN), suspects))
-        for (share, name, script, _), second in zip(suspects, again, strict=True):
-            if second is None:
-                share.alike += 1
-                share.late += 1
-                continue
-            share.partings.append(Parting(name, script, second))
+            share.alike += outcome.holds
+            if outcome.failure is not None:
+                name = f"{share.kind}-{share.law}-{number}"
+                of[name] = share
+                suspects.append(Parting(name, script, outcome.failure))
+        if progress is not None:
+            progress(begin + len(batch), len(jobs), f"{len(suspects)} part")
+    again = _parts([one.script for one in suspects], judge, repeats)
+    for suspect, failure in zip(suspects, again, strict=True):
+        share = of[suspect.name]
+        if failure is None:
+            share.alike += 1
+            share.late += 1
+        else:
+            share.partings.append(replace(suspect, failure=failure))
     wanted = [(share, place) for share in shares for place in range(len(share.partings[:least]))]
-    with ThreadPoolExecutor(AT_ONCE) as pool, ThreadPoolExecutor(max(len(wanted), 1)) as cutters:
-        forms = cutters.map(lambda one: smallest(one[0].partings[one[1]].script, judge, pool), wanted)
-        for (share, place), form in zip(wanted, forms, strict=True):
+    with ThreadPoolExecutor(max(len(wanted), 1)) as pool:
+        forms = pool.map(lambda one: smallest(one[0].partings[one[1]].script, judge, repeats), wanted)
+        for done, ((share, place), form) in enumerate(zip(wanted, forms, strict=True), 1):
             share.partings[place] = replace(share.partings[place], least=form)
+            if progress is not None:
+                progress(done, len(wanted), "cut down")
     return shares
 
 
@@ -174,23 +176,23 @@ def _refuse_unknown(kinds: Sequence[str], laws: Sequence[str]) -> None:
                 raise ArgumentError(f"there is no {what} {name!r}: there are {', '.join(known)}")
 
 
-def _repeated(script: str, judge: Judge, times: int) -> str | None:
-    """Return how a script parts each time it is asked; `None` if it once does not."""
-    failure = None
-    for _ in range(times):
-        outcome = judge(script)
-        if outcome.holds:
-            return None
-        failure = outcome.failure
-    return failure
+def _parts(scripts: Sequence[str], judge: Judge, repeats: int) -> list[str | None]:
+    """Return how each script parts each time that it is asked; `None` if it once does not."""
+    failures: list[str | None] = [""] * len(scripts)
+    for _ in range(repeats):
+        left = [place for place, failure in enumerate(failures) if failure is not None]
+        for place, outcome in zip(left, judge([scripts[place] for place in left]), strict=True):
+            failures[place] = outcome.failure
+    return failures
 
 
-def smallest(script: str, judge: Judge, pool: ThreadPoolExecutor) -> str:
+def smallest(script: str, judge: Judge, repeats: int = AGAIN) -> str:
     """Cut a script that parts down to the fewest inputs that make it part (delta debugging, Zeller 2002).
 
-    What is left out never happened: the engine is played anew, and asserts what it does then.
+    What is left out never happened: the engine is played anew, and asserts what it does then. What the kernel
+    does instead stands above the script. A script that does not part is returned as it is.
     """
-    failure = _repeated(script, judge, 1)
+    (failure,) = _parts([script], judge, repeats)
     if failure is None:
         return script
     until = _time_of(script, failure)
@@ -202,11 +204,11 @@ def smallest(script: str, judge: Judge, pool: ThreadPoolExecutor) -> str:
 
     # Nothing behind the parting matters.
     best = played(kept) or script
-    came = failure
+    (came,) = _parts([best], judge, repeats)
+    if came is None:
+        return f"# The kernel: {_below_comment(failure)}\n{script}"
     with native_errors():
         kept = kept[: _native.script_inputs(best)]
-    if _repeated(best, judge, 2) is None:
-        return script
     pieces, questions = 2, 0
     while len(kept) > 1 and questions < MOST_QUESTIONS:
         size = -(-len(kept) // pieces)
@@ -217,7 +219,7 @@ def smallest(script: str, judge: Judge, pool: ThreadPoolExecutor) -> str:
             if text is not None:
                 candidates.append((places, text))
         questions += len(candidates)
-        found = list(pool.map(lambda one: _repeated(one[1], judge, AGAIN), candidates))
+        found = _parts([text for _, text in candidates], judge, repeats)
         parting = [(*one, told) for one, told in zip(candidates, found, strict=True) if told]
         if parting:
             kept, best, came = parting[-1]

@@ -15,6 +15,8 @@ from typing import Any
 from lasthop import _native
 from lasthop.errors import ArgumentError, native_errors
 
+#: Ending of scripts of packetdrill, which are turned into ours.
+PACKETDRILL = ".pkt"
 #: Longest script in bytes; those that people write are a thousand times shorter.
 LONGEST = 1 << 20
 
@@ -108,9 +110,28 @@ def text_of(source: str | Path) -> tuple[str, str]:
             raw = file.read(LONGEST + 1)
         if len(raw) > LONGEST:
             raise ArgumentError(f"{path}: more than 1 MiB, which is too long for a script")
-        # The engine takes names as text; one that is not UTF-8 is shown as well as can be.
-        return raw.decode("utf-8"), os.fsencode(path).decode(errors="replace")
+        text = raw.decode("utf-8")
     except OSError as error:
         raise ArgumentError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
     except UnicodeDecodeError:
         raise ArgumentError(f"{path}: not a text in UTF-8, which scripts are") from None
+    # The engine takes names as text; one that is not UTF-8 is shown as well as can be.
+    name = os.fsencode(path).decode(errors="replace")
+    if path.suffix != PACKETDRILL:
+        return text, name
+    from lasthop.packetdrill import translate
+
+    return translate(text, name).text, name
+
+
+def notes(path: Path) -> tuple[str, ...]:
+    """Return what of a script of packetdrill is not looked at, each with its line; of ours nothing."""
+    if path.suffix != PACKETDRILL:
+        return ()
+    from lasthop.packetdrill import translate
+
+    try:
+        return translate(path.read_text(encoding="utf-8"), str(path)).notes
+    except (OSError, UnicodeDecodeError):
+        # What reads it says so.
+        return ()

@@ -25,8 +25,9 @@ use crate::site::Site;
 
 /// By how much times may differ at least: timers of the kernel count in ticks of up to 10 ms, and we have to be woken.
 const TOLERANCE: Span = Span::from_millis(15);
-/// The packets of scripts fit.
-const MTU: usize = 1500;
+/// What the largest packets of a device may be at least (RFC 791), and at most.
+const SMALLEST_MTU: u32 = 68;
+const LARGEST_MTU: u32 = 65_535;
 /// What writes of a script may amount to.
 const SEND_BUFFER: usize = 4 << 20;
 /// Bytes of one write.
@@ -48,7 +49,9 @@ pub fn run_script(script: &Script) -> Result<Option<Outcome>, LiveError> {
         Examined::Sender => SENDER,
         Examined::Receiver => RECEIVER,
     };
-    let site = Site::new(*address.ip(), MTU).map_err(|(step, error)| LiveError::Kernel { step, error })?;
+    // It is what the MSS of the kernel's SYN comes from.
+    let mtu = script.config.packet_size.clamp(SMALLEST_MTU, LARGEST_MTU) as usize;
+    let site = Site::new(*address.ip(), mtu).map_err(|(step, error)| LiveError::Kernel { step, error })?;
     let config = script.config.clone();
     let set = site.within(move || configure(&config)).and_then(|done| done);
     set.map_err(kernel("setting up the TCP of the namespace"))?;
@@ -76,6 +79,7 @@ fn configure(config: &TcpConfig) -> io::Result<()> {
         ("tcp_ecn", u32::from(config.uses_ecn())),
         ("tcp_recovery", u32::from(rack)),
         ("tcp_early_retrans", if config.tlp { 3 } else { 0 }),
+        ("tcp_slow_start_after_idle", u32::from(config.idle_restart)),
         ("tcp_frto", if config.spurious.frto { 2 } else { 0 }),
         // The first timeouts of a SYN are not all alike.
         ("tcp_syn_linear_timeouts", 0),

@@ -353,6 +353,7 @@ fn tcp() -> impl Strategy<Value = String> {
         switch("dsack"),
         switch("ecn"),
         switch("limited_transmit"),
+        switch("idle_restart"),
         switch("grow_when_limited_elsewhere"),
         delayed.boxed(),
         rto.boxed(),

@@ -186,6 +186,14 @@ const TCP_KEYS: &[Key] = &[
         .tcp(set!(Switch, |config, switch| config.limited_transmit = *switch), |config| {
             config.limited_transmit.to_string()
         }),
+    Key::new(
+        "idle_restart",
+        Kind::Switch,
+        "Start from the initial window after the application has been idle for a timeout (RFC 5681 section 4.1).",
+    )
+    .tcp(set!(Switch, |config, switch| config.idle_restart = *switch), |config| {
+        config.idle_restart.to_string()
+    }),
     Key::new("dup_threshold", Kind::Integer { min: 1, max: 1_000 }, "Duplicate ACKs that mean a loss.")
         .tcp(set!(Integer, |config, threshold| config.dup_threshold = *threshold as u32), |config| {
             config.dup_threshold.to_string()

@@ -52,6 +52,16 @@ pub struct Head {
     /// Why the kernel does something else; given instead of `kernel`.
     #[serde(default)]
     pub not_on_kernel: Option<String>,
+    /// By how many milliseconds the times of the stack may differ.
+    #[serde(default)]
+    pub tolerance_ms: f64,
+    /// What the stack sends waits for a line that names it, as in packetdrill. Else it has to be named before anything
+    /// else happens.
+    #[serde(default)]
+    pub unnamed_wait: bool,
+    /// The line of each event in the file of another language that the script was made of, for messages.
+    #[serde(default)]
+    pub origin_lines: Vec<usize>,
 }
 
 /// When something is to happen.
@@ -126,6 +136,8 @@ pub(super) enum Absent {
 pub(super) struct Segment {
     pub(super) flags: Flags,
     pub(super) ecn: Ecn,
+    /// Its ECN field is not looked at.
+    pub(super) any_ecn: bool,
     /// `None`: where the side is.
     pub(super) seq: Option<u32>,
     pub(super) payload: u16,
@@ -176,18 +188,22 @@ pub(super) fn read(text: &str, name: &str) -> Result<(Head, Vec<Event>), ScriptE
         let line = head.get(..before).map_or(1, |before| before.split('\n').count());
         error(line, wrong.message().to_owned())
     })?;
+    if !(0.0..=1e6).contains(&head.tolerance_ms) {
+        return Err(error(1, "tolerance_ms: give milliseconds, from 0 to 1000000".to_owned()));
+    }
     if head.kernel.is_some() == head.not_on_kernel.is_some() {
         let text = "say either 'kernel', the congestion control with which the kernel does the same, or \
                     'not_on_kernel', why it does not";
         return Err(error(1, text.to_owned()));
     }
     let mut events = Vec::new();
+    let mut origins = head.origin_lines.iter().copied();
     for (index, line) in lines.iter().enumerate().skip(rule + 1) {
-        let number = index + 1;
         let written = line.split('#').next().unwrap_or_default().trim();
         if written.is_empty() {
             continue;
         }
+        let number = origins.next().unwrap_or(index + 1);
         let (when, actions) = read_line(written).map_err(|text| error(number, text))?;
         // What else the line stands for happens at once.
         let mut when = Some(when);
@@ -231,6 +247,9 @@ fn read_line(line: &str) -> Result<(When, Vec<Action>), String> {
             ));
         }
     };
+    if actions.iter().any(|action| matches!(action, Action::Put(segment) if segment.any_ecn)) {
+        return Err("[any] is for what the stack sends ('>')".to_owned());
+    }
     if when.until.is_some() && !matches!(actions[0], Action::Expect(_)) {
         return Err("a range of times is for what the stack sends ('>')".to_owned());
     }
@@ -295,8 +314,10 @@ fn read_segments(text: &str) -> Result<Vec<Segment>, String> {
             "[ect0]" => Ecn::Capable,
             "[ect1]" => Ecn::Capable1,
             "[ce]" => Ecn::Congestion,
-            _ => return Err(format!("{ecn:?}: the ECN field is [ect0], [ect1] or [ce]")),
+            "[any]" => Ecn::NotCapable,
+            _ => return Err(format!("{ecn:?}: the ECN field is [ect0], [ect1], [ce] or [any]")),
         };
+        segment.any_ecn = ecn == "[any]";
     }
     let flags = words.next().ok_or("a segment begins with its flags, such as S, S. or .")?;
     segment.flags = read_flags(flags)?;

@@ -16,7 +16,7 @@ mod simulated;
 mod situation;
 mod written;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -133,7 +133,7 @@ impl Script {
 
     /// Runs it against a stack. The error is that of the stack's surroundings.
     pub fn run(&self, stack: &mut dyn Stack) -> io::Result<Outcome> {
-        let mut player = Player::new(self.head.end, stack);
+        let mut player = Player::new(&self.head, stack);
         let mut failure = None;
         for event in &self.events {
             match player.play(event) {
@@ -196,22 +196,28 @@ struct Player<'a> {
     /// Timestamps of packets with a label.
     labels: HashMap<String, u32>,
     log: Vec<String>,
+    /// What the stack has sent and no line has named, if it may wait for one.
+    waiting: Option<VecDeque<(Time, Vec<u8>)>>,
+    /// By how much times may differ anyway.
+    tolerance: Span,
 }
 
 impl<'a> Player<'a> {
-    fn new(examined: Examined, stack: &'a mut dyn Stack) -> Player<'a> {
+    fn new(head: &Head, stack: &'a mut dyn Stack) -> Player<'a> {
         Player {
             stack,
             last: Time::ZERO,
             examined: Side::default(),
             own: Side { start: SCRIPT_START, ..Side::default() },
-            ends: if examined == Examined::Sender { (SENDER, RECEIVER) } else { (RECEIVER, SENDER) },
+            ends: if head.end == Examined::Sender { (SENDER, RECEIVER) } else { (RECEIVER, SENDER) },
             window: WINDOW,
             acknowledged: 0,
             sent: Vec::new(),
             recent: 0,
             labels: HashMap::new(),
             log: Vec::new(),
+            waiting: head.unnamed_wait.then(VecDeque::new),
+            tolerance: Span::from_seconds(head.tolerance_ms / 1e3),
         }
     }
 
@@ -227,7 +233,12 @@ impl<'a> Player<'a> {
         }
         self.last = at;
         while let Some((came, bytes)) = self.stack.next(at)? {
-            if let Some(shown) = self.take(came, &bytes, None) {
+            let shown = self.take(came, &bytes);
+            if let Some(waiting) = &mut self.waiting {
+                waiting.push_back((came, bytes));
+                continue;
+            }
+            if let Some(shown) = shown {
                 return Err(Stop::Differs(format!(
                     "before '{}' at {} the stack sent, at {}: {shown}",
                     event.text,
@@ -257,20 +268,30 @@ impl<'a> Player<'a> {
         text: &str,
     ) -> Result<(), Stop> {
         let latest = until.unwrap_or(at);
-        let tolerance = self.stack.tolerance(latest.since(self.last));
+        let tolerance = self.stack.tolerance(latest.since(self.last)).max(self.tolerance);
         let latest = latest + tolerance;
         let window = match until {
             Some(until) => format!("between {} and {}", seconds(at), seconds(until)),
             None => format!("at {}", seconds(at)),
         };
         loop {
-            let Some((came, bytes)) = self.stack.next(latest)? else {
+            let waits = self.waiting.as_mut().and_then(VecDeque::pop_front);
+            let taken = waits.is_some();
+            let next = if taken { waits } else { self.stack.next(latest)? };
+            let Some((came, bytes)) = next else {
                 return Err(Stop::Differs(format!("{text}: {window} it has to be sent, but nothing was")));
             };
             let Ok((header, payload)) = codec::parse(&bytes) else { continue };
             let Some(tcp) = self.segment_of(&header) else { continue };
             let differs = self.differs(wanted, &header, &tcp, payload.len());
-            let Some(shown) = self.take(came, &bytes, wanted.label.as_deref()) else { continue };
+            if !taken {
+                self.take(came, &bytes);
+            }
+            if let Some(label) = &wanted.label {
+                let stamp = tcp.options.timestamps.map_or(0, |(value, _)| value);
+                self.labels.insert(label.clone(), stamp);
+            }
+            let shown = format!("> {}", self.shown(&header, &tcp, payload.len()));
             self.last = at.max(came);
             if let Some(what) = differs {
                 return Err(Stop::Differs(format!(
@@ -301,7 +322,7 @@ impl<'a> Player<'a> {
     }
 
     /// Notes what the stack has sent; as it is written in scripts.
-    fn take(&mut self, at: Time, bytes: &[u8], label: Option<&str>) -> Option<String> {
+    fn take(&mut self, at: Time, bytes: &[u8]) -> Option<String> {
         let (header, payload) = codec::parse(bytes).ok()?;
         let tcp = self.segment_of(&header)?;
         let seq = tcp.seq.wrapping_sub(self.examined.start);
@@ -309,12 +330,14 @@ impl<'a> Player<'a> {
         self.examined.next = self.examined.next.max(end);
         let stamp = tcp.options.timestamps.map_or(0, |(value, _)| value);
         self.sent.push((seq, end, stamp));
-        if let Some(label) = label {
-            self.labels.insert(label.to_owned(), stamp);
-        }
-        let shown = show(&header, &tcp, payload.len(), [self.examined.start, self.own.start]);
+        let shown = self.shown(&header, &tcp, payload.len());
         self.log.push(format!("{:.6} > {shown}", at.seconds()));
         Some(format!("> {shown}"))
+    }
+
+    /// A packet of the stack in the notation of scripts.
+    fn shown(&self, header: &Header, tcp: &Tcp, payload: usize) -> String {
+        show(header, tcp, payload, [self.examined.start, self.own.start])
     }
 
     /// In what a packet differs from what a line asks for.
@@ -342,7 +365,7 @@ impl<'a> Player<'a> {
             (usize::from(wanted.payload) == payload, "length"),
             (wanted.ack.is_none_or(|ack| ack == tcp.ack.wrapping_sub(own)), "acknowledgement"),
             (wanted.window.is_none_or(|window| window == tcp.window), "window"),
-            (wanted.ecn == header.ecn, "ECN field"),
+            (wanted.any_ecn || wanted.ecn == header.ecn, "ECN field"),
             (options.mss.is_none_or(|mss| Some(mss) == has.mss), "MSS option"),
             (options.window_scale.is_none_or(|shift| Some(shift) == has.window_scale), "window scale option"),
             (!options.sack_permitted || has.sack_permitted, "SACK-permitted option"),

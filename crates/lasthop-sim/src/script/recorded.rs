@@ -42,7 +42,7 @@ pub(super) struct Departed {
 
 impl<'a> Recorder<'a> {
     pub(super) fn new(head: &Head, stack: &'a mut Simulated) -> Recorder<'a> {
-        let player = Player::new(head.end, stack);
+        let player = Player::new(head, stack);
         let (head, names) = (head.clone(), Vec::new());
         Recorder { player, head, lines: Vec::new(), times: HashMap::new(), names }
     }
@@ -54,7 +54,7 @@ impl<'a> Recorder<'a> {
             let parsed = codec::parse(&bytes).ok().map(|(header, payload)| (header, payload.len()));
             let Some((header, payload)) = parsed else { continue };
             let Some(tcp) = self.player.segment_of(&header) else { continue };
-            self.player.take(at, &bytes, None);
+            self.player.take(at, &bytes);
             let (segment, stamp) = self.sent(&header, &tcp, payload);
             let seq = segment.seq.unwrap_or_default();
             let time = self.times.entry(seq).or_insert(0);

@@ -278,9 +278,7 @@ impl Run<'_> {
         let echo_of = timestamps.filter(|_| !syn).and_then(|(_, echo)| self.recorder.echo_of(ack, echo));
         let segment = Segment {
             flags: tcp.flags,
-            ecn: Ecn::NotCapable,
             seq: (syn || tcp.flags.fin).then(|| tcp.seq.wrapping_sub(self.peer_start)),
-            payload: 0,
             ack: Some(ack),
             window: Some(self.window(ack, tcp.window, syn, now)),
             options: Wanted {
@@ -292,7 +290,7 @@ impl Run<'_> {
                 sack: blocks.map(|&(from, to)| (relative(from), relative(to))).collect(),
                 ..Wanted::default()
             },
-            label: None,
+            ..Segment::default()
         };
         let newest = self.last.as_ref().is_none_or(|last| last.ack <= segment.ack);
         if newest {

@@ -31,6 +31,7 @@ pub(super) fn head(head: &Head) -> String {
 impl Display for Segment {
     fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
         let ecn = match self.ecn {
+            _ if self.any_ecn => "[any] ",
             Ecn::NotCapable => "",
             Ecn::Capable => "[ect0] ",
             Ecn::Capable1 => "[ect1] ",

@@ -240,6 +240,8 @@ pub struct TcpConfig {
     pub delayed_ack: Option<DelayedAck>,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
+    /// Start from the initial window after an idle timeout (RFC 5681 section 4.1).
+    pub idle_restart: bool,
     /// Duplicate ACKs that mean a loss.
     pub dup_threshold: u32,
     /// Grow the window even when it does not limit the sender (ns-2 does; RFC 7661 forbids).
@@ -514,6 +516,7 @@ impl TcpConfig {
                 autotuning: false,
             }),
             limited_transmit: true,
+            idle_restart: true,
             dup_threshold: 3,
             grow_when_limited_elsewhere: false,
             vegas_faults: profile == Profile::Ns2,
@@ -544,6 +547,7 @@ impl TcpConfig {
                 },
                 timestamps: false,
                 dsack: false,
+                idle_restart: false,
                 delayed_ack: None,
                 grow_when_limited_elsewhere: true,
                 ..base

@@ -34,7 +34,7 @@ impl Connection {
             }
             return;
         }
-        if !self.ns2 && self.una == self.max_sent && self.una > 0 {
+        if self.idle_restart && self.una == self.max_sent && self.una > 0 {
             self.restart_after_idle(now);
         }
         engine.fill(self, now, wire);
