@@ -109,3 +109,8 @@ def test_settings_become_the_transport() -> None:
     text = translate(f"`../common/defaults.sh\n{settings}`\n{OPEN}", "odd.pkt").text
     for told in ("timestamps = false", "tlp = false", "idle_restart = false", 'preset = "cubic"'):
         assert told in text
+
+
+def test_settings_are_put_back_at_the_end() -> None:
+    """What restores settings may stand anywhere: packetdrill's scripts end with it."""
+    assert "connect" in translate(OPEN + "+0 `/tmp/sysctl_restore_${PPID}.sh`\n", "odd.pkt").text

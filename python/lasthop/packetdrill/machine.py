@@ -94,7 +94,7 @@ class Settings:
         program = command[0].rpartition("/")[2]
         # CUBIC's own default.
         scans_delays = command[:2] == ["echo", "3"] and command[-1].endswith("hystart_detect")
-        known = program == "defaults.sh" or program.startswith("sysctl_restore")
+        known = program == "defaults.sh" or restores(command)
         # Production settings of packetdrill's authors; of those that matter one is not the kernel's own.
         self.idle_restart &= program != "defaults.sh"
         if known or scans_delays or command[:3] == ["ip", "tcp_metrics", "flush"]:
@@ -163,6 +163,11 @@ def commands(text: str) -> list[list[str]]:
         if words:
             found.append(words)
     return found
+
+
+def restores(command: list[str]) -> bool:
+    """Return whether a command only puts settings back that an earlier one has saved."""
+    return command[0].rpartition("/")[2].startswith("sysctl_restore")
 
 
 def refusal(call: Call) -> str | None:

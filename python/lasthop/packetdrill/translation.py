@@ -164,9 +164,10 @@ class _Translation:
             raise Refused(option, f"option --{option.name}: there is no use for it here")
 
     def _shell(self, shell: Shell) -> None:
-        if self.opened:
+        commands = machine.commands(shell.text)
+        if self.opened and not all(machine.restores(command) for command in commands):
             raise Refused(shell, "a command amid the connection: settings are made before it opens")
-        for command in machine.commands(shell.text):
+        for command in commands:
             reason = self.settings.set(command)
             if reason is not None:
                 raise Refused(shell, reason)
