@@ -21,6 +21,7 @@ from lasthop.situations import KINDS, LAWS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "kernel-scripts.md"
+NOTES = ROOT / "validation" / "kernel-scripts-notes.md"
 OUT = ROOT / "out" / "kernel-scripts"
 #: With ten kinds and two laws these are 500.
 COUNT, SEED = 25, 1
@@ -84,7 +85,7 @@ def page(shares: list[fuzz.Share], other: list[fuzz.Share] | None, seed: int, re
         f"| kind | law | scripts | alike | late | aim |{older} where they part, the kernel |",
         f"| --- | --- | ---: | ---: | ---: | ---: |{rule} --- |",
     ]
-    return "\n".join([*head, *rows(shares, other)]) + "\n"
+    return "\n".join([*head, *rows(shares, other), "", NOTES.read_text(encoding="utf-8").rstrip()]) + "\n"
 
 
 def main() -> None:

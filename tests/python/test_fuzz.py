@@ -15,6 +15,9 @@ from lasthop.situations import KINDS, LAWS, draw, script_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+#: Of the scripts of a kind with losses, at least so many are alike.
+ALIKE = 0.75
+
 needs_kernel = pytest.mark.skipif(
     bool(live.lacking()), reason="; ".join(f"{need.what}: {need.text}" for need in live.lacking())
 )
@@ -90,12 +93,24 @@ def test_mistakes_are_refused(words: list[str], told: str) -> None:
 
 
 @needs_kernel
-def test_the_kernel_is_asked(tmp_path: Path) -> None:
-    """A small round; the report says how many were asked."""
-    words = ["fuzz", "--kernel", "--kinds", "no-loss,loss", "--count", "5", "--least", "0", "--json", "-"]
+def test_the_kernel_does_the_same() -> None:
+    """A small round: always where nothing is lost, and mostly where something is."""
+    kinds = ["no-loss", "loss", "windows"]
+    shares = fuzz.fuzz(kinds, list(LAWS), 12, seed=77, repeats=6, least=0)
+    assert [share.asked for share in shares] == [12] * 6
+    parted = [f"{one.name}: {one.failure}" for share in shares for one in share.partings]
+    assert not [told for told in parted if told.startswith("no-loss")], parted
+    assert all(share.share >= ALIKE for share in shares), parted
+
+
+@needs_kernel
+def test_the_command_asks_the_kernel(tmp_path: Path) -> None:
+    """It says how many were asked, and exits with 1 if one parts."""
+    words = ["fuzz", "--kernel", "--kinds", "loss", "--count", "5", "--least", "0", "--json", "-"]
     result = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "out")])
     assert result.exit_code in (0, 1), result.output
     assert '"asked": 5' in result.stdout
+    assert (result.exit_code == 1) == any(tmp_path.glob("out/*.script"))
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
