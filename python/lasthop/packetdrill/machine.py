@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: Options at the top that change addresses or what packetdrill itself does.
 OPTIONS = frozenset(
-    {"local_ip", "remote_ip", "tcp_ts_tick_usecs", "tcp_ts_ecr_scaled", "gateway_ip", "netmask_ip"}
+    {"mss", "local_ip", "remote_ip", "tcp_ts_tick_usecs", "tcp_ts_ecr_scaled", "gateway_ip", "netmask_ip"}
 )
 #: Calls that write data.
 WRITES = frozenset({"write", "send", "sendto", "writev", "sendmsg"})
