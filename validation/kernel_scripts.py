@@ -27,21 +27,6 @@ OUT = ROOT / "out" / "kernel-scripts"
 COUNT, SEED = 25, 1
 #: What a kind's share should be at least (the others are there to be seen).
 WANTED = {"no-loss": 1.0, "loss": 0.95, "jitter": 0.9, "reordering": 0.85}
-#: How a kernel parts, by the words of the failure.
-WAYS = {
-    "the stack sent": "sends what the engine does not",
-    "nothing was": "does not send what the engine does",
-    "it was at": "sends it at another time",
-    "another sequence number": "sends another segment",
-    "another length": "sends another length",
-    "another set of flags": "sets other flags",
-    "another ECN field": "sets another ECN field",
-}
-
-
-def way_of(failure: str) -> str:
-    """Return how a kernel parts."""
-    return next((way for words, way in WAYS.items() if words in failure), "does something else")
 
 
 def rows(shares: list[fuzz.Share], other: list[fuzz.Share] | None) -> list[str]:
@@ -49,7 +34,7 @@ def rows(shares: list[fuzz.Share], other: list[fuzz.Share] | None) -> list[str]:
     lines = []
     for place, share in enumerate(shares):
         wanted = WANTED.get(share.kind)
-        ways = Counter(way_of(parting.failure) for parting in share.partings)
+        ways = Counter(fuzz.way_of(parting.failure) for parting in share.partings)
         told = ", ".join(f"{count} x {way}" for way, count in ways.most_common())
         older = f" {other[place].share:.1%} |" if other else ""
         aim = f"{wanted:.0%}" if wanted else ""

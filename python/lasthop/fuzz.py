@@ -33,6 +33,16 @@ FIRST = 1_000_000
 BATCH = 100
 #: Most questions for the smallest form of one script.
 MOST_QUESTIONS = 400
+#: How a kernel parts, by the words of the failure.
+WAYS = {
+    "the stack sent": "sends what the engine does not",
+    "nothing was": "does not send what the engine does",
+    "it was at": "sends it at another time",
+    "another sequence number": "sends another segment",
+    "another length": "sends another length",
+    "another set of flags": "sets other flags",
+    "another ECN field": "sets another ECN field",
+}
 #: An event of a script: its time, and what follows.
 _EVENT = re.compile(r"^\+?([0-9.]+)")
 
@@ -169,6 +179,11 @@ def fuzz(  # noqa: PLR0913 (all but four are keywords)
     return shares
 
 
+def way_of(failure: str) -> str:
+    """Return how a kernel parts."""
+    return next((way for words, way in WAYS.items() if words in failure), "does something else")
+
+
 def _refuse_unknown(kinds: Sequence[str], laws: Sequence[str]) -> None:
     for what, names, known in (("kind", kinds, list(KINDS)), ("law", laws, list(LAWS))):
         for name in names:
@@ -220,7 +235,9 @@ def smallest(script: str, judge: Judge, repeats: int = AGAIN) -> str:
                 candidates.append((places, text))
         questions += len(candidates)
         found = _parts([text for _, text in candidates], judge, repeats)
-        parting = [(*one, told) for one, told in zip(candidates, found, strict=True) if told]
+        told = zip(candidates, found, strict=True)
+        # Another parting than this one is another matter.
+        parting = [(*one, how) for one, how in told if how and way_of(how) == way_of(failure)]
         if parting:
             kept, best, came = parting[-1]
             pieces = max(pieces - 1, 2)

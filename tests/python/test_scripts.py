@@ -47,6 +47,27 @@ def test_mistakes_are_refused(text: str, told: str) -> None:
         run_script(text)
 
 
+def test_what_no_line_names_may_wait() -> None:
+    """As in packetdrill; without the key it is a mistake, and in either case the order counts."""
+    waits = HEAD.replace("---", "unnamed_wait = true\ntolerance_ms = 150\n---")
+    opening = "0 connect\n+0 > S 0:0(0)\n+.1 < S. 0:0(0) ack 1 win 65535 <mss 1000>\n+0 > . 1:1(0) ack 1\n"
+    events = f"{opening}+.1 write 2000\n+.1 < . ack 1001\n"
+    assert run_script(waits + events).holds
+    assert run_script(f"{waits}{events}+0 > . 1:1001(1000) ack 1\n").holds
+    assert "sequence number" in (run_script(f"{waits}{events}+0 > . 1001:2001(1000) ack 1\n").failure or "")
+    assert "the stack sent" in (run_script(HEAD + events).failure or "")
+
+
+def test_times_may_differ_by_a_tolerance() -> None:
+    """And origin_lines name the lines of another file."""
+    late = "0 connect\n+0 > S 0:0(0)\n+1.004 > S 0:0(0)\n"
+    assert not run_script(HEAD + late).holds
+    assert run_script(HEAD.replace("---", "tolerance_ms = 5\n---") + late).holds
+    failure = run_script(HEAD.replace("---", "origin_lines = [3, 5, 8]\n---") + late).failure
+    assert failure is not None
+    assert "script, line 8: " in failure
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     """A missing file, and one that is no text, exit with 2 and say so."""
     bad = tmp_path / "bad.script"
