@@ -104,20 +104,8 @@ def text_of(source: str | Path) -> tuple[str, str]:
     """Return the text of a script, and what it is called in messages."""
     if isinstance(source, str) and "\n" in source:
         return source, "script"
-    path = Path(source)
-    try:
-        with path.open("rb") as file:
-            raw = file.read(LONGEST + 1)
-        if len(raw) > LONGEST:
-            raise ArgumentError(f"{path}: more than 1 MiB, which is too long for a script")
-        text = raw.decode("utf-8")
-    except OSError as error:
-        raise ArgumentError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
-    except UnicodeDecodeError:
-        raise ArgumentError(f"{path}: not a text in UTF-8, which scripts are") from None
-    # The engine takes names as text; one that is not UTF-8 is shown as well as can be.
-    name = os.fsencode(path).decode(errors="replace")
-    if path.suffix != PACKETDRILL:
+    text, name = _content(Path(source))
+    if Path(source).suffix != PACKETDRILL:
         return text, name
     from lasthop.packetdrill import translate
 
@@ -130,8 +118,20 @@ def notes(path: Path) -> tuple[str, ...]:
         return ()
     from lasthop.packetdrill import translate
 
+    return translate(*_content(path)).notes
+
+
+def _content(path: Path) -> tuple[str, str]:
+    """Return the text of a file, and what it is called in messages."""
     try:
-        return translate(path.read_text(encoding="utf-8"), str(path)).notes
-    except (OSError, UnicodeDecodeError):
-        # What reads it says so.
-        return ()
+        with path.open("rb") as file:
+            raw = file.read(LONGEST + 1)
+        if len(raw) > LONGEST:
+            raise ArgumentError(f"{path}: more than 1 MiB, which is too long for a script")
+        text = raw.decode("utf-8")
+    except OSError as error:
+        raise ArgumentError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeDecodeError:
+        raise ArgumentError(f"{path}: not a text in UTF-8, which scripts are") from None
+    # The engine takes names as text; one that is not UTF-8 is shown as well as can be.
+    return text, os.fsencode(path).decode(errors="replace")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import lasthop as lh
@@ -114,3 +116,44 @@ def test_settings_become_the_transport() -> None:
 def test_settings_are_put_back_at_the_end() -> None:
     """What restores settings may stand anywhere: packetdrill's scripts end with it."""
     assert "connect" in translate(OPEN + "+0 `/tmp/sysctl_restore_${PPID}.sh`\n", "odd.pkt").text
+
+
+#: Lines that do not belong.
+ODD = [
+    *("+0 < . 1:1(0) ack 1 win 9 <TS val>", "+0 < . 1:1(0) ack 1 <mss>", "+0 < S 0:0(0) win 9 <wscale 99>"),
+    *(
+        "+0 close() = 010",
+        "--tolerance_usecs=x",
+        "`sysctl`",
+        "%{",
+        "}%",
+        "+0 %{ assert ( }%",
+        "<",
+        "(",
+        "*",
+        "\x00",
+    ),
+    *("+0 setsockopt(3, SOL_TCP, TCP_MAXSEG, [x], 4) = 0", "+0 > . 1:99999999999(1) ack 1"),
+    *("+0 write(3, ..., 99999999999) = 99999999999", "+0 close(3) = 0", "+0 < . 1:1(0) ack 99 win 9"),
+]
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    st.sampled_from([path.read_text(encoding="utf-8").split("\n") for path in PATHS]),
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from(ODD)), max_size=3),
+    st.sets(st.integers(0, 30), max_size=4),
+)
+def test_whatever_it_is_it_runs_or_is_refused(
+    lines: list[str], added: list[tuple[int, str]], left_out: set[int]
+) -> None:
+    """In words, with a line: never by another exception."""
+    lines = [line for place, line in enumerate(lines) if place not in left_out]
+    for place, line in added:
+        lines.insert(place, line)
+    told = "line 1"
+    try:
+        run_script(translate("\n".join(lines), "odd.pkt").text)
+    except lh.ScenarioError as error:
+        told = str(error)
+    assert "line " in told

@@ -22,7 +22,10 @@ OPTIONS = frozenset(
 #: Calls that write data.
 WRITES = frozenset({"write", "send", "sendto", "writev", "sendmsg"})
 #: Options of segments; what is filled with `nop` and `eol` we pad ourselves.
-SEGMENT_OPTIONS = frozenset({"mss", "wscale", "sackOK", "TS", "sack", "nop", "eol", "..."})
+SEGMENT_OPTION = re.compile(
+    r"mss \d{1,5}|wscale \d{1,2}|sackOK|TS val \d{1,10} ecr \d{1,10}|sack( \d{1,10}:\d{1,10}){1,4}"
+    r"|nop|eol|\.\.\."
+)
 #: Laws that scripts may name, with the preset that follows them.
 LAWS = {"reno": "sack", "cubic": "cubic"}
 #: Settings without effect on a connection as it is modelled: buffers that are large enough, how often an
@@ -138,7 +141,7 @@ class Settings:
     def set_socket(self, arguments: list[str]) -> str | None:
         """Heed an option of a socket; return why it is not understood, or `None`."""
         name = arguments[2] if len(arguments) > 3 else "?"  # noqa: PLR2004 (socket, level, name, value)
-        if name == "TCP_MAXSEG":
+        if name == "TCP_MAXSEG" and re.fullmatch(r"\[\d{2,5}\]", arguments[3]):
             self.mss = int(arguments[3].strip("[]"))
             return None
         return None if name in SOCKET_OPTIONS else f"setsockopt {name}: there is no use for it here"
@@ -191,7 +194,7 @@ def claims(code: str) -> tuple[list[str], list[str]]:
     """
     try:
         tree = ast.parse("\n".join(line.strip() for line in code.strip().split("\n")))
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return [], ["Python"]
     claimed, unseen = [], []
     for statement in ast.walk(tree):

@@ -184,7 +184,7 @@ def _when(text: str) -> When:
 def _call(line: int, when: When, children: list[Any]) -> Call:
     name, *inner, result, _, _ = children
     text = "".join(_flat(piece) for piece in inner)
-    value = None if result == "..." else int(result, 0)
+    value = None if result == "..." else int(result, 16 if "x" in result else 10)
     return Call(line, when, str(name), split(text), value)
 
 

@@ -8,6 +8,7 @@ changed over: the round trip, the options and the windows of the peer stay what 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -157,7 +158,7 @@ class _Translation:
         self.changed = self.sends == (listens is not None)
 
     def _option(self, option: Option) -> None:
-        if option.name == "tolerance_usecs":
+        if option.name == "tolerance_usecs" and re.fullmatch(r"\d{1,9}", option.value):
             self.tolerance_ms = max(TOLERANCE_MS, int(option.value) / 1e3)
             return
         if option.name not in machine.OPTIONS:
@@ -242,7 +243,7 @@ class _Translation:
         if odd:
             raise Refused(segment, f"flags {segment.flags!r}: {odd[0]!r} is not modelled")
         for option in segment.options:
-            if option[0] not in machine.SEGMENT_OPTIONS:
+            if not machine.SEGMENT_OPTION.fullmatch(" ".join(option)):
                 raise Refused(segment, f"option {' '.join(option)!r}: not modelled")
         if not self.opened and not (segment.inbound and "S" in segment.flags):
             raise Refused(segment, "a segment before the connection opens")
