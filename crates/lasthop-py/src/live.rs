@@ -113,7 +113,7 @@ pub(crate) fn replay_script(
 ) -> PyResult<Option<String>> {
     let script = Script::read(text, "script");
     let script = script.map_err(|error| crate::ScenarioError::new_err(error.to_string()))?;
-    Ok(py.detach(|| script.replayed(&kept, Time::ZERO + Span::from_seconds(until_s))))
+    Ok(py.detach(move || script.replayed(&kept, Time::ZERO + Span::from_seconds(until_s))))
 }
 
 #[cfg(all(feature = "live", target_os = "linux"))]

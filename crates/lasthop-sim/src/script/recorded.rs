@@ -1,6 +1,7 @@
 //! Scripts that are written down from what the engine did: what it got stays, what it sent becomes what is asserted.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 
 use lasthop_core::time::Time;
 use lasthop_net::transport::codec::{self, Blocks, Header, Tcp};
@@ -163,7 +164,7 @@ impl<'a> Recorder<'a> {
                 What::Written(bytes) => format!("write {bytes}"),
                 What::Closed => "close".to_owned(),
             };
-            text.push_str(&format!("{} {event}\n", written::after(at.since(last))));
+            let _ = writeln!(text, "{} {event}", written::after(at.since(last)));
             last = at;
         }
         text
