@@ -139,6 +139,7 @@ validate: build ## Compare with ns-2, ns-3, Linux and packets at length; writes 
 	$(BIN)/python -m validation.second_look
 	$(BIN)/python -m validation.kernel_scripts
 	LASTHOP_ALL_BITS=1 $(BIN)/python -m pytest tests/python/test_seals.py -k flipped
+	LASTHOP_FAULTS=all LASTHOP_KILLS=100 $(BIN)/python -m pytest tests/python/test_faults.py
 	LASTHOP_DAMAGED=4000 $(BIN)/python -m pytest tests/python/test_bundle_damage.py
 
 page: ## Build the page of `lasthop view` into python/lasthop/page, a static folder; needs Node and npm
