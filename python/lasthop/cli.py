@@ -1067,6 +1067,18 @@ def emulate(
             "--snaplen", metavar="BYTES", help="Bytes stored of each captured packet; all if not given."
         ),
     ] = 65_535,
+    out_through: Annotated[
+        str | None,
+        typer.Option(
+            "--out-through",
+            metavar="IFACE",
+            help="Let hosts reach the world by this interface of the machine (NAT); off if not given.",
+        ),
+    ] = None,
+    dns: Annotated[
+        list[str] | None,
+        typer.Option("--dns", metavar="ADDRESS", help="With --out-through: a name server; repeatable."),
+    ] = None,
     table_format: FormatOption = "parquet",
     force: ForceOption = False,
     trust: TrustOption = False,
@@ -1098,7 +1110,7 @@ def emulate(
         programs, words = _programs(beside or []), command or []
         live.check_hosts(scenario, [host, *(name for name, _ in programs)])
         if dry_run:
-            _say(live.plan_text(scenario, words, host, programs, kernel, captures))
+            _say(live.plan_text(scenario, words, host, programs, kernel, captures, out_through))
             return
         live.refuse_without_means()
         with _targets(file, json_file, out, table_format, force=force):
@@ -1122,6 +1134,8 @@ def emulate(
                 capture_at=captures,
                 snaplen=snaplen,
                 folder=out,
+                out_through=out_through,
+                dns=dns or (),
             )
             _deliver_runs(finished, json_file, out, table_format, finished.seeds)
             _deliver_report(finished[0], shown=json_file != "-", interruption=interruption)

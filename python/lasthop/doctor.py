@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lasthop import _native, extras, live, steer
 from lasthop.api import EXAMPLE, Scenario, run
+from lasthop.errors import LasthopError
 from lasthop.runner import available_cores
 
 DEPENDENCIES = ("rich", "typer")
@@ -58,6 +59,11 @@ def _live() -> list[Finding]:
         lines.append(Finding(f"live: {need.what}", text))
     means = "'lasthop emulate' can run here" if not live.lacking() else "'lasthop emulate' cannot run here"
     steers = "'lasthop steer' can run here" if not steer.lacking() else "'lasthop steer' cannot run here"
+    if not steer.lacking() and not live.lacking():
+        try:
+            steer.steer("reno", ["true"])
+        except LasthopError as error:
+            steers = f"'lasthop steer' cannot run here: {error}"
     return [*lines, Finding("live", f"{means}, {steers}")]
 
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lasthop import _native
+from lasthop import _native, outside
 from lasthop.errors import ArgumentError, Interrupted, RunError, native_errors
 from lasthop.places import SENDERS, capture_file, not_captured
 from lasthop.results import NativeTables, Run, Runs
@@ -35,8 +35,10 @@ from lasthop.spool import Spool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from ipaddress import IPv4Address
 
     from lasthop.api import Scenario
+    from lasthop.outside import WayOut
 
 T = TypeVar("T")
 
@@ -60,8 +62,6 @@ SCHEDULERS = ("reno", "cubic", "bbr", "vegas", "veno", "westwood")
 DEVICE = "lasthop0"
 #: Runs that may be within others at the same time.
 MOST_NESTED = 255
-#: The bit of CAP_NET_ADMIN and of CAP_SYS_ADMIN in sets of capabilities.
-CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 
 
 def emulate(  # noqa: PLR0913 - all but two are keywords
@@ -78,6 +78,8 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
     capture_at: Sequence[str] | None = None,
     snaplen: int = SNAPLEN,
     folder: str | Path | None = None,
+    out_through: str | None = None,
+    dns: Sequence[str] = (),
     observer: Callable[[Snapshot], None] | None = None,
 ) -> Run:
     """Run real packets over the network of a scenario.
@@ -113,6 +115,11 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
     folder : path, optional
         Where captures are written while the run goes on: what an interrupted run leaves there can be read. A
         folder that goes with the `Run` if not given.
+    out_through : str, optional
+        An interface of the machine through which hosts reach the world. Packets for other addresses than
+        those of hosts go through the emulated network to the far end of the program's flow, and out there.
+    dns : sequence of str
+        Addresses of the servers that are asked for names then; the machine's if none is given.
     observer : callable, optional
         Is called a few times a second with a `Snapshot` of how far the run is.
 
@@ -152,7 +159,12 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
     check_snaplen(snaplen)
     mark = uuid.uuid4().hex
     commands = [words for _, words in [*([main] if main else []), *others]]
-    with journal(mark, commands, nested=outer_host() is not None) as block, native_errors():
+    is_nested = outer_host() is not None
+    servers = check_outside(out_through, dns, nested=is_nested)
+    with journal(mark, commands, nested=is_nested, out_through=out_through) as (block, way), native_errors():
+        exit_by = (
+            None if way is None else (gateway(scenario, host), [one.packed for one in servers], way.connect)
+        )
         (text, native), asked = in_thread(
             lambda progress: _native.emulate(
                 scenario.plan,
@@ -167,6 +179,7 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
                 captures=files.wanted(),
                 snaplen=snaplen,
                 nested=block,
+                outside=exit_by,
                 progress=progress,
             ),
             watched(scenario, observer),
@@ -288,6 +301,20 @@ def gateway(scenario: Scenario, host: str | None) -> str:
     """
     source, sink = scenario.ends[0]
     return sink if host == source else source
+
+
+def check_outside(interface: str | None, dns: Sequence[str], *, nested: bool) -> list[IPv4Address]:
+    """Refuse a way out that cannot be; return the name servers to ask there."""
+    if interface is None:
+        if dns:
+            raise ArgumentError("--dns names servers outside: say by which interface with --out-through")
+        return []
+    if nested:
+        raise ArgumentError(
+            "a run within another has no interface of the machine: give --out-through to that one"
+        )
+    outside.check(interface)
+    return outside.name_servers(dns)
 
 
 def of_kernel(scenario: Scenario) -> dict[str, str]:
@@ -426,11 +453,17 @@ def _uid_map() -> str:
 
 @contextmanager
 def journal(
-    mark: str, commands: Sequence[Sequence[str]], *, cleans: bool = True, nested: bool = False
-) -> Iterator[int | None]:
+    mark: str,
+    commands: Sequence[Sequence[str]],
+    *,
+    cleans: bool = True,
+    nested: bool = False,
+    out_through: str | None = None,
+) -> Iterator[tuple[int | None, WayOut | None]]:
     """Undo what earlier runs have left, if asked to, and note this one while it lasts.
 
-    A run within another gets the number of a block of addresses that no other has meanwhile.
+    A run within another gets the number of a block of addresses that no other has meanwhile, and one that
+    leads out of its network the description of its way, before anything is changed.
     """
     for line in clean() if cleans else []:
         print(f"note: {line}", file=sys.stderr)
@@ -443,11 +476,25 @@ def journal(
     entry = {"mark": mark, "owner": owner, "owner_started": _started(owner), "commands": commands}
     with _alone(folder):
         block = free_block(folder) if nested else None
+        way = None
+        if out_through is not None:
+            way = outside.choose(out_through, mark, list(outside.noted(folder).values()))
+            entry["outside"] = way.to_dict()
         place.write_text(json.dumps(entry | {"block": block}), encoding="utf-8")
     try:
-        yield block
+        yield block, way
     finally:
         end_marked(mark)
+        forget(place, mark)
+
+
+def forget(place: Path, mark: str) -> None:
+    """Take away a note of the journal, and what the run has changed on the machine."""
+    folder = place.parent
+    with _alone(folder):
+        ways = outside.noted(folder)
+        if (way := ways.pop(mark, None)) is not None:
+            way.undo(ways.values())
         place.unlink(missing_ok=True)
 
 
@@ -501,7 +548,7 @@ def clean() -> list[str]:
         if started is not None and _started(owner) == started:
             continue
         ended = end_marked(mark)
-        place.unlink(missing_ok=True)
+        forget(place, mark)
         processes = "1 process" if ended == 1 else f"{ended} processes"
         done.append(f"a run that was killed had left {processes}: ended")
     # Who may not ask the kernel for them has none either.
@@ -586,15 +633,14 @@ def lacking() -> list[Need]:
 
 
 def _rights() -> Need:
-    effective = 0
-    with suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-        effective = int(next(line for line in lines if line.startswith("CapEff:")).split()[1], 16)
-    has = all(effective >> bit & 1 for bit in (CAP_NET_ADMIN, CAP_SYS_ADMIN))
-    if has:
-        return Need("rights", "CAP_NET_ADMIN and CAP_SYS_ADMIN")
-    remedy = "run it as root, with sudo, or in 'unshare --user --map-root-user'"
-    return Need("rights", "neither root nor its capabilities", remedy)
+    """Do what every run does first: whoever may do it has the rights."""
+    try:
+        _native.rehearse_live()
+    except RuntimeError as error:
+        said = str(error).partition(";")[0]
+        remedy = "run it as root, with sudo, or in 'unshare --user --map-root-user'"
+        return Need("rights", f"not enough: {said}", remedy)
+    return Need("rights", "a network namespace with a TUN device can be made, and a program run in it")
 
 
 def _tun() -> Need:
@@ -637,6 +683,7 @@ def plan_text(
     beside: Sequence[tuple[str, Sequence[str]]],
     kernel: str | None,
     captures: Sequence[str] = (),
+    out_through: str | None = None,
 ) -> str:
     """Return in words what `emulate` would do; what it would refuse is refused."""
     with native_errors():
@@ -659,6 +706,11 @@ def plan_text(
                 at = f"the host {outer!r} of the run around this one, with one more TUN device, at {moved}"
         lines.append(f"{name}: {at}")
     lines += [f"links: {', '.join(scenario.link_names)}, for at most {scenario.duration_s:g} s"]
+    if out_through is not None:
+        tool = outside.check(out_through)
+        lines += [
+            f"let {near} pass on packets for other addresses, and out through {out_through} (NAT by {tool})"
+        ]
     lines += [f"start at {name}: {' '.join(words)}" for name, words in beside]
     if kernel is None:
         own = of_kernel(scenario).items()

@@ -221,9 +221,13 @@ def refuse_without_means() -> None:
 
 
 def _bpf_rights() -> live.Need:
-    if os.geteuid() == 0:
-        return live.Need("rights for BPF", "root", vital=False)
-    return live.Need("rights for BPF", "not root", "run 'lasthop steer' as root, with sudo", vital=False)
+    """Ask the kernel what is registered: whoever may ask may register."""
+    remedy = "run 'lasthop steer' as root of the machine, with sudo"
+    try:
+        _native.steer_sessions()
+    except RuntimeError as error:
+        return live.Need("rights for BPF", f"not enough: {error}", remedy, vital=False)
+    return live.Need("rights for BPF", "the kernel answers", vital=False)
 
 
 def _bpftool() -> live.Need:

@@ -79,7 +79,8 @@ fn emulation(
         recording: Recording { series: false, trace: false, frames: false },
         captures: Vec::new(),
         nested: None,
+        outside: None,
     };
-    let done = emulate(scenario.plan(), &order, &Progress::default())?;
+    let done = emulate(scenario.plan(), &order, &mut |_| Ok(()), &Progress::default())?;
     Ok(done.to_json()?)
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::process::Child;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ use crate::drive::{Place, Proxies, drive};
 use crate::kernel::{KernelFlow, Route, Signals, algorithms, refusal};
 use crate::passage::{Pair, Passage};
 use crate::plan::{Host, LivePlan, PlanError, without_halves};
-use crate::process;
+use crate::process::{self, Names};
 use crate::proxy::Proxy;
 use crate::record::Keeper;
 use crate::rows::{Naming, Told, conclude};
@@ -74,7 +75,21 @@ pub struct Order {
     /// Within another run: where hosts have their addresses, 10.n.0.0/16. The host at the far end of the first flow is
     /// then that of the other run at which we are.
     pub nested: Option<u8>,
+    /// The way out of the network, if there is one.
+    pub outside: Option<Outside>,
 }
+
+/// The way out of an emulated network: a host that packets for all other addresses go to, and who knows other names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outside {
+    /// The node of the host.
+    pub node: String,
+    /// Name servers.
+    pub dns: Vec<Ipv4Addr>,
+}
+
+/// Connects the namespace of the host that is the way out with the world, when all hosts are there.
+pub type Connect<'a> = &'a mut (dyn FnMut(BorrowedFd<'_>) -> io::Result<()> + Send);
 
 /// Why a live run did not come about, or ended.
 #[derive(Debug, Error)]
@@ -143,6 +158,9 @@ pub enum LiveError {
         /// What the kernel said.
         error: io::Error,
     },
+    /// The way out of the network could not be opened.
+    #[error("no way out of the emulated network: {0}")]
+    Outside(io::Error),
     /// A law does not steer.
     #[error(transparent)]
     Steer(#[from] SteerError),
@@ -230,7 +248,12 @@ pub struct Emulated {
 
 /// Runs the network of `scenario` between namespaces. The thread that calls this must live until it returns: programs
 /// end with it.
-pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Emulated, LiveError> {
+pub fn emulate(
+    scenario: &Plan,
+    order: &Order,
+    connect: Connect<'_>,
+    progress: &Progress,
+) -> Result<Emulated, LiveError> {
     let began = Instant::now();
     let mut live = LivePlan::new(scenario)?;
     order.nested.map_or(Ok(()), |block| live.move_to(block))?;
@@ -249,7 +272,8 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     let main = order.main.as_ref().map(|_| live.hosts[places[0]].node);
     let gateway = order.nested.and(scenario.flows.first()).map(|flow| live.gateway(flow, main));
     let sites = sites_of((&live, gateway), scenario, carries)?;
-    let names = process::names(&live.hosts, gateway);
+    let exit = lead_out((&live.hosts, &sites), order, connect)?;
+    let names = Names::new(&live.hosts, gateway, order.outside.as_ref());
     let mut world = World::evaluated(&live.plan, order.seed, order.recording, Evaluation::Clocked);
     for flow in 0..live.plan.flows.len() {
         world.open_end(flow, End::Sender);
@@ -266,17 +290,15 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     let ports: Vec<(u16, usize)> = carried.iter().map(|(index, flow)| (flow.port, *index)).collect();
     let mut children = Children::default();
     let (main_place, other_places) = places.split_at(usize::from(order.main.is_some()));
-    let mut silent = Vec::new();
-    for (program, &place) in order.others.iter().zip(other_places) {
-        let listens =
-            children.start_beside(program, (&live.hosts[place], &sites[place]), &names, (order, progress))?;
-        if !listens {
-            silent.push(format!("{}: {}", program.node, program.words.join(" ")));
-        }
-    }
+    let beside =
+        order.others.iter().zip(other_places.iter().map(|&place| (&live.hosts[place], &sites[place])));
+    let silent = children.start_all_beside(beside, &names, (order, progress))?;
     let mut passage = Passage::new(live.pairs.clone(), Store::default());
     if let Some(place) = gateway {
         passage.set_gateway(live.hosts[place].address);
+    }
+    if let Some(place) = exit {
+        passage.set_exit(live.hosts[place].address);
     }
     let ends = ends_of(&live);
     let window = world.network.window();
@@ -295,18 +317,7 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
             let places = (&live.hosts[..], &sites[..], ends);
             drive(world, (keeper, recorder), places, (clock, end, rate), stop, progress)
         });
-        let mut status = None;
-        while !driver.is_finished() {
-            if status.is_none()
-                && let Some(child) = &mut children.main
-                && let Ok(Some(ended)) = child.try_wait()
-            {
-                status = Some(code_of(ended));
-                stop.store(true, Ordering::Relaxed);
-            }
-            thread::sleep(LOOK);
-        }
-        stop.store(true, Ordering::Relaxed);
+        let status = children.watch(stop, || driver.is_finished());
         let driven =
             driver.join().unwrap_or_else(|_| Err(io::Error::other("the emulator's thread ended early")));
         driven.map(|driven| (driven, status))
@@ -315,16 +326,7 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     children.end();
     let captured = captures.map_or(Ok(Vec::new()), Captures::end);
     let (driven, status) = driven.map_err(|error| LiveError::Kernel { step: "moving packets", error })?;
-    let mut completed = BTreeMap::new();
-    for (index, flow) in carried {
-        let name = &scenario.flows[index].name;
-        match flow.join() {
-            Ok(at) => completed.extend(at.map(|at| (index, at))),
-            Err(error) => {
-                return Err(LiveError::Sockets { flow: name.clone(), error });
-            }
-        }
-    }
+    let completed = completed_of(scenario, carried)?;
     let done = deciders.into_values().map(Decider::end).collect::<Result<Vec<Decisions>, SteerError>>()?;
     let steered = done.into_iter().filter_map(Decisions::session).collect();
     let ended_by = match status {
@@ -338,6 +340,52 @@ pub fn emulate(scenario: &Plan, order: &Order, progress: &Progress) -> Result<Em
     (emulated.report.steered, emulated.report.captures) = (steered, captured?);
     (emulated.report.ended_by, emulated.report.not_listening) = (ended_by, silent);
     Ok(emulated)
+}
+
+/// Opens the way out, if there is one; returns the host at which it is.
+fn lead_out(
+    (hosts, sites): (&[Host], &[Site]),
+    order: &Order,
+    connect: Connect<'_>,
+) -> Result<Option<usize>, LiveError> {
+    let Some(outside) = &order.outside else { return Ok(None) };
+    let exit = place_of(hosts, &outside.node)?;
+    for (place, site) in sites.iter().enumerate() {
+        let led = if place == exit { site.pass_on() } else { site.lead_out() };
+        led.map_err(|error| LiveError::Kernel { step: "setting up the way out", error })?;
+    }
+    connect(sites[exit].namespace()).map_err(LiveError::Outside)?;
+    Ok(Some(exit))
+}
+
+/// Waits for the sockets of the flows; returns when the last byte of each was acknowledged, if it was.
+fn completed_of(
+    scenario: &Plan,
+    carried: Vec<(usize, KernelFlow)>,
+) -> Result<BTreeMap<usize, Time>, LiveError> {
+    let mut completed = BTreeMap::new();
+    for (index, flow) in carried {
+        let failed = |error| LiveError::Sockets { flow: scenario.flows[index].name.clone(), error };
+        completed.extend(flow.join().map_err(failed)?.map(|at| (index, at)));
+    }
+    Ok(completed)
+}
+
+/// Does what every run does first, and takes it away again: a network namespace with a TUN device, and a program in it
+/// with names of its own.
+///
+/// # Errors
+///
+/// If the kernel refuses a step.
+pub fn rehearse() -> Result<(), LiveError> {
+    let host = Host { node: 0, name: "rehearsal".to_owned(), address: Ipv4Addr::new(10, 0, 0, 1) };
+    let site = Site::new(host.address, 1500).map_err(|(step, error)| LiveError::Kernel { step, error })?;
+    let names = Names::new(std::slice::from_ref(&host), None, None);
+    let program = Program { node: host.name.clone(), words: vec!["true".to_owned()] };
+    let mut child = start(&program, (&host, &site), &names, "rehearsal")?;
+    let failed = |error| LiveError::Kernel { step: "starting a program in the namespace", error };
+    let status = child.wait().map_err(failed)?;
+    if status.success() { Ok(()) } else { Err(failed(io::Error::other(status.to_string()))) }
 }
 
 /// Makes the places of all hosts; that of the `gateway` is where we are.
@@ -388,12 +436,45 @@ struct Children {
 }
 
 impl Children {
+    /// Starts the programs beside the main one, one after the other; returns those that do not listen.
+    fn start_all_beside<'a>(
+        &mut self,
+        programs: impl Iterator<Item = (&'a Program, (&'a Host, &'a Site))>,
+        names: &Names,
+        (order, progress): (&Order, &Progress),
+    ) -> Result<Vec<String>, LiveError> {
+        let mut silent = Vec::new();
+        for (program, place) in programs {
+            if !self.start_beside(program, place, names, (order, progress))? {
+                silent.push(format!("{}: {}", program.node, program.words.join(" ")));
+            }
+        }
+        Ok(silent)
+    }
+
+    /// Waits until the run is over, and says so to all if the main program ends first; returns how that has ended.
+    fn watch(&mut self, stop: &AtomicBool, is_over: impl Fn() -> bool) -> Option<i32> {
+        let mut status = None;
+        while !is_over() {
+            if status.is_none()
+                && let Some(child) = &mut self.main
+                && let Ok(Some(ended)) = child.try_wait()
+            {
+                status = Some(code_of(ended));
+                stop.store(true, Ordering::Relaxed);
+            }
+            thread::sleep(LOOK);
+        }
+        stop.store(true, Ordering::Relaxed);
+        status
+    }
+
     /// Starts a program beside the main one and waits until it listens; returns whether it does.
     fn start_beside(
         &mut self,
         program: &Program,
         (host, site): (&Host, &Site),
-        names: &str,
+        names: &Names,
         (order, progress): (&Order, &Progress),
     ) -> Result<bool, LiveError> {
         let failed = |error| LiveError::Kernel { step: "looking at the sockets of a host", error };
@@ -421,7 +502,7 @@ impl Drop for Children {
 fn start(
     program: &Program,
     (host, site): (&Host, &Site),
-    names: &str,
+    names: &Names,
     mark: &str,
 ) -> Result<Child, LiveError> {
     process::start(&program.words, (host, site.namespace()), names, mark).map_err(|error| {

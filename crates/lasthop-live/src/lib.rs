@@ -47,7 +47,9 @@ pub mod twin;
 #[cfg(target_os = "linux")]
 pub use capture::{CaptureOrder, Captured, SOURCES};
 #[cfg(target_os = "linux")]
-pub use emulate::{Emulated, Ending, LiveError, LiveReport, Order, Program, emulate};
+pub use emulate::{
+    Connect, Emulated, Ending, LiveError, LiveReport, Order, Outside, Program, emulate, rehearse,
+};
 #[cfg(target_os = "linux")]
 pub use rows::Told;
 #[cfg(target_os = "linux")]

@@ -79,7 +79,7 @@ fn passing_on(of: usize) -> Relay {
 /// What is sent, is sent at the beginning of this part.
 fn take_departures(row: &mut FlowSummary, first: &FlowSummary) {
     row.packets_sent = first.packets_sent;
-    row.packets_lost = first.packets_lost.clone();
+    row.packets_lost = first.packets_lost;
     row.retransmitted_packets = first.retransmitted_packets;
     row.rtt_mean_s = first.rtt_mean_s;
     row.rtt_p50_s = first.rtt_p50_s;

@@ -329,10 +329,17 @@ struct Others {
     known: HashMap<Ipv4Addr, Ipv4Addr>,
     /// The host of ours that stands for the run around us.
     gateway: Option<Ipv4Addr>,
+    /// The host of ours that is the way out to all addresses that no run has.
+    exit: Option<Ipv4Addr>,
     /// Runs within ours: the second byte of their addresses.
     runs: BTreeSet<u8>,
     /// The last of them, if it has not been reported.
     news: Option<u8>,
+}
+
+/// Whether no run has this address.
+fn is_outside(address: Ipv4Addr) -> bool {
+    address.octets()[0] != 10
 }
 
 /// Hosts of other runs that are remembered: an enemy who makes addresses up shall not take all memory.
@@ -341,7 +348,7 @@ const OTHERS: usize = 4096;
 impl Others {
     fn new(pairs: &[Pair]) -> Others {
         let own = pairs.iter().flat_map(|pair| [pair.source, pair.sink]).collect();
-        Others { own, known: HashMap::new(), gateway: None, runs: BTreeSet::new(), news: None }
+        Others { own, known: HashMap::new(), gateway: None, exit: None, runs: BTreeSet::new(), news: None }
     }
 
     /// Whether this may be the address of a host of another run.
@@ -355,6 +362,9 @@ impl Others {
     fn learn(&mut self, source: Ipv4Addr, from: Ipv4Addr) -> Option<Ipv4Addr> {
         if self.own.contains(&source) {
             return Some(from).filter(|&from| from == source);
+        }
+        if is_outside(source) {
+            return Some(from).filter(|_| self.exit == Some(from));
         }
         let has_room = self.known.len() < OTHERS || self.known.contains_key(&source);
         if !self.is_other(source) || !has_room {
@@ -372,6 +382,9 @@ impl Others {
     fn towards(&self, address: Ipv4Addr) -> Option<Ipv4Addr> {
         if self.own.contains(&address) {
             return Some(address);
+        }
+        if is_outside(address) {
+            return self.exit;
         }
         let beyond = self.gateway.filter(|_| self.is_other(address));
         self.known.get(&address).copied().or(beyond)
@@ -405,6 +418,11 @@ impl Passage {
     /// Packets for unknown hosts go to this one of ours: it is also a host of the run around us.
     pub fn set_gateway(&mut self, host: Ipv4Addr) {
         self.others.gateway = Some(host);
+    }
+
+    /// Packets for addresses that no run has go to this host of ours, and come from there.
+    pub fn set_exit(&mut self, host: Ipv4Addr) {
+        self.others.exit = Some(host);
     }
 
     /// A run within ours that has shown itself since the last time this was asked: the second byte of its addresses.

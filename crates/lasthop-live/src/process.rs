@@ -20,6 +20,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::NamedTempFile;
 
+use crate::emulate::Outside;
 use crate::plan::Host;
 
 /// The variable that marks everything that a run has started.
@@ -34,9 +35,31 @@ const NAMES: &str = "/etc/hosts";
 
 /// The names of hosts, as `/etc/hosts` has them. Those that a run around us has written are there still, unless a host
 /// of ours is nearer; the `gateway` is called as it is there.
-pub(crate) fn names(hosts: &[Host], gateway: Option<usize>) -> String {
+fn names(hosts: &[Host], gateway: Option<usize>) -> String {
     let around = gateway.map(|_| fs::read_to_string(NAMES).unwrap_or_default()).unwrap_or_default();
     join_names(hosts, gateway, &around)
+}
+
+/// What programs know of names: a text for `/etc/hosts`, and one for `/etc/resolv.conf`.
+pub(crate) struct Names {
+    hosts: String,
+    resolver: String,
+}
+
+impl Names {
+    /// Those of these hosts, and of the servers that are asked for others if there is a way out.
+    pub(crate) fn new(hosts: &[Host], gateway: Option<usize>, outside: Option<&Outside>) -> Names {
+        let resolver = outside.map_or_else(
+            || RESOLVER.to_owned(),
+            |outside| {
+                outside
+                    .dns
+                    .iter()
+                    .fold(String::new(), |text, server| text + &format!("nameserver {server}\n"))
+            },
+        );
+        Names { hosts: names(hosts, gateway), resolver }
+    }
 }
 
 fn join_names(hosts: &[Host], gateway: Option<usize>, around: &str) -> String {
@@ -68,7 +91,7 @@ fn join_names(hosts: &[Host], gateway: Option<usize>, around: &str) -> String {
 }
 
 /// The number of a network namespace.
-fn number_of(namespace: fs::File) -> io::Result<u64> {
+fn number_of(namespace: &fs::File) -> io::Result<u64> {
     namespace.metadata().map(|found| found.ino())
 }
 
@@ -76,7 +99,7 @@ fn number_of(namespace: fs::File) -> io::Result<u64> {
 /// what is done elsewhere would not be what was meant.
 pub(crate) fn is_at_a_host() -> io::Result<bool> {
     let Some(place) = std::env::var_os(PLACE) else { return Ok(false) };
-    let here = number_of(fs::File::open("/proc/thread-self/ns/net")?)?;
+    let here = number_of(&fs::File::open("/proc/thread-self/ns/net")?)?;
     Ok(place.to_str() == Some(here.to_string().as_str()))
 }
 
@@ -84,13 +107,13 @@ pub(crate) fn is_at_a_host() -> io::Result<bool> {
 pub(crate) fn start(
     words: &[String],
     (host, namespace): (&Host, BorrowedFd<'_>),
-    names: &str,
+    names: &Names,
     mark: &str,
 ) -> io::Result<Child> {
     let (program, arguments) = words.split_first().ok_or_else(|| io::Error::other("no program"))?;
-    let [names, resolver] = [passing(names)?, passing(RESOLVER)?];
+    let [names, resolver] = [passing(&names.hosts)?, passing(&names.resolver)?];
     let paths = [(names.path().to_owned(), NAMES), (resolver.path().to_owned(), "/etc/resolv.conf")];
-    let place = number_of(namespace.try_clone_to_owned()?.into())?;
+    let place = number_of(&namespace.try_clone_to_owned()?.into())?;
     let namespace = namespace.as_raw_fd();
     let mut command = Command::new(program);
     command.args(arguments).env(MARK, mark).env("LASTHOP_HOST", &host.name).env(PLACE, place.to_string());

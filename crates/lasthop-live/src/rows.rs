@@ -66,7 +66,9 @@ impl Emulated {
         }
         let flows = summary["flows"].as_array_mut().into_iter().flatten();
         for (flow, told) in flows.zip(&self.report.connections) {
-            UNKNOWN.iter().for_each(|&name| flow[name] = Value::Null);
+            for name in UNKNOWN {
+                flow[name] = Value::Null;
+            }
             if !told.shows_repeats {
                 flow["retransmitted_packets"] = Value::Null;
             }

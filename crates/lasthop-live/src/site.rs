@@ -83,14 +83,28 @@ impl Site {
 
     /// Lets the kernel know that the hosts of another run, 10.`block`.0.0/16, are behind the device.
     pub(crate) fn lead_to(&self, block: u8) -> io::Result<()> {
+        self.route(Ipv4Addr::new(10, block, 0, 0), ONE_RUN)
+    }
+
+    /// Lets the kernel know that everything else is behind the device.
+    pub(crate) fn lead_out(&self) -> io::Result<()> {
+        self.route(Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED)
+    }
+
+    /// Lets packets of others through this host.
+    pub(crate) fn pass_on(&self) -> io::Result<()> {
+        self.within(|| fs::write(FORWARDING, "1"))?
+    }
+
+    fn route(&self, destination: Ipv4Addr, mask: Ipv4Addr) -> io::Result<()> {
         let name: Vec<c_char> = self.name.bytes().chain([0]).map(|byte| byte as c_char).collect();
         #[expect(
             unsafe_code,
             reason = "a structure of the kernel of integers and pointers: zeros are a value"
         )]
         let mut route: rtentry = unsafe { std::mem::zeroed() };
-        route.rt_dst = as_address(Ipv4Addr::new(10, block, 0, 0));
-        route.rt_genmask = as_address(ONE_RUN);
+        route.rt_dst = as_address(destination);
+        route.rt_genmask = as_address(mask);
         route.rt_flags = libc::RTF_UP;
         // That of a device in this namespace whose own block it is comes first.
         route.rt_metric = 100;

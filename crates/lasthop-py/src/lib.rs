@@ -592,6 +592,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(live::replay_script, module)?)?;
     module.add_function(wrap_pyfunction!(live::check_live, module)?)?;
     module.add_function(wrap_pyfunction!(live::check_steer, module)?)?;
+    module.add_function(wrap_pyfunction!(live::rehearse_live, module)?)?;
     module.add_function(wrap_pyfunction!(live::steer, module)?)?;
     module.add_function(wrap_pyfunction!(live::steer_sessions, module)?)?;
     module.add_function(wrap_pyfunction!(live::steer_twins, module)?)?;

@@ -14,6 +14,10 @@ use crate::{Plan, Progress, RunError, RunResult};
 /// Whether this build can run real packets.
 pub(crate) const IS_THERE: bool = cfg!(all(feature = "live", target_os = "linux"));
 
+/// The way out of the network: the node of its host, addresses of name servers, and what connects its namespace, called with the
+/// path of that.
+type WayOut = (String, Vec<[u8; 4]>, Py<PyAny>);
+
 /// A program at a host: the name of the host, and the words of the command.
 type Words = (String, Vec<String>);
 
@@ -21,7 +25,7 @@ type Words = (String, Vec<String>);
 /// result with what was recorded. The GIL is released meanwhile.
 #[pyfunction]
 #[pyo3(signature = (plan, seed, *, main=None, others=None, kernel=None, budget_s, mark, series=false, trace=false,
-    captures=None, snaplen=65_535, nested=None, progress=None))]
+    captures=None, snaplen=65_535, nested=None, outside=None, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "all but two are keywords of a Python function")]
 pub(crate) fn emulate(
     py: Python<'_>,
@@ -37,13 +41,14 @@ pub(crate) fn emulate(
     captures: Option<Vec<(String, PathBuf)>>,
     snaplen: u32,
     nested: Option<u8>,
+    outside: Option<WayOut>,
     progress: Option<Py<Progress>>,
 ) -> PyResult<(String, RunResult)> {
     let progress = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().inner));
     let recording = Recording { series, trace, frames: trace };
     let (others, captures) = (others.unwrap_or_default(), captures.unwrap_or_default());
     let captures = (captures, snaplen);
-    let wanted = Wanted { seed, main, others, kernel, budget_s, mark, recording, captures, nested };
+    let wanted = Wanted { seed, main, others, kernel, budget_s, mark, recording, captures, nested, outside };
     let scenario = &plan.get().scenario;
     let (text, summary, plan, recorded) = py.detach(|| run(scenario, wanted, &progress))?;
     let plan = Py::new(py, Plan { scenario: scenario.with_plan(plan), classes: Vec::new() })?;
@@ -139,6 +144,8 @@ struct Wanted {
     captures: (Vec<(String, PathBuf)>, u32),
     /// Where its hosts have their addresses, if it is within another run.
     nested: Option<u8>,
+    /// The way out of the network.
+    outside: Option<WayOut>,
 }
 
 #[cfg(all(feature = "live", target_os = "linux"))]
@@ -148,7 +155,7 @@ fn run(
     progress: &lasthop_sim::run::Progress,
 ) -> PyResult<Outcomes> {
     use lasthop_live::steer::SteerError;
-    use lasthop_live::{CaptureOrder, Emulated, LiveError, Order, Program, emulate};
+    use lasthop_live::{CaptureOrder, Emulated, LiveError, Order, Outside, Program, emulate};
     use lasthop_sim::pcapng;
 
     let program = |(node, words): Words| Program { node, words };
@@ -158,6 +165,24 @@ fn run(
         let comments = pcapng::about(&text, wanted.seed, &place);
         CaptureOrder { place, file, comments, snaplen }
     });
+    let (outside, connect) = wanted
+        .outside
+        .map(|(node, dns, connect)| {
+            let dns = dns.into_iter().map(Into::into).collect();
+            (Outside { node, dns }, connect)
+        })
+        .unzip();
+    let mut failure = None;
+    let mut connected = |namespace: std::os::fd::BorrowedFd<'_>| {
+        use std::os::fd::AsRawFd;
+        let Some(connect) = &connect else { return Ok(()) };
+        let path = format!("/proc/{}/fd/{}", std::process::id(), namespace.as_raw_fd());
+        Python::attach(|py| connect.call1(py, (path,)).map(drop)).map_err(|error| {
+            let text = error.to_string();
+            failure = Some(error);
+            std::io::Error::other(text)
+        })
+    };
     let order = Order {
         seed: wanted.seed,
         main: wanted.main.map(program),
@@ -168,8 +193,13 @@ fn run(
         recording: wanted.recording,
         captures: captures.collect(),
         nested: wanted.nested,
+        outside,
     };
-    let done = emulate(scenario.plan(), &order, progress).map_err(|error| {
+    let done = emulate(scenario.plan(), &order, &mut connected, progress);
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let done = done.map_err(|error| {
         let text = error.to_string();
         match error {
             LiveError::Plan(_)
@@ -208,6 +238,7 @@ fn run(
         recording: _,
         captures: _,
         nested: _,
+        outside: _,
     } = wanted;
     Err(RunError::new_err(WITHOUT))
 }
@@ -235,6 +266,22 @@ fn counterpart(_: &lasthop_net::plan::Plan) -> PyResult<()> {
 #[pyo3(signature = (law, *, in_kernel=false))]
 pub(crate) fn check_steer(law: &str, in_kernel: bool) -> PyResult<()> {
     steering::check(law, in_kernel)
+}
+
+/// Does what every live run does first, and takes it away again; the error says what the kernel refuses.
+#[pyfunction]
+pub(crate) fn rehearse_live(py: Python<'_>) -> PyResult<()> {
+    py.detach(rehearsed)
+}
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+fn rehearsed() -> PyResult<()> {
+    lasthop_live::rehearse().map_err(|error| RunError::new_err(error.to_string()))
+}
+
+#[cfg(not(all(feature = "live", target_os = "linux")))]
+fn rehearsed() -> PyResult<()> {
+    Err(RunError::new_err(WITHOUT))
 }
 
 /// Lets a law decide for the kernel's TCP while a command runs; without one, until it is interrupted. `told` is called
