@@ -450,7 +450,7 @@ def instructions(programs: dict[str, Path], scenarios: list[Path]) -> str:
 
 
 def count_instructions(program: Path, scenario: Path, duration_s: float) -> tuple[int, int]:
-    """Packet-hops and instructions of a run of so many seconds."""
+    """Packet-hops and instructions of a run of this many seconds."""
     with tempfile.TemporaryDirectory() as folder:
         profile = Path(folder, "profile")
         callgrind = ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={profile}"]

@@ -53,7 +53,7 @@ HEADINGS = (
 SYS_BPF = {"x86_64": 321, "aarch64": 280}
 ENABLE_STATS = 32
 
-#: Opens so many connections to itself and sends a little over each, so many seconds long.
+#: Opens a number of connections to itself and sends a little over each, for a number of seconds.
 CROWD = """
 import resource, selectors, socket, sys, time
 count, seconds = int(sys.argv[1]), float(sys.argv[2])
@@ -129,7 +129,7 @@ def measure(law: str, rate: int, seconds: float) -> dict[str, Any]:
 
 
 def crowd(count: int, seconds: float) -> steer.Session:
-    """Steer so many connections at once."""
+    """Steer this many connections at once."""
     words = [sys.executable, "-c", CROWD, str(count), f"{seconds:g}"]
     done = steer.steer("reno", words)
     if done.status or not isinstance(done.session, steer.Session):
@@ -180,7 +180,7 @@ def page(rows: list[str], parts: str, many: steer.Session, seconds: float) -> st
         "waking the process included; below 600 ns is wanted. *Process* is the share of a core that it "
         "took; below 5 % is wanted. *ACKs* are those that applied a decision, and those for which the "
         "kernel's half decided by itself. *Load* is the load average of the machine afterwards: on two "
-        "cores, more than two means that whoever decides waited for a processor."
+        "cores, more than two means that the deciding process waited for a processor."
     )
     late = [f"{(one or 0) * 1e6:,.0f}" for one in (many.decided_p50_s, many.decided_p99_s)]
     crowded = (

@@ -2,7 +2,7 @@
 
 It writes the file of the device, registers it in `crates/lasthop-net/src/device/mod.rs`, adds its keys and
 their reader to the scenario, and declares what it counts. What it writes compiles, `lasthop run` accepts it,
-and it has one test that fails: the first vector, which nobody but its author can work out. It never
+and it has one test that fails: the first vector, which only its author can work out. It never
 overwrites anything.
 """
 

@@ -1,7 +1,7 @@
 """Starts a congestion controller in Rust: `make new-sender NAME=x` calls it.
 
 It writes the file of the controller and registers it in `crates/lasthop-cc/src/lib.rs`. What it writes
-compiles, keeps to the conformance tests, and has one test that fails: the first vector, which nobody but a
+compiles, keeps to the conformance tests, and has one test that fails: the first vector, which only a
 reader of the paper can work out. It never overwrites anything.
 """
 

@@ -2,7 +2,7 @@
 
 `make pins` writes the files anew, `make pins-check` compares all of them with what the engine does now, and
 `tests/python/test_fingerprints.py` compares the part that takes seconds. A changed line is a changed run:
-whoever commits it says why the new run is right. Everything goes through the command as users type it.
+the commit says why the new run is right. Everything goes through the command as users type it.
 """
 
 from __future__ import annotations

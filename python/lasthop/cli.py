@@ -102,7 +102,7 @@ class JsonCommand(TyperCommand):
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Insert ``-`` after a `--json` that has no value."""
         complete = []
-        # What stands behind a bare -- belongs to somebody else.
+        # What stands behind a bare -- belongs to another program.
         own = args.index("--") if "--" in args else len(args)
         for index, word in enumerate(args):
             complete.append(word)
@@ -852,7 +852,7 @@ def reproduce(
         str, typer.Option("--figure", metavar="LIST", help="Figures and tables: 8 or fig8,tab1.")
     ] = "all",
     quick: Annotated[
-        bool, typer.Option("--quick", help="A quick look: few seeds, so many claims stay inconclusive.")
+        bool, typer.Option("--quick", help="A quick look: few seeds, and many claims stay inconclusive.")
     ] = False,
     alternatives: Annotated[
         bool | None,

@@ -601,7 +601,7 @@ def _check(loss: float, rtt_s: float) -> None:
         raise ArgumentError(f"a round trip time is above 0 s, found {rtt_s}")
 
 
-#: What ``--law`` knows.
+#: The models that ``--model`` accepts.
 LAWS: dict[str, Law] = {
     one.name: one
     for one in (

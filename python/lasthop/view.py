@@ -304,7 +304,7 @@ class Server(ThreadingHTTPServer):
         self.address = f"http://{ADDRESS}:{self.server_port}/{self.token}/"
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as socketserver has it
-        """Answer in a thread of its own; beyond so many connections the next waits, or is closed."""
+        """Answer in a thread of its own; beyond a number of connections the next waits, or is closed."""
         if not self._free.acquire(timeout=IDLE_S):
             self.shutdown_request(request)
             return

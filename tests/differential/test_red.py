@@ -1,6 +1,6 @@
 """RED in the profile `ns2` against ns-2.35.
 
-First with parameters that leave nothing to chance: below the upper threshold nobody is dropped, above it
+First with parameters that leave nothing to chance: below the upper threshold no packet is dropped, above it
 everybody is. So every drop says on which side of the threshold the average was, and the idle times of a
 connection that waits for its timer let it fall. Then a few cells of `python -m validation.red --full`.
 """

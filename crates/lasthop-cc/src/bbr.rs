@@ -60,7 +60,7 @@ const EXCESS_ROUNDS: u32 = 5;
 const MOST_EXCESS_S: f64 = 0.1;
 /// Segments in flight while the empty path is measured, and least window at all other times.
 const LEAST_WINDOW: f64 = 4.0;
-/// The pipe is full when the rate has not grown by this in so many rounds.
+/// The pipe is full when the rate has not grown by this in this many rounds.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 

@@ -2,10 +2,10 @@
 //! between two ACKs over whichever is longer, the time it took to send them or the time it took to acknowledge them.
 //!
 //! A sender that keeps its own segments holds one of these beside its [`Host`](crate::host::Host) and feeds what it
-//! finds into `Host::sampled`; a kernel takes such samples itself. What a segment knew when it was sent lies in a ring
-//! in the order of the sender's segments, so that senders without a sampler do not carry it. A sample begins when an
-//! ACK arrives; the sender says what the ACK delivered and what it showed to be lost, and finishes it. A sender without
-//! SACK knows of a delivery only when it is acknowledged cumulatively.
+//! finds into `Host::sampled`; a kernel takes such samples itself. What a segment knew when it was sent lies in a
+//! ring in the order of the sender's segments, so that senders without a sampler do not carry it. A sample begins
+//! when an ACK arrives; the sender says what the ACK delivered and what it showed to be lost, and finishes it. A
+//! sender without SACK learns of a delivery only when it is acknowledged cumulatively.
 //!
 //! *References:* Cheng, Cardwell, Hassas Yeganeh & Jacobson, draft-cheng-iccrg-delivery-rate-estimation; the
 //! rate samples of Linux (`tcp_rate.c`) behave alike.
@@ -29,7 +29,7 @@ struct Snapshot {
     app_limited: bool,
 }
 
-/// What only the sender knows of an ACK that has been processed.
+/// What only the sender can tell of an ACK that has been processed.
 #[derive(Clone, Copy, Debug)]
 pub struct Around {
     /// Segments in the network.

@@ -83,7 +83,7 @@ pub mod flag {
     pub const AHEAD: u8 = 32;
 }
 
-/// What a simulation knows of a packet and no wire carries.
+/// What a simulation stores about a packet and no wire carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Note {
     /// It is on its way from the receiver to the sender.

@@ -216,7 +216,7 @@ fn proxy_of(scenario: &Plan, (name, flow): (&str, &FlowPlan), relay: Relay) -> R
         return refuse("its connections would move from node to node with a host".to_owned(), remedy);
     }
     if relay.zero_windows {
-        return refuse("it knows of no link that fades".to_owned(), "leave out zero_windows");
+        return refuse("it has no link that fades".to_owned(), "leave out zero_windows");
     }
     let directions = scenario.links.iter().flat_map(|link| [&link.forward, &link.reverse]);
     let (number, toward_wireless) = relay.split;

@@ -536,7 +536,7 @@ impl ArrowTable {
 }
 
 fn parquet_error(error: &ParquetError) -> PyErr {
-    // Whoever shows it says himself that it is an error, and of what.
+    // The caller adds that it is an error, and of what.
     let text = error.to_string();
     PyOSError::new_err(text.strip_prefix("Parquet error: ").unwrap_or(&text).to_owned())
 }
@@ -553,7 +553,7 @@ fn read(path: &Path, columns: Option<&[String]>, runs: Option<&HashSet<String>>)
     let mut builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)
         .map_err(|error| parquet_error(&error))?;
     if let Some(columns) = columns {
-        // Whoever asks for the rows of some runs needs their names.
+        // The rows of some runs need their names.
         let names = columns.iter().map(String::as_str).chain(runs.map(|_| "run"));
         let mask = ProjectionMask::columns(builder.parquet_schema(), names);
         builder = builder.with_projection(mask);

@@ -694,7 +694,7 @@ fn of_hop(plan: &Plan, hop: &HopRecord, closing: Closing) -> Record {
     let flow = &plan.flows[hop.flow as usize];
     let back = hop.back;
     let (source, destination) = peers(plan, hop);
-    // Each end acknowledges the other's FIN, and counts its own, from when it knows of it.
+    // Each end acknowledges the other's FIN, and counts its own, from when it has received it.
     let since = |event: Option<Time>| 1 + u64::from(event.is_some_and(|event| event <= hop.stamp));
     let (seq, ack) = match hop.kind {
         Kind::Syn | Kind::SynAck => (0, hop.ack),

@@ -140,7 +140,7 @@ impl Progress {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Notes how far a run has come, for whoever watches.
+    /// Notes the progress of a run for its observer.
     pub fn note(&self, world: &World) {
         let standing = world.standing();
         self.simulated.store(standing.now.0, Ordering::Relaxed);

@@ -70,7 +70,7 @@ fn assert_between(value: f64, least: f64, most: f64, what: &str) {
     assert!((least..=most).contains(&value), "{what}: {value:.4} is not within {least}..={most}");
 }
 
-/// Mathis et al. (1997) to 15 %, and Padhye et al. (1998), which knows of timeouts, to 5 %.
+/// Mathis et al. (1997) to 15 %, and Padhye et al. (1998), which models timeouts, to 5 %.
 #[test]
 fn tcp_obeys_the_square_root_law() {
     for p in LOSS_RATES {

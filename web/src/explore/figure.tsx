@@ -10,7 +10,7 @@ const LEFT = 64;
 const TOP = 14;
 const BOTTOM = 44;
 const MOST_STYLES = 6;
-/** A click within so many px of a point means it. */
+/** A click within this many px of a point selects it. */
 const REACH = 24;
 
 export interface Chosen {

@@ -1,5 +1,5 @@
 // A table to be explored: rows at points of some axes with seeds, and metrics. What `lasthop view` was given, or a
-// Parquet file that somebody opened; the series of a paper's claims are brought into the same form.
+// Parquet file that the user opened; the series of a paper's claims are brought into the same form.
 
 import type { Overrides, ReadColumn, ReadTable } from "../engine/types";
 import { sum, type Estimate, type Statistics } from "../model/stats";
@@ -46,7 +46,7 @@ export interface Explored {
 
 /** Columns of the table of a study that are of its runs. */
 const OF_RUNS = ["seed", "state", "error", "run", "fingerprint", "packet_hops", "wall_s", "engine_version"];
-/** Values of an axis beyond which nobody reads a figure. */
+/** Values of an axis beyond which a figure cannot be read. */
 const MOST_VALUES = 200;
 
 export function cell(column: ReadColumn | undefined, row: number): Value | null {

@@ -47,7 +47,7 @@ export function extent(panel: Panel): [number, number] {
 const MOST_POINTS = 900;
 const RATE_POINTS = 120;
 
-/** Means of so many consecutive rows; what is absent does not count. */
+/** Means of this many consecutive rows; what is absent does not count. */
 function binned(values: ArrayLike<number>, bin: number): (number | null)[] {
   const count = Math.floor(values.length / bin);
   const out: (number | null)[] = new Array(count);

@@ -47,7 +47,7 @@ export interface Journey {
   share: number;
 }
 
-/** Data that come to a link once more in a packet that did not come from their sender: somebody on the way made it. */
+/** Data that come to a link once more in a packet that did not come from their sender: a helper or link made it. */
 function copiesOf({ hops, from_s }: Window, description: Description): Uint8Array {
   const column = (name: string) => columnOf(hops, name);
   const [flow, direction, seq, back, payload, outcome, packet, enqueued] = ["flow", "direction", "seq", "back", "payload_bytes", "outcome", "packet", "enqueue_s"].map(column);
@@ -116,7 +116,7 @@ export class Trace {
 
   private eventsKnown: Float64Array | null = null;
 
-  /** When anything happens, ascending. Sorted when somebody asks, for that takes as long as all the rest. */
+  /** When anything happens, ascending. Sorted on demand, for that takes as long as all the rest. */
   get events(): Float64Array {
     if (this.eventsKnown) return this.eventsKnown;
     const times = ["enqueue_s", "transmit_s", "arrive_s"].map((name) => columnOf(this.window.hops, name));

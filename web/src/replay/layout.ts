@@ -94,7 +94,7 @@ export class Layout {
     return Math.max(1, ...this.rows.map((row) => row.length));
   }
 
-  /** The last answer, which holds while nobody moves. */
+  /** The last answer, which holds while no station moves. */
   private last: { width: number; height: number; placed: Place[] } | null = null;
 
   /** Whether a station changes its place during the run. */

@@ -19,7 +19,7 @@ const SPANS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
 const READABLE = 90;
 /** Rows of the table of decisions. */
 const SHOWN = 8;
-/** A loss is to be seen for so many seconds of the person who looks. */
+/** A loss is visible for this many seconds of real time. */
 const LINGER = 0.6;
 
 const NONE: Interruptions = { outages: [], handoffs: [] };
@@ -142,7 +142,7 @@ export function Replay({ theme }: { theme: string }) {
   const duration = checked?.description.duration_s ?? 1;
   const layout = useMemo(() => (checked ? new Layout(checked.description) : null), [checked]);
   const ink = useMemo(inkOf, [theme]);
-  // Unless somebody says otherwise, the diagram is as high as can be read.
+  // Unless the user changes it, the diagram is as high as can be read.
   const usual = useMemo(() => {
     if (!trace) return 0.5;
     const sent = trace.journeys(flow).filter((one) => !one.back);

@@ -7,7 +7,7 @@ import type { Ink } from "./scene";
 
 const TOP = 30;
 const BOTTOM = 6;
-/** A strip holds so many times what is to be seen. */
+/** A strip holds this many times what is visible. */
 const STRIP = 2.5;
 /** How much is to be seen of what has not happened yet. */
 const FUTURE = 0.17;

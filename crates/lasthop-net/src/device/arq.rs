@@ -91,7 +91,7 @@ impl Frame {
     }
 }
 
-/// What the far end knows of a frame that has not been handed on.
+/// What the far end stores about a frame that has not been handed on.
 #[derive(Clone, Debug)]
 enum Slot {
     Missing,

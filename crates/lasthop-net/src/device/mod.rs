@@ -151,7 +151,7 @@ pub(crate) enum Effect {
     Frame { record: Box<FrameRecord>, parcel: Option<Parcel>, direction: DirectionId },
     /// The packet has reached its end here: it was meant for the device.
     Absorb { parcel: Parcel },
-    /// Another device takes over what this one knows of a flow at `at`.
+    /// Another device takes over what this one stores about a flow at `at`.
     Hand { to: DeviceId, flow: u32, handed: Handed, at: Time },
     /// The packet is still in the device when the run ends.
     Keep { parcel: Parcel, crossing: Option<Crossing> },
@@ -357,7 +357,7 @@ impl Device {
         }
     }
 
-    /// A host comes with what another agent of its kind knows of it.
+    /// A host comes with what another agent of its kind stores about it.
     pub(crate) fn take_over(&mut self, flow: u32, handed: Handed, cx: &mut Cx<'_>) {
         match (self, handed) {
             (Device::Snoop(snoop), Handed::Snoop(handed)) => snoop.take_over(flow, *handed, cx),

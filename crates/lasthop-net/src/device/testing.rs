@@ -206,8 +206,8 @@ impl<D: Element> Bench<D> {
     }
 }
 
-/// Hands a device packets that nobody sends: any kind, number, flow, port and order, repeated and in the past of one
-/// another, and calls its timers. After each step `look` says whether it holds no more than it may.
+/// Hands a device packets that no endpoint sends: any kind, number, flow, port and order, repeated and in the
+/// past of one another, and calls its timers. After each step `look` says whether it holds no more than it may.
 /// `LASTHOP_FUZZ=1000000` makes it as many sequences of packets.
 pub(super) fn hammer<D: Element>(make: impl Fn() -> D, ports: u32, look: impl Fn(&D) -> bool) {
     let count: u64 = std::env::var("LASTHOP_FUZZ").ok().and_then(|text| text.parse().ok()).unwrap_or(300);

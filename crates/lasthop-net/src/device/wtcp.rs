@@ -229,8 +229,8 @@ impl Agent {
         }
     }
 
-    /// A host comes with what another agent knows of it: what it has not acknowledged is sent once, in order, from the
-    /// place `hop` on, and then what has not been sent yet.
+    /// A host comes with what another agent stores about it: what it has not acknowledged is sent once, in
+    /// order, from the place `hop` on, and then what has not been sent yet.
     pub(crate) fn take_over(&mut self, flow: u32, handed: Handed, cx: &mut Cx<'_>) {
         if self.plan.handoff != AtHandoff::Move {
             return;
@@ -738,7 +738,7 @@ mod tests {
         assert_eq!((count("wtcp_moved"), count("wtcp_repeats_at_handoff")), (1, 2));
     }
 
-    /// With nothing to take along, what was not sent is lost, and the next agent knows of no connection.
+    /// With nothing to take along, what was not sent is lost, and the next agent has no connection.
     #[test]
     fn a_connection_may_be_forgotten() {
         let plan = Wtcp { handoff: AtHandoff::Fresh, ..plan() };

@@ -197,7 +197,7 @@ impl Link {
         self.mean_found_by(self.arrived())
     }
 
-    /// The same if so many packets arrived, by whichever links begin at this queue.
+    /// The same if this many packets arrived, over all links that begin at this queue.
     pub fn mean_found_by(&self, arrived: u64) -> Option<f64> {
         (arrived > 0).then(|| self.gate.found_waiting as f64 / arrived as f64)
     }
@@ -656,7 +656,7 @@ mod tests {
         }
     }
 
-    /// NV-8.7 by Little's law: nobody waits for 1 s, four for 3 s, two for 2 s.
+    /// NV-8.7 by Little's law: no packet waits for 1 s, four for 3 s, two for 2 s.
     #[test]
     fn queue_average_is_the_integral_of_the_waiting() {
         let mut link = link(&Direction { rate: Rate(8), ..direction(8, 0, 50) });

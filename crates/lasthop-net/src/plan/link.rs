@@ -178,7 +178,7 @@ impl Arq {
 /// Who is told of acknowledgements, retries and losses of a link with retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// Nobody.
+    /// No sender.
     Off,
     /// Senders at the link's own near end.
     Local,

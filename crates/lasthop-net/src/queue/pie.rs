@@ -251,7 +251,7 @@ mod tests {
         assert_eq!((pie.burst_left, pie.next_update), (PLAN.burst, millis(10_005)));
     }
 
-    /// At p = 1/16 nobody is dropped before the 14th packet, when the sum passes 0.85, and nobody passes as the 136th.
+    /// At p = 1/16 no packet is dropped before the 14th, when the sum passes 0.85, and none passes as the 136th.
     #[test]
     fn drops_are_spread() {
         let mut pie = pie();

@@ -1065,7 +1065,7 @@ mod tests {
         }
     }
 
-    /// RFC 768: a sum that comes out as 0 is sent as all ones, and 0 means that nobody computed one.
+    /// RFC 768: a sum that comes out as 0 is sent as all ones, and 0 means that there is none.
     #[test]
     fn a_datagram_without_a_checksum_is_taken() {
         let mut bytes = written(&header(Transport::Udp), &[1, 2, 3]);
@@ -1122,7 +1122,7 @@ mod tests {
 
     #[test]
     fn options_of_others() {
-        // Kind 30 is multipath TCP, 254 somebody's experiment, 253 with `XX` another one; behind the end is anything.
+        // Kind 30 is multipath TCP, 254 an experiment, 253 with `XX` another one; behind the end is anything.
         let bytes =
             [30, 4, 1, 2, 254, 4, 9, 9, 253, 6, b'X', b'X', 1, 2, 253, 3, 1, 1, 2, 4, 5, 180, 0, 8, 3];
         assert_eq!(parse_options(&bytes).map(|options| options.mss), Ok(Some(1460)));

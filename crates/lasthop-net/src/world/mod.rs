@@ -443,8 +443,8 @@ impl World {
         go_on(self)
     }
 
-    /// Hands what was recorded and is settled by now to `sink`: all of it when the run is over. Whoever never calls it
-    /// keeps everything in memory.
+    /// Hands what was recorded and is settled by now to `sink`: all of it when the run is over. A driver that
+    /// never calls it keeps everything in memory.
     pub fn hand_over(&mut self, sink: &mut dyn Sink) -> io::Result<()> {
         let now = if self.finished { Time::MAX } else { self.now };
         let Some(recorder) = &mut self.network.recorder else { return Ok(()) };
@@ -495,13 +495,13 @@ impl World {
         left
     }
 
-    /// The same, appended to `all`: for whoever asks after every step.
+    /// The same, appended to `all`: for a driver that asks after every step.
     pub fn depart(&mut self, flow: usize, all: &mut Vec<Departure>) {
         self.network.receivers[flow].depart(all);
         self.senders[flow].depart(all);
     }
 
-    /// Ends the run now instead of at its planned end, for whoever drives it: what it measures ends here, and
+    /// Ends the run now instead of at its planned end, for its driver: what it measures ends here, and
     /// [`World::finish`] closes it.
     pub fn cut_short(&mut self) {
         self.end = self.now;
@@ -616,8 +616,8 @@ impl World {
         }
     }
 
-    /// A device acts, and again for as long as nobody else does in between, within limits: the world is asked now and
-    /// then whether to go on.
+    /// A device acts, and again for as long as no other event comes in between, within limits: the world is
+    /// asked now and then whether to go on.
     fn on_device_timer(&mut self, device: u32, until: Time) {
         for left in (0..EVENTS_PER_DEVICE).rev() {
             // The last one leaves a timer.
@@ -828,7 +828,7 @@ mod tests {
         assert_eq!(world.standing().now, Time::ZERO + Span::from_secs(10), "the clock stands at the end");
     }
 
-    /// Whoever drives the world, in whatever steps and however late, drives it through the same run.
+    /// Any driver of the world, in any steps and however late, drives it through the same run.
     #[test]
     fn steps_of_any_size_make_the_same_run() {
         for evaluation in [Evaluation::Eager, Evaluation::Clocked] {
@@ -868,7 +868,7 @@ mod tests {
         assert_eq!(world.standing().now, until, "the clock does not go back");
     }
 
-    /// Whoever looks after the run is asked at the end at the latest, and its error is that of the run.
+    /// The observer of the run is asked at the end at the latest, and its error is that of the run.
     #[test]
     fn the_run_asks_whether_to_go_on() {
         let mut asked = 0;

@@ -15,9 +15,10 @@
 //! wireless host fades or is down, as M-TCP does, and opens it when the link is back.
 //!
 //! *Differs from its paper:* the proxy's ends take no time for a packet, and what is in flight beyond it counts
-//! against its buffer. Nobody opens a connection anew that was reset. M-TCP learns of a disconnection from missing
-//! ACKs and keeps the last byte unacknowledged, so as to have an ACK to close the window with; here the radio tells
-//! the proxy (`warning` of a handoff says how early), and a receiver may close its window by an ACK of its own.
+//! against its buffer. A connection that was reset is not opened again. M-TCP learns of a disconnection from
+//! missing ACKs and keeps the last byte unacknowledged, so as to have an ACK to close the window with; here the
+//! radio tells the proxy (`warning` of a handoff says how early), and a receiver may close its window by an ACK of
+//! its own.
 //!
 //! *Validation:* NV-5.5 and whole runs in `tests/split.rs`: each half follows its own law, nothing is lost or
 //! reordered, the state moves or is lost, a half that ends takes the other with it, and a closed window stops the
@@ -53,7 +54,7 @@ use crate::routing::{DirectionId, start_of};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::extra::first_sent;
 
-/// When the ranges of a stream that lie at a proxy were sent first, by whoever sent them first.
+/// When the ranges of a stream that lie at a proxy were sent first, by host or proxy.
 #[derive(Clone, Debug, Default)]
 pub struct Origins {
     /// Beginning, end, time; disjoint and in the order of the stream.
@@ -319,7 +320,7 @@ impl World {
             let asks = self.relays.halves[half].lost && self.network.look_at(index).0.kind != Kind::Reset;
             self.arrive_at_sender(index, flow);
             if asks {
-                // Nobody here knows that connection any more.
+                // That connection is not in the table any more.
                 self.with_sender(flow, |sender, now, port| sender.refuse(now, port));
             }
             self.note_gone(half);

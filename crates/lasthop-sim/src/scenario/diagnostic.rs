@@ -203,7 +203,7 @@ pub(super) fn listed(names: &[&str]) -> String {
 /// `westwod` finds `westwood-plus`.
 pub(super) fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
     const LIKELY: f64 = 0.8;
-    // Comparing is quadratic in the length; nobody mistypes a name of this length.
+    // Comparing is quadratic in the length; a name of this length is not a typing mistake.
     if found.len() > 100 {
         return None;
     }

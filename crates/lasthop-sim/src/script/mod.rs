@@ -168,7 +168,7 @@ fn config_of(transport: &toml::Value) -> Result<TcpConfig, String> {
     }
 }
 
-/// What the player knows of one side.
+/// What the player stores about one side.
 #[derive(Clone, Copy, Debug, Default)]
 struct Side {
     start: u32,

@@ -55,7 +55,7 @@ pub(super) struct Simulated {
     outbox: Outbox,
     gateway: Gateway,
     now: Time,
-    /// What it has sent and nobody has taken.
+    /// What it has sent and the script has not taken yet.
     sent: VecDeque<(Time, Vec<u8>)>,
 }
 

@@ -136,7 +136,7 @@ impl Clock {
     }
 }
 
-/// What the agent knows of one connection.
+/// What the agent stores about one connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Agent {
     pub(super) cache: Cache,

@@ -180,7 +180,7 @@ impl Snoop {
     }
 }
 
-/// What an agent knows of a flow before it comes.
+/// What an agent stores about a flow before it comes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowFacts {
     /// A number for its pair of nodes.
@@ -632,7 +632,7 @@ impl Snooping {
         }
     }
 
-    /// A host comes with what another agent knows of it.
+    /// A host comes with what another agent stores about it.
     pub(crate) fn take_over(&mut self, flow: u32, handed: Handed, cx: &mut Cx<'_>) {
         if self.plan.handoff != AtHandoff::Move || self.plan.machine != Machine::Paper {
             return;

@@ -55,7 +55,7 @@ fn part(span: Span, share: f64) -> Span {
     Span::from_seconds(span.seconds() * share)
 }
 
-/// What a station knows of a destination.
+/// What a station stores about a destination.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Entry {
     next: u16,

@@ -101,7 +101,7 @@ impl RateAdaptation for Fallback {
     }
 }
 
-/// What Minstrel knows of a rate.
+/// What Minstrel stores about a rate.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     attempts: u32,

@@ -27,7 +27,7 @@ pub(super) enum Presence {
     Left,
 }
 
-/// What a port knows of its host's absence.
+/// What a port stores about its host's absence.
 #[derive(Clone, Debug)]
 pub(super) struct Absence {
     pub(super) presence: Presence,

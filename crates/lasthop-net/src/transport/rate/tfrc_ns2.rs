@@ -327,7 +327,7 @@ impl Ns2Sender {
     }
 }
 
-/// What the sink knows of a packet.
+/// What the sink stores about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Unknown,

@@ -26,7 +26,7 @@ const FIRST_WINDOW: u64 = 65_536;
 /// Segments of the first window, which are no growth.
 const INITIAL_SEGMENTS: u64 = 10;
 
-/// What a receiver knows of its buffer. Bytes, unless it says otherwise.
+/// What a receiver stores about its buffer. Bytes, unless it says otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Autotuning {
     mss: u64,

@@ -1,11 +1,11 @@
 //! A receiving application that reads at a rate of its own, and the buffer that fills when it is too slow.
 //!
-//! Data in order wait in the receive buffer until the application has read them. The window is what is
-//! free of the buffer, so a reader that is slower than the path closes it. The right edge never moves back, and moves
-//! on only by `min(buffer / 2, MSS)` or more (silly window avoidance, RFC 9293 section 3.8.6.2.2, RFC 1122 section
+//! Data in order wait in the receive buffer until the application has read them. The window is what is free of the
+//! buffer, so a reader that is slower than the path closes it. The right edge never moves back, and moves on only
+//! by `min(buffer / 2, MSS)` or more (silly window avoidance, RFC 9293 section 3.8.6.2.2, RFC 1122 section
 //! 4.2.3.3). A window that the reader opens again is announced without waiting for data once it is at least twice
-//! what the sender knows of, as Linux does: few announcements, and none is needed while more than half of the buffer
-//! is open.
+//! what the sender has been told, as Linux does: few announcements, and none is needed while more than half of the
+//! buffer is open.
 //!
 //! The reader is a fluid: it takes bytes as soon as its rate allows, without a system call that would take some at
 //! once. Or it is the other half of a proxy, which says itself what it has taken: bytes that the far end of its own

@@ -17,7 +17,7 @@ use crate::transport::wire::Wire;
 /// Longest interval between probes.
 const LONGEST_PROBE_INTERVAL: Span = Span::from_secs(60);
 
-/// What a sender knows of its peer's window. Bytes, unless it says otherwise.
+/// What a sender stores about its peer's window. Bytes, unless it says otherwise.
 #[derive(Clone, Debug)]
 pub(super) struct PeerWindow {
     /// As the newest ACK advertised it; `u32::MAX`, which no window can be, before the first.

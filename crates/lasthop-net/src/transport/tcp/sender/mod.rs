@@ -149,7 +149,7 @@ pub struct Connection {
     /// The one segment that is timed when there are no timestamps: its end and when it was sent.
     timed: Option<(u64, Time)>,
     timer: Option<Time>,
-    /// What the sender knows of zero windows; only Freeze-TCP looks at them.
+    /// What the sender stores about zero windows; only Freeze-TCP looks at them.
     persist: Option<Box<Persist>>,
     eln: Eln,
     mobility: Mobility,

@@ -39,7 +39,7 @@ impl Connection {
         }
     }
 
-    /// The link has given up the segment at `seq`: nobody else will deliver it. The controller says what the loss
+    /// The link has given up the segment at `seq`: it will not be delivered. The controller says what the loss
     /// was; one that it takes for congestion waits for duplicate ACKs like any other.
     fn resend_given_up<E: RecoveryEngine, W: Wire>(
         &mut self,

@@ -325,7 +325,7 @@ impl Connection {
         if E::SCOREBOARD {
             engine.forget_losses(self, !before.timeout);
         } else if before.unaccounted >= self.dup_threshold {
-            // So many copies provoke duplicate ACKs enough to look like a loss: `recover` stands against them.
+            // These copies provoke enough duplicate ACKs to look like a loss: `recover` stands against them.
             return;
         }
         self.host.recover = una;

@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(waves_of(&sent), expected);
     }
 
-    /// Whoever has nothing to send for a while begins a new wave after it, however few segments there were.
+    /// After an idle time a sender begins a new wave, however few segments there were.
     #[test]
     fn a_pause_ends_a_wave() {
         assert_eq!(waves_of(&[(1, 1, 10), (2, 1, 10), (3, 3, 10)]), [(1, 10), (1, 10), (2, 10)]);
