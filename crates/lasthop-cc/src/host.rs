@@ -213,6 +213,11 @@ impl Host {
     pub fn undo(&mut self, before: Memory) -> Decision {
         self.window.cwnd = self.window.cwnd.max(before.window.cwnd);
         self.window.ssthresh = self.window.ssthresh.max(before.window.ssthresh);
+        if self.floors == Floors::Linux {
+            // `tcp_current_ssthresh`: three quarters of the window at least.
+            let cwnd = before.window.cwnd;
+            self.window.ssthresh = self.window.ssthresh.max((cwnd / 2.0).floor() + (cwnd / 4.0).floor());
+        }
         self.undo_controller(before);
         self.decision()
     }

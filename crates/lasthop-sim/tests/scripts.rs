@@ -85,6 +85,26 @@ fn what_differs_is_told() {
     }
 }
 
+/// A whole number is exact; one with digits behind the point as far as they go.
+#[test]
+fn a_whole_number_is_exact() {
+    let open = OPEN.replace("+0.1 ", "+0.1004 ");
+    let (_, text) = failure(&format!("{open}+0 = srtt 100\n"));
+    assert_eq!(text, "srtt 100 is asserted, but it is 100.4000");
+    let close = Script::read(&script(&format!("{open}+0 = srtt 100.4\n")), "t").unwrap();
+    assert_eq!(close.simulate().unwrap().failure, None);
+}
+
+/// An end that receives has nothing to connect, write or close.
+#[test]
+fn what_a_receiver_would_not_obey_is_refused() {
+    for action in ["connect", "write 1000", "close"] {
+        let text = script(&format!("0 {action}\n")).replace("kernel =", "end = \"receiver\"\nkernel =");
+        let error = Script::read(&text, "t").unwrap_err().to_string();
+        assert!(error.contains("line 7") && error.contains("the end that is examined receives"), "{error}");
+    }
+}
+
 #[test]
 fn mistakes_are_refused_with_their_line() {
     for (events, told) in [

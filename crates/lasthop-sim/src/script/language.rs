@@ -205,6 +205,15 @@ pub(super) fn read(text: &str, name: &str) -> Result<(Head, Vec<Event>), ScriptE
         }
         let number = origins.next().unwrap_or(index + 1);
         let (when, actions) = read_line(written).map_err(|text| error(number, text))?;
+        if head.end == Examined::Receiver
+            && actions.iter().any(|action| matches!(action, Action::Write(_) | Action::Close))
+        {
+            let text = format!(
+                "{written:?}: the end that is examined receives, and neither connects, writes nor closes; examine \
+                 the sender (leave 'end' out), or let '<' bring what the other end sends"
+            );
+            return Err(error(number, text));
+        }
         // What else the line stands for happens at once.
         let mut when = Some(when);
         for action in actions {

@@ -14,6 +14,8 @@ use crate::transport::profile::Profile;
 
 /// Bytes of the IP and TCP headers without options.
 pub const BASE_HEADER: u32 = 40;
+/// Bytes of the timestamp option, padded (RFC 7323 appendix A).
+pub(super) const TIMESTAMP_OPTION: u32 = 12;
 
 /// Begins the name of a transport that sockets of the kernel carry, with a congestion control of its own.
 pub const KERNEL: &str = "kernel:";
@@ -583,7 +585,7 @@ impl TcpConfig {
         match (self.timestamps, self.profile) {
             (false, _) => 0,
             (true, Profile::Ns2) => 10,
-            (true, _) => 12,
+            (true, _) => TIMESTAMP_OPTION,
         }
     }
 

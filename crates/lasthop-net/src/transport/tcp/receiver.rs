@@ -272,7 +272,7 @@ impl TcpReceiver {
         let start = packet.seq;
         if syn == 1 && start > 0 && self.next > 0 {
             // RFC 9293 §3.10.7.4: in an open connection another SYN is answered by an ACK, and nothing more.
-            self.build_blocks(packet, false);
+            self.build_blocks(packet, None);
             return Some(Kind::Ack);
         }
         // A SYN and a FIN take a sequence number each, which SACK blocks cover like data.
@@ -297,6 +297,7 @@ impl TcpReceiver {
         }
 
         let mut duplicate = false;
+        let held = if self.dsack && packet.payload > 0 { self.first_held(start, end) } else { None };
         let in_order = start == self.next;
         let filled_gap = in_order && !self.pending.is_empty();
         if start <= self.next && end > self.next {
@@ -340,7 +341,7 @@ impl TcpReceiver {
         if syn == 1 && self.withholds {
             return None;
         }
-        self.build_blocks(packet, duplicate);
+        self.build_blocks(packet, held);
         let kind = if syn == 1 {
             Kind::SynAck
         } else if closed {
@@ -656,19 +657,31 @@ impl TcpReceiver {
         }
     }
 
-    /// RFC 2018 and RFC 2883: a duplicate first, then the block around the packet, then the most recent others.
+    /// The first contiguous part of `[start, end)` that is here already (RFC 2883 §4).
     #[inline]
-    fn build_blocks(&mut self, packet: &Packet, duplicate: bool) {
+    fn first_held(&self, start: u64, end: u64) -> Option<(u64, u64)> {
+        if start < self.next {
+            return Some((start, end.min(self.next)));
+        }
+        if self.pending.is_empty() {
+            return None;
+        }
+        let (from, to) = self.pending.from(start).find(|&(_, to)| to > start)?;
+        (from < end).then(|| (from.max(start), to.min(end)))
+    }
+
+    /// RFC 2018 and RFC 2883: what was here already first, then the block around the packet, then the most recent
+    /// others.
+    #[inline]
+    fn build_blocks(&mut self, packet: &Packet, held: Option<(u64, u64)>) {
         let Some(sacks) = self.sacks.as_deref_mut() else { return };
         sacks.blocks.clear();
-        let dsack = duplicate && self.dsack && packet.payload > 0;
-        if self.pending.is_empty() && !dsack {
+        if self.pending.is_empty() && held.is_none() {
             sacks.recent.clear();
             return;
         }
-        if dsack {
-            let fin = u64::from(packet.kind == Kind::Fin);
-            sacks.blocks.push(packet.seq, packet.seq + u64::from(packet.payload) + fin);
+        if let Some((start, end)) = held {
+            sacks.blocks.push(start, end);
         }
         let mut recent = SackBlocks::default();
         if let Some((start, end)) = self.pending.containing(packet.seq) {

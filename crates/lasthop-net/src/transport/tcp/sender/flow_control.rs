@@ -12,6 +12,7 @@ use super::Connection;
 use super::alarms::Alarm;
 use super::recovery::RecoveryEngine;
 use crate::transport::extra::{Extra, Offer};
+use crate::transport::tcp::config::TIMESTAMP_OPTION;
 use crate::transport::wire::Wire;
 
 /// Longest interval between probes.
@@ -92,7 +93,18 @@ impl Connection {
     /// What the SYN-ACK answers to the offer of the SYN is in force.
     pub(super) fn take_answer(&mut self, packet: &Packet, extra: Option<&Extra>) {
         let Some(offer) = extra.and_then(|extra| extra.offer) else { return };
-        self.timestamps &= offer.timestamps;
+        if self.timestamps && !offer.timestamps {
+            // RFC 6691 §3: the options that count are those that are sent.
+            self.timestamps = false;
+            if !self.ns2 {
+                self.mss += TIMESTAMP_OPTION;
+                self.segments.set_mss(self.mss);
+                let shorter = |size: &mut u16| *size -= TIMESTAMP_OPTION as u16;
+                [&mut self.data_header, &mut self.ack_size, &mut self.probe_size]
+                    .into_iter()
+                    .for_each(shorter);
+            }
+        }
         // RFC 3168 §6.1.1; in ns-2 the agents agree on their own.
         self.ecn &= self.ns2 || packet.has(flag::ECE);
         self.takes_offer(offer);

@@ -40,7 +40,7 @@ use std::ops::{Deref, DerefMut};
 use lasthop_cc::delivery::DeliverySampler;
 use lasthop_cc::host::{Floors, Host};
 use lasthop_cc::{Needs, Signal, Window};
-use lasthop_core::packet::Packet;
+use lasthop_core::packet::{Kind, Packet};
 use lasthop_core::prefetch::prefetch;
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
@@ -361,7 +361,20 @@ impl TcpSender {
     /// An ACK arrived.
     #[inline]
     pub fn on_ack<W: Wire>(&mut self, packet: &Packet, extra: Option<&Extra>, now: Time, wire: &mut W) {
+        if packet.kind == Kind::SynAck {
+            self.hear_answer(extra);
+        }
         with_engine!(&mut self.engine, engine => self.connection.on_ack(engine, packet, extra, now, wire));
+    }
+
+    /// The SYN-ACK has come. Losses towards an end without SACK are found by duplicate ACKs and repaired as NewReno does
+    /// (RFC 5681 §3.2, RFC 6582; RFC 8985 §3 asks for SACK).
+    #[cold]
+    fn hear_answer(&mut self, extra: Option<&Extra>) {
+        let refused = extra.and_then(|extra| extra.offer).is_some_and(|offer| !offer.sack);
+        if refused && self.connection.una == 0 && !self.connection.ns2 {
+            self.engine.go_without_sack();
+        }
     }
 
     /// A wake-up. Timers are lazy: one that was moved is found here to lie ahead, and waits on.

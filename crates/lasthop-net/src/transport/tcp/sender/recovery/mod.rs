@@ -211,6 +211,13 @@ impl Engine {
         }
     }
 
+    /// The other end has no SACK.
+    pub(super) fn go_without_sack(&mut self) {
+        if matches!(self, Engine::Sack(_) | Engine::Rack(_)) {
+            *self = Engine::DuplicateAcks(DuplicateAcks::NewReno);
+        }
+    }
+
     /// Whether it works by timers of its own.
     pub(super) fn needs_alarms(&self) -> bool {
         matches!(self, Engine::Rack(_))

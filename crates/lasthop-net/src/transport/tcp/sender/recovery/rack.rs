@@ -45,6 +45,8 @@ const PERSISTENCE: u32 = 16;
 const MOST_ACK_DELAY: Span = Span::from_millis(200);
 /// Linux takes no path to reorder by more segments (`tcp_max_reordering`).
 const MOST_REORDERING: u32 = 300;
+/// By how much the timers of Linux are late: 2 ms (`TCP_TIMEOUT_MIN_US`), and a tick of 4 ms with 250 Hz.
+const LATENESS: Span = Span::from_millis(6);
 /// Probe timeout before the first RTT sample (RFC 8985 §7.2).
 const FIRST_PROBE: Span = Span::from_secs(1);
 
@@ -97,6 +99,8 @@ struct Clock {
     sampled: bool,
     /// Something was delivered since losses were looked for.
     advanced: bool,
+    /// When the newest segment was sent that the present ACK delivers, if it delivers any.
+    delivered: Option<Time>,
 }
 
 impl Clock {
@@ -107,6 +111,7 @@ impl Clock {
         let rtt = now.since(segment.last_sent);
         let end = segment.end();
         self.highest = self.highest.max(end);
+        self.delivered = self.delivered.max(Some(segment.last_sent));
         if segment.transmissions > 1 {
             // It may be the original that has arrived.
             if echo.is_some_and(|echo| echo < segment.last_sent) || rtt < self.least_rtt {
@@ -142,6 +147,9 @@ pub(in super::super) struct Rack {
     persistence: u32,
     /// A DSACK has widened the window in the round that ends here.
     dsack_round: Option<u64>,
+    /// Linux: a DSACK has come that has not widened it yet, and when one did last.
+    dsack_waits: bool,
+    widened: Time,
     /// No segment below this waits for its repair.
     repair_from: u64,
     /// By how many segments the path is known to reorder; the duplicate threshold before.
@@ -167,11 +175,14 @@ impl Rack {
                 reordering_seen: false,
                 sampled: true,
                 advanced: false,
+                delivered: None,
             },
             order: VecDeque::new(),
             quarters: 1,
             persistence: 0,
             dsack_round: None,
+            dsack_waits: false,
+            widened: Time::ZERO,
             repair_from: 0,
             reordering: 0,
             dsacks: 0,
@@ -190,6 +201,22 @@ impl Rack {
         }
     }
 
+    /// Linux widens the window by DSACKs where reordering has been seen, with the next delivery, once per round trip:
+    /// what is delivered was sent after the window was widened last (`tcp_rack_update_reo_wnd`).
+    #[inline]
+    fn widen_as_linux(&mut self, needless: bool, now: Time) {
+        self.dsack_waits |= needless && self.clock.reordering_seen;
+        let Some(sent) = self.clock.delivered.take() else { return };
+        self.dsack_waits &= sent >= self.widened;
+        if std::mem::take(&mut self.dsack_waits) {
+            self.quarters = (self.quarters + 1).min(255);
+            self.widened = now;
+            self.persistence = PERSISTENCE;
+        } else if self.persistence == 0 {
+            self.quarters = 1;
+        }
+    }
+
     /// RFC 8985 §6.2.4: a DSACK says that a retransmission was needless.
     fn on_dsack(&mut self, next: u64) {
         if self.dsack_round.is_none() {
@@ -200,9 +227,9 @@ impl Rack {
     }
 
     /// A recovery has ended.
-    fn on_exit(&mut self) {
+    fn on_exit(&mut self, linux: bool) {
         self.persistence = self.persistence.saturating_sub(1);
-        if self.persistence == 0 {
+        if self.persistence == 0 && !linux {
             self.quarters = 1;
         }
     }
@@ -337,7 +364,9 @@ impl RecoveryEngine for Rack {
         let probed_twice = self
             .probe
             .is_some_and(|probe| probe.retransmits && duplicate.is_some_and(|(_, end)| end == probe.end));
-        if duplicate.is_some() && !probed_twice {
+        if tcp.linux {
+            self.widen_as_linux(duplicate.is_some() && !probed_twice, now);
+        } else if duplicate.is_some() && !probed_twice {
             self.on_dsack(next);
         }
         let mut delivered = (undelivered - self.undelivered(tcp)) as u32;
@@ -446,7 +475,11 @@ impl RecoveryEngine for Rack {
         tcp.alarms.cancel(Alarm::Reordering);
         tcp.alarms.cancel(Alarm::TailProbe);
         tcp.next = tcp.max_sent;
-        let window = self.reordering_window(srtt, true, threshold);
+        if tcp.linux && self.board.sacked_count >= threshold {
+            self.reordering = self.reordering.min(tcp.dup_threshold);
+        }
+        // Linux leaves the reordering window out here.
+        let window = if tcp.linux { Span::ZERO } else { self.reordering_window(srtt, true, threshold) };
         self.mark_after_timeout(una, window, &mut tcp.segments, now);
         let pipe = self.board.pipe(tcp.segments.len()) as f64;
         tcp.host.window.cwnd = tcp.host.window.cwnd.max(pipe + 1.0);
@@ -461,7 +494,10 @@ impl RecoveryEngine for Rack {
 
     /// The reordering timer: whatever is still missing is lost.
     fn on_reordering_timer<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) {
+        self.clock.advanced = true;
         if !Self::rests(tcp) && self.detect_losses(tcp, now, wire) {
+            // Linux enters recovery as if one segment had been delivered.
+            tcp.note_delivered(u32::from(tcp.linux && !self.board.in_recovery));
             self.act_on_losses(tcp, false, now, wire);
             self.fill(tcp, now, wire);
         }
@@ -521,6 +557,13 @@ impl RecoveryEngine for Rack {
 
     /// Every outstanding segment is judged afresh.
     fn forget_losses(&mut self, tcp: &mut Connection, reordered: bool) {
+        self.clock.advanced = true;
+        if tcp.linux && reordered {
+            // `tcp_try_undo_dsack`: what was found lost beside the needless copies is.
+            self.board.in_recovery = false;
+            self.persistence = (self.persistence + 1).min(PERSISTENCE);
+            return;
+        }
         self.board.forget_losses(&mut tcp.segments);
         self.repair_from = tcp.una;
         // What was taken for the delivery of a copy was that of an original.
@@ -651,13 +694,13 @@ impl Rack {
                 tcp.end_prr();
             }
             if repaired {
-                self.on_exit();
+                self.on_exit(tcp.linux);
             }
         } else if packet.seq >= recover {
             tcp.end_prr();
             tcp.end_kept_window();
             self.board.in_recovery = false;
-            self.on_exit();
+            self.on_exit(tcp.linux);
             tcp.action = Action::Exited;
         }
         rtt
@@ -665,6 +708,9 @@ impl Rack {
 
     /// Looks for losses and sets the timer for those that may become some. Returns whether any was found.
     fn detect_losses<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) -> bool {
+        if tcp.linux && !std::mem::take(&mut self.clock.advanced) {
+            return false;
+        }
         let (srtt, after_timeout) = (tcp.rtt.srtt(), tcp.una < tcp.timeout_recover);
         let threshold = tcp.dup_threshold as usize;
         let window = self.reordering_window(srtt, self.board.in_recovery || after_timeout, threshold);
@@ -673,7 +719,10 @@ impl Rack {
             sampler.on_lost(found);
         }
         match again {
-            Some(at) => tcp.set_alarm(Alarm::Reordering, at, wire),
+            Some(at) => {
+                let late = if tcp.linux { LATENESS } else { Span::ZERO };
+                tcp.set_alarm(Alarm::Reordering, at + late, wire);
+            }
             None => tcp.alarms.cancel(Alarm::Reordering),
         }
         found > 0
@@ -749,6 +798,8 @@ impl Rack {
         let mut wait = if srtt == Span::ZERO { FIRST_PROBE } else { srtt * 2 };
         if outstanding == 1 && srtt > Span::ZERO {
             wait = wait + MOST_ACK_DELAY;
+        } else if tcp.linux {
+            wait = wait + LATENESS;
         }
         let due = (now + wait).min(tcp.timer.unwrap_or(Time::MAX));
         tcp.set_alarm(Alarm::TailProbe, due, wire);
@@ -862,9 +913,9 @@ mod tests {
             rack.on_dsack(5000);
             assert_eq!(window(&rack), Span::from_millis(expected));
         }
-        (0..15).for_each(|_| rack.on_exit());
+        (0..15).for_each(|_| rack.on_exit(false));
         assert_eq!(window(&rack), Span::from_millis(100));
-        rack.on_exit();
+        rack.on_exit(false);
         assert_eq!(window(&rack), Span::from_millis(25));
     }
 
