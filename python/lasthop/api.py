@@ -116,7 +116,7 @@ class Scenario:
         self._folder = Path(folder)
         self._search: tuple[Path, ...] = ()
         self._kind: Literal["json", "toml"] = "json"
-        self._open(None, text, name, {})
+        self._open(None, text, name, self._ask(None))
 
     @classmethod
     def read(
@@ -126,6 +126,7 @@ class Scenario:
         name: str = "scenario",
         transports: Senders | None = None,
         trust: bool = False,
+        overrides: Mapping[str, Any] | None = None,
     ) -> Scenario:
         """Read a scenario from TOML text.
 
@@ -137,7 +138,7 @@ class Scenario:
             What messages call it, and results unless the scenario names itself.
         transports : mapping, optional
             As for `load`.
-        trust : bool
+        trust, overrides
             As for `load`.
 
         Examples
@@ -160,13 +161,22 @@ class Scenario:
         scenario._know(transports, trust=trust)  # noqa: SLF001 - its own class
         scenario._folder, scenario._search = Path(), ()  # noqa: SLF001 - its own class
         scenario._kind = "toml"  # noqa: SLF001 - its own class
-        scenario._open(None, decoded, name, {})  # noqa: SLF001 - its own class
+        changed = scenario._ask(overrides)  # noqa: SLF001 - its own class
+        scenario._open(None, decoded, name, changed)  # noqa: SLF001 - its own class
         return scenario
+
+    def _ask(self, overrides: Mapping[str, Any] | None) -> dict[str, str]:
+        """Take overrides, and the senders that they name as asked for."""
+        texts = {
+            key: value if isinstance(value, str) else toml_value(value)
+            for key, value in (overrides or {}).items()
+        }
+        self._asked: frozenset[str] = frozenset(sources.names_in_overrides(texts))
+        return texts
 
     def _know(self, transports: Senders | None, *, trust: bool) -> None:
         """Take the classes that are handed over, and whether others may be loaded."""
         self._trust = trust
-        self._asked: frozenset[str] = frozenset()
         self._senders = describe_all(transports)
         self._sources = {name: sources.source_of(class_) for name, class_ in (transports or {}).items()}
 
@@ -178,6 +188,7 @@ class Scenario:
         transports: Senders | None = None,
         search: Iterable[str | Path] = (),
         trust: bool = False,
+        overrides: Mapping[str, Any] | None = None,
     ) -> Scenario:
         """Read a scenario file (TOML, or JSON of the same structure).
 
@@ -192,6 +203,9 @@ class Scenario:
             folder of the scenario and before the current one.
         trust : bool
             Whether senders that the file names ``FILE.py:CLASS`` are loaded, which executes their files.
+        overrides : mapping, optional
+            Dotted keys and values that stand in place of the file's before it is judged, as ``--set`` gives
+            them. (`replace` changes a scenario that is valid without them.)
 
         Raises
         ------
@@ -206,7 +220,8 @@ class Scenario:
         scenario._search = tuple(map(Path, search))  # noqa: SLF001 - its own class
         scenario._kind = "toml"  # noqa: SLF001 - its own class
         try:
-            scenario._open(Path(path), "", "", {})  # noqa: SLF001 - its own class
+            changed = scenario._ask(overrides)  # noqa: SLF001 - its own class
+            scenario._open(Path(path), "", "", changed)  # noqa: SLF001 - its own class
         except ScenarioError:
             if _is_study(Path(path)):
                 raise ScenarioError(

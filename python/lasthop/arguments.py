@@ -25,6 +25,34 @@ def complete_metrics(incomplete: str) -> list[str]:
     return [one["name"] for one in metrics() if one["name"].startswith(incomplete)]
 
 
+def complete_ready(incomplete: str) -> list[str]:
+    """Return the ready scenarios and studies that a name may be of, for the shell.
+
+    Examples
+    --------
+    >>> complete_ready("single")
+    ['single-flow']
+    """
+    from lasthop import starter
+
+    names = (*starter.ready("scenarios"), *starter.ready("studies"))
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_papers(incomplete: str) -> list[str]:
+    """Return the papers that a number may begin, for the shell.
+
+    Examples
+    --------
+    >>> complete_papers("002")
+    ['002']
+    """
+    from lasthop.papers.library import paper_folders
+
+    numbers = ["all", *(folder.name.partition("-")[0] for folder in paper_folders())]
+    return [number for number in numbers if number.startswith(incomplete)]
+
+
 def complete_tables(incomplete: str) -> list[str]:
     """Return the formats of tables for papers that begin so, for the shell.
 

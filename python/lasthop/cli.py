@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 import sys
 from contextlib import contextmanager, nullcontext, suppress
@@ -19,6 +20,8 @@ from typer.core import TyperCommand, TyperGroup
 from lasthop import _native, api, output, terminal
 from lasthop.arguments import (
     complete_metrics,
+    complete_papers,
+    complete_ready,
     complete_tables,
     parse_names,
     parse_numbers,
@@ -382,7 +385,7 @@ def compare(
                 parse_seeds(seeds or "1-10"),
                 baseline=baseline,
                 jobs=jobs,
-                metrics=metrics or None,
+                metrics=_split_names(metrics),
                 series=series,
                 helpers=helped,
                 at=at,
@@ -469,7 +472,7 @@ def plot(
                 tracks = [track_of(run, labels[place]) for run, place in zip(runs, places, strict=True)]
                 plot_overlay(tracks, title, *paths)
         elif is_file:
-            scenario = api.Scenario.load(first, trust=trust).overridden(parse_settings(settings or []))
+            scenario = api.Scenario.load(first, trust=trust, overrides=parse_settings(settings or []))
             with shown_progress("runs") as observer:
                 chosen = scenario.seed if seed is None else seed
                 drawn = api.run_seeds(
@@ -634,7 +637,12 @@ def traffic(
 @app.command()
 def new(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Name of the scenario, or of a ready one.")
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Name of the scenario, or of a ready one.",
+            autocompletion=complete_ready,
+        ),
     ] = "scenario",
     topology: Annotated[
         str | None,
@@ -662,7 +670,7 @@ def new(
         for path in written:
             _say(f"written: {path}")
         verb = "study run" if name in studies and topology is None else "run"
-        _say(f"next:    lasthop {verb} {written[-1]}")
+        _say(f"next:    lasthop {verb} {shlex.quote(str(written[-1]))}")
 
 
 @app.command()
@@ -846,10 +854,14 @@ def export_history(
 def reproduce(
     paper: Annotated[
         str | None,
-        typer.Argument(metavar="PAPER", help="Its number, such as 004, or all; lists them if not given."),
+        typer.Argument(
+            metavar="PAPER",
+            help="Its number, such as 004, or all; lists them if not given.",
+            autocompletion=complete_papers,
+        ),
     ] = None,
     figure: Annotated[
-        str, typer.Option("--figure", metavar="LIST", help="Figures and tables: 8 or fig8,tab1.")
+        str, typer.Option("--figure", metavar="LIST", help="Figures and tables: 8, 4-9 or fig8,tab1.")
     ] = "all",
     quick: Annotated[
         bool, typer.Option("--quick", help="A quick look: few seeds, and many claims stay inconclusive.")
@@ -1524,12 +1536,20 @@ def main() -> None:
 
 def _open(file: str, settings: list[str] | None, *, trust: bool = False) -> api.Scenario:
     """Read a scenario from a file, or with ``-`` from standard input."""
+    from lasthop import starter
+
     overrides = parse_settings(settings or [])
     if file != "-":
-        return api.Scenario.load(file, trust=trust).overridden(overrides)
+        return api.Scenario.load(starter.not_a_name(file), trust=trust, overrides=overrides)
     # The engine refuses what is longer; a device has no end.
     text = sys.stdin.buffer.read(LONGEST_TEXT + 1)
-    return api.Scenario.read(text, name="standard input", trust=trust).overridden(overrides)
+    return api.Scenario.read(text, name="standard input", trust=trust, overrides=overrides)
+
+
+def _split_names(given: list[str] | None) -> list[str] | None:
+    """Take lists of names apart: an option may be repeated, or have commas as others do."""
+    words = [word.strip() for text in given or [] for word in text.split(",")]
+    return [word for word in words if word] or None
 
 
 def _advise(scenario: api.Scenario) -> None:

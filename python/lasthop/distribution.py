@@ -202,12 +202,12 @@ def _figure(samples: Sequence[Sample], wanted: Quantity, title: str) -> Figure:
             label=f"{sample.label} ({len(sample.values):,})",
         )
     axes.set_xlabel(label)
-    axes.set_ylabel(f"share of {COUNTED[wanted.table]} with at most that")
+    axes.set_ylabel(f"share of {COUNTED[wanted.table]} with at most this value")
     axes.set_ylim(0, 1.02)
     axes.grid(visible=True, color="#e6e6e6", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(f"{title}: distribution of {wanted.label}", fontsize=11)
     return figure
 
 
@@ -225,7 +225,12 @@ def _page(samples: Sequence[Sample], wanted: Quantity, title: str) -> Any:  # no
         page.add_scatter(
             x=x, y=y, name=f"{sample.label} ({len(sample.values):,})", line={"shape": "hv", "color": colour}
         )
-    share = f"share of {COUNTED[wanted.table]} with at most that"
-    page.update_layout(title=title, template="plotly_white", xaxis_title=label, yaxis_title=share)
+    share = f"share of {COUNTED[wanted.table]} with at most this value"
+    page.update_layout(
+        title=f"{title}: distribution of {wanted.label}",
+        template="plotly_white",
+        xaxis_title=label,
+        yaxis_title=share,
+    )
     page.update_yaxes(range=[0, 1.02])
     return page

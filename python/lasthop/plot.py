@@ -111,6 +111,12 @@ class Panel:
         values = [value for line in self.lines for value in line.y if value]
         return not self.from_zero and bool(values) and max(values) > LOGARITHMIC_FROM * min(values)
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether a line of it has a value: datagrams have no window and no RTT."""
+        known = (value for line in self.lines for value in line.y)
+        return any(value is not None and value == value for value in known)  # noqa: PLR0124 - no NaN
+
 
 @dataclass(frozen=True, slots=True)
 class Marks:
@@ -151,7 +157,7 @@ def plot_run(run: Run, *paths: str | Path, law: str | None = None, cdf: str | No
     """Draw a run into each path; the ending chooses the format. `law` is one of `lasthop.laws.LAWS`."""
     check_paths(paths)
     if cdf is not None:
-        return plot_distribution([run], ["run"], cdf, _run_title(run), *paths)
+        return plot_distribution([run], ["run"], cdf, _name_of(run), *paths)
     figure = run_figure(run, law)
     draw(paths, lambda: figure, lambda: run_page(run, law))
     return Picture(figure)
@@ -225,13 +231,14 @@ def run_panels(run: Run, law: str | None = None) -> list[Panel]:
         rtt.levels = {name: (trips[name] * 1e3, chosen[name]) for name in picked if name in trips}
         if rtt.levels:
             rtt.title += DOTTED_RTT
-    return [
+    panels = [
         _with_flows(Panel("cwnd", "segments"), flows, "cwnd_segments", picked, chosen, bin_s, 1.0),
         _queue_panel(run, links, bin_s, limits),
         _with_flows(rate, flows, "throughput_bit_s", picked, chosen, rate_bin_s, 1e-6),
         _with_flows(rtt, flows, "rtt_s", picked, chosen, bin_s, 1e3),
         *_helper_panels(run, bin_s, rate_bin_s),
     ]
+    return [panel for panel in panels if panel.is_measured]
 
 
 def _trips(run: Run, law: str) -> dict[str, float]:
@@ -439,7 +446,7 @@ def overlay_panels(tracks: Sequence[Track]) -> list[Panel]:
     if rate.levels:
         rate.title += "; dotted: what the law says"
         rtt.title += DOTTED_RTT
-    return [cwnd, queue, rate, rtt]
+    return [panel for panel in (cwnd, queue, rate, rtt) if panel.is_measured]
 
 
 def pick_flows(flows: pl.DataFrame) -> dict[str, str]:
@@ -892,13 +899,17 @@ def _draw_bars(axes: Axes, comparison: Comparison, metric: Metric) -> None:
     axes.tick_params(labelsize=8)
     if len(means) > 4:  # noqa: PLR2004 - more labels than fit side by side
         axes.tick_params(axis="x", rotation=30)
+        # A turned name ends below its bar.
+        for label in axes.get_xticklabels():
+            label.set_horizontalalignment("right")
+            label.set_rotation_mode("anchor")
     axes.grid(visible=True, axis="y", color="#E6E6E6", lw=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.text(
         1.0,
         1.0,
-        "higher is better" if metric.higher_is_better else "lower is better",
+        {True: "higher is better", False: "lower is better", None: ""}[metric.higher_is_better],
         transform=axes.transAxes,
         ha="right",
         va="top",
@@ -929,7 +940,7 @@ def _metric_title(comparison: Comparison, metric: Metric) -> tuple[str, float]:
 
     values = [stats.mean(comparison.values(transport, metric.key)) for transport in comparison.transports]
     factor, unit = prefix_for(
-        max((abs(value) for value in values if value is not None), default=0.0), metric.unit
+        max((abs(value) for value in values if value is not None), default=0.0), metric.shown_unit
     )
     return f"{metric.label} ({unit})" if unit else metric.label, factor
 
@@ -949,7 +960,11 @@ def _comparison_title(comparison: Comparison) -> str:
 def _run_title(run: Run) -> str:
     goodput = run.totals["goodput_bit_s"]
     total = "" if goodput is None else f", goodput of all flows {goodput / 1e6:.3g} Mbit/s"
-    return f"{run.scenario.get('name', 'scenario')}, seed {run.seed}{total}"
+    return f"{_name_of(run)}{total}"
+
+
+def _name_of(run: Run) -> str:
+    return f"{run.scenario.get('name', 'scenario')}, seed {run.seed}"
 
 
 def _gaps(values: Sequence[float | None]) -> list[float]:

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from lasthop import unfinished
-from lasthop.errors import ArgumentError, OutputError
+from lasthop.errors import ArgumentError, OutputError, ScenarioError
 from lasthop.output import output_errors, umask
 
 KINDS = ("dumbbell", "graph", "wlan", "wired-cum-wireless")
@@ -40,6 +40,22 @@ def ready(kind: str) -> dict[str, Path]:
     """
     folder = Path(str(files("lasthop"))) / "ready" / kind
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def not_a_name(file: str) -> str:
+    """Return the path of a scenario; refuse the name of a ready one, of which there is no file here.
+
+    Raises
+    ------
+    ScenarioError
+        With the command that writes it.
+    """
+    if file in ready("scenarios") and not Path(file).exists():
+        raise ScenarioError(
+            f"scenario error: there is no such file\n  at {file}\n"
+            f"     it is a ready scenario: 'lasthop new {file}' writes {file}.toml, which can be run"
+        )
+    return file
 
 
 def summary_of(path: Path) -> str:

@@ -139,7 +139,7 @@ def _of_scenario(path: Path, settings: Mapping[str, str]) -> dict[str, Any]:
     try:
         if settings or path.suffix.lower() == ".json" or not path.is_file():
             with unexecuted():
-                scenario = api.Scenario.load(path).overridden(settings)
+                scenario = api.Scenario.load(path, overrides=settings)
             text, content = toml_of(scenario.to_dict()), scenario.to_dict()
         else:
             with path.open("rb") as file:

@@ -163,7 +163,11 @@ def test_groups_are_reduced_as_polars_does() -> None:
         "jain": pl.when(x.pow(2).sum() > 0).then(x.sum().pow(2) / (x.count() * x.pow(2).sum())),
         "cv": pl.when(x.mean() != 0).then(x.std(ddof=0) / x.mean()),
     }
-    assert set(theirs) == set(REDUCTIONS)
+    percentiles = {"p50": 10.0, "p95": 19.0, "p99": 20.0}
+    assert {*theirs, *percentiles} == set(REDUCTIONS)
+    for name, value in percentiles.items():
+        assert REDUCTIONS[name]([float(rank) for rank in range(20, 0, -1)]) == value, "by nearest rank"
+        assert (REDUCTIONS[name]([7.0]), REDUCTIONS[name]([])) == (7.0, None)
     for name, expression in theirs.items():
         found = frame_of(table).group_by("run", maintain_order=True).agg(expression)["x"].to_list()
         for (_, group), value in zip(groups, found, strict=True):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
 import lasthop as lh
+from lasthop.cli import app
 from lasthop.comparison import Comparison
 from lasthop.errors import ArgumentError
 from lasthop.tables import render, runs_table
@@ -186,3 +189,79 @@ def test_a_tie_in_every_seed_is_one() -> None:
     }
     assert "-0" not in render(found)
     assert "+0" not in render(found)
+
+
+FAR = """
+duration = "2 s"
+[topology]
+kind = "graph"
+nodes = ["ap", "far"]
+[[topology.cells]]
+access_point = "ap"
+position = [0, 0]
+stations = [{ node = "far", position = [900, 0] }]
+phy = "802.11b"
+[[flows]]
+source = "far"
+sink = "ap"
+transport = "udp"
+traffic = { kind = "cbr", rate = "1 Mbit/s", packet = "1000 B" }
+"""
+
+
+def test_set_replaces_before_the_file_is_judged(tmp_path: Path) -> None:
+    """The station is out of reach in the file, and within it by --set."""
+    file = tmp_path / "far.toml"
+    file.write_text(FAR, encoding="utf-8")
+    with pytest.raises(lh.ScenarioError, match="900"):
+        lh.Scenario.load(file)
+    nearer = {"topology.cells.0.stations.0.position": "[20, 0]"}
+    assert lh.Scenario.load(file, overrides=nearer).replace({"duration": "1 s"}).duration_s == 1
+    words = ["run", str(file), "--set", "topology.cells.0.stations.0.position=[20, 0]"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "single-flow"], "'lasthop new single-flow' writes single-flow.toml"),
+        (["run", str(SNOOP), "--set", "tcp.mss=1000"], "it is called packet_size here"),
+        (["run", str(SNOOP), "--set", "tcp.min_rto=1 s"], "it is called rto.min here"),
+        (["reproduce", "2"], "did you mean '002'?"),
+        (["reproduce", "XJTCP"], "did you mean '002'?"),
+        (["reproduce", "002", "--figure", "90-95", "--show"], "has no figure '90-95'"),
+    ],
+)
+def test_what_was_meant_is_said(words: list[str], said: str) -> None:
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_a_wrong_node_of_a_dumbbell_is_named() -> None:
+    flow = SNOOP.parent / "single-flow.toml"
+    result = CliRunner().invoke(app, ["run", str(flow), "--set", "flows.0.source=foo"])
+    assert 'unknown node "foo"' in result.output
+
+
+def test_figures_may_be_a_range() -> None:
+    from lasthop.papers.library import find_paper, load_paper
+    from lasthop.papers.reproduce import choose
+
+    names = [one.name for one in choose(load_paper(find_paper("002")), "4-9")]
+    assert names == ["fig4", "fig5", "fig6", "fig7", "fig8", "fig9"]
+
+
+def test_metrics_may_have_commas(tmp_path: Path) -> None:
+    file = tmp_path / "home.toml"
+    file.write_text(HOME, encoding="utf-8")
+    words = ["compare", str(file), "--helpers", "none,arq", "--seeds", "1,2", "--json"]
+    result = CliRunner().invoke(app, [*words, "--metric", "goodput,timeouts", "--metric", "jain_index"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["metrics"] == ["goodput_bit_s", "timeouts", "jain_index"]
+
+
+def test_names_with_blanks_are_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["new", "a b"])
+    assert "lasthop run 'a b.toml'" in result.output

@@ -72,6 +72,8 @@ class Outcome(Enum):
     HOLDS = "holds"
     FAILS = "fails"
     UNDECIDED = "undecided"
+    #: The two sides are equal in every seed: more seeds would not decide.
+    TIE = "an exact tie"
     MISSING = "missing"
 
     def denied(self) -> Outcome:
@@ -81,7 +83,7 @@ class Outcome(Enum):
 
 
 #: What tells most against a claim comes first.
-SEVERITY = {Outcome.FAILS: 0, Outcome.MISSING: 1, Outcome.UNDECIDED: 2, Outcome.HOLDS: 3}
+SEVERITY = {Outcome.FAILS: 0, Outcome.MISSING: 1, Outcome.UNDECIDED: 2, Outcome.TIE: 3, Outcome.HOLDS: 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +308,7 @@ def conjunction(outcomes: Sequence[Outcome]) -> Outcome:
     >>> conjunction([Outcome.HOLDS, Outcome.UNDECIDED]), conjunction([Outcome.FAILS, Outcome.MISSING])
     (<Outcome.UNDECIDED: 'undecided'>, <Outcome.FAILS: 'fails'>)
     """
-    for outcome in (Outcome.FAILS, Outcome.MISSING, Outcome.UNDECIDED):
+    for outcome in (Outcome.FAILS, Outcome.MISSING, Outcome.UNDECIDED, Outcome.TIE):
         if outcome in outcomes:
             return outcome
     return Outcome.HOLDS
@@ -347,6 +349,7 @@ def counted(findings: Sequence[Finding]) -> str:
         Outcome.HOLDS: "hold",
         Outcome.FAILS: "fail",
         Outcome.UNDECIDED: "undecided",
+        Outcome.TIE: "tied",
         Outcome.MISSING: "without data",
     }
     counts = [(outcomes.count(outcome), word) for outcome, word in words.items()]
@@ -446,6 +449,9 @@ def _sign(excess: Estimate, scale: float, *, strict: bool) -> Outcome:
     # Between simulated quantities, equality is a tie; between constants it is a fact.
     if low > 0 or (excess.n == 0 and high == 0):
         return Outcome.FAILS
+    # No seed differs from the others, and none differs at all.
+    if excess.n > 1 and low == high == 0:
+        return Outcome.TIE
     return Outcome.UNDECIDED
 
 

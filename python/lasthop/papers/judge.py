@@ -31,6 +31,7 @@ class Verdict(Enum):
 
     REPRODUCED = "reproduced"
     NOT_REPRODUCED = "not reproduced"
+    TIE = "an exact tie"
     INCONCLUSIVE = "inconclusive"
     CONDITIONAL = "conditional"
     NOT_TESTABLE = "not testable"
@@ -40,6 +41,7 @@ VERDICT_OF = {
     Outcome.HOLDS: Verdict.REPRODUCED,
     Outcome.FAILS: Verdict.NOT_REPRODUCED,
     Outcome.UNDECIDED: Verdict.INCONCLUSIVE,
+    Outcome.TIE: Verdict.TIE,
     Outcome.MISSING: Verdict.NOT_TESTABLE,
 }
 
@@ -48,6 +50,7 @@ AT = {
     Outcome.HOLDS: "holds at",
     Outcome.FAILS: "fails at",
     Outcome.UNDECIDED: "undecided at",
+    Outcome.TIE: "an exact tie at",
     Outcome.MISSING: "without data at",
 }
 

@@ -330,6 +330,16 @@ def find_paper(name: str, root: Path | None = None) -> Path:
             return folder
     known = {one: folder.name for folder in folders for one in (folder.name, folder.name.partition("-")[0])}
     near = difflib.get_close_matches(name.strip().lower(), ["all", *known], n=1)
+    if name.strip().isdecimal():
+        near = [number for number in known if number.isdecimal() and int(number) == int(name)]
+    elif not near and name.strip():
+        # What a paper is about, such as a protocol: the one that says the word most often.
+        word = re.compile(rf"\b{re.escape(name.strip())}\b", re.IGNORECASE)
+        said = {
+            folder: len(word.findall((folder / CLAIMS).read_text(encoding="utf-8"))) for folder in folders
+        }
+        most = max(said, key=lambda folder: said[folder], default=None)
+        near = [most.name.partition("-")[0]] if most is not None and said[most] else []
     hint = f"did you mean '{near[0]}'? " if near else ""
     listed = ", ".join(folder.name for folder in folders)
     raise ArgumentError(

@@ -227,7 +227,13 @@ def _summary(reproduction: Reproduction) -> list[str]:
     headlines = [one for one in judgements if one.claim.strength == "headline"]
     if headlines:
         parts += ["### Headline claims", _claims_table(headlines)]
-    doubtful = (Verdict.NOT_REPRODUCED, Verdict.CONDITIONAL, Verdict.INCONCLUSIVE, Verdict.NOT_TESTABLE)
+    doubtful = (
+        Verdict.NOT_REPRODUCED,
+        Verdict.CONDITIONAL,
+        Verdict.TIE,
+        Verdict.INCONCLUSIVE,
+        Verdict.NOT_TESTABLE,
+    )
     for verdict in doubtful:
         found = [one for one in judgements if one.verdict is verdict and one.claim.strength != "headline"]
         if found:

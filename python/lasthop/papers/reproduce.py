@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -157,6 +158,10 @@ def choose(paper: Paper, figures: str | None) -> tuple[Experiment, ...]:
     by_name = {one.name: one for one in paper.experiments.values()}
     chosen: dict[str, Experiment] = {}
     for word in figures.split(","):
+        within = _range(word, by_name)
+        if within:
+            chosen |= within
+            continue
         name = word.strip().lower().removeprefix(f"{paper.id}.").replace(" ", "").replace(".", "")
         name = name.replace("figure", "fig").replace("table", "tab")
         found = by_name.get(name) or by_name.get(f"fig{name}")
@@ -170,6 +175,20 @@ def choose(paper: Paper, figures: str | None) -> tuple[Experiment, ...]:
             )
         chosen[found.name] = found
     return tuple(chosen.values())
+
+
+def _range(word: str, by_name: Mapping[str, Experiment]) -> dict[str, Experiment]:
+    """Return the figures, or tables, of a range such as ``4-9`` or ``tab1-3``; empty if it is none."""
+    ends = re.fullmatch(r"\s*(fig|tab)?\s*(\d+)\s*-\s*(?:fig|tab)?\s*(\d+)\s*", word.lower())
+    if ends is None:
+        return {}
+    kind, first, last = ends[1] or "fig", int(ends[2]), int(ends[3])
+    numbers = {name: re.fullmatch(rf"{kind}(\d+)\w*", name) for name in by_name}
+    return {
+        name: by_name[name]
+        for name, number in numbers.items()
+        if number is not None and first <= int(number[1]) <= last
+    }
 
 
 def plan(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 COLOURS = {
     Verdict.REPRODUCED: "green",
     Verdict.NOT_REPRODUCED: "red",
+    Verdict.TIE: "yellow",
     Verdict.INCONCLUSIVE: "yellow",
     Verdict.CONDITIONAL: "magenta",
     Verdict.NOT_TESTABLE: "dim",
@@ -40,8 +41,10 @@ def papers_table(papers: Iterable[Paper]) -> RenderableType:
     ):
         table.add_column(name, justify="right" if justify == "right" else "left")
     for paper in papers:
+        # Closed forms need no runs: they are neither ready nor missing.
         total = sum(not paper.is_closed_form(one) for one in paper.experiments.values())
-        ready = f"{len(paper.ready)} of {total}" if paper.ready else f"none of {total} yet: no studies"
+        there = sum(not paper.is_closed_form(one) for one in paper.ready)
+        ready = f"{there} of {total}" if there else f"none of {total} yet: no studies"
         table.add_row(paper.number, paper.subject, str(len(paper.claims)), ready)
     return table
 

@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 #: How the rows that a metric selects become one number.
-REDUCTIONS = ("sum", "mean", "median", "min", "max", "jain", "cv", "count", "bottleneck")
+REDUCTIONS = ("sum", "mean", "median", "p50", "p95", "p99", "min", "max", "jain", "cv", "count", "bottleneck")
 #: Those whose result has no unit.
 WITHOUT_UNIT = ("jain", "cv", "count")
 

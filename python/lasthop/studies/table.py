@@ -133,6 +133,15 @@ def _median(values: list[float]) -> float | None:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
+def _percentile(percent: int) -> Callable[[list[float]], float | None]:
+    """Return the function that finds a percentile by nearest rank."""
+
+    def found(values: list[float]) -> float | None:
+        return sorted(values)[max(1, -(-len(values) * percent // 100)) - 1] if values else None
+
+    return found
+
+
 def _jain(values: list[float]) -> float | None:
     """Jain's index, as the engine has it for all flows."""
     squares = math.fsum(value * value for value in values)
@@ -153,6 +162,9 @@ REDUCTIONS: dict[str, Callable[[list[float]], float | None]] = {
     "mean": _mean,
     "bottleneck": _mean,
     "median": _median,
+    "p50": _percentile(50),
+    "p95": _percentile(95),
+    "p99": _percentile(99),
     "min": lambda values: min(values, default=None),
     "max": lambda values: max(values, default=None),
     "count": lambda values: float(len(values)),

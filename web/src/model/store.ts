@@ -69,7 +69,7 @@ export interface State {
 
 const first = READY.find((one) => one.id === FIRST) ?? READY[0];
 
-const about = ABOUT as About;
+const about = ABOUT as unknown as About;
 readUnits(about.declarations);
 
 let state: State = {

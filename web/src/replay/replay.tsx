@@ -69,7 +69,7 @@ function drawStrip(canvas: HTMLCanvasElement, whole: Window, duration: number, g
 }
 
 function Beliefs({ decisions, checked, names, time, go, flow }: { decisions: Table; checked: Checked; names: { name: string; help: string }[]; time: number; go: (time: number) => void; flow: number }) {
-  const declarations = { columns: [], causes: names, kinds: [] };
+  const declarations = { columns: [], steps: {}, causes: names, kinds: [] };
   const moments = useMemo(() => momentsOf(decisions, flow), [decisions, flow]);
   const all = useMemo(() => momentsOf(decisions, null).filter((moment) => moment.decision !== 2), [decisions]);
   const past = upTo(moments.map((moment) => moment.time), time + 1e-9);

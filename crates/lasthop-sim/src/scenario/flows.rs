@@ -208,6 +208,12 @@ fn ends(table: &Reader<'_>, network: &Network, numbers: &BTreeMap<&str, usize>) 
         let message = "direction is for flows without source and sink".to_owned();
         return Err(table.error("direction", message, "leave it out, or exchange source and sink"));
     }
+    // A wrong name first: the other end may be missing because a dumbbell gives both.
+    for key in ["source", "sink"] {
+        if table.has(key) {
+            node(table, key, numbers)?;
+        }
+    }
     for key in ["source", "sink"] {
         if !table.has(key) {
             let known: Vec<&str> = network.nodes.iter().map(String::as_str).collect();

@@ -18,6 +18,17 @@ use super::value::{Entry, Map, Node, Value, toml_fragment};
 
 /// Longest path of a file in bytes.
 const LONGEST_PATH: usize = 4096;
+/// What other programs call keys, and what they are called here.
+const OTHER_NAMES: [(&str, &str); 8] = [
+    ("mss", "packet_size"),
+    ("segment_size", "packet_size"),
+    ("min_rto", "rto.min"),
+    ("rto_min", "rto.min"),
+    ("max_rto", "rto.max"),
+    ("rwnd", "receiver_window"),
+    ("init_cwnd", "initial_window"),
+    ("dupack_threshold", "dup_threshold"),
+];
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -122,8 +133,11 @@ impl<'n> Reader<'n> {
         // Written under the wrong header, a key of the top level is the likeliest slip after a misspelling.
         let is_root = std::ptr::eq(self.table, &raw const ROOT);
         let belongs = ROOT.keys().any(|key| key.name == entry.key) && !is_root;
-        let remedy = match nearest(&entry.key, &known) {
-            None if belongs => {
+        let is_here = |name: &str| name.split('.').next().is_some_and(|first| known.contains(&first));
+        let other = OTHER_NAMES.iter().find(|(other, name)| *other == entry.key && is_here(name));
+        let remedy = match (other, nearest(&entry.key, &known)) {
+            (Some((_, name)), _) => format!("it is called {name} here"),
+            (None, None) if belongs => {
                 format!("{} belongs at the top of the file, before the first [table]", entry.key)
             }
             _ => suggest(&entry.key, &known),
