@@ -28,8 +28,13 @@ SEEDS ?= 1-10
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help build demo test test-rust test-properties test-python test-live test-scenarios test-differential kernel-guest pins \
+<<<<<<< HEAD
     pins-check steer-object lint format reproduce paper-report bench bench-live validate docs site new-sender new-device lock wheel \
     msrv miri audit licences clean page test-page bench-page pictures
+=======
+    pins-check steer-object lint format reproduce paper-report bench bench-live validate validate-kernel docs site new-sender new-device lock wheel \
+    clean page test-page bench-page pictures
+>>>>>>> 4df11e5 (Vegas, Veno, Westwood+ and DCTCP by the numbers of Linux's modules)
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -141,6 +146,9 @@ validate: build ## Compare with ns-2, ns-3, Linux and packets at length; writes 
 	LASTHOP_ALL_BITS=1 $(BIN)/python -m pytest tests/python/test_seals.py -k flipped
 	LASTHOP_FAULTS=all LASTHOP_KILLS=100 $(BIN)/python -m pytest tests/python/test_faults.py
 	LASTHOP_DAMAGED=4000 $(BIN)/python -m pytest tests/python/test_bundle_damage.py
+
+validate-kernel: build kernel-guest ## Compare with Linux 6.1 in virtual time; writes kernel-parity.md (half an hour of two cores)
+	$(BIN)/python -m validation.kernel
 
 page: ## Build the page of `lasthop view` into python/lasthop/page, a static folder; needs Node and npm
 	tools/build_page.sh

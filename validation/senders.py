@@ -71,7 +71,7 @@ LINUX_WESTWOOD = {
 LINUX_PAIRS = (
     Pair("reno", {"cc": "reno"}, "reno"),
     Pair("westwood+", {"cc": "westwood+", **LINUX_WESTWOOD}, "westwood"),
-    Pair("veno", {"cc": "veno", "growth": "rtts"}, "veno"),
+    Pair("veno", {"cc": "veno", "rule": "linux"}, "veno"),
     Pair("vegas", {"cc": "vegas"}, "vegas"),
     Pair("cubic", {"cc": "cubic"}, "cubic"),
 )

@@ -187,6 +187,7 @@ def emulate(
     kernel: str | None = None,
     seed: int | None = None,
     budget_s: float = BUDGET_S,
+    windows: bool = False,
     stop: threading.Event | None = None,
 ) -> Run:
     """Run a scenario between sockets of the machine's kernel, in virtual time.
@@ -202,13 +203,16 @@ def emulate(
         Seed of everything that the channel draws; that of the scenario if not given.
     budget_s : float
         How late 1 % of the packets may leave. A run beyond it is marked invalid.
+    windows : bool
+        Record windows over time, once in each ``measure.series_interval``.
     stop : threading.Event, optional
         Ends the run from another thread.
 
     Returns
     -------
     Run
-        As of `lasthop.live.emulate`, without series.
+        As of `lasthop.live.emulate`, without series. With `windows`, ``record["live"]["windows"]`` has rows
+        of flow, time (s), cwnd (segments), ssthresh (segments, `None` if unknown) and smoothed RTT (s).
 
     Raises
     ------
@@ -224,12 +228,14 @@ def emulate(
         "kernel": kernel,
         "seed": scenario.seed if seed is None else seed,
         "budget_s": budget_s,
+        "windows": windows,
     }
     limit = RESUME_S + SECOND_S * scenario.duration_s
     (answer,) = answered(guest, [{"emulation": job}], limit, stop)
     if "error" in answer:
         raise RunError(f"{answer['error']} (in the virtual machine, kernel {guest.release})")
-    record = answer["summary"] | {"live": answer["live"] | {"virtual": guest.release}}
+    about = {"virtual": guest.release} | ({"windows": answer["windows"]} if windows else {})
+    record = answer["summary"] | {"live": answer["live"] | about}
     return Run(record, scenario.to_dict(), _native.__version__, NativeTables(None))
 
 

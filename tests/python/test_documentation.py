@@ -52,6 +52,7 @@ ELSEWHERE = {
     r"cargo ": "`make test-rust` runs these tests",
     r"lasthop transports$|reno,<name>": "test_new_sender adds a sender, builds it and runs it",
     r"lasthop reproduce \d": "takes minutes; test_reproduce runs a part, `make pins-check` all",
+    r"make kernel-guest|--virtual": "needs the virtual machine; test_guest asks it",
     r"lasthop view": "needs the page, which `make test-page` builds; test_view runs it",
     r"-m venv|pip install": "changes an environment; `make wheel` installs the wheel into an empty one",
     r"dask |--cluster": "needs a cluster; test_study_cluster starts one on this machine",

@@ -104,7 +104,14 @@ def test_what_the_kernel_lacks_is_said() -> None:
 def test_a_machine_that_hangs_or_dies_is_ended_and_its_console_shown(tmp_path: Path) -> None:
     """A limit on its CPU, a job that is none, a kernel that does not boot: each ends in one error."""
     machine = guest.find()
-    job = {"scenario": lossy("600 s").to_json(), "files": {}, "kernel": "reno", "seed": 1, "budget_s": 1}
+    job = {
+        "scenario": lossy("600 s").to_json(),
+        "files": {},
+        "kernel": "reno",
+        "seed": 1,
+        "budget_s": 1,
+        "windows": False,
+    }
     with pytest.raises(RunError, match=r"after 0.5 s of CPU while doing its jobs"):
         guest.answered(machine, [{"emulation": job}], 0.5)
     with pytest.raises(RunError, match=r"status 5 after 0 of 1 answers(.|\n)*unknown variant `nothing`"):

@@ -8,13 +8,26 @@
 //! ACK covers marked and unmarked segments alike.
 //! *Validation:* TV-11.6; a run in `tests/ecn.rs` of `lasthop-sim` keeps the queue near the threshold.
 //! *Limitations:* meant for data centres: with other flows at a drop-tail queue it is unfair.
-//! *Kernel counterpart:* `tcp_dctcp` (integer alpha of 10 bits, g = 1/16).
-//! *References:* RFC 8257; Alizadeh et al., SIGCOMM 2010.
+//! *Kernel counterpart:* `tcp_dctcp`, which is `rule = "linux"` and what the profile `linux` sets: alpha in whole 1024ths
+//! with g = 1/16 down to nothing, windows that end with the ACK of their last byte and without what that delivers, and
+//! halves of the window instead of the flight at losses.
+//! *References:* RFC 8257; Alizadeh et al., SIGCOMM 2010; `tcp_dctcp.c` of Linux 6.1.
 
-use crate::params::params;
+use crate::params::{choice, params};
+use crate::whole::half;
 use crate::{AckSample, Arrival, CongestionControl, LossSample, Needs, Reduction, Window};
 
 pub(crate) const SUMMARY: &str = "Reduces by the share of marked segments (RFC 8257)";
+
+choice! {
+    /// In what numbers it is computed.
+    Rule {
+        /// In those of RFC 8257.
+        Rfc = "rfc",
+        /// In those of the Linux kernel.
+        Linux = "linux",
+    }
+}
 
 params! {
     /// Weight of the newest window in the average of marks
@@ -23,6 +36,8 @@ params! {
     initial_alpha: f64 = 1.0, 0.0..=1.0;
     /// Share of the flight kept after a loss
     beta: f64 = 0.5, 0.01..=0.99;
+    /// In the numbers of RFC 8257, or in those of the Linux kernel
+    rule: Rule = Rule::Rfc, 0.0..=1.0;
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;
     /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
@@ -47,6 +62,15 @@ impl Dctcp {
         Dctcp { params: params.clone(), alpha: params.initial_alpha, acked: 0, marked: 0, window_end: 0 }
     }
 
+    /// `dctcp_update_alpha`, in 1024ths. Small averages end at zero.
+    fn end_window_of_kernel(&mut self) {
+        let alpha = (self.alpha * 1024.0) as u64;
+        let part = alpha >> 4;
+        let kept = alpha - if part == 0 { alpha } else { part };
+        let marked = (self.marked << 6) / self.acked.max(1);
+        self.alpha = (kept + marked).min(1024) as f64 / 1024.0;
+    }
+
     /// RFC 8257 §3.3 step 5: takes the share of marked bytes of a window into the average.
     fn end_window(&mut self, share: f64) {
         self.alpha += self.params.g * (share - self.alpha);
@@ -60,11 +84,15 @@ impl CongestionControl for Dctcp {
 
     fn on_arrival(&mut self, arrival: &Arrival, _window: &mut Window) {
         let bytes = arrival.ack.saturating_sub(arrival.una);
+        if self.params.rule == Rule::Linux && arrival.ack >= self.window_end {
+            self.end_window_of_kernel();
+            (self.acked, self.marked, self.window_end) = (0, 0, arrival.next);
+        }
         self.acked += bytes;
         if arrival.ece {
             self.marked += bytes;
         }
-        if arrival.ack <= self.window_end {
+        if self.params.rule == Rule::Linux || arrival.ack <= self.window_end {
             return;
         }
         if self.acked > 0 {
@@ -86,18 +114,26 @@ impl CongestionControl for Dctcp {
         }
     }
 
-    fn on_loss(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
-        let kept = loss.flight * self.params.beta;
+    fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        let kept =
+            if self.params.rule == Rule::Linux { half(window.cwnd) } else { loss.flight * self.params.beta };
         Reduction::to(kept, kept)
     }
 
-    fn on_timeout(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
+    fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        if self.params.rule == Rule::Linux {
+            return Reduction::to(half(window.cwnd), 1.0);
+        }
         Reduction::to(loss.flight * self.params.beta, 1.0)
     }
 
     /// RFC 8257 §3.3 step 9. The window, not the flight, is what the law is about.
     fn on_ecn(&mut self, _loss: &LossSample, window: &Window) -> Reduction {
-        let kept = window.cwnd * (1.0 - self.alpha / 2.0);
+        let mut kept = window.cwnd * (1.0 - self.alpha / 2.0);
+        if self.params.rule == Rule::Linux {
+            let cwnd = window.cwnd.floor();
+            kept = (cwnd - (cwnd * self.alpha / 2.0).floor()).max(2.0);
+        }
         Reduction::to(kept, kept)
     }
 }
@@ -172,6 +208,23 @@ mod tests {
         assert!((dctcp.alpha - (0.9375 + 0.0625 * (0.4 - 0.9375))).abs() < 1e-12);
         dctcp.on_arrival(&arrival(6001, 6001, 11_001, true), &mut window);
         assert_eq!(dctcp.marked, 0, "a duplicate covers nothing");
+    }
+
+    /// TV-11.7, by hand from `tcp_dctcp.c`, in 1024ths: half of a window marked makes 900 - 56 + 640 / 20 = 876 of 900. Of
+    /// 20 segments (20 x 876) >> 11 = 8 go.
+    #[test]
+    fn the_numbers_of_linux() {
+        let mut dctcp = Dctcp::new(&Params { rule: Rule::Linux, ..Params::default() });
+        let window = Window { cwnd: 20.0, ssthresh: 10.0 };
+        dctcp.alpha = 876.0 / 1024.0;
+        assert_eq!(dctcp.on_ecn(&loss(15.0), &window), Reduction::to(12.0, 12.0));
+        assert_eq!(dctcp.on_loss(&loss(15.0), &window), Reduction::to(10.0, 10.0));
+        (dctcp.alpha, dctcp.acked, dctcp.marked) = (15.0 / 1024.0, 20, 0);
+        dctcp.end_window_of_kernel();
+        assert_eq!(dctcp.alpha, 0.0, "less than a sixteenth of 256 is nothing");
+        (dctcp.alpha, dctcp.acked, dctcp.marked) = (900.0 / 1024.0, 20, 10);
+        dctcp.end_window_of_kernel();
+        assert_eq!(dctcp.alpha * 1024.0, 876.0);
     }
 
     #[test]

@@ -39,6 +39,7 @@ mod veno;
 mod veno_plus;
 mod westwood;
 mod westwood_plus;
+mod whole;
 mod wsc;
 mod xjtcp;
 
@@ -49,12 +50,12 @@ pub use params::{Param, ParamError};
 pub use signal::Signal;
 registry::controllers! {
     "reno" => reno::Reno,
-    "vegas" => vegas::Vegas,
+    "vegas" => vegas::Vegas in Box,
     "cubic" => cubic::Cubic in Box,
     "westwood" => westwood::Westwood,
     "westwood+" => westwood_plus::WestwoodPlus in Box,
     "tibet" => tibet::Tibet,
-    "veno" => veno::Veno,
+    "veno" => veno::Veno in Box,
     "venoplus" => veno_plus::VenoPlus in Box,
     "gaimd" => gaimd::Gaimd,
     "wsc" => wsc::Wsc in Box,

@@ -25,12 +25,17 @@
 //! out the expiries after a pause, which ns-2's `nrexmit_` counts.
 //! *Limitations:* a base RTT that was measured behind the queues of others, or before the path became longer, is
 //! wrong for the rest of the connection. Beside senders that fill the queue it gives way.
-//! *Kernel counterpart:* `tcp_vegas` (doubles in every round of slow start, leaves losses to the stack).
-//! *References:* Brakmo & Peterson, JSAC 13(8), 1995; Brakmo, O'Malley & Peterson, SIGCOMM 1994.
+//! *Kernel counterpart:* `tcp_vegas`, which is `rule = "linux"` and what the profile `linux` sets, with its `alpha` of 2
+//! and `beta` of 4. It doubles in every round of slow start, takes the least RTT of a round instead of the mean, decides
+//! in whole numbers from the second round after a loss on, is Reno in rounds with two RTT samples or fewer, halves at
+//! losses, and forgets the base RTT when it sends again with nothing outstanding.
+//! *References:* Brakmo & Peterson, JSAC 13(8), 1995; Brakmo, O'Malley & Peterson, SIGCOMM 1994; `tcp_vegas.c` of Linux
+//! 6.1.
 
 use lasthop_core::time::Span;
 
 use crate::params::{choice, params};
+use crate::whole::{Credit, NO_RTT, Open, half, micros};
 use crate::{AckSample, CongestionControl, LossSample, Reduction, Window};
 
 pub(crate) const SUMMARY: &str =
@@ -48,6 +53,16 @@ choice! {
     }
 }
 
+choice! {
+    /// Whose Vegas it is.
+    Rule {
+        /// Its authors'.
+        Paper = "paper",
+        /// The Linux kernel's.
+        Linux = "linux",
+    }
+}
+
 params! {
     /// Fewer queued segments than this: grow by one segment per RTT
     alpha: f64 = 1.0, 0.0..=1000.0;
@@ -59,6 +74,96 @@ params! {
     round_diff: bool = false, 0.0..=1.0;
     /// What an ECN echo costs: half of the window (RFC 3168), a fifth (RFC 8511), or one segment
     on_mark: OnMark = OnMark::Halve, 0.0..=2.0;
+    /// The rule of its authors, or that of the Linux kernel
+    rule: Rule = Rule::Paper, 0.0..=1.0;
+}
+
+/// What the kernel's Vegas knows (`tcp_vegas.c`), times in microseconds.
+#[derive(Clone, Debug)]
+struct Kernel {
+    base: u64,
+    /// The least RTT of this round, and how many there were.
+    least: u64,
+    samples: u32,
+    /// The round ends when a byte beyond it is acknowledged.
+    round_end: u64,
+    open: Open,
+    credit: Credit,
+}
+
+impl Kernel {
+    fn new() -> Kernel {
+        let (open, credit) = (Open::new(), Credit::default());
+        Kernel { base: NO_RTT, least: NO_RTT, samples: 0, round_end: 1, open, credit }
+    }
+
+    fn learn(&mut self, rtt: Option<Span>) {
+        let Some(rtt) = rtt.map(micros) else { return };
+        self.base = self.base.min(rtt);
+        self.least = self.least.min(rtt);
+        self.samples += 1;
+    }
+
+    fn begin_round(&mut self, next: u64) {
+        (self.round_end, self.samples, self.least) = (next, 0, NO_RTT);
+    }
+
+    /// `tcp_vegas_cong_avoid`. Vegas itself does not ask whether the window was what limited the sender.
+    fn grow(&mut self, params: &Params, ack: &AckSample, window: &mut Window) {
+        self.learn(ack.rtt);
+        let (returns, is_open) = self.open.enter(ack);
+        if returns {
+            self.begin_round(ack.next);
+        }
+        if !is_open {
+            return;
+        }
+        let acked = f64::from(ack.acked);
+        if ack.una <= self.round_end {
+            if window.in_slow_start() {
+                window.slow_start(acked, f64::INFINITY);
+            }
+            return;
+        }
+        if self.samples > 2 {
+            self.decide(params, acked, window);
+        } else if ack.may_grow {
+            self.credit.reno(window, ack.acked);
+        }
+        self.begin_round(ack.next);
+    }
+
+    /// The decision of a round: its least RTT tells how many segments are queued.
+    fn decide(&self, params: &Params, acked: f64, window: &mut Window) {
+        let cwnd = window.cwnd as u64;
+        let queued = (cwnd * (self.least - self.base) / self.base) as f64;
+        if window.in_slow_start() {
+            if queued > params.gamma {
+                // What the path holds, and one for what the division took away.
+                let target = (cwnd * self.base / self.least) as f64 + 1.0;
+                window.cwnd = window.cwnd.min(target);
+                window.ssthresh = window.ssthresh.min(window.cwnd);
+            } else {
+                window.slow_start(acked, f64::INFINITY);
+            }
+        } else if queued > params.beta {
+            window.cwnd -= 1.0;
+            window.ssthresh = window.ssthresh.min(window.cwnd);
+        } else if queued < params.alpha {
+            window.cwnd += 1.0;
+        }
+        window.cwnd = window.cwnd.max(2.0);
+        // tcp_current_ssthresh
+        let three_quarters = (window.cwnd / 2.0).floor() + (window.cwnd / 4.0).floor();
+        window.ssthresh = window.ssthresh.max(three_quarters);
+    }
+
+    /// What a loss leaves of a window.
+    fn kept(&mut self, cwnd: f64) -> f64 {
+        self.open.leave();
+        self.credit = Credit::default();
+        half(cwnd)
+    }
 }
 
 /// State of Vegas.
@@ -77,6 +182,7 @@ pub struct Vegas {
     increment: f64,
     /// Slow start grows in every other round.
     growth_round: bool,
+    kernel: Kernel,
 }
 
 impl Vegas {
@@ -90,7 +196,12 @@ impl Vegas {
             round_start: Span::ZERO,
             increment: 0.0,
             growth_round: true,
+            kernel: Kernel::new(),
         }
+    }
+
+    fn is_kernel(&self) -> bool {
+        self.params.rule == Rule::Linux
     }
 
     /// The once-per-round decision. `sent` counts the segments sent since the round began.
@@ -130,10 +241,17 @@ impl Vegas {
 impl CongestionControl for Vegas {
     /// As any RTT.
     fn on_sacked(&mut self, sample: &AckSample, window: &mut Window) {
+        if self.is_kernel() {
+            self.kernel.open.leave();
+            return self.kernel.learn(sample.rtt);
+        }
         self.on_ack(sample, window);
     }
 
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
+        if self.is_kernel() {
+            return self.kernel.grow(&self.params, ack, window);
+        }
         if self.base_rtt.is_infinite() {
             // The first estimate: of data, or in ns-2 of the handshake, whose SYN is as long as data.
             let first = ack.rtt.unwrap_or(ack.elapsed);
@@ -171,7 +289,11 @@ impl CongestionControl for Vegas {
     }
 
     /// A quarter less for a first loss, half for a loss of a retransmission, as Vegas's authors do.
-    fn on_loss(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
+    fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        if self.is_kernel() {
+            let kept = self.kernel.kept(window.cwnd);
+            return Reduction::to(kept, kept);
+        }
         let whole = loss.flight.trunc();
         let kept = if whole <= 3.0 {
             2.0
@@ -183,7 +305,10 @@ impl CongestionControl for Vegas {
         Reduction::to(kept, kept)
     }
 
-    fn on_timeout(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
+    fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        if self.is_kernel() {
+            return Reduction::to(self.kernel.kept(window.cwnd), 1.0);
+        }
         Reduction::to(loss.flight / 2.0, 2.0)
     }
 
@@ -196,7 +321,23 @@ impl CongestionControl for Vegas {
             OnMark::Soft => window.cwnd - 1.0,
         };
         self.increment = 0.0;
+        self.kernel.kept(window.cwnd);
         Reduction::to(kept.floor(), kept.max(1.0))
+    }
+
+    /// The kernel forgets what it knows of the path when it sends with nothing outstanding.
+    fn on_idle(&mut self, _idle: Span) {
+        if self.is_kernel() {
+            self.kernel =
+                Kernel { round_end: self.kernel.round_end, credit: self.kernel.credit, ..Kernel::new() };
+        }
+    }
+
+    /// The kernel gives back windows alone.
+    fn on_undo(&mut self, before: Self) {
+        if !self.is_kernel() {
+            *self = before;
+        }
     }
 }
 
@@ -277,6 +418,74 @@ mod tests {
         assert_eq!(vegas.on_loss(&loss(20.0), &window).cwnd, 15.0);
         assert_eq!(vegas.on_loss(&LossSample { retransmitted: true, ..loss(20.0) }, &window).cwnd, 10.0);
         assert_eq!(vegas.on_loss(&loss(3.0), &window).cwnd, 2.0);
+    }
+
+    /// The kernel's Vegas in a round of four samples of `rtt_us`, after a base of 40 ms, with a window of `cwnd`.
+    fn of_kernel(rtt_us: u64, cwnd: f64, ssthresh: f64) -> Window {
+        let mut vegas = Vegas::new(&Params { rule: Rule::Linux, alpha: 2.0, beta: 4.0, ..Params::default() });
+        let mut window = Window { cwnd, ssthresh };
+        let sample = |rtt_us, una, next| AckSample {
+            rtt: Some(Span::from_nanos(rtt_us * 1000)),
+            una,
+            next,
+            acked: 0,
+            ..ack(1)
+        };
+        // Two rounds: the first has the base and one sample alone, by which Reno goes on.
+        vegas.on_ack(&sample(39_999, 1001, 20_001), &mut window);
+        for _ in 0..3 {
+            vegas.on_ack(&sample(rtt_us - 1, 2001, 20_001), &mut window);
+        }
+        assert_eq!(window, Window { cwnd, ssthresh }, "no decision within a round");
+        vegas.on_ack(&AckSample { acked: 1, ..sample(rtt_us - 1, 21_001, 40_001) }, &mut window);
+        window
+    }
+
+    /// TV-3.4, by hand from `tcp_vegas.c`, base 40 000 us. With 20 segments: 20 x 4 000 / 40 000 = 2 are queued at 44 ms,
+    /// 1 (1.9995) at 43.999, 4 at 49.999 (4.9995), 5 at 50. ssthresh rises to 10 + 5, 9 + 4.
+    #[test]
+    fn the_rule_of_linux_by_whole_segments() {
+        for (rtt_us, cwnd, ssthresh) in
+            [(43_999, 21.0, 15.0), (44_000, 20.0, 15.0), (49_999, 20.0, 15.0), (50_000, 19.0, 13.0)]
+        {
+            assert_eq!(of_kernel(rtt_us, 20.0, 10.0), Window { cwnd, ssthresh }, "at {rtt_us} us");
+        }
+        // Slow start: 1 queued at 42 ms, 2 at 44 ms. 20 x 40 000 / 44 000 = 18, and one.
+        let start = of_kernel(42_000, 20.0, 100.0);
+        assert_eq!(start, Window { cwnd: 21.0, ssthresh: 100.0 });
+        let end = of_kernel(44_000, 20.0, 100.0);
+        assert_eq!(end, Window { cwnd: 19.0, ssthresh: 19.0 });
+    }
+
+    /// Half of 21 is left at a loss; the round after it decides nothing, and two samples make a round of Reno's.
+    #[test]
+    fn the_rule_of_linux_after_a_loss() {
+        let mut vegas = Vegas::new(&Params { rule: Rule::Linux, ..Params::default() });
+        let mut window = Window { cwnd: 21.0, ssthresh: 30.0 };
+        let rtt = Some(Span::from_millis(40));
+        vegas.on_ack(&AckSample { rtt, una: 1001, next: 21_001, acked: 0, ..ack(1) }, &mut window);
+        assert_eq!(vegas.on_loss(&loss(15.0), &window), Reduction::to(10.0, 10.0));
+        assert_eq!(vegas.on_timeout(&loss(15.0), &window), Reduction::to(10.0, 1.0));
+        let mut window = Window { cwnd: 10.0, ssthresh: 10.0 };
+        let repaired = AckSample { rtt, una: 22_001, next: 30_001, may_grow: false, ..ack(1) };
+        vegas.on_ack(&repaired, &mut window);
+        vegas.on_ack(&AckSample { una: 23_001, next: 31_001, ..repaired }, &mut window);
+        for una in [24_001, 25_001, 26_001, 31_001] {
+            vegas.on_ack(&AckSample { rtt, una, next: 31_001, ..ack(1) }, &mut window);
+            assert_eq!(window.cwnd, 10.0, "up to what was sent when repairs were over");
+        }
+        vegas.on_ack(&AckSample { rtt, una: 32_001, next: 42_001, ..ack(1) }, &mut window);
+        assert_eq!(window.cwnd, 11.0, "nothing is queued");
+    }
+
+    /// Sending again with nothing outstanding forgets the base.
+    #[test]
+    fn the_rule_of_linux_after_a_pause() {
+        let mut vegas = Vegas::new(&Params { rule: Rule::Linux, ..Params::default() });
+        vegas.kernel.learn(Some(Span::from_millis(40)));
+        vegas.on_idle(Span::from_millis(1));
+        vegas.kernel.learn(Some(Span::from_millis(90)));
+        assert_eq!(vegas.kernel.base, 90_001);
     }
 
     /// TV-3.3.

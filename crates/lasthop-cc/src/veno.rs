@@ -5,29 +5,32 @@
 //! the window grows half as fast as Reno's.
 //! *Reacts to* loss, judged by delay; to ECN like Reno.
 //! *Differs from the paper:* the least RTT is kept after a loss (the paper is remembered to forget it: `reset_base`),
-//! and with fewer than `least_samples` RTT samples it behaves like Reno. `growth = "rtts"` adds a segment every second
-//! round trip, as Linux does, instead of growing on every second ACK; `reduce_from = "flight"` reduces what is in
+//! and with fewer than `least_samples` RTT samples it behaves like Reno. `reduce_from = "flight"` reduces what is in
 //! flight, as ns-3 does, instead of the window. RTT samples are raw, not smoothed as in ns-3.
 //! *Validation:* TV-5.1, worked by hand. ns-3's Veno is no reference: it forgets its samples at every ACK.
 //! *Limitations:* none known beyond the law's own: queues of others look like its own.
-//! *Kernel counterpart:* `tcp_veno` (`growth = "rtts"`, which the `linux` profile sets).
-//! *References:* Fu & Liew, JSAC 21(2) 2003.
+//! *Kernel counterpart:* `tcp_veno`, which is `rule = "linux"` and what the profile `linux` sets. It has the queued
+//! segments in halves and rounds them up, so that `beta` of 3 begins above 2.5; looks at them with each ACK that may grow
+//! the window, and at none while a segment is missing; takes the first ACK after that for a full path; adds a segment
+//! every round trip, or every second one; and answers timeouts and marks as losses.
+//! *References:* Fu & Liew, JSAC 21(2) 2003; `tcp_veno.c` of Linux 6.1.
 
 use lasthop_core::time::Span;
 
 use crate::params::{choice, params};
+use crate::whole::{Credit, NO_RTT, Open, half, micros};
 use crate::{AckSample, CongestionControl, LossKind, LossSample, Needs, Reduction, Window};
 
 pub(crate) const SUMMARY: &str =
     "Reno that recognises random losses by the backlog that it estimates (Fu & Liew 2003)";
 
 choice! {
-    /// How the window grows while the path is judged full.
-    Growth {
-        /// On every second ACK.
-        Acks = "acks",
-        /// By a segment every second round trip.
-        Rtts = "rtts",
+    /// Whose Veno it is.
+    Rule {
+        /// Its authors'.
+        Paper = "paper",
+        /// The Linux kernel's.
+        Linux = "linux",
     }
 }
 
@@ -56,8 +59,8 @@ params! {
     beta: f64 = 3.0, 0.0..=1000.0;
     /// Share of the window kept after a loss taken for random
     kept: f64 = 0.8, 0.5..=0.99;
-    /// Slower growth under congestion: on every second ACK, or a segment every second RTT as in Linux
-    growth: Growth = Growth::Acks, 0.0..=1.0;
+    /// The rule of its authors, or that of the Linux kernel
+    rule: Rule = Rule::Paper, 0.0..=1.0;
     /// Reduce the window, or what is in flight as ns-3 does
     reduce_from: ReduceFrom = ReduceFrom::Window, 0.0..=1.0;
     /// Forget the least RTT at every loss
@@ -95,20 +98,103 @@ impl Backlog {
     }
 }
 
+/// What the kernel's Veno knows (`tcp_veno.c`), times in microseconds.
+#[derive(Clone, Debug)]
+struct Kernel {
+    base: u64,
+    /// The least RTT since the last look.
+    least: u64,
+    samples: u32,
+    /// Queued segments in halves, at the last look.
+    queued: u64,
+    /// A full path grows in this round.
+    grows: bool,
+    open: Open,
+    credit: Credit,
+}
+
+impl Kernel {
+    fn new() -> Kernel {
+        let (open, credit) = (Open::new(), Credit::default());
+        Kernel { base: NO_RTT, least: NO_RTT, samples: 0, queued: 0, grows: true, open, credit }
+    }
+
+    fn learn(&mut self, rtt: Option<Span>) {
+        let Some(rtt) = rtt.map(micros) else { return };
+        self.base = self.base.min(rtt);
+        self.least = self.least.min(rtt);
+        self.samples = self.samples.saturating_add(1);
+    }
+
+    fn is_full(&self, params: &Params) -> bool {
+        self.queued as f64 >= 2.0 * params.beta
+    }
+
+    /// `tcp_veno_cong_avoid`.
+    fn grow(&mut self, params: &Params, ack: &AckSample, window: &mut Window) {
+        self.learn(ack.rtt);
+        if self.open.enter(ack).0 {
+            self.least = NO_RTT;
+        }
+        if !ack.may_grow {
+            return;
+        }
+        if f64::from(self.samples) < params.least_samples {
+            self.credit.reno(window, ack.acked);
+        } else {
+            self.look(params, ack, window);
+        }
+        self.least = NO_RTT;
+    }
+
+    /// With enough samples.
+    fn look(&mut self, params: &Params, ack: &AckSample, window: &mut Window) {
+        let cwnd = window.cwnd as u64;
+        self.queued = 2 * cwnd - 2 * cwnd * self.base / self.least;
+        let left = window.slow_start(f64::from(ack.acked), f64::INFINITY);
+        if left <= 0.0 {
+            return;
+        }
+        let per = window.cwnd.floor();
+        if !self.is_full(params) {
+            self.credit.avoid(window, per, left);
+        } else if self.credit.0 >= per {
+            window.cwnd += f64::from(u8::from(self.grows));
+            self.grows = !self.grows;
+            self.credit.0 = 0.0;
+        } else {
+            self.credit.0 += left;
+        }
+    }
+
+    /// What the last look says a loss is, and what it leaves of the window (`tcp_veno_ssthresh`).
+    fn lose(&mut self, params: &Params, cwnd: f64) -> (LossKind, f64) {
+        self.open.leave();
+        self.credit = Credit::default();
+        if self.is_full(params) {
+            return (LossKind::Congestion, half(cwnd));
+        }
+        (LossKind::Wireless, (cwnd.floor() * params.kept).floor().max(2.0))
+    }
+}
+
 /// State of Veno.
 #[derive(Clone, Debug)]
 pub struct Veno {
     pub(crate) params: Params,
     pub(crate) backlog: Backlog,
-    /// The last ACK did not grow the window because the path is full; or, with growth by RTTs, the last RTT did not.
+    /// The last ACK did not grow the window because the path is full.
     skipped: bool,
-    /// Segments acknowledged since the last round of growth by RTTs.
-    credit: f64,
+    kernel: Kernel,
 }
 
 impl Veno {
     pub(crate) fn new(params: &Params) -> Self {
-        Veno { params: params.clone(), backlog: Backlog::new(), skipped: false, credit: 0.0 }
+        Veno { params: params.clone(), backlog: Backlog::new(), skipped: false, kernel: Kernel::new() }
+    }
+
+    fn is_kernel(&self) -> bool {
+        self.params.rule == Rule::Linux
     }
 
     /// Whether there are enough samples to judge by.
@@ -131,18 +217,6 @@ impl Veno {
     }
 
     fn grow(&mut self, counted: f64, window: &mut Window) {
-        if self.params.growth == Growth::Rtts {
-            self.credit += counted;
-            if self.credit < window.cwnd {
-                return;
-            }
-            self.credit = 0.0;
-            self.skipped = self.is_full() && !self.skipped;
-            if !self.skipped {
-                window.cwnd += 1.0;
-            }
-            return;
-        }
         self.skipped = self.is_full() && !self.skipped;
         if !self.skipped {
             window.cwnd += counted / window.cwnd;
@@ -167,10 +241,17 @@ impl CongestionControl for Veno {
 
     /// As any RTT.
     fn on_sacked(&mut self, sample: &AckSample, window: &mut Window) {
+        if self.is_kernel() {
+            self.kernel.open.leave();
+            return self.kernel.learn(sample.rtt);
+        }
         self.on_ack(sample, window);
     }
 
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
+        if self.is_kernel() {
+            return self.kernel.grow(&self.params, ack, window);
+        }
         self.backlog.learn(ack.rtt, window.cwnd);
         if !ack.may_grow {
             return;
@@ -182,12 +263,19 @@ impl CongestionControl for Veno {
     }
 
     fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        if self.is_kernel() {
+            let (kind, kept) = self.kernel.lose(&self.params, window.cwnd);
+            return Reduction::to(kept, kept).taken_for(kind);
+        }
         let kind = self.verdict().unwrap_or(LossKind::Congestion);
         self.reduction(kind, loss, window).taken_for(kind)
     }
 
     /// Reno's: the law says nothing of timeouts.
-    fn on_timeout(&mut self, loss: &LossSample, _window: &Window) -> Reduction {
+    fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        if self.is_kernel() {
+            return Reduction::to(self.kernel.lose(&self.params, window.cwnd).1, 1.0);
+        }
         if self.params.reset_base {
             self.backlog.base = f64::INFINITY;
         }
@@ -196,8 +284,27 @@ impl CongestionControl for Veno {
 
     /// A mark is congestion whatever the backlog.
     fn on_ecn(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+        if self.is_kernel() {
+            let kept = self.kernel.lose(&self.params, window.cwnd).1;
+            return Reduction::to(kept, kept);
+        }
         let half = loss.flight.min(window.cwnd) / 2.0;
         Reduction::to(half, half)
+    }
+
+    /// The kernel forgets the path when it sends with nothing outstanding.
+    fn on_idle(&mut self, _idle: Span) {
+        if self.is_kernel() {
+            let Kernel { samples, queued, credit, .. } = self.kernel;
+            self.kernel = Kernel { samples, queued, credit, ..Kernel::new() };
+        }
+    }
+
+    /// The kernel gives back windows alone.
+    fn on_undo(&mut self, before: Self) {
+        if !self.is_kernel() {
+            *self = before;
+        }
     }
 }
 
@@ -267,18 +374,62 @@ mod tests {
         assert_eq!(grown(110.0, Params::default())[..2], [first, second]);
     }
 
-    /// Linux: a segment after every window of ACKs, after every second one if the path is full.
+    /// The kernel's Veno after a base of 40 000 us, at W = 20 in congestion avoidance, with samples of `rtt_us`.
+    fn of_kernel(rtt_us: u64) -> (Veno, Window) {
+        let mut veno = Veno::new(&Params { rule: Rule::Linux, ..Params::default() });
+        let mut window = FULL;
+        for rtt_us in [40_000, rtt_us, rtt_us] {
+            let rtt = Some(Span::from_nanos((rtt_us - 1) * 1000));
+            veno.on_ack(&AckSample { rtt, acked: 0, ..ack(1) }, &mut window);
+        }
+        (veno, window)
+    }
+
+    /// TV-5.4, by hand from `tcp_veno.c`: 2 x 20 - floor(2 x 20 x 40 000 / RTT) halves. At 45 714 us the quotient is
+    /// 35.0006, so that 5 halves are queued; at 45 715 us 34.9995, 6.
     #[test]
-    fn growth_by_round_trips() {
-        for (rtt_ms, rounds) in [(110.0, [21.0, 22.0, 23.0]), (125.0, [20.0, 21.0, 21.0])] {
-            let mut veno = after(rtt_ms, &Params { growth: Growth::Rtts, ..Params::default() });
-            let mut window = FULL;
-            for expected in rounds {
-                let acks = window.cwnd as u32;
-                (0..acks).for_each(|_| veno.on_ack(&ack(1), &mut window));
-                assert_eq!(window.cwnd, expected, "at {rtt_ms} ms");
+    fn the_rule_of_linux_rounds_up() {
+        for (rtt_us, queued, kept, kind) in [
+            (40_000, 0, 16.0, LossKind::Wireless),
+            (45_714, 5, 16.0, LossKind::Wireless),
+            (45_715, 6, 10.0, LossKind::Congestion),
+        ] {
+            let (mut veno, window) = of_kernel(rtt_us);
+            assert_eq!(veno.kernel.queued, queued, "at {rtt_us} us");
+            assert_eq!(veno.on_loss(&loss(15.0), &window), Reduction::to(kept, kept).taken_for(kind));
+            assert_eq!(veno.on_ecn(&loss(15.0), &window), Reduction::to(kept, kept));
+            assert_eq!(veno.on_timeout(&loss(15.0), &window), Reduction::to(kept, 1.0));
+        }
+    }
+
+    /// A segment for every window of ACKs; on a full path one more ACK is waited for, and every second round grows.
+    #[test]
+    fn the_rule_of_linux_grows_by_round_trips() {
+        for (rtt_us, acks) in [(41_000, [20, 21, 22]), (60_000, [21, 22 + 22, 23 + 23])] {
+            let (mut veno, mut window) = of_kernel(rtt_us);
+            let rtt = Some(Span::from_nanos((rtt_us - 1) * 1000));
+            for (grown, acks) in [21.0, 22.0, 23.0].into_iter().zip(acks) {
+                for _ in 1..acks {
+                    veno.on_ack(&AckSample { rtt, ..ack(1) }, &mut window);
+                    assert_eq!(window.cwnd, grown - 1.0, "at {rtt_us} us");
+                }
+                veno.on_ack(&AckSample { rtt, ..ack(1) }, &mut window);
+                assert_eq!(window.cwnd, grown, "at {rtt_us} us");
             }
         }
+    }
+
+    /// While a segment is missing nothing is looked at, and the first ACK after that has no RTT to judge by.
+    #[test]
+    fn the_rule_of_linux_looks_at_no_hole() {
+        let (mut veno, mut window) = of_kernel(40_000);
+        let rtt = Some(Span::from_millis(80));
+        veno.on_sacked(&AckSample { rtt, may_grow: false, ..ack(0) }, &mut window);
+        assert_eq!(veno.kernel.queued, 0);
+        veno.on_ack(&AckSample { rtt: Some(Span::from_nanos(39_999_000)), ..ack(1) }, &mut window);
+        assert_eq!(veno.kernel.queued, 40);
+        veno.on_ack(&AckSample { rtt: Some(Span::from_nanos(39_999_000)), ..ack(1) }, &mut window);
+        assert_eq!(veno.kernel.queued, 0);
     }
 
     #[test]

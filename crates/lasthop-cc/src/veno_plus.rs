@@ -31,7 +31,7 @@
 use lasthop_core::time::{Span, Time};
 
 use crate::params::{choice, params};
-use crate::veno::{self, Growth, ReduceFrom, Veno};
+use crate::veno::{self, ReduceFrom, Rule, Veno};
 use crate::{AckSample, Arrival, CongestionControl, LossKind, LossSample, Needs, Reduction, Signal, Window};
 
 pub(crate) const SUMMARY: &str =
@@ -80,8 +80,6 @@ params! {
     beta: f64 = 3.0, 0.0..=1000.0;
     /// Share of the window kept after a loss taken for random
     kept: f64 = 0.8, 0.5..=0.99;
-    /// Slower growth under congestion: on every second ACK, or a segment every second RTT as in Linux
-    growth: Growth = Growth::Acks, 0.0..=1.0;
     /// Reduce the window, or what is in flight as ns-3 does
     reduce_from: ReduceFrom = ReduceFrom::Window, 0.0..=1.0;
     /// Forget the least RTT at every loss
@@ -187,7 +185,7 @@ impl VenoPlus {
         let veno = veno::Params {
             beta: params.beta,
             kept: params.kept,
-            growth: params.growth,
+            rule: Rule::Paper,
             reduce_from: params.reduce_from,
             reset_base: params.reset_base,
             least_samples: params.least_samples,

@@ -6,7 +6,7 @@
 //! the window grows like Reno's.
 //! *Reacts to* loss and ECN, both with the bandwidth.
 //! *Differs from the paper:* nothing known with `filter = "paper"`. `filter = "linux"` is the kernel's cascade of two
-//! integer filters and `"averaged"` the filter of ns-3, which takes the mean of two samples; `start = "zero"` begins
+//! integer filters, in bytes per tick of its clock, with RTTs in whole ticks, and `"averaged"` the filter of ns-3, which takes the mean of two samples; `start = "zero"` begins
 //! the filter with nothing instead of the first sample. The `linux` profile turns on what the kernel does.
 //! *Validation:* TV-4.5 and TV-4.6, worked by hand; the reductions with Westwood's TV-4.4.
 //! *Limitations:* as Linux does it, the window leaves recovery at what the path holds in one step; with a buffer far
@@ -37,7 +37,7 @@ choice! {
     Filter {
         /// A share `memory` of the old estimate, the rest from the sample.
         Paper = "paper",
-        /// Two integer filters of 7/8 and 1/8 in a row, in bytes per millisecond.
+        /// Two integer filters of 7/8 and 1/8 in a row, in bytes per tick.
         Linux = "linux",
         /// Like the paper's, with the mean of the last two samples.
         Averaged = "averaged",
@@ -83,6 +83,8 @@ params! {
     start: Start = Start::Sample, 0.0..=1.0;
     /// A sample spans the smoothed RTT, or the last one
     round: Round = Round::Smoothed, 0.0..=1.0;
+    /// With `filter = "linux"`: its clock has ticks of this length (s) (1 / HZ: 250 on Debian)
+    tick: f64 = 0.004, 0.001..=0.01;
     /// A sample spans at least this (s) (Linux: 0.05)
     round_floor: f64 = 0.0, 0.0..=10.0;
     /// The window falls at the loss, or like in Linux when recovery is over
@@ -111,8 +113,7 @@ pub struct WestwoodPlus {
     bandwidth: Option<f64>,
     /// The sample before, for the mean of two.
     last_sample: f64,
-    /// The kernel's first filter and its estimate, in bytes per millisecond.
-    linux: (u64, u64),
+    linux: Linux,
     /// When this round began and the segments it has delivered so far.
     round: Option<(Time, f64)>,
     last_rtt: Option<Span>,
@@ -130,7 +131,7 @@ impl WestwoodPlus {
             meter: Meter::new(),
             bandwidth,
             last_sample: 0.0,
-            linux: (0, 0),
+            linux: Linux::new(params),
             round: None,
             last_rtt: None,
             forget: false,
@@ -143,21 +144,8 @@ impl WestwoodPlus {
         let memory = self.params.memory;
         let sample = segments * self.meter.segment_bits() / span.seconds();
         self.bandwidth = Some(match (self.params.filter, self.bandwidth) {
-            (Filter::Linux, known) => {
-                let bytes = (segments * self.meter.segment_bits() / 8.0) as u64;
-                let rate = bytes / (span.0 / 1_000_000).max(1);
-                let (first, second) = self.linux;
-                self.linux =
-                    if known.is_none() || (self.params.start == Start::Sample && self.linux == (0, 0)) {
-                        (rate, rate)
-                    } else {
-                        let first = (7 * first + rate) >> 3;
-                        (first, (7 * second + first) >> 3)
-                    };
-                self.linux.1 as f64 * 8000.0
-            }
             (_, None) => sample,
-            (Filter::Paper, Some(known)) => memory * known + (1.0 - memory) * sample,
+            (Filter::Linux | Filter::Paper, Some(known)) => memory * known + (1.0 - memory) * sample,
             (Filter::Averaged, Some(known)) => {
                 memory * known + (1.0 - memory) * (sample + self.last_sample) / 2.0
             }
@@ -167,6 +155,82 @@ impl WestwoodPlus {
 
     fn estimate(&self) -> f64 {
         self.bandwidth.unwrap_or(0.0)
+    }
+
+    /// The segments that the path holds without a queue.
+    fn pipe(&self) -> f64 {
+        if self.params.filter == Filter::Linux { self.linux.pipe() } else { self.meter.pipe(self.estimate()) }
+    }
+}
+
+/// What the kernel's Westwood+ knows (`tcp_westwood.c`), in bytes and ticks of its clock.
+#[derive(Clone, Debug)]
+struct Linux {
+    tick: u64,
+    /// A sample spans more than this.
+    floor: u64,
+    /// The first filter, and the estimate.
+    filters: (u64, u64),
+    /// What ACKs have delivered since `began`.
+    bytes: u64,
+    began: Option<u64>,
+    /// The last RTT, rounded up, and the least; the next one replaces the least if `forgets`.
+    rtt: u64,
+    least: u64,
+    forgets: bool,
+    mss: u64,
+}
+
+impl Linux {
+    fn new(params: &Params) -> Linux {
+        let tick = Span::from_seconds(params.tick).0.max(1);
+        // TCP_WESTWOOD_INIT_RTT
+        let rtt = 20_000_000_000 / tick;
+        Linux {
+            tick,
+            floor: Span::from_seconds(params.round_floor).0 / tick,
+            filters: (0, 0),
+            bytes: 0,
+            began: None,
+            rtt,
+            least: rtt,
+            forgets: false,
+            mss: 1,
+        }
+    }
+
+    /// An ACK that stands for so many segments: `tcp_westwood_ack`. What it delivers belongs to the next sample if it ends
+    /// one.
+    fn arrive(&mut self, segments: f64, now: Time, mss: u32) {
+        let now = now.0 / self.tick;
+        let is_first = self.began.is_none();
+        let span = now - *self.began.get_or_insert(now);
+        if span > self.rtt.max(self.floor) {
+            let rate = self.bytes / span;
+            let (first, second) = self.filters;
+            self.filters = if self.filters == (0, 0) {
+                (rate, rate)
+            } else {
+                let first = (7 * first + rate) >> 3;
+                (first, (7 * second + first) >> 3)
+            };
+            (self.bytes, self.began) = (0, Some(now));
+        }
+        self.mss = u64::from(mss.max(1));
+        if !is_first {
+            self.bytes += segments as u64 * self.mss;
+        }
+        self.least = if std::mem::take(&mut self.forgets) { self.rtt } else { self.least.min(self.rtt) };
+    }
+
+    fn learn(&mut self, rtt: Option<Span>) {
+        if let Some(rtt) = rtt.filter(|&rtt| rtt > Span::ZERO) {
+            self.rtt = rtt.0.div_ceil(self.tick);
+        }
+    }
+
+    fn pipe(&self) -> f64 {
+        (self.filters.1 * self.least / self.mss).max(2) as f64
     }
 }
 
@@ -178,6 +242,9 @@ impl CongestionControl for WestwoodPlus {
     fn on_arrival(&mut self, arrival: &Arrival, _window: &mut Window) {
         let style = MeterStyle { counting: self.params.counting, count_limit: f64::INFINITY, defer: 0.0 };
         let counted = self.meter.segments(arrival, style);
+        if self.params.filter == Filter::Linux {
+            return self.linux.arrive(counted, arrival.now, arrival.mss);
+        }
         let Some((began, delivered)) = &mut self.round else {
             self.round = Some((arrival.now, 0.0));
             return;
@@ -210,11 +277,12 @@ impl CongestionControl for WestwoodPlus {
             }
         }
         self.meter.learn_rtt(ack.rtt);
+        self.linux.learn(ack.rtt);
         if !ack.may_grow {
             return;
         }
         if std::mem::take(&mut self.pending) {
-            let pipe = self.meter.pipe(self.estimate());
+            let pipe = self.pipe();
             *window = Window { cwnd: pipe, ssthresh: pipe };
         }
         let Params { byte_counting, slow_start_limit, .. } = self.params;
@@ -225,17 +293,19 @@ impl CongestionControl for WestwoodPlus {
         if self.params.decrease == Decrease::AfterRecovery {
             self.pending = true;
             let half = window.cwnd / 2.0;
-            let floor = if self.params.recovery_floor { self.meter.pipe(self.estimate()) } else { 0.0 };
+            let floor = if self.params.recovery_floor { self.pipe() } else { 0.0 };
             let kept = window.cwnd.min(floor).max(half);
             return Reduction::to(kept, kept);
         }
-        self.meter.reduction(self.estimate(), window)
+        let pipe = self.pipe();
+        Reduction::to(pipe, pipe.min(window.cwnd))
     }
 
     fn on_timeout(&mut self, _loss: &LossSample, _window: &Window) -> Reduction {
         self.forget = self.params.forget_rtt;
+        self.linux.forgets = self.params.forget_rtt;
         self.pending = false;
-        Reduction::to(self.meter.pipe(self.estimate()), 1.0)
+        Reduction::to(self.pipe(), 1.0)
     }
 }
 
@@ -266,17 +336,42 @@ mod tests {
         }
     }
 
-    /// TV-4.6: 12,500 B and then three times 25,000 B per 100 ms.
+    /// TV-4.6, by hand from `tcp_westwood.c` with ticks of 4 ms: 12 and then three times 25 segments of 1000 B within
+    /// 25 ticks, that is 480 and 1000 B per tick. An RTT of 41 ms is 11 ticks; the ACK that ends a sample belongs to the
+    /// next.
     #[test]
     fn filter_of_linux() {
-        let mut law = of(&Params { filter: Filter::Linux, ..Params::default() });
-        for (segments, expected) in
-            [12.5, 25.0, 25.0, 25.0].into_iter().zip([(125, 125), (140, 126), (153, 129), (165, 133)])
-        {
-            law.learn(segments, Span::from_millis(100));
-            assert_eq!(law.linux, expected);
+        let params = Params { filter: Filter::Linux, round_floor: 0.05, ..Params::default() };
+        let mut linux = Linux::new(&params);
+        linux.learn(Some(Span::from_millis(41)));
+        assert_eq!((linux.rtt, linux.floor), (11, 12));
+        let expected = [(480, 480), (545, 488), (601, 502), (650, 520)];
+        let mut at = 0;
+        linux.arrive(1.0, Time(0), 1000);
+        linux.arrive(12.0, Time(0), 1000);
+        for (segments, expected) in [25.0, 25.0, 25.0, 1.0].into_iter().zip(expected) {
+            at += 100_000_000;
+            linux.arrive(segments, Time(at), 1000);
+            assert_eq!(linux.filters, expected);
         }
-        close(law.estimate(), 133.0 * 8000.0, 6);
+        // 520 x 11 / 1000
+        assert_eq!(linux.pipe(), 5.0);
+        linux.arrive(1.0, Time(at + 48_000_000), 1000);
+        assert_eq!(linux.filters, (650, 520), "12 ticks are not more than 12");
+    }
+
+    /// A timeout makes the RTT before it the least.
+    #[test]
+    fn linux_forgets_the_least_rtt() {
+        let mut linux = Linux::new(&Params::default());
+        for (rtt_ms, least) in [(40, 10), (48, 10), (90, 10)] {
+            linux.learn(Some(Span::from_millis(rtt_ms)));
+            linux.arrive(1.0, Time(0), 1000);
+            assert_eq!(linux.least, least);
+        }
+        linux.forgets = true;
+        linux.arrive(1.0, Time(0), 1000);
+        assert_eq!(linux.least, 23);
     }
 
     /// The mean of 1 and 2 Mbit/s enters with a weight of a tenth.

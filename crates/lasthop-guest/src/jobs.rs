@@ -7,7 +7,7 @@ use std::io;
 
 use lasthop_core::time::Span;
 use lasthop_live::{Order, emulate, run_script};
-use lasthop_net::trace::Recording;
+use lasthop_net::trace::{FlowInterval, Recording};
 use lasthop_sim::run::Progress;
 use lasthop_sim::scenario::{Files, Format, Scenario};
 use lasthop_sim::script::Script;
@@ -34,6 +34,8 @@ pub(crate) enum Job {
         kernel: Option<String>,
         seed: u64,
         budget_s: f64,
+        /// Whether the answer has the windows of the flows over time.
+        windows: bool,
     },
 }
 
@@ -46,8 +48,8 @@ pub(crate) fn read(text: &[u8]) -> io::Result<Vec<Job>> {
 pub(crate) fn done(job: &Job) -> Value {
     let answer = match job {
         Job::Script { name, text } => script(name, text),
-        Job::Emulation { scenario, files, kernel, seed, budget_s } => {
-            emulation(scenario, files, (kernel.as_deref(), *seed, *budget_s))
+        Job::Emulation { scenario, files, kernel, seed, budget_s, windows } => {
+            emulation(scenario, files, (kernel.as_deref(), *seed, *budget_s), *windows)
         }
     };
     answer.unwrap_or_else(|error| json!({ "error": error.to_string() }))
@@ -67,6 +69,7 @@ fn emulation(
     scenario: &str,
     files: &BTreeMap<String, String>,
     (kernel, seed, budget_s): (Option<&str>, u64, f64),
+    windows: bool,
 ) -> Result<Value, Box<dyn std::error::Error>> {
     let scenario = Scenario::parse_with(scenario, Format::Json, ("scenario", Files::Given(files)), &[], &[])?;
     let order = Order {
@@ -76,11 +79,18 @@ fn emulation(
         kernel: kernel.map(str::to_owned),
         budget: Span::from_seconds(budget_s),
         mark: "guest".to_owned(),
-        recording: Recording { series: false, trace: false, frames: false },
+        recording: Recording { series: windows, trace: false, frames: false },
         captures: Vec::new(),
         nested: None,
         outside: None,
     };
     let done = emulate(scenario.plan(), &order, &mut |_| Ok(()), &Progress::default())?;
-    Ok(done.to_json()?)
+    let row = |row: &FlowInterval| {
+        let sample = &row.sample;
+        json!([sample.flow, sample.time.seconds(), sample.cwnd, sample.ssthresh, sample.srtt.seconds()])
+    };
+    let rows: Vec<Value> = done.recorded.flows.iter().map(row).collect();
+    let mut told = done.to_json()?;
+    told["windows"] = json!(rows);
+    Ok(told)
 }

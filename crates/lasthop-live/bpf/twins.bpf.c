@@ -15,8 +15,11 @@
 // Functions of the kernel for congestion controls are for programs whose licence is compatible with its own.
 char _license[] SEC("license") = "Dual MIT/GPL";
 
+// CA_EVENT_TX_START, CA_EVENT_CWND_RESTART, CA_EVENT_LOSS and TCP_CA_Open of the kernel.
+#define EVENT_START 0
+#define EVENT_RESTART 1
 #define EVENT_LOSS 3
-#define NS_PER_US 1000ull
+#define STATE_OPEN 0
 
 // What is read and written of the kernel's structures; the loader finds their places in the running kernel.
 #define OF_KERNEL __attribute__((preserve_access_index))
@@ -30,7 +33,7 @@ struct inet_connection_sock {
 } OF_KERNEL;
 
 struct tcp_sock {
-    __u32 snd_cwnd, snd_ssthresh, snd_una, srtt_us, mss_cache, packets_out, max_packets_out;
+    __u32 snd_cwnd, snd_ssthresh, snd_una, mss_cache, packets_out, max_packets_out;
     __u8 is_cwnd_limited : 1;
 } OF_KERNEL;
 
@@ -41,6 +44,7 @@ struct ack_sample {
 struct tcp_congestion_ops {
     __u32 (*ssthresh)(struct sock *sk);
     void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
+    void (*set_state)(struct sock *sk, __u8 state);
     void (*cwnd_event)(struct sock *sk, int event);
     void (*in_ack_event)(struct sock *sk, __u32 flags);
     void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
@@ -79,7 +83,25 @@ void BPF_PROG(veno_init, struct sock *sk)
 SEC("struct_ops/veno_sampled")
 void BPF_PROG(veno_sampled, struct sock *sk, const struct ack_sample *sample)
 {
-    veno_learn(law_of(sk), rtt_ns(sample), ((struct tcp_sock *)sk)->snd_cwnd);
+    veno_learn(law_of(sk), rtt_ns(sample));
+}
+
+SEC("struct_ops/veno_changes")
+void BPF_PROG(veno_changes, struct sock *sk, __u8 state)
+{
+    veno_state(law_of(sk), state == STATE_OPEN);
+}
+
+SEC("struct_ops/veno_event")
+void BPF_PROG(veno_event, struct sock *sk, int event)
+{
+    struct veno *law = law_of(sk);
+    if (event != EVENT_START && event != EVENT_RESTART)
+        return;
+    // It sends again with nothing outstanding: what was known of the path may be old.
+    law->base_us = 0;
+    law->skips = false;
+    veno_state(law, true);
 }
 
 SEC("struct_ops/veno_acked")
@@ -117,8 +139,7 @@ SEC("struct_ops/westwood_arrives")
 void BPF_PROG(westwood_arrives, struct sock *sk, __u32 flags)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
-    __u64 srtt_ns = (tp->srtt_us >> 3) * NS_PER_US;
-    westwood_arrived(law_of(sk), bpf_ktime_get_ns(), tp->snd_una, tp->packets_out != 0, tp->mss_cache, srtt_ns);
+    westwood_arrived(law_of(sk), bpf_ktime_get_ns(), tp->snd_una, tp->packets_out != 0, tp->mss_cache);
 }
 
 SEC("struct_ops/westwood_sampled")
@@ -167,6 +188,8 @@ struct tcp_congestion_ops lhveno_Lh0Id0Tk = {
     .ssthresh = (void *)veno_ssthresh,
     .cong_avoid = (void *)veno_acked,
     .pkts_acked = (void *)veno_sampled,
+    .set_state = (void *)veno_changes,
+    .cwnd_event = (void *)veno_event,
     .undo_cwnd = (void *)twin_undo,
     // Any program may choose it for a socket of its own.
     .flags = 1,

@@ -8,7 +8,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lasthop_core::packet::{Note, Packet};
@@ -29,12 +28,13 @@ use crate::passage::Passage;
 use crate::plan::Host;
 use crate::proxy::{Outbox, Proxy, Sent};
 use crate::record::Keeper;
+use crate::signals::Signals;
 use crate::site::Site;
 
 /// Packets taken from one host before it is the next one's turn.
 const BATCH: usize = 64;
-/// How long the loop sleeps at most: it has to see that it shall stop.
-const NAP: Duration = Duration::from_millis(20);
+/// How long the loop sleeps at most: it says how far it is.
+const NAP: Duration = Duration::from_secs(1);
 /// With a faster path the loop would need so much of a core that the kernel throttled its real-time priority.
 const FAST: u64 = 250_000_000;
 
@@ -97,14 +97,13 @@ struct Driver<'a> {
     recorder: Option<Recorder>,
 }
 
-/// Drives `world`, whose fastest path has this `rate`, from now on until `end`, or until it is told to `stop`.
+/// Drives `world`, whose fastest path has this `rate`, from now on until `end`, or until the run is over.
 pub(crate) fn drive(
     (world, passage, proxies): (World, Passage, Proxies),
     (keeper, recorder): (Option<Keeper>, Option<Recorder>),
     (hosts, sites, ends): (&[Host], &[Site], Vec<(Place, Place)>),
     (clock, end, rate): (Clock, Time, Rate),
-    stop: &AtomicBool,
-    progress: &Progress,
+    (signals, progress): (&Signals, &Progress),
 ) -> io::Result<Driven> {
     let scheduling = take_priority(rate.0 > FAST);
     let _awake = stay_awake();
@@ -121,7 +120,7 @@ pub(crate) fn drive(
     let addresses = hosts.iter().map(|host| host.address).collect();
     let mut driver =
         Driver { driven, sites, addresses, ends, left: Vec::with_capacity(BATCH), clock, keeper, recorder };
-    driver.run(end, stop, progress)?;
+    driver.run(end, signals, progress)?;
     let Driver { mut driven, keeper, .. } = driver;
     driven.world.cut_short();
     driven.world.finish();
@@ -132,14 +131,14 @@ pub(crate) fn drive(
 }
 
 impl Driver<'_> {
-    fn run(&mut self, end: Time, stop: &AtomicBool, progress: &Progress) -> io::Result<()> {
+    fn run(&mut self, end: Time, signals: &Signals, progress: &Progress) -> io::Result<()> {
         let mut place = vec![0; MAX_PACKET];
         let devices: Vec<BorrowedFd<'_>> = self.sites.iter().map(Site::device).collect();
         let mut second = (Time::ZERO, cpu_time());
         loop {
             let now = self.clock.now();
             self.advance(now.min(end));
-            if now >= end || stop.load(Ordering::Relaxed) || progress.is_cancelled() {
+            if now >= end || signals.is_over() {
                 return Ok(());
             }
             if now.since(second.0) >= Span::from_secs(1) {
@@ -161,11 +160,12 @@ impl Driver<'_> {
             let wait = self.clock.until(next).min(NAP);
             let mut ready: Vec<PollFd<'_>> =
                 devices.iter().map(|&device| PollFd::new(device, PollFlags::POLLIN)).collect();
+            ready.push(signals.ending());
             match ppoll(&mut ready, Some(TimeSpec::from_duration(wait)), None) {
                 Ok(_) | Err(nix::errno::Errno::EINTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            for (host, ready) in ready.iter().enumerate() {
+            for (host, ready) in ready[..devices.len()].iter().enumerate() {
                 if ready.any() == Some(true) {
                     self.take(host, &mut place)?;
                 }

@@ -1,12 +1,11 @@
 //! A live run from beginning to end: namespaces, programs and flows of the kernel, the loop, and what it measured.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, PipeReader};
 use std::net::Ipv4Addr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::process::Child;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,27 +20,31 @@ use lasthop_net::world::{Evaluation, World};
 use lasthop_sim::pcapng::PcapngError;
 use lasthop_sim::run::Progress;
 use lasthop_sim::summary::Summary;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::capture::{CaptureOrder, Captured, Captures};
 use crate::clock::Clock;
 use crate::drive::{Place, Proxies, drive};
-use crate::kernel::{KernelFlow, Route, Signals, algorithms, refusal};
+use crate::kernel::{KernelFlow, Route, algorithms, refusal};
 use crate::passage::{Pair, Passage};
 use crate::plan::{Host, LivePlan, PlanError, without_halves};
 use crate::process::{self, Names};
 use crate::proxy::Proxy;
 use crate::record::Keeper;
 use crate::rows::{Naming, Told, conclude};
+use crate::signals::{EndsRun, Signals};
 use crate::site::Site;
 use crate::steer::{Decider, Decisions, SessionReport, SteerError};
 use crate::store::Store;
 
 /// How long servers have until they listen.
 const UNTIL_LISTENING: Duration = Duration::from_secs(10);
-/// How often it is looked whether the program has ended.
-const LOOK: Duration = Duration::from_millis(5);
+/// How often it is looked whether the run is to be interrupted.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A program at a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,9 +110,7 @@ pub enum LiveError {
         known: String,
     },
     /// A flow that the kernel cannot carry.
-    #[error(
-        "flow {flow:?} has {what}: sockets of the kernel carry ftp, paced ftp and cbr; run a program for it"
-    )]
+    #[error("flow {flow:?} has {what}: sockets of the kernel do not carry it; run a program for it")]
     Flow {
         /// Its name.
         flow: String,
@@ -280,7 +281,8 @@ pub fn emulate(
         world.open_end(flow, End::Receiver);
     }
     let set_up = began.elapsed();
-    let signals = Signals::default();
+    let signals = Signals::new().map_err(|error| LiveError::Kernel { step: "making a pipe", error })?;
+    let _ends = EndsRun(&signals);
     let end = Time::ZERO + scenario.duration;
     let chosen: Vec<Option<&str>> = algorithms
         .iter()
@@ -308,16 +310,25 @@ pub fn emulate(
         children.main = Some(start(program, (&live.hosts[place], &sites[place]), &names, &order.mark)?);
     }
     let clock = Clock::start();
-    let _ = signals.clock.set(clock);
+    signals.start(clock);
     let keeper = Keeper::start(order.recording, live.plan.series_interval, &signals.sockets);
     let driven = thread::scope(|scope| {
-        let stop = &*signals.stop;
-        let driver = scope.spawn(|| {
+        let (signals, hosts, sites) = (&signals, &live.hosts[..], &sites[..]);
+        let (finished, finishes) = io::pipe()?;
+        let driver = scope.spawn(move || {
             let world = (world, passage, proxies);
-            let places = (&live.hosts[..], &sites[..], ends);
-            drive(world, (keeper, recorder), places, (clock, end, rate), stop, progress)
+            let driven = drive(
+                world,
+                (keeper, recorder),
+                (hosts, sites, ends),
+                (clock, end, rate),
+                (signals, progress),
+            );
+            drop(finishes);
+            driven
         });
-        let status = children.watch(stop, || driver.is_finished());
+        let status = watch(&finished, children.main.as_mut(), signals, progress);
+        signals.end();
         let driven =
             driver.join().unwrap_or_else(|_| Err(io::Error::other("the emulator's thread ended early")));
         driven.map(|driven| (driven, status))
@@ -388,6 +399,39 @@ pub fn rehearse() -> Result<(), LiveError> {
     if status.success() { Ok(()) } else { Err(failed(io::Error::other(status.to_string()))) }
 }
 
+/// Waits until the driver has `finished`; ends the run with its program, or when it is to be interrupted. Returns how the
+/// program ended.
+fn watch(
+    finished: &PipeReader,
+    mut main: Option<&mut Child>,
+    signals: &Signals,
+    progress: &Progress,
+) -> Option<i32> {
+    let process = main.as_ref().and_then(|child| process::descriptor(child));
+    // Kernels before 5.3 do not tell when a process ends.
+    let look = if main.is_some() && process.is_none() { LOOK / 20 } else { LOOK };
+    let mut status = None;
+    loop {
+        let mut ready = vec![PollFd::new(finished.as_fd(), PollFlags::POLLIN)];
+        let waits = process.iter().filter(|_| status.is_none());
+        ready.extend(waits.map(|process| PollFd::new(process.as_fd(), PollFlags::POLLIN)));
+        let waited = ppoll(&mut ready, Some(TimeSpec::from_duration(look)), None);
+        if !matches!(waited, Ok(_) | Err(Errno::EINTR)) || ready[0].any() == Some(true) {
+            return status;
+        }
+        if let Some(child) = &mut main
+            && status.is_none()
+            && let Ok(Some(ended)) = child.try_wait()
+        {
+            status = Some(code_of(ended));
+            signals.end();
+        }
+        if progress.is_cancelled() {
+            signals.end();
+        }
+    }
+}
+
 /// Makes the places of all hosts; that of the `gateway` is where we are.
 fn sites_of(
     (live, gateway): (&LivePlan, Option<usize>),
@@ -450,23 +494,6 @@ impl Children {
             }
         }
         Ok(silent)
-    }
-
-    /// Waits until the run is over, and says so to all if the main program ends first; returns how that has ended.
-    fn watch(&mut self, stop: &AtomicBool, is_over: impl Fn() -> bool) -> Option<i32> {
-        let mut status = None;
-        while !is_over() {
-            if status.is_none()
-                && let Some(child) = &mut self.main
-                && let Ok(Some(ended)) = child.try_wait()
-            {
-                status = Some(code_of(ended));
-                stop.store(true, Ordering::Relaxed);
-            }
-            thread::sleep(LOOK);
-        }
-        stop.store(true, Ordering::Relaxed);
-        status
     }
 
     /// Starts a program beside the main one and waits until it listens; returns whether it does.

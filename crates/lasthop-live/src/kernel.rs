@@ -4,72 +4,35 @@
 //! their hosts. Bytes are zeros.
 
 use std::ffi::CString;
+use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::{FlowPlan, Start, Traffic, Transport};
+use lasthop_net::traffic::video::Packing;
+use lasthop_net::traffic::{Source, stream_of};
 use nix::errno::Errno;
+use nix::poll::PollFlags;
 use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, SockaddrIn, setsockopt, sockopt};
 
-use crate::clock::Clock;
-use crate::record::Sockets;
+use crate::signals::Signals;
 use crate::site::{Site, enter};
 
 /// The first port at which sinks listen: that of flow 0.
 const FIRST_PORT: u16 = 20_000;
-/// How long a socket waits before its thread looks whether it shall stop.
-const PATIENCE: Duration = Duration::from_millis(50);
 /// How long a connection may take to open before it is tried anew.
 const UNTIL_CONNECTED: Duration = Duration::from_secs(5);
 /// A receive buffer that the kernel grows to by itself. What a scenario sets below it is set.
 const USUAL_BUFFER: u32 = 4 << 20;
+/// Whether connections that begin in a namespace ask for ECN.
+const ASK_FOR_ECN: &str = "/proc/sys/net/ipv4/tcp_ecn";
 /// Bytes of one write.
 const CHUNK: usize = 1 << 16;
-
-/// What a thread is told: when the run began, and whether it is over.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Signals {
-    pub(crate) clock: Arc<OnceLock<Clock>>,
-    pub(crate) stop: Arc<AtomicBool>,
-    /// Sockets that send; their windows are read through them.
-    pub(crate) sockets: Sockets,
-}
-
-impl Signals {
-    fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Sleeps until a time of the run; whether it came before the run was over.
-    fn sleep_until(&self, at: Time) -> bool {
-        loop {
-            if self.is_over() {
-                return false;
-            }
-            match self.clock.get() {
-                None => thread::sleep(Duration::from_millis(1)),
-                Some(clock) => {
-                    let left = clock.until(at);
-                    if left.is_zero() {
-                        return true;
-                    }
-                    thread::sleep(left.min(PATIENCE));
-                }
-            }
-        }
-    }
-
-    fn now(&self) -> Time {
-        self.clock.get().map_or(Time::ZERO, Clock::now)
-    }
-}
 
 /// A flow that sockets of the kernel carry.
 pub(crate) struct KernelFlow {
@@ -87,24 +50,25 @@ pub(crate) struct Route<'a> {
 }
 
 /// What a source does.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Task {
     to: SocketAddrV4,
     algorithm: String,
     start: Time,
     stop: Time,
-    /// Bytes in all; none ends never.
+    /// Bytes in all, of a transfer whose completion is told.
     bytes: Option<u64>,
-    /// Bytes of one write and the time between writes; none writes as fast as the socket takes it.
-    pace: Option<(usize, Span)>,
+    /// The application, as a simulation has it.
+    source: Source,
+    /// It writes now and then: what it writes is sent at once.
+    is_timed: bool,
 }
 
 /// Why a flow cannot be carried: its traffic.
 pub(crate) fn refusal(flow: &FlowPlan) -> Option<&'static str> {
     match (&flow.transport, &flow.traffic) {
         (Transport::Rate(_), _) => Some("a rate-based transport, which the kernel does not have"),
-        (_, Traffic::OnOff { .. }) => Some("on-off traffic"),
-        (_, Traffic::Frames(_)) => Some("video"),
+        (Transport::Udp(_), Traffic::Frames(_)) => Some("video in datagrams"),
         _ => None,
     }
 }
@@ -131,26 +95,27 @@ impl KernelFlow {
                 from + Span(stream.below(to.since(from).0))
             }
         };
-        let (bytes, pace) = match flow.traffic {
-            Traffic::Ftp { bytes } => (bytes, None),
-            Traffic::PacedFtp { write, interval, bytes } => (bytes, Some((write as usize, interval))),
-            Traffic::Cbr { rate, packet, .. } => {
-                (None, Some((packet as usize, Span::from_seconds(f64::from(packet) * 8.0 / rate.0 as f64))))
-            }
-            Traffic::OnOff { .. } | Traffic::Frames(_) => (Some(0), None),
+        let bytes = match flow.traffic {
+            Traffic::Ftp { bytes } | Traffic::PacedFtp { bytes, .. } => bytes,
+            _ => None,
         };
+        let source = Source::new(&flow.traffic, Packing::of(&flow.transport), stream_of(seed, &flow.name));
         let task = Task {
             to,
             algorithm: algorithm.to_owned(),
             start,
             stop: flow.stop.map_or(end, |stop| stop.min(end)),
             bytes,
-            pace,
+            source,
+            is_timed: !matches!(flow.traffic, Traffic::Ftp { .. }),
         };
         let (near, far) = (route.source.namespace().try_clone_to_owned()?, route.sink.namespace());
         let listening = if is_tcp {
+            let law = algorithm.to_owned();
             let listener = within(far.try_clone_to_owned()?, move || {
                 let listener = TcpListener::bind(to)?;
+                // DCTCP's receivers echo marks in a way of their own.
+                choose(&listener, &law)?;
                 if let Some(buffer) = buffer {
                     limit_buffer(&listener, buffer)?;
                 }
@@ -160,14 +125,22 @@ impl KernelFlow {
             let signals = signals.clone();
             thread::spawn(move || take_stream(&listener, &signals))
         } else {
-            let socket = within(far.try_clone_to_owned()?, move || UdpSocket::bind(to))?;
+            let socket = within(far.try_clone_to_owned()?, move || {
+                let socket = UdpSocket::bind(to)?;
+                socket.set_nonblocking(true)?;
+                Ok(socket)
+            })?;
             let signals = signals.clone();
             thread::spawn(move || take_datagrams(&socket, &signals))
         };
         let signals = signals.clone();
+        let asks_for_marks = matches!(&flow.transport, Transport::Tcp(config) if config.uses_ecn());
         let source = thread::spawn(move || {
             enter(near.as_fd())?;
-            if is_tcp { send_stream(&task, &signals) } else { send_datagrams(&task, &signals) }
+            if asks_for_marks {
+                fs::write(ASK_FOR_ECN, "1")?;
+            }
+            if is_tcp { send_stream(task, &signals) } else { send_datagrams(task, &signals) }
         });
         Ok(KernelFlow { port, sink: listening, source })
     }
@@ -201,19 +174,18 @@ fn is_pause(error: &io::Error) -> bool {
 
 fn take_stream(listener: &TcpListener, signals: &Signals) -> io::Result<()> {
     let mut stream = loop {
-        if signals.is_over() {
-            return Ok(());
-        }
         match listener.accept() {
             Ok((stream, _)) => break stream,
-            Err(error) if is_pause(&error) => thread::sleep(Duration::from_millis(1)),
+            Err(error) if is_pause(&error) => {}
             Err(error) => return Err(error),
         }
+        if !signals.wait(listener.as_fd(), PollFlags::POLLIN, None)? {
+            return Ok(());
+        }
     };
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_nonblocking(true)?;
     let mut place = vec![0; CHUNK];
-    while !signals.is_over() {
+    while signals.wait(stream.as_fd(), PollFlags::POLLIN, None)? {
         match stream.read(&mut place) {
             Ok(0) => break,
             Ok(_) => {}
@@ -226,9 +198,8 @@ fn take_stream(listener: &TcpListener, signals: &Signals) -> io::Result<()> {
 }
 
 fn take_datagrams(socket: &UdpSocket, signals: &Signals) -> io::Result<()> {
-    socket.set_read_timeout(Some(PATIENCE))?;
     let mut place = vec![0; CHUNK];
-    while !signals.is_over() {
+    while signals.wait(socket.as_fd(), PollFlags::POLLIN, None)? {
         match socket.recv(&mut place) {
             Err(error) if !is_pause(&error) => return Err(error),
             _ => {}
@@ -237,8 +208,8 @@ fn take_datagrams(socket: &UdpSocket, signals: &Signals) -> io::Result<()> {
     Ok(())
 }
 
-fn send_stream(task: &Task, signals: &Signals) -> io::Result<Option<Time>> {
-    let Some(mut stream) = connect(task, signals)? else { return Ok(None) };
+fn send_stream(task: Task, signals: &Signals) -> io::Result<Option<Time>> {
+    let Some(mut stream) = connect(&task, signals)? else { return Ok(None) };
     let sent = send_through(&mut stream, task, signals);
     if signals.is_over() {
         // No process is left to read the rest: without this the kernel would try for minutes.
@@ -253,7 +224,7 @@ fn connect(task: &Task, signals: &Signals) -> io::Result<Option<TcpStream>> {
         return Ok(None);
     }
     let stream = loop {
-        match open(task) {
+        match open(task, signals) {
             Ok(stream) => break stream,
             Err(_) if signals.is_over() => return Ok(None),
             Err(error) if is_pause(&error) => {}
@@ -263,42 +234,61 @@ fn connect(task: &Task, signals: &Signals) -> io::Result<Option<TcpStream>> {
     if let Ok(mut sockets) = signals.sockets.lock() {
         sockets.insert(task.to.port(), stream.try_clone()?);
     }
-    stream.set_write_timeout(Some(PATIENCE))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
     Ok(Some(stream))
 }
 
 /// Opens a connection with the congestion control of the task. It is chosen before there is a connection: one that
 /// begins under another keeps what that has left behind. Where BBR is the default of the kernel, whatever follows it is
 /// paced.
-fn open(task: &Task) -> io::Result<TcpStream> {
-    let (family, kind) = (AddressFamily::Inet, SockType::Stream);
-    let stream = TcpStream::from(socket::socket(family, kind, SockFlag::SOCK_CLOEXEC, None)?);
+fn open(task: &Task, signals: &Signals) -> io::Result<TcpStream> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let stream = TcpStream::from(socket::socket(AddressFamily::Inet, SockType::Stream, flags, None)?);
     choose(&stream, &task.algorithm)?;
-    stream.set_write_timeout(Some(UNTIL_CONNECTED))?;
+    stream.set_nodelay(task.is_timed)?;
     match socket::connect(stream.as_raw_fd(), &SockaddrIn::from(task.to)) {
-        Ok(()) => Ok(stream),
-        Err(Errno::EINPROGRESS) => Err(ErrorKind::TimedOut.into()),
-        Err(error) => Err(error.into()),
+        Ok(()) => return Ok(stream),
+        Err(Errno::EINPROGRESS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    signals.wait(stream.as_fd(), PollFlags::POLLOUT, Some(UNTIL_CONNECTED))?;
+    match stream.take_error()? {
+        Some(error) => Err(error),
+        // Neither: it has taken too long.
+        None if stream.peer_addr().is_err() => Err(ErrorKind::TimedOut.into()),
+        None => Ok(stream),
     }
 }
 
-fn send_through(stream: &mut TcpStream, task: &Task, signals: &Signals) -> io::Result<Option<Time>> {
+/// Writes what the application has whenever there is room for it; its times do not wait for the socket.
+fn send_through(stream: &mut TcpStream, task: Task, signals: &Signals) -> io::Result<Option<Time>> {
+    let Task { mut source, start, stop, bytes, .. } = task;
     let zeros = vec![0; CHUNK];
-    let (mut written, mut next) = (0u64, task.start);
-    while !signals.is_over() && signals.now() < task.stop && task.bytes.is_none_or(|bytes| written < bytes) {
-        let mut chunk = CHUNK;
-        if let Some((write, interval)) = task.pace {
-            if !signals.sleep_until(next) {
+    let (mut written, mut waiting) = (0u64, 0u64);
+    let mut due = Some(start);
+    while !signals.is_over() && signals.now() < stop {
+        if let Some(at) = due.filter(|&at| at <= signals.now()) {
+            let offer =
+                if at == start && written + waiting == 0 { source.start(at) } else { source.next(at) };
+            waiting = offer.bytes.map_or(u64::MAX, |bytes| waiting.saturating_add(bytes));
+            due = offer.next;
+            continue;
+        }
+        if waiting == 0 {
+            let Some(at) = due else { break };
+            if !signals.sleep_until(at.min(stop)) {
                 break;
             }
-            next += interval;
-            chunk = write.min(CHUNK);
+            continue;
         }
-        let room = task.bytes.map_or(chunk as u64, |bytes| (bytes - written).min(chunk as u64));
-        match stream.write(&zeros[..room as usize]) {
-            Ok(count) => written += count as u64,
-            Err(error) if is_pause(&error) => {}
+        match stream.write(&zeros[..waiting.min(CHUNK as u64) as usize]) {
+            Ok(count) => {
+                written += count as u64;
+                waiting -= if waiting == u64::MAX { 0 } else { count as u64 };
+            }
+            Err(error) if is_pause(&error) => {
+                let next = due.map_or(stop, |at| at.min(stop));
+                signals.wait(stream.as_fd(), PollFlags::POLLOUT, signals.until(next))?;
+            }
             Err(_) if signals.is_over() => return Ok(None),
             Err(error) => return Err(error),
         }
@@ -309,9 +299,9 @@ fn send_through(stream: &mut TcpStream, task: &Task, signals: &Signals) -> io::R
     stream.shutdown(Shutdown::Write)?;
     // The other end closes when it has everything.
     let mut place = [0; 1];
-    while !signals.is_over() {
+    while signals.wait(stream.as_fd(), PollFlags::POLLIN, None)? {
         match stream.read(&mut place) {
-            Ok(0) => return Ok(Some(signals.now()).filter(|_| task.bytes == Some(written))),
+            Ok(0) => return Ok(Some(signals.now()).filter(|_| bytes == Some(written))),
             Err(error) if is_pause(&error) => {}
             _ => break,
         }
@@ -319,32 +309,42 @@ fn send_through(stream: &mut TcpStream, task: &Task, signals: &Signals) -> io::R
     Ok(None)
 }
 
-fn send_datagrams(task: &Task, signals: &Signals) -> io::Result<Option<Time>> {
+fn send_datagrams(task: Task, signals: &Signals) -> io::Result<Option<Time>> {
+    let Task { to, mut source, start, stop, .. } = task;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    socket.connect(task.to)?;
-    let (size, interval) = task.pace.unwrap_or((1_000, Span::from_millis(1)));
-    let zeros = vec![0; size.min(CHUNK)];
-    let mut next = task.start;
-    while next < task.stop && signals.sleep_until(next) {
-        match socket.send(&zeros) {
-            // The sink has gone, or there is no room: datagrams may get lost.
-            Ok(_) => {}
-            Err(_) if signals.is_over() => break,
-            Err(error) if is_pause(&error) || error.kind() == ErrorKind::ConnectionRefused => {}
-            Err(error) => return Err(error),
+    socket.connect(to)?;
+    let zeros = vec![0; CHUNK];
+    if !signals.sleep_until(start) {
+        return Ok(None);
+    }
+    let mut offer = source.start(start);
+    loop {
+        let size = offer.bytes.unwrap_or(0).min(CHUNK as u64) as usize;
+        if size > 0 {
+            match socket.send(&zeros[..size]) {
+                // The sink has gone, or there is no room: datagrams may get lost.
+                Ok(_) => {}
+                Err(_) if signals.is_over() => break,
+                Err(error) if is_pause(&error) || error.kind() == ErrorKind::ConnectionRefused => {}
+                Err(error) => return Err(error),
+            }
         }
-        next += interval;
+        let Some(next) = offer.next.filter(|&next| next < stop) else { break };
+        if !signals.sleep_until(next) {
+            break;
+        }
+        offer = source.next(next);
     }
     Ok(None)
 }
 
 /// Chooses the congestion control of a socket.
-pub(crate) fn choose(stream: &TcpStream, algorithm: &str) -> io::Result<()> {
+pub(crate) fn choose(socket: &impl AsRawFd, algorithm: &str) -> io::Result<()> {
     let name = CString::new(algorithm).map_err(|_| io::Error::from(ErrorKind::InvalidInput))?;
     #[expect(unsafe_code, reason = "the kernel reads this many bytes of a string that lives")]
     let done = unsafe {
         libc::setsockopt(
-            stream.as_raw_fd(),
+            socket.as_raw_fd(),
             libc::IPPROTO_TCP,
             libc::TCP_CONGESTION,
             name.as_ptr().cast(),

@@ -36,6 +36,8 @@ mod rows;
 #[cfg(target_os = "linux")]
 mod script;
 #[cfg(target_os = "linux")]
+mod signals;
+#[cfg(target_os = "linux")]
 mod site;
 #[cfg(target_os = "linux")]
 pub mod steer;

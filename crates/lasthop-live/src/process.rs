@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::io::Write;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -22,6 +22,15 @@ use tempfile::NamedTempFile;
 
 use crate::emulate::Outside;
 use crate::plan::Host;
+
+/// A descriptor that becomes readable when a process ends, from Linux 5.3 on.
+pub(crate) fn descriptor(child: &Child) -> Option<OwnedFd> {
+    #[expect(unsafe_code, reason = "a system call with two numbers, which returns a descriptor that is ours")]
+    unsafe {
+        let descriptor = libc::syscall(libc::SYS_pidfd_open, child.id() as libc::pid_t, 0);
+        (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor as RawFd))
+    }
+}
 
 /// The variable that marks everything that a run has started.
 pub(crate) const MARK: &str = "LASTHOP_RUN";

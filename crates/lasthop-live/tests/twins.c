@@ -23,11 +23,14 @@ int main(int count, char **words)
         } else if (kind == 't') {
             window.ssthresh = is_veno ? veno_kept(&veno, window.cwnd) : westwood_timed_out(&westwood, mss);
         } else if (is_veno) {
-            veno_learn(&veno, rtt_ns, window.cwnd);
+            veno_learn(&veno, rtt_ns);
+            // The first ACK that may grow ends what the sender left its state Open for.
+            if (veno.is_away && may_grow)
+                veno_state(&veno, true);
             if (may_grow)
                 veno_grow(&veno, acked, &window);
         } else {
-            westwood_arrived(&westwood, now_ns, ack, outstanding, mss, srtt_ns);
+            westwood_arrived(&westwood, now_ns, ack, outstanding, mss);
             westwood_learn(&westwood, rtt_ns);
             if (may_grow)
                 westwood_grow(&westwood, acked, mss, &window);

@@ -292,8 +292,12 @@ const HABITS: &[Habit] = &[
     Habit::of_linux("westwood+", "decrease", 1.0),
     Habit::of_linux("westwood+", "forget_rtt", 1.0),
     Habit::of_linux("westwood+", "counting", 1.0),
-    // A segment every second round trip.
-    Habit::of_linux("veno", "growth", 1.0),
+    // The rules of the kernel's modules, and its Vegas's thresholds.
+    Habit::of_linux("veno", "rule", 1.0),
+    Habit::of_linux("dctcp", "rule", 1.0),
+    Habit::of_linux("vegas", "rule", 1.0),
+    Habit::of_linux("vegas", "alpha", 2.0),
+    Habit::of_linux("vegas", "beta", 4.0),
 ];
 
 impl Habit {
