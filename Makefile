@@ -28,13 +28,8 @@ SEEDS ?= 1-10
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help build demo test test-rust test-properties test-python test-live test-scenarios test-differential kernel-guest pins \
-<<<<<<< HEAD
-    pins-check steer-object lint format reproduce paper-report bench bench-live validate docs site new-sender new-device lock wheel \
-    msrv miri audit licences clean page test-page bench-page pictures
-=======
     pins-check steer-object lint format reproduce paper-report bench bench-live validate validate-kernel docs site new-sender new-device lock wheel \
-    clean page test-page bench-page pictures
->>>>>>> 4df11e5 (Vegas, Veno, Westwood+ and DCTCP by the numbers of Linux's modules)
+    msrv miri audit licences clean page test-page bench-page pictures
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
