@@ -141,7 +141,7 @@ def test_names_that_meet_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_unsound_manifests_are_refused(tmp_path: Path, manifest: bytes) -> None:
-    with pytest.raises(BundleError, match=r"is no bundle: it has no sound manifest\.json"):
+    with pytest.raises(BundleError, match=r"is not a bundle: it has no sound manifest\.json"):
         unbundle(made(tmp_path / "b.zip", {"a": b"1"}, manifest), tmp_path / "out")
 
 
