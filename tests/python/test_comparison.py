@@ -237,7 +237,10 @@ def test_any_metric_may_be_compared_and_units_left_out() -> None:
         ("wind", "unknown metric 'wind': 'lasthop metrics' lists them"),
         (
             "delay_p",
-            "metric 'delay_p' may be each of delay_p50_s, delay_p95_s, delay_p99_s: write one of them",
+            (
+                "metric 'delay_p' is ambiguous, it may be any of delay_p50_s, delay_p95_s, delay_p99_s: "
+                "write one of them"
+            ),
         ),
     ],
 )
