@@ -1402,10 +1402,18 @@ def fuzz(
     kinds: Annotated[
         str, typer.Option("--kinds", metavar="LIST", help="What may happen; 'all', or some of its names.")
     ] = "no-loss,loss,jitter,reordering",
-    laws: Annotated[str, typer.Option("--laws", metavar="LIST", help="Congestion controls.")] = "reno,cubic",
+    controllers: Annotated[
+        str, typer.Option("--controllers", metavar="LIST", help="Congestion controllers.")
+    ] = "reno,cubic",
+    laws: Annotated[
+        str | None,
+        typer.Option("--laws", metavar="LIST", hidden=True, help="The older name of --controllers."),
+    ] = None,
     count: Annotated[
         int,
-        typer.Option("--count", min=1, max=100_000, metavar="N", help="Scripts of each kind with each law."),
+        typer.Option(
+            "--count", min=1, max=100_000, metavar="N", help="Scripts of each kind with each controller."
+        ),
     ] = 20,
     seed: Annotated[int, typer.Option("--seed", min=0, max=1_000_000, help="Which of them.")] = 1,
     least: Annotated[
@@ -1429,7 +1437,7 @@ def fuzz(
         from lasthop.situations import KINDS
 
         named = list(KINDS) if kinds == "all" else parse_names("--kinds", kinds)
-        rows = parse_names("--laws", laws)
+        rows = parse_names("--controllers", controllers if laws is None else laws)
         if json_file not in (None, "-"):
             output.check_file(json_file, replace=force)
         if not kernel and not virtual:

@@ -185,7 +185,7 @@ def way_of(failure: str) -> str:
 
 
 def _refuse_unknown(kinds: Sequence[str], laws: Sequence[str]) -> None:
-    for what, names, known in (("kind", kinds, list(KINDS)), ("law", laws, list(LAWS))):
+    for what, names, known in (("kind", kinds, list(KINDS)), ("controller", laws, list(LAWS))):
         for name in names:
             if name not in known:
                 raise ArgumentError(f"there is no {what} {name!r}: there are {', '.join(known)}")
@@ -302,9 +302,9 @@ def write_all(kinds: Sequence[str], laws: Sequence[str], count: int, seed: int, 
 
 def table(shares: Sequence[Share]) -> list[str]:
     """Return the shares as lines for a terminal."""
-    lines = [f"{'kind':12} {'law':6} {'asked':>5} {'alike':>5} {'share':>6}  late"]
+    lines = [f"{'kind':12} {'controller':10} {'asked':>5} {'alike':>5} {'share':>6}  late"]
     lines.extend(
-        f"{share.kind:12} {share.law:6} {share.asked:5} {share.alike:5} {share.share:6.1%}  {share.late}"
+        f"{share.kind:12} {share.law:10} {share.asked:5} {share.alike:5} {share.share:6.1%}  {share.late}"
         for share in shares
     )
     return lines

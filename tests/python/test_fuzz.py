@@ -81,7 +81,8 @@ def test_scripts_without_a_kernel(tmp_path: Path) -> None:
     ("words", "told"),
     [
         (["--kinds", "lost", "--out", "x"], "there is no kind 'lost': there are no-loss, loss"),
-        (["--laws", "vegas", "--out", "x"], "there is no law 'vegas': there are reno, cubic"),
+        (["--controllers", "vegas", "--out", "x"], "there is no controller 'vegas': there are reno, cubic"),
+        (["--laws", "vegas", "--out", "x"], "there is no controller 'vegas': there are reno, cubic"),
         ([], "give --kernel or --virtual, to ask a kernel, or --out"),
     ],
 )
