@@ -8,9 +8,9 @@
 //! ACK covers marked and unmarked segments alike.
 //! *Validation:* TV-11.6; a run in `tests/ecn.rs` of `lasthop-sim` keeps the queue near the threshold.
 //! *Limitations:* meant for data centres: with other flows at a drop-tail queue it is unfair.
-//! *Kernel counterpart:* `tcp_dctcp`, which is `rule = "linux"` and what the profile `linux` sets: alpha in whole 1024ths
-//! with g = 1/16 down to nothing, windows that end with the ACK of their last byte and without what that delivers, and
-//! halves of the window instead of the flight at losses.
+//! *Kernel counterpart:* `tcp_dctcp`, which is `rule = "linux"` and what the profile `linux` sets: alpha in
+//! whole 1024ths with g = 1/16 down to nothing, windows that end with the ACK of their last byte and without
+//! what that delivers, and halves of the window instead of the flight at losses.
 //! *References:* RFC 8257; Alizadeh et al., SIGCOMM 2010; `tcp_dctcp.c` of Linux 6.1.
 
 use crate::params::{choice, params};
@@ -210,8 +210,8 @@ mod tests {
         assert_eq!(dctcp.marked, 0, "a duplicate covers nothing");
     }
 
-    /// TV-11.7, by hand from `tcp_dctcp.c`, in 1024ths: half of a window marked makes 900 - 56 + 640 / 20 = 876 of 900. Of
-    /// 20 segments (20 x 876) >> 11 = 8 go.
+    /// TV-11.7, by hand from `tcp_dctcp.c`, in 1024ths: half of a window marked makes 900 - 56 + 640 / 20 =
+    /// 876 of 900. Of 20 segments (20 x 876) >> 11 = 8 go.
     #[test]
     fn the_numbers_of_linux() {
         let mut dctcp = Dctcp::new(&Params { rule: Rule::Linux, ..Params::default() });

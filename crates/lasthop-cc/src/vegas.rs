@@ -25,12 +25,13 @@
 //! out the expiries after a pause, which ns-2's `nrexmit_` counts.
 //! *Limitations:* a base RTT that was measured behind the queues of others, or before the path became longer, is
 //! wrong for the rest of the connection. Beside senders that fill the queue it gives way.
-//! *Kernel counterpart:* `tcp_vegas`, which is `rule = "linux"` and what the profile `linux` sets, with its `alpha` of 2
-//! and `beta` of 4. It doubles in every round of slow start, takes the least RTT of a round instead of the mean, decides
-//! in whole numbers from the second round after a loss on, is Reno in rounds with two RTT samples or fewer, halves at
-//! losses, and forgets the base RTT when it sends again with nothing outstanding.
-//! *References:* Brakmo & Peterson, JSAC 13(8), 1995; Brakmo, O'Malley & Peterson, SIGCOMM 1994; `tcp_vegas.c` of Linux
-//! 6.1.
+//! *Kernel counterpart:* `tcp_vegas`, which is `rule = "linux"` and what the profile `linux` sets, with its
+//! `alpha` of 2 and `beta` of 4. It doubles in every round of slow start, takes the least RTT of a round
+//! instead of the mean, decides in whole numbers from the second round after a loss on, is Reno in rounds
+//! with two RTT samples or fewer, halves at losses, and forgets the base RTT when it sends again with nothing
+//! outstanding.
+//! *References:* Brakmo & Peterson, JSAC 13(8), 1995; Brakmo, O'Malley & Peterson, SIGCOMM 1994;
+//! `tcp_vegas.c` of Linux 6.1.
 
 use lasthop_core::time::Span;
 
@@ -441,8 +442,8 @@ mod tests {
         window
     }
 
-    /// TV-3.4, by hand from `tcp_vegas.c`, base 40 000 us. With 20 segments: 20 x 4 000 / 40 000 = 2 are queued at 44 ms,
-    /// 1 (1.9995) at 43.999, 4 at 49.999 (4.9995), 5 at 50. ssthresh rises to 10 + 5, 9 + 4.
+    /// TV-3.4, by hand from `tcp_vegas.c`, base 40 000 us. With 20 segments: 20 x 4 000 / 40 000 = 2 are
+    /// queued at 44 ms, 1 (1.9995) at 43.999, 4 at 49.999 (4.9995), 5 at 50. ssthresh rises to 10 + 5, 9 + 4.
     #[test]
     fn the_rule_of_linux_by_whole_segments() {
         for (rtt_us, cwnd, ssthresh) in

@@ -9,10 +9,11 @@
 //! flight, as ns-3 does, instead of the window. RTT samples are raw, not smoothed as in ns-3.
 //! *Validation:* TV-5.1, worked by hand. ns-3's Veno is no reference: it forgets its samples at every ACK.
 //! *Limitations:* none known beyond the law's own: queues of others look like its own.
-//! *Kernel counterpart:* `tcp_veno`, which is `rule = "linux"` and what the profile `linux` sets. It has the queued
-//! segments in halves and rounds them up, so that `beta` of 3 begins above 2.5; looks at them with each ACK that may grow
-//! the window, and at none while a segment is missing; takes the first ACK after that for a full path; adds a segment
-//! every round trip, or every second one; and answers timeouts and marks as losses.
+//! *Kernel counterpart:* `tcp_veno`, which is `rule = "linux"` and what the profile `linux` sets. It has the
+//! queued segments in halves and rounds them up, so that `beta` of 3 begins above 2.5; looks at them with
+//! each ACK that may grow the window, and at none while a segment is missing; takes the first ACK after that
+//! for a full path; adds a segment every round trip, or every second one; and answers timeouts and marks as
+//! losses.
 //! *References:* Fu & Liew, JSAC 21(2) 2003; `tcp_veno.c` of Linux 6.1.
 
 use lasthop_core::time::Span;

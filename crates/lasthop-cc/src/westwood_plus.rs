@@ -5,9 +5,10 @@
 //! low-pass filter. At a loss ssthresh becomes bandwidth times the least RTT and cwnd falls to it if it is larger;
 //! the window grows like Reno's.
 //! *Reacts to* loss and ECN, both with the bandwidth.
-//! *Differs from the paper:* nothing known with `filter = "paper"`. `filter = "linux"` is the kernel's cascade of two
-//! integer filters, in bytes per tick of its clock, with RTTs in whole ticks, and `"averaged"` the filter of ns-3, which takes the mean of two samples; `start = "zero"` begins
-//! the filter with nothing instead of the first sample. The `linux` profile turns on what the kernel does.
+//! *Differs from the paper:* nothing known with `filter = "paper"`. `filter = "linux"` is the kernel's
+//! cascade of two integer filters, in bytes per tick of its clock, with RTTs in whole ticks, and `"averaged"`
+//! the filter of ns-3, which takes the mean of two samples; `start = "zero"` begins the filter with nothing
+//! instead of the first sample. The `linux` profile turns on what the kernel does.
 //! *Validation:* TV-4.5 and TV-4.6, worked by hand; the reductions with Westwood's TV-4.4.
 //! *Limitations:* as Linux does it, the window leaves recovery at what the path holds in one step; with a buffer far
 //! smaller than the path the packets that this lets out at once overflow it (8 packets at 10 Mbit/s and 40 ms: 5.7
@@ -199,8 +200,8 @@ impl Linux {
         }
     }
 
-    /// An ACK that stands for so many segments: `tcp_westwood_ack`. What it delivers belongs to the next sample if it ends
-    /// one.
+    /// An ACK that stands for so many segments: `tcp_westwood_ack`. What it delivers belongs to the next
+    /// sample if it ends one.
     fn arrive(&mut self, segments: f64, now: Time, mss: u32) {
         let now = now.0 / self.tick;
         let is_first = self.began.is_none();
@@ -336,9 +337,9 @@ mod tests {
         }
     }
 
-    /// TV-4.6, by hand from `tcp_westwood.c` with ticks of 4 ms: 12 and then three times 25 segments of 1000 B within
-    /// 25 ticks, that is 480 and 1000 B per tick. An RTT of 41 ms is 11 ticks; the ACK that ends a sample belongs to the
-    /// next.
+    /// TV-4.6, by hand from `tcp_westwood.c` with ticks of 4 ms: 12 and then three times 25 segments of
+    /// 1000 B within 25 ticks, that is 480 and 1000 B per tick. An RTT of 41 ms is 11 ticks; the ACK that ends
+    /// a sample belongs to the next.
     #[test]
     fn filter_of_linux() {
         let params = Params { filter: Filter::Linux, round_floor: 0.05, ..Params::default() };

@@ -399,8 +399,8 @@ pub fn rehearse() -> Result<(), LiveError> {
     if status.success() { Ok(()) } else { Err(failed(io::Error::other(status.to_string()))) }
 }
 
-/// Waits until the driver has `finished`; ends the run with its program, or when it is to be interrupted. Returns how the
-/// program ended.
+/// Waits until the driver has `finished`; ends the run with its program, or when it is to be interrupted.
+/// Returns how the program ended.
 fn watch(
     finished: &PipeReader,
     mut main: Option<&mut Child>,

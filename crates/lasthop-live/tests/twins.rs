@@ -206,8 +206,9 @@ fn veno_has_the_vectors() {
     }
 }
 
-/// As TV-4.6, by hand: none, 79, 180 and 180 segments of 1,448 B within 26 ticks of 4 ms each, at an RTT of 25 ticks. These
-/// are 0, 4399, 10024 and 10024 B per tick, and the filters 0, 0; 4399, 4399; 5102, 4486; 5717, 4639.
+/// As TV-4.6, by hand: none, 79, 180 and 180 segments of 1,448 B within 26 ticks of 4 ms each, at an RTT of
+/// 25 ticks. These are 0, 4399, 10024 and 10024 B per tick, and the filters 0, 0; 4399, 4399; 5102, 4486;
+/// 5717, 4639.
 #[test]
 fn westwood_has_the_vectors() {
     let program = compiled("westwood");

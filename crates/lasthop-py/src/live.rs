@@ -14,8 +14,8 @@ use crate::{Plan, Progress, RunError, RunResult};
 /// Whether this build can run real packets.
 pub(crate) const IS_THERE: bool = cfg!(all(feature = "live", target_os = "linux"));
 
-/// The way out of the network: the node of its host, addresses of name servers, and what connects its namespace, called with the
-/// path of that.
+/// The way out of the network: the node of its host, addresses of name servers, and what connects its
+/// namespace, called with the path of that.
 type WayOut = (String, Vec<[u8; 4]>, Py<PyAny>);
 
 /// A program at a host: the name of the host, and the words of the command.

@@ -118,7 +118,8 @@ columns! {
             .beside("transfers").lower().shown("p99 completion").compared()
             .says("has a p99 completion time {} longer", "has a p99 completion time {} shorter")
             .times("has a p99 completion time {} times as long");
-        /// data packets sent again; transports are compared by the share of these, because the count grows with the load
+        /// data packets sent again; transports are compared by the share of these, because the count grows
+        /// with the load
         retransmitted_packets: u64 = About::new("packets", "retransmissions").shown("retransmitted");
         /// data packets sent again over data packets sent
         retransmitted_share: Option<f64> = About::share("retransmissions per packet")
@@ -490,11 +491,13 @@ columns! {
             .compared().says("keeps the queue at {link} {} longer", "keeps the queue at {link} {} shorter")
             .times("keeps the queue at {link} {} times as long");
         /// the same with the one in transmission
-        avg_system_packets: Option<f64> = About::new("packets", "mean number in queue and transmission").lower().bottleneck();
+        avg_system_packets: Option<f64> = About::new("packets", "mean number in queue and transmission")
+            .lower().bottleneck();
         /// mean number of waiting packets that arriving packets found, those without room included
         avg_queue_found_packets: Option<f64> = About::new("packets", "mean queue found").lower().bottleneck();
         /// most packets waiting at once
-        max_queue_packets: Option<u32> = About::new("packets", "greatest queue").lower().bottleneck().shown("max queue");
+        max_queue_packets: Option<u32> = About::new("packets", "greatest queue")
+            .lower().bottleneck().shown("max queue");
         /// share of the measured time in which the link transmitted
         utilisation: f64 = About::share("utilisation").higher().bottleneck().shown("utilisation");
         /// packets transmitted; with retransmission on the link, transmissions

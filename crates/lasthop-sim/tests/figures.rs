@@ -32,8 +32,8 @@ const CUBIC: &str = "[[flows]]\ntransport = \"cubic\"\nstart = \"0 s\"";
 const CALL: &str =
     "[[flows]]\ntransport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1 Mbit/s\", packet = \"500 B\" }";
 
-/// The start of BBR loses hundreds of packets, all in the warm-up: what is lost is counted over the same time as what is
-/// sent again, in the totals as in the rows of the flows, and nothing is unaccounted for.
+/// The start of BBR loses hundreds of packets, all in the warm-up: what is lost is counted over the same time
+/// as what is sent again, in the totals as in the rows of the flows, and nothing is unaccounted for.
 #[test]
 fn counts_of_the_totals_share_the_window_of_the_flows() {
     for (warmup, flows) in [("0 s", BBR), ("5 s", BBR), ("5 s", CUBIC), ("3 s", &format!("{CUBIC}\n{CALL}"))]
@@ -81,7 +81,8 @@ fn fairness_is_of_flows_of_one_kind() {
 fn transfers_that_do_not_finish_count() {
     let file = |bytes: &str, start: &str| {
         format!(
-            "[[flows]]\ntransport = \"cubic\"\nstart = \"{start}\"\ntraffic = {{ kind = \"ftp\", bytes = \"{bytes}\" }}\n"
+            "[[flows]]\ntransport = \"cubic\"\nstart = \"{start}\"\n\
+             traffic = {{ kind = \"ftp\", bytes = \"{bytes}\" }}\n"
         )
     };
     let files: String = (0..9).map(|place| file("100 kB", &format!("{place} s"))).collect();
@@ -92,13 +93,14 @@ fn transfers_that_do_not_finish_count() {
     assert_eq!(dumbbell("0 s", CUBIC).summary.totals.transfers, None, "no traffic has an end");
 }
 
-/// An access point has one queue for its five stations: one row tells of it, and the largest queue is no shorter than
-/// the mean one.
+/// An access point has one queue for its five stations: one row tells of it, and the largest queue is no
+/// shorter than the mean one.
 #[test]
 fn a_queue_that_links_share_is_told_once() {
     let run = run(
         "duration = \"10 s\"\nwarmup = \"2 s\"\n[topology]\nkind = \"wlan\"\nstations = 5\nradius = 10\n\
-         wire = { rate = \"100 Mbit/s\", delay = \"10 ms\", queue = { kind = \"drop-tail\", limit = \"100 packets\" } }\n\
+         wire = { rate = \"100 Mbit/s\", delay = \"10 ms\", \
+         queue = { kind = \"drop-tail\", limit = \"100 packets\" } }\n\
          [topology.cell]\nphy = \"802.11b\"\n[[flows]]\ncount = 5\ntransport = \"newreno\"\n",
     );
     let links = &run.summary.links;
@@ -133,10 +135,19 @@ helpers = [{{ kind = "fec", at = "wifi", direction = "{direction}" }}]
 [topology]
 kind = "graph"
 nodes = ["server", "router", "phone"]
-links = [
-    {{ name = "wire", from = "server", to = "router", rate = "100 Mbit/s", delay = "5 ms" }},
-    {{ name = "wifi", from = "router", to = "phone", rate = "20 Mbit/s", delay = "5 ms", error = {{ kind = "bernoulli", packet_error_rate = 0.01 }} }},
-]
+[[topology.links]]
+name = "wire"
+from = "server"
+to = "router"
+rate = "100 Mbit/s"
+delay = "5 ms"
+[[topology.links]]
+name = "wifi"
+from = "router"
+to = "phone"
+rate = "20 Mbit/s"
+delay = "5 ms"
+error = {{ kind = "bernoulli", packet_error_rate = 0.01 }}
 [[flows]]
 source = "server"
 sink = "phone"

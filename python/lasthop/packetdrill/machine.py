@@ -176,10 +176,11 @@ def restores(command: list[str]) -> bool:
 def refusal(call: Call) -> str | None:
     """Return why a system call is not understood, or `None`."""
     if call.name in WRITES:
-        flags = call.arguments[3] if call.name in ("send", "sendto") and len(call.arguments) > 3 else "0"  # noqa: PLR2004
-        odd = [flag for flag in flags.split("|") if flag.strip() not in ("0", "MSG_ZEROCOPY", "MSG_NOSIGNAL")]
+        given = call.arguments[3:4] if call.name in ("send", "sendto") else []
+        flags = [flag.strip() for flag in given[0].split("|")] if given else []
+        odd = [flag for flag in flags if flag not in ("0", "MSG_ZEROCOPY", "MSG_NOSIGNAL")]
         if odd:
-            return f"{call.name} with {odd[0].strip()}: there is no use for it here"
+            return f"{call.name} with {odd[0]}: there is no use for it here"
         return f"{call.name}: there is no use for it here" if call.name in ("sendmsg", "writev") else None
     return None if call.name in IDLE_CALLS | READS else f"{call.name}: there is no use for it here"
 

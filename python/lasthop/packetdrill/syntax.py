@@ -120,7 +120,7 @@ class Segment(Statement):
 def _parser() -> Lark:
     from lark import Lark
 
-    return Lark(GRAMMAR, parser="lalr", maybe_placeholders=True)
+    return Lark(GRAMMAR, parser="lalr")
 
 
 def parse(text: str, name: str) -> list[Statement]:

@@ -34,8 +34,9 @@ pub(super) static TABLE: Table =
 const WAY: &[Key] = &[Key::new(
     "direction",
     Kind::Choice(|| vec!["both", "down", "up"]),
-    "Which packets it protects: down, those towards the wireless host (on other links those that go with the data of the \
-     first flow); up, those of the other direction. Repairs need room: on a narrow uplink protect the downlink alone.",
+    "Which packets it protects: down, those towards the wireless host (on other links those that go with the \
+     data of the first flow); up, those of the other direction. Repairs need room: on a narrow uplink protect \
+     the downlink alone.",
 )
 .default("\"both\"")];
 
@@ -61,16 +62,20 @@ const FEC_KEYS: &[Key] = &[
          losses can be repaired.",
     )
     .default("1"),
-    Key::new("close_after", SOME_TIME, "A block that is not full is closed this long after its first packet; it gets its share of the repairs, one at \
-         least.")
-        .default("\"20 ms\""),
+    Key::new(
+        "close_after",
+        SOME_TIME,
+        "A block that is not full is closed this long after its first packet; it gets its share of the \
+         repairs, one at least.",
+    )
+    .default("\"20 ms\""),
     Key::new("hold", SOME_TIME, "How long the receiver keeps a closed block after its last packet.")
         .default("\"200 ms\""),
     Key::new(
         "order",
         Kind::Choice(|| vec!["out-of-order", "in-order"]),
-        "Whether packets go on as they come, or wait behind what may still be rebuilt, as long as a block is held at \
-         most. In order is what TCP needs; datagrams that cannot wait may do better out of order.",
+        "Whether packets go on as they come, or wait behind what may still be rebuilt, as long as a block is \
+         held at most. In order is what TCP needs; datagrams that cannot wait may do better out of order.",
     )
     .default("\"in-order\""),
     Key::new(

@@ -367,8 +367,8 @@ impl TcpSender {
         with_engine!(&mut self.engine, engine => self.connection.on_ack(engine, packet, extra, now, wire));
     }
 
-    /// The SYN-ACK has come. Losses towards an end without SACK are found by duplicate ACKs and repaired as NewReno does
-    /// (RFC 5681 §3.2, RFC 6582; RFC 8985 §3 asks for SACK).
+    /// The SYN-ACK has come. Losses towards an end without SACK are found by duplicate ACKs and repaired as
+    /// NewReno does (RFC 5681 §3.2, RFC 6582; RFC 8985 §3 asks for SACK).
     #[cold]
     fn hear_answer(&mut self, extra: Option<&Extra>) {
         let refused = extra.and_then(|extra| extra.offer).is_some_and(|offer| !offer.sack);
