@@ -308,7 +308,7 @@ def test_jackknife_of_the_undefined_and_the_infinite() -> None:
         ("goodput[reno,env=wired,n=1] <= goodput[vegas,env=wired,n=1]", HOLDS),
         ("goodput[reno,env=wired,n=1] >= goodput[vegas,env=wired,n=1]", FAILS),
         ("goodput[vegas,env=wired,n=1] > 4", UNDECIDED),
-        ("goodput[vegas,env=wired,n=1] > goodput[vegas,env=wired,n=2]", UNDECIDED),
+        ("goodput[vegas,env=wired,n=1] > goodput[vegas,env=wired,n=2]", Outcome.TIE),
         ("goodput[vegas,env=wired,n=1] >= goodput[vegas,env=wired,n=2]", HOLDS),
         ("goodput[reno,env=wired,n=1]+3 < goodput[vegas,env=wired,n=1]", UNDECIDED),
         ("goodput[vegas,env=wired,n=4]/goodput[reno,env=wired,n=4] > 1.2", HOLDS),
@@ -570,7 +570,7 @@ def test_samples_are_aggregated_seed_by_seed(paper: Toy) -> None:
         ([1.0, 3.0, 2.0], 0.0, FAILS, FAILS, FAILS),
         ([1.0, 2.05, 2.0], 0.05, HOLDS, FAILS, FAILS),
         ([2.0, 2.0, 2.01], 0.0, HOLDS, FAILS, HOLDS),
-        ([2.0, 2.0, 2.0], 0.0, UNDECIDED, UNDECIDED, HOLDS),
+        ([2.0, 2.0, 2.0], 0.0, Outcome.TIE, Outcome.TIE, HOLDS),
         ([2.0, 2.1, 2.2], 0.2, HOLDS, FAILS, HOLDS),
     ],
 )

@@ -111,7 +111,9 @@ def test_a_study_reads_the_scenario_of_each_point_once(monkeypatch: pytest.Monke
 
     read = []
     overridden = lh.Scenario.overridden
-    monkeypatch.setattr(lh.Scenario, "overridden", lambda *given: read.append(1) or overridden(*given))
+    monkeypatch.setattr(
+        lh.Scenario, "overridden", lambda *given, **options: read.append(1) or overridden(*given, **options)
+    )
     axis = {"name": "loss", "key": "channel.error.packet_error_rate", "values": [0, 0.01, 0.02]}
     study = Study.parse(
         {

@@ -176,9 +176,7 @@ def test_a_cluster_that_cannot_be_used_is_named(
     assert not Path("out").exists()
 
 
-@pytest.mark.parametrize(
-    "address", ["nowhere", "", "odd://127.0.0.1:8786", "tcp://no-such-host.invalid:8786"]
-)
+@pytest.mark.parametrize("address", ["nowhere", "odd://127.0.0.1:8786", "tcp://no-such-host.invalid:8786"])
 def test_an_address_that_is_none_is_named(
     start: Callable[..., subprocess.Popen[str]], study_file: Path, address: str
 ) -> None:
@@ -197,3 +195,10 @@ def test_without_the_extra_the_way_to_install_it_is_said(
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(lh.studies.ClusterError, match=r"pip install 'lasthop\[cluster\]'"):
         lh.studies.run(lh.studies.Study.load(study_file), "out", cluster="tcp://127.0.0.1:1")
+
+
+def test_an_empty_address_is_refused(start: Callable[..., subprocess.Popen[str]], study_file: Path) -> None:
+    process = start("study", "run", study_file, "--cluster", "")
+    _, message = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert message == "error: --cluster has an empty value: name something, or leave it out\n"

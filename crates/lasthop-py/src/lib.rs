@@ -330,6 +330,7 @@ impl RunResult {
 
     /// Writes the trace as a pcapng file: what passes at the node or link called `at`, at the `senders` or on all
     /// `links`.
+    #[expect(clippy::needless_pass_by_value, reason = "a path from Python arrives as one of its own")]
     fn write_pcapng(&self, py: Python<'_>, path: PathBuf, at: &str) -> PyResult<()> {
         let scenario = &self.plan.get().scenario;
         let plan = scenario.plan();

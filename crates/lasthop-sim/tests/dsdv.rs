@@ -144,7 +144,7 @@ fn behind_a_wire(stations: &str, more: &str) -> String {
 fn several_hops_to_the_access_point() {
     let stations = "{ node = \"b\", position = [200, 0] }, { node = \"c\", position = [400, 0] }";
     let run = run_both_ways(&behind_a_wire(stations, ""), 1);
-    // Ten a second for 260 s: they begin when routes have settled. What counts begins 10 s later, with the warm-up's end.
+    // Ten a second for 260 s: they begin when routes have settled. Counting begins 10 s later, as the warm-up ends.
     assert_eq!(run.summary.totals.packets_delivered, 2500);
     let (direct, over) = (arrivals(&run, &["c-ap (reverse)"]), arrivals(&run, &["b-c"]));
     assert!(direct.is_empty() && over.len() >= 2600, "{} and {}", direct.len(), over.len());

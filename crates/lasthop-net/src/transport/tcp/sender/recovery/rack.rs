@@ -356,7 +356,7 @@ impl RecoveryEngine for Rack {
             self.clock.reached = reached;
             rtt = self.advance(tcp, packet, now, wire);
         } else if tcp.linux && sacked_rtt.is_some() {
-            self.sample_sacked(tcp, now, wire);
+            Self::sample_sacked(tcp, now, wire);
         }
         self.note_reordering(tcp);
         let (una, next) = (tcp.una, tcp.next);
@@ -626,7 +626,7 @@ impl Rack {
 
     /// An ACK that SACKs and does not advance measures the RTT (Linux); if what it reports was sent before the oldest
     /// segment was sent last, the timer starts anew.
-    fn sample_sacked<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) {
+    fn sample_sacked<W: Wire>(tcp: &mut Connection, now: Time, wire: &mut W) {
         let rtt = std::mem::replace(&mut tcp.sacked_rtt, Span::ZERO);
         tcp.rtt.sample(now - rtt, now, tcp.una, tcp.next, false);
         tcp.rtt.end_backoff();
