@@ -279,7 +279,7 @@ def test_no_name_in_a_shared_folder_can_be_guessed(shared: Path, tmp_path: Path,
     assert done.returncode in (0, 1), done.stderr
     lines = [line for line in log.read_text().splitlines() if f'"{shared}' in line]
     made = [line for line in lines if "O_CREAT" in line or "mkdir" in line or "creat(" in line]
-    assert bool(made) == (kind == "emulate"), "names of hosts, and nothing else"
+    assert made or kind == "steer", "the names of hosts"
     for line in made:
         process = int(line.split()[0])
         assert "mkdir" in line or "O_EXCL" in line, line

@@ -272,7 +272,7 @@ def test_a_program_runs_at_a_host(tmp_path: Path) -> None:
         (["sh", "-c", "exit 0"], 0, ""),
         (["sh", "-c", "exit 7"], 7, "the program ended with status 7"),
         (["sh", "-c", "kill -9 $$"], 137, "the program ended with status -9"),
-        (["sleep", "60"], 124, "cut off: the program still ran when the scenario ended, after 2 s"),
+        (["sleep", "60.5"], 124, "cut off: the program still ran when the scenario ended, after 2 s"),
         (["/no/such/program"], 127, 'cannot start "/no/such/program"'),
         (["/etc/passwd"], 126, 'cannot start "/etc/passwd"'),
     ],
@@ -286,7 +286,9 @@ def test_the_exit_code_is_that_of_the_program(tmp_path: Path, words: list[str], 
     if code < 126 or code > 127:
         assert "s emulated, in real time, seed 1" in done.stdout
         assert "M/s" not in done.stdout
-    assert not _processes_with("sleep", "60")
+    # No other test sleeps as long: they run side by side.
+    if words[0] == "sleep":
+        assert not _processes_with(*words)
 
 
 @needs_kernel
@@ -490,10 +492,10 @@ def test_runs_within_a_run_at_the_same_time_have_addresses_of_their_own(tmp_path
 def test_a_run_ends_its_programs_when_its_time_is_over(tmp_path: Path) -> None:
     began = time.monotonic()
     file = scenario_file(tmp_path, path("5 Mbit/s", duration="3 s"))
-    done = run_command(file, "--", "sleep", "60")
+    done = run_command(file, "--", "sleep", "60.25")
     assert 3 <= time.monotonic() - began < 30
     assert done.returncode in (123, 124)
-    assert not _processes_with("sleep", "60")
+    assert not _processes_with("sleep", "60.25")
 
 
 @needs_kernel
@@ -598,7 +600,9 @@ def split_path(**keys: Any) -> lh.Scenario:
     proxy = {"kind": "split", "to_wireless": sender, "to_wired": sender, "buffer": "256 kB", **keys}
     scenario = path("5 Mbit/s", "10 ms", duration="7 s", error=error, middleboxes=[proxy])
     content = scenario.to_dict()
-    content["topology"]["links"][0] |= {"rate": "100 Mbit/s", "delay": "100 ms"}
+    # With room for what leaves at once when the proxy's window opens.
+    queue = {"kind": "drop-tail", "limit": "300 packets"}
+    content["topology"]["links"][0] |= {"rate": "100 Mbit/s", "delay": "100 ms", "queue": queue}
     return lh.Scenario(content)
 
 
@@ -715,9 +719,14 @@ def test_streams_through_a_split_arrive_whole(tmp_path: Path, sysctls: dict[str,
     assert lines[0] == "whole", lines
     # The answer, and the question, which went the other way: each is a row.
     assert [flow["bytes_delivered"] for flow in told["flows"]] == [150_000, 150_000]
-    for flow in told["flows"]:
-        assert flow["split"]["retransmitted_packets"] > 0
-        assert flow["split"]["acked_not_delivered_bytes"] == 0
+    question, answer = sorted(
+        (flow["split"] for flow in told["flows"]), key=lambda s: s["acked_not_delivered_bytes"]
+    )
+    assert question["retransmitted_packets"] > 0
+    assert answer["retransmitted_packets"] > 0
+    assert question["acked_not_delivered_bytes"] == 0
+    # The run ends with the program: the last ACKs of the answer may be on their way to the proxy.
+    assert answer["acked_not_delivered_bytes"] <= 15_000
 
 
 @needs_kernel
