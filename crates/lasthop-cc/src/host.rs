@@ -85,6 +85,11 @@ pub enum Floors {
 /// Sums of fractions, such as ten tenths, are whole up to this.
 const ROUNDING: f64 = 1e-6;
 
+/// Three quarters of a window as Linux counts them (`tcp_current_ssthresh`): a half and a quarter, each in whole segments.
+fn three_quarters(cwnd: f64) -> f64 {
+    (cwnd / 2.0).floor() + (cwnd / 4.0).floor()
+}
+
 /// What a sender is to do: windows in whole segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
@@ -203,10 +208,27 @@ impl Host {
         // RFC 5681 §4.1: the ACK clock is gone. A law that sets the window from the delivery rate paces instead (Linux
         // agrees).
         if idle > timeout && !self.needs.rate {
-            self.window.cwnd = self.window.cwnd.min(self.initial_window);
+            if self.floors == Floors::Linux {
+                self.halve_for_idleness(idle, timeout);
+            } else {
+                self.window.cwnd = self.window.cwnd.min(self.initial_window);
+            }
         }
         self.controller.on_idle(idle);
         self.decision()
+    }
+
+    /// Linux (`tcp_cwnd_restart`): half the window for each timeout that has passed, down to the initial one, and slow
+    /// start up to three quarters of what it was.
+    fn halve_for_idleness(&mut self, idle: Span, timeout: Span) {
+        let least = self.initial_window.min(self.window.cwnd);
+        self.window.ssthresh = self.window.ssthresh.max(three_quarters(self.window.cwnd));
+        let mut left = idle - timeout;
+        while left > Span::ZERO && self.window.cwnd > least {
+            self.window.cwnd = (self.window.cwnd / 2.0).floor();
+            left = left - timeout;
+        }
+        self.window.cwnd = self.window.cwnd.max(least);
     }
 
     /// The reduction since `before` answered a loss that there was not: the window is as it was, or as it has become.
@@ -214,9 +236,7 @@ impl Host {
         self.window.cwnd = self.window.cwnd.max(before.window.cwnd);
         self.window.ssthresh = self.window.ssthresh.max(before.window.ssthresh);
         if self.floors == Floors::Linux {
-            // `tcp_current_ssthresh`: three quarters of the window at least.
-            let cwnd = before.window.cwnd;
-            self.window.ssthresh = self.window.ssthresh.max((cwnd / 2.0).floor() + (cwnd / 4.0).floor());
+            self.window.ssthresh = self.window.ssthresh.max(three_quarters(before.window.cwnd));
         }
         self.undo_controller(before);
         self.decision()
