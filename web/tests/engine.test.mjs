@@ -58,12 +58,14 @@ test("a window of the trace belongs to the same run, and knows the truth of each
   const window = scenario.replay(1n, 14, 15, 1_000_000, () => {});
   assert.equal(window.fingerprint, whole.fingerprint);
   const sum = (counts) => Object.values(counts).reduce((total, count) => total + count, 0);
-  assert.equal(window.column("losses", "time_s").length, sum(whole.totals.packets_lost));
+  // The summary counts from the end of the warm-up on, a packet when it has left, which takes 12 ms over an access link.
+  const losses = (from) => window.column("losses", "time_s").filter((time) => time >= from).length;
+  const counted = sum(whole.totals.packets_lost);
+  assert.ok(losses(2) <= counted && counted <= losses(1.988), `${losses(2)}, ${counted}`);
   const enqueued = window.column("hops", "enqueue_s");
   assert.ok(enqueued.length > 1000 && enqueued.every((time) => time <= 15));
   const kinds = window.column("decisions", "decision");
   const times = window.column("decisions", "time_s");
-  // The summary counts from the end of the warm-up on.
   const timeouts = kinds.filter((kind, row) => kind === 1 && times[row] >= 2).length;
   assert.equal(timeouts, whole.totals.timeouts);
   const small = scenario.replay(1n, 10, 60, 500, () => {});
