@@ -371,8 +371,12 @@ def _has_table(folder: Path, name: str, seals: Seals) -> bool:
 def _found_table(folder: Path, name: str, seals: Seals) -> pl.DataFrame:
     table = _read_table(folder, name, seals)
     if table is None:
-        raise OutputError(f"'{folder}' has lost its {name}: {_remedy(folder)}")
+        raise _lost(folder, name)
     return table
+
+
+def _lost(folder: Path, name: str) -> OutputError:
+    return OutputError(f"'{folder}' has lost its {name}: {_remedy(folder)}")
 
 
 def _read_table(folder: Path, name: str, seals: Seals, seed: int | None = None) -> pl.DataFrame | None:
@@ -387,6 +391,8 @@ def _read_table(folder: Path, name: str, seals: Seals, seed: int | None = None) 
     for table_format, scan in readers.items():
         path = folder / f"{name}.{table_format}"
         if path.name in seals.names() or path.exists():
+            if not path.exists():
+                raise _lost(folder, name)
             _check(seals, path)
             try:
                 rows = scan(path if _is_utf8(path) else io.BytesIO(path.read_bytes()))

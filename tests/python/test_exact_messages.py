@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sqlite3
@@ -20,7 +21,7 @@ import numpy as np
 import pytest
 
 import lasthop as lh
-from lasthop import bundle, explore, history, laws, live, output, parity, plot, view
+from lasthop import bundle, explore, history, laws, live, output, parity, plot, seals, view
 from lasthop.papers import derived, grammar, library, measurement, page
 from lasthop.studies import cluster, execute, folder, plan
 
@@ -137,6 +138,22 @@ def own_table(path: Path, metadata: dict[str, str]) -> None:
     import polars as pl
 
     pl.DataFrame({"x": [1]}).write_parquet(path, metadata=metadata)
+
+
+def older_table(place: Path) -> None:
+    """Leave a study as a lasthop did that wrote no digests, with a table of its time."""
+    own_table(place / "results.parquet", {})
+    content = json.loads((place / "study.json").read_text())
+    for key in (seals.FILES_KEY, seals.DIGEST_KEY):
+        del content[key]
+    (place / "study.json").write_text(json.dumps({**content, seals.FORMAT_KEY: 1}))
+
+
+def later_part(place: Path) -> None:
+    """Leave a part of a study as a later lasthop would."""
+    path = part(place)
+    own_table(path, {"lasthop": '{"format": 99}'})
+    path.write_bytes(b"".join(seals.parquet_parts(path.read_bytes())))
 
 
 def held_history() -> object:
@@ -267,7 +284,7 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
         "a damaged table of a comparison in a bundle",
         partial(bundled_damage, "both", "means.parquet", "x"),
         (
-            "'both/means.parquet' is damaged (EOF: Parquet file too small. Size is 1 but need 8): "
+            "'both/means.parquet' is damaged (it is not what was written: its SHA-256 differs): "
             f"{COMPARE_AGAIN}"
         ),
     ),
@@ -280,7 +297,7 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
         "a damaged study in a bundle",
         partial(bundled_damage, "out", "study.json", "{}"),
         (
-            "'out/study.json' is damaged (KeyError: 'study'): move it away and run the study with --resume, "
+            "'out/study.json' is damaged (it has no 'study'): move it away and run the study with --resume, "
             "which writes it again; no run is lost"
         ),
     ),
@@ -288,7 +305,7 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
         "a damaged table of a study in a bundle",
         partial(bundled_damage, "out", "results.parquet", "x"),
         (
-            "'out/results.parquet' is damaged (EOF: Parquet file too small. Size is 1 but need 8): move it "
+            "'out/results.parquet' is damaged (it is not what was written: its SHA-256 differs): move it "
             "away and run the study with --resume, which makes its runs again; nothing else was touched"
         ),
     ),
@@ -383,8 +400,7 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
         "a run with broken series",
         partial(run_without, "flow_series.parquet", text="x"),
         (
-            "'run/flow_series.parquet' is damaged (parquet: File out of specification: A "
-            "Parquet file must contain a header and footer with at least 12 bytes): "
+            "'run/flow_series.parquet' is damaged (it is not what was written: its SHA-256 differs): "
             f"{RUN_AGAIN}"
         ),
     ),
@@ -433,7 +449,7 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
     ),
     (
         "a study with an old table",
-        lambda: study(lambda place: own_table(place / "results.parquet", {})),
+        lambda: study(older_table),
         (
             "'out/results.parquet' was written by an older lasthop, in units of the study: "
             "'lasthop study run FILE --resume' writes it anew, in those of the SI, and "
@@ -444,7 +460,7 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
         "a study with half a description",
         lambda: study(lambda place: (place / "study.json").write_text("{")),
         (
-            "'out/study.json' is damaged (JSONDecodeError: Expecting property name "
+            "'out/study.json' is damaged (Expecting property name "
             "enclosed in double quotes: line 1 column 2 (char 1)): move it away and run "
             "the study with --resume, which writes it again; no run is lost"
         ),
@@ -469,10 +485,10 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
     ),
     (
         "a study of a later format",
-        lambda: study(lambda place: own_table(part(place), {"lasthop": '{"format": 99}'}), again=True),
+        lambda: study(later_part, again=True),
         (
             "'out/runs/PART.parquet' has format 99, this "
-            "lasthop reads 1: read it with the lasthop that wrote it, or choose another "
+            "lasthop reads 2: read it with the lasthop that wrote it, or choose another "
             "folder"
         ),
     ),
@@ -589,6 +605,8 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
 ]
 
 
+# Files that are written by hand have no digests, as those of an older lasthop.
+@pytest.mark.filterwarnings("ignore::lasthop.errors.UncheckedWarning")
 @pytest.mark.parametrize(("call", "message"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_messages(call: Callable[[], object], message: str) -> None:
     with pytest.raises((lh.LasthopError, RuntimeError)) as caught:

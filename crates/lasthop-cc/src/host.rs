@@ -85,7 +85,8 @@ pub enum Floors {
 /// Sums of fractions, such as ten tenths, are whole up to this.
 const ROUNDING: f64 = 1e-6;
 
-/// Three quarters of a window as Linux counts them (`tcp_current_ssthresh`): a half and a quarter, each in whole segments.
+/// Three quarters of a window as Linux counts them (`tcp_current_ssthresh`): a half and a quarter, in whole segments
+/// each.
 fn three_quarters(cwnd: f64) -> f64 {
     (cwnd / 2.0).floor() + (cwnd / 4.0).floor()
 }

@@ -88,6 +88,6 @@ def starters() -> str:
 
 
 def _files(folder: str) -> list[str]:
-    return [
-        str(one) for one in sorted(Path(folder).rglob("*")) if one.is_file() and not one.name.startswith(".")
-    ]
+    """Return the files, without what is not finished, which the next call takes away."""
+    found = [one for one in sorted(Path(folder).rglob("*")) if one.is_file()]
+    return [str(one) for one in found if not any(part.startswith(".") for part in one.parts)]
