@@ -349,7 +349,7 @@ def test_status_and_clean(command: Callable[..., Result]) -> None:
             steer.steer("reno", resume=name)
         process.kill()
         process.wait()
-        assert f"{name}: nobody decides, Reno goes on" in command("steer", "status").stdout
+        assert f"{name}: no process decides, Reno continues" in command("steer", "status").stdout
         assert f"had left {name}: taken away" in command("steer", "clean").stdout
         assert name not in command("steer", "status").stdout
 
