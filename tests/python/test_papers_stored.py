@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from lasthop.papers.library import load_paper, paper_folders
 if TYPE_CHECKING:
     from lasthop.papers.library import Claim, Paper
 
+ROOT = Path(__file__).parents[2]
 REPORTS = Path(__file__).resolve().parents[2] / "docs" / "papers"
 #: The largest folder of a report, in bytes.
 LARGEST = 5_000_000
@@ -75,3 +77,40 @@ def test_the_lessons_count_what_the_reports_say() -> None:
     assert values is not None
     assert tuple(map(int, directions.groups())) == counted({"ordering", "trend"}, {"001", "003", "004"})
     assert tuple(map(int, values.groups())) == counted({"number"}, {"001", "004"})
+
+
+#: Figures in the prose of paper 002: setting, series, point, sender, decimals, and the words around each.
+PROSE = [
+    ("main", "goodput", {"cong": "none", "loss": "bursty", "per": 0.1}, "reno", 2, "Reno falls to {} Mbit/s"),
+    ("main", "goodput", {"cong": "none", "loss": "bursty", "per": 0.1}, "xjtcp", 2, "XJTCP keeps {}, but"),
+    ("main", "goodput", {"cong": "none", "loss": "bursty", "per": 0.1}, "xjtcp", 2, "segment: {} against"),
+    (
+        "main",
+        "goodput",
+        {"cong": "none", "loss": "bursty", "per": 0.1},
+        "jtcp",
+        2,
+        "against {} Mbit/s at 10 %",
+    ),
+    ("main", "fairness", {"cong": "tcp", "loss": "bursty", "per": 0.0}, "jtcp", 2, "is {} to"),
+    ("main", "fairness", {"cong": "tcp", "loss": "bursty", "per": 0.0}, "reno", 2, "to {} without any error"),
+    ("main", "delay", {"cong": "udp", "loss": "bursty", "per": 0.1}, "xjtcp", 2, "at 10 %, {} s instead"),
+    ("main", "delay", {"cong": "udp", "loss": "bursty", "per": 0.1}, "jtcp", 2, "instead of {} s on average"),
+]
+
+
+@pytest.mark.parametrize("case", PROSE, ids=[case[-1] for case in PROSE])
+@pytest.mark.parametrize("file", ["papers/002-cross-layer-jitter-tcp/notes.md", "docs/papers/002/report.md"])
+def test_prose_says_what_the_series_say(file: str, case: tuple[object, ...]) -> None:
+    import polars as pl
+
+    setting, series, point, sender, decimals, words = case
+    stored = pl.read_parquet(ROOT / "docs/papers/002/series.parquet").cast(
+        {"setting": pl.String, "series": pl.String}
+    )
+    rows = stored.filter((pl.col("setting") == setting) & (pl.col("series") == series))
+    wanted = {**point, "proto": sender}  # type: ignore[dict-item]
+    values = [value for at, value in rows.select("point", "value").iter_rows() if json.loads(at) == wanted]
+    mean = sum(values) / len(values) / (1000 if series == "delay" else 1)
+    text = " ".join((ROOT / file).read_text(encoding="utf-8").split())
+    assert str(words).format(f"{mean:.{decimals}f}") in text
