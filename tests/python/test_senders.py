@@ -223,7 +223,12 @@ def test_an_impossible_window_ends_the_run(method: str, value: object, message: 
         lh.run(one_flow("mine"), transports={"mine": class_})
     text = str(caught.value)
     assert text.startswith(f'seed 1: transport "mine": Broken.{method} raised ')
-    assert text.endswith(message)
+    line = next(
+        number
+        for number, line in enumerate(Path(__file__).read_text().splitlines(), start=1)
+        if line.strip().startswith("self.cwnd = self.value")
+    )
+    assert text.endswith(f"{message} ({__file__}, line {line})")
     assert " simulated: " in text
     cause = caught.value.__cause__
     assert isinstance(cause, (ValueError, TypeError))
@@ -251,7 +256,9 @@ class Unmade(lh.Sender):
 def test_a_constructor_that_raises_ends_the_run() -> None:
     with pytest.raises(lh.RunError) as caught:
         lh.run(one_flow("mine"), transports={"mine": Unmade})
-    assert str(caught.value) == 'seed 1: transport "mine": Unmade.__init__ raised LookupError: no such thing'
+    text, _, place = str(caught.value).partition(" (")
+    assert text == 'seed 1: transport "mine": Unmade.__init__ raised LookupError: no such thing'
+    assert place.startswith(f"{__file__}, line ")
     assert isinstance(caught.value.__cause__, LookupError)
 
 

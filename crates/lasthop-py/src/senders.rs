@@ -483,7 +483,23 @@ fn said(py: Python<'_>, class: &Class, method: &str, cause: &PyErr, now: Option<
     let when = now.map_or_else(String::new, |now| format!(" at {} simulated", Span(now.0)));
     let text = cause.value(py).to_string();
     let text = if text.is_empty() { String::new() } else { format!(": {text}") };
-    format!("transport \"{}\": {}.{method} raised {kind}{when}{text}", class.transport, class.shown)
+    let place = place(py, cause).unwrap_or_default();
+    format!("transport \"{}\": {}.{method} raised {kind}{when}{text}{place}", class.transport, class.shown)
+}
+
+/// File and line where an exception was raised.
+fn place(py: Python<'_>, cause: &PyErr) -> Option<String> {
+    let mut at = cause.traceback(py)?.into_any();
+    loop {
+        let next = at.getattr("tb_next").ok()?;
+        if next.is_none() {
+            break;
+        }
+        at = next;
+    }
+    let line: u32 = at.getattr("tb_lineno").ok()?.extract().ok()?;
+    let file = at.getattr("tb_frame").ok()?.getattr("f_code").ok()?.getattr("co_filename").ok()?;
+    Some(format!(" ({}, line {line})", file.extract::<String>().ok()?))
 }
 
 /// A sender whose law is an object of Python.
