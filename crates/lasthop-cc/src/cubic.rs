@@ -16,6 +16,7 @@ use lasthop_core::time::{Span, Time};
 
 use crate::hystart::{HyStart, HyStartKind};
 use crate::params::params;
+use crate::whole::Credit;
 use crate::{AckSample, CongestionControl, LossSample, Reduction, Window};
 
 pub(crate) const SUMMARY: &str = "Cubic growth towards the window of the last loss (RFC 9438)";
@@ -48,7 +49,7 @@ const SETTLED: Span = Span::from_secs(1);
 #[derive(Clone, Debug, Default)]
 struct Whole {
     /// Acknowledged since the window grew last.
-    credit: f64,
+    credit: Credit,
     /// This many grow it by one.
     per_growth: f64,
     /// The window and the tick at which that was worked out.
@@ -128,7 +129,7 @@ impl Cubic {
         };
         self.epoch = None;
         self.frozen = None;
-        self.whole.credit = 0.0;
+        self.whole.credit = Credit::default();
         self.whole.worked_out = None;
         self.whole.has_lost = true;
         self.hystart.on_congestion();
@@ -177,17 +178,8 @@ impl Cubic {
             }
             self.whole.per_growth = self.at_least_reno(cwnd);
         }
-        let Whole { credit, per_growth, .. } = &mut self.whole;
         window.cwnd = cwnd;
-        // What was saved up for a slower growth counts for one segment.
-        if *credit >= *per_growth {
-            *credit = 0.0;
-            window.cwnd += 1.0;
-        }
-        *credit += acked;
-        let steps = (*credit / *per_growth).floor();
-        *credit -= steps * *per_growth;
-        window.cwnd += steps;
+        self.whole.credit.avoid(window, self.whole.per_growth, acked);
     }
 
     /// How many acknowledged segments make the window grow by one, now.

@@ -47,6 +47,7 @@
 
 use lasthop_core::time::{Span, Time};
 
+use crate::whole::three_quarters;
 use crate::{
     AckSample, Arrival, CongestionControl, Controller, ControllerConfig, LossSample, Needs, ProbeSample,
     RateSample, Reduction, Signal, Start, Window,
@@ -84,12 +85,6 @@ pub enum Floors {
 
 /// Sums of fractions, such as ten tenths, are whole up to this.
 const ROUNDING: f64 = 1e-6;
-
-/// Three quarters of a window as Linux counts them (`tcp_current_ssthresh`): a half and a quarter, in whole segments
-/// each.
-fn three_quarters(cwnd: f64) -> f64 {
-    (cwnd / 2.0).floor() + (cwnd / 4.0).floor()
-}
 
 /// What a sender is to do: windows in whole segments.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -36,7 +36,7 @@
 use lasthop_core::time::Span;
 
 use crate::params::{choice, params};
-use crate::whole::{Credit, NO_RTT, Open, half, micros};
+use crate::whole::{Credit, NO_RTT, Open, Rtts, half, three_quarters};
 use crate::{AckSample, CongestionControl, LossSample, Reduction, Window};
 
 pub(crate) const SUMMARY: &str =
@@ -79,13 +79,11 @@ params! {
     rule: Rule = Rule::Paper, 0.0..=1.0;
 }
 
-/// What the kernel's Vegas knows (`tcp_vegas.c`), times in microseconds.
+/// The state of the kernel's Vegas (`tcp_vegas.c`).
 #[derive(Clone, Debug)]
 struct Kernel {
-    base: u64,
-    /// The least RTT of this round, and how many there were.
-    least: u64,
-    samples: u32,
+    /// `least` and `samples` are those of this round.
+    rtts: Rtts,
     /// The round ends when a byte beyond it is acknowledged.
     round_end: u64,
     open: Open,
@@ -94,24 +92,16 @@ struct Kernel {
 
 impl Kernel {
     fn new() -> Kernel {
-        let (open, credit) = (Open::new(), Credit::default());
-        Kernel { base: NO_RTT, least: NO_RTT, samples: 0, round_end: 1, open, credit }
-    }
-
-    fn learn(&mut self, rtt: Option<Span>) {
-        let Some(rtt) = rtt.map(micros) else { return };
-        self.base = self.base.min(rtt);
-        self.least = self.least.min(rtt);
-        self.samples += 1;
+        Kernel { rtts: Rtts::new(), round_end: 1, open: Open::new(), credit: Credit::default() }
     }
 
     fn begin_round(&mut self, next: u64) {
-        (self.round_end, self.samples, self.least) = (next, 0, NO_RTT);
+        (self.round_end, self.rtts.samples, self.rtts.least) = (next, 0, NO_RTT);
     }
 
     /// `tcp_vegas_cong_avoid`. Vegas itself does not ask whether the window was what limited the sender.
     fn grow(&mut self, params: &Params, ack: &AckSample, window: &mut Window) {
-        self.learn(ack.rtt);
+        self.rtts.learn(ack.rtt);
         let (returns, is_open) = self.open.enter(ack);
         if returns {
             self.begin_round(ack.next);
@@ -126,7 +116,7 @@ impl Kernel {
             }
             return;
         }
-        if self.samples > 2 {
+        if self.rtts.samples > 2 {
             self.decide(params, acked, window);
         } else if ack.may_grow {
             self.credit.reno(window, ack.acked);
@@ -136,12 +126,12 @@ impl Kernel {
 
     /// The decision of a round: its least RTT tells how many segments are queued.
     fn decide(&self, params: &Params, acked: f64, window: &mut Window) {
-        let cwnd = window.cwnd as u64;
-        let queued = (cwnd * (self.least - self.base) / self.base) as f64;
+        let (cwnd, Rtts { base, least, .. }) = (window.cwnd as u64, self.rtts);
+        let queued = (cwnd * (least - base) / base) as f64;
         if window.in_slow_start() {
             if queued > params.gamma {
                 // What the path holds, and one for what the division took away.
-                let target = (cwnd * self.base / self.least) as f64 + 1.0;
+                let target = (cwnd * base / least) as f64 + 1.0;
                 window.cwnd = window.cwnd.min(target);
                 window.ssthresh = window.ssthresh.min(window.cwnd);
             } else {
@@ -154,9 +144,7 @@ impl Kernel {
             window.cwnd += 1.0;
         }
         window.cwnd = window.cwnd.max(2.0);
-        // tcp_current_ssthresh
-        let three_quarters = (window.cwnd / 2.0).floor() + (window.cwnd / 4.0).floor();
-        window.ssthresh = window.ssthresh.max(three_quarters);
+        window.ssthresh = window.ssthresh.max(three_quarters(window.cwnd));
     }
 
     /// What a loss leaves of a window.
@@ -244,7 +232,7 @@ impl CongestionControl for Vegas {
     fn on_sacked(&mut self, sample: &AckSample, window: &mut Window) {
         if self.is_kernel() {
             self.kernel.open.leave();
-            return self.kernel.learn(sample.rtt);
+            return self.kernel.rtts.learn(sample.rtt);
         }
         self.on_ack(sample, window);
     }
@@ -326,7 +314,7 @@ impl CongestionControl for Vegas {
         Reduction::to(kept.floor(), kept.max(1.0))
     }
 
-    /// The kernel forgets what it knows of the path when it sends with nothing outstanding.
+    /// The kernel discards its RTTs when it sends with nothing outstanding.
     fn on_idle(&mut self, _idle: Span) {
         if self.is_kernel() {
             self.kernel =
@@ -483,10 +471,10 @@ mod tests {
     #[test]
     fn the_rule_of_linux_after_a_pause() {
         let mut vegas = Vegas::new(&Params { rule: Rule::Linux, ..Params::default() });
-        vegas.kernel.learn(Some(Span::from_millis(40)));
+        vegas.kernel.rtts.learn(Some(Span::from_millis(40)));
         vegas.on_idle(Span::from_millis(1));
-        vegas.kernel.learn(Some(Span::from_millis(90)));
-        assert_eq!(vegas.kernel.base, 90_001);
+        vegas.kernel.rtts.learn(Some(Span::from_millis(90)));
+        assert_eq!(vegas.kernel.rtts.base, 90_001);
     }
 
     /// TV-3.3.

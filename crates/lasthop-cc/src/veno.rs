@@ -19,7 +19,7 @@
 use lasthop_core::time::Span;
 
 use crate::params::{choice, params};
-use crate::whole::{Credit, NO_RTT, Open, half, micros};
+use crate::whole::{Credit, NO_RTT, Open, Rtts, half};
 use crate::{AckSample, CongestionControl, LossKind, LossSample, Needs, Reduction, Window};
 
 pub(crate) const SUMMARY: &str =
@@ -99,13 +99,11 @@ impl Backlog {
     }
 }
 
-/// What the kernel's Veno knows (`tcp_veno.c`), times in microseconds.
+/// The state of the kernel's Veno (`tcp_veno.c`).
 #[derive(Clone, Debug)]
 struct Kernel {
-    base: u64,
-    /// The least RTT since the last look.
-    least: u64,
-    samples: u32,
+    /// `least` is that since the last look.
+    rtts: Rtts,
     /// Queued segments in halves, at the last look.
     queued: u64,
     /// A full path grows in this round.
@@ -117,14 +115,7 @@ struct Kernel {
 impl Kernel {
     fn new() -> Kernel {
         let (open, credit) = (Open::new(), Credit::default());
-        Kernel { base: NO_RTT, least: NO_RTT, samples: 0, queued: 0, grows: true, open, credit }
-    }
-
-    fn learn(&mut self, rtt: Option<Span>) {
-        let Some(rtt) = rtt.map(micros) else { return };
-        self.base = self.base.min(rtt);
-        self.least = self.least.min(rtt);
-        self.samples = self.samples.saturating_add(1);
+        Kernel { rtts: Rtts::new(), queued: 0, grows: true, open, credit }
     }
 
     fn is_full(&self, params: &Params) -> bool {
@@ -133,25 +124,25 @@ impl Kernel {
 
     /// `tcp_veno_cong_avoid`.
     fn grow(&mut self, params: &Params, ack: &AckSample, window: &mut Window) {
-        self.learn(ack.rtt);
+        self.rtts.learn(ack.rtt);
         if self.open.enter(ack).0 {
-            self.least = NO_RTT;
+            self.rtts.least = NO_RTT;
         }
         if !ack.may_grow {
             return;
         }
-        if f64::from(self.samples) < params.least_samples {
+        if f64::from(self.rtts.samples) < params.least_samples {
             self.credit.reno(window, ack.acked);
         } else {
             self.look(params, ack, window);
         }
-        self.least = NO_RTT;
+        self.rtts.least = NO_RTT;
     }
 
     /// With enough samples.
     fn look(&mut self, params: &Params, ack: &AckSample, window: &mut Window) {
         let cwnd = window.cwnd as u64;
-        self.queued = 2 * cwnd - 2 * cwnd * self.base / self.least;
+        self.queued = 2 * cwnd - 2 * cwnd * self.rtts.base / self.rtts.least;
         let left = window.slow_start(f64::from(ack.acked), f64::INFINITY);
         if left <= 0.0 {
             return;
@@ -244,7 +235,7 @@ impl CongestionControl for Veno {
     fn on_sacked(&mut self, sample: &AckSample, window: &mut Window) {
         if self.is_kernel() {
             self.kernel.open.leave();
-            return self.kernel.learn(sample.rtt);
+            return self.kernel.rtts.learn(sample.rtt);
         }
         self.on_ack(sample, window);
     }
@@ -293,11 +284,11 @@ impl CongestionControl for Veno {
         Reduction::to(half, half)
     }
 
-    /// The kernel forgets the path when it sends with nothing outstanding.
+    /// The kernel discards its RTTs when it sends with nothing outstanding.
     fn on_idle(&mut self, _idle: Span) {
         if self.is_kernel() {
-            let Kernel { samples, queued, credit, .. } = self.kernel;
-            self.kernel = Kernel { samples, queued, credit, ..Kernel::new() };
+            let Kernel { rtts: Rtts { samples, .. }, queued, credit, .. } = self.kernel;
+            self.kernel = Kernel { rtts: Rtts { samples, ..Rtts::new() }, queued, credit, ..Kernel::new() };
         }
     }
 

@@ -164,7 +164,7 @@ impl WestwoodPlus {
     }
 }
 
-/// What the kernel's Westwood+ knows (`tcp_westwood.c`), in bytes and ticks of its clock.
+/// The state of the kernel's Westwood+ (`tcp_westwood.c`), in bytes and ticks of its clock.
 #[derive(Clone, Debug)]
 struct Linux {
     tick: u64,
@@ -200,7 +200,7 @@ impl Linux {
         }
     }
 
-    /// An ACK that stands for so many segments: `tcp_westwood_ack`. What it delivers belongs to the next
+    /// An ACK that delivers this many segments (`tcp_westwood_ack`). What it delivers belongs to the next
     /// sample if it ends one.
     fn arrive(&mut self, segments: f64, now: Time, mss: u32) {
         let now = now.0 / self.tick;

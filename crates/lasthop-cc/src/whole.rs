@@ -19,6 +19,35 @@ pub(crate) fn half(cwnd: f64) -> f64 {
     (cwnd / 2.0).floor().max(2.0)
 }
 
+/// Three quarters of a window, a half and a quarter in whole segments each (`tcp_current_ssthresh`).
+pub(crate) fn three_quarters(cwnd: f64) -> f64 {
+    (cwnd / 2.0).floor() + (cwnd / 4.0).floor()
+}
+
+/// RTTs as the delay-based laws keep them, in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rtts {
+    /// The least of the connection.
+    pub base: u64,
+    /// The least since the law looked last.
+    pub least: u64,
+    /// How many there were.
+    pub samples: u32,
+}
+
+impl Rtts {
+    pub(crate) fn new() -> Rtts {
+        Rtts { base: NO_RTT, least: NO_RTT, samples: 0 }
+    }
+
+    pub(crate) fn learn(&mut self, rtt: Option<Span>) {
+        let Some(rtt) = rtt.map(micros) else { return };
+        self.base = self.base.min(rtt);
+        self.least = self.least.min(rtt);
+        self.samples = self.samples.saturating_add(1);
+    }
+}
+
 /// Congestion avoidance by counting acknowledged segments up to the next one of the window (`snd_cwnd_cnt`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Credit(pub f64);
