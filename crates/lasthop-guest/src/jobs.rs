@@ -10,7 +10,7 @@ use lasthop_live::{Order, emulate, run_script};
 use lasthop_net::trace::{FlowInterval, Recording};
 use lasthop_sim::run::Progress;
 use lasthop_sim::scenario::{Files, Format, Scenario};
-use lasthop_sim::script::Script;
+use lasthop_sim::script::{Outcome, Script};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -57,12 +57,9 @@ pub(crate) fn done(job: &Job) -> Value {
 
 fn script(name: &str, text: &str) -> Result<Value, Box<dyn std::error::Error>> {
     let script = Script::read(text, name)?;
-    let outcome = run_script(&script)?;
-    Ok(json!({
-        "ran": outcome.is_some(),
-        "failure": outcome.as_ref().and_then(|outcome| outcome.failure.as_ref()),
-        "log": outcome.as_ref().map(|outcome| &outcome.log),
-    }))
+    let mut told = json!({});
+    Outcome::tell(run_script(&script)?.as_ref(), &mut told);
+    Ok(told)
 }
 
 fn emulation(

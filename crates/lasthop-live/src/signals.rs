@@ -94,7 +94,7 @@ impl Signals {
         }
     }
 
-    /// Waits until a descriptor has one of these events, so much time has passed, or the run is over; whether the run
+    /// Waits until a descriptor has one of these events, the time has passed, or the run is over; whether the run
     /// goes on.
     pub(crate) fn wait(
         &self,

@@ -72,9 +72,7 @@ pub(crate) fn run_script(py: Python<'_>, text: &str, name: &str, kernel: bool) -
         script.simulate().map(Some).map_err(|error| RunError::new_err(error.to_string()))
     })?;
     let mut told = about(&script);
-    told["ran"] = serde_json::json!(outcome.is_some());
-    told["failure"] = serde_json::json!(outcome.as_ref().and_then(|outcome| outcome.failure.as_ref()));
-    told["log"] = serde_json::json!(outcome.as_ref().map(|outcome| &outcome.log));
+    Outcome::tell(outcome.as_ref(), &mut told);
     Ok(told.to_string())
 }
 

@@ -865,6 +865,7 @@ impl Network {
     /// Gives a packet to the receiver of its flow; returns the answer, for the place behind the receiver.
     #[inline]
     fn deliver(&mut self, flow: u32, index: u32, at: Time) -> Option<u32> {
+        self.note_delivery(at);
         // The usual case with one look at the receiver; the answer takes the slot of the packet.
         let Endpoint::TcpReceiver(receiver) = &mut self.receivers[flow as usize] else {
             return self.deliver_otherwise(flow, index, at);
@@ -873,9 +874,6 @@ impl Network {
         if receiver.owes(packet, at) {
             return self.deliver_otherwise(flow, index, at);
         }
-        self.ledger.delivered += 1;
-        self.measured.delivered += u64::from(self.window.contains(at));
-        self.measured.carried_over -= u64::from(at < self.window.from);
         let stats = &mut self.flows[flow as usize];
         let carried = packet.extra;
         let extra = if carried == NONE { None } else { self.extras.get(carried) };
@@ -903,7 +901,6 @@ impl Network {
     /// Gives a packet to a receiver of another kind, or to one that has something else to send before.
     #[cold]
     fn deliver_otherwise(&mut self, flow: u32, index: u32, at: Time) -> Option<u32> {
-        self.note_delivery(at);
         if self.receivers[flow as usize].owes(self.packets.get(index), at) {
             self.answer_overdue(flow, at);
         }

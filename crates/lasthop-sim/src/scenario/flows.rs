@@ -317,10 +317,7 @@ fn check_reroutes(
 ) -> Result<()> {
     let largest = largest_packet(transport, traffic);
     for pair in reroutes.iter().flat_map(|reroute| reroute.nodes.windows(2)) {
-        let joining = paths.routes.joining(pair[0], pair[1]);
-        let mut links = joining.map(|direction| &paths.network.links[direction as usize / 2]);
-        let narrow = links.find(|link| narrowest(link).1.mtu < largest);
-        if let Some(link) = narrow {
+        if let Some(link) = too_narrow((paths.network, &paths.routes), pair, largest) {
             let (direction_name, direction) = narrowest(link);
             let name = quoted(&format!("{}{direction_name}", link.name));
             let message = format!(
@@ -331,6 +328,18 @@ fn check_reroutes(
         }
     }
     Ok(())
+}
+
+/// The first link from one node to another that does not take packets of this many bytes, if there is one.
+pub(super) fn too_narrow<'n>(
+    (network, routes): (&'n Network, &Routes),
+    pair: &[usize],
+    largest: u32,
+) -> Option<&'n LinkPlan> {
+    let joining = routes.joining(pair[0], pair[1]);
+    joining
+        .map(|direction| &network.links[direction as usize / 2])
+        .find(|link| narrowest(link).1.mtu < largest)
 }
 
 /// The pairs of a dumbbell, or stations of a wlan, that no flow names, in order.

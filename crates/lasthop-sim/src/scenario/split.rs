@@ -11,7 +11,7 @@ use lasthop_net::roaming::possible_paths;
 use lasthop_net::routing::{DirectionId, Routes, opposite, start_of};
 
 use super::diagnostic::{ScenarioError, quoted};
-use super::flows::{largest_packet, narrowest};
+use super::flows::{largest_packet, narrowest, too_narrow};
 use super::reader::Reader;
 use super::topology::Network;
 
@@ -256,10 +256,7 @@ impl<'n> Splits<'n> {
         let largest = largest_packet(transport, &Traffic::Ftp { bytes: None });
         for pair in paths.flat_map(|path| path.windows(2).map(|pair| [pair[0], pair[1]]).collect::<Vec<_>>())
         {
-            let joining = self.routes.joining(pair[0], pair[1]);
-            let mut links = joining.map(|direction| &self.network.links[direction as usize / 2]);
-            let narrow = links.find(|link| narrowest(link).1.mtu < largest);
-            if let Some(link) = narrow {
+            if let Some(link) = too_narrow((self.network, &self.routes), &pair, largest) {
                 let (direction_name, direction) = narrowest(link);
                 let name = quoted(&format!("{}{direction_name}", link.name));
                 let message = format!(

@@ -105,6 +105,15 @@ pub struct Outcome {
     pub log: Vec<String>,
 }
 
+impl Outcome {
+    /// Adds it to an object that Python gets; without one the script did not run.
+    pub fn tell(outcome: Option<&Outcome>, told: &mut serde_json::Value) {
+        told["ran"] = outcome.is_some().into();
+        told["failure"] = serde_json::json!(outcome.and_then(|outcome| outcome.failure.as_ref()));
+        told["log"] = serde_json::json!(outcome.map(|outcome| &outcome.log));
+    }
+}
+
 /// Why a script did not come to an end.
 #[derive(Debug, Error)]
 enum Stop {

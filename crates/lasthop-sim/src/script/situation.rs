@@ -27,7 +27,7 @@ pub struct Way {
     pub late: f64,
     /// How long, in microseconds.
     pub late_us: u64,
-    /// Each packet takes up to so much longer.
+    /// Each packet takes up to this much longer, in microseconds.
     pub jitter_us: u64,
     /// What jitter brings out of order arrives so; else it waits for what is before it.
     pub overtaking: bool,
@@ -59,7 +59,7 @@ pub struct Situation {
     pub seed: u64,
     /// One-way delay in microseconds.
     pub delay_us: u64,
-    /// The bottleneck needs so long for a segment, in microseconds.
+    /// Time that the bottleneck needs for a segment, in microseconds.
     pub spacing_us: u64,
     /// From the sender.
     pub data: Way,
