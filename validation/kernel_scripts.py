@@ -17,7 +17,8 @@ from collections import Counter
 from pathlib import Path
 
 from lasthop import fuzz, guest, live
-from lasthop.situations import KINDS, LAWS
+from lasthop.scripts import PRESETS
+from lasthop.situations import KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "kernel-scripts.md"
@@ -90,13 +91,13 @@ def main() -> None:
     def told(done: int, total: int, more: str) -> None:
         print(f"{done} of {total}, {more}", file=sys.stderr, flush=True)
 
-    shares = fuzz.fuzz(kinds, list(LAWS), options.count, options.seed, least=options.least, progress=told)
+    shares = fuzz.fuzz(kinds, list(PRESETS), options.count, options.seed, least=options.least, progress=told)
     other, release = None, ""
     if guest.lacking() is None:
         release = re.split(r"-", guest.find().release)[0]
         other = fuzz.fuzz(
             kinds,
-            list(LAWS),
+            list(PRESETS),
             options.count,
             options.seed,
             judge=guest.run_scripts,

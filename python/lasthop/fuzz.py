@@ -10,12 +10,14 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
 from lasthop import _native
-from lasthop.errors import ArgumentError, OutputError, native_errors
-from lasthop.scripts import ScriptOutcome, run_script
-from lasthop.situations import KINDS, LAWS, draw, script_of
+from lasthop.errors import ArgumentError, native_errors
+from lasthop.output import check_folder, write_text
+from lasthop.scripts import PRESETS, ScriptOutcome, run_script
+from lasthop.situations import KINDS, draw, script_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,7 +120,7 @@ def fuzz(  # noqa: PLR0913 (all but four are keywords)
     Parameters
     ----------
     kinds, laws : sequence of str
-        Names of `lasthop.situations.KINDS` and `LAWS`.
+        Names of `lasthop.situations.KINDS` and of `lasthop.scripts.PRESETS`.
     count : int
         Situations of each kind with each law.
     seed : int
@@ -185,7 +187,7 @@ def way_of(failure: str) -> str:
 
 
 def _refuse_unknown(kinds: Sequence[str], laws: Sequence[str]) -> None:
-    for what, names, known in (("kind", kinds, list(KINDS)), ("controller", laws, list(LAWS))):
+    for what, names, known in (("kind", kinds, list(KINDS)), ("controller", laws, list(PRESETS))):
         for name in names:
             if name not in known:
                 raise ArgumentError(f"there is no {what} {name!r}: there are {', '.join(known)}")
@@ -268,36 +270,26 @@ def write(shares: Sequence[Share], folder: Path) -> int:
 
     Above each stands what the kernel did; the smallest form has ``.least`` before its ending.
     """
-    count = 0
-    for parting in (parting for share in shares for parting in share.partings):
+    partings = [parting for share in shares for parting in share.partings]
+    if partings:
+        check_folder(folder)
+    for parting in partings:
         told = f"# The kernel: {_below_comment(parting.failure)}\n"
-        _write_text(folder / f"{parting.name}.script", told + parting.script)
+        write_text(folder / f"{parting.name}.script", told + parting.script)
         if parting.least is not None:
-            _write_text(folder / f"{parting.name}.least.script", parting.least)
-        count += 1
-    return count
-
-
-def _write_text(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise OutputError(f"cannot write {path}: {reason}") from None
+            write_text(folder / f"{parting.name}.least.script", parting.least)
+    return len(partings)
 
 
 def write_all(kinds: Sequence[str], laws: Sequence[str], count: int, seed: int, folder: Path) -> int:
-    """Write the scripts of `fuzz` into a folder without asking anybody; return how many there are."""
-    written = 0
+    """Write the scripts of `fuzz` into a folder without asking a kernel; return how many there are."""
     _refuse_unknown(kinds, laws)
-    for kind, law, number in (
-        (kind, law, number) for kind in kinds for law in laws for number in range(count)
-    ):
-        place = FIRST * seed + number
-        _write_text(folder / f"{kind}-{law}-{place}.script", script_of(draw(kind, law, place)))
-        written += 1
-    return written
+    places = range(FIRST * seed, FIRST * seed + count)
+    wanted = list(product(kinds, laws, places))
+    check_folder(folder)
+    for kind, law, place in wanted:
+        write_text(folder / f"{kind}-{law}-{place}.script", script_of(draw(kind, law, place)))
+    return len(wanted)
 
 
 def table(shares: Sequence[Share]) -> list[str]:

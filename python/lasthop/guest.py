@@ -164,19 +164,16 @@ def run_scripts(sources: Sequence[str | Path]) -> list[ScriptOutcome]:
     guest = find()
     texts = [text_of(source) for source in sources]
     with native_errors():
-        for text, name in texts:
-            _native.check_script(text, name)
+        heads = [json.loads(_native.check_script(text, name)) for text, name in texts]
     jobs = [{"script": {"name": name, "text": text}} for text, name in texts]
     answers: list[dict[str, Any]] = []
     for first in range(0, len(jobs), BATCH):
         batch = jobs[first : first + BATCH]
         answers += answered(guest, batch, RESUME_S + SCRIPT_S * len(batch))
     outcomes = []
-    for (text, name), answer in zip(texts, answers, strict=True):
+    for (_, name), head, answer in zip(texts, heads, answers, strict=True):
         if "error" in answer:
             raise RunError(f"{name}: {answer['error']} (kernel {guest.release})")
-        with native_errors():
-            head = json.loads(_native.check_script(text, name))
         outcomes.append(outcome_of(head | answer, name))
     return outcomes
 

@@ -633,7 +633,7 @@ def lacking() -> list[Need]:
 
 
 def _rights() -> Need:
-    """Do what every run does first: whoever may do it has the rights."""
+    """Do what every run does first; it shows whether the rights are there."""
     try:
         _native.rehearse_live()
     except RuntimeError as error:

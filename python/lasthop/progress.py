@@ -122,13 +122,10 @@ def progress_line(what: str, snapshot: Snapshot) -> str:
     >>> progress_line("seeds", Snapshot(3, 10, 204.0, 600.0, 9_000_000, 2.0))
     '3/10 seeds  34 %  0:04 left  102x real time  4.50 M packet-hops/s  204/600 s simulated'
     """
-    share = snapshot.simulated_s / snapshot.simulated_total_s if snapshot.simulated_total_s else 0.0
     # The last ones are cut off first in a narrow terminal.
     return "  ".join(
         (
-            f"{snapshot.runs_finished}/{snapshot.runs_total} {what}",
-            f"{share:.0%}".replace("%", " %"),
-            f"{_clock(snapshot.remaining_s)} left",
+            *_how_far(what, snapshot, snapshot.remaining_s),
             f"{snapshot.realtime_ratio:,.3g}x real time",
             f"{snapshot.packet_hops_per_s / 1e6:,.2f} M packet-hops/s",
             f"{snapshot.simulated_s:,.0f}/{snapshot.simulated_total_s:,.0f} s simulated",
@@ -145,15 +142,22 @@ def emulated_line(what: str, snapshot: Snapshot) -> str:
     >>> emulated_line("runs", Snapshot(3, 10, 204.0, 600.0, 9_000, 204.0))
     '3/10 runs  34 %  6:36 left  204/600 s emulated  9,000 packet-hops'
     """
-    share = snapshot.simulated_s / snapshot.simulated_total_s if snapshot.simulated_total_s else 0.0
     return "  ".join(
         (
-            f"{snapshot.runs_finished}/{snapshot.runs_total} {what}",
-            f"{share:.0%}".replace("%", " %"),
-            f"{_clock(snapshot.simulated_total_s - snapshot.simulated_s)} left",
+            *_how_far(what, snapshot, snapshot.simulated_total_s - snapshot.simulated_s),
             f"{snapshot.simulated_s:,.0f}/{snapshot.simulated_total_s:,.0f} s emulated",
             f"{snapshot.packet_hops:,} packet-hops",
         )
+    )
+
+
+def _how_far(what: str, snapshot: Snapshot, left_s: float | None) -> tuple[str, str, str]:
+    """Return runs, share and time left, as every line begins."""
+    share = snapshot.simulated_s / snapshot.simulated_total_s if snapshot.simulated_total_s else 0.0
+    return (
+        f"{snapshot.runs_finished}/{snapshot.runs_total} {what}",
+        f"{share:.0%}".replace("%", " %"),
+        f"{_clock(left_s)} left",
     )
 
 

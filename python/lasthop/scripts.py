@@ -17,6 +17,8 @@ from lasthop.errors import ArgumentError, native_errors
 
 #: Ending of scripts of packetdrill, which are turned into ours.
 PACKETDRILL = ".pkt"
+#: Controllers that every Linux kernel has, with the preset that follows them.
+PRESETS = {"reno": "sack", "cubic": "cubic"}
 #: Longest script in bytes; those that people write are a thousand times shorter.
 LONGEST = 1 << 20
 

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import _native
 from lasthop.errors import native_errors
+from lasthop.scripts import PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Situation = dict[str, Any]
 
-#: Laws that every Linux kernel has, with the preset that follows them.
-LAWS = {"reno": "sack", "cubic": "cubic"}
 #: Headers without options, and what timestamps add, in bytes.
 HEADERS, TIMESTAMPS = 40, 12
 #: Microseconds.
@@ -116,7 +115,7 @@ def draw(kind: str, law: str, number: int) -> Situation:
     kind : str
         One of `KINDS`.
     law : str
-        One of `LAWS`.
+        One of `lasthop.scripts.PRESETS`.
     number : int
         Which of its kind.
 
@@ -143,7 +142,7 @@ def draw(kind: str, law: str, number: int) -> Situation:
         "head": {
             "title": f"{kind} {number}: {KINDS[kind][0]}",
             "sources": ["written down from the engine"],
-            "transport": {"preset": LAWS[law], **ends},
+            "transport": {"preset": PRESETS[law], **ends},
             "kernel": law,
         },
         "peer": {"preset": "sack", **ends, "delayed_ack": _often(drawn, 0.5)},

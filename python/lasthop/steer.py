@@ -221,7 +221,7 @@ def refuse_without_means() -> None:
 
 
 def _bpf_rights() -> live.Need:
-    """Ask the kernel what is registered: whoever may ask may register."""
+    """Ask the kernel what is registered; the same rights are needed to register."""
     remedy = "run 'lasthop steer' as root of the machine, with sudo"
     try:
         _native.steer_sessions()

@@ -9,13 +9,13 @@ from typer.testing import CliRunner
 
 from lasthop import fuzz, live
 from lasthop.cli import app
-from lasthop.scripts import ScriptOutcome, run_script
-from lasthop.situations import KINDS, LAWS, draw, script_of
+from lasthop.scripts import PRESETS, ScriptOutcome, run_script
+from lasthop.situations import KINDS, draw, script_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Of the scripts of a kind with losses, at least so many are alike.
+#: Of the scripts of a kind with losses, at least this share is alike.
 ALIKE = 0.75
 
 needs_kernel = pytest.mark.skipif(
@@ -24,7 +24,7 @@ needs_kernel = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", PRESETS)
 def test_what_the_engine_did_is_a_script_that_holds(kind: str, law: str) -> None:
     """Each time, to the nanosecond; and twice the same."""
     for number in range(10):
@@ -97,7 +97,7 @@ def test_mistakes_are_refused(words: list[str], told: str) -> None:
 def test_the_kernel_does_the_same() -> None:
     """A small round: always where nothing is lost, and mostly where something is."""
     kinds = ["no-loss", "loss", "windows"]
-    shares = fuzz.fuzz(kinds, list(LAWS), 12, seed=77, repeats=6, least=0)
+    shares = fuzz.fuzz(kinds, list(PRESETS), 12, seed=77, repeats=6, least=0)
     assert [share.asked for share in shares] == [12] * 6
     parted = [f"{one.name}: {one.failure}" for share in shares for one in share.partings]
     assert not [told for told in parted if told.startswith("no-loss")], parted

@@ -61,7 +61,7 @@ def without_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------
-# What a run starts is noted where nobody else writes
+# What a run starts is noted where no other user writes
 
 
 def _folder(place: Path) -> None:

@@ -12,6 +12,8 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lasthop.scripts import PRESETS
+
 if TYPE_CHECKING:
     from lasthop.packetdrill.syntax import Call
 
@@ -26,8 +28,6 @@ SEGMENT_OPTION = re.compile(
     r"mss \d{1,5}|wscale \d{1,2}|sackOK|TS val \d{1,10} ecr \d{1,10}|sack( \d{1,10}:\d{1,10}){1,4}"
     r"|nop|eol|\.\.\."
 )
-#: Laws that scripts may name, with the preset that follows them.
-LAWS = {"reno": "sack", "cubic": "cubic"}
 #: Settings without effect on a connection as it is modelled: buffers that are large enough, how often an
 #: opening is tried, how segments are gathered for a device, Fast Open, which no segment here uses.
 NO_EFFECT = frozenset(
@@ -77,7 +77,7 @@ class Settings:
     def transport(self) -> dict[str, object]:
         """Return the transport of the examined end."""
         return {
-            "preset": LAWS[self.law] if self.sack else "newreno",
+            "preset": PRESETS[self.law] if self.sack else "newreno",
             "profile": "linux",
             "packet_size": f"{self.largest() + 40} B",
             "timestamps": self.timestamps,
@@ -115,9 +115,9 @@ class Settings:
         if key in NO_EFFECT:
             return None
         if key == "tcp_congestion_control":
-            self.law = value if value in LAWS else self.law
-            refused = f"{key}={value}: scripts of packetdrill are asked of {', '.join(LAWS)}"
-            return None if value in LAWS else refused
+            self.law = value if value in PRESETS else self.law
+            refused = f"{key}={value}: scripts of packetdrill are asked of {', '.join(PRESETS)}"
+            return None if value in PRESETS else refused
         switches = {
             "tcp_timestamps": ("timestamps", ("0", "1")),
             "tcp_sack": ("sack", ("0", "1")),
