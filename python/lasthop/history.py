@@ -177,10 +177,11 @@ def format_of(file: str | Path) -> str:
 
 def read_text(file: str | Path) -> str:
     """Return the text of a file that is to be imported."""
+    from lasthop.output import read_at_most
+
     try:
-        with Path(file).open("rb") as opened:
-            raw = opened.read(IMPORT_BYTES_MAX + 1)
-        if len(raw) > IMPORT_BYTES_MAX:
+        raw = read_at_most(Path(file), IMPORT_BYTES_MAX)
+        if raw is None:
             raise OutputError(f"cannot read '{file}': it has more than {IMPORT_BYTES_MAX} bytes")
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -483,6 +483,13 @@ def reason_of(error: OSError) -> str:
     return text.lower()
 
 
+def read_at_most(path: Path, most: int) -> bytes | None:
+    """Return the content of a file; `None` if it has more bytes than that, since a device has no end."""
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    return content if len(content) <= most else None
+
+
 def umask() -> int:
     """Return the bits that new files of this process do not get."""
     mask = os.umask(0)

@@ -14,6 +14,7 @@ from typing import Any
 
 from lasthop import _native
 from lasthop.errors import ArgumentError, native_errors
+from lasthop.output import read_at_most
 
 #: Ending of scripts of packetdrill, which are turned into ours.
 PACKETDRILL = ".pkt"
@@ -126,9 +127,8 @@ def notes(path: Path) -> tuple[str, ...]:
 def _content(path: Path) -> tuple[str, str]:
     """Return the text of a file, and what it is called in messages."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(LONGEST + 1)
-        if len(raw) > LONGEST:
+        raw = read_at_most(path, LONGEST)
+        if raw is None:
             raise ArgumentError(f"{path}: more than 1 MiB, which is too long for a script")
         text = raw.decode("utf-8")
     except OSError as error:

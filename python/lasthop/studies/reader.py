@@ -17,6 +17,7 @@ from lasthop.arguments import parse_seeds
 from lasthop.columns import find
 from lasthop.columns import nearest as nearest_name
 from lasthop.errors import ArgumentError, ScenarioError, StudyError
+from lasthop.output import read_at_most
 from lasthop.studies.metrics import (
     REDUCTIONS,
     SOURCES,
@@ -91,9 +92,8 @@ def read_content(path: Path) -> dict[str, Any]:
 
 
 def _bounded_text(path: Path) -> str:
-    with path.open("rb") as file:
-        raw = file.read(LONGEST_TEXT + 1)
-    if len(raw) > LONGEST_TEXT:
+    raw = read_at_most(path, LONGEST_TEXT)
+    if raw is None:
         raise ValueError(f"it is too large: more than {LONGEST_TEXT} bytes")
     return raw.decode("utf-8")
 
