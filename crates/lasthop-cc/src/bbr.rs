@@ -8,20 +8,23 @@
 //! 802.11 links.
 //! *Reacts to* the delivery rate and the RTT. A loss makes it keep to packet conservation for one round trip.
 //! *Differs from the paper:* details follow Linux: the pacing margin, `extra_acked`, conservation in the first round
-//! of recovery. `start_phase` replaces the random phase with which the gain cycle begins. The filter against token
-//! bucket policers is left out.
+//! of recovery, phases that look at what will be in flight when pacing lets the next segment leave. `start_phase`
+//! replaces the random phase with which the gain cycle begins. The filter against token bucket policers is left out.
 //! *Validation:* TV-11.5; state-machine tests in this file; a run over 10 Mbit/s and 40 ms in `tests/bbr.rs` of
 //! `lasthop-sim`.
-//! *Limitations:* the RTT is refreshed only by a lower one or when the estimate has expired, so that a simulated path
-//! without noise does enter `ProbeRTT`; without SACK, deliveries during recovery are seen late.
+//! *Limitations:* the first RTT is that of the handshake, whose packets are short. Only a lower one or the end of its
+//! ten seconds replaces it, so that a simulated path without noise does enter `ProbeRTT`; without SACK, deliveries
+//! during recovery are seen late.
 //! *Kernel counterpart:* `tcp_bbr` of Linux 4.9 and later.
 //! *References:* Cardwell, Cheng, Gunn, Hassas Yeganeh & Jacobson, ACM Queue 14(5), 2016.
 
 use lasthop_core::time::{Span, Time};
 
 use crate::params::params;
+use crate::round_max::RoundMax;
 use crate::{
     AckSample, CongestionControl, LossSample, Needs, RateSample, RecoveryKind, Reduction, Start, Window,
+    train,
 };
 
 pub(crate) const SUMMARY: &str = "Model-based: paces at the measured rate of the bottleneck (BBR v1, 2016)";
@@ -43,8 +46,9 @@ params! {
     probe_rtt: f64 = 0.2, 0.01..=10.0;
     /// Make up for ACKs that come in bursts
     extra_acked: bool = true, 0.0..=1.0;
-    /// Segments that the sender's offload may hold, counted three times in the window (Linux: 1 below 1.2 Mbit/s)
-    offload: f64 = 1.0, 1.0..=100.0;
+    /// Segments that the sender's offload may hold, counted three times in the window; 0 takes what Linux hands to it
+    /// at once: as many as leave in a millisecond, at least two, or one below 1.2 Mbit/s
+    offload: f64 = 1.0, 0.0..=100.0;
     /// Phase of the gain cycle to begin with: 1 probes, 2 drains, 3 to 8 cruise; 0 takes one from the number of
     /// segments delivered
     start_phase: f64 = 0.0, 0.0..=8.0;
@@ -73,34 +77,12 @@ enum Mode {
     ProbeRtt,
 }
 
-/// The greatest value of the last [`RATE_ROUNDS`] rounds; values age only when another comes in.
-#[derive(Clone, Debug, Default)]
-struct RateFilter {
-    /// Round and greatest value of that round, by the round modulo the length.
-    rounds: [(u64, f64); RATE_ROUNDS as usize],
-    max: f64,
-}
-
-impl RateFilter {
-    fn insert(&mut self, round: u64, rate: f64) {
-        let slot = &mut self.rounds[(round % RATE_ROUNDS) as usize];
-        if slot.0 == round {
-            slot.1 = slot.1.max(rate);
-            self.max = self.max.max(rate);
-            return;
-        }
-        *slot = (round, rate);
-        let recent = self.rounds.iter().filter(|entry| round - entry.0 < RATE_ROUNDS);
-        self.max = recent.fold(0.0, |max, entry| max.max(entry.1));
-    }
-}
-
 /// State of BBR; rates in segments per second.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     params: Params,
     mode: Mode,
-    rate: RateFilter,
+    rate: RoundMax,
     /// Least RTT, in seconds, and when it was measured; infinite before the first sample.
     min_rtt: f64,
     min_rtt_at: Time,
@@ -136,6 +118,8 @@ pub struct Bbr {
     /// Whether `pacing` rests on an RTT.
     pacing_known: bool,
     initial_window: f64,
+    /// Bytes of a segment.
+    mss: u32,
 }
 
 impl Bbr {
@@ -143,7 +127,7 @@ impl Bbr {
         Bbr {
             params: params.clone(),
             mode: Mode::Startup,
-            rate: RateFilter::default(),
+            rate: RoundMax::default(),
             min_rtt: f64::INFINITY,
             min_rtt_at: Time::ZERO,
             round: 0,
@@ -169,6 +153,7 @@ impl Bbr {
             pacing: 0.0,
             pacing_known: false,
             initial_window: 10.0,
+            mss: 1448,
         }
     }
 
@@ -198,11 +183,28 @@ impl Bbr {
         if self.min_rtt.is_infinite() {
             return self.initial_window;
         }
-        let product = (gain * self.rate.max * self.min_rtt).ceil() + extra;
+        let product = (gain * self.rate.max() * self.min_rtt).ceil() + extra;
         // Room for what the hosts' offloads hold back, and an even number so that delayed ACKs come in time.
-        let budget = product + 3.0 * self.params.offload.trunc();
+        let budget = product + 3.0 * self.offload();
         let even = (budget / 2.0).ceil() * 2.0;
         if self.mode == Mode::ProbeBandwidth && self.phase == 0 { even + 2.0 } else { even }
+    }
+
+    /// Of `flight` segments, those that will be in the network when pacing lets the next one leave
+    /// (`bbr_packets_in_net_at_edt`). A probe counts what leaves then, too.
+    fn when_next_leaves(&self, sample: &RateSample, flight: f64) -> f64 {
+        let leaves = if self.pacing_gain() > 1.0 { self.offload() } else { 0.0 };
+        let delivered = (self.rate.max() * sample.held_back.seconds()).floor();
+        (flight + leaves - delivered).max(0.0)
+    }
+
+    /// Segments that the offload may hold.
+    fn offload(&self) -> f64 {
+        if self.params.offload >= 1.0 {
+            return self.params.offload.trunc();
+        }
+        let shortest = train::shortest(self.pacing * f64::from(self.mss) * 8.0);
+        (self.pacing / train::PER_SECOND).floor().clamp(shortest, 127.0)
     }
 
     fn save_window(&mut self, window: &Window) {
@@ -226,8 +228,8 @@ impl Bbr {
             self.conserve = false;
         }
         let rate = segments as f64 / interval.seconds();
-        if !self.is_app_limited(sample) || rate >= self.rate.max {
-            self.rate.insert(self.round, rate);
+        if !self.is_app_limited(sample) || rate >= self.rate.max() {
+            self.rate.insert(self.round, rate, RATE_ROUNDS);
         }
     }
 
@@ -251,7 +253,7 @@ impl Bbr {
                 self.excess[self.excess_half] = 0.0;
             }
         }
-        let mut expected = self.rate.max * sample.now.since(self.excess_epoch).seconds();
+        let mut expected = self.rate.max() * sample.now.since(self.excess_epoch).seconds();
         if self.excess_acked <= expected {
             self.excess_acked = 0.0;
             self.excess_epoch = sample.now;
@@ -269,7 +271,7 @@ impl Bbr {
             return;
         }
         let long = sample.now.since(self.phase_at).seconds() > self.min_rtt;
-        let before = f64::from(sample.prior_flight);
+        let before = self.when_next_leaves(sample, f64::from(sample.prior_flight));
         let gain = self.pacing_gain();
         let advance = if gain > 1.0 {
             // Until the queue that the probe makes is there, or the buffer overflows.
@@ -288,8 +290,8 @@ impl Bbr {
     /// Steps 5 and 6: whether the pipe is full, and what follows from that.
     fn check_full(&mut self, sample: &RateSample, window: &mut Window) {
         if !self.full && self.round_start && !self.is_app_limited(sample) {
-            if self.rate.max >= FULL_GROWTH * self.full_rate {
-                self.full_rate = self.rate.max;
+            if self.rate.max() >= FULL_GROWTH * self.full_rate {
+                self.full_rate = self.rate.max();
                 self.full_count = 0;
             } else {
                 self.full_count += 1;
@@ -300,7 +302,9 @@ impl Bbr {
             self.mode = Mode::Drain;
             window.ssthresh = self.inflight(1.0, 0.0);
         }
-        if self.mode == Mode::Drain && f64::from(sample.flight) <= self.inflight(1.0, 0.0) {
+        if self.mode == Mode::Drain
+            && self.when_next_leaves(sample, f64::from(sample.flight)) <= self.inflight(1.0, 0.0)
+        {
             self.start_cycle(sample);
         }
     }
@@ -372,7 +376,7 @@ impl Bbr {
             self.pacing_known = true;
             self.pacing = self.params.startup_gain * window.cwnd / sample.srtt.seconds();
         }
-        let rate = self.params.pacing_margin * self.pacing_gain() * self.rate.max;
+        let rate = self.params.pacing_margin * self.pacing_gain() * self.rate.max();
         if rate > 0.0 && (self.full || rate > self.pacing) {
             self.pacing = rate;
         }
@@ -399,7 +403,7 @@ impl Bbr {
             if self.conserve {
                 window.cwnd = window.cwnd.max(conserved);
             } else {
-                let most = MOST_EXCESS_S * self.rate.max;
+                let most = MOST_EXCESS_S * self.rate.max();
                 let extra =
                     if self.full { self.excess[0].max(self.excess[1]).min(most).floor() } else { 0.0 };
                 let target = self.inflight(self.window_gain(), extra);
@@ -423,10 +427,19 @@ impl CongestionControl for Bbr {
         Needs { rate: true, pacing: true, ..Needs::default() }
     }
 
-    fn on_start(&mut self, _start: &Start<'_>, window: &mut Window) {
+    fn on_start(&mut self, start: &Start<'_>, window: &mut Window) {
+        self.mss = start.mss;
         self.initial_window = window.cwnd;
+        // The packets of a handshake are short: its RTT is often the least of all.
+        let handshake = start.handshake.seconds();
+        self.pacing_known = handshake > 0.0;
+        if self.pacing_known {
+            self.min_rtt = handshake;
+            self.min_rtt_at = start.now;
+        }
         // Until the first RTT: as if it were a millisecond.
-        self.pacing = self.params.startup_gain * window.cwnd / 0.001;
+        let rtt = if self.pacing_known { handshake } else { 0.001 };
+        self.pacing = self.params.startup_gain * window.cwnd / rtt;
     }
 
     fn on_ack(&mut self, _ack: &AckSample, _window: &mut Window) {}
@@ -462,11 +475,11 @@ impl CongestionControl for Bbr {
         Reduction::to(window.ssthresh.min(window.cwnd), window.cwnd)
     }
 
-    fn on_idle(&mut self, _idle: Span) {
+    fn on_idle(&mut self, _idle: Span, _now: Time) {
         self.idle_restart = true;
         if self.mode == Mode::ProbeBandwidth {
             // No burst above the estimate after the pause.
-            self.pacing = self.params.pacing_margin * self.rate.max;
+            self.pacing = self.params.pacing_margin * self.rate.max();
         }
     }
 
@@ -489,7 +502,7 @@ mod tests {
         let mut bbr = Bbr::new(&Params { start_phase: 3.0, extra_acked: false, ..Params::default() });
         let mut window = Window { cwnd: 10.0, ssthresh: f64::INFINITY };
         bbr.on_start(&BEGINNING, &mut window);
-        bbr.rate.insert(0, RATE);
+        bbr.rate.insert(0, RATE, RATE_ROUNDS);
         bbr.min_rtt = 0.04;
         bbr.min_rtt_at = Time::ZERO;
         bbr.full = true;
@@ -516,6 +529,11 @@ mod tests {
             srtt: Span::from_millis(40),
             recovery: None,
             mss: 1448,
+            tx_in_flight: 34,
+            lost_since: 0,
+            held_back: Span::ZERO,
+            window_limited: true,
+            selective: true,
         }
     }
 
@@ -544,7 +562,7 @@ mod tests {
         let mut bbr = Bbr::new(&Params { start_phase: 1.0, ..Params::default() });
         let mut window = Window { cwnd: 10.0, ssthresh: f64::INFINITY };
         bbr.on_start(&BEGINNING, &mut window);
-        assert!((bbr.pacing - 28_850.0).abs() < 1e-6, "2.885 x 10 / 1 ms");
+        assert!((bbr.pacing - 721.25).abs() < 1e-6, "2.885 x 10 / 40 ms");
         let mut modes = Vec::new();
         let mut delivered = 0;
         for (round, rate) in [100u64, 200, 400, 800, 830, 830, 830].into_iter().enumerate() {
@@ -570,6 +588,22 @@ mod tests {
         assert_eq!((bbr.mode, bbr.phase), (Mode::ProbeBandwidth, 0));
     }
 
+    /// Without an RTT of a handshake the first sample counts.
+    #[test]
+    fn the_handshake_is_the_first_rtt() {
+        let mut window = Window { cwnd: 10.0, ssthresh: f64::INFINITY };
+        let mut bbr = Bbr::new(&Params::default());
+        bbr.on_start(&BEGINNING, &mut window);
+        bbr.on_rate(&RateSample { rtt: Some(Span::from_millis(42)), ..sample(millis(83)) }, &mut window);
+        assert_eq!((bbr.min_rtt, bbr.min_rtt_at), (0.04, Time::ZERO));
+        let mut window = Window { cwnd: 10.0, ssthresh: f64::INFINITY };
+        let mut bbr = Bbr::new(&Params::default());
+        bbr.on_start(&Start { handshake: Span::ZERO, ..BEGINNING }, &mut window);
+        assert!((bbr.pacing - 28_850.0).abs() < 1e-6, "2.885 x 10 / 1 ms");
+        bbr.on_rate(&RateSample { rtt: Some(Span::from_millis(42)), ..sample(millis(42)) }, &mut window);
+        assert_eq!(bbr.min_rtt, 0.042);
+    }
+
     /// Samples of a sender that had nothing to send neither end startup nor lower the estimate.
     #[test]
     fn the_application_is_not_taken_for_the_path() {
@@ -586,21 +620,7 @@ mod tests {
             };
             bbr.on_rate(&slow, &mut window);
         }
-        assert_eq!((bbr.rate.max, bbr.full_count, bbr.mode), (RATE, 0, Mode::Startup));
-    }
-
-    #[test]
-    fn the_greatest_rate_is_forgotten_after_ten_rounds() {
-        let mut filter = RateFilter::default();
-        filter.insert(5, 100.0);
-        for round in 6..15 {
-            filter.insert(round, 50.0);
-            assert_eq!(filter.max, 100.0, "round {round}");
-        }
-        filter.insert(15, 40.0);
-        assert_eq!(filter.max, 50.0);
-        filter.insert(100, 30.0);
-        assert_eq!(filter.max, 30.0);
+        assert_eq!((bbr.rate.max(), bbr.full_count, bbr.mode), (RATE, 0, Mode::Startup));
     }
 
     /// The probe lasts until its queue is there, the drain until it is gone, cruising a round trip.
@@ -612,8 +632,16 @@ mod tests {
         bbr.phase = 0;
         bbr.update_phase(&at(50, 40, 0));
         assert_eq!(bbr.phase, 0, "ceil(41.7) + 3 + 2, made even, are 48");
-        bbr.update_phase(&at(30, 48, 0));
+        bbr.update_phase(&at(30, 47, 0));
         assert_eq!(bbr.phase, 0, "not before a round trip");
+        bbr.update_phase(&at(50, 46, 0));
+        assert_eq!(bbr.phase, 0);
+        let mut full = bbr.clone();
+        full.update_phase(&at(50, 47, 0));
+        assert_eq!(full.phase, 1, "the segment that leaves next is the 48th");
+        let held_back = Span(2_400_000);
+        bbr.update_phase(&RateSample { held_back, ..at(50, 48, 0) });
+        assert_eq!(bbr.phase, 0, "two will have arrived when it leaves");
         bbr.update_phase(&at(50, 40, 1));
         assert_eq!(bbr.phase, 1, "a loss ends it");
         bbr.update_phase(&at(60, 40, 0));
@@ -644,7 +672,7 @@ mod tests {
         };
         bbr.on_rate(&low(10_299, 1000), &mut window);
         assert_eq!((bbr.mode, window.cwnd), (Mode::ProbeRtt, 4.0), "199 ms");
-        assert_eq!(bbr.rate.max, RATE, "the small window is not the path");
+        assert_eq!(bbr.rate.max(), RATE, "the small window is not the path");
         bbr.on_rate(&low(10_301, 1004), &mut window);
         assert_eq!((bbr.mode, window.cwnd), (Mode::ProbeBandwidth, 70.0));
         bbr.on_rate(&sample(millis(20_301)), &mut window);
@@ -656,7 +684,7 @@ mod tests {
     #[test]
     fn a_sender_that_was_idle_does_not_visit_the_empty_path() {
         let (mut bbr, mut window) = cruising(0);
-        bbr.on_idle(Span::from_secs(15));
+        bbr.on_idle(Span::from_secs(15), Time::ZERO);
         bbr.on_rate(&sample(millis(15_000)), &mut window);
         assert_eq!(bbr.mode, Mode::ProbeBandwidth, "the first RTT after the pause is as good");
         assert_eq!(bbr.min_rtt_at, millis(15_000));

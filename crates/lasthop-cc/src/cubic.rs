@@ -300,7 +300,7 @@ impl CongestionControl for Cubic {
     }
 
     /// The curve stands still while the application sends nothing (RFC 9438 5.8).
-    fn on_idle(&mut self, idle: Span) {
+    fn on_idle(&mut self, idle: Span, _now: Time) {
         if let Some(epoch) = &mut self.epoch
             && self.frozen.is_none()
         {
@@ -419,7 +419,7 @@ mod tests {
     fn idle_time_does_not_count() {
         let mut cubic = Cubic::new(&Params::default());
         cubic.start_epoch(Time::ZERO, 50.0);
-        cubic.on_idle(Span::from_secs(5));
+        cubic.on_idle(Span::from_secs(5), Time::ZERO);
         assert_eq!(cubic.epoch, Some(Time::ZERO + Span::from_secs(5)));
     }
 }

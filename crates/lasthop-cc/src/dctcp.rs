@@ -9,8 +9,8 @@
 //! *Validation:* TV-11.6; a run in `tests/ecn.rs` of `lasthop-sim` keeps the queue near the threshold.
 //! *Limitations:* meant for data centres: with other flows at a drop-tail queue it is unfair.
 //! *Kernel counterpart:* `tcp_dctcp`, which is `rule = "linux"` and what the profile `linux` sets: alpha in
-//! whole 1024ths with g = 1/16 down to nothing, windows that end with the ACK of their last byte and without
-//! what that delivers, and halves of the window instead of the flight at losses.
+//! whole 1024ths with g = 1/16 down to nothing, windows that end with the ACK of their last byte (with what that
+//! delivers in 6.1.192 and from 6.16 on, without it before), and halves of the window instead of the flight at losses.
 //! *References:* RFC 8257; Alizadeh et al., SIGCOMM 2010; `tcp_dctcp.c` of Linux 6.1.
 
 use crate::params::{choice, params};
@@ -84,15 +84,18 @@ impl CongestionControl for Dctcp {
 
     fn on_arrival(&mut self, arrival: &Arrival, _window: &mut Window) {
         let bytes = arrival.ack.saturating_sub(arrival.una);
-        if self.params.rule == Rule::Linux && arrival.ack >= self.window_end {
-            self.end_window_of_kernel();
-            (self.acked, self.marked, self.window_end) = (0, 0, arrival.next);
-        }
         self.acked += bytes;
         if arrival.ece {
             self.marked += bytes;
         }
-        if self.params.rule == Rule::Linux || arrival.ack <= self.window_end {
+        if self.params.rule == Rule::Linux {
+            if arrival.ack >= self.window_end {
+                self.end_window_of_kernel();
+                (self.acked, self.marked, self.window_end) = (0, 0, arrival.next);
+            }
+            return;
+        }
+        if arrival.ack <= self.window_end {
             return;
         }
         if self.acked > 0 {
@@ -225,6 +228,20 @@ mod tests {
         (dctcp.alpha, dctcp.acked, dctcp.marked) = (900.0 / 1024.0, 20, 10);
         dctcp.end_window_of_kernel();
         assert_eq!(dctcp.alpha * 1024.0, 876.0);
+    }
+
+    /// By hand from `dctcp_update_alpha` of 6.1.192: the ACK of the last byte of a window belongs to it. One of four
+    /// segments was marked: 1024 - 64 + (1000 x 64) / 4000 = 976.
+    #[test]
+    fn a_window_of_linux_has_its_last_ack() {
+        let mut dctcp = Dctcp::new(&Params { rule: Rule::Linux, ..Params::default() });
+        let mut window = Window { cwnd: 4.0, ssthresh: 2.0 };
+        dctcp.window_end = 4001;
+        for una in [1, 1001, 2001, 3001] {
+            assert_eq!(dctcp.alpha, 1.0);
+            dctcp.on_arrival(&arrival(una, una + 1000, una + 5000, una == 3001), &mut window);
+        }
+        assert_eq!((dctcp.alpha * 1024.0, dctcp.window_end, dctcp.acked), (976.0, 8001, 0));
     }
 
     #[test]

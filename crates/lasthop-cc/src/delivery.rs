@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use lasthop_core::time::{Span, Time};
 
-use crate::{RateSample, RecoveryKind};
+use crate::{LostSegment, RateSample, RecoveryKind};
 
 /// The connection at the last transmission of a segment.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,10 @@ struct Snapshot {
     /// When this one was sent.
     sent: Time,
     app_limited: bool,
+    /// Segments found lost by then.
+    lost: u64,
+    /// Segments in flight with this one.
+    in_flight: u32,
 }
 
 /// What only the sender can tell of an ACK that has been processed.
@@ -36,6 +40,8 @@ pub struct Around {
     pub flight: u32,
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,
+    /// How long pacing still holds back the next segment.
+    pub held_back: Span,
     /// What is being repaired.
     pub recovery: Option<RecoveryKind>,
     /// Payload of a full segment in bytes.
@@ -50,6 +56,12 @@ pub struct DeliverySampler {
     delivered: u64,
     delivered_at: Time,
     first_sent: Time,
+    /// Segments found lost so far.
+    lost_ever: u64,
+    /// Whether the window was full in this window of deliveries, which ends after `usage_end` of them.
+    window_limited: bool,
+    usage_end: u64,
+    selective: bool,
     /// While not zero the application has left the path idle; samples are full again when more than this has been
     /// delivered.
     app_limited_until: u64,
@@ -66,28 +78,38 @@ pub struct DeliverySampler {
 }
 
 impl DeliverySampler {
-    fn snapshot(&self, now: Time) -> Snapshot {
+    /// Something is sent with which `in_flight` segments are in the network, of `allowed`.
+    fn snapshot(&mut self, in_flight: u32, allowed: u32, now: Time) -> Snapshot {
+        let full = in_flight >= allowed;
+        if full || self.delivered >= self.usage_end {
+            self.window_limited = full;
+            self.usage_end = self.delivered + u64::from(in_flight);
+        }
         Snapshot {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
             sent: now,
             app_limited: self.app_limited_until > 0,
+            lost: self.lost_ever,
+            in_flight,
         }
     }
 
-    /// A new segment is sent; `idle`: nothing was outstanding.
-    pub fn on_send(&mut self, idle: bool, now: Time) {
+    /// A new segment is sent, with which `in_flight` segments are in the network, of `allowed`; `idle`: nothing was
+    /// outstanding.
+    pub fn on_send(&mut self, idle: bool, in_flight: u32, allowed: u32, now: Time) {
         if idle {
             self.first_sent = now;
             self.delivered_at = now;
         }
-        self.snapshots.push_back(self.snapshot(now));
+        let snapshot = self.snapshot(in_flight, allowed, now);
+        self.snapshots.push_back(snapshot);
     }
 
     /// The outstanding segment at `index` is sent again.
-    pub fn on_send_again(&mut self, index: usize, now: Time) {
-        let snapshot = self.snapshot(now);
+    pub fn on_send_again(&mut self, index: usize, in_flight: u32, allowed: u32, now: Time) {
+        let snapshot = self.snapshot(in_flight, allowed, now);
         if let Some(slot) = self.snapshots.get_mut(index) {
             *slot = snapshot;
         }
@@ -123,14 +145,30 @@ impl DeliverySampler {
         self.snapshots.drain(..count.min(self.snapshots.len()));
     }
 
-    /// This many segments were found lost on this ACK.
-    pub fn on_lost(&mut self, segments: u32) {
-        self.lost += segments;
+    /// The outstanding segment at `index`, with the bytes from `seq` to `end`, was found lost. What is to be told of
+    /// it.
+    pub fn on_lost(&mut self, index: usize, (seq, end): (u64, u64), now: Time) -> Option<LostSegment> {
+        self.lost += 1;
+        self.lost_ever += 1;
+        let sent = self.snapshots.get(index)?;
+        Some(LostSegment {
+            now,
+            seq,
+            end,
+            tx_in_flight: sent.in_flight,
+            lost_since: (self.lost_ever - sent.lost) as u32,
+            prior_delivered: sent.delivered,
+            delivered: self.delivered,
+            app_limited: sent.app_limited,
+            selective: self.selective,
+        })
     }
 
-    /// An ACK has arrived with `prior_flight` segments in the network: its sample begins.
-    pub fn begin(&mut self, prior_flight: u32, now: Time) {
+    /// An ACK has arrived with `prior_flight` segments in the network: its sample begins. `selective`: losses are told
+    /// apart within a window of data.
+    pub fn begin(&mut self, prior_flight: u32, selective: bool, now: Time) {
         self.now = now;
+        self.selective = selective;
         self.newest = None;
         self.acked = 0;
         self.lost = 0;
@@ -158,7 +196,7 @@ impl DeliverySampler {
 
     /// The ACK has been processed: its sample.
     pub fn finish(&mut self, around: Around) -> RateSample {
-        let Around { flight, srtt, recovery, mss } = around;
+        let Around { flight, srtt, held_back, recovery, mss } = around;
         RateSample {
             now: self.now,
             rate: self.rate(),
@@ -174,6 +212,11 @@ impl DeliverySampler {
             srtt,
             recovery,
             mss,
+            tx_in_flight: self.newest.map_or(0, |newest| newest.in_flight),
+            lost_since: self.newest.map_or(0, |newest| (self.lost_ever - newest.lost) as u32),
+            held_back,
+            window_limited: self.window_limited,
+            selective: self.selective,
         }
     }
 
@@ -197,18 +240,18 @@ mod tests {
     fn the_rate_is_that_of_the_deliveries() {
         let mut sampler = DeliverySampler::default();
         for number in 0..10 {
-            sampler.on_send(number == 0, millis(0));
+            sampler.on_send(number == 0, 1, 10, millis(0));
         }
         for number in 1..=10u64 {
-            sampler.begin(10, millis(100 + 10 * number));
+            sampler.begin(10, true, millis(100 + 10 * number));
             sampler.on_delivered(0, true);
             sampler.forget(1);
             assert_eq!(sampler.rate(), Some((number, Span::from_millis(100 + 10 * number))));
             // What the ACK clock sends now.
-            sampler.on_send(false, millis(100 + 10 * number));
+            sampler.on_send(false, 1, 10, millis(100 + 10 * number));
         }
         // The second round: ten deliveries since the ACK that released the segment.
-        sampler.begin(10, millis(210));
+        sampler.begin(10, true, millis(210));
         sampler.on_delivered(0, true);
         assert_eq!(sampler.rate(), Some((10, Span::from_millis(110))), "the burst was sent 110 ms before");
     }
@@ -218,9 +261,9 @@ mod tests {
     fn compressed_acks_are_bounded_by_the_send_rate() {
         let mut sampler = DeliverySampler::default();
         for number in 0..5 {
-            sampler.on_send(number == 0, millis(20 * number));
+            sampler.on_send(number == 0, 1, 10, millis(20 * number));
         }
-        sampler.begin(5, millis(200));
+        sampler.begin(5, true, millis(200));
         (0..5).for_each(|index| sampler.on_delivered(index, true));
         assert_eq!(sampler.rate(), Some((5, Span::from_millis(200))));
         assert_eq!((sampler.acked, sampler.delivered), (5, 5));
@@ -230,19 +273,19 @@ mod tests {
     #[test]
     fn an_interval_below_the_least_rtt_is_no_sample() {
         let mut sampler = DeliverySampler::default();
-        sampler.on_send(true, millis(0));
-        sampler.begin(1, millis(100));
+        sampler.on_send(true, 1, 10, millis(0));
+        sampler.begin(1, true, millis(100));
         sampler.on_delivered(0, true);
         assert!(sampler.rate().is_some());
         sampler.forget(1);
-        sampler.on_send(true, millis(100));
-        sampler.on_send_again(0, millis(195));
-        sampler.begin(1, millis(200));
+        sampler.on_send(true, 1, 10, millis(100));
+        sampler.on_send_again(0, 1, 10, millis(195));
+        sampler.begin(1, true, millis(200));
         sampler.on_delivered(0, false);
         assert_eq!(sampler.rate(), Some((1, Span::from_millis(100))), "acknowledged over 100 ms");
         sampler.forget(1);
-        sampler.on_send(true, millis(200));
-        sampler.begin(1, millis(250));
+        sampler.on_send(true, 1, 10, millis(200));
+        sampler.begin(1, true, millis(250));
         sampler.on_delivered(0, false);
         assert_eq!(sampler.rate(), None, "50 ms");
     }
@@ -250,16 +293,16 @@ mod tests {
     #[test]
     fn samples_are_app_limited_until_the_gap_has_been_delivered() {
         let mut sampler = DeliverySampler::default();
-        sampler.on_send(true, millis(0));
+        sampler.on_send(true, 1, 10, millis(0));
         sampler.app_limited_until = 1;
-        sampler.on_send(false, millis(50));
-        sampler.begin(2, millis(100));
+        sampler.on_send(false, 1, 10, millis(50));
+        sampler.begin(2, true, millis(100));
         sampler.on_delivered(0, true);
         assert!(!sampler.newest.unwrap().app_limited, "sent before the gap");
         sampler.forget(1);
         sampler.rate();
         assert_eq!(sampler.app_limited_until, 1);
-        sampler.begin(1, millis(150));
+        sampler.begin(1, true, millis(150));
         sampler.on_delivered(0, true);
         assert!(sampler.newest.unwrap().app_limited);
         sampler.rate();

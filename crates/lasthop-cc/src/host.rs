@@ -36,6 +36,7 @@
 //!     next,
 //!     mss: 1448,
 //!     may_grow: true,
+//!     disordered: false,
 //! };
 //! assert_eq!(flow.acked(&ack).cwnd, 11);
 //! // The kernel has entered recovery: at most one cut for all that was sent until now.
@@ -49,8 +50,8 @@ use lasthop_core::time::{Span, Time};
 
 use crate::whole::three_quarters;
 use crate::{
-    AckSample, Arrival, CongestionControl, Controller, ControllerConfig, LossSample, Needs, ProbeSample,
-    RateSample, Reduction, Signal, Start, Window,
+    AckSample, Arrival, CongestionControl, Controller, ControllerConfig, LossSample, LostSegment, Needs,
+    ProbeSample, RateSample, Reduction, Signal, Start, Window,
 };
 
 /// What a daemon beside an unchanged kernel can serve: what ACKs, timers and rate samples of the kernel tell, and
@@ -200,7 +201,7 @@ impl Host {
     }
 
     /// The sender starts again after sending nothing for `idle`; `timeout` is that of its retransmission timer.
-    pub fn idle(&mut self, idle: Span, timeout: Span) -> Decision {
+    pub fn idle(&mut self, idle: Span, timeout: Span, now: Time) -> Decision {
         // RFC 5681 §4.1: the ACK clock is gone. A law that sets the window from the delivery rate paces instead (Linux
         // agrees).
         if idle > timeout && !self.needs.rate {
@@ -210,7 +211,7 @@ impl Host {
                 self.window.cwnd = self.window.cwnd.min(self.initial_window);
             }
         }
-        self.controller.on_idle(idle);
+        self.controller.on_idle(idle, now);
         self.decision()
     }
 
@@ -286,6 +287,11 @@ impl Host {
         self.window.cwnd = cwnd + steps;
     }
 
+    /// The reduction of an episode has been carried out.
+    pub fn reduced(&mut self) {
+        self.controller.on_reduced();
+    }
+
     /// Tells the controller the RTT of a segment that was SACKed.
     pub fn sacked(&mut self, sample: &AckSample) {
         self.controller.on_sacked(sample, &mut self.window);
@@ -300,6 +306,11 @@ impl Host {
     /// Tells the controller a delivery rate.
     pub fn rate(&mut self, sample: &RateSample) {
         self.controller.on_rate(sample, &mut self.window);
+    }
+
+    /// Tells the controller of a segment that was found lost.
+    pub fn lost_segment(&mut self, lost: &LostSegment) {
+        self.controller.on_lost_segment(lost, &self.window);
     }
 
     /// Whether the data that ends at `una` was sent after the last reduction.
@@ -495,11 +506,11 @@ mod tests {
         let mut host = host("reno", Floors::Rfc);
         host.window.cwnd = 40.0;
         let second = Span::from_secs(1);
-        assert_eq!(host.idle(second, second).cwnd, 40);
-        assert_eq!(host.idle(second * 2, second).cwnd, 10, "the initial window");
+        assert_eq!(host.idle(second, second, Time::ZERO).cwnd, 40);
+        assert_eq!(host.idle(second * 2, second, Time::ZERO).cwnd, 10, "the initial window");
         let mut paced = self::host("bbr", Floors::Rfc);
         paced.window.cwnd = 40.0;
-        assert_eq!(paced.idle(second * 2, second).cwnd, 40, "it paces instead");
+        assert_eq!(paced.idle(second * 2, second, Time::ZERO).cwnd, 40, "it paces instead");
     }
 
     #[test]

@@ -13,11 +13,16 @@
 
 #![forbid(unsafe_code)]
 
+mod abba;
 mod bandwidth;
 mod bbr;
+mod bbr3;
+mod c2tcp;
+mod copa;
 mod cubic;
 mod dctcp;
 pub mod delivery;
+mod estimates;
 mod external;
 mod gaimd;
 pub mod host;
@@ -29,11 +34,13 @@ pub mod params;
 mod probing;
 mod registry;
 mod reno;
+mod round_max;
 mod signal;
 mod tcp_real;
 #[cfg(test)]
 mod testing;
 mod tibet;
+pub mod train;
 mod vegas;
 mod veno;
 mod veno_plus;
@@ -45,6 +52,7 @@ mod xjtcp;
 
 use lasthop_core::time::{Span, Time};
 
+pub use estimates::Estimates;
 pub use external::{External, ExternalConfig, Factory, intern};
 pub use params::{Param, ParamError};
 pub use signal::Signal;
@@ -64,6 +72,10 @@ registry::controllers! {
     "tcp-real" => tcp_real::TcpReal in Box,
     "probing" => probing::Probing,
     "bbr" => bbr::Bbr in Box,
+    "bbr3" => bbr3::Bbr3 in Box,
+    "abba" => abba::Abba in Box,
+    "c2tcp" => c2tcp::C2tcp in Box,
+    "copa" => copa::Copa in Box,
     "dctcp" => dctcp::Dctcp,
 }
 
@@ -156,6 +168,8 @@ pub struct AckSample {
     pub mss: u32,
     /// Whether the window may grow: not in recovery, no ECN echo, and the sender was limited by its window.
     pub may_grow: bool,
+    /// Whether segments behind a hole are known to be there (the state Disorder of Linux, if it is not repairing).
+    pub disordered: bool,
 }
 
 impl AckSample {
@@ -322,6 +336,39 @@ pub struct RateSample {
     pub recovery: Option<RecoveryKind>,
     /// Payload of a full segment in bytes.
     pub mss: u32,
+    /// Segments in flight just after the newest segment that this ACK delivers had been sent, itself included.
+    pub tx_in_flight: u32,
+    /// Segments found lost since then.
+    pub lost_since: u32,
+    /// How long pacing still holds back the next segment.
+    pub held_back: Span,
+    /// Whether the window was full at any moment of the last round trip, judged when segments were sent.
+    pub window_limited: bool,
+    /// Whether losses are told apart within a window of data: the engine keeps a scoreboard.
+    pub selective: bool,
+}
+
+/// A segment that has been found lost, and what its sender knew when it was sent last.
+#[derive(Clone, Copy, Debug)]
+pub struct LostSegment {
+    /// When it was found lost.
+    pub now: Time,
+    /// Its first byte and the one behind it.
+    pub seq: u64,
+    /// See `seq`.
+    pub end: u64,
+    /// Segments in flight just after it had been sent, itself included.
+    pub tx_in_flight: u32,
+    /// Segments found lost since then, itself included.
+    pub lost_since: u32,
+    /// Segments delivered when it was sent.
+    pub prior_delivered: u64,
+    /// Segments delivered so far.
+    pub delivered: u64,
+    /// Whether the sender had nothing to send at that time.
+    pub app_limited: bool,
+    /// Whether losses are told apart within a window of data.
+    pub selective: bool,
 }
 
 /// What a sender is repairing.
@@ -447,6 +494,12 @@ pub trait CongestionControl {
         let _ = (sample, window);
     }
 
+    /// A segment was found lost, before the reaction to it and before the rate sample of the same ACK: for laws that
+    /// judge each loss by what was in flight when the segment was sent. Of senders that sample rates.
+    fn on_lost_segment(&mut self, lost: &LostSegment, window: &Window) {
+        let _ = (lost, window);
+    }
+
     /// A loss was found by duplicate ACKs or SACK; called once per recovery episode.
     fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction;
 
@@ -458,9 +511,12 @@ pub trait CongestionControl {
         self.on_loss(loss, window)
     }
 
+    /// The reduction after a loss or a mark has been carried out: the ACK that is at hand ends it. Of senders with PRR.
+    fn on_reduced(&mut self) {}
+
     /// The sender starts again after sending nothing for `idle`.
-    fn on_idle(&mut self, idle: Span) {
-        let _ = idle;
+    fn on_idle(&mut self, idle: Span, now: Time) {
+        let _ = (idle, now);
     }
 
     /// Two probes in a row were answered; `on_loss` or `on_timeout` follows at once for the loss that they were sent
@@ -481,6 +537,11 @@ pub trait CongestionControl {
     /// Another layer says something.
     fn on_signal(&mut self, signal: &Signal, now: Time) {
         let _ = (signal, now);
+    }
+
+    /// What the law holds for true of the path, if it keeps a model of it. For measurement.
+    fn estimates(&self) -> Option<Estimates> {
+        None
     }
 
     /// Segments per second at which to send, if the law paces.

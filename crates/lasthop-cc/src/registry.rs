@@ -149,6 +149,12 @@ macro_rules! controllers {
                     Controller::External(controller) => controller.on_rate(sample, window),
                 }
             }
+            fn on_lost_segment(&mut self, lost: &LostSegment, window: &Window) {
+                match self {
+                    $(Controller::$type(controller) => controller.on_lost_segment(lost, window),)*
+                    Controller::External(controller) => controller.on_lost_segment(lost, window),
+                }
+            }
             fn on_loss(&mut self, loss: &LossSample, window: &Window) -> Reduction {
                 match self {
                     $(Controller::$type(controller) => controller.on_loss(loss, window),)*
@@ -167,10 +173,16 @@ macro_rules! controllers {
                     Controller::External(controller) => controller.on_ecn(loss, window),
                 }
             }
-            fn on_idle(&mut self, idle: Span) {
+            fn on_reduced(&mut self) {
                 match self {
-                    $(Controller::$type(controller) => controller.on_idle(idle),)*
-                    Controller::External(controller) => controller.on_idle(idle),
+                    $(Controller::$type(controller) => controller.on_reduced(),)*
+                    Controller::External(controller) => controller.on_reduced(),
+                }
+            }
+            fn on_idle(&mut self, idle: Span, now: Time) {
+                match self {
+                    $(Controller::$type(controller) => controller.on_idle(idle, now),)*
+                    Controller::External(controller) => controller.on_idle(idle, now),
                 }
             }
             fn on_probes(&mut self, probes: &ProbeSample) {
@@ -191,6 +203,12 @@ macro_rules! controllers {
                 match self {
                     $(Controller::$type(controller) => controller.on_signal(signal, now),)*
                     Controller::External(controller) => controller.on_signal(signal, now),
+                }
+            }
+            fn estimates(&self) -> Option<Estimates> {
+                match self {
+                    $(Controller::$type(controller) => controller.estimates(),)*
+                    Controller::External(controller) => controller.estimates(),
                 }
             }
             fn pacing_rate(&self) -> Option<f64> {

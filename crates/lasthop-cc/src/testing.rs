@@ -16,6 +16,7 @@ pub(crate) fn ack(acked: u32) -> AckSample {
         next: 1,
         mss: 1000,
         may_grow: true,
+        disordered: false,
     }
 }
 

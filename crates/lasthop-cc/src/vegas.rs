@@ -33,7 +33,7 @@
 //! *References:* Brakmo & Peterson, JSAC 13(8), 1995; Brakmo, O'Malley & Peterson, SIGCOMM 1994;
 //! `tcp_vegas.c` of Linux 6.1.
 
-use lasthop_core::time::Span;
+use lasthop_core::time::{Span, Time};
 
 use crate::params::{choice, params};
 use crate::whole::{Credit, NO_RTT, Open, Rtts, half, three_quarters};
@@ -107,6 +107,10 @@ impl Kernel {
             self.begin_round(ack.next);
         }
         if !is_open {
+            // Behind a hole it is Reno (`tcp_vegas_state`).
+            if ack.may_grow {
+                self.credit.reno(window, ack.acked);
+            }
             return;
         }
         let acked = f64::from(ack.acked);
@@ -315,7 +319,7 @@ impl CongestionControl for Vegas {
     }
 
     /// The kernel discards its RTTs when it sends with nothing outstanding.
-    fn on_idle(&mut self, _idle: Span) {
+    fn on_idle(&mut self, _idle: Span, _now: Time) {
         if self.is_kernel() {
             self.kernel =
                 Kernel { round_end: self.kernel.round_end, credit: self.kernel.credit, ..Kernel::new() };
@@ -467,12 +471,29 @@ mod tests {
         assert_eq!(window.cwnd, 11.0, "nothing is queued");
     }
 
+    /// ACKs that leave a hole behind grow by a segment per window, whatever the RTT; the first without begins a round.
+    #[test]
+    fn the_rule_of_linux_behind_a_hole() {
+        let mut vegas = Vegas::new(&Params { rule: Rule::Linux, ..Params::default() });
+        let mut window = Window { cwnd: 10.0, ssthresh: 5.0 };
+        vegas.kernel.rtts.learn(Some(Span::from_millis(40)));
+        let rtt = Some(Span::from_millis(80));
+        let late = AckSample { rtt, una: 20_001, next: 30_001, ..ack(1) };
+        for _ in 0..10 {
+            vegas.on_ack(&AckSample { disordered: true, ..late }, &mut window);
+        }
+        assert_eq!(window.cwnd, 11.0);
+        vegas.on_ack(&late, &mut window);
+        assert_eq!((vegas.kernel.round_end, vegas.kernel.rtts.samples), (30_001, 0));
+        assert_eq!(window.cwnd, 11.0);
+    }
+
     /// Sending again with nothing outstanding forgets the base.
     #[test]
     fn the_rule_of_linux_after_a_pause() {
         let mut vegas = Vegas::new(&Params { rule: Rule::Linux, ..Params::default() });
         vegas.kernel.rtts.learn(Some(Span::from_millis(40)));
-        vegas.on_idle(Span::from_millis(1));
+        vegas.on_idle(Span::from_millis(1), Time::ZERO);
         vegas.kernel.rtts.learn(Some(Span::from_millis(90)));
         assert_eq!(vegas.kernel.rtts.base, 90_001);
     }

@@ -16,7 +16,7 @@
 //! losses.
 //! *References:* Fu & Liew, JSAC 21(2) 2003; `tcp_veno.c` of Linux 6.1.
 
-use lasthop_core::time::Span;
+use lasthop_core::time::{Span, Time};
 
 use crate::params::{choice, params};
 use crate::whole::{Credit, NO_RTT, Open, Rtts, half};
@@ -125,11 +125,16 @@ impl Kernel {
     /// `tcp_veno_cong_avoid`.
     fn grow(&mut self, params: &Params, ack: &AckSample, window: &mut Window) {
         self.rtts.learn(ack.rtt);
-        if self.open.enter(ack).0 {
+        let (returns, is_open) = self.open.enter(ack);
+        if returns {
             self.rtts.least = NO_RTT;
         }
         if !ack.may_grow {
             return;
+        }
+        if !is_open {
+            // Behind a hole it is Reno (`tcp_veno_state`).
+            return self.credit.reno(window, ack.acked);
         }
         if f64::from(self.rtts.samples) < params.least_samples {
             self.credit.reno(window, ack.acked);
@@ -285,7 +290,7 @@ impl CongestionControl for Veno {
     }
 
     /// The kernel discards its RTTs when it sends with nothing outstanding.
-    fn on_idle(&mut self, _idle: Span) {
+    fn on_idle(&mut self, _idle: Span, _now: Time) {
         if self.is_kernel() {
             let Kernel { rtts: Rtts { samples, .. }, queued, credit, .. } = self.kernel;
             self.kernel = Kernel { rtts: Rtts { samples, ..Rtts::new() }, queued, credit, ..Kernel::new() };
@@ -418,8 +423,13 @@ mod tests {
         let rtt = Some(Span::from_millis(80));
         veno.on_sacked(&AckSample { rtt, may_grow: false, ..ack(0) }, &mut window);
         assert_eq!(veno.kernel.queued, 0);
+        let before = window.cwnd;
+        for _ in 0..20 {
+            veno.on_ack(&AckSample { rtt, disordered: true, ..ack(1) }, &mut window);
+        }
+        assert_eq!((veno.kernel.queued, window.cwnd), (0, before + 1.0), "a segment for a window of 20");
         veno.on_ack(&AckSample { rtt: Some(Span::from_nanos(39_999_000)), ..ack(1) }, &mut window);
-        assert_eq!(veno.kernel.queued, 40);
+        assert_eq!(veno.kernel.queued, 42);
         veno.on_ack(&AckSample { rtt: Some(Span::from_nanos(39_999_000)), ..ack(1) }, &mut window);
         assert_eq!(veno.kernel.queued, 0);
     }

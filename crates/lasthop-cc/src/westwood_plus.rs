@@ -12,8 +12,8 @@
 //! *Validation:* TV-4.5 and TV-4.6, worked by hand; the reductions with Westwood's TV-4.4.
 //! *Limitations:* as Linux does it, the window leaves recovery at what the path holds in one step; with a buffer far
 //! smaller than the path the packets that this lets out at once overflow it (8 packets at 10 Mbit/s and 40 ms: 5.7
-//! instead of 9.5 Mbit/s, with a timeout every four seconds). `decrease = "after-recovery"` acts on the first ACK
-//! after recovery that may grow the window, one ACK later than the kernel. The first ACK only starts the clock.
+//! instead of 9.5 Mbit/s, with a timeout every four seconds). Under a sender without PRR `decrease = "after-recovery"`
+//! acts on the first ACK after recovery that may grow the window. The first ACK only starts the clock.
 //! ns-2's module is of a kernel before PRR (3.2), which does not let the window fall below what the path holds while
 //! it recovers; later kernels halve it for that time, as the profile `linux` does. What is delivered then is the next
 //! sample of the bandwidth, so it matters: one flow over 10 Mbit/s and 40 ms with listed losses carries 0.79, 0.57 and
@@ -122,6 +122,8 @@ pub struct WestwoodPlus {
     forget: bool,
     /// The window is to be set when recovery is over.
     pending: bool,
+    /// It is over; the ACK that has ended it is yet to tell its RTT.
+    ended: bool,
 }
 
 impl WestwoodPlus {
@@ -137,6 +139,7 @@ impl WestwoodPlus {
             last_rtt: None,
             forget: false,
             pending: false,
+            ended: false,
         }
     }
 
@@ -159,7 +162,8 @@ impl WestwoodPlus {
     }
 
     /// The segments that the path holds without a queue.
-    fn pipe(&self) -> f64 {
+    fn pipe(&mut self) -> f64 {
+        self.linux.settle();
         if self.params.filter == Filter::Linux { self.linux.pipe() } else { self.meter.pipe(self.estimate()) }
     }
 }
@@ -180,6 +184,8 @@ struct Linux {
     least: u64,
     forgets: bool,
     mss: u64,
+    /// An ACK that the law has not looked at: it wants the RTT of the same ACK first.
+    held: Option<(f64, Time, u32)>,
 }
 
 impl Linux {
@@ -197,6 +203,21 @@ impl Linux {
             least: rtt,
             forgets: false,
             mss: 1,
+            held: None,
+        }
+    }
+
+    /// An ACK that delivers this many segments comes. Its RTT is learnt before the law looks at it: the kernel calls
+    /// `tcp_westwood_ack` when it has cleaned its queue (6.1.192, 6.16 and later; before it did so first).
+    fn hold(&mut self, segments: f64, now: Time, mss: u32) {
+        self.settle();
+        self.held = Some((segments, now, mss));
+    }
+
+    /// What was told of the last ACK is all that there is.
+    fn settle(&mut self) {
+        if let Some((segments, now, mss)) = self.held.take() {
+            self.arrive(segments, now, mss);
         }
     }
 
@@ -244,7 +265,11 @@ impl CongestionControl for WestwoodPlus {
         let style = MeterStyle { counting: self.params.counting, count_limit: f64::INFINITY, defer: 0.0 };
         let counted = self.meter.segments(arrival, style);
         if self.params.filter == Filter::Linux {
-            return self.linux.arrive(counted, arrival.now, arrival.mss);
+            // The kernel tells the law nothing of old ACKs.
+            if arrival.ack >= arrival.una {
+                self.linux.hold(counted, arrival.now, arrival.mss);
+            }
+            return;
         }
         let Some((began, delivered)) = &mut self.round else {
             self.round = Some((arrival.now, 0.0));
@@ -279,12 +304,14 @@ impl CongestionControl for WestwoodPlus {
         }
         self.meter.learn_rtt(ack.rtt);
         self.linux.learn(ack.rtt);
-        if !ack.may_grow {
-            return;
-        }
-        if std::mem::take(&mut self.pending) {
+        self.linux.settle();
+        let is_over = std::mem::take(&mut self.ended) || ack.may_grow;
+        if is_over && std::mem::take(&mut self.pending) {
             let pipe = self.pipe();
             *window = Window { cwnd: pipe, ssthresh: pipe };
+        }
+        if !ack.may_grow {
+            return;
         }
         let Params { byte_counting, slow_start_limit, .. } = self.params;
         window.grow(ack.acked, 1.0, GrowthStyle { byte_counting, slow_start_limit });
@@ -307,6 +334,20 @@ impl CongestionControl for WestwoodPlus {
         self.linux.forgets = self.params.forget_rtt;
         self.pending = false;
         Reduction::to(self.pipe(), 1.0)
+    }
+
+    /// `CA_EVENT_COMPLETE_CWR`.
+    fn on_reduced(&mut self) {
+        self.ended = self.pending;
+    }
+
+    /// The kernel gives back the window alone.
+    fn on_undo(&mut self, before: Self) {
+        if self.params.filter == Filter::Linux {
+            self.pending = false;
+        } else {
+            *self = before;
+        }
     }
 }
 
@@ -359,6 +400,31 @@ mod tests {
         assert_eq!(linux.pipe(), 5.0);
         linux.arrive(1.0, Time(at + 48_000_000), 1000);
         assert_eq!(linux.filters, (650, 520), "12 ticks are not more than 12");
+    }
+
+    /// By hand from `tcp_westwood.c`: an ACK after 16 ticks with an RTT of 20 ends no sample, though the one before had
+    /// an RTT of 11; and the ACK that ends a recovery sets both windows, whether or not it may grow them.
+    #[test]
+    fn linux_looks_with_the_rtt_of_the_same_ack() {
+        let (filter, decrease) = (Filter::Linux, Decrease::AfterRecovery);
+        let mut law = of(&Params { filter, decrease, round_floor: 0.05, ..Params::default() });
+        let mut window = Window { cwnd: 10.0, ssthresh: 64.0 };
+        let mut answer = |law: &mut WestwoodPlus, seconds: f64, una, rtt_ms| {
+            law.on_arrival(&arrival(seconds, una, una + 10), &mut window);
+            let sample = AckSample { rtt: Some(Span::from_millis(rtt_ms)), may_grow: false, ..ack(10) };
+            law.on_ack(&sample, &mut window);
+            window
+        };
+        answer(&mut law, 0.02, 11, 44);
+        answer(&mut law, 0.064, 21, 80);
+        assert_eq!((law.linux.filters, law.linux.bytes), ((0, 0), 20_000));
+        answer(&mut law, 0.088, 31, 44);
+        assert_eq!(law.linux.filters, (909, 909), "20 000 B in 22 ticks");
+        law.on_loss(&loss(10.0), &Window { cwnd: 10.0, ssthresh: 64.0 });
+        assert_eq!(answer(&mut law, 0.09, 41, 44).cwnd, 10.0, "still repairing");
+        law.on_reduced();
+        let pipe = Window { cwnd: 9.0, ssthresh: 9.0 };
+        assert_eq!(answer(&mut law, 0.1, 51, 44), pipe, "909 x 11 / 1000");
     }
 
     /// A timeout makes the RTT before it the least.

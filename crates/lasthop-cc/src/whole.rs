@@ -91,11 +91,11 @@ impl Open {
     }
 
     /// An ACK of new data: whether the sender is back in that state with it, and whether it is in it at all. An ACK
-    /// that may not grow the window does not end what the sender left it for.
+    /// that may not grow the window does not end what the sender left it for, nor does one behind which a hole is left.
     pub(crate) fn enter(&mut self, ack: &AckSample) -> (bool, bool) {
-        let returns = !self.0 && ack.may_grow;
-        self.0 |= returns;
-        (returns, self.0)
+        let before = self.0;
+        self.0 = (before || ack.may_grow) && !ack.disordered;
+        (self.0 && !before, self.0)
     }
 }
 
@@ -126,6 +126,8 @@ mod tests {
         assert_eq!(open.enter(&ack(1)), (false, true));
         open.leave();
         assert_eq!(open.enter(&AckSample { may_grow: false, ..ack(1) }), (false, false));
+        assert_eq!(open.enter(&AckSample { disordered: true, ..ack(1) }), (false, false));
         assert_eq!(open.enter(&ack(1)), (true, true));
+        assert_eq!(open.enter(&AckSample { disordered: true, ..ack(1) }), (false, false));
     }
 }

@@ -1136,6 +1136,7 @@ mod tests {
 
     /// A link that reports and a receiver that never answers: the memory has a bound.
     #[test]
+    #[cfg_attr(miri, ignore = "20,000 reports take minutes")]
     fn memory_is_bounded() {
         let (mut wsc, _) = open(&Params::default(), &[]);
         for number in 0..20_000 {

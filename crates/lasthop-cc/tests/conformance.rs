@@ -23,9 +23,10 @@ fn configs() -> impl Iterator<Item = ControllerConfig> {
     ControllerConfig::NAMES.iter().map(|name| ControllerConfig::by_name(name).unwrap())
 }
 
-/// Whether the law answers losses with a reduction; those that follow the delivery rate do not.
+/// Whether the law answers losses with a reduction; those that follow the delivery rate do not, nor do those that pace
+/// themselves by the delay of the path.
 fn reduces(config: &ControllerConfig) -> bool {
-    !config.needs().rate
+    !config.needs().rate && !config.needs().pacing
 }
 
 /// Something that happens to a sender.
@@ -255,6 +256,11 @@ impl Rig {
             srtt: self.srtt,
             recovery: (!may_grow).then_some(RecoveryKind::Fast),
             mss: MSS as u32,
+            tx_in_flight: prior_flight + acked,
+            lost_since: news.lost,
+            held_back: Span::ZERO,
+            window_limited: may_grow,
+            selective: true,
         };
         self.controller.on_rate(&sample, &mut self.window);
     }
@@ -285,6 +291,7 @@ impl Rig {
                     next: self.next,
                     mss: MSS as u32,
                     may_grow,
+                    disordered: false,
                 };
                 self.controller.on_ack(&sample, &mut self.window);
                 self.deliver(acked, rtt, prior_flight, may_grow, news);
@@ -316,7 +323,7 @@ impl Rig {
             Event::Idle { millis } => {
                 let idle = Span::from_millis(u64::from(millis));
                 self.now += idle;
-                self.controller.on_idle(idle);
+                self.controller.on_idle(idle, self.now);
             }
             Event::Signal(signal) => {
                 if self.needs.signals {
@@ -437,7 +444,7 @@ proptest! {
 /// A timeout lowers both windows if they can be lowered.
 #[test]
 fn a_timeout_raises_nothing() {
-    for config in configs().filter(reduces) {
+    for config in configs().filter(|config| !config.needs().rate) {
         for cwnd in [4.0, 10.0, 1000.5] {
             let window = Window { cwnd, ssthresh: f64::INFINITY };
             let loss = LossSample { now: Time::ZERO, flight: cwnd, retransmitted: false };
@@ -450,13 +457,15 @@ fn a_timeout_raises_nothing() {
 /// Losses and marks lower the window, and a mark, which is never a wireless error, by no less than a loss.
 #[test]
 fn losses_and_marks_lower_the_window() {
-    for config in configs().filter(reduces) {
+    for config in configs().filter(|config| !config.needs().rate) {
         let window = Window { cwnd: 20.0, ssthresh: f64::INFINITY };
         let loss = LossSample { now: Time::ZERO, flight: 20.0, retransmitted: false };
         let after_loss = config.build().on_loss(&loss, &window);
         let after_mark = config.build().on_ecn(&loss, &window);
-        for reduction in [after_loss, after_mark] {
-            assert!(reduction.cwnd < 20.0 && reduction.ssthresh < 20.0, "{}: {reduction:?}", config.name());
+        let lowers = |reduction: Reduction| reduction.cwnd < 20.0 && reduction.ssthresh < 20.0;
+        assert!(lowers(after_mark), "{}: {after_mark:?}", config.name());
+        if reduces(&config) {
+            assert!(lowers(after_loss), "{}: {after_loss:?}", config.name());
         }
         assert!(after_mark.cwnd <= after_loss.cwnd, "{}: {after_mark:?}", config.name());
     }

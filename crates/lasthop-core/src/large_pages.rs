@@ -42,6 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no madvise")]
     fn what_is_gathered_stays_as_it_is() {
         let list: Vec<u64> = (0..1_000_000).collect();
         gather(pages_of(&list).chain([1]));

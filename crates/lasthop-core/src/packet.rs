@@ -79,8 +79,12 @@ pub mod flag {
     pub const CWR: u8 = 8;
     /// Explicit loss notification: the loss that this duplicate ACK reports happened on the wireless link.
     pub const ELN: u8 = 16;
+    /// The receiver is to hand on what it has, and acknowledges at once where its profile does (sender to receiver).
+    pub const PSH: u8 = 64;
     /// It is to be served before those that wait at the head of the next link. No wire carries it.
     pub const AHEAD: u8 = 32;
+    /// Beside [`ECT`]: the code point is ECT(1), not ECT(0) (RFC 3168 section 5, RFC 9331).
+    pub const ECT_1: u8 = 128;
 }
 
 /// What a simulation stores about a packet and no wire carries.

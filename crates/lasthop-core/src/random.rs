@@ -31,6 +31,14 @@ impl Stream {
         Stream::new(self.generator.next_u64(), "branch")
     }
 
+    /// Fills `bytes` with random ones.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let word = self.generator.next_u64().to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+    }
+
     /// Uniform in `[0, 1)`, on a grid of 2^-53.
     #[inline]
     pub fn uniform(&mut self) -> f64 {
@@ -46,6 +54,12 @@ impl Stream {
     pub fn exponential(&mut self, mean: f64) -> f64 {
         // 1 - u lies in (0, 1], so the logarithm is finite. The portable `libm` rounds alike everywhere.
         -mean * libm::log(1.0 - self.uniform())
+    }
+
+    /// A standard normal variable (Box and Muller 1958).
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * libm::log(1.0 - self.uniform())).sqrt();
+        radius * libm::cos(2.0 * std::f64::consts::PI * self.uniform())
     }
 }
 
