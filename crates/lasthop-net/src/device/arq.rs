@@ -446,7 +446,7 @@ pub(super) fn admit(parcel: Parcel, found: &Found, direction: DirectionId, cx: &
     let refused = if link.corrupts(ErrorPosition::BeforeQueue, now, bytes) {
         Some(Cause::ChannelError)
     } else {
-        match link.gate.judge(&Arrival { at: now, bytes, ect: parcel.ect }, found, &window) {
+        match link.gate.judge(&Arrival { at: now, bytes, ect: parcel.ecn.can_be_marked() }, found, &window) {
             Verdict::Admit => None,
             Verdict::Mark => {
                 cx.packets.get_mut(parcel.packet).flags |= flag::CE;
@@ -542,6 +542,7 @@ mod tests {
     use crate::link::Link;
     use crate::network::extras::ExtraArena;
     use crate::plan::{Bernoulli, ErrorModel, List, OutageSchedule, QueuePlan, Report};
+    use crate::queue::Ecn;
 
     const LONG: Window = Window { from: Time::ZERO, to: Time(u64::MAX / 2) };
 
@@ -607,8 +608,15 @@ mod tests {
         /// A packet of 1000 B arrives; packets number themselves from 0.
         fn offer(&mut self, now: Time) -> Vec<Effect> {
             let packet = self.packets.insert(Packet { bytes: 1000, ..Packet::default() });
-            let parcel =
-                Parcel { packet, hop: 0, flow: 0, bytes: 1000, ect: false, ahead: false, since: now };
+            let parcel = Parcel {
+                packet,
+                hop: 0,
+                flow: 0,
+                bytes: 1000,
+                ecn: Ecn::Incapable,
+                ahead: false,
+                since: now,
+            };
             self.act(now, |arq, cx| arq.receive(parcel, 0, cx))
         }
     }

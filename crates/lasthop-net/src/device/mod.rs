@@ -316,7 +316,7 @@ middleboxes! {
 
 impl Middlebox {
     /// Whether it has an end at the far end of its link, too.
-    pub(crate) fn reaches_over(&self) -> bool {
+    pub fn reaches_over(&self) -> bool {
         matches!(self, Middlebox::Fec(_))
     }
 

@@ -1,7 +1,7 @@
 //! A bench for the unit tests of devices: hands packets and timers to one device that stands alone, in the order of the
 //! clock, and keeps what it wants done. And a device that only tests can build.
 
-use lasthop_core::packet::{Cause, Kind, NONE, Note, Packet, PacketArena, flag};
+use lasthop_core::packet::{Cause, Kind, NONE, Note, Packet, PacketArena};
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
@@ -11,6 +11,7 @@ use crate::link::Link;
 use crate::measure::Window;
 use crate::network::extras::ExtraArena;
 use crate::plan::Direction;
+use crate::queue::Ecn;
 use crate::transport::extra::{Extra, Offer};
 
 /// Answers each so-manieth datagram that departs with one of 40 bytes, at once and in place of the receiver.
@@ -106,7 +107,7 @@ impl<D: Element> Bench<D> {
     pub(super) fn offer(&mut self, port: u32, bytes: u16, now: Time) {
         self.run_until(now);
         let packet = self.packets.insert(Packet { bytes, ..Packet::default() });
-        let parcel = Parcel { packet, hop: 0, flow: 0, bytes, ect: false, ahead: false, since: now };
+        let parcel = Parcel { packet, hop: 0, flow: 0, bytes, ecn: Ecn::Incapable, ahead: false, since: now };
         self.act(now, |device, cx| device.receive(parcel, port, cx));
     }
 
@@ -114,7 +115,7 @@ impl<D: Element> Bench<D> {
     pub(super) fn send_on(&mut self, packet: u32, port: u32, hop: u32, now: Time) {
         self.run_until(now);
         let bytes = self.packets.get(packet).bytes;
-        let parcel = Parcel { packet, hop, flow: 0, bytes, ect: false, ahead: false, since: now };
+        let parcel = Parcel { packet, hop, flow: 0, bytes, ecn: Ecn::Incapable, ahead: false, since: now };
         self.act(now, |device, cx| device.receive(parcel, port, cx));
     }
 
@@ -138,9 +139,9 @@ impl<D: Element> Bench<D> {
     pub(super) fn offer_packet(&mut self, port: u32, packet: Packet, extra: Option<Extra>, now: Time) {
         self.run_until(now);
         let extra = extra.map_or(NONE, |extra| self.extras.insert(extra));
-        let (bytes, ect) = (packet.bytes, packet.has(flag::ECT));
+        let (bytes, ecn) = (packet.bytes, Ecn::of(packet.flags));
         let index = self.packets.insert(Packet { extra, ..packet });
-        let parcel = Parcel { packet: index, hop: 0, flow: 0, bytes, ect, ahead: false, since: now };
+        let parcel = Parcel { packet: index, hop: 0, flow: 0, bytes, ecn, ahead: false, since: now };
         self.act(now, |device, cx| device.receive(parcel, port, cx));
     }
 
@@ -279,7 +280,7 @@ pub(super) fn hammer<D: Element>(make: impl Fn() -> D, ports: u32, look: impl Fn
         bench.run_until(now);
         let (bytes, hop) = (packet.bytes, pick(3) as u32 + 3);
         let packet = bench.packets.insert(packet);
-        let parcel = Parcel { packet, hop, flow, bytes, ect: false, ahead: false, since: now };
+        let parcel = Parcel { packet, hop, flow, bytes, ecn: Ecn::Incapable, ahead: false, since: now };
         bench.act(now, |device, cx| device.receive(parcel, port, cx));
         assert!(look(&bench.device), "it holds too much after packet {step} of sequence {sequence}");
         bench.take_effects();

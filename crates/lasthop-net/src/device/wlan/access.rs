@@ -8,6 +8,7 @@ use lasthop_core::time::{Span, Time};
 use super::frame::FrameKind;
 use super::plan::Discards;
 use super::rate_adaptation::RateAdaptation;
+use super::rules::BLOCK_ACK_BYTES;
 use super::station::{Answer, Awaited, EVERYBODY, Msdu, NEVER};
 use super::{Medium, range_of, told};
 use crate::device::arq::mark;
@@ -65,6 +66,9 @@ impl Medium {
         let rules = &self.rules[station.mac];
         if station.awaited == Awaited::Data {
             return station.give_up_data(rules, now);
+        }
+        if station.exchange.is_some() {
+            return self.miss_answer(index, cx);
         }
         let mac = &rules.plan;
         let discards = mac.discards;
@@ -205,7 +209,7 @@ impl Medium {
 
     /// Packets that a queue has thrown away just now.
     #[inline]
-    fn lose_shed(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn lose_shed(&mut self, cx: &mut Cx<'_>) {
         if self.shed.is_empty() {
             return;
         }
@@ -241,6 +245,9 @@ impl Medium {
         let mac = &rules.plan;
         debug_assert!(station.nav <= now && !station.sending, "it waits until the medium is free");
         station.access = NEVER;
+        if station.exchange.is_some() {
+            return self.contend(index, cx);
+        }
         station.backoff = None;
         let Some(msdu) = &mut station.current else { return };
         let (to, bytes) = (msdu.to, msdu.bytes);
@@ -291,7 +298,10 @@ impl Medium {
         let station = &mut self.stations[index];
         station.awaited = Awaited::Ack;
         station.timeout = done + timeout;
-        self.count(msdu.port, cx, |stats| stats.attempts += 1);
+        self.count(msdu.port, cx, |stats| {
+            stats.attempts += 1;
+            stats.ppdus += 1;
+        });
         if let Some(parcel) = msdu.parcel {
             // A packet waits until its first transmission.
             let since = if msdu.attempts == 1 { parcel.since } else { now };
@@ -324,6 +334,14 @@ impl Medium {
                     station.timeout = done + Span(nav.0.saturating_sub(behind.0)) + slack;
                 }
             }
+            Answer::BlockAck { to, rate } => {
+                let number = self.between[usize::from(to) * self.stations.len() + index];
+                let agreement = self.agreements.get(usize::from(number));
+                let long = agreement.is_some_and(|agreement| agreement[0].recipient.is_long());
+                let bytes = BLOCK_ACK_BYTES[usize::from(long)];
+                self.transmit(index, FrameKind::BlockAck, (to, rate, bytes, Span::ZERO), cx.now);
+            }
+            Answer::Data if station.exchange.is_some() => self.launch(index, cx),
             Answer::Data => self.send_data(index, cx),
         }
     }
@@ -334,6 +352,9 @@ impl Medium {
         let mac = &self.plan.macs[station.mac];
         let Some(every) = mac.beacon else { return };
         station.beacon += every;
+        if station.exchange.is_some() {
+            return self.want_beacon(index, cx.now);
+        }
         station.beacon_waits = true;
         if station.current.is_none() {
             self.fetch(index, cx);
@@ -367,6 +388,9 @@ impl Medium {
     pub(super) fn enqueue(&mut self, index: usize, parcel: Parcel, cx: &mut Cx<'_>) {
         let (now, window) = (cx.now, cx.window);
         let bytes = u32::from(parcel.bytes);
+        if self.stations[index].exchange.is_some() {
+            return self.enqueue_category(index, parcel, cx);
+        }
         let number = self.places[parcel.hop as usize];
         let direction = self.ports[usize::from(number)].direction;
         let station = &mut self.stations[index];
@@ -375,7 +399,11 @@ impl Medium {
         let refused = if cx.link(direction).corrupts(ErrorPosition::BeforeQueue, now, bytes) {
             Some(Cause::ChannelError)
         } else {
-            match cx.link(gate).gate.judge(&Arrival { at: now, bytes, ect: parcel.ect }, &found, &window) {
+            match cx.link(gate).gate.judge(
+                &Arrival { at: now, bytes, ect: parcel.ecn.can_be_marked() },
+                &found,
+                &window,
+            ) {
                 Verdict::Admit => None,
                 Verdict::Mark => {
                     cx.packets.get_mut(parcel.packet).flags |= flag::CE;

@@ -8,8 +8,11 @@ use lasthop_core::packet::Cause;
 use lasthop_core::time::{Span, Time};
 
 use super::counters::RadioStats;
+use super::exchange::Answered;
 use super::frame::{FrameKind, FrameOutcome};
+use super::mode::Mode;
 use super::plan::{Discards, Interference};
+use super::rate_adaptation::RateChoice;
 use super::station::{Answer, Awaited, EVERYBODY, Lock, NEVER, NO_PORT};
 use super::{Hearer, Medium, OnAir, REFRESH};
 use crate::channel::Frame;
@@ -81,6 +84,21 @@ impl Medium {
         (to, rate, bytes, nav): (u16, usize, u32, Span),
         now: Time,
     ) -> Time {
+        let airtime = self.rules[self.stations[from].mac].plan.airtime(bytes, rate);
+        let (sequence, retry) = self.stations[from]
+            .current
+            .as_ref()
+            .map_or((0, false), |msdu| (msdu.sequence, msdu.failures > 0));
+        self.transmit_for(
+            from,
+            airtime,
+            OnAir { kind, to, rate, bytes, nav, sequence, retry, start: now, burst: false },
+        )
+    }
+
+    /// A station starts to transmit for this long, what `frame` says.
+    pub(super) fn transmit_for(&mut self, from: usize, airtime: Span, frame: OnAir) -> Time {
+        let now = frame.start;
         // A station that moves is received elsewhere; not during a transmission, so that every frame ends as it began.
         if self.moves && self.transmitting.is_empty() && now.since(self.refreshed) >= REFRESH {
             self.look_around(now);
@@ -89,13 +107,11 @@ impl Medium {
         // The duration field counts microseconds. Where airtimes do not (ns-2), a reservation can outlast the exchange:
         // a station that has overheard the RTS then counts later than those that took part, and finds the medium
         // taken where it would have collided with them.
-        let nav = Span((nav.0 + 500) / 1_000 * 1_000);
+        let nav = Span((frame.nav.0 + 500) / 1_000 * 1_000);
         self.write_down_locks();
         let station = &mut self.stations[from];
-        let done = now + self.rules[station.mac].plan.airtime(bytes, rate);
+        let done = now + airtime;
         let end = done + flight;
-        let (sequence, retry) =
-            station.current.as_ref().map_or((0, false), |msdu| (msdu.sequence, msdu.failures > 0));
         debug_assert!(!station.sending, "one frame at a time");
         station.sending = true;
         if self.rules[station.mac].plan.eifs_as_nav {
@@ -107,7 +123,7 @@ impl Medium {
             station.lock = None;
         }
         station.access = NEVER;
-        self.air[from] = Some(OnAir { kind, to, rate, bytes, nav, sequence, retry, start: now });
+        self.air[from] = Some(OnAir { nav, ..frame });
         self.agenda.set(from, end);
         self.transmitting.push(from as u16);
         let heard = now + flight;
@@ -183,7 +199,8 @@ impl Medium {
         let Some(lock) = &mut station.lock else {
             if senses {
                 let interference = self.interference(index, from);
-                let lock = Lock { from, power, interference, until: end, lost };
+                let disturbed = if lost || interference > 0.0 { Time::ZERO } else { NEVER };
+                let lock = Lock { from, power, interference, until: end, lost, disturbed };
                 self.stations[index as usize].lock = Some(lock);
             }
             return;
@@ -191,8 +208,9 @@ impl Medium {
         let captures = plan.capture;
         if plan.message_in_message && power >= lock.power * captures {
             let interference = self.interference(index, from);
+            let disturbed = Time::ZERO;
             self.stations[index as usize].lock =
-                Some(Lock { from, power, interference, until: end, lost: false });
+                Some(Lock { from, power, interference, until: end, lost: false, disturbed });
             return;
         }
         let wanted = lock.from;
@@ -202,6 +220,7 @@ impl Medium {
         };
         let Some(lock) = &mut self.stations[index as usize].lock else { return };
         lock.interference = lock.interference.max(present);
+        lock.disturbed = lock.disturbed.min(heard);
         let survives = plan.noise.is_some() || lock.power >= present * captures;
         let until = lock.until;
         if survives {
@@ -214,9 +233,12 @@ impl Medium {
             }
         } else {
             lock.lost = true;
-            // The longer of two frames that are lost keeps the receiver occupied.
-            if senses && end > until {
-                *lock = Lock { from, power, interference: present, until: end, lost: true };
+            // The longer of two frames that are lost keeps the receiver occupied; of an aggregate it has what came
+            // first.
+            let aggregate = self.air[usize::from(wanted)].is_some_and(|frame| frame.burst);
+            if senses && end > until && !aggregate {
+                let disturbed = Time::ZERO;
+                *lock = Lock { from, power, interference: present, until: end, lost: true, disturbed };
             }
         }
     }
@@ -231,7 +253,12 @@ impl Medium {
             self.transmitting.swap_remove(place);
         }
         if self.traced {
-            self.record_frame(from as u16, &frame, (from as u16, f64::NAN, FrameOutcome::Sent), cx);
+            let sent = (from as u16, f64::NAN, FrameOutcome::Sent);
+            if frame.burst {
+                self.record_burst(from as u16, &frame, sent, cx);
+            } else {
+                self.record_frame(from as u16, &frame, sent, cx);
+            }
         }
         let station = &mut self.stations[from];
         station.sending = false;
@@ -262,6 +289,9 @@ impl Medium {
                 station.answer_at = cx.now - self.plan.flight + self.rules[station.mac].sifs;
             }
             // No station answers.
+            (FrameKind::Beacon | FrameKind::Data, EVERYBODY) if station.exchange.is_some() => {
+                self.end_beacon(from, cx.now);
+            }
             (FrameKind::Beacon | FrameKind::Data, EVERYBODY) => {
                 self.complete(from, cx.now);
                 self.fetch(from, cx);
@@ -342,11 +372,18 @@ impl Medium {
     ) {
         let index = hearer.station as usize;
         let now = cx.now;
+        let gain = self.faders.get(usize::from(from) * self.stations.len() + index);
+        let gain = gain.map_or(1.0, |fader| fader.gain(frame.start));
+        let locked = locked.map(|lock| Lock { power: lock.power * gain, ..lock });
         let station = &mut self.stations[index];
         if hearer.senses {
             station.sensed -= 1;
         }
-        if let Some(lock) = locked
+        if let Some(lock) = locked.filter(|_| frame.burst)
+            && !station.sending
+        {
+            self.hear_burst(hearer.station, from, &lock, frame, cx);
+        } else if let Some(lock) = locked
             && !station.sending
         {
             let outcome = self.judge(hearer.station, from, &lock, frame, cx);
@@ -370,6 +407,19 @@ impl Medium {
 
     /// What becomes of a frame at a receiver that was locked on it.
     fn judge(&mut self, at: u16, from: u16, lock: &Lock, frame: &OnAir, cx: &mut Cx<'_>) -> FrameOutcome {
+        self.judge_until(at, from, lock, (frame, cx.now, None), cx)
+    }
+
+    /// The same for what ends at `end`, and is sent with `mode` if not at one of the rates of the PHY.
+    #[inline]
+    pub(super) fn judge_until(
+        &mut self,
+        at: u16,
+        from: u16,
+        lock: &Lock,
+        (frame, end, mode): (&OnAir, Time, Option<Mode>),
+        cx: &mut Cx<'_>,
+    ) -> FrameOutcome {
         let plan = &self.plan;
         if self.flawless {
             let collided = lock.lost || lock.power < lock.interference * plan.capture;
@@ -383,7 +433,7 @@ impl Medium {
         let pair = usize::from(from) * count + usize::from(at);
         // The error model judges every frame that the receiver is locked on, so that a collision does not shift the
         // losses after it.
-        let (start, end, bytes) = (frame.start, cx.now, frame.bytes);
+        let (start, bytes) = (frame.start, frame.bytes);
         let corrupt = match self.between[pair] {
             NO_PORT => self.others[pair].as_mut().is_some_and(|air| {
                 air.corrupts(ErrorPosition::AfterTransmission, &Frame { start, end, bytes })
@@ -402,7 +452,10 @@ impl Medium {
             }
             let sinr = decibels(lock.power / (noise + lock.interference));
             let mac = &plan.macs[self.stations[usize::from(from)].mac];
-            let loss = table.loss(mac.phy, frame.rate, frame.bytes, sinr);
+            let loss = match mode {
+                Some(mode) => table.loss_of_mode(mode, frame.bytes, sinr),
+                None => table.loss(mac.phy, frame.rate, frame.bytes, sinr),
+            };
             if self.luck[pair].uniform() < loss {
                 return if lock.interference > noise {
                     FrameOutcome::Collided
@@ -422,7 +475,7 @@ impl Medium {
     }
 
     /// The port whose counters take what a station hears from another.
-    fn heard_port(&self, at: u16, from: u16) -> u16 {
+    pub(super) fn heard_port(&self, at: u16, from: u16) -> u16 {
         match self.between[usize::from(from) * self.stations.len() + usize::from(at)] {
             NO_PORT => self.stations[usize::from(at)].inbound,
             port => port,
@@ -458,6 +511,8 @@ impl Medium {
             rate: self.plan.macs[sender.mac].phy.rates[frame.rate].rate,
             duration: frame.nav,
             dbm,
+            ppdu: None,
+            block: self.block_record(from, frame),
             outcome,
             packet: None,
         });
@@ -467,13 +522,20 @@ impl Medium {
     }
 
     /// Whether the link between two stations is gone for now.
-    fn is_away(&self, at: u16, from: u16) -> bool {
+    pub(super) fn is_away(&self, at: u16, from: u16) -> bool {
         let port = self.heard_port(at, from);
         self.ports.get(usize::from(port)).is_some_and(|port| !port.absence.is_open())
     }
 
     /// A station could not read a frame.
-    fn miss_frame(&mut self, at: u16, from: u16, outcome: FrameOutcome, frame: &OnAir, cx: &mut Cx<'_>) {
+    pub(super) fn miss_frame(
+        &mut self,
+        at: u16,
+        from: u16,
+        outcome: FrameOutcome,
+        frame: &OnAir,
+        cx: &mut Cx<'_>,
+    ) {
         let now = cx.now;
         let station = &mut self.stations[usize::from(at)];
         let rules = &self.rules[station.mac];
@@ -561,16 +623,46 @@ impl Medium {
                     station.short_retries = 0;
                     station.answer = Answer::Data;
                     station.answer_at = now + rules.sifs;
-                    let port = station.current.map_or(NO_PORT, |msdu| msdu.port);
+                    let port = match &station.exchange {
+                        Some(exchange) => exchange.burst.port,
+                        None => station.current.map_or(NO_PORT, |msdu| msdu.port),
+                    };
                     self.count(port, cx, |stats| stats.rts_successes += 1);
                 }
             }
             FrameKind::Ack => {
                 if station.awaited == Awaited::Ack {
-                    self.succeed(index, cx);
+                    self.note_signal(index, power);
+                    let station = &self.stations[index];
+                    if station.exchange.is_some() {
+                        self.end_exchange(index, Answered::Ack, cx);
+                    } else {
+                        self.succeed(index, cx);
+                    }
                 }
             }
+            FrameKind::BlockAck => {
+                if station.awaited == Awaited::BlockAck {
+                    self.note_signal(index, power);
+                    self.end_exchange(index, Answered::BlockAck, cx);
+                }
+            }
+            FrameKind::BlockAckRequest => {
+                station.answer = Answer::BlockAck { to: from, rate: rules.answer(frame.rate).rate };
+                station.answer_at = now + rules.sifs;
+                self.hear_request(at, from, cx);
+            }
             FrameKind::Beacon => {}
+        }
+    }
+
+    /// A station has read an answer to its aggregate, of this power: its choice of rates may go by that.
+    #[inline]
+    fn note_signal(&mut self, index: usize, power: f64) {
+        let Some(exchange) = &self.stations[index].exchange else { return };
+        let Some(port) = self.ports.get_mut(usize::from(exchange.burst.port)) else { return };
+        if let (RateChoice::Ideal(ideal), Some(noise)) = (&mut port.rate, self.plan.noise) {
+            ideal.hear(decibels(power / noise));
         }
     }
 

@@ -25,6 +25,12 @@ pub struct RadioStats {
     pub ack_failures: u64,
     /// Transmissions of data frames, repetitions included.
     pub attempts: u64,
+    /// Transmissions of PPDUs with data: fewer where frames are aggregated.
+    pub ppdus: u64,
+    /// Packets that waited in the reorder buffer for earlier ones.
+    pub reordered: u64,
+    /// How long they waited, in nanoseconds.
+    pub reorder_wait: u64,
     /// Frames received again, by sequence control (`FrameDuplicateCount`).
     pub duplicates: u64,
     /// Data frames received correctly (`ReceivedFragmentCount`).

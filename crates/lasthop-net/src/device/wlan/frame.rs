@@ -13,6 +13,10 @@ pub enum FrameKind {
     Rts,
     /// Of an access point.
     Beacon,
+    /// Says which MPDUs have arrived.
+    BlockAck,
+    /// Asks for that, and says which are not sent again.
+    BlockAckRequest,
 }
 
 impl FrameKind {
@@ -24,6 +28,8 @@ impl FrameKind {
             FrameKind::Cts => "cts",
             FrameKind::Rts => "rts",
             FrameKind::Beacon => "beacon",
+            FrameKind::BlockAck => "block-ack",
+            FrameKind::BlockAckRequest => "block-ack-request",
         }
     }
 }

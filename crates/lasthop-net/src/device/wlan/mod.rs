@@ -10,11 +10,15 @@
 //! - `agenda.rs`: who acts next.
 //! - `station.rs`: one station's state and its backoff; `resting.rs`: those that only overhear.
 //! - `rules.rs`: the constants of a cell, with the times that follow from them.
+//! - `mode/`: PPDUs of 802.11n, ac and ax;
 //! - `phy.rs`: generations of the radio as tables; `errors.rs`: what noise does to frames.
+//! - `exchange.rs`: what stations of 802.11n and later send: aggregates, by category; `burst.rs`: what arrives of them;
+//!   `edca.rs`, `aggregate.rs`, `reorder.rs`: the state of each end, as data.
 //! - `roaming.rs`: links that come and go with a host.
 //! - `dsdv.rs`: tables of stations that find their routes themselves; `routes.rs`: updates on the air, and packets sent
 //!   on by tables.
-//! - `rate_adaptation.rs`: which rate an attempt uses.
+//! - `rate_adaptation.rs`: which rate an attempt uses; `minstrel_ht.rs`: one of them.
+//! - `fading.rs`: gains of pairs that change with time.
 //! - `counters.rs`: what is counted; `frame.rs`: names of frames.
 //!
 //! A frame is two events: it starts, and it ends at all who hear it, one time of flight later than at the sender. The
@@ -23,14 +27,22 @@
 
 mod access;
 mod agenda;
+mod aggregate;
 mod air;
+mod burst;
 pub mod counters;
 pub mod dsdv;
+pub mod edca;
 pub(crate) mod errors;
+mod exchange;
+pub mod fading;
 pub mod frame;
+pub mod minstrel_ht;
+pub mod mode;
 pub mod phy;
 pub mod plan;
 pub mod rate_adaptation;
+mod reorder;
 mod resting;
 mod roaming;
 mod routes;
@@ -51,10 +63,15 @@ use crate::queue::{Served, Service, Shed, Waiting};
 use crate::routing::DirectionId;
 use agenda::Agenda;
 use counters::RadioStats;
+use edca::{CATEGORIES, Category};
 use errors::ErrorTable;
+use exchange::{Agreement, Exchange};
+use fading::Fader;
 use frame::FrameKind;
+use mode::Format;
 use plan::{Discards, MacPlan, MediumPlan};
-use rate_adaptation::{RateChoice, RatePlan};
+use rate_adaptation::{Choices, RateChoice, RatePlan};
+use reorder::Arrived;
 use resting::Resting;
 use roaming::{Absence, Change};
 use routes::Routing;
@@ -76,6 +93,8 @@ struct OnAir {
     sequence: u16,
     retry: bool,
     start: Time,
+    /// A PPDU of 802.11n or later, with at least one MPDU; the sender's exchange says which.
+    burst: bool,
 }
 
 /// One direction between two stations.
@@ -136,6 +155,8 @@ pub(crate) struct Medium {
     powers: Vec<f64>,
     /// Shadowing of each pair, as a ratio.
     shadows: Vec<f64>,
+    /// By sender and receiver, the same both ways, if gains change.
+    faders: Vec<Fader>,
     /// The port from one station to another, by both.
     between: Vec<u16>,
     /// What the air does to frames of pairs without a link of their own.
@@ -149,6 +170,14 @@ pub(crate) struct Medium {
     changes: Vec<Change>,
     /// How stations find their routes, if they do.
     routing: Option<Box<Routing>>,
+    /// Both ends of BlockAck agreements, by port and category; none where frames are not aggregated.
+    agreements: Vec<[Agreement; CATEGORIES]>,
+    /// Category of each flow's packets by cell; best effort beyond the end.
+    categories: Vec<Vec<u8>>,
+    /// PPDUs with aggregates so far.
+    bursts: u32,
+    /// What goes up from a reorder buffer.
+    up: Vec<Arrived>,
     /// Random numbers of frame errors by pair, if noise makes any.
     luck: Vec<Stream>,
     table: Option<ErrorTable>,
@@ -193,6 +222,7 @@ impl Medium {
             clear: Vec::new(),
             powers: vec![0.0; count * count],
             shadows: vec![1.0; count * count],
+            faders: Vec::new(),
             between: vec![NO_PORT; count * count],
             others: Vec::new(),
             places: Vec::new(),
@@ -203,6 +233,10 @@ impl Medium {
                 let names = plan.stations.iter().map(|station| station.name.as_str());
                 Box::new(Routing::new(routing, names, seed))
             }),
+            agreements: Vec::new(),
+            categories: Vec::new(),
+            bursts: 0,
+            up: Vec::new(),
             luck: Vec::new(),
             refreshed: Time::ZERO,
             shed: Vec::new(),
@@ -215,6 +249,7 @@ impl Medium {
         }
         medium.draw_pairs(links, (seed, duration));
         medium.flawless = plan.noise.is_none()
+            && plan.fading.is_none()
             && medium.ports.iter().all(|port| {
                 let side = side_of(links, port.direction);
                 side.error == ErrorModel::None && side.outages.schedule == OutageSchedule::None
@@ -243,20 +278,38 @@ impl Medium {
     ) {
         let side = side_of(links, direction);
         let number = self.ports.len() as u16;
+        let own = self.plan.stations[to].modes.or(self.plan.stations[from].modes);
         self.between[from * self.stations.len() + to] = number;
         let station = &mut self.stations[from];
+        let mac = &self.plan.macs[station.mac];
         if station.gate.is_none() {
             station.gate = Some(direction);
             let name = format!("queue of {}", self.plan.stations[from].name);
-            station.queue = Waiting::new(&side.queue.discipline, &name, seed);
+            let queue = Waiting::new(&side.queue.discipline, &name, seed);
+            station.exchange = Exchange::new(mac, &queue);
+            station.queue = queue;
         }
-        let mac = &self.plan.macs[station.mac];
+        let mut rate = mac.rate;
+        let (mut first, mut modes) = (0, &[][..]);
+        if let Some(aggregation) = &mac.aggregation {
+            let (start, count) = own.unwrap_or((0, aggregation.common));
+            (first, modes) = (start, &aggregation.modes[start..start + count]);
+            // A single one is no choice.
+            if count == 1 {
+                rate = RatePlan::Fixed(start);
+            }
+            let long = modes.first().is_some_and(|mode| mode.format() == Format::He);
+            let window = if long { aggregation.window } else { aggregation.window.min(64) };
+            self.agreements.push(std::array::from_fn(|_| Agreement::new(window)));
+        }
         let name = format!("{} to {}", self.plan.stations[from].name, self.plan.stations[to].name);
+        let rates = usable_rates(mac, side.mtu);
+        let choices = Choices { rates: &rates, modes, first, table: self.table.as_ref() };
         self.ports.push(Port {
             direction,
             from: from as u16,
             to: to as u16,
-            rate: RateChoice::new(&mac.rate, &usable_rates(mac, side.mtu), (&name, seed)),
+            rate: RateChoice::new(&rate, choices, (&name, seed)),
             stats: RadioStats::default(),
             interval: None,
             received_since: 0,
@@ -276,6 +329,11 @@ impl Medium {
         for (from, to) in (0..count).flat_map(|from| (0..count).map(move |to| (from, to))) {
             let (one, other) = (plan.stations[from].name.as_str(), plan.stations[to].name.as_str());
             self.shadows[from * count + to] = plan.shadow(from, to, seed);
+            if let Some(fading) = plan.fading {
+                let mut stream =
+                    Stream::new(seed, &format!("fading of {} and {}", one.min(other), one.max(other)));
+                self.faders.push(Fader::new(fading, plan.propagation.wavelength(), &mut stream));
+            }
             if plan.noise.is_some() {
                 self.luck.push(Stream::new(seed, &format!("noise from {one} at {other}")));
             }
@@ -306,7 +364,22 @@ impl Medium {
     pub(crate) fn name_flows(&mut self, names: &Arc<[u32]>) {
         for station in &mut self.stations {
             station.queue.name_flows(names);
+            if let Some(exchange) = &mut station.exchange {
+                exchange.functions.list.iter_mut().for_each(|function| function.queue.name_flows(names));
+            }
         }
+    }
+
+    /// Packets of each flow bear this code point: their category follows from it, cell by cell.
+    pub(crate) fn mark_flows(&mut self, marks: &[u8]) {
+        let of_cell = |mac: &MacPlan| {
+            let Some(plan) = mac.aggregation.as_ref().filter(|_| marks.iter().any(|&mark| mark != 0)) else {
+                return Vec::new();
+            };
+            let category = |&mark: &u8| Category::of_priority(plan.marks.priority(mark)) as u8;
+            marks.iter().map(category).collect()
+        };
+        self.categories = self.plan.macs.iter().map(of_cell).collect();
     }
 
     /// Tells it which port the place `hop` on a path is, and the place before it at which the path may turn.
@@ -398,6 +471,9 @@ impl Medium {
         let port = self.ports.iter().find(|port| port.direction == direction)?;
         let told = port.listeners.iter().find(|listener| listener.flow == flow)?.signals?;
         let mac = self.mac_of(port);
+        if let Some(aggregation) = &mac.aggregation {
+            return Some((aggregation.link_timeout(mac, bytes), told));
+        }
         let rate = match mac.rate {
             RatePlan::Fixed(rate) => rate,
             _ => mac.phy.rates.len() - 1,
@@ -475,6 +551,8 @@ impl Medium {
             && let Some(parcel) = station.take_entering()
         {
             self.enqueue(index, parcel, cx);
+        } else if station.reorder <= now {
+            self.expire(index, cx);
         }
         self.note_due(index);
     }
@@ -502,6 +580,11 @@ fn side_of(links: &[LinkPlan], direction: DirectionId) -> &Direction {
 /// The rates that adaptation may choose among, in ascending order, with the length of a full frame. Where a PHY has
 /// OFDM it uses nothing older.
 fn usable_rates(mac: &MacPlan, mtu: u32) -> Vec<(usize, Span)> {
+    if let Some(aggregation) = &mac.aggregation {
+        let timed =
+            |(mode, index): (&mode::Mode, usize)| (index, mode.airtime(mac.mpdu(mtu), &aggregation.habits));
+        return aggregation.modes.iter().zip(0..).map(timed).collect();
+    }
     let modern = mac.phy.rates.iter().any(|rate| rate.modulation.is_ofdm());
     let usable = |&index: &usize| mac.phy.rates[index].modulation.is_ofdm() == modern;
     let timed = |index| (index, mac.airtime(mac.mpdu(mtu), index));
@@ -543,6 +626,7 @@ impl Element for Medium {
         let left: Vec<_> = self.ports.iter_mut().flat_map(|port| port.absence.take()).collect();
         self.keep(left, cx);
         self.close_routes(cx);
+        self.close_exchanges(cx);
         for index in 0..self.stations.len() {
             let station = &mut self.stations[index];
             let sent = station.current.take().filter(|msdu| !msdu.delivered);

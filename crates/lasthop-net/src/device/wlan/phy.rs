@@ -7,6 +7,8 @@
 use lasthop_core::time::Span;
 use lasthop_core::units::Rate;
 
+use super::mode::Format;
+
 /// How bits become a signal, as far as length and errors depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modulation {
@@ -60,8 +62,10 @@ pub struct Phy {
     pub extension: Span,
     /// Whether a short preamble exists.
     pub short_preamble: bool,
-    /// Rates in ascending order of generation and speed.
+    /// Rates in ascending order of generation and speed; from 802.11n on those of control frames.
     pub rates: &'static [PhyRate],
+    /// How data are sent that are aggregated, from 802.11n on (see [`Mode`](super::mode::Mode)).
+    pub format: Option<Format>,
 }
 
 const fn micros(micros: u64) -> Span {
@@ -95,7 +99,7 @@ const OFDM: [PhyRate; 8] = [
 ];
 
 /// All generations.
-pub static PHYS: [Phy; 3] = [
+pub static PHYS: [Phy; 6] = [
     Phy {
         name: "802.11b",
         slot: micros(20),
@@ -105,6 +109,7 @@ pub static PHYS: [Phy; 3] = [
         extension: Span::ZERO,
         short_preamble: true,
         rates: &DSSS,
+        format: None,
     },
     Phy {
         name: "802.11g",
@@ -128,6 +133,7 @@ pub static PHYS: [Phy; 3] = [
             OFDM[6],
             OFDM[7],
         ],
+        format: None,
     },
     Phy {
         name: "802.11a",
@@ -138,8 +144,34 @@ pub static PHYS: [Phy; 3] = [
         extension: Span::ZERO,
         short_preamble: false,
         rates: &OFDM,
+        format: None,
     },
+    modern(Format::Ht),
+    modern(Format::Vht),
+    modern(Format::He),
 ];
+
+/// Those that may be used at 2.4 GHz as well, as they are there.
+static AT_TWO_GHZ: [Phy; 2] = [at_two_ghz(Format::Ht), at_two_ghz(Format::He)];
+
+/// A generation with aggregation, at 5 or 6 GHz.
+const fn modern(format: Format) -> Phy {
+    Phy {
+        name: format.name(),
+        slot: micros(9),
+        sifs: micros(16),
+        cw_min: 15,
+        cw_max: 1023,
+        extension: Span::ZERO,
+        short_preamble: false,
+        rates: &OFDM,
+        format: Some(format),
+    }
+}
+
+const fn at_two_ghz(format: Format) -> Phy {
+    Phy { sifs: micros(10), extension: micros(6), ..modern(format) }
+}
 
 /// How exactly lengths are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +186,11 @@ impl Phy {
     /// The generation called `name`.
     pub fn named(name: &str) -> Option<&'static Phy> {
         PHYS.iter().find(|phy| phy.name == name)
+    }
+
+    /// The same generation at 2.4 GHz, if its modes can be used there.
+    pub fn at_two_ghz(&self) -> Option<&'static Phy> {
+        AT_TWO_GHZ.iter().find(|phy| phy.name == self.name)
     }
 
     /// The index of a rate.

@@ -9,6 +9,9 @@ use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
 use super::dsdv::DsdvPlan;
+use super::edca::{AccessPlan, Marks};
+use super::fading::FadingPlan;
+use super::mode::{Habits, Mode};
 use super::phy::{Phy, Rounding};
 use super::rate_adaptation::RatePlan;
 use crate::propagation::{Fading, Propagation, Track, ratio};
@@ -28,6 +31,8 @@ pub struct MediumPlan {
     pub routing: Option<DsdvPlan>,
     /// How power falls with distance.
     pub propagation: Propagation,
+    /// How the gain of each pair changes with time, if it does.
+    pub fading: Option<FadingPlan>,
     /// Least power at which a frame can be received, in W.
     pub receive_threshold: f64,
     /// Least power at which the medium is sensed busy, in W.
@@ -69,6 +74,9 @@ pub struct StationPlan {
     pub track: Track,
     /// Whether it is an access point.
     pub access_point: bool,
+    /// The modes of data to and from it, as the first and the number of its cell's, if they are not those that all
+    /// have.
+    pub modes: Option<(usize, usize)>,
 }
 
 /// A link that runs over the medium: both of its directions.
@@ -142,8 +150,59 @@ pub struct MacPlan {
     pub beacon_bytes: u32,
     /// What senders are told of discarded frames.
     pub discards: Discards,
+    /// How frames are aggregated, where they are (802.11n and later).
+    pub aggregation: Option<Box<AggregationPlan>>,
     /// Stations see so long before that the signal of their access point will be too weak to be read, if they look.
     pub warning: Option<Span>,
+}
+
+/// Aggregation and BlockAcks (IEEE 802.11-2016 sections 9.7, 10.13 and 10.24), and the access by categories that goes
+/// with them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AggregationPlan {
+    /// What data are sent with; the cell's rate is an index here. Those of single stations come last.
+    pub modes: Vec<Mode>,
+    /// How many of them all stations have.
+    pub common: usize,
+    /// What all PPDUs have in common.
+    pub habits: Habits,
+    /// Most octets of a PSDU.
+    pub octets: u32,
+    /// Longest PPDU.
+    pub longest: Span,
+    /// Most MPDUs of an A-MPDU.
+    pub mpdus: usize,
+    /// Least time from the start of one MPDU of an A-MPDU to the next, which receivers ask for.
+    pub spacing: Span,
+    /// Most octets of an MPDU with several packets; 0 if each has its own.
+    pub amsdu: u32,
+    /// Sequence numbers of a BlockAck: at most 64 fit into the short bitmap.
+    pub window: u16,
+    /// Most transmissions of an MPDU.
+    pub tries: u32,
+    /// After a BlockAck that did not come, a request asks what has arrived; otherwise all are sent again.
+    pub request: bool,
+    /// After this long a packet is handed up although earlier ones are missing.
+    pub reorder: Option<Span>,
+    /// Where packets wait.
+    pub queues: Queues,
+    /// Which category a code point means.
+    pub marks: Marks,
+    /// By category, in ascending order of priority.
+    pub access: [AccessPlan; 4],
+}
+
+/// Where packets of a station wait that are to be aggregated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queues {
+    /// In one queue for all receivers; the driver takes this many packets of each category from it and sorts them.
+    Driver(usize),
+    /// In a queue of its own for each receiver and category, as in mac80211.
+    Fair {
+        /// Receivers take turns by the air that they have used: this much more in each round. Without it, an aggregate
+        /// each.
+        weight: Option<Span>,
+    },
 }
 
 /// What a `MacDiscard` stands for.
@@ -225,12 +284,6 @@ impl MediumPlan {
         }
         let (one, other) = (&self.stations[from].name, &self.stations[to].name);
         let name = format!("shadowing of {} and {}", one.min(other), one.max(other));
-        ratio(shadowing * normal(&mut Stream::new(seed, &name)))
+        ratio(shadowing * Stream::new(seed, &name).normal())
     }
-}
-
-/// A standard normal variable (Box and Muller 1958).
-fn normal(stream: &mut Stream) -> f64 {
-    let radius = (-2.0 * libm::log(1.0 - stream.uniform())).sqrt();
-    radius * libm::cos(2.0 * std::f64::consts::PI * stream.uniform())
 }

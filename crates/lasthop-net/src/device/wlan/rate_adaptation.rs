@@ -1,10 +1,28 @@
-//! Which rate the next attempt uses: fixed, ARF, or by statistics in the manner of Minstrel.
+//! Which rate the next attempt uses: fixed, ARF, by statistics in the manner of Minstrel; among modes of 802.11n and
+//! later Minstrel-HT (`minstrel_ht.rs`), or the best by the signal of the last answer.
 //!
 //! The medium keeps one [`RateChoice`] per pair of station and neighbour, asks it before every attempt, and tells it
 //! how each ended. To add one: a file or a state here with `impl RateAdaptation`, a line in `choices!`, and its keys.
 
+use std::sync::Arc;
+
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
+
+use super::errors::ErrorTable;
+use super::minstrel_ht::{MinstrelHt, MinstrelHtPlan};
+use super::mode::Mode;
+
+/// What an aggregate is sent with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Take {
+    /// Index of the mode.
+    pub(crate) rate: usize,
+    /// It has a single MPDU.
+    pub(crate) alone: bool,
+    /// An RTS goes before it.
+    pub(crate) shielded: bool,
+}
 
 /// Chooses among the rates of a PHY, given as indices from 0 (slow) to the last (fast).
 pub(crate) trait RateAdaptation {
@@ -13,6 +31,18 @@ pub(crate) trait RateAdaptation {
 
     /// An attempt at `rate` was acknowledged, or not.
     fn report(&mut self, rate: usize, acknowledged: bool, now: Time);
+
+    /// What the next aggregate is sent with; its oldest MPDU has been sent `tries` times.
+    fn take(&mut self, tries: u32, now: Time) -> Take {
+        Take { rate: self.rate(tries, now), alone: false, shielded: false }
+    }
+
+    /// How many of the MPDUs sent at `rate` arrived, as an answer said, or that no answer came.
+    fn report_burst(&mut self, rate: usize, (sent, arrived): (u32, u32), (_answered, now): (bool, Time)) {
+        for number in 0..sent {
+            self.report(rate, number < arrived, now);
+        }
+    }
 }
 
 /// How a station chooses its rates.
@@ -24,6 +54,10 @@ pub enum RatePlan {
     Arf(Arf),
     /// See [`Minstrel`].
     Minstrel(Minstrel),
+    /// Minstrel-HT, among modes.
+    MinstrelHt(MinstrelHtPlan),
+    /// The mode of most goodput at the signal of the last answer; the first before there is one.
+    Ideal,
 }
 
 /// Auto Rate Fallback (Kamerman and Monteban, *WaveLAN-II*, 1997): up after this many acknowledgements in a row
@@ -57,6 +91,56 @@ pub(crate) struct Constant(usize);
 impl RateAdaptation for Constant {
     fn rate(&mut self, _attempt: u32, _now: Time) -> usize {
         self.0
+    }
+
+    fn report(&mut self, _rate: usize, _acknowledged: bool, _now: Time) {}
+}
+
+/// The best mode by the signal of the last answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Ideal {
+    /// By tenths of a decibel from [`LEAST_DB`] on.
+    best: Arc<[u16]>,
+    /// Index of the first mode.
+    first: usize,
+    present: usize,
+}
+
+const LEAST_DB: i32 = -15;
+const MOST_DB: i32 = 60;
+/// The MPDU by which modes are compared: that of a packet of 1500 B.
+const USUAL_MPDU: u32 = 1_538;
+
+impl Ideal {
+    /// Among these modes, the first of which has this index, with losses by this table.
+    pub(crate) fn new((first, modes): (usize, &[Mode]), table: &ErrorTable) -> Ideal {
+        let goodput = |mode: Mode, decibels: f64| {
+            mode.rate().0 as f64 * (1.0 - table.loss_of_mode(mode, USUAL_MPDU, decibels))
+        };
+        let best = (10 * LEAST_DB..=10 * MOST_DB).map(|tenths| {
+            let decibels = f64::from(tenths) / 10.0;
+            let mut best = (0, goodput(modes[0], decibels));
+            for (&mode, index) in modes.iter().zip(0..) {
+                let reached = goodput(mode, decibels);
+                if reached > best.1 {
+                    best = (index, reached);
+                }
+            }
+            best.0
+        });
+        Ideal { best: best.collect(), first, present: first }
+    }
+
+    /// An answer was read, with its level in dB above the noise of 20 MHz.
+    pub(crate) fn hear(&mut self, decibels: f64) {
+        let place = (10.0 * (decibels - f64::from(LEAST_DB))).clamp(0.0, (self.best.len() - 1) as f64);
+        self.present = self.first + usize::from(self.best[place as usize]);
+    }
+}
+
+impl RateAdaptation for Ideal {
+    fn rate(&mut self, _attempt: u32, _now: Time) -> usize {
+        self.present
     }
 
     fn report(&mut self, _rate: usize, _acknowledged: bool, _now: Time) {}
@@ -213,6 +297,18 @@ macro_rules! choices {
                     $(RateChoice::$name(choice) => choice.report(rate, acknowledged, now),)*
                 }
             }
+
+            fn take(&mut self, tries: u32, now: Time) -> Take {
+                match self {
+                    $(RateChoice::$name(choice) => choice.take(tries, now),)*
+                }
+            }
+
+            fn report_burst(&mut self, rate: usize, counts: (u32, u32), when: (bool, Time)) {
+                match self {
+                    $(RateChoice::$name(choice) => choice.report_burst(rate, counts, when),)*
+                }
+            }
         }
     };
 }
@@ -221,9 +317,11 @@ choices! {
     Constant(Constant),
     Fallback(Fallback),
     Statistics(Box<Statistics>),
+    MinstrelHt(Box<MinstrelHt>),
+    Ideal(Ideal),
 }
 
-impl RateAdaptation for Box<Statistics> {
+impl<T: RateAdaptation> RateAdaptation for Box<T> {
     fn rate(&mut self, attempt: u32, now: Time) -> usize {
         (**self).rate(attempt, now)
     }
@@ -231,12 +329,33 @@ impl RateAdaptation for Box<Statistics> {
     fn report(&mut self, rate: usize, acknowledged: bool, now: Time) {
         (**self).report(rate, acknowledged, now);
     }
+
+    fn take(&mut self, tries: u32, now: Time) -> Take {
+        (**self).take(tries, now)
+    }
+
+    fn report_burst(&mut self, rate: usize, counts: (u32, u32), when: (bool, Time)) {
+        (**self).report_burst(rate, counts, when);
+    }
+}
+
+/// What there is to choose from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Choices<'a> {
+    /// Indices of rates, ascending, with the time that a full frame takes at each.
+    pub(crate) rates: &'a [(usize, Span)],
+    /// Modes, from 802.11n on, and the index of the first.
+    pub(crate) modes: &'a [Mode],
+    pub(crate) first: usize,
+    /// What noise does to them, if there is any.
+    pub(crate) table: Option<&'a ErrorTable>,
 }
 
 impl RateChoice {
-    /// The choice of a plan among `rates`, ascending, with the time that a full frame takes at each; `name` and `seed`
-    /// key its random numbers. It starts at the fastest.
-    pub(crate) fn new(plan: &RatePlan, rates: &[(usize, Span)], (name, seed): (&str, u64)) -> RateChoice {
+    /// The choice of a plan; `name` and `seed` key its random numbers. Among rates it starts at the fastest, among
+    /// modes at the slowest.
+    pub(crate) fn new(plan: &RatePlan, choices: Choices<'_>, (name, seed): (&str, u64)) -> RateChoice {
+        let Choices { rates, modes, first, table } = choices;
         let indices = || rates.iter().map(|&(rate, _)| rate).collect::<Vec<_>>();
         let last = rates.len().saturating_sub(1);
         match *plan {
@@ -259,6 +378,14 @@ impl RateChoice {
                 sample: None,
                 stream: Stream::new(seed, &format!("rate samples of {name}")),
             })),
+            RatePlan::MinstrelHt(plan) => {
+                let mut stream = Stream::new(seed, &format!("rate samples of {name}"));
+                RateChoice::MinstrelHt(Box::new(MinstrelHt::new(plan, (first, modes), &mut stream)))
+            }
+            // Without noise all modes are as good as any: the fastest.
+            RatePlan::Ideal => table.map_or(RateChoice::Constant(Constant(last)), |table| {
+                RateChoice::Ideal(Ideal::new((first, modes), table))
+            }),
         }
     }
 }
@@ -269,12 +396,13 @@ mod tests {
 
     const RATES: [(usize, Span); 4] =
         [(0, Span(8_000_000)), (1, Span(4_000_000)), (2, Span(1_700_000)), (3, Span(1_000_000))];
+    const CHOICES: Choices<'_> = Choices { rates: &RATES, modes: &[], first: 0, table: None };
 
     /// Two failures take a rate down, ten acknowledgements up, and a failure right after going up takes it down again.
     #[test]
     fn arf_follows_runs_of_luck() {
         let plan = RatePlan::Arf(Arf { up_after: 10, down_after: 2 });
-        let mut choice = RateChoice::new(&plan, &RATES, ("a", 1));
+        let mut choice = RateChoice::new(&plan, CHOICES, ("a", 1));
         let mut told = |outcomes: &[bool]| {
             for &outcome in outcomes {
                 let rate = choice.rate(0, Time::ZERO);
@@ -298,7 +426,7 @@ mod tests {
     #[test]
     fn minstrel_finds_the_rate_of_most_throughput() {
         let plan = Minstrel { interval: Span::from_millis(100), weight: 0.75, sampling: 0.1 };
-        let mut choice = RateChoice::new(&RatePlan::Minstrel(plan), &RATES, ("a", 1));
+        let mut choice = RateChoice::new(&RatePlan::Minstrel(plan), CHOICES, ("a", 1));
         let mut luck = Stream::new(1, "luck");
         let mut used = [0; 4];
         for frame in 0..5_000_u64 {
@@ -316,5 +444,22 @@ mod tests {
             }
         }
         assert!(used[2] > 3_500, "{used:?}");
+    }
+
+    /// Just above the point where MCS 7 loses a tenth (23.794 dB at 20 MHz) it is better than MCS 6, and at 10 dB
+    /// MCS 2 is the best, as MCS 3 needs 13.5.
+    #[test]
+    fn the_ideal_follows_the_signal() {
+        use crate::device::wlan::mode::Format;
+        use crate::device::wlan::phy::Phy;
+        let modes: Vec<Mode> =
+            (0..8).map(|mcs| Mode::new(Format::Ht, (20, 800), (1, mcs)).unwrap()).collect();
+        let table = ErrorTable::new(Phy::named("802.11n").unwrap());
+        let mut ideal = Ideal::new((0, &modes), &table);
+        let mut at = |decibels: f64| {
+            ideal.hear(decibels);
+            ideal.rate(0, Time::ZERO)
+        };
+        assert_eq!([at(-10.0), at(4.5), at(10.2), at(17.0), at(24.0), at(100.0)], [0, 0, 2, 4, 7, 7]);
     }
 }

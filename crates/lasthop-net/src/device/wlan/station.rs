@@ -9,6 +9,7 @@ use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
 use super::dsdv::Advert;
+use super::exchange::Exchange;
 use super::rules::Rules;
 use crate::queue::{Discipline, Parcel, Waiting};
 use crate::routing::DirectionId;
@@ -70,6 +71,7 @@ pub(super) enum Awaited {
     Nothing,
     Cts,
     Ack,
+    BlockAck,
     /// The data frame that its CTS has made room for, where that occupies it.
     Data,
 }
@@ -88,6 +90,10 @@ pub(super) enum Answer {
     },
     /// The data frame that its RTS or its CTS to itself has made room for.
     Data,
+    BlockAck {
+        to: u16,
+        rate: usize,
+    },
 }
 
 /// The frame that the receiver is locked on.
@@ -101,12 +107,14 @@ pub(super) struct Lock {
     pub(super) until: Time,
     /// A stronger or equal frame has come in between.
     pub(super) lost: bool,
+    /// Since when others disturb it.
+    pub(super) disturbed: Time,
 }
 
 impl Lock {
     /// Nothing else is on the air.
     pub(super) fn undisturbed(from: u16, power: f64, until: Time) -> Lock {
-        Lock { from, power, interference: 0.0, until, lost: false }
+        Lock { from, power, interference: 0.0, until, lost: false, disturbed: NEVER }
     }
 }
 
@@ -155,6 +163,10 @@ pub(super) struct Station {
     pub(super) returned: VecDeque<Parcel>,
     /// When it was last done with a packet.
     pub(super) freed: Time,
+    /// Where it sends aggregates, and not one frame after the other.
+    pub(super) exchange: Option<Box<Exchange>>,
+    /// When a packet that waits for earlier ones has waited long enough.
+    pub(super) reorder: Time,
     /// The direction whose gate guards the queue: the first that starts here.
     pub(super) gate: Option<DirectionId>,
     /// The first direction that ends here, for what cannot be told apart.
@@ -200,6 +212,8 @@ impl Station {
             queue: Waiting::new(&Discipline::Fifo, "", 0),
             returned: VecDeque::new(),
             freed: Time::ZERO,
+            exchange: None,
+            reorder: NEVER,
             gate: None,
             inbound: NO_PORT,
             slots,
@@ -233,6 +247,12 @@ impl Station {
         if self.sensed > 0 || self.sending || self.awaited != Awaited::Nothing {
             return;
         }
+        if let Some(exchange) = &mut self.exchange {
+            let longer = if self.eifs { rules.eifs - rules.difs } else { Span::ZERO };
+            let since = (self.idle_since.max(self.nav), longer);
+            self.access = exchange.functions.reschedule(since, rules.slot, now);
+            return;
+        }
         let space = if self.eifs { rules.eifs } else { rules.difs };
         let run_from = self.idle_since.max(self.nav) + space;
         if let Some(slots) = self.backoff {
@@ -248,6 +268,10 @@ impl Station {
     /// heard the frame, it still starts.
     pub(super) fn pause(&mut self, rules: &Rules, at: Time) {
         if self.access == NEVER || self.access <= at {
+            return;
+        }
+        if let Some(exchange) = &mut self.exchange {
+            self.access = exchange.functions.pause(rules.slot, at, &mut self.slots);
             return;
         }
         if let Some(slots) = &mut self.backoff {
@@ -297,13 +321,14 @@ impl Station {
     /// Whether it neither has anything to send nor counts down.
     #[inline]
     pub(super) fn is_without_work(&self) -> bool {
-        self.backoff.is_none() && self.current.is_none() && self.access == NEVER
+        let functions = self.exchange.as_ref().is_none_or(|exchange| exchange.functions.are_idle());
+        self.backoff.is_none() && self.current.is_none() && self.access == NEVER && functions
     }
 
     /// When it acts next by itself.
     #[inline]
     pub(super) fn due(&self) -> Time {
-        self.access.min(self.timeout).min(self.answer_at).min(self.beacon).min(self.enters)
+        self.access.min(self.timeout).min(self.answer_at).min(self.beacon).min(self.enters).min(self.reorder)
     }
 
     /// A packet reaches the link layer, and the queue at `at`.
