@@ -81,7 +81,7 @@ impl Controlled {
 
     /// Whether a packet is marked where another would be dropped.
     fn marks(&self, parcel: Parcel) -> bool {
-        self.plan.ecn && parcel.ect
+        self.plan.ecn && parcel.ecn.can_be_marked()
     }
 
     /// The control law (§5.4): the time of the next drop after one at `from`.
@@ -157,12 +157,13 @@ impl Service for Controlled {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::Ecn;
 
     const PLAN: CoDel =
         CoDel { target: Span::from_millis(5), interval: Span::from_millis(100), mtu: 1500, ecn: false };
 
     fn parcel(packet: u32, since: Time) -> Parcel {
-        Parcel { packet, hop: 0, flow: 0, bytes: 1000, ect: true, ahead: false, since }
+        Parcel { packet, hop: 0, flow: 0, bytes: 1000, ecn: Ecn::Capable, ahead: false, since }
     }
 
     fn millis(value: u64) -> Time {

@@ -14,6 +14,12 @@ pub(crate) struct Fifo {
 }
 
 impl Fifo {
+    /// The packet that leaves next, which stays.
+    #[inline]
+    pub(super) fn first(&self) -> Option<&Parcel> {
+        self.parcels.front()
+    }
+
     /// The packet that leaves next.
     #[inline]
     pub(super) fn take_first(&mut self) -> Option<Parcel> {

@@ -240,6 +240,7 @@ mod tests {
     use lasthop_core::time::Span;
 
     use super::*;
+    use crate::queue::Ecn;
 
     const CODEL: CoDel =
         CoDel { target: Span::from_millis(5), interval: Span::from_millis(100), mtu: 1514, ecn: true };
@@ -251,7 +252,7 @@ mod tests {
     }
 
     fn parcel(flow: u32, packet: u32, bytes: u16) -> Parcel {
-        Parcel { packet, hop: 0, flow, bytes, ect: false, ahead: false, since: Time::ZERO }
+        Parcel { packet, hop: 0, flow, bytes, ecn: Ecn::Incapable, ahead: false, since: Time::ZERO }
     }
 
     fn push(queues: &mut FairQueues, parcels: impl IntoIterator<Item = Parcel>) -> Vec<u32> {
@@ -326,12 +327,12 @@ mod tests {
     #[test]
     fn control_is_by_flow() {
         let mut queues = queues(&PLAN);
-        let standing = |number| Parcel { ect: true, ..parcel(1, number, 1514) };
+        let standing = |number| Parcel { ecn: Ecn::Capable, ..parcel(1, number, 1514) };
         push(&mut queues, (0..500).map(standing));
         let (mut shed, mut marks) = (Vec::new(), [0, 0]);
         for millis in 0..400 {
             let now = Time::ZERO + Span::from_millis(millis);
-            push(&mut queues, [Parcel { since: now, ect: true, ..parcel(2, 1000, 100) }]);
+            push(&mut queues, [Parcel { since: now, ecn: Ecn::Capable, ..parcel(2, 1000, 100) }]);
             for _ in 0..2 {
                 let served = queues.pop(now, &mut shed).unwrap();
                 marks[served.parcel.flow as usize - 1] += u32::from(served.marked);

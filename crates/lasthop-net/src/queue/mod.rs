@@ -13,6 +13,7 @@
 
 mod codel;
 mod departures;
+mod dual_pi2;
 mod fifo;
 mod fq_codel;
 mod pie;
@@ -21,7 +22,7 @@ mod threshold;
 
 use std::sync::Arc;
 
-use lasthop_core::packet::Cause;
+use lasthop_core::packet::{Cause, flag};
 use lasthop_core::time::Time;
 
 use crate::measure::Window;
@@ -69,6 +70,37 @@ pub enum QueueLimit {
     Unlimited,
 }
 
+/// What the ECN field of a packet says to a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ecn {
+    /// It is not ECN-capable.
+    Incapable,
+    /// ECT(0): it may be marked instead of dropped.
+    Capable,
+    /// ECT(1), or CE, which may have been that: so may it, and it belongs into a queue that is kept short (RFC 9331).
+    Scalable,
+}
+
+impl Ecn {
+    /// Of a packet with these [`flag`]s.
+    #[inline]
+    pub(crate) fn of(flags: u8) -> Ecn {
+        if flags & flag::ECT == 0 {
+            Ecn::Incapable
+        } else if flags & (flag::ECT_1 | flag::CE) == 0 {
+            Ecn::Capable
+        } else {
+            Ecn::Scalable
+        }
+    }
+
+    /// Whether it may be marked instead of dropped.
+    #[inline]
+    pub(crate) fn can_be_marked(self) -> bool {
+        self != Ecn::Incapable
+    }
+}
+
 /// A packet that waits in a queue or in a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Parcel {
@@ -80,8 +112,8 @@ pub(crate) struct Parcel {
     pub(crate) flow: u32,
     /// Its size.
     pub(crate) bytes: u16,
-    /// Whether it may be marked instead of dropped.
-    pub(crate) ect: bool,
+    /// What its ECN field says.
+    pub(crate) ecn: Ecn,
     /// Whether it is served before all others.
     pub(crate) ahead: bool,
     /// When it arrived here.
@@ -275,6 +307,7 @@ disciplines! {
     CoDel(codel::CoDel) => codel::Controlled,
     FqCoDel(fq_codel::FqCoDel) => fq_codel::FairQueues,
     Pie(pie::Pie) => pie::Controlled,
+    DualPi2(dual_pi2::DualPi2) => dual_pi2::Coupled,
 }
 
 /// Packets that wait: a few that are served before all others, first come first served, and the rest in the order of

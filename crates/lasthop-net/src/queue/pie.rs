@@ -141,7 +141,8 @@ impl Service for Controlled {
     fn push(&mut self, parcel: Parcel, shed: &mut Vec<Shed>) -> Verdict {
         self.catch_up(parcel.since);
         let drops = self.drops();
-        let marks = drops && self.plan.ecn && parcel.ect && self.probability < self.plan.mark_below;
+        let marks =
+            drops && self.plan.ecn && parcel.ecn.can_be_marked() && self.probability < self.plan.mark_below;
         if drops && !marks {
             return Verdict::Refuse(Cause::EarlyDrop);
         }
@@ -170,6 +171,7 @@ impl Service for Controlled {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::Ecn;
 
     const PLAN: Pie = Pie {
         target: Span::from_millis(15),
@@ -189,7 +191,8 @@ mod tests {
     }
 
     fn parcel(since: Time, ect: bool) -> Parcel {
-        Parcel { packet: 0, hop: 0, flow: 0, bytes: 1000, ect, ahead: false, since }
+        let ecn = if ect { Ecn::Capable } else { Ecn::Incapable };
+        Parcel { packet: 0, hop: 0, flow: 0, bytes: 1000, ecn, ahead: false, since }
     }
 
     fn close(left: f64, right: f64) -> bool {
