@@ -3,17 +3,19 @@
 //! A flow that is measured so owns a [`Realtime`]; `measure.rs` hands it what arrives and what is delivered,
 //! `world.rs` what is sent. It never changes what happens in the network. `lasthop-sim` reads it at the end.
 
+pub mod call;
 pub mod gaps;
 pub mod plan;
 pub mod playback;
 pub mod success;
 
 use lasthop_core::packet::Packet;
-use lasthop_core::time::Time;
+use lasthop_core::time::{Span, Time};
 
 use crate::frames::Frame;
 use crate::measure::Window;
 use crate::plan::{Traffic, Transport};
+use call::{Call, CallReport};
 use gaps::Gaps;
 use plan::{RealtimePlan, SentCount};
 use playback::{Playback, PlaybackReport};
@@ -32,6 +34,8 @@ pub struct Realtime {
     pub slots: Slots,
     /// Frames, if the flow carries any.
     playback: Option<Playback>,
+    /// They are those of a call.
+    call: Option<Call>,
     /// Packets with data that left the sender for the first time.
     pub transmitted: u64,
     /// The same and those sent again.
@@ -84,12 +88,10 @@ impl Realtime {
         let until = stop.map_or(window.to, |stop| stop.min(window.to));
         let active = Window { from: window.from.min(until), to: until };
         let reliable = transport.is_reliable();
-        let playback = match traffic {
-            Traffic::Frames(frames) => {
-                Some(Playback::new(frames.frame_rate, (plan.playout, plan.rebuffer), reliable))
-            }
-            _ => None,
-        };
+        let call = traffic.offered().encoder().map(Call::new);
+        let frame_rate = traffic.offered().video().map(|frames| frames.frame_rate);
+        let playback = (frame_rate.or(call.as_ref().map(Call::frame_rate)))
+            .map(|frame_rate| Playback::new(frame_rate, (plan.playout, plan.rebuffer), reliable));
         Realtime {
             plan: plan.clone(),
             window,
@@ -97,6 +99,7 @@ impl Realtime {
             gaps: Gaps::new(plan, transport.first_byte(), reliable),
             slots: Slots::new(plan, active),
             playback,
+            call,
             transmitted: 0,
             transmissions: 0,
             lost: 0,
@@ -158,9 +161,21 @@ impl Realtime {
         }
     }
 
-    /// Whether the flow carries frames.
+    /// Whether the flow carries frames of a film.
     pub fn has_frames(&self) -> bool {
-        self.playback.is_some()
+        self.playback.is_some() && self.call.is_none()
+    }
+
+    /// How long the application was running in the measured time.
+    pub fn active(&self) -> Span {
+        self.active.length()
+    }
+
+    /// What the viewer of a call saw; `None` if the flow is not a call, or where its sender has cut something out of
+    /// the bytes that it numbers (see [`Realtime::report`]).
+    pub fn call(&self, whole: bool) -> Option<CallReport> {
+        let (call, playback) = (self.call.as_ref()?, self.playback.as_ref()?);
+        whole.then(|| call.report(playback.complete(), &self.active))
     }
 
     /// What came of it. `unsent`: packets that the data still waiting at the sender would fill, if that is known.
@@ -194,7 +209,7 @@ impl Realtime {
             playback: self
                 .playback
                 .as_ref()
-                .filter(|_| whole)
+                .filter(|_| whole && self.call.is_none())
                 .map_or_else(PlaybackReport::default, |playback| playback.report(&self.active)),
         }
     }

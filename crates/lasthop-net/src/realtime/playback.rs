@@ -137,6 +137,11 @@ impl Playback {
         }
     }
 
+    /// The frames in order, and when each was complete; those that the encoder skipped are left out.
+    pub fn complete(&self) -> impl Iterator<Item = (Frame, Option<Time>)> {
+        self.frames.iter().filter(|seen| !seen.is_empty).map(|seen| (seen.frame, seen.complete))
+    }
+
     /// What the viewer saw within `window`; playing ends with it.
     pub fn report(&self, window: &Window) -> PlaybackReport {
         if self.reliable { self.play_in_order(window) } else { self.play_what_comes(window) }

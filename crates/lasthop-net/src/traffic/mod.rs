@@ -1,15 +1,36 @@
 //! Traffic sources: when the application hands how many bytes to its transport.
 //!
-//! The world calls `start` once and `next` at each time that the source asked for.
+//! The world, and the driver of real sockets, call `start` once and `next` at each time that the source asked for. To
+//! add a source: write `traffic/<name>.rs` (what a plan says of it with `impl Offered`, its state with `impl Generate`,
+//! tests), add its line to `sources!` below, and its file of keys and its line in
+//! `lasthop-sim/src/scenario/traffic/`. A source that waits for answers is a client: see [`client`].
 
+pub mod arrival;
+mod cbr;
+pub mod client;
+pub mod encoder;
+mod ftp;
+pub mod game;
+mod on_off;
+mod paced_ftp;
+pub mod player;
+mod replay;
+pub mod size;
 pub mod video;
+pub mod voice;
+pub mod web;
+
+use std::sync::Arc;
 
 use lasthop_core::random::Stream;
-use lasthop_core::time::{Span, Time};
+use lasthop_core::time::Time;
+use lasthop_core::units::Rate;
+
+pub use ftp::Transfer;
 
 use crate::frames::Frame;
-use crate::plan::Traffic;
-use video::{FrameSource, Packing};
+use client::Connections;
+use video::Packing;
 
 /// The random stream of the application of the flow called `name`.
 pub fn stream_of(seed: u64, name: &str) -> Stream {
@@ -25,120 +46,338 @@ pub struct Offer {
     pub next: Option<Time>,
 }
 
+/// What a transport says to an encoder before its next frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Demand {
+    /// Payload rate for the encoder in bit/s; `None` while the transport has nothing to say.
+    pub rate: Option<f64>,
+    /// Bytes that wait at the sender.
+    pub waiting: u64,
+    /// When the newest packet that is lost was sent.
+    pub lost: Option<Time>,
+}
+
+/// How densely a source writes by itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Nanoseconds between two packets while it writes.
+    pub gap_ns: f64,
+    /// Share of the time in which it does.
+    pub active: f64,
+}
+
+/// What flows must have in common, beside their rates and senders, to share a link fairly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Likeness {
+    /// The kind of source.
+    pub kind: &'static str,
+    /// The length of what is sent, if it has one.
+    pub bytes: Option<u64>,
+}
+
+/// What a plan says of a source. What is not said here means a file that is handed over whole.
+pub trait Offered {
+    /// Bytes in all, or their mean if they are drawn; `None` without an end that could be told. A flow with one is a
+    /// transfer: it has a completion time.
+    fn mean_length(&self) -> Option<f64> {
+        None
+    }
+
+    /// Whether the flow is a transfer.
+    fn is_bounded(&self) -> bool {
+        self.mean_length().is_some()
+    }
+
+    /// The payload rate that the source is set to, averaged over its pauses; a file has none.
+    fn nominal_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// Bytes of the largest write; `None` where only the transport limits what is sent at once, so that it cannot be
+    /// UDP.
+    fn largest_write(&self) -> Option<u64> {
+        None
+    }
+
+    /// How densely it writes by itself, in packets so packed; `None` where the transport says when.
+    fn pace(&self, packing: Packing) -> Option<Pace> {
+        let _ = packing;
+        None
+    }
+
+    /// Whether it writes now and then by a clock of its own, so that a real socket must send at once what is written.
+    fn is_timed(&self) -> bool {
+        self.largest_write().is_some()
+    }
+
+    /// What makes two flows alike; `None` is like no other.
+    fn likeness(&self) -> Option<Likeness> {
+        None
+    }
+
+    /// The connections of a client, which asks and gets answers; `None` of what is only sent.
+    fn connections(&self) -> Option<Connections> {
+        None
+    }
+
+    /// The codec of a call.
+    fn codec(&self) -> Option<&'static voice::Codec> {
+        None
+    }
+
+    /// The encoder of a video call, if it is one.
+    fn encoder(&self) -> Option<&encoder::EncoderPlan> {
+        None
+    }
+
+    /// The frames of video that it carries, if it does.
+    fn video(&self) -> Option<&Arc<video::FramePlan>> {
+        None
+    }
+}
+
+/// A source at work.
+pub(crate) trait Generate {
+    /// The application starts.
+    fn start(&mut self, now: Time) -> Offer {
+        self.next(now)
+    }
+
+    /// It is time for the next write.
+    fn next(&mut self, now: Time) -> Offer;
+
+    /// Bytes in all of a transfer whose end can be told.
+    fn length(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether a bounded transfer has been handed over as a whole.
+    fn is_exhausted(&self) -> bool {
+        true
+    }
+
+    /// The frames so far, if the source writes frames.
+    fn frames(&self) -> &[Frame] {
+        &[]
+    }
+
+    /// Takes what the transport says, before the next write.
+    fn hear(&mut self, demand: Demand) {
+        let _ = demand;
+    }
+
+    /// What came of an encoder that follows its transport; `None` of other sources.
+    fn encoder(&self) -> Option<encoder::EncoderCounts> {
+        None
+    }
+}
+
+/// Makes plan and state of all sources from one line each: `Name(what a plan says) => state, by its constructor`.
+macro_rules! sources {
+    ($($name:ident($plan:ty) => $state:ty, $new:expr;)*) => {
+        /// What the application offers. Sizes are payload bytes.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Traffic {
+            $(
+                #[doc = concat!("See [`", stringify!($plan), "`].")]
+                $name($plan),
+            )*
+        }
+
+        impl Traffic {
+            /// What can be said of it before it runs.
+            pub fn offered(&self) -> &dyn Offered {
+                match self {
+                    $(Traffic::$name(plan) => plan,)*
+                }
+            }
+        }
+
+        /// The sources at work.
+        #[derive(Clone, Debug)]
+        enum Running {
+            $($name($state),)*
+        }
+
+        impl Running {
+            fn new(traffic: &Traffic, packing: Packing, stream: Stream) -> Running {
+                match traffic {
+                    $(Traffic::$name(plan) => Running::$name($new(plan, packing, stream)),)*
+                }
+            }
+        }
+
+        impl Generate for Running {
+            fn start(&mut self, now: Time) -> Offer {
+                match self {
+                    $(Running::$name(source) => source.start(now),)*
+                }
+            }
+
+            fn next(&mut self, now: Time) -> Offer {
+                match self {
+                    $(Running::$name(source) => source.next(now),)*
+                }
+            }
+
+            fn length(&self) -> Option<u64> {
+                match self {
+                    $(Running::$name(source) => source.length(),)*
+                }
+            }
+
+            fn is_exhausted(&self) -> bool {
+                match self {
+                    $(Running::$name(source) => source.is_exhausted(),)*
+                }
+            }
+
+            fn frames(&self) -> &[Frame] {
+                match self {
+                    $(Running::$name(source) => source.frames(),)*
+                }
+            }
+
+            fn hear(&mut self, demand: Demand) {
+                match self {
+                    $(Running::$name(source) => source.hear(demand),)*
+                }
+            }
+
+            fn encoder(&self) -> Option<encoder::EncoderCounts> {
+                match self {
+                    $(Running::$name(source) => source.encoder(),)*
+                }
+            }
+        }
+    };
+}
+
+pub use cbr::Cbr;
+pub use ftp::Ftp;
+pub use on_off::OnOff;
+pub use paced_ftp::PacedFtp;
+pub use replay::Replay;
+
+sources! {
+    Ftp(Ftp) => ftp::File, ftp::File::new;
+    Transfer(Transfer) => ftp::File, ftp::File::drawn;
+    PacedFtp(PacedFtp) => paced_ftp::Writes, paced_ftp::Writes::new;
+    Cbr(Cbr) => cbr::Clock, cbr::Clock::new;
+    OnOff(OnOff) => Box<on_off::Bursts>, |plan, packing, stream| Box::new(on_off::Bursts::new(plan, packing, stream));
+    Frames(Arc<video::FramePlan>) => Box<video::FrameSource>, video::FrameSource::new;
+    Capture(Replay) => replay::Recorded, replay::Recorded::new;
+    Voice(voice::Voice) => Box<voice::Talker>, voice::Talker::new;
+    Game(game::Game) => Box<game::Ticks>, game::Ticks::new;
+    Player(Arc<player::PlayerPlan>) => client::Silent, client::Silent::new;
+    Encoder(Arc<encoder::EncoderPlan>) => Box<encoder::Encoder>, encoder::Encoder::new;
+    Web(Arc<web::WebPlan>) => client::Silent, client::Silent::new;
+}
+
+impl Traffic {
+    /// A file without end.
+    pub const ENDLESS: Traffic = Traffic::Ftp(Ftp { bytes: None });
+
+    /// The length of a file or of timed writes that is given, not drawn.
+    pub fn given_length(&self) -> Option<u64> {
+        match self {
+            Traffic::Ftp(ftp) => ftp.bytes,
+            Traffic::PacedFtp(paced) => paced.bytes,
+            _ => None,
+        }
+    }
+}
+
+impl<T: Generate> Generate for Box<T> {
+    fn start(&mut self, now: Time) -> Offer {
+        (**self).start(now)
+    }
+
+    fn next(&mut self, now: Time) -> Offer {
+        (**self).next(now)
+    }
+
+    fn length(&self) -> Option<u64> {
+        (**self).length()
+    }
+
+    fn is_exhausted(&self) -> bool {
+        (**self).is_exhausted()
+    }
+
+    fn frames(&self) -> &[Frame] {
+        (**self).frames()
+    }
+
+    fn hear(&mut self, demand: Demand) {
+        (**self).hear(demand);
+    }
+
+    fn encoder(&self) -> Option<encoder::EncoderCounts> {
+        (**self).encoder()
+    }
+}
+
 /// A running source.
 #[derive(Clone, Debug)]
-pub struct Source {
-    traffic: Traffic,
-    stream: Stream,
-    /// Bytes left of a bounded transfer.
-    left: u64,
-    /// Packets left in the current burst.
-    burst: u64,
-    /// The state of a source of frames.
-    frames: Option<Box<FrameSource>>,
-}
+pub struct Source(Running);
 
 impl Source {
     /// A source with its own random stream, over a transport that packs so.
     pub fn new(traffic: &Traffic, packing: Packing, stream: Stream) -> Source {
-        let left = match *traffic {
-            Traffic::Ftp { bytes } | Traffic::PacedFtp { bytes, .. } => bytes.unwrap_or(u64::MAX),
-            Traffic::Cbr { .. } | Traffic::OnOff { .. } | Traffic::Frames(_) => u64::MAX,
-        };
-        let frames = match traffic {
-            Traffic::Frames(plan) => Some(Box::new(FrameSource::new(plan, packing, stream.clone()))),
-            _ => None,
-        };
-        Source { traffic: traffic.clone(), stream, left, burst: 0, frames }
+        Source(Running::new(traffic, packing, stream))
+    }
+
+    /// Bytes in all of a transfer whose end can be told.
+    pub fn length(&self) -> Option<u64> {
+        self.0.length()
     }
 
     /// The frames so far, if the source writes frames.
     pub fn frames(&self) -> &[Frame] {
-        self.frames.as_ref().map_or(&[], |source| source.frames())
+        self.0.frames()
+    }
+
+    /// Takes what the transport says, before the next write.
+    pub fn hear(&mut self, demand: Demand) {
+        self.0.hear(demand);
+    }
+
+    /// What came of an encoder that follows its transport; `None` of other sources.
+    pub fn encoder(&self) -> Option<encoder::EncoderCounts> {
+        self.0.encoder()
     }
 
     /// The application starts.
     pub fn start(&mut self, now: Time) -> Offer {
-        if let Some(frames) = &mut self.frames {
-            return frames.start(now);
-        }
-        match self.traffic {
-            Traffic::OnOff { .. } => Offer { bytes: Some(0), next: Some(now + self.gap()) },
-            _ => self.next(now),
-        }
+        self.0.start(now)
     }
 
     /// It is time for the next write.
     pub fn next(&mut self, now: Time) -> Offer {
-        if let Some(frames) = &mut self.frames {
-            return frames.next(now);
-        }
-        match self.traffic {
-            Traffic::Ftp { bytes } => Offer { bytes, next: None },
-            Traffic::PacedFtp { write, interval, .. } => {
-                let bytes = u64::from(write).min(self.left);
-                self.left -= if self.left == u64::MAX { 0 } else { bytes };
-                Offer { bytes: Some(bytes), next: (self.left > 0).then(|| now + interval) }
-            }
-            Traffic::Cbr { packet, .. } | Traffic::OnOff { packet, .. } => {
-                Offer { bytes: Some(u64::from(packet)), next: Some(now + self.gap()) }
-            }
-            Traffic::Frames(_) => unreachable!("a source of frames has its own state"),
-        }
+        self.0.next(now)
     }
 
     /// Whether a bounded transfer has been handed over as a whole.
     pub fn is_exhausted(&self) -> bool {
-        if let (Traffic::Frames(plan), Some(frames)) = (&self.traffic, &self.frames) {
-            return !plan.ends() || frames.is_exhausted();
-        }
-        !matches!(self.traffic, Traffic::PacedFtp { bytes: Some(_), .. }) || self.left == 0
-    }
-
-    /// Time to the next packet.
-    fn gap(&mut self) -> Span {
-        match self.traffic {
-            Traffic::Cbr { rate, packet, random } => {
-                let interval = rate.serialisation(u64::from(packet));
-                if !random {
-                    return interval;
-                }
-                Span::from_seconds(interval.seconds() * (0.5 + self.stream.uniform()))
-            }
-            Traffic::OnOff { rate, packet, on, off } => {
-                let interval = rate.serialisation(u64::from(packet));
-                let mut gap = interval;
-                if self.burst == 0 {
-                    // ns-2 draws the burst as a number of packets, at least one, and the pause after it.
-                    let mean = on.seconds() / interval.seconds();
-                    self.burst = whole_burst(self.stream.exponential(mean));
-                    gap = gap + Span::from_seconds(self.stream.exponential(off.seconds()));
-                }
-                self.burst -= 1;
-                gap
-            }
-            Traffic::Ftp { .. } | Traffic::PacedFtp { .. } | Traffic::Frames(_) => Span::ZERO,
-        }
+        self.0.is_exhausted()
     }
 }
 
-/// The packets of a burst whose exponential length was drawn: rounded as in ns-2, and at least one.
-fn whole_burst(drawn: f64) -> u64 {
-    ((drawn + 0.5) as u64).max(1)
-}
-
+/// What the tests of sources share.
 #[cfg(test)]
-mod tests {
-    use lasthop_core::units::Rate;
+mod testing {
+    use lasthop_core::time::Span;
 
     use super::*;
 
-    fn source(traffic: &Traffic) -> Source {
+    /// A source over datagrams of 1000 B.
+    pub(super) fn running(traffic: &Traffic) -> Source {
         Source::new(traffic, Packing { payload: 1000, whole: false }, Stream::new(1, "traffic"))
     }
 
     /// Times of all writes up to `seconds`.
-    fn writes(source: &mut Source, seconds: u64) -> Vec<Time> {
+    pub(super) fn writes(source: &mut Source, seconds: u64) -> Vec<Time> {
         let end = Time::ZERO + Span::from_secs(seconds);
         let mut times = Vec::new();
         let mut offer = source.start(Time::ZERO);
@@ -153,69 +392,5 @@ mod tests {
             }
             offer = source.next(now);
         }
-    }
-
-    /// NV-7.2: 2.5 Mbit/s, 512 B, 1.2 s on, 1.8 s off.
-    #[test]
-    fn on_off_has_its_rate() {
-        let video = Traffic::OnOff {
-            rate: Rate(2_500_000),
-            packet: 512,
-            on: Span::from_millis(1200),
-            off: Span::from_millis(1800),
-        };
-        let times = writes(&mut source(&video), 10_000);
-        let mbit_s = times.len() as f64 * 512.0 * 8.0 / 1e10;
-        assert!((mbit_s - 1.0).abs() < 0.03, "{mbit_s}");
-        let gap = Span(1_638_400);
-        let within = times.windows(2).filter(|pair| pair[1].since(pair[0]) == gap).count();
-        let bursts = times.len() - within;
-        let mean_burst = times.len() as f64 / bursts as f64;
-        assert!((mean_burst / 732.42 - 1.0).abs() < 0.06, "{mean_burst}");
-        let on = times.len() as f64 * gap.seconds() / 10_000.0;
-        assert!((on - 0.4).abs() < 0.01, "{on}");
-    }
-
-    /// TV-12.1 and TV-12.2: the video of Andreadis et al. has 732.42 packets of 1.6384 ms in a mean burst and 1.000
-    /// Mbit/s in the mean; half of its bursts are longer than 508 packets and half of its pauses than 1.247665 s.
-    #[test]
-    fn bursts_and_pauses_as_worked_by_hand() {
-        let interval = Rate(2_500_000).serialisation(512);
-        assert_eq!(interval, Span(1_638_400));
-        let mean = 1.2 / interval.seconds();
-        assert!((mean - 732.42).abs() <= 0.005, "{mean}");
-        assert!((2.5 * 1.2 / (1.2 + 1.8) - 1.0_f64).abs() <= 0.0005);
-        // The inverse of the distribution at u = 0.5.
-        let median = std::f64::consts::LN_2;
-        assert_eq!(whole_burst(mean * median), 508);
-        assert!((1.8 * median - 1.247_665).abs() <= 5e-7);
-        assert_eq!(whole_burst(0.3), 1, "never none");
-        let mut stream = Stream::new(1, "traffic");
-        let longer = (0..10_000).filter(|_| whole_burst(stream.exponential(mean)) > 508).count();
-        assert!((4_800..5_200).contains(&longer), "{longer}");
-    }
-
-    #[test]
-    fn cbr_keeps_its_interval() {
-        let cbr = Traffic::Cbr { rate: Rate(448_000), packet: 210, random: false };
-        let times = writes(&mut source(&cbr), 1);
-        assert_eq!(times[..3], [Time::ZERO, Time(3_750_000), Time(7_500_000)]);
-        let jittered = Traffic::Cbr { rate: Rate(448_000), packet: 210, random: true };
-        let count = writes(&mut source(&jittered), 100).len();
-        assert!((26_000..27_400).contains(&count), "{count}");
-    }
-
-    #[test]
-    fn paced_ftp_writes_until_it_is_done() {
-        let paced = Traffic::PacedFtp { write: 1024, interval: Span::from_millis(5), bytes: Some(2500) };
-        let mut source = source(&paced);
-        let mut now = Time::ZERO;
-        let mut offers = vec![source.start(now)];
-        while let Some(next) = offers.last().and_then(|offer| offer.next) {
-            now = next;
-            offers.push(source.next(now));
-        }
-        assert_eq!(offers.iter().filter_map(|offer| offer.bytes).collect::<Vec<_>>(), [1024, 1024, 452]);
-        assert_eq!(now, Time::ZERO + Span::from_millis(10));
     }
 }

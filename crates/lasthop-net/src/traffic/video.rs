@@ -13,10 +13,11 @@ use std::sync::{Arc, LazyLock};
 
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
+use lasthop_core::units::Rate;
 
-use super::{Offer, stream_of};
+use super::{Generate, Likeness, Offer, Offered, Pace, stream_of};
 use crate::frames::{Frame, FrameKind};
-use crate::plan::{FlowPlan, Profile, Traffic, Transport};
+use crate::plan::{FlowPlan, Profile, Transport};
 
 /// What a source of frames is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -281,10 +282,8 @@ impl FrameSizes {
 
     /// The sizes that the application of `flow` will have in a run with this seed; `None` if it writes no frames.
     pub fn of(flow: &FlowPlan, seed: u64) -> Option<FrameSizes> {
-        match &flow.traffic {
-            Traffic::Frames(plan) => Some(FrameSizes::new(Arc::clone(plan), stream_of(seed, &flow.name))),
-            _ => None,
-        }
+        let plan = flow.traffic.offered().video()?;
+        Some(FrameSizes::new(Arc::clone(plan), stream_of(seed, &flow.name)))
     }
 
     /// Frames per second.
@@ -391,8 +390,8 @@ pub(super) struct FrameSource {
 }
 
 impl FrameSource {
-    pub(super) fn new(plan: &Arc<FramePlan>, packing: Packing, stream: Stream) -> FrameSource {
-        FrameSource {
+    pub(super) fn new(plan: &Arc<FramePlan>, packing: Packing, stream: Stream) -> Box<FrameSource> {
+        Box::new(FrameSource {
             sizes: FrameSizes::new(Arc::clone(plan), stream),
             packing,
             frame_rate: plan.frame_rate,
@@ -404,14 +403,11 @@ impl FrameSource {
             left: 0,
             packets: 0,
             written: 0,
-        }
+        })
     }
 
-    pub(super) fn frames(&self) -> &[Frame] {
-        &self.log
-    }
-
-    pub(super) fn is_exhausted(&self) -> bool {
+    /// Whether every frame has been handed over.
+    fn is_done(&self) -> bool {
         self.sizes.is_exhausted() && self.left == 0
     }
 
@@ -420,13 +416,29 @@ impl FrameSource {
         self.started + Span::from_seconds(number as f64 / self.frame_rate)
     }
 
-    pub(super) fn start(&mut self, now: Time) -> Offer {
+    /// When the next write is due; `None` after the last.
+    fn next_write(&self) -> Option<Time> {
+        if self.is_done() {
+            return None;
+        }
+        let number = self.log.len() as u64;
+        let next = self.due(number);
+        if self.left == 0 {
+            return Some(next);
+        }
+        let begun = self.due(number - 1);
+        let gap = u128::from(next.since(begun).0) * u128::from(self.written) / u128::from(self.packets);
+        Some(begun + Span(gap as u64))
+    }
+}
+
+impl Generate for FrameSource {
+    fn start(&mut self, now: Time) -> Offer {
         self.started = now;
         self.next(now)
     }
 
-    /// It is time for the next frame, or for the next packet of the last one.
-    pub(super) fn next(&mut self, now: Time) -> Offer {
+    fn next(&mut self, now: Time) -> Offer {
         if self.left == 0 {
             let Some((bytes, kind)) = self.sizes.next() else {
                 return Offer { bytes: Some(0), next: None };
@@ -453,19 +465,40 @@ impl FrameSource {
         Offer { bytes: Some(bytes), next: self.next_write() }
     }
 
-    /// When the next write is due; `None` after the last.
-    fn next_write(&self) -> Option<Time> {
-        if self.is_exhausted() {
-            return None;
-        }
-        let number = self.log.len() as u64;
-        let next = self.due(number);
-        if self.left == 0 {
-            return Some(next);
-        }
-        let begun = self.due(number - 1);
-        let gap = u128::from(next.since(begun).0) * u128::from(self.written) / u128::from(self.packets);
-        Some(begun + Span(gap as u64))
+    fn is_exhausted(&self) -> bool {
+        !self.sizes.plan.ends() || self.is_done()
+    }
+
+    fn frames(&self) -> &[Frame] {
+        &self.log
+    }
+}
+
+impl Offered for Arc<FramePlan> {
+    fn is_bounded(&self) -> bool {
+        self.ends()
+    }
+
+    fn nominal_rate(&self) -> Option<Rate> {
+        Some(Rate(self.mean_rate().round() as u64))
+    }
+
+    fn largest_write(&self) -> Option<u64> {
+        Some(self.largest())
+    }
+
+    fn pace(&self, packing: Packing) -> Option<Pace> {
+        // The last packet of a frame is rarely full.
+        let packets = self.mean_rate() / (8.0 * f64::from(packing.payload)) + self.frame_rate;
+        Some(Pace { gap_ns: 1e9 / packets, active: 1.0 })
+    }
+
+    fn likeness(&self) -> Option<Likeness> {
+        Some(Likeness { kind: "frames", bytes: None })
+    }
+
+    fn video(&self) -> Option<&Arc<FramePlan>> {
+        Some(self)
     }
 }
 
@@ -473,7 +506,7 @@ impl FrameSource {
 mod tests {
     use super::*;
     use crate::plan::UdpConfig;
-    use crate::traffic::Source;
+    use crate::traffic::{Source, Traffic};
 
     fn tes() -> TesPlan {
         let [i, p, b] = [(0, 0.15), (1, 0.10), (2, 0.056)]
