@@ -29,7 +29,7 @@ use etherparse::checksum::Sum16BitWords;
 use etherparse::err::{ipv4, tcp};
 use etherparse::{IpEcn, IpNumber, Ipv4Header, Ipv4HeaderSlice, TcpHeader, TcpHeaderSlice, UdpHeader};
 use lasthop_cc::{ReceiveTime, WaveReport};
-use lasthop_core::packet::{Kind, Packet};
+use lasthop_core::packet::{Kind, Packet, flag};
 use lasthop_core::time::{Span, Time};
 use thiserror::Error;
 
@@ -89,6 +89,28 @@ pub enum Ecn {
     Capable1,
     /// Congestion experienced.
     Congestion,
+}
+
+impl Ecn {
+    /// What the flags of a packet of the world say.
+    pub fn of_flags(flags: u8) -> Ecn {
+        match flags {
+            flags if flags & flag::CE != 0 => Ecn::Congestion,
+            flags if flags & flag::ECT == 0 => Ecn::NotCapable,
+            flags if flags & flag::ECT_1 != 0 => Ecn::Capable1,
+            _ => Ecn::Capable,
+        }
+    }
+
+    /// The flags of a packet of the world.
+    pub fn flags(self) -> u8 {
+        match self {
+            Ecn::NotCapable => 0,
+            Ecn::Capable => flag::ECT,
+            Ecn::Capable1 => flag::ECT | flag::ECT_1,
+            Ecn::Congestion => flag::ECT | flag::CE,
+        }
+    }
 }
 
 impl From<Ecn> for IpEcn {

@@ -10,7 +10,7 @@ use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
 use super::extra::Extra;
-use super::outside::Departure;
+use super::rate::media::log::Heard;
 use super::rate::receiver::RateReceiver;
 use super::rate::sender::RateSender;
 use super::tcp::receiver::TcpReceiver;
@@ -20,6 +20,7 @@ use super::wire::Wire;
 use crate::handoff::HostEvent;
 use crate::measure::{Durations, FlowStats, Window};
 use crate::plan::{FlowPlan, Percentiles, Transport};
+use crate::traffic::Demand;
 use crate::transport::tcp::mobility::Mobility;
 
 /// An end of a flow.
@@ -37,8 +38,8 @@ pub enum Endpoint {
     RateSender(Box<RateSender>),
     /// Its receiver.
     RateReceiver(Box<RateReceiver>),
-    /// An end outside of the world, and what has left for it.
-    Outside(Vec<Departure>),
+    /// An end outside of the world.
+    Outside,
 }
 
 /// What a sender looks like at some instant, for the time series.
@@ -105,6 +106,7 @@ impl Endpoint {
                 (Endpoint::TcpSender(Box::new(sender)), Endpoint::TcpReceiver(Box::new(receiver)))
             }
             Transport::Udp(config) => (Endpoint::UdpSender(UdpSender::new(*config)), Endpoint::UdpReceiver),
+            Transport::Outside(_) => (Endpoint::Outside, Endpoint::Outside),
             Transport::Rate(config) => {
                 let sampling = Stream::new(seed, &format!("sampling of {}", flow.name));
                 let receiver = RateReceiver::new(config, sampling);
@@ -130,11 +132,10 @@ impl Endpoint {
         }
     }
 
-    /// Appends what has left for an end outside.
-    pub(crate) fn depart(&mut self, all: &mut Vec<Departure>) {
-        if let Endpoint::Outside(left) = self {
-            all.append(left);
-        }
+    /// Whether this end lies outside of the world.
+    #[inline]
+    pub(crate) fn is_outside(&self) -> bool {
+        matches!(self, Endpoint::Outside)
     }
 
     /// Asks for the state of a TCP receiver.
@@ -208,9 +209,6 @@ impl Endpoint {
         match self {
             Endpoint::TcpSender(sender) => sender.on_ack(packet, extra, now, wire),
             Endpoint::RateSender(sender) => sender.on_feedback(packet, extra, now, wire),
-            Endpoint::Outside(left) => {
-                left.push(Departure { at: now, packet: *packet, extra: extra.copied() });
-            }
             _ => {}
         }
     }
@@ -321,6 +319,21 @@ impl Endpoint {
         }
     }
 
+    /// What an encoder in front of the sender may send.
+    pub(crate) fn demand(&self) -> Demand {
+        match self {
+            Endpoint::TcpSender(sender) => {
+                let srtt = sender.srtt().seconds();
+                let mss = f64::from(sender.mss());
+                let rate = (srtt > 0.0).then(|| sender.window().cwnd * mss * 8.0 / srtt);
+                let waiting = sender.unsent_packets().unwrap_or(0) as f64 * mss;
+                Demand { rate, waiting: waiting as u64, lost: None }
+            }
+            Endpoint::RateSender(sender) => sender.demand(),
+            _ => Demand::default(),
+        }
+    }
+
     /// Whether the sender numbers its bytes as the application wrote them: one that delivers in order leaves out what
     /// it drops.
     pub(crate) fn numbers_are_whole(&self) -> bool {
@@ -357,10 +370,6 @@ impl Endpoint {
         match self {
             Endpoint::TcpReceiver(receiver) => receiver.receive(packet, extra, at, stats, window),
             Endpoint::RateReceiver(receiver) => receiver.receive(packet, extra, at, stats, window),
-            Endpoint::Outside(left) => {
-                left.push(Departure { at, packet: *packet, extra: extra.copied() });
-                None
-            }
             _ => {
                 udp::receive(packet, at, stats, window);
                 None
@@ -385,6 +394,13 @@ impl Endpoint {
             Endpoint::TcpReceiver(receiver) => receiver.acknowledge(kind, at),
             Endpoint::RateReceiver(receiver) => receiver.acknowledge(kind, at),
             _ => unreachable!("a transport that never answers has no answer to make"),
+        }
+    }
+
+    /// What a report on media over `range`, made at `until`, says of each packet: appended to `into`.
+    pub(crate) fn heard(&self, range: (u64, u16), until: Time, into: &mut Vec<Heard>) {
+        if let Endpoint::RateReceiver(receiver) = self {
+            receiver.heard(range, until, into);
         }
     }
 

@@ -1,6 +1,6 @@
 //! An end of a flow that lies outside of the world: packets that reach it leave the simulation, and the driver of
 //! the world takes them, to a real network for instance, and puts in what comes back (`World::open_end`,
-//! `World::departures`, `World::inject`).
+//! `World::depart`, `World::inject`).
 //!
 //! A [`Gateway`] stands between such an end and the wire: it turns the packets of one TCP connection into headers of
 //! real ones and back. `codec.rs` turns those into bytes.
@@ -11,7 +11,7 @@
 
 use std::net::SocketAddrV4;
 
-use lasthop_core::packet::{Kind, NONE, Note, Packet, flag};
+use lasthop_core::packet::{Cause, Kind, NONE, Note, Packet, flag};
 use lasthop_core::time::{Span, Time};
 
 use super::codec::{Ecn, Flags, Header, MAX_OPTIONS, Measured, Options, Probe, Tcp, Transport, unwrap};
@@ -27,9 +27,24 @@ pub enum End {
     Receiver,
 }
 
+/// The end of the bytes that a ticket ([`Extra::bytes_at`]) stands for, or of a copy of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The ticket.
+    pub ticket: u32,
+    /// When the packet was lost; it may lie ahead.
+    pub at: Time,
+    /// Why.
+    pub cause: Cause,
+    /// On which direction of a link: twice the link's index, plus one for the reverse.
+    pub direction: Option<u32>,
+}
+
 /// A packet that has left the world.
 #[derive(Clone, Copy, Debug)]
 pub struct Departure {
+    /// Index of its flow.
+    pub flow: u32,
     /// When it reached its end.
     pub at: Time,
     /// The packet.
@@ -168,11 +183,7 @@ impl Gateway {
             },
             options,
         };
-        let ecn = match packet.flags {
-            flags if flags & flag::CE != 0 => Ecn::Congestion,
-            flags if flags & flag::ECT != 0 => Ecn::Capable,
-            _ => Ecn::NotCapable,
-        };
+        let ecn = Ecn::of_flags(packet.flags);
         let header = Header {
             source: near.address,
             destination: far.address,
@@ -231,11 +242,7 @@ impl Gateway {
                 (_, _, false) => Kind::Data,
             },
         };
-        let mut flags = match header.ecn {
-            Ecn::NotCapable => 0,
-            Ecn::Capable | Ecn::Capable1 => flag::ECT,
-            Ecn::Congestion => flag::ECT | flag::CE,
-        };
+        let mut flags = header.ecn.flags();
         let bits = [(tcp.flags.ece, flag::ECE), (tcp.flags.cwr, flag::CWR), (tcp.flags.eln, flag::ELN)];
         flags |= bits.into_iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum::<u8>();
         let acknowledged = near.of_wire(tcp.ack);

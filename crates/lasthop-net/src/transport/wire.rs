@@ -6,6 +6,7 @@ use lasthop_core::packet::{NONE, Packet};
 use lasthop_core::time::Time;
 
 use super::extra::Extra;
+use super::rate::media::log::Heard;
 
 /// Where a sender puts its packets and how it asks to be woken.
 pub trait Wire {
@@ -17,6 +18,11 @@ pub trait Wire {
     fn attach(&mut self, extra: Extra) -> u32 {
         let _ = extra;
         NONE
+    }
+    /// What a report on media over `range` (the last packet and how many up to it), made at `until`, says of each:
+    /// appended to `into`.
+    fn heard(&self, range: (u64, u16), until: Time, into: &mut Vec<Heard>) {
+        let _ = (range, until, into);
     }
     /// The sender takes the loss of the segment at `seq` for `belief`. For measurement: nothing comes back.
     fn judged(&mut self, seq: u64, belief: LossKind) {

@@ -5,6 +5,7 @@
 use lasthop_cc::{Param, ParamError};
 use lasthop_core::time::Span;
 
+use super::media::{self, gcc, nada, scream};
 use super::{ssvp, tfrc, tfrc_ps, tfrc_sp, wtcp_rate};
 use crate::transport::profile::Profile;
 
@@ -70,6 +71,9 @@ protocols! {
     "tfrc-ps" => tfrc_ps::TfrcPs,
     "ssvp" => ssvp::Ssvp,
     "wtcp-rate" => wtcp_rate::Wtcp,
+    "nada" => nada::Nada,
+    "gcc" => gcc::Gcc,
+    "scream" => scream::Scream,
 }
 
 /// Everything about one rate-based flow. Sizes are in bytes.
@@ -99,7 +103,11 @@ impl RateConfig {
                 let _ = protocol.set(name, value);
             }
         }
-        let packet_size = if profile == Profile::Ns2 { 1000 } else { 1500 };
+        let packet_size = match media::common(&protocol) {
+            _ if profile == Profile::Ns2 => 1000,
+            Some(_) => media::PACKET,
+            None => 1500,
+        };
         Some(RateConfig { protocol, profile, packet_size, ecn: false, deadline: None, queue: 1_000_000 })
     }
 
@@ -121,10 +129,11 @@ impl RateConfig {
                 Protocol::Ssvp(_) => 8,
                 // Sequence number, transmission number, timestamp, gap to the packet before.
                 Protocol::Wtcp(_) => 16,
+                _ => media::HEADER - DATAGRAM_HEADER,
             }
     }
 
-    /// A report.
+    /// A report; of media the largest.
     pub fn feedback_size(&self) -> u32 {
         if self.is_ns2_tfrc() {
             return NS2_FEEDBACK;
@@ -138,6 +147,7 @@ impl RateConfig {
                 // Acknowledgement, highest transmission number, echoed timestamp, delay, rate, 128 bits of what
                 // arrived.
                 Protocol::Wtcp(_) => 36,
+                _ => media::log::LARGEST_REPORT - DATAGRAM_HEADER,
             }
     }
 

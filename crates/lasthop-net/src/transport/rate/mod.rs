@@ -1,4 +1,4 @@
-//! Rate-based transports over UDP: TFRC and its relatives, SSVP, and the rate-based WTCP.
+//! Rate-based transports over UDP: TFRC and its relatives, SSVP, the rate-based WTCP, and real-time media.
 //!
 //! A sender spaces its packets evenly and changes the spacing when the receiver reports. [`sender::RateSender`] does
 //! what all of them share (queue, spacing, measuring); [`receiver::RateReceiver`] likewise. Each protocol is a file
@@ -6,6 +6,7 @@
 
 pub mod config;
 mod history;
+pub mod media;
 pub mod receiver;
 pub mod sender;
 mod ssvp;

@@ -11,6 +11,7 @@ use lasthop_core::time::{Span, Time};
 
 use super::config::{Protocol, RateConfig};
 use super::history::{Rules, Unit};
+use super::media::{self, log::ArrivalLog, log::Heard};
 use super::tfrc::{Common, Report, Sizing};
 use super::tfrc_ns2::{Ns2Arrival, Ns2Sink};
 use super::tfrc_ps::Counting;
@@ -37,6 +38,8 @@ pub enum RateHeader {
 pub struct DataHeader {
     /// Number of the transmission, from 0 on.
     pub number: u64,
+    /// Number of the first transmission of what it carries (media).
+    pub original: u64,
     /// The sender's RTT in seconds; 0 before its first sample.
     pub rtt_s: f64,
     /// Its timeout in seconds (ns-2's TFRC).
@@ -60,12 +63,19 @@ pub struct FeedbackHeader {
     pub loss_rate: f64,
     /// Packets lost or marked so far (SSVP).
     pub lost: u64,
-    /// Highest transmission number that has arrived, and for the 128 up to it which have: bit 0 is the highest (WTCP).
+    /// Highest transmission number that has arrived (WTCP, media), and for the 128 up to it which have: bit 0 is the
+    /// highest (WTCP).
     pub highest: u64,
     /// See `highest`.
     pub received: u128,
     /// It answers a probe.
     pub probe: bool,
+    /// So many packets up to `highest` a report on media tells of; what it says of them stands in the receiver's log
+    /// ([`RateReceiver::heard`]).
+    pub count: u16,
+    /// Packets that were missing so far when a later one came, those excepted that came after all: a viewer asks for
+    /// a whole picture (RFC 4585 section 6.3.1).
+    pub missed: u32,
 }
 
 /// Counts what is missing behind enough later packets.
@@ -117,6 +127,8 @@ struct Unseen {
     next: u64,
     /// Ranges below `next`, ascending.
     missing: VecDeque<(u64, u64)>,
+    /// Packets that were missing when a later one came, less those that came late.
+    missed: u64,
 }
 
 impl Unseen {
@@ -127,6 +139,7 @@ impl Unseen {
             return self.take_late(number);
         }
         if number > self.next {
+            self.missed += number - self.next;
             self.missing.push_back((self.next, number));
             if self.missing.len() > MOST_MISSING {
                 self.missing.pop_front();
@@ -143,6 +156,7 @@ impl Unseen {
             return false;
         };
         self.missing.remove(index);
+        self.missed -= 1;
         for range in [(number + 1, end), (start, number)] {
             if range.0 < range.1 {
                 self.missing.insert(index, range);
@@ -223,6 +237,7 @@ enum Measure {
     Ns2(Box<Ns2Sink>, Option<f64>),
     Ssvp(Gaps, Beat),
     Wtcp(Box<WtcpReceiver>, Beat),
+    Media(ArrivalLog),
 }
 
 /// The receiver of one rate-based flow.
@@ -283,6 +298,10 @@ impl RateReceiver {
                 };
                 Measure::Wtcp(Box::new(receiver), Beat::new(params.feedback_rtts))
             }
+            protocol => match media::common(protocol) {
+                Some(common) => Measure::Media(ArrivalLog::new(&common)),
+                None => unreachable!("every other protocol is named above"),
+            },
         };
         RateReceiver {
             measure,
@@ -306,6 +325,9 @@ impl RateReceiver {
         let marked = packet.has(flag::CE);
         let payload = u32::from(packet.payload);
         let mut fresh = self.unseen.take(header.number);
+        if header.original < header.number && matches!(self.measure, Measure::Media(_)) {
+            fresh = self.unseen.take(header.original);
+        }
         let report = match &mut self.measure {
             Measure::Tfrc(receiver) => {
                 let arrival = Arrival {
@@ -337,6 +359,7 @@ impl RateReceiver {
                 let losses = gaps.arrive(header.number, marked);
                 beat.arrive(packet.stamp, header.rtt_s, now) || losses > 0
             }
+            Measure::Media(log) => log.arrive(header.number, (packet.stamp, packet.bytes), marked, now),
             Measure::Wtcp(receiver, beat) => {
                 let at_once = beat.arrive(packet.stamp, header.rtt_s, now);
                 // Repetitions have numbers of their own.
@@ -360,6 +383,7 @@ impl RateReceiver {
             Measure::Tfrc(receiver) => receiver.due(),
             Measure::Ns2(sink, _) => sink.due(),
             Measure::Ssvp(_, beat) | Measure::Wtcp(_, beat) => beat.due(),
+            Measure::Media(log) => log.due(),
         }
     }
 
@@ -371,6 +395,7 @@ impl RateReceiver {
     /// Makes the report; [`RateReceiver::extra`] belongs to it.
     pub fn acknowledge(&mut self, kind: Kind, now: Time) -> Packet {
         let mut seq = 0;
+        let mut bytes = self.feedback_size;
         let (sent, feedback) = match &mut self.measure {
             Measure::Tfrc(receiver) => of_tfrc(receiver.report(now)),
             Measure::Ns2(sink, first) => of_tfrc(Some(sink.report(now, first.take()))),
@@ -379,6 +404,20 @@ impl RateReceiver {
                 let (sent, arrived) = beat.newest;
                 let delay = now.since(arrived);
                 (sent, FeedbackHeader { delay, lost: gaps.lost, ..FeedbackHeader::default() })
+            }
+            Measure::Media(log) => {
+                let (sent, delay) = log.newest(now);
+                let cover = log.report(now);
+                bytes = cover.bytes;
+                (
+                    sent,
+                    FeedbackHeader {
+                        delay,
+                        highest: cover.highest,
+                        count: cover.count,
+                        ..FeedbackHeader::default()
+                    },
+                )
             }
             Measure::Wtcp(receiver, beat) => {
                 let received = beat.report(now);
@@ -395,16 +434,24 @@ impl RateReceiver {
                 (sent, feedback)
             }
         };
-        self.feedback = feedback;
+        self.feedback = FeedbackHeader { missed: self.unseen.missed as u32, ..feedback };
         Packet {
             seq,
             stamp: now,
             echo: sent,
-            bytes: self.feedback_size,
+            bytes,
             extra: NONE,
             kind,
             note: Note::BACK,
             ..Packet::default()
+        }
+    }
+
+    /// What the report over `range` (the last packet and how many up to it), made at `until`, says of each: appended to
+    /// `into`.
+    pub fn heard(&self, range: (u64, u16), until: Time, into: &mut Vec<Heard>) {
+        if let Measure::Media(log) = &self.measure {
+            log.read(range, until, into);
         }
     }
 

@@ -9,6 +9,7 @@ use lasthop_core::packet::{Kind, NONE, Note, Packet, flag};
 use lasthop_core::time::{Span, Time};
 
 use super::config::{Protocol, RateConfig};
+use super::media::sender::{Load, MediaSender};
 use super::receiver::{DataHeader, FeedbackHeader, RateHeader};
 use super::ssvp::{self, SsvpSender};
 use super::tfrc::{Common, Report, Sizing, TfrcSender};
@@ -16,6 +17,7 @@ use super::tfrc_ns2::Ns2Sender;
 use super::wtcp_rate::WtcpSender;
 use crate::measure::{Durations, Window};
 use crate::plan::Percentiles;
+use crate::traffic::Demand;
 use crate::transport::extra::Extra;
 use crate::transport::wire::Wire;
 
@@ -104,6 +106,7 @@ enum Law {
     Ns2(Ns2Sender),
     Ssvp(SsvpSender),
     Wtcp(WtcpSender, Flight),
+    Media(Box<MediaSender>),
 }
 
 /// One rate-based sender.
@@ -134,6 +137,10 @@ pub struct RateSender {
     /// Since when the present rate has been allowed, and the rate.
     allowed_since: (Time, f64),
     loss_rate: f64,
+    /// Packets that the receiver has missed, and when the packet was sent that showed the newest of them.
+    missed: (u32, Option<Time>),
+    /// Mean payload of the packets sent lately.
+    mean_payload: f64,
     /// Counters of the measurement window.
     pub stats: RateStats,
 }
@@ -156,6 +163,10 @@ impl RateSender {
             Protocol::TfrcPs(params) => tfrc(params.common(), Sizing::Nominal(params.nominal_size)),
             Protocol::Ssvp(params) => Law::Ssvp(SsvpSender::new(params)),
             Protocol::Wtcp(params) => Law::Wtcp(WtcpSender::new(params), Flight::default()),
+            _ => match MediaSender::new(config) {
+                Some(sender) => Law::Media(Box::new(sender)),
+                None => unreachable!("every other protocol is named above"),
+            },
         };
         RateSender {
             law,
@@ -177,6 +188,8 @@ impl RateSender {
             measured,
             allowed_since: (Time::ZERO, 0.0),
             loss_rate: 0.0,
+            missed: (0, None),
+            mean_payload: size,
             stats: RateStats {
                 retransmitted: 0,
                 timeouts: 0,
@@ -197,7 +210,22 @@ impl RateSender {
             Law::Ns2(sender) => sender.rate(),
             Law::Ssvp(sender) => f64::from(self.last_payload) / sender.gap_s(),
             Law::Wtcp(sender, _) => f64::from(self.last_payload) / sender.interval_s(),
+            Law::Media(sender) => sender.rate(),
         }
+    }
+
+    /// What an encoder may send. Protocols that count packets are taken to send packets of the mean size of lately.
+    pub fn demand(&self) -> Demand {
+        let waiting = self.queue.waiting();
+        let rate = match &self.law {
+            Law::Media(sender) => return sender.demand(waiting),
+            Law::Tfrc(_) | Law::Ns2(_) => self.rate(),
+            Law::Ssvp(sender) => self.mean_payload / sender.gap_s(),
+            Law::Wtcp(sender, _) => self.mean_payload / sender.interval_s(),
+        };
+        // Before the first report a protocol has only its start to go by.
+        let known = self.rtt_s() > 0.0;
+        Demand { rate: known.then_some(rate * 8.0), waiting, lost: self.missed.1 }
     }
 
     /// Smoothed RTT; zero before the first report.
@@ -209,6 +237,7 @@ impl RateSender {
     pub fn flight(&self) -> u32 {
         match &self.law {
             Law::Wtcp(_, flight) => flight.packets.len() as u32,
+            Law::Media(sender) => sender.packets_in_flight(),
             _ => 0,
         }
     }
@@ -232,6 +261,7 @@ impl RateSender {
             Law::Ns2(sender) => sender.rtt_s(),
             Law::Ssvp(sender) => sender.rtt_s(),
             Law::Wtcp(sender, _) => sender.rtt_s(),
+            Law::Media(sender) => sender.rtt_s(),
         };
         rtt.unwrap_or(0.0)
     }
@@ -308,6 +338,7 @@ impl RateSender {
                 &ssvp::Report { sent: packet.echo, delay: feedback.delay, lost: feedback.lost },
                 now,
             ),
+            Law::Media(sender) => sender.on_report(packet, &feedback, now, wire),
             Law::Wtcp(sender, flight) => {
                 flight.acknowledge(packet.seq, &feedback, sender.loss_packets());
                 let sample = sender.on_report(packet.echo, feedback.delay, feedback.rate, now);
@@ -317,6 +348,9 @@ impl RateSender {
                 sample
             }
         };
+        if feedback.missed > self.missed.0 {
+            self.missed = (feedback.missed, Some(packet.echo));
+        }
         self.loss_rate = feedback.loss_rate;
         if self.measured.contains(now) {
             self.stats.rtt.add(sample);
@@ -358,6 +392,7 @@ impl RateSender {
                 sender.on_timer(now)
             }
             Law::Ssvp(sender) => sender.on_timer(now),
+            Law::Media(sender) => sender.on_timer(now),
             Law::Wtcp(sender, _) => {
                 let begins = !sender.is_blacked_out();
                 sender.on_timer(now);
@@ -371,7 +406,7 @@ impl RateSender {
             self.transmit(Kind::Probe, self.seq, 0, None, now, wire);
         } else if at_once {
             self.opportunity(now, wire);
-        } else if self.due != Time::MAX {
+        } else if self.due != Time::MAX || self.has_something() {
             self.due = self.next_departure().max(now);
         }
     }
@@ -410,7 +445,7 @@ impl RateSender {
             match &mut self.law {
                 Law::Tfrc(sender) => sender.on_backlog(now),
                 Law::Ssvp(sender) => sender.on_backlog(),
-                Law::Ns2(_) | Law::Wtcp(..) => {}
+                Law::Ns2(_) | Law::Wtcp(..) | Law::Media(_) => {}
             }
         } else {
             self.due = Time::MAX;
@@ -430,6 +465,7 @@ impl RateSender {
                     sender.interval_s()
                 }
             }
+            Law::Media(sender) => sender.interval_s(self.last_payload, self.queue.waiting()),
             Law::Ns2(_) => return self.due,
         };
         // At least a nanosecond, so that time goes on.
@@ -442,6 +478,7 @@ impl RateSender {
             Law::Ns2(sender) => sender.due(),
             Law::Ssvp(sender) => sender.due(),
             Law::Wtcp(sender, _) => sender.due(),
+            Law::Media(sender) => sender.due(),
         }
     }
 
@@ -452,6 +489,7 @@ impl RateSender {
                 let fresh = !self.queue.is_empty() && flight.packets.len() < sender.window();
                 !sender.is_blacked_out() && (flight.lost > 0 || fresh)
             }
+            Law::Media(sender) => sender.may_send() && (sender.has_lost() || !self.queue.is_empty()),
             _ => !self.queue.is_empty(),
         }
     }
@@ -485,6 +523,23 @@ impl RateSender {
 
     /// Sends the first packet that is lost, if one is.
     fn send_again<W: Wire>(&mut self, now: Time, wire: &mut W) -> bool {
+        if let Law::Media(sender) = &mut self.law
+            && sender.may_send()
+            && let Some(lost) = sender.take_lost(now)
+        {
+            sender.on_sent(lost, now);
+            self.last_payload = lost.payload;
+            self.stats.retransmitted += u64::from(self.measured.contains(now));
+            self.transmit_as(
+                Kind::Udp,
+                (lost.seq, lost.payload),
+                Some(lost.first_sent),
+                lost.original,
+                now,
+                wire,
+            );
+            return true;
+        }
         let Law::Wtcp(sender, flight) = &mut self.law else { return false };
         if sender.is_blacked_out() {
             return false;
@@ -512,6 +567,11 @@ impl RateSender {
         {
             return false;
         }
+        if let Law::Media(sender) = &self.law
+            && !sender.may_send()
+        {
+            return false;
+        }
         let Some((mut seq, payload)) = self.queue.take(self.seq, self.payload) else { return false };
         if matches!(self.law, Law::Wtcp(..)) {
             // It delivers in order, so it numbers what it sends; the others leave a gap for what they dropped.
@@ -520,6 +580,7 @@ impl RateSender {
         let number = self.number;
         self.seq = seq + u64::from(payload);
         self.last_payload = payload;
+        self.mean_payload += (f64::from(payload) - self.mean_payload) / 64.0;
         let first = !std::mem::replace(&mut self.started, true);
         match &mut self.law {
             Law::Tfrc(sender) => sender.on_sent(payload, now),
@@ -529,6 +590,9 @@ impl RateSender {
                 }
             }
             Law::Ssvp(sender) => sender.on_sent(now),
+            Law::Media(sender) => {
+                sender.on_sent(Load { seq, payload, original: number, first_sent: now }, now);
+            }
             Law::Wtcp(sender, flight) => {
                 sender.on_sent(now);
                 flight.packets.push_back(Outstanding {
@@ -557,8 +621,22 @@ impl RateSender {
         now: Time,
         wire: &mut W,
     ) {
+        self.transmit_as(kind, (seq, payload), first_sent, self.number, now, wire);
+    }
+
+    /// Sends what the transmission with the number `original` carried first.
+    fn transmit_as<W: Wire>(
+        &mut self,
+        kind: Kind,
+        (seq, payload): (u64, u32),
+        first_sent: Option<Time>,
+        original: u64,
+        now: Time,
+        wire: &mut W,
+    ) {
         let mut header = DataHeader {
             number: self.number,
+            original,
             rtt_s: self.rtt_s(),
             gap: if self.number == 0 { Span::ZERO } else { now.since(self.last_transmission) },
             ..DataHeader::default()

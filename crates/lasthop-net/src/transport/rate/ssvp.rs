@@ -1,15 +1,19 @@
 //! SSVP: the Scalable Streaming Video Protocol (Papadimitriou & Tsaoussidis, Computer Networks 51, 2007).
 //!
 //! *What it does.* A sender of video over UDP that adapts the gap between its packets by additive increase and
-//! multiplicative decrease of the rate, with the pair (0.31, 0.875) that is fair to TCP and smoother: a round trip
-//! without loss adds `alpha` packets per RTT to the rate, a loss takes an eighth. Nothing is sent again; what is past
-//! its deadline (`deadline` of the transport) is dropped before it is sent.
+//! multiplicative decrease of the rate. It is **not fair to a TCP in the same queue**, see the limitations. The pair
+//! (0.31, 0.875) is that of a window which is fair to TCP and smoother: a round trip without loss adds `alpha` packets
+//! per RTT to the rate, a loss takes an eighth. Nothing is sent again; what is past its deadline (`deadline` of the
+//! transport) is dropped before it is sent.
 //! *Reacts to* gaps in the numbers that the receiver got, ECN marks, silence.
 //! *Differs from the paper:* a reconstruction; the paper was not at hand. Start, feedback format and the reaction to
 //! silence are ours, and every constant is a parameter. It grows only in rounds in which it sent all that it might.
-//! *Validation:* TV-9.6; its share beside SACK TCP is tested as a law.
-//! *Limitations:* no layered coding; the application does not hear of the rate. What the start overshoots is taken back
-//! by an eighth per RTT while the queue, and with it the RTT, grows: behind a buffer of many RTTs that takes minutes.
+//! *Validation:* TV-9.6; its share beside SACK TCP is tested as a law, on three paths.
+//! *Limitations:* no layered coding; of the sources only `video-call` hears of the rate. What the start overshoots is
+//! taken back by an eighth per RTT while the queue, and with it the RTT, grows: behind a buffer of many RTTs that takes
+//! minutes. A rate without a window does not fall when the queue lengthens the RTT, and a window does: beside one Reno
+//! on 10 Mbit/s and 40 ms it takes 50 to 80 times what Reno gets in buffers of 8 to 33 packets, 30 times at 100 and 12
+//! times at 300, and beside SACK 3.3 to 4.4 times. `gaimd` with the same pair, which has a window, takes 1.1 to 1.3.
 //! *Kernel counterpart:* none.
 //! *References:* Papadimitriou & Tsaoussidis, Computer Networks 51, 2007; Yang & Lam, ICNP 2000.
 

@@ -17,6 +17,10 @@
 //! build stretches its packets as its own does, so that beside senders that fill the queue it gives way, as Vegas does:
 //! beside a SACK TCP it earns 0.2 to 0.3 of what that does in a buffer of one bandwidth-delay product (Vegas 0.1 to
 //! 0.4), and 0.55 where a buffer of 10 packets leaves hardly a queue to see (`crates/lasthop-sim/tests/rate_laws.rs`).
+//! Beside Reno on a link that repeats frames it can collapse and stay there: the averages move only with packets and
+//! the rate falls by a tenth per report, so that after a bad start each chases the other down to the least rate. With
+//! 10 Mbit/s, frame errors of 0.1, seven attempts and 167 packets 3 of 60 seeds carry 0.02 to 0.34 Mbit/s over 120 s,
+//! the others 2.6 to 2.9.
 //! *Kernel counterpart:* none.
 //! *References:* Sinha et al., MobiCom 1999 and Wireless Networks 8, 2002.
 

@@ -238,6 +238,8 @@ pub struct TcpConfig {
     pub dsack: bool,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: bool,
+    /// What is ECN-capable carries ECT(1) in place of ECT(0) (RFC 9331).
+    pub ect1: bool,
     /// Delayed ACKs; `None` acknowledges every segment.
     pub delayed_ack: Option<DelayedAck>,
     /// Limited transmit (RFC 3042).
@@ -295,6 +297,7 @@ const HABITS: &[Habit] = &[
     // The rules of the kernel's modules, and its Vegas's thresholds.
     Habit::of_linux("veno", "rule", 1.0),
     Habit::of_linux("dctcp", "rule", 1.0),
+    Habit::of_linux("bbr", "offload", 0.0),
     Habit::of_linux("vegas", "rule", 1.0),
     Habit::of_linux("vegas", "alpha", 2.0),
     Habit::of_linux("vegas", "beta", 4.0),
@@ -416,6 +419,7 @@ impl TcpConfig {
         .with(|config| config.ecn = true),
         Preset::of("dctcp", Recovery::Sack).with(|config| config.ecn = true),
         Preset::of("bbr", Recovery::Sack),
+        Preset::of("bbr3", Recovery::Rack),
         Preset::of_reno("freeze", "Freeze-TCP: the window is closed before an outage (Goff et al. 2000)")
             .with(|config| config.mobility.freeze = Some(Freeze::default())),
         Preset::of_reno(
@@ -515,6 +519,7 @@ impl TcpConfig {
             sack_blocks: 3,
             dsack: true,
             ecn: false,
+            ect1: false,
             delayed_ack: Some(DelayedAck {
                 timeout: Span::from_millis(200),
                 segments: 2,

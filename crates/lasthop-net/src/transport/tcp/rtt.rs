@@ -6,6 +6,13 @@ use lasthop_core::time::{Span, Time};
 
 use super::config::{RtoConfig, RtoKind};
 
+/// From a timestamp to its return by the clock of timestamps of Linux: whole milliseconds, at least one
+/// (`tcp_ack_update_rtt`, `tcp_rcv_rtt_measure_ts`).
+pub(super) fn ticks_between(echo: Time, now: Time) -> Span {
+    const TICK: u64 = 1_000_000;
+    Span::from_millis((now.0 / TICK).saturating_sub(echo.0 / TICK).max(1))
+}
+
 /// The estimator of one connection.
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {

@@ -200,6 +200,11 @@ impl Ranges {
         self.ranges.partition_point(|&(_, end)| end <= seq)
     }
 
+    /// Bytes in all ranges.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.ranges.iter().map(|&(start, end)| end - start).sum()
+    }
+
     /// Adds `[start, end)` and returns whether anything in it was new.
     pub(crate) fn insert(&mut self, mut start: u64, mut end: u64) -> bool {
         if start >= end || self.contains_all(start, end) {

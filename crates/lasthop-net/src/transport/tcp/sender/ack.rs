@@ -8,7 +8,13 @@ use super::alarms::Alarm;
 use super::recovery::RecoveryEngine;
 use super::{Action, Connection};
 use crate::transport::extra::Extra;
+use crate::transport::tcp::rtt::ticks_between;
 use crate::transport::wire::Wire;
+
+/// What timestamps of Linux tell of a round trip, and no more than there has been.
+fn span_of_stamps(echo: Time, now: Time) -> Span {
+    ticks_between(echo, now).min(now.since(Time::ZERO))
+}
 
 impl Connection {
     /// An ACK arrived.
@@ -40,7 +46,7 @@ impl Connection {
             }
             return;
         }
-        if packet.window != self.peer.bytes
+        if (packet.window != self.peer.bytes || self.peer.unscaled)
             && self.persist.is_none()
             && self.take_peer_window(engine, packet, extra, now, wire)
         {
@@ -226,6 +232,10 @@ impl Connection {
         {
             self.stats.rtt.add(rtt);
         }
+        // Linux tells its laws the time of a repair too, by the timestamp that its ACK echoes.
+        let told = rtt.or_else(|| {
+            (self.linux && self.timestamps && self.una > 0).then(|| span_of_stamps(packet.echo, now))
+        });
         self.una = ack;
         self.next = self.next.max(ack);
         self.limited = 0;
@@ -237,7 +247,7 @@ impl Connection {
         } else if update_rtt {
             self.update_rtt(packet, timed_end.unwrap_or(ack), now);
         }
-        (acked, rtt)
+        (acked, told)
     }
 
     /// Linux takes a sample with every ACK: of the first segment that it covers, if none of them was sent
@@ -248,7 +258,7 @@ impl Connection {
         let sacked = std::mem::replace(&mut self.sacked_rtt, Span::ZERO);
         let rtt = covered
             .or((sacked > Span::ZERO).then_some(sacked))
-            .or_else(|| self.timestamps.then(|| now.since(echo)));
+            .or_else(|| self.timestamps.then(|| span_of_stamps(echo, now)));
         if let Some(rtt) = rtt {
             self.rtt.sample(now - rtt, now, self.una, self.next, false);
             self.rtt.end_backoff();
@@ -368,7 +378,7 @@ impl Connection {
     #[inline]
     pub(super) fn measure_and_grow<E: RecoveryEngine>(
         &mut self,
-        _engine: &E,
+        engine: &E,
         acked: u32,
         rtt: Option<Span>,
         may_grow: bool,
@@ -388,6 +398,7 @@ impl Connection {
             next: self.next,
             mss: self.mss,
             may_grow,
+            disordered: engine.sacked().is_some_and(|count| count > 0),
         };
         self.host.grow(&sample);
     }
@@ -406,7 +417,22 @@ impl Connection {
             next: self.next,
             mss: self.mss,
             may_grow: false,
+            disordered: true,
         };
         self.host.sacked(&sample);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: from 40.9 to 82.1 ms the clock of timestamps has passed 42 ms, from 40.1 to 40.9 ms none, which is one.
+    #[test]
+    fn timestamps_count_whole_milliseconds() {
+        let span = |echo_us: u64, now_us: u64| span_of_stamps(Time(echo_us * 1000), Time(now_us * 1000));
+        assert_eq!(span(40_900, 82_100), Span::from_millis(42));
+        assert_eq!(span(40_100, 40_900), Span::from_millis(1));
+        assert_eq!(span(100, 300), Span::from_nanos(300_000), "no more than there has been");
     }
 }

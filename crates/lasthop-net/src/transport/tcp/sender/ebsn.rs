@@ -8,7 +8,10 @@
 //!
 //! *Differs from the paper:* one notice per timeout of the link and flow instead of one per failure (`gap = "0 s"`
 //! gives the paper's). Notices go only to senders that understand them: a base station does not send
-//! unauthenticated messages to hosts that did not ask for them.
+//! unauthenticated messages to hosts that did not ask for them. A notice does not postpone the timer while duplicate
+//! ACKs show a hole. The paper's source has a small window and sends little then; with a large one every duplicate lets
+//! a segment out, whose failures would postpone the timer for as long as the window lasts, and a repair that is lost
+//! again has no other way out than that timer.
 //!
 //! *Validation:* TV-10.2 and NV-5.3; in simulation over a persistent link (`tests/arq.rs`).
 //!
@@ -27,7 +30,8 @@ use crate::transport::wire::Wire;
 impl Connection {
     /// The base station could not deliver a packet just now.
     pub(super) fn on_bad_state<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        if self.una < self.max_sent && self.timer.is_some() && !self.is_frozen() {
+        let shows_hole = self.answers_duplicates() || self.dup_acks >= self.threshold();
+        if self.una < self.max_sent && self.timer.is_some() && !self.is_frozen() && !shows_hole {
             self.set_timer(now, wire);
         }
     }
@@ -76,6 +80,26 @@ mod tests {
     #[test]
     fn a_notice_restarts_the_timer() {
         assert_eq!(due_after(500, 1000, &[1300, 1700]), [millis(1800), millis(2200)]);
+    }
+
+    /// The packet in the hole is lost, not late: what the link says of others does not concern it.
+    #[test]
+    fn a_hole_that_duplicates_show_is_not_postponed() {
+        let config = TcpConfig {
+            timestamps: false,
+            packet_size: 1040,
+            mobility: Mobility { ebsn: true, ..Mobility::default() },
+            ..TcpConfig::new(Profile::Rfc, ControllerConfig::by_name("reno").unwrap(), Recovery::NewReno)
+        };
+        let mut rig = Rig::new(&config).ten_outstanding();
+        for _ in 0..3 {
+            rig.ack(11);
+        }
+        let before = rig.sender.timer.unwrap();
+        let notice = Packet { kind: Kind::BadState, note: Note::BACK, ..Packet::default() };
+        let later = rig.now + Span::from_millis(100);
+        rig.sender.on_ack(&notice, None, later, &mut rig.tape);
+        assert_eq!(rig.sender.timer.unwrap(), before);
     }
 
     /// NV-5.3.

@@ -15,6 +15,8 @@ impl Connection {
         if let Some(undo) = &mut self.undo {
             undo.forget();
         }
+        // This ACK ends the reduction before; the next one begins at its target (RFC 9937 §6; `tcp_fastretrans_alert`).
+        self.end_prr();
         let before = self.host.window.cwnd;
         self.action = Action::Ecn;
         if self.ns2 {

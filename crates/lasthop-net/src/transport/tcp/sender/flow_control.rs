@@ -30,7 +30,7 @@ pub(super) struct PeerWindow {
     /// The largest so far.
     largest: u32,
     /// It comes from a SYN-ACK, whose field is not scaled.
-    unscaled: bool,
+    pub(super) unscaled: bool,
     /// Interval of the next probe; zero while none is needed.
     probe_interval: Span,
     /// When it was closed, if it is.
@@ -148,9 +148,10 @@ impl Connection {
             self.timer = self.timer.filter(|_| packet.seq < self.max_sent);
         }
         // RFC 5681 §2: an ACK that changes the window is no duplicate, but what SACK blocks say counts (RFC 6675 §2).
-        // The first scaled window after the SYN-ACK changes nothing at the other end.
+        // The first scaled window after the SYN-ACK changes nothing at the other end; to Linux it is news, because its
+        // sequence number is (`tcp_may_update_window`).
         let has_blocks = E::SCOREBOARD && extra.is_some_and(|extra| !extra.sack.is_empty());
-        if was_unscaled || has_blocks || packet.seq != self.una {
+        if (was_unscaled && !self.linux) || has_blocks || packet.seq != self.una {
             return false;
         }
         engine.fill(self, now, wire);

@@ -109,7 +109,10 @@ impl Connection {
         if outstanding && self.extended && self.begins_probing(Trigger::Timeout, now, wire) {
             return;
         }
-        let repeated = self.una < self.timeout_recover;
+        let repeated = self.una < self.timeout_recover
+            || (self.linux
+                && self.una < self.host.recover
+                && (engine.is_in_recovery(self) || self.is_reducing()));
         if !engine.counts_across_timeouts(self) {
             self.dup_acks = 0;
         }

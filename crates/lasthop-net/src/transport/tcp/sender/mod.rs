@@ -31,6 +31,7 @@ mod send;
 mod signal;
 mod timer;
 mod timing;
+mod trains;
 mod undo;
 mod usage;
 mod waves;
@@ -39,8 +40,8 @@ use std::ops::{Deref, DerefMut};
 
 use lasthop_cc::delivery::DeliverySampler;
 use lasthop_cc::host::{Floors, Host};
-use lasthop_cc::{Needs, Signal, Window};
-use lasthop_core::packet::{Kind, Packet};
+use lasthop_cc::{CongestionControl, Estimates, Needs, Signal, Window};
+use lasthop_core::packet::{Kind, Packet, flag};
 use lasthop_core::prefetch::prefetch;
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
@@ -55,6 +56,7 @@ use self::processing::HostTime;
 use self::recovery::prr::Prr;
 use self::recovery::{Engine, with_engine};
 use self::reset::Patience;
+use self::trains::Train;
 use self::undo::Undo;
 use self::usage::Usage;
 use self::waves::Waves;
@@ -163,6 +165,8 @@ pub struct Connection {
     waits_for_timer: bool,
     /// When the next segment may leave, if the controller paces.
     pace: Pace,
+    /// What leaves at once, in the profile `linux`.
+    train: Train,
     /// Earliest wake-up that is pending.
     armed: Time,
     opened: Option<Time>,
@@ -209,6 +213,8 @@ pub struct Connection {
     limited_transmit: bool,
     idle_restart: bool,
     ecn: bool,
+    /// What makes its data ECN-capable: ECT(0) or ECT(1).
+    capable: u8,
     grow_when_limited_elsewhere: bool,
     data_header: u16,
     ack_size: u16,
@@ -278,6 +284,7 @@ impl TcpSender {
             hold: false,
             waits_for_timer: false,
             pace: Pace::default(),
+            train: Train::default(),
             armed: Time::MAX,
             opened: None,
             last_sent: Time::ZERO,
@@ -305,6 +312,7 @@ impl TcpSender {
             limited_transmit: config.limited_transmit,
             idle_restart: config.idle_restart,
             ecn: config.uses_ecn(),
+            capable: if config.ect1 { flag::ECT | flag::ECT_1 } else { flag::ECT },
             grow_when_limited_elsewhere: config.grow_when_limited_elsewhere,
             data_header: config.data_header() as u16,
             ack_size: config.ack_size() as u16,
@@ -368,12 +376,12 @@ impl TcpSender {
     }
 
     /// The SYN-ACK has come. Losses towards an end without SACK are found by duplicate ACKs and repaired as
-    /// NewReno does (RFC 5681 §3.2, RFC 6582; RFC 8985 §3 asks for SACK).
+    /// NewReno does (RFC 5681 §3.2, RFC 6582; RFC 8985 §3 asks for SACK), or as Linux does.
     #[cold]
     fn hear_answer(&mut self, extra: Option<&Extra>) {
         let refused = extra.and_then(|extra| extra.offer).is_some_and(|offer| !offer.sack);
         if refused && self.connection.una == 0 && !self.connection.ns2 {
-            self.engine.go_without_sack();
+            self.engine.go_without_sack(self.connection.linux);
         }
     }
 
@@ -418,9 +426,19 @@ impl Connection {
         (self.data_end < ENDLESS).then(|| unsent.div_ceil(u64::from(self.mss)))
     }
 
+    /// Payload of a full segment.
+    pub fn mss(&self) -> u32 {
+        self.mss
+    }
+
     /// The congestion window and threshold, in segments.
     pub fn window(&self) -> Window {
         self.host.window
+    }
+
+    /// What its law holds for true of the path.
+    pub fn estimates(&self) -> Option<Estimates> {
+        self.host.law().estimates()
     }
 
     /// First byte that is not acknowledged.
@@ -698,6 +716,16 @@ mod tests {
             rig.marked(122);
             assert_eq!(rig.window(), (5.0, 5.0), "{recovery:?}: the next window");
         }
+    }
+
+    /// A marked ACK that ends a reduction begins the next one at the target, though PRR has not come down to it yet.
+    #[test]
+    fn a_mark_at_the_end_of_a_reduction_starts_from_its_target() {
+        let mut rig = twenty_outstanding(Recovery::Rack);
+        rig.marked(105);
+        assert_eq!(rig.window(), (18.0, 10.0), "16 in flight, and of 4 delivered 2 are sent");
+        rig.marked(123);
+        assert_eq!(rig.sender.host.window.ssthresh, 5.0);
     }
 
     /// TV-2.11: a loss in a window that a mark has already halved is repaired without a second cut.

@@ -52,7 +52,7 @@ impl Connection {
     /// RFC 5681 §4.1: after an idle RTO the ACK clock is gone, start from the initial window.
     pub(super) fn restart_after_idle(&mut self, now: Time) {
         let idle = now.since(self.last_sent);
-        self.host.idle(idle, self.rtt.timeout());
+        self.host.idle(idle, self.rtt.timeout(), now);
     }
 
     /// The application writes no more. `discard`: what has not been sent yet is withdrawn.

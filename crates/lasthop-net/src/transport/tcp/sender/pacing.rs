@@ -3,6 +3,9 @@
 //! Every fill path of the recovery engines asks `held_back` (`send.rs`) before each segment; every transmission moves
 //! the earliest time of the next one. There is no credit for time that has passed, so no burst follows a pause. Fast
 //! retransmissions and limited transmit go out at once, as they are clocked by ACKs, but count.
+//!
+//! Linux paces trains (`trains.rs`). It does not pace the first ten segments, and what comes late brings the next
+//! forward by as much, at most by half of its gap (`tcp_update_skb_after_send`).
 
 use lasthop_core::time::{Span, Time};
 
@@ -13,7 +16,14 @@ const LONGEST_GAP: Span = Span::from_secs(1);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     next: Time,
+    /// By how much what leaves was late, less what the next has gained by that.
+    late: Span,
+    /// Segments sent, as far as they matter: the first ten.
+    sent: u8,
 }
+
+/// Linux does not pace as many segments at the beginning of a connection.
+const FREE: u8 = 10;
 
 impl Pace {
     /// Nothing is sent before this.
@@ -22,11 +32,29 @@ impl Pace {
         self.next
     }
 
+    /// As [`Pace::charge`], by Linux's rules.
+    pub(super) fn charge_as_linux(&mut self, segments: f64, rate: f64, now: Time) {
+        if self.sent < FREE {
+            self.sent += 1;
+            return;
+        }
+        if self.next <= now {
+            self.late = now.since(self.next);
+        }
+        let gap = Span::from_seconds(segments / rate);
+        let gained = self.late.min(Span(gap.0 / 2));
+        self.late = Span(self.late.0 - gained.0);
+        self.put_off(Span(gap.0 - gained.0), now);
+    }
+
     /// This many segments, or a part of one, leave now at `rate` segments per second: the next waits for their
     /// share of a second.
     pub(super) fn charge(&mut self, segments: f64, rate: f64, now: Time) {
-        let due = self.next.max(now) + Span::from_seconds(segments / rate);
-        self.next = due.min(now + LONGEST_GAP);
+        self.put_off(Span::from_seconds(segments / rate), now);
+    }
+
+    fn put_off(&mut self, gap: Span, now: Time) {
+        self.next = (self.next.max(now) + gap).min(now + LONGEST_GAP);
     }
 }
 

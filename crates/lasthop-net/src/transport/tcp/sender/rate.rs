@@ -3,14 +3,38 @@
 //! controller sees the sample before the window is filled.
 
 use lasthop_cc::RecoveryKind;
-use lasthop_cc::delivery::Around;
+use lasthop_cc::delivery::{Around, DeliverySampler};
+use lasthop_cc::host::Host;
 use lasthop_core::time::Time;
 
 use super::Connection;
 use super::recovery::RecoveryEngine;
+use crate::transport::tcp::segments::Segment;
 use crate::transport::wire::Wire;
 
+/// The outstanding segment at `index` has been found lost: counts it, and tells the law.
+pub(super) fn note_lost(
+    sampler: &mut Option<Box<DeliverySampler>>,
+    host: &mut Host,
+    index: usize,
+    segment: &Segment,
+    now: Time,
+) {
+    let Some(sampler) = sampler else { return };
+    if let Some(lost) = sampler.on_lost(index, (segment.seq, segment.end()), now) {
+        host.lost_segment(&lost);
+    }
+}
+
 impl Connection {
+    /// The oldest outstanding segment has been found lost.
+    pub(super) fn note_first_lost(&mut self, now: Time) {
+        let Connection { sampler, host, segments, .. } = self;
+        if let Some(first) = segments.first() {
+            note_lost(sampler, host, 0, first, now);
+        }
+    }
+
     /// What the sender is repairing.
     fn repairing<E: RecoveryEngine>(&self, engine: &E) -> Option<RecoveryKind> {
         if self.una < self.timeout_recover {
@@ -20,11 +44,23 @@ impl Connection {
     }
 
     /// A segment leaves, new or again (then `index` is its place among the outstanding).
-    pub(super) fn sample_send(&mut self, again: Option<usize>, idle: bool, now: Time) {
+    pub(super) fn sample_send<E: RecoveryEngine>(
+        &mut self,
+        engine: &E,
+        again: Option<usize>,
+        idle: bool,
+        now: Time,
+    ) {
+        if self.sampler.is_none() {
+            return;
+        }
+        // The engine counts a repair once it is on its way.
+        let in_flight = engine.pipe(self) + u32::from(again.is_some() && E::SCOREBOARD);
+        let allowed = self.allowed();
         let Some(sampler) = &mut self.sampler else { return };
         match again {
-            Some(index) => sampler.on_send_again(index, now),
-            None => sampler.on_send(idle, now),
+            Some(index) => sampler.on_send_again(index, in_flight, allowed, now),
+            None => sampler.on_send(idle, in_flight, allowed, now),
         }
     }
 
@@ -35,7 +71,7 @@ impl Connection {
         }
         let prior_flight = engine.pipe(self);
         let Some(sampler) = &mut self.sampler else { return };
-        sampler.begin(prior_flight, now);
+        sampler.begin(prior_flight, E::SCOREBOARD, now);
         self.hold = true;
     }
 
@@ -70,6 +106,7 @@ impl Connection {
         let around = Around {
             flight: engine.pipe(self),
             srtt: self.rtt.srtt(),
+            held_back: self.pace.next().since(now),
             recovery: self.repairing(engine),
             mss: self.mss,
         };

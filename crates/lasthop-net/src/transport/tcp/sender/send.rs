@@ -36,6 +36,25 @@ impl Connection {
         self.allowed().min(self.peer.segments)
     }
 
+    /// Segments that count against the window. RFC 5681 counts bytes; Linux counts segments, however short they are
+    /// (`tcp_packets_in_flight`), and what is repeated after a timeout by its place.
+    #[inline]
+    fn out(&self) -> u32 {
+        if self.linux && self.next == self.max_sent {
+            return self.segments.len() as u32;
+        }
+        ((self.next - self.una) as u32).div_ceil(self.mss)
+    }
+
+    /// Whether a window of `allowed` segments lets one more out.
+    #[inline]
+    fn is_granted(&self, allowed: u32) -> bool {
+        if self.linux && self.next == self.max_sent {
+            return (self.segments.len() as u32) < allowed;
+        }
+        self.next - self.una < u64::from(allowed) * u64::from(self.mss)
+    }
+
     /// Whether there is something at `next` that has never been sent.
     pub(super) fn has_new(&self) -> bool {
         // Data waits for the handshake.
@@ -69,39 +88,40 @@ impl Connection {
         wire: &mut W,
     ) {
         let allowed = self.allowed();
-        let congestion = u64::from(allowed) * u64::from(self.mss);
-        let window = congestion.min(self.peer.room);
         let next = self.next;
         for _ in 0..burst {
-            let fits = self.next - self.una < window;
+            let granted = self.is_granted(allowed);
             let has_more = self.has_more();
-            if !fits || !has_more {
-                if has_more && self.next - self.una < congestion {
-                    self.fill_to_the_edge(engine, congestion, now, wire);
+            if !granted || self.next - self.una >= self.peer.room || !has_more {
+                if has_more && granted {
+                    self.fill_to_the_edge(engine, allowed, now, wire);
                 }
                 if has_more || self.next > next {
-                    self.note_usage(((self.next - self.una) as u32).div_ceil(self.mss), false);
+                    self.note_usage(self.out(), false);
                 }
                 return;
             }
-            if self.extended && self.held_back(now, wire) {
-                return;
+            if self.extended {
+                let flight = ((self.next - self.una) as u32).div_ceil(self.mss);
+                if self.held_back(now, wire) || self.awaits_train(engine, flight, now) {
+                    return;
+                }
             }
             self.transmit_next(engine, now, wire);
         }
     }
 
     /// Sends what fits before the right edge of the receiver's window, where a whole segment does not; congestion
-    /// control would allow `congestion` bytes.
+    /// control would allow `allowed` segments.
     #[cold]
     fn fill_to_the_edge<E: RecoveryEngine, W: Wire>(
         &mut self,
         engine: &mut E,
-        congestion: u64,
+        allowed: u32,
         now: Time,
         wire: &mut W,
     ) {
-        while self.has_more() && self.next - self.una < congestion {
+        while self.has_more() && self.is_granted(allowed) {
             let fits = self.short_of_room(now, wire);
             if fits == Fits::Nothing || (self.extended && self.held_back(now, wire)) {
                 return;
@@ -122,7 +142,7 @@ impl Connection {
         if self.host_time.is_some() && self.waits_for_host(now, wire) {
             return true;
         }
-        if self.pace.next() <= now {
+        if self.pace.next() <= now || self.train.is_leaving(now) {
             return false;
         }
         // The law, not the application, limits the sender.
@@ -152,10 +172,14 @@ impl Connection {
         if !self.limited_transmit || !self.has_more() || !(is_new || self.ns2) {
             return;
         }
-        let mss = u64::from(self.mss);
         let outstanding = self.next - self.una;
-        let allowed = (self.host.window.cwnd + f64::from(self.dup_acks)) * f64::from(self.mss);
-        if outstanding < self.peer.room && (outstanding + mss) as f64 <= allowed {
+        let allowed = self.host.window.cwnd + f64::from(self.dup_acks);
+        let granted = if self.linux {
+            (self.segments.len() + 1) as f64 <= allowed
+        } else {
+            (outstanding + u64::from(self.mss)) as f64 <= allowed * f64::from(self.mss)
+        };
+        if outstanding < self.peer.room && granted {
             self.transmit_next(engine, now, wire);
             self.limited += 1;
         }
@@ -199,11 +223,11 @@ impl Connection {
         };
         let len = payload + u16::from(seq == 0) + u16::from(fin);
         self.segments.push(seq, len, fin, now);
-        if self.extended {
-            self.sample_send(None, nothing_outstanding, now);
-        }
         self.next = seq + u64::from(len);
         self.max_sent = self.next;
+        if self.extended {
+            self.sample_send(engine, None, nothing_outstanding, now);
+        }
         if self.timed.is_none() {
             self.timed = Some((self.next, now));
         }
@@ -243,7 +267,7 @@ impl Connection {
             undo.on_retransmission(seq, now);
         }
         if self.extended {
-            self.sample_send(Some(index), false, now);
+            self.sample_send(engine, Some(index), false, now);
         }
         let copy = Transmission { seq, payload, fin, first_sent, again: true };
         self.put_on_wire(engine, copy, now, wire);
@@ -272,12 +296,15 @@ impl Connection {
             // RFC 3168 §6.1.1; in ns-2 the agents agree on their own.
             flags |= flag::ECE | flag::CWR;
         }
-        if self.ecn && kind != Kind::Syn && (!again || self.ns2) {
-            // RFC 3168 §6.1.5: retransmissions are not ECN-capable. In ns-2 they are.
-            flags |= flag::ECT;
+        if self.ecn && kind != Kind::Syn && ((!again && payload > 0) || self.ns2) {
+            // RFC 3168 §6.1.4, §6.1.5: what carries no data and retransmissions are not ECN-capable. In ns-2 they are.
+            flags |= self.capable;
             if std::mem::take(&mut self.reduced) {
                 flags |= flag::CWR;
             }
+        }
+        if self.linux && !again && (self.train.step(now) || seq + u64::from(payload) == self.data_end) {
+            flags |= flag::PSH;
         }
         let len = payload + u16::from(seq == 0) + u16::from(fin);
         engine.on_sent(self, seq, seq + u64::from(len), now);
@@ -291,7 +318,12 @@ impl Connection {
             && self.needs.pacing
             && let Some(rate) = self.resuming_rate().or_else(|| self.host.law().pacing_rate())
         {
-            self.pace.charge(f64::from(payload) / f64::from(self.mss), rate, now);
+            let segments = f64::from(payload) / f64::from(self.mss);
+            if self.linux {
+                self.pace.charge_as_linux(segments, rate, now);
+            } else {
+                self.pace.charge(segments, rate, now);
+            }
         }
         let extra = if again || seq == 0 {
             self.attach_rest(seq, again.then_some(first_sent), wire)

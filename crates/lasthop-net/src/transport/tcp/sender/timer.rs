@@ -69,6 +69,14 @@ impl Connection {
         }
     }
 
+    /// Counts the timeout from when the first outstanding segment was sent last; it is due now if that is over.
+    pub(super) fn count_timer_from_first<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if let Some(sent) = self.segments.first().map(|first| first.last_sent) {
+            let passed = now.since(sent).min(self.rtt.timeout());
+            self.set_timer(now - passed, wire);
+        }
+    }
+
     /// After an ACK of new data: restart, or stop if nothing is outstanding. ns-2 lets it run even then.
     #[inline]
     pub(super) fn restart_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {

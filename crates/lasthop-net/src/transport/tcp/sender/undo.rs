@@ -26,12 +26,15 @@ use lasthop_cc::host::Memory;
 use lasthop_core::packet::{Packet, flag};
 use lasthop_core::time::Time;
 
-use super::recovery::RecoveryEngine;
+use super::recovery::{Evidence, RecoveryEngine};
 use super::{Action, Connection};
 use crate::transport::sack::SackBlocks;
 use crate::transport::tcp::config::{SpuriousConfig, SpuriousResponse, TcpConfig};
 use crate::transport::tcp::segments::Segment;
 use crate::transport::wire::Wire;
+
+/// One tick of the timestamps of Linux, in nanoseconds.
+const MILLISECOND: u64 = 1_000_000;
 
 /// Where F-RTO stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +111,10 @@ impl Undo {
     fn on_echo(&mut self, echo: Time) -> bool {
         let Some(before) = &mut self.before else { return false };
         let Some(retransmitted) = before.retransmitted else { return false };
+        if self.linux {
+            // Each ACK of new data is looked at (`tcp_packet_delayed`); timestamps count milliseconds.
+            return self.config.eifel && echo.0 / MILLISECOND < retransmitted.0 / MILLISECOND;
+        }
         self.config.eifel && !std::mem::replace(&mut before.judged, true) && echo < retransmitted
     }
 }
@@ -121,10 +128,13 @@ impl Connection {
         undo.step = Step::Idle;
         if let Some(before) = undo.before.as_mut().filter(|before| timeout && una < before.to) {
             // The data of the last reduction is still being repaired.
-            if !before.timeout {
+            if undo.linux {
+                // No further reduction, and what is kept stays: a later ACK may still show that there was no loss.
+                if std::mem::replace(&mut before.timeout, true) && undo.config.frto {
+                    undo.step = Step::First;
+                }
+            } else if !before.timeout {
                 undo.before = None;
-            } else if undo.linux && undo.config.frto {
-                undo.step = Step::First;
             }
             return;
         }
@@ -178,33 +188,56 @@ impl Connection {
         if let Some(duplicate) = sack.and_then(|sack| sack.duplicate(ack))
             && undo.on_dsack(duplicate)
         {
-            self.undo_reduction(engine, packet, now);
+            let early = undo.before.as_ref().is_some_and(|before| before.timeout);
+            let evidence = if early { Evidence::Early } else { Evidence::Copies };
+            self.undo_reduction(engine, packet, evidence, now);
             return;
         }
         if ack > self.una && undo.on_echo(packet.echo) {
-            self.undo_reduction(engine, packet, now);
+            let early = undo.before.as_ref().is_some_and(|before| before.timeout);
+            let partial = ack < to;
+            if self.linux && !early && partial {
+                let copies = self.segments.iter().any(|segment| segment.end() > ack && segment.repaired);
+                engine.on_late_original(self, ack, copies);
+                if copies {
+                    return;
+                }
+            }
+            let evidence = if early { Evidence::Early } else { Evidence::Original { partial } };
+            self.undo_reduction(engine, packet, evidence, now);
             return;
         }
         let step = undo.step;
         match step {
             Step::Idle => {}
-            Step::First if self.acknowledges_original::<E>(ack, sack, to) => {
-                self.undo_reduction(engine, packet, now);
+            Step::First if self.acknowledges_original(engine, ack, sack, to) => {
+                self.undo_reduction(engine, packet, Evidence::Early, now);
             }
-            Step::First => self.on_first_ack::<E>(ack, to),
+            Step::First => self.on_first_ack(engine, ack, to),
             Step::Second => self.on_second_ack(engine, packet, sack, to, now, wire),
         }
     }
 
     /// Whether an ACK tells of a segment that was outstanding at the timeout and was sent but once. To Linux that is
     /// enough: it does not send new data first.
-    fn acknowledges_original<E: RecoveryEngine>(&self, ack: u64, sack: Option<&SackBlocks>, to: u64) -> bool {
+    fn acknowledges_original<E: RecoveryEngine>(
+        &self,
+        engine: &E,
+        ack: u64,
+        sack: Option<&SackBlocks>,
+        to: u64,
+    ) -> bool {
         let linux = self.undo.as_ref().is_some_and(|undo| undo.linux);
         let blocks = sack.map_or(&[][..], SackBlocks::as_slice);
         let arrived = |segment: &Segment| {
             let (seq, end) = (segment.seq, segment.end());
             end <= ack || blocks.iter().any(|&(first, last)| first <= seq && end <= last)
         };
+        // Without SACK an ACK that covers a copy may be the answer to it.
+        let covers_copy = |segment: &Segment| segment.end() <= ack && segment.transmissions > 1;
+        if !engine.reads_sack() && self.segments.first().is_some_and(covers_copy) {
+            return false;
+        }
         linux
             && E::SCOREBOARD
             && self
@@ -215,9 +248,9 @@ impl Connection {
     }
 
     /// Step 2 of F-RTO.
-    fn on_first_ack<E: RecoveryEngine>(&mut self, ack: u64, to: u64) {
+    fn on_first_ack<E: RecoveryEngine>(&mut self, engine: &E, ack: u64, to: u64) {
         let advances = ack > self.una;
-        if !advances && E::SCOREBOARD {
+        if !advances && engine.reads_sack() {
             // RFC 5682 §3.1: SACK blocks are noted; the next ACK of new data decides.
             return;
         }
@@ -249,7 +282,7 @@ impl Connection {
     ) {
         let ack = packet.seq;
         let advances = ack > self.una;
-        let scoreboard = E::SCOREBOARD;
+        let scoreboard = engine.reads_sack();
         // RFC 5682 §3.1: if the new data has arrived and older data has not, that is lost.
         let beyond = ack > to || sack.is_some_and(|sack| sack.as_slice().iter().any(|&(_, end)| end > to));
         let spurious = if scoreboard {
@@ -258,7 +291,7 @@ impl Connection {
             advances
         };
         if spurious {
-            self.undo_reduction(engine, packet, now);
+            self.undo_reduction(engine, packet, Evidence::Early, now);
             return;
         }
         let conventional = if scoreboard { beyond } else { ack == self.una };
@@ -269,14 +302,20 @@ impl Connection {
             undo.step = Step::Idle;
         }
         self.host.window.cwnd = self.host.window.cwnd.min(3.0);
-        if !scoreboard {
+        if !E::SCOREBOARD {
             self.next = self.una;
         }
         engine.fill(self, now, wire);
     }
 
     /// The last reduction was a mistake.
-    fn undo_reduction<E: RecoveryEngine>(&mut self, engine: &mut E, packet: &Packet, now: Time) {
+    fn undo_reduction<E: RecoveryEngine>(
+        &mut self,
+        engine: &mut E,
+        packet: &Packet,
+        evidence: Evidence,
+        now: Time,
+    ) {
         let Some(undo) = &mut self.undo else { return };
         let response = undo.config.response;
         // F-RTO has inflated the window for the two segments that it sent.
@@ -323,13 +362,14 @@ impl Connection {
         self.next = self.max_sent;
         let una = self.una;
         if E::SCOREBOARD {
-            engine.forget_losses(self, !before.timeout);
+            engine.forget_losses(self, evidence);
         } else if before.unaccounted >= self.dup_threshold {
             // These copies provoke enough duplicate ACKs to look like a loss: `recover` stands against them.
             return;
         }
         self.host.recover = una;
-        self.timeout_recover = una;
+        // With a scoreboard nothing is left of a timeout; to the others duplicates of this data mean nothing yet.
+        self.timeout_recover = if E::SCOREBOARD { 0 } else { una };
     }
 }
 

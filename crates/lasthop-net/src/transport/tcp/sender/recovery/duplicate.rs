@@ -213,9 +213,7 @@ impl DuplicateAcks {
             return;
         }
         tcp.timed = None;
-        if let Some(sampler) = &mut tcp.sampler {
-            sampler.on_lost(1);
-        }
+        tcp.note_first_lost(now);
         tcp.set_timer(now, wire);
         if tahoe {
             tcp.next = tcp.una;
@@ -249,9 +247,7 @@ impl DuplicateAcks {
         if restart && !tcp.ns2 {
             tcp.set_timer(now, wire);
         }
-        if let Some(sampler) = &mut tcp.sampler {
-            sampler.on_lost(1);
-        }
+        tcp.note_first_lost(now);
         // The window falls by what left the network and rises by the segment that is sent again, unless less than a
         // segment was acknowledged (RFC 6582 section 3.2 step 3).
         if acked > 0 && tcp.inflation > acked {

@@ -1,12 +1,14 @@
 //! Loss recovery: how losses are found and repaired. How far the window falls is the controller's business.
 //!
 //! Each engine is a state with an `impl` of [`RecoveryEngine`] in a file of its own: `duplicate.rs` (Tahoe, Reno and
-//! NewReno, which count duplicate ACKs), `sack.rs` (RFC 6675), `rack.rs` (RFC 8985), `sack1.rs` (ns-2's) and
+//! NewReno, which count duplicate ACKs), `sack.rs` (RFC 6675), `rack.rs` (RFC 8985; with
+//! `counted.rs` towards a peer without SACK, as Linux), `sack1.rs` (ns-2's) and
 //! `vegas.rs` (the fine-grained timer). `prr.rs` spreads the reductions of `sack.rs` and `rack.rs` over a round trip.
 //!
 //! An engine works on the [`Connection`] that the sender hands it. To add one: a file, a line in [`Engine`] and one
 //! in [`with_engine!`]; no other module names an engine.
 
+mod counted;
 mod duplicate;
 pub(super) mod prr;
 mod rack;
@@ -16,7 +18,7 @@ mod scoreboard;
 mod vegas;
 
 use lasthop_core::packet::Packet;
-use lasthop_core::time::Time;
+use lasthop_core::time::{Span, Time};
 
 use self::duplicate::DuplicateAcks;
 use self::rack::Rack;
@@ -128,9 +130,20 @@ pub(super) trait RecoveryEngine {
         tcp.sent_flight() - f64::from(tcp.limited)
     }
 
+    /// Whether SACK blocks tell it what the receiver holds.
+    #[inline]
+    fn reads_sack(&self) -> bool {
+        Self::SCOREBOARD
+    }
+
     /// Its scoreboard, if it keeps one.
     #[inline]
     fn board(&self) -> Option<&Scoreboard> {
+        None
+    }
+
+    /// The least RTT of the connection, if the engine measures it.
+    fn least_rtt(&self) -> Option<Span> {
         None
     }
 
@@ -158,9 +171,15 @@ pub(super) trait RecoveryEngine {
         self.board().is_some_and(|board| board.has_news(sack, una))
     }
 
-    /// Forgets what was taken for lost, because nothing was; `reordered`: segments have overtaken each other.
-    fn forget_losses(&mut self, tcp: &mut Connection, reordered: bool) {
-        let _ = (tcp, reordered);
+    /// Forgets what was taken for lost, because nothing was.
+    fn forget_losses(&mut self, tcp: &mut Connection, evidence: Evidence) {
+        let _ = (tcp, evidence);
+    }
+
+    /// Linux: in a recovery an ACK of data up to `ack` answers an original. `waits`: copies are still under way, so
+    /// that nothing is undone yet, and nothing more is taken for lost with this ACK (`tcp_try_undo_partial`).
+    fn on_late_original(&mut self, tcp: &Connection, ack: u64, waits: bool) {
+        let _ = (tcp, ack, waits);
     }
 
     /// A fast retransmission that was held back is made after all (`timing.rs`).
@@ -182,6 +201,17 @@ pub(super) trait RecoveryEngine {
     fn on_tail_probe_timer<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) {
         let _ = (tcp, now, wire);
     }
+}
+
+/// What shows that a reduction was needless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// A timeout came too early.
+    Early,
+    /// DSACKs for all copies.
+    Copies,
+    /// An original was answered in a recovery that it does not end (`partial`), or ends.
+    Original { partial: bool },
 }
 
 /// The engine of one sender.
@@ -211,10 +241,12 @@ impl Engine {
         }
     }
 
-    /// The other end has no SACK.
-    pub(super) fn go_without_sack(&mut self) {
-        if matches!(self, Engine::Sack(_) | Engine::Rack(_)) {
-            *self = Engine::DuplicateAcks(DuplicateAcks::NewReno);
+    /// The other end has no SACK. `linux`: duplicate ACKs stand for SACKed segments.
+    pub(super) fn go_without_sack(&mut self, linux: bool) {
+        match self {
+            Engine::Rack(rack) if linux => rack.count_duplicates(),
+            Engine::Sack(_) | Engine::Rack(_) => *self = Engine::DuplicateAcks(DuplicateAcks::NewReno),
+            _ => {}
         }
     }
 

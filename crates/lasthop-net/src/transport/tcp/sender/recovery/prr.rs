@@ -135,6 +135,7 @@ impl Connection {
         {
             prr.active = false;
             self.host.window.cwnd = prr.target;
+            self.host.reduced();
         }
     }
 }

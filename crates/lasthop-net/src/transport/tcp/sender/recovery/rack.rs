@@ -32,9 +32,11 @@ use lasthop_core::time::{Span, Time};
 
 use super::super::alarms::Alarm;
 use super::super::probing::Trigger;
+use super::super::rate::note_lost;
 use super::super::{Action, Connection};
-use super::RecoveryEngine;
+use super::counted::Counting;
 use super::scoreboard::Scoreboard;
+use super::{Evidence, RecoveryEngine};
 use crate::transport::sack::SackBlocks;
 use crate::transport::tcp::segments::{Segment, Segments};
 use crate::transport::wire::Wire;
@@ -44,7 +46,7 @@ const PERSISTENCE: u32 = 16;
 /// What a receiver may delay an ACK of a single segment (`TLP.max_ack_delay`, RFC 8985 §7.2).
 const MOST_ACK_DELAY: Span = Span::from_millis(200);
 /// Linux takes no path to reorder by more segments (`tcp_max_reordering`).
-const MOST_REORDERING: u32 = 300;
+pub(super) const MOST_REORDERING: u32 = 300;
 /// By how much the timers of Linux are late: 2 ms (`TCP_TIMEOUT_MIN_US`), and a tick of 4 ms with 250 Hz.
 const LATENESS: Span = Span::from_millis(6);
 /// Probe timeout before the first RTT sample (RFC 8985 §7.2).
@@ -138,7 +140,8 @@ impl Clock {
 /// State of the engine.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Rack {
-    board: Scoreboard,
+    pub(super) board: Scoreboard,
+    pub(super) counting: Counting,
     clock: Clock,
     /// Transmissions in the order in which they were made. Those that no longer matter are dropped at the front.
     order: VecDeque<Transmission>,
@@ -153,10 +156,12 @@ pub(in super::super) struct Rack {
     /// No segment below this waits for its repair.
     repair_from: u64,
     /// By how many segments the path is known to reorder; the duplicate threshold before.
-    reordering: u32,
+    pub(super) reordering: u32,
+    /// The present ACK answers an original while copies are under way.
+    waits: bool,
     /// DSACKs that answered copies.
     dsacks: u32,
-    probing: bool,
+    pub(super) probing: bool,
     probe: Option<Probe>,
 }
 
@@ -165,6 +170,7 @@ impl Rack {
     pub(super) fn new(probing: bool) -> Rack {
         Rack {
             board: Scoreboard::default(),
+            counting: Counting::default(),
             clock: Clock {
                 newest: None,
                 rtt: Span::ZERO,
@@ -185,6 +191,7 @@ impl Rack {
             widened: Time::ZERO,
             repair_from: 0,
             reordering: 0,
+            waits: false,
             dsacks: 0,
             probing,
             probe: None,
@@ -195,6 +202,9 @@ impl Rack {
     #[inline]
     fn acknowledge(&mut self, segment: &Segment, echo: Option<Time>, now: Time) {
         self.board.forget(segment);
+        if self.counting.on {
+            self.take_from_count();
+        }
         if !segment.sacked {
             let reached = self.clock.reached;
             self.clock.deliver(segment, echo, reached, now);
@@ -253,7 +263,13 @@ impl Rack {
     }
 
     /// RFC 8985 §6.2, step 5: marks what is lost by now. Returns how many were, and when to look again.
-    fn detect(&mut self, window: Span, segments: &mut Segments, now: Time) -> (u32, Option<Time>) {
+    fn detect(
+        &mut self,
+        window: Span,
+        segments: &mut Segments,
+        mut on_lost: impl FnMut(usize, &Segment),
+        now: Time,
+    ) -> (u32, Option<Time>) {
         let Some(newest) = self.clock.newest else { return (0, None) };
         let patience = self.clock.rtt + window;
         let mut found = 0;
@@ -265,7 +281,7 @@ impl Rack {
                 if sent.at + patience > now {
                     break;
                 }
-                self.mark(sent.seq, segments);
+                self.mark(sent.seq, segments, &mut on_lost);
                 found += 1;
             }
             self.order.pop_front();
@@ -279,8 +295,10 @@ impl Rack {
     }
 
     /// The segment at `seq` is lost, or its repair is.
-    fn mark(&mut self, seq: u64, segments: &mut Segments) {
-        let Some(segment) = segments.find(seq).and_then(|index| segments.get_mut(index)) else { return };
+    fn mark(&mut self, seq: u64, segments: &mut Segments, on_lost: &mut impl FnMut(usize, &Segment)) {
+        let Some(index) = segments.find(seq) else { return };
+        let Some(segment) = segments.get_mut(index) else { return };
+        on_lost(index, segment);
         if segment.repaired {
             segment.repaired = false;
             self.board.repaired_count -= 1;
@@ -290,6 +308,13 @@ impl Rack {
             self.board.lost_count += 1;
         }
         self.repair_from = self.repair_from.min(segment.seq);
+    }
+
+    /// The first outstanding segment is lost.
+    pub(super) fn mark_first(&mut self, tcp: &mut Connection, now: Time) {
+        let Connection { sampler, host, segments, una, .. } = tcp;
+        let mut on_lost = |index: usize, segment: &Segment| note_lost(sampler, host, index, segment, now);
+        self.mark(*una, segments, &mut on_lost);
     }
 
     /// The lowest lost segment that has not been sent again.
@@ -309,12 +334,22 @@ impl Rack {
     }
 
     /// RFC 8985 §6.3: a timeout takes the first segment for lost, and others only if their time has passed too.
-    fn mark_after_timeout(&mut self, una: u64, window: Span, segments: &mut Segments, now: Time) {
+    fn mark_after_timeout(
+        &mut self,
+        una: u64,
+        window: Span,
+        segments: &mut Segments,
+        mut on_lost: impl FnMut(usize, &Segment),
+        now: Time,
+    ) {
         let patience = self.clock.newest.map(|_| self.clock.rtt + window);
         let (mut lost, mut repaired) = (0, 0);
-        for segment in segments.iter_mut().filter(|segment| !segment.sacked) {
+        for (index, segment) in segments.iter_mut().enumerate().filter(|(_, segment)| !segment.sacked) {
             let expired = patience.is_none_or(|patience| segment.last_sent + patience <= now);
             if expired || segment.seq <= una {
+                if !segment.lost || segment.repaired {
+                    on_lost(index, segment);
+                }
                 segment.lost = true;
                 segment.repaired = false;
             }
@@ -331,6 +366,10 @@ impl Rack {
 
 impl RecoveryEngine for Rack {
     const SCOREBOARD: bool = true;
+
+    fn reads_sack(&self) -> bool {
+        !self.counting.on
+    }
 
     /// Takes an ACK under RACK.
     fn on_ack<W: Wire>(
@@ -357,6 +396,8 @@ impl RecoveryEngine for Rack {
             rtt = self.advance(tcp, packet, now, wire);
         } else if tcp.linux && sacked_rtt.is_some() {
             Self::sample_sacked(tcp, now, wire);
+        } else if self.counting.on {
+            self.count_duplicate(tcp);
         }
         self.note_reordering(tcp);
         let (una, next) = (tcp.una, tcp.next);
@@ -376,7 +417,17 @@ impl RecoveryEngine for Rack {
             delivered += 1;
         }
         self.on_answer_to_probe(tcp, ack, !advances && sack.is_none(), probed_twice, now, wire);
-        let found = self.detect_losses(tcp, now, wire);
+        let waits = std::mem::take(&mut self.waits);
+        let found = if self.counting.on {
+            if advances {
+                self.settle_count(tcp);
+            }
+            !waits && self.find_by_count(tcp, advances, now)
+        } else if waits {
+            false
+        } else {
+            self.detect_losses(tcp, now, wire)
+        };
         tcp.note_delivered(delivered);
         let safe = advances && !found;
         if tcp.linux {
@@ -400,15 +451,16 @@ impl RecoveryEngine for Rack {
         if clean || tcp.awaits_verdict() {
             tcp.fill_window_burst(self, u32::MAX, now, wire);
         } else {
-            while self.board.pipe(tcp.segments.len()) < tcp.host.window.cwnd as usize {
-                if tcp.held_back(now, wire) {
+            loop {
+                let pipe = self.board.pipe(tcp.segments.len());
+                if pipe >= tcp.host.window.cwnd as usize || tcp.held_back(now, wire) {
                     break;
                 }
                 if self.repair_next_lost(tcp, now, wire) {
                     continue;
                 }
                 let sent = tcp.max_sent;
-                if tcp.has_room() {
+                if tcp.has_room() && !tcp.awaits_train(self, pipe as u32, now) {
                     tcp.send_new(self, now, wire);
                 }
                 if tcp.max_sent == sent {
@@ -455,8 +507,7 @@ impl RecoveryEngine for Rack {
 
     /// The segment at `una` is lost, whatever is known of it.
     fn repair_first<W: Wire>(&mut self, tcp: &mut Connection, _inflate: bool, now: Time, wire: &mut W) {
-        let una = tcp.una;
-        self.mark(una, &mut tcp.segments);
+        self.mark_first(tcp, now);
         if !self.board.in_recovery {
             self.enter_recovery(tcp, now, wire);
         }
@@ -475,12 +526,17 @@ impl RecoveryEngine for Rack {
         tcp.alarms.cancel(Alarm::Reordering);
         tcp.alarms.cancel(Alarm::TailProbe);
         tcp.next = tcp.max_sent;
+        if self.counting.on {
+            self.board.sacked_count = 0;
+        }
         if tcp.linux && self.board.sacked_count >= threshold {
             self.reordering = self.reordering.min(tcp.dup_threshold);
         }
         // Linux leaves the reordering window out here.
         let window = if tcp.linux { Span::ZERO } else { self.reordering_window(srtt, true, threshold) };
-        self.mark_after_timeout(una, window, &mut tcp.segments, now);
+        let Connection { sampler, host, segments, .. } = &mut *tcp;
+        let on_lost = |index: usize, segment: &Segment| note_lost(sampler, host, index, segment, now);
+        self.mark_after_timeout(una, window, segments, on_lost, now);
         let pipe = self.board.pipe(tcp.segments.len()) as f64;
         tcp.host.window.cwnd = tcp.host.window.cwnd.max(pipe + 1.0);
     }
@@ -508,6 +564,10 @@ impl RecoveryEngine for Rack {
         let rests = Self::rests(tcp);
         let busy = rests || self.board.in_recovery || self.probe.is_some();
         if busy || !std::mem::take(&mut self.clock.sampled) {
+            if tcp.linux && self.probe.is_some() && !rests {
+                // From here on the timer counts from when the first segment was sent (`tcp_rearm_rto`).
+                tcp.count_timer_from_first(now, wire);
+            }
             return;
         }
         let Some(last) = tcp.segments.len().checked_sub(1) else { return };
@@ -550,25 +610,34 @@ impl RecoveryEngine for Rack {
         tcp.sent_flight().min(tcp.host.window.cwnd)
     }
 
+    fn least_rtt(&self) -> Option<Span> {
+        (self.clock.least_rtt < Span(u64::MAX)).then_some(self.clock.least_rtt)
+    }
+
     #[inline]
     fn board(&self) -> Option<&Scoreboard> {
         Some(&self.board)
     }
 
     /// Every outstanding segment is judged afresh.
-    fn forget_losses(&mut self, tcp: &mut Connection, reordered: bool) {
+    fn forget_losses(&mut self, tcp: &mut Connection, evidence: Evidence) {
         self.clock.advanced = true;
-        if tcp.linux && reordered {
-            // `tcp_try_undo_dsack`: what was found lost beside the needless copies is.
+        let partial = evidence == Evidence::Original { partial: true };
+        if tcp.linux && evidence != Evidence::Early && !partial {
+            // `tcp_try_undo_dsack`, `tcp_try_undo_recovery`: what was found lost besides is.
             self.board.in_recovery = false;
-            self.persistence = (self.persistence + 1).min(PERSISTENCE);
+            if evidence == Evidence::Copies {
+                self.persistence = (self.persistence + 1).min(PERSISTENCE);
+            }
             return;
         }
         self.board.forget_losses(&mut tcp.segments);
         self.repair_from = tcp.una;
-        // What was taken for the delivery of a copy was that of an original.
-        self.clock.newest = None;
-        self.clock.reordering_seen |= reordered;
+        if !(tcp.linux && partial) {
+            // What was taken for the delivery of a copy was that of an original.
+            self.clock.newest = None;
+            self.clock.reordering_seen |= evidence != Evidence::Early;
+        }
         self.order.clear();
         let unsacked = tcp.segments.iter().filter(|segment| !segment.sacked);
         self.order.extend(unsacked.map(|segment| Transmission {
@@ -577,6 +646,21 @@ impl RecoveryEngine for Rack {
             end: segment.end(),
         }));
         self.order.make_contiguous().sort_by_key(|sent| (sent.at, sent.end));
+    }
+
+    /// By how many segments the path reorders (`tcp_check_sack_reordering`).
+    fn on_late_original(&mut self, tcp: &Connection, ack: u64, waits: bool) {
+        self.waits = waits;
+        let reached = match (self.board.sacked_count, self.counting.on) {
+            (0, _) => ack,
+            (_, true) => self.end_of_count(tcp, ack),
+            (_, false) => self.board.sacked.last().map_or(ack, |(start, _)| start),
+        };
+        let degree = reached.saturating_sub(tcp.una).div_ceil(u64::from(tcp.mss)) as u32;
+        if degree > 0 {
+            self.reordering = self.reordering.max(degree.min(MOST_REORDERING));
+            self.clock.reordering_seen = true;
+        }
     }
 }
 
@@ -696,7 +780,7 @@ impl Rack {
             if repaired {
                 self.on_exit(tcp.linux);
             }
-        } else if packet.seq >= recover {
+        } else if packet.seq >= recover && !(self.counting.on && packet.seq == recover) {
             tcp.end_prr();
             tcp.end_kept_window();
             self.board.in_recovery = false;
@@ -714,10 +798,9 @@ impl Rack {
         let (srtt, after_timeout) = (tcp.rtt.srtt(), tcp.una < tcp.timeout_recover);
         let threshold = tcp.dup_threshold as usize;
         let window = self.reordering_window(srtt, self.board.in_recovery || after_timeout, threshold);
-        let (found, again) = self.detect(window, &mut tcp.segments, now);
-        if let Some(sampler) = &mut tcp.sampler {
-            sampler.on_lost(found);
-        }
+        let Connection { sampler, host, segments, .. } = tcp;
+        let on_lost = |index: usize, segment: &Segment| note_lost(sampler, host, index, segment, now);
+        let (found, again) = self.detect(window, segments, on_lost, now);
         match again {
             Some(at) => {
                 let late = if tcp.linux { LATENESS } else { Span::ZERO };
@@ -789,7 +872,9 @@ impl Rack {
         let outstanding = tcp.segments.len();
         let after_timeout = tcp.una < tcp.timeout_recover;
         let srtt = tcp.rtt.srtt();
-        let quiet = !self.board.in_recovery && self.board.sacked_count == 0 && self.probe.is_none();
+        // Linux sets a second timer behind a probe, which sends nothing.
+        let probed = self.probe.is_some() && !tcp.linux;
+        let quiet = !self.board.in_recovery && self.board.sacked_count == 0 && !probed;
         let busy = after_timeout || tcp.una == 0 || outstanding == 0 || Self::rests(tcp);
         if !self.probing || !quiet || busy {
             tcp.alarms.cancel(Alarm::TailProbe);
@@ -890,13 +975,13 @@ mod tests {
             let (mut rack, mut segments) = four_sent(1, reordering_seen);
             assert_eq!(window(&rack), Span::from_millis(25));
             let patience = window(&rack);
-            assert_eq!(rack.detect(patience, &mut segments, millis(103)), (0, Some(millis(127))));
-            assert_eq!(rack.detect(patience, &mut segments, millis(127)), (3, None));
+            assert_eq!(rack.detect(patience, &mut segments, |_, _| {}, millis(103)), (0, Some(millis(127))));
+            assert_eq!(rack.detect(patience, &mut segments, |_, _| {}, millis(127)), (3, None));
             assert_eq!(rack.board.lost_count, 3);
         }
         let (mut rack, mut segments) = four_sent(3, false);
         assert_eq!(window(&rack), Span::ZERO, "three segments SACKed, and never any reordering");
-        assert_eq!(rack.detect(Span::ZERO, &mut segments, millis(103)), (1, None));
+        assert_eq!(rack.detect(Span::ZERO, &mut segments, |_, _| {}, millis(103)), (1, None));
         let (rack, _) = four_sent(3, true);
         assert_eq!(window(&rack), Span::from_millis(25));
     }
@@ -933,7 +1018,7 @@ mod tests {
         assert_eq!(rig.sender.stats.fast_recoveries, 1);
     }
 
-    /// 11 is lost, and Veno knows two RTTs, one less than it judges by. With the habits of Linux that of 12, which is
+    /// 11 is lost, and Veno knows two RTTs, one less than it judges by. With the habits of Linux that of 14, which is
     /// no longer than they were, is the third: the loss is a random one.
     #[test]
     fn in_linux_a_reported_segment_tells_the_law_its_round_trip() {
@@ -947,7 +1032,8 @@ mod tests {
             for _ in 0..2 {
                 rig.sender.measure_and_grow(&Rack::new(true), 0, Some(Span::from_millis(9)), false, rig.now);
             }
-            rig.sack(11, &[(12, 12)]);
+            // Sent well behind 11, whatever was sent at once.
+            rig.sack(11, &[(14, 14)]);
             assert_eq!(rig.tape.beliefs, [belief], "{profile:?}");
         }
     }

@@ -10,9 +10,10 @@ use lasthop_core::time::Time;
 
 use super::super::alarms::Alarm;
 use super::super::probing::Trigger;
+use super::super::rate::note_lost;
 use super::super::{Action, Connection};
-use super::RecoveryEngine;
 use super::scoreboard::Scoreboard;
+use super::{Evidence, RecoveryEngine};
 use crate::transport::sack::SackBlocks;
 use crate::transport::tcp::segments::Segment;
 use crate::transport::wire::Wire;
@@ -55,7 +56,7 @@ impl RecoveryEngine for Sack {
         if let Some(sack) = sack {
             news = self.note_sacked(tcp, sack);
             if news {
-                self.note_lost(tcp);
+                self.note_lost(tcp, now);
             }
         }
         if !advances && news {
@@ -188,10 +189,13 @@ impl RecoveryEngine for Sack {
     }
 
     /// After a timeout everything that is not SACKed is lost; what is SACKed stays known.
-    fn rewind(&mut self, tcp: &mut Connection, _now: Time) {
+    fn rewind(&mut self, tcp: &mut Connection, now: Time) {
         let max_sent = tcp.max_sent;
         let una = tcp.una;
-        for segment in tcp.segments.iter_mut() {
+        for (index, segment) in tcp.segments.iter_mut().enumerate() {
+            if !segment.sacked && (!segment.lost || segment.repaired) {
+                note_lost(&mut tcp.sampler, &mut tcp.host, index, segment, now);
+            }
             segment.lost = !segment.sacked;
             segment.repaired = false;
         }
@@ -204,13 +208,13 @@ impl RecoveryEngine for Sack {
     }
 
     /// What an ACK says while its sender does not act on it.
-    fn note(&mut self, tcp: &mut Connection, sack: Option<&SackBlocks>, _now: Time) {
+    fn note(&mut self, tcp: &mut Connection, sack: Option<&SackBlocks>, now: Time) {
         let una = tcp.una;
         self.board.sacked.remove_below(una);
         if let Some(sack) = sack
             && self.note_sacked(tcp, sack)
         {
-            self.note_lost(tcp);
+            self.note_lost(tcp, now);
         }
     }
 
@@ -224,7 +228,7 @@ impl RecoveryEngine for Sack {
 
     /// The threshold has fallen: what is SACKed may mean a loss now.
     fn reconsider<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) {
-        self.note_lost(tcp);
+        self.note_lost(tcp, now);
         if self.found_loss(tcp) && !tcp.holds_back(now, wire) {
             self.enter_recovery(tcp, now, wire);
             self.fill(tcp, now, wire);
@@ -257,7 +261,7 @@ impl RecoveryEngine for Sack {
         Some(&self.board)
     }
 
-    fn forget_losses(&mut self, tcp: &mut Connection, _reordered: bool) {
+    fn forget_losses(&mut self, tcp: &mut Connection, _evidence: Evidence) {
         self.board.forget_losses(&mut tcp.segments);
         self.lost_edge = tcp.una;
         self.repaired_to = tcp.una;
@@ -302,7 +306,7 @@ impl Sack {
     }
 
     /// RFC 6675 `IsLost`: `DupThresh` SACKed ranges above, or more than `DupThresh` - 1 segments' bytes.
-    fn note_lost(&mut self, tcp: &mut Connection) {
+    fn note_lost(&mut self, tcp: &mut Connection, now: Time) {
         let threshold = tcp.threshold();
         let enough_bytes = u64::from(threshold - 1) * u64::from(tcp.mss);
         let dup_threshold = threshold as usize;
@@ -320,9 +324,7 @@ impl Sack {
             if !segment.sacked && !segment.lost {
                 segment.lost = true;
                 self.board.lost_count += 1;
-                if let Some(sampler) = &mut tcp.sampler {
-                    sampler.on_lost(1);
-                }
+                note_lost(&mut tcp.sampler, &mut tcp.host, index, segment, now);
             }
             index += 1;
         }

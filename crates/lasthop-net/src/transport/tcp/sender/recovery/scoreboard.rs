@@ -28,10 +28,11 @@ impl Scoreboard {
         }
     }
 
-    /// Segments believed to be in the network, of `outstanding` ones.
+    /// Segments believed to be in the network, of `outstanding` ones. Where duplicate ACKs stand for SACKed segments
+    /// the counts may exceed them while an ACK is being taken.
     #[inline]
     pub(super) fn pipe(&self, outstanding: usize) -> usize {
-        outstanding - self.sacked_count - self.lost_count + self.repaired_count
+        (outstanding + self.repaired_count).saturating_sub(self.sacked_count + self.lost_count)
     }
 
     /// Whether the blocks tell of data at or above `una` that was not known to be there.
