@@ -8,6 +8,7 @@
 //! waits.
 
 pub(crate) mod extras;
+mod growth;
 mod path;
 mod prepare;
 mod record;
@@ -32,13 +33,16 @@ use crate::handoff::HostEvent;
 use crate::link::{Link, Transit};
 use crate::measure::{FlowStats, Window};
 use crate::plan::{Plan, Report};
+use crate::queue::Ecn;
 use crate::roaming::Journey;
 use crate::routing::{DirectionId, Routes, opposite};
 use crate::trace::Recorder;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::extra::Extra;
+use crate::transport::outside::{Departure, Loss};
 use crate::transport::tcp::mobility::Mobility;
 use extras::ExtraArena;
+use growth::Growth;
 pub(crate) use path::{Hop, Place, Ways, name_number};
 pub(crate) use reroute::Paths;
 
@@ -130,19 +134,25 @@ pub struct Network {
     pub(crate) recorder: Option<Box<Recorder>>,
     /// Whether every packet on every link is.
     traced: bool,
+    /// Packets that have left for ends outside, in the order in which they did.
+    pub(crate) departed: Vec<Departure>,
+    /// Tickets that were lost, if they are tracked.
+    pub(crate) losses: Vec<Loss>,
+    /// What is needed to add flows later, if any may be.
+    growth: Option<Box<Growth>>,
 }
 
 impl Network {
     /// The network of a plan; `paths[flow]` lists the directions from the sender to the receiver, now and later; the
     /// way back is the same reversed. If `clocked`, every packet waits for the clock before every place; what happens
-    /// is the same.
+    /// is the same. If it `grows`, flows may join later ([`Network::add_flow`]).
     pub(crate) fn new(
         (plan, seed): (&Plan, u64),
         links: Vec<Link>,
         (paths, routes, journeys): (&[Paths], &mut Routes, &[Journey]),
         (receivers, flows): (Vec<Endpoint>, Vec<FlowStats>),
         window: Window,
-        clocked: bool,
+        (clocked, grows): (bool, bool),
     ) -> Network {
         let mut network = Network {
             links,
@@ -174,6 +184,9 @@ impl Network {
             serials: Vec::new(),
             recorder: None,
             traced: false,
+            departed: Vec::new(),
+            losses: Vec::new(),
+            growth: None,
         };
         let mut wiring = network.place_devices(plan, seed, journeys);
         network.tell_agents(plan);
@@ -185,13 +198,32 @@ impl Network {
                 network.add_changing_ways(wiring, &plan.links, index, paths);
             }
         }
-        let mut relayed = vec![false; plan.flows.len()];
+        let (mut relayed, mut heard) = (vec![false; plan.flows.len()], Vec::new());
         for relay in plan.flows.iter().filter_map(|flow| flow.relay) {
             relayed[relay.of] = true;
         }
+        // Applications at both ends act when something arrives.
+        for (flow, _) in plan.flows.iter().enumerate().filter(|(_, flow)| flow.exchange.is_some()) {
+            let last = if relayed[flow] { plan.halves_of(flow).last() } else { None };
+            heard.push(last.unwrap_or(flow));
+        }
+        for flow in heard {
+            relayed[flow] = true;
+        }
         network.name_flows();
+        network.mark_flows(plan);
         network.settle_waits(clocked, plan.processing_time > Span::ZERO, &relayed);
-        network.tell_media();
+        network.tell_media(0);
+        if grows {
+            // Any of them may get one feeder more.
+            network.links.iter_mut().for_each(|link| link.contested = true);
+            network.growth = Some(Box::new(Growth {
+                wiring,
+                routes: routes.clone(),
+                links: plan.links.as_slice().into(),
+                journeys: journeys.to_vec(),
+            }));
+        }
         for device in 0..network.devices.len() as DeviceId {
             // Stations that speak by themselves do not wait for a packet to begin.
             if matches!(&network.devices[device as usize].device, Device::Medium(medium) if medium.begins()) {
@@ -381,18 +413,20 @@ impl Network {
         self.send_on(index, first, at, feeder);
     }
 
-    /// A packet from outside enters the path of `flow` at the end from which it comes.
-    pub(crate) fn inject(&mut self, flow: usize, packet: Packet, extra: Option<Extra>, now: Time) {
+    /// A packet from outside enters the path of `flow` at the end from which it comes, `at` a time that may lie ahead.
+    pub(crate) fn inject(&mut self, flow: usize, packet: Packet, extra: Option<Extra>, at: Time) {
         let Ways { forward, back } = self.ways[flow];
         let first = if packet.is_forward() { forward } else { back };
         let extra = extra.map_or(NONE, |extra| self.extras.insert(extra));
         let packet = Packet { extra, ..packet };
         let ahead = self.hops[first as usize];
         if ahead.waits() {
-            let index = self.enter(packet, now);
-            self.wait(index, (first, ahead), now, self.feeder(self.hops[first as usize - 1]));
+            let index = self.enter(packet, at);
+            // Its host hands it on, as one hands on what a sender or a receiver inside makes.
+            let name = self.flow_names[flow];
+            self.wait(index, (first, ahead), at, if packet.is_forward() { !name } else { name });
         } else {
-            self.launch(packet, first, now);
+            self.launch(packet, first, at);
         }
     }
 
@@ -494,8 +528,11 @@ impl Network {
         self.ledger.dropped[cause as usize] += 1;
         self.measured.dropped[cause as usize] += u64::from(self.window.contains(at));
         self.measured.carried_over -= u64::from(at < self.window.from);
+        let forward = self.packets.get(index).is_forward();
+        if self.extras.tracks_tickets() {
+            self.note_loss(index, at, cause);
+        }
         let packet = self.packets.get(index);
-        let forward = packet.is_forward();
         // What devices send for themselves is no loss of a flow.
         let is_foreign = matches!(packet.kind, Kind::BadState | Kind::Repair);
         if forward
@@ -530,8 +567,8 @@ impl Network {
         let (device, port) = self.ports[port as usize];
         let flow = self.hops[hop as usize].flow();
         let packet = self.packets.get(index);
-        let (bytes, ect) = (packet.bytes, packet.has(flag::ECT));
-        let mut parcel = Parcel { packet: index, hop, flow, bytes, ect, ahead: false, since: now };
+        let (bytes, ecn) = (packet.bytes, Ecn::of(packet.flags));
+        let mut parcel = Parcel { packet: index, hop, flow, bytes, ecn, ahead: false, since: now };
         if self.devices[device as usize].device.is_head() {
             self.packet_hops += 1;
             if packet.has(flag::AHEAD) {
@@ -901,6 +938,13 @@ impl Network {
     /// Gives a packet to a receiver of another kind, or to one that has something else to send before.
     #[cold]
     fn deliver_otherwise(&mut self, flow: u32, index: u32, at: Time) -> Option<u32> {
+        if self.receivers[flow as usize].is_outside() {
+            let packet = *self.packets.get(index);
+            let extra = self.extras.get(packet.extra).copied();
+            self.discard(index);
+            self.departed.push(Departure { flow, at, packet, extra });
+            return None;
+        }
         if self.receivers[flow as usize].owes(self.packets.get(index), at) {
             self.answer_overdue(flow, at);
         }

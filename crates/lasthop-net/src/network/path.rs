@@ -136,8 +136,8 @@ struct Noted {
     first_stop: u32,
 }
 
-/// What stands where, while a network is being built.
-#[derive(Debug)]
+/// What stands where: needed while ways are laid.
+#[derive(Clone, Debug)]
 pub(super) struct Wiring {
     /// Middleboxes at the near end of each direction, in the order in which departing packets meet them.
     near: Vec<Vec<DeviceId>>,
@@ -153,14 +153,22 @@ impl Wiring {
         Place::Port(self.first_ports[device as usize] + port)
     }
 
+    /// The middleboxes that packets meet before they take `direction`.
+    fn before(&self, direction: DirectionId) -> impl Iterator<Item = Place> {
+        self.near[direction as usize].iter().map(|&device| self.port(device, OUTBOUND))
+    }
+
+    /// The middleboxes that packets meet that have taken `direction`: those of the way back.
+    fn behind(&self, direction: DirectionId) -> impl Iterator<Item = Place> {
+        self.near[opposite(direction) as usize].iter().rev().map(|&device| self.port(device, INBOUND))
+    }
+
     /// The places of a way over one direction: middleboxes, the link or the port `head` of the device that stands for
     /// it, middleboxes.
     fn places(&self, direction: DirectionId, head: u32) -> impl Iterator<Item = Place> {
-        let near = self.near[direction as usize].iter().map(|&device| self.port(device, OUTBOUND));
         let link = if head == NONE { Place::Link(direction) } else { Place::Port(head) };
         let beyond = self.beyond[direction as usize].iter().rev().map(|&device| self.port(device, FAR));
-        let far = self.near[opposite(direction) as usize].iter().rev();
-        near.chain([link]).chain(beyond).chain(far.map(|&device| self.port(device, INBOUND)))
+        self.before(direction).chain([link]).chain(beyond).chain(self.behind(direction))
     }
 }
 
@@ -251,6 +259,16 @@ impl Network {
         }
     }
 
+    /// Tells radio channels how the packets of each flow are marked.
+    pub(super) fn mark_flows(&mut self, plan: &Plan) {
+        let marks: Vec<u8> = plan.flows.iter().map(|flow| flow.dscp).collect();
+        for slot in &mut self.devices {
+            if let Device::Medium(medium) = &mut slot.device {
+                medium.mark_flows(&marks);
+            }
+        }
+    }
+
     /// Tells every agent where it stands and what it may know of the flows.
     pub(super) fn tell_agents(&mut self, plan: &Plan) {
         if !self.devices.iter().any(|slot| matches!(slot.device, Device::Snoop(_) | Device::Wtcp(_))) {
@@ -301,7 +319,8 @@ impl Network {
     }
 
     /// Adds the places of one way. Where its links belong to a channel whose stations find their routes themselves, the
-    /// port of a station stands for all of them; those crossings are `noted`.
+    /// port of a station stands for all of them; those crossings are `noted`. Middleboxes at either end of a crossing
+    /// see all that enters and leaves the channel there, whichever links it takes.
     fn add_way(&mut self, wiring: &Wiring, flow: u32, path: &[DirectionId], noted: &mut Vec<Noted>) {
         let mut rest = path;
         while let Some(&first) = rest.first() {
@@ -312,13 +331,16 @@ impl Network {
                 continue;
             };
             let links = rest.iter().take_while(|&&next| self.heads[next as usize] == head).count();
-            let (entry, exit) = medium.ends_of(first, rest[links - 1]);
+            let last = rest[links - 1];
+            let (entry, exit) = medium.ends_of(first, last);
             let here = noted.iter().filter(|crossing| crossing.device == head).count() as u32;
             let stops = medium.stops(medium.crossings() + here);
             let first_stop = self.ports.len() as u32;
             self.ports.extend(stops.map(|stop| (head, stop)));
+            self.hops.extend(wiring.before(first).map(|place| Hop::new(flow, place, false)));
             self.hops.push(Hop::new(flow, Place::Port(first_stop + u32::from(entry)), false));
             noted.push(Noted { device: head, exit, behind: self.hops.len() as u32, first_stop });
+            self.hops.extend(wiring.behind(last).map(|place| Hop::new(flow, place, false)));
             rest = &rest[links..];
         }
     }
@@ -351,11 +373,25 @@ impl Network {
             link.contested = shared;
         }
         let moving = self.receivers_with_several_places();
-        let mut first_places = self.ways.iter().map(|ways| ways.forward).peekable();
+        self.settle_waits_from((0, 0), later, |hop| match hop.place() {
+            Place::Link(direction) => clocked || shared[direction as usize],
+            Place::Receiver => clocked || moving[hop.flow() as usize] || relayed[hop.flow() as usize],
+            Place::Port(_) | Place::Sender => true,
+        });
+    }
+
+    /// The same for the places from number `first` on, which are those of the flows from number `flow` on.
+    pub(super) fn settle_waits_from(
+        &mut self,
+        (flow, first): (usize, u32),
+        later: bool,
+        waits: impl Fn(Hop) -> bool,
+    ) {
+        let mut first_places = self.ways[flow..].iter().map(|ways| ways.forward).peekable();
         // The direction before which the middlebox at the last place stands.
         let mut guarded = NOWHERE;
-        for (hop, index) in self.hops.iter_mut().zip(0u32..) {
-            let first = first_places.next_if_eq(&index).is_some();
+        for (hop, index) in self.hops[first as usize..].iter_mut().zip(first..) {
+            let begins = first_places.next_if_eq(&index).is_some();
             let behind = guarded;
             guarded = NOWHERE;
             if let Place::Port(port) = hop.place() {
@@ -364,25 +400,20 @@ impl Network {
                     guarded = self.devices[device as usize].direction;
                 }
             }
-            let waits = match hop.place() {
-                // All that enters the link comes through its middlebox, in order; one that looks at the queue of the
-                // link finds there what it has handed on at the same instant.
-                Place::Link(direction) if direction == behind => false,
-                Place::Link(direction) => clocked || shared[direction as usize],
-                Place::Receiver => clocked || moving[hop.flow() as usize] || relayed[hop.flow() as usize],
-                Place::Port(_) | Place::Sender => true,
-            };
-            if waits && (later || !first) {
+            // All that enters the link comes through its middlebox, in order; one that looks at the queue of the link
+            // finds there what it has handed on at the same instant.
+            let follows = matches!(hop.place(), Place::Link(direction) if direction == behind);
+            if !follows && waits(*hop) && (later || !begins) {
                 hop.flow |= Hop::WAITS;
             }
         }
     }
 
-    /// Tells every radio channel which places on paths are its ports.
-    pub(super) fn tell_media(&mut self) {
+    /// Tells every radio channel which places on paths, from number `first` on, are its ports.
+    pub(super) fn tell_media(&mut self, first: u32) {
         // The last stop of a router on the way over the present link.
         let mut turn = NONE;
-        for (hop, index) in self.hops.iter().zip(0u32..) {
+        for (hop, index) in self.hops[first as usize..].iter().zip(first..) {
             let Place::Port(port) = hop.place() else {
                 turn = NONE;
                 continue;

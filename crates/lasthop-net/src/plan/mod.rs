@@ -22,17 +22,24 @@ pub use crate::device::AtHandoff;
 pub use crate::device::Middlebox;
 pub use crate::device::ack_filter::AckFilter;
 pub use crate::device::fec::Fec;
-pub use crate::device::impair::Impair;
+pub use crate::device::impair::{Impair, Shape};
 pub use crate::device::policer::Policer;
 pub use crate::device::snoop::{Machine as SnoopMachine, Snoop, Timing as SnoopTiming, Upward, WhenFull};
-pub use crate::device::wlan::plan::{Discards, Interference, MacPlan, MediumPlan, RadioLink, StationPlan};
+pub use crate::device::wlan::plan::{
+    AggregationPlan, Discards, Interference, MacPlan, MediumPlan, Queues, RadioLink, StationPlan,
+};
 pub use crate::device::wtcp::Wtcp;
 pub use crate::history::HistoryPlan;
 pub use crate::link::Opportunities;
 pub use crate::queue::*;
 pub use crate::realtime::plan::RealtimePlan;
 pub use crate::roaming::{Choice, OldQueue, RoamingPlan};
+pub use crate::traffic::arrival::{Arrivals, Spacing, Start};
+pub use crate::traffic::client::Connections;
+pub use crate::traffic::size::Size;
 pub use crate::traffic::video::FramePlan;
+pub use crate::traffic::web::{Objects, WebPlan};
+pub use crate::traffic::{Cbr, Ftp, OnOff, PacedFtp, Replay, Traffic, Transfer};
 pub use crate::transport::profile::Profile;
 pub use crate::transport::rate::config::RateConfig;
 pub use crate::transport::tcp::config::{Recovery, TcpConfig};
@@ -128,11 +135,42 @@ pub struct FlowPlan {
     /// Paths that replace the first one while the run goes on, in the order of time. With a proxy at one of its ends
     /// the path may end at another node than before: the proxy has moved.
     pub reroutes: Vec<Reroute>,
+    /// Differentiated services code point of its packets, both ways (RFC 2474).
+    pub dscp: u8,
     /// It is a half of a split connection whose ends choose their access points as they go: its paths are parts of
     /// those of the whole.
     pub part: Option<Part>,
     /// Its sender is a proxy's, and passes on what another flow brings.
     pub relay: Option<Relay>,
+    /// It is a direction of a connection over which a client asks and a server answers.
+    pub exchange: Option<Exchange>,
+}
+
+impl FlowPlan {
+    /// Whether results have a row for it: it is neither behind a proxy, nor a further connection of a client. Such
+    /// flows are behind all others.
+    pub fn has_row(&self) -> bool {
+        self.relay.is_none() && self.exchange.is_none_or(|part| part.is_lead())
+    }
+}
+
+/// Which direction of which connection of a client a flow is. The client is described by the traffic of the flow `of`,
+/// which carries the answers of its first connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// Index of that flow.
+    pub of: usize,
+    /// Number of the connection, from 0.
+    pub connection: u32,
+    /// It carries requests; otherwise answers.
+    pub asks: bool,
+}
+
+impl Exchange {
+    /// Whether it stands for the client.
+    pub fn is_lead(&self) -> bool {
+        self.connection == 0 && !self.asks
+    }
 }
 
 /// Which part of the paths of a whole connection a half of it takes.
@@ -187,15 +225,6 @@ pub enum UnderWay {
     Lose,
 }
 
-/// When a flow starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// At this time.
-    At(Time),
-    /// Uniformly in `[from, to)`, drawn from the flow's own stream.
-    Uniform(Time, Time),
-}
-
 /// The transport of a flow.
 #[derive(Clone, Debug)]
 pub enum Transport {
@@ -205,6 +234,8 @@ pub enum Transport {
     Udp(UdpConfig),
     /// A rate-based transport over UDP.
     Rate(Arc<RateConfig>),
+    /// A transport outside of the world, whose packets are datagrams to it.
+    Outside(Arc<OutsideConfig>),
 }
 
 impl Transport {
@@ -214,6 +245,7 @@ impl Transport {
             Transport::Tcp(_) => true,
             Transport::Udp(_) => false,
             Transport::Rate(config) => config.is_reliable(),
+            Transport::Outside(config) => config.reliable,
         }
     }
 
@@ -228,8 +260,22 @@ impl Transport {
             Transport::Tcp(config) => config.mss(),
             Transport::Udp(config) => config.payload,
             Transport::Rate(config) => config.payload(),
+            Transport::Outside(config) => config.payload,
         }
     }
+}
+
+/// A transport that lies outside of the world: the driver of the world runs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutsideConfig {
+    /// Its name in results.
+    pub name: String,
+    /// Bytes added to each datagram on the wire.
+    pub header: u32,
+    /// Largest payload of one datagram in bytes.
+    pub payload: u32,
+    /// Whether the application gets everything, in order.
+    pub reliable: bool,
 }
 
 /// UDP parameters.
@@ -239,68 +285,4 @@ pub struct UdpConfig {
     pub header: u32,
     /// Largest payload of one datagram in bytes; larger application writes are split.
     pub payload: u32,
-}
-
-/// What the application offers. Sizes are payload bytes.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Traffic {
-    /// A file of `bytes` (or without end) handed to the transport at the start.
-    Ftp {
-        /// Length of the transfer; `None` never ends.
-        bytes: Option<u64>,
-    },
-    /// `write` bytes every `interval`; TCP queues without bound what it cannot send.
-    PacedFtp {
-        /// Bytes of one write.
-        write: u32,
-        /// Time between writes.
-        interval: Span,
-        /// Total length; `None` never ends.
-        bytes: Option<u64>,
-    },
-    /// Constant bit rate: one packet of `packet` bytes every `8 * packet / rate`.
-    Cbr {
-        /// Payload rate.
-        rate: Rate,
-        /// Bytes of one packet.
-        packet: u32,
-        /// Multiply every gap by U(0.5, 1.5).
-        random: bool,
-    },
-    /// Exponential on/off as ns-2's `Application/Traffic/Exponential`.
-    OnOff {
-        /// Payload rate while on.
-        rate: Rate,
-        /// Bytes of one packet.
-        packet: u32,
-        /// Mean length of a burst.
-        on: Span,
-        /// Mean length of a pause.
-        off: Span,
-    },
-    /// Frames at equal intervals, such as video.
-    Frames(Arc<FramePlan>),
-}
-
-impl Traffic {
-    /// Whether the bytes are pictures, so that real-time metrics are measured unasked.
-    pub fn is_video(&self) -> bool {
-        matches!(self, Traffic::Frames(_))
-    }
-
-    /// The payload rate that the source is set to, averaged over its pauses; a file has none.
-    pub fn nominal_rate(&self) -> Option<Rate> {
-        match *self {
-            Traffic::Ftp { .. } => None,
-            Traffic::PacedFtp { write, interval, .. } => {
-                Some(Rate((f64::from(write) * 8.0 / interval.seconds()).round() as u64))
-            }
-            Traffic::Cbr { rate, .. } => Some(rate),
-            Traffic::OnOff { rate, on, off, .. } => {
-                let active = on.seconds() / (on.seconds() + off.seconds());
-                Some(Rate((rate.0 as f64 * active).round() as u64))
-            }
-            Traffic::Frames(ref frames) => Some(Rate(frames.mean_rate().round() as u64)),
-        }
-    }
 }

@@ -2,8 +2,8 @@
 //! 10 ms.
 
 use super::{
-    Direction, FlowPlan, Limits, LinkPlan, Percentiles, Plan, Profile, Start, TcpConfig, Traffic, Transport,
-    UdpConfig,
+    Direction, FlowPlan, Ftp, Limits, LinkPlan, Percentiles, Plan, Profile, Start, TcpConfig, Traffic,
+    Transport, UdpConfig,
 };
 use std::sync::Arc;
 
@@ -22,14 +22,16 @@ fn flow(source: usize, sink: usize, transport: Transport, start: Start) -> FlowP
         source,
         sink,
         transport,
-        traffic: Traffic::Ftp { bytes: Some(50_000) },
+        traffic: Traffic::Ftp(Ftp { bytes: Some(50_000) }),
         start,
         stop: None,
         realtime: None,
         first_path: None,
+        dscp: 0,
         part: None,
         reroutes: Vec::new(),
         relay: None,
+        exchange: None,
     }
 }
 

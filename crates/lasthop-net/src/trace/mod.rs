@@ -9,13 +9,14 @@ mod recorder;
 
 use std::io;
 
-use lasthop_cc::LossKind;
+use lasthop_cc::{Estimates, LossKind};
 use lasthop_core::packet::{Cause, Kind};
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
 pub use crate::device::wlan::counters::RadioStats;
 pub use crate::device::wlan::frame::{FrameKind, FrameOutcome};
+use crate::device::wlan::mode::Mode;
 use crate::transport::codec::Measured;
 use crate::transport::sack::SackBlocks;
 pub use bins::Bins;
@@ -77,7 +78,7 @@ pub struct HopRecord {
     pub lost: Option<Cause>,
 }
 
-/// A window after it changed.
+/// A window, or the model behind it, after it changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowRecord {
     /// When.
@@ -88,6 +89,8 @@ pub struct WindowRecord {
     pub cwnd: f64,
     /// Slow start threshold in segments.
     pub ssthresh: f64,
+    /// What its law holds for true of the path.
+    pub estimates: Option<Estimates>,
 }
 
 /// What made a sender act beyond the course of its ACKs.
@@ -191,6 +194,37 @@ pub struct HelperInterval {
     pub counters: Vec<(&'static str, u64)>,
 }
 
+/// The PPDU that an MPDU of 802.11n or later is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PpduRecord {
+    /// How it was sent.
+    pub mode: Mode,
+    /// Traffic identifier.
+    pub tid: u8,
+    /// Packets in the MPDU.
+    pub packets: u16,
+    /// Number of the PPDU on its channel.
+    pub number: u32,
+    /// Whether it is an A-MPDU, and this the last of its MPDUs.
+    pub place: Option<IsLast>,
+}
+
+/// Whether an MPDU is the last of its A-MPDU.
+pub type IsLast = bool;
+
+/// What a BlockAck says, or a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockRecord {
+    /// Traffic identifier.
+    pub tid: u8,
+    /// Starting sequence number.
+    pub start: u16,
+    /// Bits of the bitmap: 64 or 256.
+    pub length: u16,
+    /// Which MPDUs have arrived, from `start` on, the lowest bit first.
+    pub bits: [u64; 4],
+}
+
 /// A frame of a radio channel, as one station sent it or had it in its receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FrameRecord {
@@ -220,6 +254,10 @@ pub struct FrameRecord {
     pub duration: Span,
     /// Power at which it was received, in dBm; NaN at the sender.
     pub dbm: f64,
+    /// How it was sent, if it is data of 802.11n or later.
+    pub ppdu: Option<PpduRecord>,
+    /// What it says, if it is a BlockAck or a request for one.
+    pub block: Option<BlockRecord>,
     /// What became of it there.
     pub outcome: FrameOutcome,
     /// The packet in it, as it left its host, if it is still on its way.

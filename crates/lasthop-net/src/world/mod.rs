@@ -3,18 +3,21 @@
 //! `lasthop-sim` builds a world from a plan, runs it and reads the measurements.
 
 mod ahead;
+mod exchange;
+mod outside;
 mod processing;
 mod relay;
 
 use std::io;
 
-use lasthop_cc::{LossKind, Signal};
+use lasthop_cc::{Estimates, LossKind, Signal};
 use lasthop_core::event::Target;
 use lasthop_core::packet::{NONE, Packet};
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
 use ahead::Ahead;
+use exchange::Exchanges;
 use processing::Processing;
 use relay::Relays;
 pub use relay::{Half, Origins, RelayStats};
@@ -25,16 +28,18 @@ use crate::history::{HistoryEntry, Keeper};
 use crate::link::Link;
 use crate::measure::{FlowStats, Observers, Window};
 use crate::network::{Network, Next, Overflow, Paths, event_kind};
-use crate::plan::{FlowPlan, Plan, Start, TcpConfig, Traffic, Transport};
+use crate::plan::{FlowPlan, Plan, TcpConfig, Transport};
 use crate::realtime::Realtime;
 use crate::roaming::{self, Journey};
 use crate::routing::{DirectionId, Routes};
 use crate::trace::{Bins, Decision, DecisionRecord, FlowSample, Recorder, Recording, Sink, WindowRecord};
+use crate::traffic::encoder::EncoderCounts;
 use crate::traffic::video::Packing;
-use crate::traffic::{Offer, Source, stream_of};
+use crate::traffic::{Offer, Source, arrival, stream_of};
 use crate::transport::endpoint::{Endpoint, Sample};
 use crate::transport::extra::Extra;
-use crate::transport::outside::{Departure, End};
+use crate::transport::outside::Departure;
+use crate::transport::rate::media::log::Heard;
 use crate::transport::tcp::mobility::Mobility;
 use crate::transport::tcp::sender::TcpSender;
 use crate::transport::wire::Wire;
@@ -114,6 +119,8 @@ pub enum Evaluation {
     /// When the clock has come so far: what a world needs whose packets meet the real one, and what the tests hold the
     /// other against.
     Clocked,
+    /// As `Clocked`, and flows may join while the run goes on ([`World::add_flow`]).
+    Open,
 }
 
 /// How far a run has come.
@@ -160,6 +167,8 @@ pub struct World {
     ahead: Ahead,
     /// Proxies that split connections.
     relays: Relays,
+    /// Clients and servers.
+    exchanges: Exchanges,
 }
 
 /// What a flow's transport handed to the network.
@@ -178,6 +187,7 @@ pub struct Sent {
 /// How a sender stood before it acted.
 struct Before {
     window: lasthop_cc::Window,
+    estimates: Option<Estimates>,
     first_unacknowledged: u64,
     /// What it had counted: timeouts, recoveries, reductions undone.
     counts: [u64; 3],
@@ -192,6 +202,7 @@ impl Before {
     fn of(sender: &TcpSender) -> Before {
         Before {
             window: sender.window(),
+            estimates: sender.estimates(),
             first_unacknowledged: sender.first_unacknowledged(),
             counts: Before::counts(sender),
         }
@@ -248,6 +259,10 @@ impl Wire for Port<'_> {
         self.network.attach(extra)
     }
 
+    fn heard(&self, range: (u64, u16), until: Time, into: &mut Vec<Heard>) {
+        self.network.receivers[self.flow as usize].heard(range, until, into);
+    }
+
     fn judged(&mut self, seq: u64, belief: LossKind) {
         self.belief = Some(belief);
         self.network.judge(self.flow, seq, belief, self.now);
@@ -261,17 +276,6 @@ fn first_path(routes: &mut Routes, flow: &FlowPlan) -> Vec<DirectionId> {
         None => routes.path(flow.source, flow.sink),
     };
     path.unwrap_or_else(|| unreachable!("the plan is checked: every sink can be reached"))
-}
-
-/// When the application of a flow starts.
-fn start_of(flow: &FlowPlan, seed: u64) -> Time {
-    match flow.start {
-        Start::At(time) => time,
-        Start::Uniform(from, to) => {
-            let mut stream = Stream::new(seed, &format!("start of {}", flow.name));
-            from + Span(stream.below(to.since(from).0))
-        }
-    }
 }
 
 /// Both directions of every link.
@@ -319,8 +323,9 @@ impl World {
     }
 
     /// The same with a choice of how links and receivers are evaluated; what happens is the same.
+    #[expect(clippy::too_many_lines, reason = "one part after the other, in the order of their streams")]
     pub fn evaluated(plan: &Plan, seed: u64, recording: Recording, evaluation: Evaluation) -> World {
-        let clocked = evaluation == Evaluation::Clocked;
+        let clocked = (evaluation != Evaluation::Eager, evaluation == Evaluation::Open);
         let end = Time::ZERO + plan.duration;
         let window = Window { from: Time::ZERO + plan.warmup, to: end };
         let series_interval = recording.series.then_some(plan.series_interval);
@@ -357,14 +362,14 @@ impl World {
             window,
             clocked,
         );
-        for (flow, index) in plan.flows.iter().zip(0u32..) {
+        let starts = arrival::starts(&plan.flows, seed);
+        for ((flow, start), index) in plan.flows.iter().zip(starts).zip(0u32..) {
             if let Transport::Tcp(config) = &flow.transport
                 && config.needs().classifies
             {
                 network.keep_truths(index as usize);
             }
             let paths = &paths[index as usize].all;
-            let start = start_of(flow, seed);
             if let Transport::Tcp(config) = &flow.transport {
                 tell_of_links(&mut network, plan, seed, (index, config), paths, &journeys);
                 let bytes = config.mss() + config.data_header();
@@ -377,6 +382,13 @@ impl World {
                     let last = paths[0].last();
                     let events = own_link_events(&network, plan, seed, last, (&journeys, flow.sink));
                     network.watch_link(relay.of as u32, Mobility::CLOSES_WINDOW, events);
+                }
+                continue;
+            }
+            if let Some(part) = flow.exchange {
+                // Its client begins nothing after `stop`, and its server answers what was asked before.
+                if part.is_lead() {
+                    network.schedule(start, Target::new(event_kind::TRAFFIC, index));
                 }
                 continue;
             }
@@ -416,8 +428,10 @@ impl World {
             finished: false,
             ahead: Ahead::of(plan.flows.len()),
             relays: Relays::default(),
+            exchanges: Exchanges::default(),
         };
         world.join_halves(plan, &paths);
+        world.join_exchanges(plan, seed);
         world
     }
 
@@ -465,40 +479,6 @@ impl World {
             self.events += 1;
         }
         self.now = self.now.max(until);
-    }
-
-    /// A packet from outside enters the path of `flow` now, at the end from which its direction starts.
-    pub fn inject(&mut self, flow: usize, packet: Packet, extra: Option<Extra>) {
-        if packet.is_forward() {
-            let sent = &mut self.sent[flow];
-            sent.first.get_or_insert(self.now);
-            sent.packets += u64::from(self.network.window.contains(self.now));
-        }
-        self.network.inject(flow, packet, extra, self.now);
-    }
-
-    /// Puts an end of `flow` outside of the world, before anything happened: what reaches it waits for
-    /// [`World::departures`], and what it sends comes by [`World::inject`]. Meant for [`Evaluation::Clocked`]; with the
-    /// other packets may leave ahead of the clock.
-    pub fn open_end(&mut self, flow: usize, end: End) {
-        let place = match end {
-            End::Sender => &mut self.senders[flow],
-            End::Receiver => &mut self.network.receivers[flow],
-        };
-        *place = Endpoint::Outside(Vec::new());
-    }
-
-    /// Takes the packets of `flow` that have left the world, in the order in which they did at each end.
-    pub fn departures(&mut self, flow: usize) -> Vec<Departure> {
-        let mut left = Vec::new();
-        self.depart(flow, &mut left);
-        left
-    }
-
-    /// The same, appended to `all`: for a driver that asks after every step.
-    pub fn depart(&mut self, flow: usize, all: &mut Vec<Departure>) {
-        self.network.receivers[flow].depart(all);
-        self.senders[flow].depart(all);
     }
 
     /// Ends the run now instead of at its planned end, for its driver: what it measures ends here, and
@@ -556,6 +536,9 @@ impl World {
         }
         if !hop.is_sender() {
             self.network.walk(index, (next, hop), self.now);
+            if !self.exchanges.is_empty() {
+                self.hear(hop);
+            }
             return;
         }
         self.arrive_at_sender(index, hop.flow() as usize);
@@ -568,6 +551,10 @@ impl World {
         let mut extra = None;
         if packet.extra != NONE {
             extra = self.network.take_extra(packet.extra);
+        }
+        if self.senders[flow].is_outside() {
+            self.network.departed.push(Departure { flow: flow as u32, at: self.now, packet, extra });
+            return;
         }
         self.with_sender(flow, |sender, now, port| {
             sender.on_packet(&packet, extra.as_ref(), now, port);
@@ -669,8 +656,10 @@ impl World {
                 after: after.cwnd,
             });
         }
+        let estimates = sender.estimates();
+        let changed = estimates != before.estimates;
         let before = before.window;
-        if after != before
+        if (after != before || changed)
             && let Some(recorder) = &mut self.network.recorder
         {
             recorder.add_window(WindowRecord {
@@ -678,6 +667,7 @@ impl World {
                 flow: flow as u32,
                 cwnd: after.cwnd,
                 ssthresh: after.ssthresh,
+                estimates,
             });
         }
         let Some(history) = &mut self.history else { return };
@@ -720,6 +710,9 @@ impl World {
         if self.stopped[flow] || (!self.relays.is_empty() && self.move_half(flow)) {
             return;
         }
+        if !self.exchanges.is_empty() && self.wake_exchange(flow) {
+            return;
+        }
         let started = std::mem::replace(&mut self.started[flow], true);
         if !started {
             self.recall(flow);
@@ -728,6 +721,9 @@ impl World {
             }
         }
         let source = &mut self.sources[flow];
+        if started && source.encoder().is_some() {
+            source.hear(self.senders[flow].demand());
+        }
         let Offer { bytes, next } = if started { source.next(self.now) } else { source.start(self.now) };
         if self.sent[flow].is_realtime
             && let Some(realtime) = self.network.flows[flow].realtime_mut()
@@ -763,6 +759,16 @@ impl World {
         self.sources[flow].frames()
     }
 
+    /// What came of the encoder of `flow`; `None` unless it is a video call.
+    pub fn encoder(&self, flow: usize) -> Option<EncoderCounts> {
+        self.sources[flow].encoder()
+    }
+
+    /// Bytes in all of the application of `flow`, if it has a length.
+    pub fn length_of(&self, flow: usize) -> Option<u64> {
+        self.sources[flow].length()
+    }
+
     /// Packets that the data still waiting at the sender of `flow` would fill; `None` for a file without end.
     pub fn unsent_packets(&self, flow: usize) -> Option<u64> {
         self.senders[flow].unsent_packets()
@@ -772,15 +778,6 @@ impl World {
     /// out what it drops.
     pub fn numbers_are_whole(&self, flow: usize) -> bool {
         self.senders[flow].numbers_are_whole()
-    }
-
-    /// Whether a flow's traffic is a bounded transfer, whose completion can be told.
-    pub fn is_bounded(traffic: &Traffic) -> bool {
-        match traffic {
-            Traffic::Ftp { bytes } | Traffic::PacedFtp { bytes, .. } => bytes.is_some(),
-            Traffic::Cbr { .. } | Traffic::OnOff { .. } => false,
-            Traffic::Frames(plan) => plan.ends(),
-        }
     }
 }
 
@@ -798,7 +795,7 @@ mod tests {
         let counters = size_of::<FlowStats>() + size_of::<Source>() + size_of::<Sent>();
         let links = 4 * size_of::<Link>() + 2 * size_of::<LinkPlan>();
         let bytes = ends + counters + links + size_of::<FlowPlan>();
-        assert!(bytes <= 3024, "{bytes}");
+        assert!(bytes <= 3072, "{bytes}");
     }
 
     /// Two files that share a link, there and back.
