@@ -56,6 +56,7 @@ fn packet_size(transport: &Transport) -> u64 {
         Transport::Tcp(config) => config.packet_size.into(),
         Transport::Udp(config) => u64::from(config.header) + u64::from(config.payload),
         Transport::Rate(config) => config.packet_size.into(),
+        Transport::Outside(config) => u64::from(config.header) + u64::from(config.payload),
     }
 }
 

@@ -15,6 +15,8 @@ use lasthop_net::trace::{FrameKind, FrameOutcome, FrameRecord, Sink};
 
 use crate::pcapng::{self, PacketBytes, PcapngError};
 
+mod modes;
+
 /// Flags of radiotap (radiotap.org): the check sequence is there, it is wrong, the preamble was short.
 const HAS_FCS: u8 = 0x10;
 const BAD_FCS: u8 = 0x40;
@@ -83,7 +85,9 @@ impl<'a, W: Write> AirCapture<'a, W> {
         }
         // What is stored of the packet is its beginning; zeros follow.
         let body = frame.bytes.saturating_sub(4) as usize;
+        let sole = frame.ppdu.is_none_or(|ppdu| ppdu.packets == 1);
         let whole = known
+            && sole
             && mpdu.len() <= body
             && (frame.kind != FrameKind::Data || self.packets.last == body - headers);
         let damaged = !matches!(frame.outcome, FrameOutcome::Sent | FrameOutcome::Read);
@@ -115,28 +119,40 @@ impl<'a, W: Write> AirCapture<'a, W> {
         address(if sends { source } else { sink } as u32)
     }
 
-    /// The radiotap header: flags, rate, channel, and at receivers the power.
+    /// The radiotap header: flags, rate or mode, channel, and at receivers the power. Each field stands at a multiple
+    /// of
+    /// its size.
     fn radiotap(&mut self, frame: &FrameRecord, has_fcs: bool, damaged: bool) {
         let medium = &self.plan.media[frame.medium as usize];
-        let received = !frame.dbm.is_nan();
-        let present: u32 = 1 << 1 | 1 << 2 | 1 << 3 | if received { 1 << 5 } else { 0 };
         let mac = &medium.macs[0];
-        let ofdm =
-            mac.phy.rate_index(frame.rate).is_some_and(|rate| mac.phy.rates[rate].modulation.is_ofdm());
+        let ofdm = frame.ppdu.is_some()
+            || mac.phy.rate_index(frame.rate).is_some_and(|rate| mac.phy.rates[rate].modulation.is_ofdm());
         let frequency = medium.propagation.frequency / 1e6;
         let band = if frequency >= FIVE { FIVE_GHZ } else { TWO_GHZ };
         let mut flags = if mac.short_preamble { SHORT_PREAMBLE } else { 0 };
         flags |= if has_fcs { HAS_FCS } else { 0 } | if damaged && has_fcs { BAD_FCS } else { 0 };
-        let length: u16 = if received { 15 } else { 14 };
-        self.bytes.extend_from_slice(&[0, 0]);
-        self.bytes.extend_from_slice(&length.to_le_bytes());
-        self.bytes.extend_from_slice(&present.to_le_bytes());
-        self.bytes.extend_from_slice(&[flags, (frame.rate.0 / 500_000).min(255) as u8]);
-        self.bytes.extend_from_slice(&(frequency.clamp(0.0, 65_535.0) as u16).to_le_bytes());
-        self.bytes.extend_from_slice(&(band | if ofdm { OFDM } else { CCK }).to_le_bytes());
-        if received {
-            self.bytes.push(frame.dbm.round().clamp(-128.0, 127.0) as i8 as u8);
+        let mut present: u32 = 1 << 1 | 1 << 3;
+        let head = self.bytes.len();
+        let bytes = &mut self.bytes;
+        bytes.extend_from_slice(&[0; 8]);
+        bytes.push(flags);
+        if frame.ppdu.is_none() {
+            present |= 1 << 2;
+            bytes.push((frame.rate.0 / 500_000).min(255) as u8);
         }
+        align(bytes, head, 2);
+        bytes.extend_from_slice(&(frequency.clamp(0.0, 65_535.0) as u16).to_le_bytes());
+        bytes.extend_from_slice(&(band | if ofdm { OFDM } else { CCK }).to_le_bytes());
+        if !frame.dbm.is_nan() {
+            present |= 1 << 5;
+            bytes.push(frame.dbm.round().clamp(-128.0, 127.0) as i8 as u8);
+        }
+        if let (Some(ppdu), Some(aggregation)) = (&frame.ppdu, &mac.aggregation) {
+            present |= modes::write(ppdu, &aggregation.habits, bytes, head);
+        }
+        let length = (bytes.len() - head) as u16;
+        bytes[head + 2..head + 4].copy_from_slice(&length.to_le_bytes());
+        bytes[head + 4..head + 8].copy_from_slice(&present.to_le_bytes());
     }
 
     /// Writes the rest, and returns how many frames the capture holds.
@@ -151,17 +167,25 @@ impl<W: Write> Sink for AirCapture<'_, W> {
     }
 }
 
+/// Fills up to the next multiple of `size` behind `head`.
+fn align(bytes: &mut Vec<u8>, head: usize, size: usize) {
+    bytes.resize(head + (bytes.len() - head).next_multiple_of(size), 0);
+}
+
 /// The MAC header (IEEE 802.11-2016 section 9.2), without the check sequence. `addresses`: of the receiver, of the
 /// sender, and where the packet comes from or goes to.
 fn header(frame: &FrameRecord, addresses: [[u8; 6]; 3], from_access_point: bool, bytes: &mut Vec<u8>) {
     let [to, from, far] = addresses;
     let (control, direction) = match frame.kind {
+        FrameKind::Data if frame.ppdu.is_some() => (0x88, if from_access_point { 0x02 } else { 0x01 }),
         FrameKind::Data if from_access_point => (0x08, 0x02),
         FrameKind::Data => (0x08, 0x01),
         FrameKind::Ack => (0xd4, 0),
         FrameKind::Cts => (0xc4, 0),
         FrameKind::Rts => (0xb4, 0),
         FrameKind::Beacon => (0x80, 0),
+        FrameKind::BlockAck => (0x94, 0),
+        FrameKind::BlockAckRequest => (0x84, 0),
     };
     let retry = if frame.retry { 0x08 } else { 0 };
     bytes.extend_from_slice(&[control, direction | retry]);
@@ -171,7 +195,7 @@ fn header(frame: &FrameRecord, addresses: [[u8; 6]; 3], from_access_point: bool,
         FrameKind::Ack => bytes.extend_from_slice(&to),
         // A CTS to itself bears the address of its sender.
         FrameKind::Cts => bytes.extend_from_slice(if frame.to.is_some() { &to } else { &from }),
-        FrameKind::Rts => {
+        FrameKind::Rts | FrameKind::BlockAck | FrameKind::BlockAckRequest => {
             bytes.extend_from_slice(&to);
             bytes.extend_from_slice(&from);
         }
@@ -181,6 +205,20 @@ fn header(frame: &FrameRecord, addresses: [[u8; 6]; 3], from_access_point: bool,
             bytes.extend_from_slice(if frame.kind == FrameKind::Beacon { &from } else { &far });
             bytes.extend_from_slice(&(frame.sequence << 4).to_le_bytes());
         }
+    }
+    if let Some(ppdu) = &frame.ppdu {
+        let shared = if ppdu.packets > 1 { 0x80 } else { 0 };
+        bytes.extend_from_slice(&[ppdu.tid | shared, 0]);
+        if ppdu.packets > 1 {
+            // Of an A-MSDU the first packet is stored.
+            bytes.extend_from_slice(&to);
+            bytes.extend_from_slice(&from);
+            let first = frame.packet.as_ref().map_or(0, |packet| packet.bytes + 8);
+            bytes.extend_from_slice(&first.to_be_bytes());
+        }
+    }
+    if let Some(block) = &frame.block {
+        modes::write_block(block, frame.kind == FrameKind::BlockAck, bytes);
     }
     if frame.kind == FrameKind::Beacon {
         // Timestamp in us, interval in units of 1024 us, capabilities (ESS), and the name of the network.

@@ -7,10 +7,16 @@
 
 pub mod advice;
 pub mod air;
+mod applications;
+mod call;
+pub mod capture;
 pub mod columns;
+pub mod datagrams;
+pub mod link_trace;
 pub mod pcapng;
 pub mod run;
 pub mod scenario;
 pub mod script;
+pub mod shown;
 pub mod summary;
 pub mod way;

@@ -704,7 +704,7 @@ fn of_hop(plan: &Plan, hop: &HopRecord, closing: Closing) -> Record {
     };
     let tcp: Option<&TcpConfig> = match &flow.transport {
         Transport::Tcp(config) => Some(config),
-        Transport::Udp(_) | Transport::Rate(_) => None,
+        Transport::Udp(_) | Transport::Rate(_) | Transport::Outside(_) => None,
     };
     // Whatever a rate-based transport sends is the payload of a datagram, its own headers included.
     let (kind, payload) = match &flow.transport {
@@ -756,11 +756,7 @@ fn packet(record: &Record, bytes: &mut Vec<u8>) -> Result<u32, PcapngError> {
         destination: SocketAddrV4::new(address(record.destination), ports.1),
         identification: record.packet as u16,
         time_to_live: TIME_TO_LIVE,
-        ecn: match record.flags {
-            flags if flags & flag::CE != 0 => Ecn::Congestion,
-            flags if flags & flag::ECT != 0 => Ecn::Capable,
-            _ => Ecn::NotCapable,
-        },
+        ecn: Ecn::of_flags(record.flags),
         transport: match record.kind {
             Kind::Udp | Kind::Repair => codec::Transport::Udp,
             _ => codec::Transport::Tcp(tcp(record)),

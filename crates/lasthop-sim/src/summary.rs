@@ -15,13 +15,18 @@ use lasthop_net::link::Link;
 use lasthop_net::measure::FlowStats;
 use lasthop_net::network::Network;
 use lasthop_net::network::truth::Verdicts;
-use lasthop_net::plan::{FlowPlan, Plan, Traffic, Transport};
+use lasthop_net::plan::{FlowPlan, Plan, Start, Transport};
 use lasthop_net::realtime::plan::DelayedOver;
 use lasthop_net::realtime::{Realtime, RealtimeReport};
+use lasthop_net::traffic::Likeness;
+use lasthop_net::traffic::client::Outcome;
 use lasthop_net::transport::endpoint::Endpoint;
 use lasthop_net::world::{Sent, World};
 use serde::{Serialize, Serializer};
 
+pub use crate::applications::{PlayerSummary, SizeClass, VoiceSummary, WebSummary};
+use crate::applications::{Times, pages_within};
+pub use crate::call::CallSummary;
 use crate::columns;
 pub use crate::columns::Causes;
 use crate::columns::devices::{Counters, DeviceSummary};
@@ -118,6 +123,39 @@ columns! {
             .beside("transfers").lower().shown("p99 completion").compared()
             .says("has a p99 completion time {} longer", "has a p99 completion time {} shorter")
             .times("has a p99 completion time {} times as long");
+        /// Transfers of at most 100 kB, if transfers of several classes take part.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        small: Option<Box<SizeClass>> = About::group("small_{}", "small transfers: {}");
+        /// Transfers of more than 100 kB and at most 1 MB, likewise.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        middle: Option<Box<SizeClass>> = About::group("middle_{}", "middle transfers: {}");
+        /// Transfers of more than 1 MB, likewise.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        large: Option<Box<SizeClass>> = About::group("large_{}", "large transfers: {}");
+        /// only with web traffic: pages that a reader asked for within the measured time
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pages: Option<u64> = About::new("", "pages").rare();
+        /// those of them that came
+        #[serde(skip_serializing_if = "Option::is_none")]
+        finished_pages: Option<u64> = About::new("", "finished pages")
+            .beside("pages").higher().part_of("pages").shown("pages").compared()
+            .says("finishes {} more pages", "finishes {} fewer pages");
+        /// median of the times of all pages, from the reader's wish to the last byte of the last object; null if it
+        /// falls among those that did not come
+        page_time_p50_s: Option<f64> = About::new("s", "median page time")
+            .beside("pages").lower().shown("median page").compared()
+            .says("has a median page time {} longer", "has a median page time {} shorter")
+            .times("has a median page time {} times as long");
+        /// 95th percentile of the times of all pages (nearest rank); null if it falls among those that did not come
+        page_time_p95_s: Option<f64> = About::new("s", "p95 page time")
+            .beside("pages").lower().shown("p95 page").compared()
+            .says("has a p95 page time {} longer", "has a p95 page time {} shorter")
+            .times("has a p95 page time {} times as long");
+        /// 99th percentile, likewise
+        page_time_p99_s: Option<f64> = About::new("s", "p99 page time")
+            .beside("pages").lower().shown("p99 page").compared()
+            .says("has a p99 page time {} longer", "has a p99 page time {} shorter")
+            .times("has a p99 page time {} times as long");
         /// data packets sent again; transports are compared by the share of these, because the count grows
         /// with the load
         retransmitted_packets: u64 = About::new("packets", "retransmissions").shown("retransmitted");
@@ -244,6 +282,9 @@ columns! {
         start_s: Option<f64> = About::new("s", "first transmission").mean();
         /// from the first transmission to the last ACK of a transfer of given length; null if it did not finish
         completion_s: Option<f64> = About::new("s", "completion time").lower().mean().shown("completion");
+        /// only of a transfer of given or drawn length: its bytes
+        #[serde(skip_serializing_if = "Option::is_none")]
+        transfer_bytes: Option<u64> = About::new("bytes", "length of the transfer").mean().rare();
         /// when the sender gave its connection up (`give_up`) or heard that it had been reset, from the start of the
         /// run
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -254,6 +295,20 @@ columns! {
         loss_event_rate: Option<f64> = About::share("loss event rate").mean();
         /// packets that a rate-based sender dropped itself: past their deadline, or its queue was full
         expired_packets: u64 = About::new("packets", "expired packets").lower().sum();
+        /// The pages, if the flow is web traffic. Then what the row says of packets, losses, retransmissions and
+        /// timeouts is of all connections of the browser and of both their directions, what it says of bytes is of all
+        /// answers, and RTT and delays are those of answers over the first connection.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        web: Option<Box<WebSummary>> = About::group("{}", "{}");
+        /// What the viewer of video on demand had, over the whole run.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        player: Option<Box<PlayerSummary>> = About::group("player_{}", "player: {}");
+        /// The quality of the call, if the flow is voice.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        voice: Option<Box<VoiceSummary>> = About::group("{}", "{}");
+        /// What the other side of a video call saw.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        call: Option<Box<CallSummary>> = About::group("call_{}", "call: {}");
         /// Real-time metrics, if the flow is measured so.
         realtime: Option<Box<RealtimeSummary>> = About::group("{}", "{}");
         /// What the proxies that split the connection did, if any does. Then what the row says of arrivals (goodput,
@@ -548,6 +603,14 @@ columns! {
         ack_failures: u64 = About::new("frames", "acknowledgements missed").lower().sum().shown("MAC retries");
         /// transmissions of data frames, repetitions included
         attempts: u64 = About::new("frames", "data frames transmitted").sum();
+        /// transmissions of PPDUs with data, repetitions included: from 802.11n on a PPDU carries several frames
+        ppdus: u64 = About::new("PPDUs", "PPDUs with data").sum();
+        /// data frames of a PPDU, mean
+        aggregate_mean: Option<f64> = About::new("frames", "mean aggregate").mean();
+        /// packets that waited in the reorder buffer of the receiver for earlier ones, from 802.11n on
+        reordered: u64 = About::new("packets", "packets held for order").lower().sum();
+        /// how long they waited, mean
+        reorder_wait_mean_s: Option<f64> = About::new("s", "mean wait for order").lower().mean();
         /// data frames received again, by sequence control (`FrameDuplicateCount`)
         duplicates: u64 = About::new("frames", "duplicates received").sum();
         /// data frames received correctly, duplicates included (`ReceivedFragmentCount`)
@@ -620,10 +683,12 @@ impl Summary {
             .zip(&network.flows)
             .zip(world.senders.iter().zip(&world.sent))
             .enumerate()
-            .filter(|(_, ((flow, _), _))| flow.relay.is_none())
+            .filter(|(_, ((flow, _), _))| flow.has_row())
             .map(|(index, ((flow, stats), (sender, sent)))| {
                 let mut summary = FlowSummary::new(flow, stats, sender, sent, measured);
                 summary.join_halves(plan, world, index, measured);
+                summary.join_connections(plan, world, index, measured);
+                summary.transfer_bytes = world.length_of(index);
                 summary.history_samples = plan.history.as_ref().and(sender.report().history_samples);
                 summary.loss_verdicts = network.verdicts(index).as_ref().map(LossVerdicts::new);
                 summary
@@ -634,6 +699,7 @@ impl Summary {
                 let (unsent, whole) = (world.unsent_packets(index), world.numbers_are_whole(index));
                 Box::new(RealtimeSummary::new(realtime, unsent, whole))
             });
+            flow.call = CallSummary::of(world, index).map(Box::new);
         }
         let mut counters: BTreeMap<u32, Vec<(&'static str, u64)>> = BTreeMap::new();
         for (direction, name, count) in network.device_counters() {
@@ -671,6 +737,7 @@ impl Summary {
             ..Totals::default()
         };
         totals.add_up(plan, &flows);
+        totals.count_pages(world, flows.len());
         Summary {
             seed,
             fingerprint: format!("{:016x}", network.fingerprint.value()),
@@ -692,17 +759,40 @@ impl Totals {
     /// Fills in what is made of the rows of the flows alone; `flows` are those of the plan that are no halves of split
     /// connections.
     pub fn add_up(&mut self, plan: &Plan, flows: &[FlowSummary]) {
-        let transfers = Transfers::of(plan, flows);
-        let percentile = |percent| transfers.as_ref().and_then(|all| all.percentile(percent));
         self.goodput_bit_s = flows.iter().map(|flow| flow.goodput_bit_s).sum();
         self.throughput_bit_s = flows.iter().map(|flow| flow.throughput_bit_s).sum();
         self.jain_index = fairness(plan, flows);
-        self.transfers = transfers.as_ref().map(Transfers::count);
-        self.finished_transfers = transfers.as_ref().map(Transfers::finished);
-        self.completion_p50_s = percentile(50);
-        self.completion_p95_s = percentile(95);
-        self.completion_p99_s = percentile(99);
+        let transfers = transfers(plan, flows);
+        if !transfers.is_empty() {
+            let all = Times::new(transfers.iter().map(|transfer| transfer.1).collect());
+            self.transfers = Some(all.count());
+            self.finished_transfers = Some(all.finished());
+            self.completion_p50_s = all.percentile(50);
+            self.completion_p95_s = all.percentile(95);
+            self.completion_p99_s = all.percentile(99);
+            [self.small, self.middle, self.large] = SizeClass::of(&transfers);
+        }
         self.count_repeats(flows);
+    }
+
+    /// Fills in the times of all pages; `rows`: how many flows have one.
+    fn count_pages(&mut self, world: &World, rows: usize) {
+        let window = world.network.window();
+        let mut times = Vec::new();
+        for flow in 0..rows {
+            if let Some(Outcome::Pages(pages)) = world.outcome_of(flow) {
+                times.extend(pages_within(pages, &window));
+            }
+        }
+        if times.is_empty() {
+            return;
+        }
+        let all = Times::new(times);
+        self.pages = Some(all.count());
+        self.finished_pages = Some(all.finished());
+        self.page_time_p50_s = all.percentile(50);
+        self.page_time_p95_s = all.percentile(95);
+        self.page_time_p99_s = all.percentile(99);
     }
 
     /// Fills in retransmissions and timeouts of the flows, and their shares of what was sent.
@@ -736,13 +826,14 @@ impl FlowSummary {
         let report = sender.report();
         let rtt = report.rtt.map_or_else(|| vec![None; 3], |samples| samples.percentiles_seconds(&percents));
         let slow_reader = matches!(&flow.transport, Transport::Tcp(config) if config.reader.is_some());
-        let completed = report.completed.filter(|_| World::is_bounded(&flow.traffic));
+        let completed = report.completed.filter(|_| flow.traffic.offered().is_bounded());
         FlowSummary {
             name: flow.name.clone(),
             transport: match &flow.transport {
                 Transport::Tcp(config) => config.name.clone(),
                 Transport::Udp(_) => "udp".to_owned(),
                 Transport::Rate(config) => config.protocol.name().to_owned(),
+                Transport::Outside(config) => config.name.clone(),
             },
             goodput_bit_s: per_second(stats.bytes_delivered),
             throughput_bit_s: per_second(stats.bytes_received),
@@ -769,10 +860,15 @@ impl FlowSummary {
             jitter_s: stats.jitter.mean_seconds(),
             jitter_rfc3550_s: stats.jitter.rfc3550_seconds(),
             start_s: sent.first.map(lasthop_core::time::Time::seconds),
+            call: None,
             realtime: None,
             split: None,
+            voice: VoiceSummary::of(flow, stats).map(Box::new),
+            player: None,
+            web: None,
             history_samples: None,
             completion_s: completed.zip(sent.first).map(|(end, start)| end.since(start).seconds()),
+            transfer_bytes: None,
             reset_s: report.reset.map(lasthop_core::time::Time::seconds),
             allowed_rate_bit_s: report.allowed_rate.map(|rate| rate * 8.0),
             loss_event_rate: report.loss_event_rate,
@@ -840,6 +936,51 @@ impl FlowSummary {
     }
 }
 
+impl FlowSummary {
+    /// Takes what the connections of a browser say, if the flow with the number `lead` stands for one.
+    fn join_connections(&mut self, plan: &Plan, world: &World, lead: usize, measured: Span) {
+        let Some(outcome) = world.outcome_of(lead) else { return };
+        let (mut delivered, mut received) = (0, 0);
+        for (number, (down, down_end, up)) in world.connections_of(lead).enumerate() {
+            let came = &world.network.flows[down_end];
+            delivered += came.bytes_delivered;
+            received += came.bytes_received;
+            let further = if number > 0 { &[down, up][..] } else { &[up][..] };
+            for &flow in further {
+                let stats = &world.network.flows[flow];
+                let row = FlowSummary::new(
+                    &plan.flows[flow],
+                    stats,
+                    &world.senders[flow],
+                    &world.sent[flow],
+                    measured,
+                );
+                self.packets_sent += row.packets_sent;
+                self.acks_sent += row.acks_sent;
+                self.packets_lost += row.packets_lost;
+                self.acks_lost += row.acks_lost;
+                self.retransmitted_packets += row.retransmitted_packets;
+                self.timeouts += row.timeouts;
+                self.fast_recoveries += row.fast_recoveries;
+                self.undone_reductions += row.undone_reductions;
+                self.start_s = [self.start_s, row.start_s].into_iter().flatten().reduce(f64::min);
+            }
+        }
+        let per_second = |bytes: u64| bytes as f64 * 8.0 / measured.seconds();
+        self.bytes_delivered = delivered;
+        self.goodput_bit_s = per_second(delivered);
+        self.throughput_bit_s = per_second(received);
+        match outcome {
+            Outcome::Screen(screen) => {
+                self.player = Some(Box::new(PlayerSummary::new(screen, world.network.window().to)));
+            }
+            Outcome::Pages(times) => {
+                self.web = Some(Box::new(WebSummary::new(times, &world.network.window())));
+            }
+        }
+    }
+}
+
 impl LinkSummary {
     fn new(name: String, link: &Link, counters: &Counters, measured: Span) -> LinkSummary {
         let stats = &link.stats;
@@ -876,6 +1017,11 @@ impl RadioSummary {
             rts_failures: stats.rts_failures,
             ack_failures: stats.ack_failures,
             attempts: stats.attempts,
+            ppdus: stats.ppdus,
+            aggregate_mean: (stats.ppdus > 0).then(|| stats.attempts as f64 / stats.ppdus as f64),
+            reordered: stats.reordered,
+            reorder_wait_mean_s: (stats.reordered > 0)
+                .then(|| stats.reorder_wait as f64 / 1e9 / stats.reordered as f64),
             duplicates: stats.duplicates,
             received_fragments: stats.received_fragments,
             retries_received: stats.retries_received,
@@ -926,52 +1072,32 @@ fn tell_shared_queues_once(links: &mut [LinkSummary], network: &Network, measure
     }
 }
 
-/// Completion times of the flows whose traffic has an end; those that did not finish are the longest.
-struct Transfers(Vec<Option<f64>>);
-
-impl Transfers {
-    /// `None` if no traffic has an end. `flows` are those of the plan that are no halves of split connections.
-    fn of(plan: &Plan, flows: &[FlowSummary]) -> Option<Transfers> {
-        let planned = plan.flows.iter().filter(|flow| flow.relay.is_none());
-        let ending = planned.zip(flows).filter(|(flow, _)| World::is_bounded(&flow.traffic));
-        let mut times: Vec<Option<f64>> = ending.map(|(_, flow)| flow.completion_s).collect();
-        times.sort_by(|a, b| a.unwrap_or(f64::INFINITY).total_cmp(&b.unwrap_or(f64::INFINITY)));
-        (!times.is_empty()).then_some(Transfers(times))
-    }
-
-    fn count(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn finished(&self) -> u64 {
-        self.0.iter().flatten().count() as u64
-    }
-
-    /// By nearest rank.
-    fn percentile(&self, percent: usize) -> Option<f64> {
-        self.0[(self.0.len() * percent).div_ceil(100).max(1) - 1]
-    }
+/// Lengths and completion times of the flows whose traffic has an end. `flows` are those of the plan that have a row.
+fn transfers(plan: &Plan, flows: &[FlowSummary]) -> Vec<(u64, Option<f64>)> {
+    let planned = plan.flows.iter().filter(|flow| flow.has_row());
+    // A flow that would have arrived after the end took no part.
+    let took_part =
+        |flow: &FlowPlan, row: &FlowSummary| !matches!(flow.start, Start::After(_)) || row.start_s.is_some();
+    (planned.zip(flows))
+        .filter(|(flow, row)| flow.traffic.offered().is_bounded() && took_part(flow, row))
+        .map(|(_, row)| (row.transfer_bytes.unwrap_or(0), row.completion_s))
+        .collect()
 }
 
-/// What a flow offers and whether it yields: only what is alike in both can share fairly.
-fn kind_of(flow: &FlowPlan) -> (bool, u8, Option<u64>, Option<u64>) {
+/// What a flow offers and whether it yields: only what is alike in both can share fairly. `None` can share with none.
+fn kind_of(flow: &FlowPlan) -> Option<(bool, Likeness, Option<u64>)> {
     let yields = !matches!(flow.transport, Transport::Udp(_));
-    let rate = flow.traffic.nominal_rate().map(|rate| rate.0);
-    let (kind, bytes) = match flow.traffic {
-        Traffic::Ftp { bytes } => (0, bytes),
-        Traffic::PacedFtp { bytes, .. } => (1, bytes),
-        Traffic::Cbr { .. } => (2, None),
-        Traffic::OnOff { .. } => (3, None),
-        Traffic::Frames(_) => (4, None),
-    };
-    (yields, kind, rate, bytes)
+    let offered = flow.traffic.offered();
+    Some((yields, offered.likeness()?, offered.nominal_rate().map(|rate| rate.0)))
 }
 
 /// Jain's index of the goodput of the flows of a plan (`flows`: without halves of split connections), if all are of
 /// one kind.
 pub fn fairness(plan: &Plan, flows: &[FlowSummary]) -> Option<f64> {
-    let kinds: Vec<_> = plan.flows.iter().filter(|flow| flow.relay.is_none()).map(kind_of).collect();
-    if kinds.len() != flows.len() || kinds.windows(2).any(|pair| pair[0] != pair[1]) {
+    let kinds: Vec<_> = plan.flows.iter().filter(|flow| flow.has_row()).map(kind_of).collect();
+    let is_one_kind =
+        kinds.first().is_none_or(Option::is_some) && kinds.windows(2).all(|pair| pair[0] == pair[1]);
+    if kinds.len() != flows.len() || !is_one_kind {
         return None;
     }
     jain_index(&flows.iter().map(|flow| flow.goodput_bit_s).collect::<Vec<_>>())
@@ -994,15 +1120,5 @@ mod tests {
         assert!((jain_index(&[1.0, 2.0, 3.0]).unwrap() - 0.857_142_857).abs() < 1e-9);
         assert_eq!(jain_index(&[1.0, 0.0, 0.0, 0.0]), Some(0.25));
         assert_eq!(jain_index(&[0.0, 0.0]), None);
-    }
-
-    /// Of twenty transfers of 1 to 20 s the 19th is the 95th percentile; one that did not finish is the longest.
-    #[test]
-    fn percentiles_of_all_transfers() {
-        let mut transfers = Transfers((1..=20).map(|time| Some(f64::from(time))).collect());
-        assert_eq!([50, 95, 99].map(|percent| transfers.percentile(percent)), [10.0, 19.0, 20.0].map(Some));
-        transfers.0[19] = None;
-        assert_eq!((transfers.count(), transfers.finished()), (20, 19));
-        assert_eq!([95, 99].map(|percent| transfers.percentile(percent)), [Some(19.0), None]);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use lasthop_net::trace::{FrameKind, FrameOutcome, FrameRecord, Sink};
 use lasthop_sim::air::AirCapture;
@@ -33,6 +34,51 @@ fn hidden(keys: &str) -> String {
 
 fn frames(run: &Run) -> &[FrameRecord] {
     &run.recorded.frames
+}
+
+/// A run and its frames as a file.
+struct Captured {
+    run: Run,
+    file: std::path::PathBuf,
+}
+
+impl Drop for Captured {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+/// Captures that this process has written.
+static FILES: AtomicU32 = AtomicU32::new(0);
+
+impl Captured {
+    fn of(text: &str) -> Captured {
+        let (plan, run) = (plan_of(text), run_text(text, 1, EVERYTHING));
+        let mut bytes = Vec::new();
+        let mut capture = AirCapture::new(&mut bytes, &plan, &[]).unwrap();
+        for frame in frames(&run) {
+            capture.frame(frame).unwrap();
+        }
+        assert_eq!(capture.finish().unwrap(), frames(&run).len() as u64);
+        let name =
+            format!("lasthop-air-{}-{}.pcapng", std::process::id(), FILES.fetch_add(1, Ordering::Relaxed));
+        let file = std::env::temp_dir().join(name);
+        std::fs::write(&file, &bytes).unwrap();
+        Captured { run, file }
+    }
+
+    /// These fields of all frames that pass a filter of tshark.
+    fn ask(&self, filter: &str, fields: &[&str]) -> Vec<String> {
+        let mut command = Command::new("tshark");
+        command.args(["-o", "wlan.check_checksum:TRUE", "-r"]).arg(&self.file);
+        command.args(["-Y", filter, "-T", "fields"]);
+        for field in fields {
+            command.args(["-e", field]);
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+    }
 }
 
 /// Counters over time add up to those of the run, and frames to the counters.
@@ -91,27 +137,8 @@ fn tshark_reads_the_air() {
         "profile = \"ns2\"\nrate = \"11 Mbit/s\"",
     ] {
         let text = hidden(keys);
-        let (plan, run) = (plan_of(&text), run_text(&text, 1, EVERYTHING));
-        let mut bytes = Vec::new();
-        let mut capture = AirCapture::new(&mut bytes, &plan, &[]).unwrap();
-        for frame in frames(&run) {
-            capture.frame(frame).unwrap();
-        }
-        assert_eq!(capture.finish().unwrap(), frames(&run).len() as u64);
-        let file =
-            std::env::temp_dir().join(format!("lasthop-air-{}-{}.pcapng", std::process::id(), keys.len()));
-        std::fs::write(&file, &bytes).unwrap();
-        let ask = |filter: &str, fields: &[&str]| -> Vec<String> {
-            let mut command = Command::new("tshark");
-            command.args(["-o", "wlan.check_checksum:TRUE", "-r"]).arg(&file);
-            command.args(["-Y", filter, "-T", "fields"]);
-            for field in fields {
-                command.args(["-e", field]);
-            }
-            let output = command.output().unwrap();
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
-        };
+        let capture = Captured::of(&text);
+        let (run, ask) = (&capture.run, |filter: &str, fields: &[&str]| capture.ask(filter, fields));
         // Of frames that could not be read it says that their check sequences are wrong.
         let complaints =
             ask("(_ws.malformed || _ws.expert.severity == \"Error\") && !frame.comment", &["frame.number"]);
@@ -122,15 +149,54 @@ fn tshark_reads_the_air() {
         assert!(wrong.is_empty() && unseen.is_empty(), "{keys}: {wrong:?} {unseen:?}");
         assert!(ask("wlan.fcs.status == \"Good\"", &["frame.number"]).len() > 500, "{keys}");
         for (kind, number) in [(FrameKind::Data, 32), (FrameKind::Ack, 29)] {
-            let count = frames(&run).iter().filter(|frame| frame.kind == kind).count();
+            let count = frames(run).iter().filter(|frame| frame.kind == kind).count();
             let whole = format!("wlan.fc.type_subtype == {number}");
             assert_eq!(ask(&whole, &["frame.number"]).len(), count, "{keys}: {kind:?}");
         }
         assert!(ask("tcp && wlan", &["frame.number"]).len() > 100, "{keys}: packets are inside");
-        let retries = frames(&run).iter().filter(|frame| frame.retry).count();
+        let retries = frames(run).iter().filter(|frame| frame.retry).count();
         assert_eq!(ask("wlan.fc.retry == 1", &["frame.number"]).len(), retries, "{keys}");
         let rates = ask("wlan.fc.type_subtype == 32", &["radiotap.datarate"]);
         assert!(rates.iter().all(|rate| rate == "11" || rate == "54"), "{keys}: {:?}", rates.first());
-        std::fs::remove_file(&file).unwrap();
+    }
+}
+
+/// MPDUs of aggregates have their modes, a number for each A-MPDU and a flag on its last; BlockAcks have bitmaps.
+#[test]
+fn tshark_reads_aggregates() {
+    if Command::new("tshark").arg("--version").output().is_err() {
+        return;
+    }
+    for (keys, shown, phy) in [
+        (
+            "phy = \"802.11n\"\nmcs = 5\nwidth = 40\nguard_interval = \"400 ns\"\nrts_threshold = \"9000 B\"",
+            "120",
+            "7",
+        ),
+        ("phy = \"802.11ac\"\nmcs = 4\nwidth = 80\nstreams = 2", "351", "8"),
+        ("phy = \"802.11ax\"\nmcs = 3\nwidth = 40\nguard_interval = \"1.6 us\"", "65", "11"),
+    ] {
+        let text = hidden(&format!("tx_power = 34.5\n{keys}")).replace("\"2 s\"", "\"400 ms\"");
+        let capture = Captured::of(&text);
+        let complaints = capture
+            .ask("(_ws.malformed || _ws.expert.severity == \"Error\") && !frame.comment", &["frame.number"]);
+        assert!(complaints.is_empty(), "{keys}: {complaints:?}");
+        let wrong = capture.ask("wlan.fcs.status == \"Bad\" && !frame.comment", &["frame.number"]);
+        assert!(wrong.is_empty(), "{keys}: {wrong:?}");
+        for (kind, number) in [(FrameKind::Data, 40), (FrameKind::Ack, 29), (FrameKind::BlockAck, 25)] {
+            let count = frames(&capture.run).iter().filter(|frame| frame.kind == kind).count();
+            assert!(count > 50, "{keys}: {kind:?}");
+            let whole = format!("wlan.fc.type_subtype == {number}");
+            assert_eq!(capture.ask(&whole, &["frame.number"]).len(), count, "{keys}: {kind:?}");
+        }
+        let modes = capture.ask("wlan.fc.type_subtype == 40", &["wlan_radio.phy", "wlan_radio.data_rate"]);
+        let expected = format!("{phy}\t{shown}");
+        assert!(modes.iter().all(|mode| *mode == expected), "{keys}: {:?}", modes.first());
+        let last = capture.ask("radiotap.ampdu.flags.last == 1", &["frame.number"]).len();
+        let all = capture.ask("radiotap.ampdu.reference", &["frame.number"]).len();
+        assert!(last > 100 && all > 3 * last / 2, "{keys}: {last} of {all}");
+        assert!(capture.ask("tcp && wlan.qos.tid == 0", &["frame.number"]).len() > 100, "{keys}");
+        let gaps = capture.ask("wlan.ba.bm.missing_frame", &["frame.number"]);
+        assert!(!gaps.is_empty(), "{keys}: bitmaps decode");
     }
 }

@@ -178,6 +178,33 @@ fn notices_of_a_bad_state_avoid_timeouts() {
     assert!(hops(&noticed, 1).iter().all(|hop| hop.kind != Kind::BadState || hop.bytes == 56));
 }
 
+/// A repair that is lost again waits for the timer, and notices about what is sent meanwhile do not postpone it: with
+/// a large window that took half a minute.
+#[test]
+fn notices_do_not_keep_a_hole_open() {
+    let links = [
+        "rate = \"100 Mbit/s\"\ndelay = \"20 ms\"\nqueue = { kind = \"unlimited\" }",
+        "rate = \"5 Mbit/s\"\ndelay = \"10 ms\"\nqueue = { kind = \"drop-tail\", limit = \"50 packets\" }\n\
+         error = { kind = \"bernoulli\", packet_error_rate = 0.2 }\n\
+         arq = { attempts = 10, timeout = \"50 ms\", ebsn = true }",
+    ];
+    for seed in 1..=40 {
+        let flow = "[[flows]]\nsource = \"s\"\nsink = \"k\"\ntransport = \"ebsn\"\n";
+        let scene = Scene::lasting("60 s").chain(["s", "r", "k"], &links).with(flow);
+        let run = scene.run(seed, EVERYTHING);
+        let mut arrivals: Vec<u64> = hops(&run, 2)
+            .iter()
+            .filter(|hop| hop.kind == Kind::Data)
+            .filter_map(|hop| Some(hop.arrived?.0))
+            .collect();
+        arrivals.sort_unstable();
+        let longest = arrivals.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+        assert!(longest < 5_000_000_000, "seed {seed}: nothing arrives for {longest} ns");
+        let flow = &run.summary.flows[0];
+        assert!(flow.goodput_bit_s > 1e6, "seed {seed}: {} bit/s", flow.goodput_bit_s);
+    }
+}
+
 /// A sender that does not understand notices gets none.
 #[test]
 fn nobody_else_is_notified() {

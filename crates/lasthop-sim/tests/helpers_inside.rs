@@ -248,7 +248,7 @@ proptest! {
         let plan = plan_of(&text);
         let run = run(&text);
         for (row, planned) in run.summary.flows.iter().zip(&plan.flows) {
-            let lasthop_net::plan::Traffic::Ftp { bytes: Some(bytes) } = planned.traffic else { continue };
+            let Some(bytes) = planned.traffic.given_length() else { continue };
             prop_assert!(row.bytes_delivered <= bytes, "{}", text);
             prop_assert!(row.completion_s.is_none() || row.bytes_delivered == bytes, "{}", text);
             let delivered = row.bytes_delivered;

@@ -12,7 +12,7 @@ use lasthop_core::packet::{Cause, Kind};
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::device::Middlebox;
-use lasthop_net::plan::{Plan, Profile, RealtimePlan, Traffic, Transport};
+use lasthop_net::plan::{Plan, Profile, RealtimePlan, Transport};
 use lasthop_net::realtime::plan::{ArrivalPoint, DelayedOver, Duplicates, Missing, SentCount};
 use lasthop_net::trace::{HopRecord, Recording};
 use lasthop_net::transport::endpoint::Endpoint;
@@ -228,7 +228,14 @@ fn link_with_devices(least_kbit: u32, most_kbit: u32, grain: Grain) -> impl Stra
     let pie = (1u32..40, 0u32..200, any::<bool>()).prop_map(|(target, burst, ecn)| {
         format!("queue = {{ kind = \"pie\", target = \"{target} ms\", burst = \"{burst} ms\", ecn = {ecn} }}")
     });
-    let codel = prop_oneof![2 => codel, 1 => pie];
+    let dual = (1u32..40, 1u32..5, any::<bool>()).prop_map(|(target, share, few)| {
+        let limit = if few { "20 packets" } else { "10000 packets" };
+        format!(
+            "queue = {{ kind = \"dual-pi2\", target = \"{target} ms\", classic_share = 0.{share}, \
+             limit = \"{limit}\" }}"
+        )
+    });
+    let codel = prop_oneof![2 => codel, 1 => pie, 1 => dual];
     let change = (1u32..4000, rate_of(least_kbit, most_kbit, grain))
         .prop_map(|(at, rate)| format!("rate_changes = [{{ at = \"{at} ms\", rate = {rate} }}]"));
     (
@@ -252,7 +259,11 @@ fn link_with_devices(least_kbit: u32, most_kbit: u32, grain: Grain) -> impl Stra
 fn keeps(keys: &[String]) -> bool {
     keys.iter().any(|key| {
         let overtakes = key.contains("snoop") && key.contains("ahead = true");
-        key.starts_with("arq") || key.contains("codel") || key.contains("pie") || overtakes
+        key.starts_with("arq")
+            || key.contains("codel")
+            || key.contains("pie")
+            || key.contains("dual-pi2")
+            || overtakes
     })
 }
 
@@ -373,15 +384,90 @@ fn rate_based() -> impl Strategy<Value = String> {
 fn paced_traffic() -> impl Strategy<Value = String> {
     let rate = (10u32..2000, 40u32..1400);
     prop_oneof![
-        (rate.clone(), any::<bool>()).prop_map(|((rate, packet), random)| format!(
+        2 => (rate.clone(), any::<bool>()).prop_map(|((rate, packet), random)| format!(
             "{{ kind = \"cbr\", rate = \"{rate} kbit/s\", packet = \"{packet} B\", random = {random} }}"
         )),
-        (rate, 1u32..1000, 0u32..1000).prop_map(|((rate, packet), on, off)| format!(
+        2 => (rate, 1u32..1000, 0u32..1000).prop_map(|((rate, packet), on, off)| format!(
             "{{ kind = \"on-off\", rate = \"{rate} kbit/s\", packet = \"{packet} B\", on = \"{on} ms\", \
              off = \"{off} ms\" }}"
         )),
-        frames(),
+        2 => frames(),
+        1 => video_call(),
+        1 => one_of(&["player", "server"]).prop_map(|side| format!("{{ kind = \"game\", side = \"{side}\" }}")),
     ]
+}
+
+/// One direction of a call: a stream of datagrams and nothing else.
+fn voice() -> impl Strategy<Value = String> {
+    (one_of(&["g711", "g729", "g723", "gsm-efr"]), 1u32..1000, 0u32..1000).prop_map(|(codec, talk, pause)| {
+        format!("{{ kind = \"voice\", codec = \"{codec}\", talk = \"{talk} ms\", pause = \"{pause} ms\" }}")
+    })
+}
+
+/// Lengths of transfers.
+fn lengths() -> impl Strategy<Value = String> {
+    let mean = || (1u32..100_000).prop_map(|mean| format!("mean = \"{mean} B\""));
+    prop_oneof![
+        mean().prop_map(|mean| format!("{{ kind = \"exponential\", {mean} }}")),
+        (mean(), 101u32..400)
+            .prop_map(|(mean, shape)| format!("{{ kind = \"pareto\", {mean}, shape = {shape}e-2 }}")),
+        (1u32..50_000, 1u32..30).prop_map(|(median, sigma)| {
+            format!("{{ kind = \"log-normal\", median = \"{median} B\", sigma = {sigma}e-1 }}")
+        }),
+        Just("\"web-search\"".to_owned()),
+    ]
+}
+
+/// What asks and gets answers over connections that it keeps: a browser, a player of video on demand.
+fn clients() -> impl Strategy<Value = String> {
+    let common = (1u32..2000, 0u32..300)
+        .prop_map(|(request, server)| format!("request = \"{request} B\", server_time = \"{server} ms\""));
+    let objects = (1u32..200_000, 1u32..20, 1u32..50_000).prop_map(|(first, count, size)| {
+        format!(
+            "objects = [{{ size = \"{first} B\" }}, {{ size = \"{size} B\", count = {count}, after = 1 }}]"
+        )
+    });
+    let page = prop_oneof![3 => objects, 1 => one_of(&["home-desktop", "inner-mobile"])
+        .prop_map(|name| format!("page = \"{name}\""))];
+    let protocol = prop_oneof![
+        Just(String::new()),
+        (1u32..8).prop_map(|most| format!(", protocol = \"http/1.1\", connections = {most}")),
+    ];
+    let pages = prop::option::weighted(0.3, 1u32..5)
+        .prop_map(|pages| pages.map_or(String::new(), |pages| format!(", pages = {pages}")));
+    prop_oneof![
+        2 => (common.clone(), page, protocol, (0u32..2000, pages)).prop_map(
+            |(common, page, protocol, (think, pages))| {
+                format!("{{ kind = \"web\", {page}, {common}, think = \"{think} ms\"{protocol}{pages} }}")
+            }
+        ),
+        1 => (common, one_of(&["bola", "throughput", "fixed"]), 100u32..3000, 2u32..9).prop_map(
+            |(common, rule, segment, room)| {
+                let buffer = segment * room;
+                format!(
+                    "{{ kind = \"video-on-demand\", rule = \"{rule}\", segment = \"{segment} ms\", \
+                     buffer = \"{buffer} ms\", {common} }}"
+                )
+            }
+        ),
+    ]
+}
+
+/// Video of a call, in all its ways.
+fn video_call() -> impl Strategy<Value = String> {
+    let keys = some_of(vec![
+        one_of(&["rfc8593", "rfc8867"]).prop_map(|model| format!("model = \"{model}\"")).boxed(),
+        number("max_rate", 200..4000, "kbit/s"),
+        number("frame_rate", 1..100, ""),
+        number("reaction", 0..1000, "ms"),
+        number("burst", 10..50_000, "B"),
+        number("transient", 1..20, ""),
+        number("key_interval", 50..2000, "ms"),
+        number("patience", 1..2000, "ms"),
+        Just("ladder = [\"300 kbit/s\", \"1 Mbit/s\"]".to_owned()).boxed(),
+        Just("pause = [\"500 ms\", \"900 ms\"]".to_owned()).boxed(),
+    ]);
+    keys.prop_map(|keys| format!("{{ kind = \"video-call\"{keys} }}"))
 }
 
 /// Frames of a model or of a list.
@@ -409,6 +495,8 @@ fn tcp_traffic() -> impl Strategy<Value = String> {
         2 => (1u32..5000, 1u32..50, 1u32..200_000).prop_map(|(write, interval, bytes)| format!(
             "{{ kind = \"paced-ftp\", write = \"{write} B\", interval = \"{interval} ms\", bytes = \"{bytes} B\" }}"
         )),
+        1 => lengths().prop_map(|size| format!("{{ kind = \"transfer\", size = {size} }}")),
+        1 => clients(),
         1 => paced_traffic(),
     ]
 }
@@ -419,7 +507,7 @@ fn flow(duration_ms: u32) -> impl Strategy<Value = String> {
         6 => (tcp(), (tcp_traffic(), prop::option::weighted(0.2, 8u32..5000)).prop_map(|(traffic, reader)| {
             traffic + &reader.map_or(String::new(), |rate| format!("\nreader = \"{rate} kbit/s\""))
         })),
-        1 => (Just("\"udp\"".to_owned()), paced_traffic()),
+        1 => (Just("\"udp\"".to_owned()), prop_oneof![4 => paced_traffic().boxed(), 1 => voice().boxed()]),
         1 => (rate_based(), prop_oneof![Just("\"ftp\"".to_owned()), paced_traffic()]),
     ];
     let times = prop_oneof![
@@ -433,9 +521,59 @@ fn flow(duration_ms: u32) -> impl Strategy<Value = String> {
     })
 }
 
+/// One direction of a call, as a flow.
+fn calls(duration_ms: u32) -> impl Strategy<Value = String> {
+    (voice(), 0..duration_ms / 2)
+        .prop_map(|(voice, at)| format!("transport = \"udp\"\ntraffic = {voice}\nstart = \"{at} ms\"\n"))
+}
+
+/// What a flow offers: when its first packet leaves, the length of a transfer, and of datagrams when each leaves and
+/// how long it is.
+type Offers = (Option<Time>, Option<u64>, Vec<(Time, u16)>);
+
+/// What the flows of the class `name` offer.
+fn offered(text: &str, name: &str) -> BTreeMap<String, Offers> {
+    let plan = plan_of(text);
+    let run = run_of(&plan, EVERYTHING);
+    let mut found = BTreeMap::new();
+    for (flow, planned) in plan.flows.iter().enumerate() {
+        let class = planned.name.split(['-', '.']).next();
+        if class != Some(name) {
+            continue;
+        }
+        let leaves_source = |record: &&HopRecord| {
+            let link = &plan.links[record.direction as usize / 2];
+            let from = if record.direction & 1 == 0 { link.from } else { link.to };
+            record.flow as usize == flow && !record.back && from == planned.source
+        };
+        let sent: Vec<(Time, u16)> = (run.recorded.hops.iter().filter(leaves_source))
+            .map(|record| (record.enqueued, record.payload))
+            .collect();
+        // A client opens further connections when it needs them, which depends on the network.
+        let start = if planned.exchange.is_none() { sent.iter().map(|sent| sent.0).min() } else { None };
+        let datagrams = if matches!(planned.transport, Transport::Udp(_)) { sent } else { Vec::new() };
+        found.insert(planned.name.clone(), (start, run.world.length_of(flow), datagrams));
+    }
+    found
+}
+
+/// Flows that arrive one after another between the same hosts.
+fn arrivals(duration_ms: u32) -> impl Strategy<Value = String> {
+    (flow(duration_ms), one_of(&["poisson", "periodic"]), 2..8u32).prop_map(move |(flow, kind, count)| {
+        let every = (duration_ms / (count + 1)).max(1);
+        let own: Vec<&str> =
+            flow.lines().filter(|line| !line.starts_with("start") && !line.starts_with("stop")).collect();
+        format!(
+            "{}\ncount = {count}\nstart = {{ arrivals = \"{kind}\", every = \"{every} ms\" }}\n",
+            own.join("\n")
+        )
+    })
+}
+
 fn dumbbell(duration_ms: u32, grain: Grain) -> impl Strategy<Value = String> {
     let channel = (prop::option::of(error(0.3)), prop::option::weighted(0.3, handoff(duration_ms)));
-    let directed = (flow(duration_ms), one_of(&["forward", "reverse"]));
+    let flow = prop_oneof![6 => flow(duration_ms).boxed(), 1 => arrivals(duration_ms).boxed()];
+    let directed = (flow, one_of(&["forward", "reverse"]));
     let links = (link_with_devices(50, 20_000, grain), link_with_devices(50, 5000, grain));
     (links, channel, prop::collection::vec(directed, 1..=8)).prop_map(
         |((bottleneck, access), (error, handoff), flows)| {
@@ -731,7 +869,10 @@ impl Model {
 
 /// Frames follow each other in time and in the stream, and nothing is sent before or beyond what was written.
 fn check_frames(plan: &Plan, run: &Run, flow: usize, trace: &[HopRecord]) {
-    let Traffic::Frames(_) = plan.flows[flow].traffic else { return };
+    let offered = plan.flows[flow].traffic.offered();
+    if offered.video().is_none() && offered.encoder().is_none() {
+        return;
+    }
     let (name, frames) = (&plan.flows[flow].name, run.world.frames(flow));
     for pair in frames.windows(2) {
         assert!(pair[0].end <= pair[1].end && pair[0].at < pair[1].at, "{name}: {pair:?}");
@@ -813,11 +954,7 @@ fn check_flow(plan: &Plan, run: &Run, flow: usize, trace: &[HopRecord]) {
 
     check_frames(plan, run, flow, trace);
     let Endpoint::TcpSender(sender) = &run.world.senders[flow] else { return };
-    let (Traffic::Ftp { bytes: Some(written) } | Traffic::PacedFtp { bytes: Some(written), .. }) =
-        plan.flows[flow].traffic
-    else {
-        return;
-    };
+    let Some(written) = plan.flows[flow].traffic.given_length() else { return };
     for record in of_flow().filter(|record| matches!(record.kind, Kind::Data | Kind::Fin)) {
         let last = record.seq + u64::from(record.payload);
         assert!(last <= 1 + written, "{name}: byte {last} of {written} sent");
@@ -995,6 +1132,13 @@ fn check_realtime(plan: &Plan, run: &Run, options: &RealtimePlan) {
         for share in found.success.0.iter().filter_map(|&(_, share)| share) {
             assert!((0.0..=100.0).contains(&share), "{name}: {found:?}");
         }
+        if let Some(call) = &flow.call {
+            let delays = [call.frame_delay_p50_s, call.frame_delay_p95_s, call.frame_delay_p99_s];
+            assert!(delays.is_sorted() && call.frames_lost <= Some(call.frames), "{name}: {call:?}");
+            let shown = call.frames_lost.map(|lost| call.frames - lost);
+            assert_eq!(shown.is_some_and(|shown| shown > 0), delays[0].is_some(), "{name}: {call:?}");
+            assert!(call.freeze_s.is_none_or(|time| time <= run.summary.measured_s), "{name}: {call:?}");
+        }
         if options.duplicates == Duplicates::Counted {
             continue;
         }
@@ -1147,7 +1291,8 @@ proptest! {
             for record in &run.recorded.hops {
                 let link = (plan.links[record.direction as usize / 2].name.clone(), record.direction % 2);
                 let flow = &plan.flows[record.flow as usize].name;
-                if flow != "extra" {
+                // Connections of a client have its name in front.
+                if flow.split('.').next() != Some("extra") {
                     let what = (record.kind, record.seq, record.ack, record.enqueued, record.arrived, record.lost);
                     hops.entry((link, flow.clone())).or_insert_with(Vec::new).push(what);
                 }
@@ -1155,6 +1300,28 @@ proptest! {
             hops
         };
         prop_assert_eq!(occurrences(&alone), occurrences(&together));
+    }
+
+    /// A class of traffic that shares the way, in front or behind, changes nothing of what the applications of the
+    /// others offer: their starts, the lengths of transfers, and the datagrams that leave by a clock of their own.
+    #[test]
+    fn an_added_class_leaves_what_others_offer_alone(
+        (one, two) in (2000u32..6000).prop_flat_map(|duration| {
+            let class = || prop_oneof![flow(duration).boxed(), arrivals(duration).boxed(), calls(duration).boxed()];
+            (class(), class())
+        }),
+        count in 1u32..4, seed in 0u64..1000, access in plain_link(500, 5000, Grain::Fine),
+    ) {
+        let network = head(6000, seed, 0)
+            + "[topology]\nkind = \"dumbbell\"\nbottleneck = { rate = \"2 Mbit/s\", delay = \"20 ms\" }\n"
+            + &format!("access = {{ {} }}\n", access.join(", "));
+        let count = if two.contains("count") { String::new() } else { format!("count = {count}\n") };
+        let one = format!("[[flows]]\nname = \"one\"\n{one}");
+        let two = format!("[[flows]]\nname = \"two\"\n{count}{two}");
+        let alone = offered(&format!("{network}{one}"), "one");
+        prop_assert!(!alone.is_empty());
+        prop_assert_eq!(&alone, &offered(&format!("{network}{one}{two}"), "one"), "behind");
+        prop_assert_eq!(&alone, &offered(&format!("{network}{two}{one}"), "one"), "in front");
     }
 
     /// A flow that shares the way changes when packets meet the channel, but not which of them, counted in order, the

@@ -51,8 +51,10 @@ fn cases(markdown: &str) -> Vec<Case> {
 /// Puts the registered names in, so that a new one does not change a page of messages.
 fn with_names(message: &str) -> String {
     let presets: Vec<&str> = TcpConfig::PRESETS.iter().map(|preset| preset.name).collect();
+    let controllers = ControllerConfig::NAMES.iter().copied().filter(|name| !presets.contains(name));
+    let rates = Protocol::NAMES.iter().copied();
     let transports: Vec<&str> =
-        presets.iter().copied().chain(["udp"]).chain(Protocol::NAMES.iter().copied()).collect();
+        presets.iter().copied().chain(["udp"]).chain(rates).chain(controllers).collect();
     message
         .replace("{presets}, udp", &listed(&transports))
         .replace("{rates}", &listed(Protocol::NAMES))

@@ -443,6 +443,12 @@ impl Causes {
     }
 }
 
+impl std::ops::AddAssign for Causes {
+    fn add_assign(&mut self, other: Causes) {
+        self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
+    }
+}
+
 impl std::ops::Index<&str> for Causes {
     type Output = u64;
 
@@ -563,7 +569,7 @@ pub fn columns_of<T: Field>(table: &'static str) -> Vec<Column> {
 
 /// The values of a row, one per column of its structure.
 pub fn values_of<T: Field>(row: &T) -> Vec<Value> {
-    let mut values = Vec::new();
+    let mut values = Vec::with_capacity(T::WIDTH);
     row.values(&mut values);
     values
 }

@@ -162,8 +162,8 @@ const HOPS: [Declared; 13] = [
     ("outcome", Kind::Text, About::new("", "outcome"), "`delivered`, `in-flight`, or a cause of loss"),
 ];
 
-const WINDOWS: [Declared; 4] = [
-    ("time_ns", Kind::Unsigned, About::new("ns", "time"), "when the window changed"),
+const WINDOWS: [Declared; 21] = [
+    ("time_ns", Kind::Unsigned, About::new("ns", "time"), "when the window, or the model behind it, changed"),
     FLOW,
     ("cwnd_segments", Kind::Number, About::new("segments", "cwnd"), "congestion window after the change"),
     (
@@ -172,9 +172,81 @@ const WINDOWS: [Declared; 4] = [
         About::new("segments", "ssthresh"),
         "slow start threshold after the change",
     ),
+    (
+        "state",
+        Kind::Text,
+        About::new("", "state"),
+        "what a law with a model of the path is doing; this and what follows is null for other laws",
+    ),
+    ("round", Kind::Unsigned, About::new("", "round"), "round trips so far, as the law counts them"),
+    (
+        "pacing_segments_s",
+        Kind::Number,
+        About::new("segments/s", "pacing rate"),
+        "rate at which the law spaces segments",
+    ),
+    ("pacing_gain", Kind::Number, About::new("", "pacing gain"), "gain in that rate"),
+    ("cwnd_gain", Kind::Number, About::new("", "gain of the window"), "gain in the window"),
+    (
+        "greatest_rate_segments_s",
+        Kind::Number,
+        About::new("segments/s", "greatest rate"),
+        "greatest delivery rate that counts",
+    ),
+    (
+        "short_term_rate_segments_s",
+        Kind::Number,
+        About::new("segments/s", "short-term rate"),
+        "bound of the rate that losses have set for a while; infinite without one",
+    ),
+    ("least_rtt_s", Kind::Number, About::new("s", "least RTT"), "least RTT that counts"),
+    (
+        "target_segments",
+        Kind::Number,
+        About::new("segments", "target"),
+        "what the path holds by these estimates",
+    ),
+    ("flight_segments", Kind::Number, About::new("segments", "flight"), "segments in flight at the last ACK"),
+    (
+        "long_term_flight_segments",
+        Kind::Number,
+        About::new("segments", "long-term flight"),
+        "bound of the flight that probes have found; infinite without one",
+    ),
+    (
+        "short_term_flight_segments",
+        Kind::Number,
+        About::new("segments", "short-term flight"),
+        "bound of the flight that losses have set for a while; infinite without one",
+    ),
+    (
+        "extra_acked_segments",
+        Kind::Number,
+        About::new("segments", "excess of ACKs"),
+        "what is added to the window for ACKs that come in bursts",
+    ),
+    (
+        "full_rounds",
+        Kind::Short,
+        About::new("", "rounds without growth"),
+        "round trips without growth of the rate",
+    ),
+    ("is_full", Kind::Flag, About::new("", "pipe full"), "whether the pipe is taken for full"),
+    (
+        "restarts_from_idle",
+        Kind::Flag,
+        About::new("", "restart from idle"),
+        "whether the sender was idle, and nothing has been delivered since",
+    ),
+    (
+        "is_app_limited",
+        Kind::Flag,
+        About::new("", "application-limited"),
+        "whether what the last ACK delivered had been limited by the application",
+    ),
 ];
 
-const FRAMES: [Declared; 14] = [
+const FRAMES: [Declared; 15] = [
     ("start_ns", Kind::Unsigned, About::new("ns", "start"), "when its first bit was sent"),
     ("end_ns", Kind::Unsigned, About::new("ns", "end"), "when its last bit had been sent, or was there"),
     ("channel", Kind::Text, About::new("", "channel"), "name of the first cell of its channel"),
@@ -186,13 +258,24 @@ const FRAMES: [Declared; 14] = [
         About::new("", "seen at"),
         "node at which it was seen: its sender, or one that had it in its receiver",
     ),
-    ("kind", Kind::Text, About::new("", "kind"), "`data`, `ack`, `rts`, `cts` or `beacon`"),
+    (
+        "kind",
+        Kind::Text,
+        About::new("", "kind"),
+        "`data`, `ack`, `rts`, `cts`, `beacon`, `block-ack` or `block-ack-request`",
+    ),
     ("retry", Kind::Flag, About::new("", "retry"), "whether it was sent before"),
     (
         "sequence",
         Kind::Short,
         About::new("", "sequence number"),
         "12 bits, the same for repetitions; of data",
+    ),
+    (
+        "ppdu",
+        Kind::Unsigned,
+        About::new("", "PPDU"),
+        "number of the PPDU of 802.11n or later that it was part of; null for other frames",
     ),
     ("bytes", Kind::Short, About::new("bytes", "size"), "size of the MPDU, its check sequence included"),
     ("rate_bit_s", Kind::Number, About::new("bit/s", "rate"), "rate at which it was sent"),

@@ -9,13 +9,17 @@ use std::sync::Arc;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::device::wlan::dsdv::DsdvPlan;
+use lasthop_net::device::wlan::fading::FadingPlan;
+use lasthop_net::device::wlan::minstrel_ht::MinstrelHtPlan;
+use lasthop_net::device::wlan::mode::Band;
 use lasthop_net::device::wlan::phy::{Phy, Rounding};
 use lasthop_net::device::wlan::rate_adaptation::{Arf, Minstrel, RatePlan};
 use lasthop_net::plan::{
-    Direction, Discards, Interference, LinkPlan, MacPlan, MediumPlan, RadioLink, StationPlan,
+    Direction, Discards, Interference, LinkPlan, MacPlan, MediumPlan, Queues, RadioLink, StationPlan,
 };
 use lasthop_net::propagation::{Fading, Position, Propagation, Track, flight, ratio, watts};
 
+use super::aggregation;
 use super::diagnostic::{Place, ScenarioError, listed, quoted};
 use super::keys::MOST_STATIONS;
 use super::link::{LinkReader, middleboxes};
@@ -35,6 +39,8 @@ const THERMAL_NOISE: f64 = 1.380_649e-23 * 290.0 * 22e6;
 pub(super) struct Member<'n> {
     pub(super) node: usize,
     pub(super) track: Track,
+    /// What the scenario says of it, if there are such keys.
+    pub(super) table: Option<Reader<'n>>,
     pub(super) place: &'n Place,
 }
 
@@ -68,7 +74,12 @@ pub(super) fn members<'n>(
             let message = format!("{} is in the cell twice", quoted(station.text("node")?));
             return Err(station.error("node", message, "name each node once"));
         }
-        stations.push(Member { node: member, track: track(&station)?, place: station.place });
+        stations.push(Member {
+            node: member,
+            track: track(&station)?,
+            table: Some(station),
+            place: station.place,
+        });
     }
     if access_point.is_none() && stations.len() < 2 {
         let message = "a cell without an access point has a single station".to_owned();
@@ -128,7 +139,15 @@ impl Cells {
                 format!("{} stations in one cell, more than {MOST_STATIONS}", members.stations.len());
             return Err(table.error("stations", message, "use more channels"));
         }
-        let mac = mac(table)?;
+        let mut mac = mac(table)?;
+        let (control, _) = table.tagged("rate_control")?;
+        let mut own = |member: &Member<'_>| match &member.table {
+            Some(station) => {
+                aggregation::own_modes(station, mac.aggregation.as_deref_mut(), (mac.phy, control))
+            }
+            None => Ok(None),
+        };
+        let modes = members.stations.iter().map(&mut own).collect::<Result<Vec<Option<(usize, usize)>>>>()?;
         let air = Air::read(table)?;
         let radio = air.medium(&members.name);
         check_range(table, members, &radio, nodes)?;
@@ -136,8 +155,9 @@ impl Cells {
         let medium = &mut self.media[index].1;
         let rate = initial_rate(&mac);
         let mac_index = medium.macs.len();
+        let is_fair = mac.aggregation.as_ref().is_some_and(|plan| matches!(plan.queues, Queues::Fair { .. }));
         medium.macs.push(mac);
-        let mut join = |node: usize, track: Track, access_point: bool| {
+        let mut join = |node: usize, track: Track, access_point: bool, modes: Option<(usize, usize)>| {
             if let Some(known) = medium.stations.iter().position(|station| station.node == node) {
                 medium.stations[known].access_point |= access_point;
                 return known;
@@ -148,12 +168,17 @@ impl Cells {
                 mac: mac_index,
                 track,
                 access_point,
+                modes,
             });
             medium.stations.len() - 1
         };
-        let hub = members.access_point.map(|(node, position)| join(node, Track::fixed(position), true));
-        let stations: Vec<usize> =
-            members.stations.iter().map(|member| join(member.node, member.track.clone(), false)).collect();
+        let hub = members.access_point.map(|(node, position)| join(node, Track::fixed(position), true, None));
+        let stations: Vec<usize> = members
+            .stations
+            .iter()
+            .zip(modes)
+            .map(|(member, modes)| join(member.node, member.track.clone(), false, modes))
+            .collect();
         // With routes of their own stations are neighbours of each other, too.
         let peers = hub.is_none() || medium.routing.is_some();
         let after = |index: usize| stations[index + 1..].iter().map(move |&other| (index, other));
@@ -165,7 +190,10 @@ impl Cells {
             pairs.iter().map(|&(from, to)| medium.distance(from, to, Time::ZERO)).fold(0.0, f64::max);
         let delay = air.flight.unwrap_or_else(|| flight(farthest)).max(Span::from_nanos(1));
         medium.flight = medium.flight.max(delay);
-        let direction = reader.radio(table, pairs.len() as u64, (rate, delay))?;
+        let mut direction = reader.radio(table, pairs.len() as u64, (rate, delay))?;
+        if is_fair {
+            direction.queue = aggregation::fair_queue(direction.mtu);
+        }
         let middleboxes = match table.list_if("middleboxes")? {
             Some(_) => middleboxes(table, direction.mtu.into())?,
             None => Vec::new(),
@@ -173,11 +201,6 @@ impl Cells {
         if hub.is_none() && !middleboxes.is_empty() {
             let message = "nothing stands between the stations of a cell without an access point".to_owned();
             let remedy = "name an access_point, or leave out middleboxes";
-            return Err(table.error("middleboxes", message, remedy));
-        }
-        if medium.routing.is_some() && !middleboxes.is_empty() {
-            let message = "middleboxes stand on links, and DSDV decides which links packets take".to_owned();
-            let remedy = "write routing = \"static\", or leave out middleboxes";
             return Err(table.error("middleboxes", message, remedy));
         }
         let (down, up) = (Arc::new(Direction { middleboxes, ..direction.clone() }), Arc::new(direction));
@@ -192,7 +215,8 @@ impl Cells {
                 return Err(table.error("stations", message, "give the other link a name"));
             }
             medium.links.push(RadioLink { link: links.len(), from, to });
-            links.push(make(name, one, other, &(up.clone(), down.clone())));
+            let back = if hub == Some(to) { &down } else { &up };
+            links.push(make(name, one, other, &(up.clone(), back.clone())));
         }
         Ok(())
     }
@@ -238,6 +262,11 @@ impl Cells {
 
 /// The rate that frames start with, for estimates.
 fn initial_rate(mac: &MacPlan) -> Rate {
+    if let Some(aggregation) = &mac.aggregation {
+        let last = aggregation.common - 1;
+        let index = if let RatePlan::Fixed(mode) = mac.rate { mode } else { last };
+        return aggregation.modes[index].rate();
+    }
     let fastest = mac.phy.rates.len() - 1;
     let index = if let RatePlan::Fixed(rate) = mac.rate { rate } else { fastest };
     mac.phy.rates[index].rate
@@ -304,6 +333,13 @@ fn rates(table: &Reader<'_>, phy: &Phy, slowest: Option<usize>) -> Result<(RateP
             weight: control.number("weight")?,
             sampling: control.number("sampling")?,
         }),
+        "minstrel-ht" => RatePlan::MinstrelHt(MinstrelHtPlan {
+            interval: control.span("interval")?,
+            sampling: control.span("sampling")?,
+            chain: control.integer("chain")? as usize,
+            tries: control.integer("tries")? as u32,
+        }),
+        "ideal" => RatePlan::Ideal,
         _ => RatePlan::Fixed(fixed),
     };
     let mut basic = Vec::new();
@@ -322,10 +358,22 @@ fn rates(table: &Reader<'_>, phy: &Phy, slowest: Option<usize>) -> Result<(RateP
 }
 
 /// The rules of a cell's MAC.
+#[expect(clippy::too_many_lines, reason = "one key after the other")]
 fn mac(table: &Reader<'_>) -> Result<MacPlan> {
     let ns2 = table.name("profile")? == "ns2";
     let name = table.name("phy")?;
     let phy = Phy::named(name).unwrap_or_else(|| panic!("`{name}` is declared as a PHY"));
+    let band = Band::of(frequency(table)?);
+    let phy = match (phy.format, band) {
+        (Some(_), Band::Two) => phy.at_two_ghz().ok_or_else(|| {
+            let message = format!("{name} is not used at 2.4 GHz");
+            table.error("frequency", message, "write frequency = 5180, or phy = \"802.11n\" or \"802.11ax\"")
+        })?,
+        _ => phy,
+    };
+    check_profile(table, phy)?;
+    let aggregation = aggregation::read(table, phy, band)?;
+    let modern = aggregation.is_some();
     let protection = table.switch("protection")?;
     let has_ofdm = phy.rates.iter().any(|rate| rate.modulation.is_ofdm());
     let has_dsss = phy.rates.iter().any(|rate| !rate.modulation.is_ofdm());
@@ -338,7 +386,10 @@ fn mac(table: &Reader<'_>) -> Result<MacPlan> {
         return Err(table.error("preamble", message, "leave it out"));
     }
     let slowest = if ns2 { phy.rate_index(Rate(1_000_000)) } else { None };
-    let (rate, basic) = rates(table, phy, slowest)?;
+    let (mut rate, basic) = rates(table, phy, slowest)?;
+    if let (Some((_, mode)), RatePlan::Fixed(rate)) = (&aggregation, &mut rate) {
+        *rate = *mode;
+    }
     let slot = match table.span_if("slot")? {
         Some(slot) => slot,
         // Where older stations are about, everybody uses their slot (802.11-2016 section 10.25).
@@ -379,8 +430,26 @@ fn mac(table: &Reader<'_>) -> Result<MacPlan> {
         cw_max,
         short_retry: table.integer("short_retry_limit")? as u32,
         long_retry: table.integer("long_retry_limit")? as u32,
-        rts_threshold: size("rts_threshold", if ns2 { 0 } else { 2347 })?,
-        header: size("mac_header", if ns2 { 34 } else { 28 })?,
+        rts_threshold: size(
+            "rts_threshold",
+            if ns2 {
+                0
+            } else if modern {
+                u32::MAX
+            } else {
+                2347
+            },
+        )?,
+        header: size(
+            "mac_header",
+            if ns2 {
+                34
+            } else if modern {
+                30
+            } else {
+                28
+            },
+        )?,
         llc: size("llc_header", if ns2 { 0 } else { 8 })?,
         rts_bytes: table.size("rts_size")? as u32,
         cts_bytes: table.size("cts_size")? as u32,
@@ -392,11 +461,55 @@ fn mac(table: &Reader<'_>) -> Result<MacPlan> {
         difs_after_timeout: ns2,
         cts_occupies: ns2,
         processing: table.span_if("processing")?.unwrap_or(processing),
+        aggregation: aggregation.map(|(plan, _)| Box::new(plan)),
         warning: table.span_if("warning")?,
         beacon: table.span_if("beacon")?,
         beacon_bytes: table.size("beacon_size")? as u32,
         discards,
     })
+}
+
+/// The carrier frequency in MHz.
+fn frequency(table: &Reader<'_>) -> Result<f64> {
+    let modern = Phy::named(table.name("phy")?).is_some_and(|phy| phy.format.is_some());
+    Ok(table.number_if("frequency")?.unwrap_or(if modern { 5180.0 } else { 914.0 }))
+}
+
+/// Refuses profiles and ways that a generation does not have.
+fn check_profile(table: &Reader<'_>, phy: &Phy) -> Result<()> {
+    let (profile, name) = (table.name("profile")?, phy.name);
+    let modern = phy.format.is_some();
+    if profile == "ns2" && modern {
+        let message = format!("ns-2 has no {name}");
+        return Err(table.error("profile", message, "leave out profile, or write \"ns3\""));
+    }
+    if profile == "ns3" && !modern {
+        let message = format!("profile ns3 is for 802.11n and later, not {name}");
+        return Err(table.error("profile", message, "leave out profile, or write \"ns2\""));
+    }
+    let (control, _) = table.tagged("rate_control")?;
+    if modern && matches!(control, "arf" | "minstrel") {
+        let message = format!("{control} chooses among rates, and {name} has modes");
+        return Err(table.error(
+            "rate_control",
+            message,
+            "write \"minstrel-ht\" or \"ideal\", or leave it out",
+        ));
+    }
+    if !modern && aggregation::is_adaptive(control) {
+        let message = format!("{control} chooses among modes, and {name} has rates");
+        return Err(table.error("rate_control", message, "write \"minstrel\" or \"arf\", or leave it out"));
+    }
+    if control == "ideal" && !table.has("noise_figure") {
+        let message = "without noise no signal is better than another".to_owned();
+        return Err(table.error("rate_control", message, "add noise_figure = 7"));
+    }
+    let (routing, _) = table.tagged("routing")?;
+    if modern && routing != "static" {
+        let message = format!("{routing} broadcasts single frames, and {name} aggregates");
+        return Err(table.error("routing", message, "leave it out, or write phy = \"802.11g\""));
+    }
+    Ok(())
 }
 
 /// How stations find their routes, unless routes are static.
@@ -417,10 +530,23 @@ fn routing(table: &Reader<'_>) -> Result<Option<DsdvPlan>> {
     }))
 }
 
+/// How gains change with time, if they do.
+fn flat_fading(table: &Reader<'_>) -> Result<Option<FadingPlan>> {
+    let (kind, fading) = table.tagged("fading")?;
+    Ok(match kind {
+        "rayleigh" => Some(FadingPlan { speed: fading.number("speed")?, direct: None }),
+        "rician" => {
+            Some(FadingPlan { speed: fading.number("speed")?, direct: Some(fading.number("direct")?) })
+        }
+        _ => None,
+    })
+}
+
 /// What a cell says of the air.
 struct Air {
     routing: Option<DsdvPlan>,
     propagation: Propagation,
+    fading: Option<FadingPlan>,
     receive_threshold: f64,
     sense_threshold: f64,
     capture: f64,
@@ -447,10 +573,13 @@ impl Air {
         let propagation = Propagation {
             fading,
             power: watts(table.number("tx_power")?),
-            frequency: table.number("frequency")? * 1e6,
+            frequency: frequency(table)? * 1e6,
             gain: 1.0,
         };
-        let noise = table.number_if("noise_figure")?.map(|figure| THERMAL_NOISE * ratio(figure));
+        let modern = Phy::named(table.name("phy")?).is_some_and(|phy| phy.format.is_some());
+        // DSSS has channels of 22 MHz; wider ones than 20 MHz are the business of their modes.
+        let thermal = if modern { THERMAL_NOISE * (20.0 / 22.0) } else { THERMAL_NOISE };
+        let noise = table.number_if("noise_figure")?.map(|figure| thermal * ratio(figure));
         let sense_threshold = table.number_if("sense_threshold")?.map_or(SENSE_THRESHOLD, watts);
         let usual = if noise.is_some() { sense_threshold } else { RECEIVE_THRESHOLD };
         let receive_threshold = table.number_if("receive_threshold")?.map_or(usual, watts);
@@ -466,6 +595,7 @@ impl Air {
         Ok(Air {
             routing: routing(table)?,
             propagation,
+            fading: flat_fading(table)?,
             receive_threshold,
             sense_threshold,
             capture: ratio(table.number("capture")?),
@@ -486,6 +616,7 @@ impl Air {
             links: Vec::new(),
             routing: self.routing,
             propagation: self.propagation,
+            fading: self.fading,
             receive_threshold: self.receive_threshold,
             sense_threshold: self.sense_threshold,
             capture: self.capture,

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use lasthop_core::time::{Span, Time};
-use lasthop_core::units::Rate;
 use lasthop_net::plan::{
-    Direction, FlowPlan, FramePlan, LinkPlan, Reroute, Start, Traffic, Transport, UnderWay,
+    Direction, Exchange, FlowPlan, Ftp, LinkPlan, Reroute, Start, Traffic, Transport, UnderWay,
 };
 use lasthop_net::routing::Routes;
+use lasthop_net::traffic::Pace;
 use lasthop_net::traffic::video::Packing;
 
+use super::arrivals::{self, Load, Times};
 use super::diagnostic::{ScenarioError, listed, quoted, suggest};
 use super::input_file::InputFiles;
 use super::keys::{MOST_FLOWS, MOST_FRAMES};
@@ -18,32 +19,50 @@ use super::reader::{Checked, Item, Reader};
 use super::realtime::Settings;
 use super::split::Splits;
 use super::topology::{Network, node};
+use super::traffic;
 use super::transport::Shared;
-use super::video;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// One `[[flows]]` table and the number of flows that it stands for.
 pub(super) struct FlowTable<'n> {
     table: Reader<'n>,
+    /// Of flows that arrive one after another it is known when their times have been read.
     count: usize,
+    /// How many pairs of hosts they take in turn, where the network has pairs.
+    hosts: usize,
 }
 
-/// Opens the `[[flows]]` tables and counts the flows, before anything is made of them.
+/// Opens the `[[flows]]` tables and counts the pairs of hosts that they want, before anything is made of them.
 pub(super) fn open<'n>(root: &Reader<'n>) -> Result<(Vec<FlowTable<'n>>, u64)> {
     let mut tables = Vec::new();
     let mut total = 0;
     for Item { value, .. } in root.list("flows")? {
         let Checked::Table(table) = value else { continue };
-        let count = table.integer("count")?;
-        total += count;
-        if total > MOST_FLOWS {
-            let message = format!("more than {MOST_FLOWS} flows");
-            return Err(table.error("count", message, "lower count"));
-        }
-        tables.push(FlowTable { table, count: count as usize });
+        let given = table.integer_if("count")?;
+        let count = given.unwrap_or(1);
+        let hosts = match table.integer_if("hosts")? {
+            Some(hosts) if given.is_some() && hosts > count => {
+                let message = format!("{hosts} pairs of hosts for {count} flows");
+                return Err(table.error("hosts", message, "lower hosts, or raise count"));
+            }
+            Some(hosts) => hosts,
+            None if arrivals::arrive(&table)? => 1,
+            None => count,
+        };
+        total += hosts;
+        check_number(&table, total)?;
+        tables.push(FlowTable { table, count: count as usize, hosts: hosts as usize });
     }
     Ok((tables, total))
+}
+
+/// Refuses more flows, `total` so far, than a run may have.
+fn check_number(table: &Reader<'_>, total: u64) -> Result<()> {
+    if total <= MOST_FLOWS {
+        return Ok(());
+    }
+    Err(table.error("count", format!("more than {MOST_FLOWS} flows"), "lower count"))
 }
 
 /// What the flows of a scenario have in common.
@@ -57,60 +76,81 @@ pub(super) struct Run<'a> {
 
 /// Resolves all flows.
 pub(super) fn read<'n>(
-    tables: &[FlowTable<'n>],
+    tables: &mut [FlowTable<'n>],
     shared: &Shared<'n>,
     run: &Run<'_>,
     files: &mut InputFiles<'_>,
 ) -> Result<Vec<FlowPlan>> {
-    let total: usize = tables.iter().map(|flow| flow.count).sum();
+    let wanted: usize = tables.iter().map(|flow| flow.hosts).sum();
+    let is_lone = tables.len() == 1;
     let numbers: BTreeMap<&str, usize> =
         run.network.nodes.iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
     let ends: Vec<Ends> =
         tables.iter().map(|flow| ends(&flow.table, run.network, &numbers)).collect::<Result<_>>()?;
-    let paths = Paths::new(run.network);
+    let mut paths = Paths::new(run.network);
     let mut free = free_pairs(&ends, run.network);
     let mut free_back = free_pairs(&ends, run.network);
 
-    let mut flows: Vec<FlowPlan> = Vec::with_capacity(total);
+    let mut flows: Vec<FlowPlan> = Vec::with_capacity(tables.iter().map(|flow| flow.count).sum());
     let mut names = BTreeSet::new();
+    let mut arrived: BTreeMap<&str, usize> = BTreeMap::new();
     let mut reroutes_of_all = 0;
-    for (flow, ends) in tables.iter().zip(ends) {
-        let table = &flow.table;
+    for (flow, ends) in tables.iter_mut().zip(ends) {
+        let table = flow.table;
         let transport = match table.value("transport")? {
             Checked::Transport(node) => shared.transport(table.source, node)?,
             _ => panic!("`transport` is declared as a transport"),
         };
-        let transport = with_reader(table, transport)?;
-        let (start, stop) = times(table, run.duration)?;
-        let traffic = traffic(table, &transport, files)?;
-        check_load(table, (&transport, &traffic), flow.count, (start, stop), run)?;
+        let transport = with_reader(&table, transport)?;
+        let traffic = traffic::read(&table, &transport, files)?;
+        let hosts = match ends {
+            Ends::Nodes(source, sink) => vec![(source, sink)],
+            Ends::NextPair { reverse } => {
+                let free = if reverse && run.network.both_ways { &mut free_back } else { &mut free };
+                let mut next = || {
+                    let pair = free.next().ok_or_else(|| no_free_pair(&table, run.network, wanted))?;
+                    let (source, sink) = (pair, run.network.sink(pair));
+                    Ok(if reverse { (sink, source) } else { (source, sink) })
+                };
+                (0..flow.hosts).map(|_| next()).collect::<Result<_>>()?
+            }
+        };
+        check_path(&table, &transport, &traffic, hosts[0], &paths)?;
+        let slowest = paths.slowest(hosts[0]);
+        let load = Load { transport: &transport, traffic: &traffic, slowest };
+        let Times { start, stop, count, listed } = arrivals::times(&table, run.duration, &load, files)?;
+        flow.count = count.map_or(flow.count, |count| count as usize);
+        check_number(&table, (flows.len() + flow.count) as u64)?;
+        check_load(&table, (&transport, &traffic), flow.count, (&start, stop), run)?;
         let base = table.text("name")?;
+        // Flows that arrive draw their lengths from streams of their names: a class in front must not change these.
+        let before = if arrivals::arrive(&table)? {
+            let all = arrived.entry(base).or_insert(0);
+            *all += flow.count;
+            *all - flow.count
+        } else {
+            flows.len()
+        };
         // Between the same nodes all copies have the same later paths.
         let (mut lead, mut later) = ((0, 0), Vec::new());
         for copy in 0..flow.count {
-            let number = flows.len() + 1;
-            let lone = flow.count == 1 && (table.has("name") || total == 1);
+            let number = before + copy + 1;
+            let lone = flow.count == 1 && (table.has("name") || is_lone);
             let name = if lone { base.to_owned() } else { format!("{base}-{number}") };
             if !names.insert(name.clone()) {
                 let message = format!("two flows are called {}", quoted(&name));
                 return Err(table.error("name", message, "give each flow its own name"));
             }
-            let (source, sink) = match ends {
-                Ends::Nodes(source, sink) => (source, sink),
-                Ends::NextPair { reverse } => {
-                    let free = if reverse && run.network.both_ways { &mut free_back } else { &mut free };
-                    let pair = free.next().ok_or_else(|| no_free_pair(table, run.network, total))?;
-                    let (source, sink) = (pair, run.network.sink(pair));
-                    if reverse { (sink, source) } else { (source, sink) }
-                }
-            };
-            if copy == 0 {
-                check_path(table, &transport, &traffic, (source, sink), &paths)?;
-            }
+            let (source, sink) = hosts[copy % hosts.len()];
+            let arrival = listed.as_ref().map(|listed| listed[copy]);
+            let start = arrival.map_or_else(|| start.clone(), |arrival| Start::At(Time(arrival.after.0)));
+            let bytes = arrival.and_then(|arrival| arrival.bytes);
+            let traffic =
+                bytes.map_or_else(|| traffic.clone(), |bytes| Traffic::Ftp(Ftp { bytes: Some(bytes) }));
             if copy == 0 || (source, sink) != lead {
                 lead = (source, sink);
-                later = reroutes(table, lead, &paths, &numbers)?;
-                check_reroutes(table, &transport, &traffic, &later, &paths)?;
+                later = reroutes(&table, lead, &paths, &numbers)?;
+                check_reroutes(&table, &transport, &traffic, &later, &paths)?;
             }
             reroutes_of_all += later.len();
             if reroutes_of_all > MOST_REROUTES_OF_ALL {
@@ -122,19 +162,106 @@ pub(super) fn read<'n>(
                 source,
                 sink,
                 transport: transport.clone(),
-                traffic: traffic.clone(),
+                realtime: run.realtime.of_flow(&traffic),
+                traffic,
                 start,
                 stop,
-                realtime: run.realtime.of_flow(&traffic),
                 first_path: None,
+                dscp: table.integer("dscp")? as u8,
                 part: None,
                 reroutes: later.clone(),
                 relay: None,
+                exchange: None,
             });
         }
     }
     run.realtime.check(&flows)?;
+    connect(tables, &mut flows, &mut names)?;
     Ok(flows)
+}
+
+/// Adds the connections of clients behind all flows that the scenario names: two flows for each, of which the answers
+/// of the first are there already.
+fn connect(tables: &[FlowTable<'_>], flows: &mut Vec<FlowPlan>, names: &mut BTreeSet<String>) -> Result<()> {
+    let owners = tables.iter().flat_map(|flow| std::iter::repeat_n(&flow.table, flow.count));
+    let mut parts = Vec::new();
+    for ((lead, flow), table) in flows.iter_mut().enumerate().zip(owners) {
+        let Some(connections) = flow.traffic.offered().connections() else { continue };
+        let total = (parts.len() + lead) as u64 + 2 * u64::from(connections.most);
+        if total > MOST_FLOWS {
+            let message = format!("more than {MOST_FLOWS} directions of connections");
+            return Err(table.error("count", message, "lower count, or let clients open fewer connections"));
+        }
+        let part = |connection, asks| Some(Exchange { of: lead, connection, asks });
+        flow.exchange = part(0, false);
+        let whole = flow.clone();
+        for connection in 0..connections.most {
+            let base = match connection {
+                0 => whole.name.clone(),
+                further => format!("{}.{}", whole.name, further + 1),
+            };
+            let answers = FlowPlan {
+                name: base.clone(),
+                start: Start::At(Time::ZERO),
+                realtime: None,
+                exchange: part(connection, false),
+                ..whole.clone()
+            };
+            let mut reroutes = whole.reroutes.clone();
+            for reroute in &mut reroutes {
+                reroute.nodes.reverse();
+            }
+            let requests = FlowPlan {
+                name: format!("{base}.requests"),
+                source: whole.sink,
+                sink: whole.source,
+                reroutes,
+                exchange: part(connection, true),
+                ..answers.clone()
+            };
+            for further in [answers, requests].into_iter().skip(usize::from(connection == 0)) {
+                if !names.insert(further.name.clone()) {
+                    let name = quoted(&further.name);
+                    let message =
+                        format!("a connection of {} is called {name}, and so is a flow", whole.name);
+                    return Err(table.error("name", message, "give the flow another name"));
+                }
+                parts.push(further);
+            }
+        }
+    }
+    flows.append(&mut parts);
+    Ok(())
+}
+
+/// Gives the access links of sources the delays that their flows name.
+pub(super) fn delay(tables: &[FlowTable<'_>], flows: &[FlowPlan], network: &mut Network) -> Result<()> {
+    let mut delayed: BTreeMap<usize, Span> = BTreeMap::new();
+    let mut rest = flows;
+    for flow in tables {
+        let (own, behind) = rest.split_at(flow.count);
+        rest = behind;
+        let Some(delay) = flow.table.span_if("delay")? else { continue };
+        let error = |message, remedy: &str| Err(flow.table.error("delay", message, remedy));
+        for plan in own {
+            let Some(link) = network.access_link(plan.source) else {
+                let message = "delay is for flows between the ends of a dumbbell".to_owned();
+                return error(message, "write it at the links of the network");
+            };
+            if *delayed.entry(plan.source).or_insert(delay) != delay {
+                let message = format!("link {} has another delay by another flow", quoted(&link.name));
+                return error(message, "give flows of one pair of hosts one delay");
+            }
+            for side in [&mut link.forward, &mut link.reverse] {
+                if !side.delay_changes.is_empty() {
+                    let message = format!("the delay of link {} is recorded", quoted(&link.name));
+                    return error(message, "leave it out");
+                }
+                Arc::make_mut(side).delay = delay;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Makes several flows of each whose connection a proxy splits, when it is known where proxies stand.
@@ -150,8 +277,10 @@ pub(super) fn split(
     let total = flows.len();
     let mut names: BTreeSet<String> = flows.iter().map(|flow| flow.name.clone()).collect();
     let (mut first, mut relayed) = (Vec::with_capacity(total), Vec::new());
-    let tables = tables.iter().flat_map(|flow| std::iter::repeat_n(&flow.table, flow.count));
-    for (flow, table) in flows.into_iter().zip(tables) {
+    let owners: Vec<&Reader<'_>> =
+        tables.iter().flat_map(|flow| std::iter::repeat_n(&flow.table, flow.count)).collect();
+    for (number, flow) in flows.into_iter().enumerate() {
+        let table = owners[flow.exchange.map_or(number, |part| part.of)];
         let mut halves = splits.halves(table, flow, (first.len(), total + relayed.len()))?.into_iter();
         first.extend(halves.next());
         for half in halves {
@@ -203,6 +332,10 @@ fn ends(table: &Reader<'_>, network: &Network, numbers: &BTreeMap<&str, usize>) 
     }
     if !named && network.pairs.is_some() {
         return Ok(Ends::NextPair { reverse: direction == Some("reverse") });
+    }
+    if table.has("hosts") {
+        let message = "hosts is for flows without source and sink".to_owned();
+        return Err(table.error("hosts", message, "leave it out: all flows run between the same two nodes"));
     }
     if direction.is_some() {
         let message = "direction is for flows without source and sink".to_owned();
@@ -367,103 +500,24 @@ fn no_free_pair(table: &Reader<'_>, network: &Network, total: usize) -> Scenario
     table.error("count", message, "raise pairs in [topology], or name source and sink")
 }
 
-fn times(table: &Reader<'_>, duration: Span) -> Result<(Start, Option<Time>)> {
-    let start = match table.value("start")? {
-        Checked::Span(start) => Start::At(Time(start.0)),
-        Checked::Table(start) => uniform(&start)?,
-        _ => panic!("`start` is declared as a time or a table"),
-    };
-    let latest = match start {
-        Start::At(time) | Start::Uniform(_, time) => time,
-    };
-    if table.has("start") && latest.0 > duration.0 || matches!(start, Start::At(at) if at.0 == duration.0) {
-        let message = format!("the flow starts at {latest}, after the run of {duration}");
-        return Err(table.error("start", message, "start it earlier, or raise duration"));
-    }
-    let stop = table.span_if("stop")?.map(|stop| Time(stop.0));
-    match stop {
-        Some(stop) if stop <= latest => {
-            let message = format!("the flow stops at {stop}, before it starts at {latest}");
-            Err(table.error("stop", message, &format!("write more than {latest}")))
-        }
-        _ => Ok((start, stop)),
-    }
-}
-
-fn uniform(table: &Reader<'_>) -> Result<Start> {
-    let times = table.list("uniform")?;
-    let [Item { value: Checked::Span(from), .. }, Item { value: Checked::Span(to), .. }] = times[..] else {
-        let message = format!("uniform needs two times, not {}", times.len());
-        return Err(table.error("uniform", message, "write [\"0 s\", \"1 s\"]"));
-    };
-    if from >= to {
-        let message = format!("the first time, {from}, is not before the second, {to}");
-        return Err(table.error("uniform", message, "write the earlier time first"));
-    }
-    Ok(Start::Uniform(Time(from.0), Time(to.0)))
-}
-
-fn traffic(table: &Reader<'_>, transport: &Transport, files: &mut InputFiles<'_>) -> Result<Traffic> {
-    let (kind, traffic) = table.tagged("traffic")?;
-    if kind == "ftp" && matches!(transport, Transport::Udp(_)) {
-        let message = "traffic \"ftp\" needs TCP: nothing would limit the rate of a udp flow".to_owned();
-        let remedy = "write traffic = { kind = \"cbr\", rate = \"1 Mbit/s\", packet = \"512 B\" }";
-        let key = if table.has("traffic") { "traffic" } else { "transport" };
-        return Err(table.error(key, message, remedy));
-    }
-    let packet = |key| traffic.size(key).map(|size| size as u32);
-    Ok(match kind {
-        "paced-ftp" => Traffic::PacedFtp {
-            write: packet("write")?,
-            interval: traffic.span("interval")?,
-            bytes: traffic.size_if("bytes")?,
-        },
-        "cbr" => Traffic::Cbr {
-            rate: traffic.rate("rate")?,
-            packet: packet("packet")?,
-            random: traffic.switch("random")?,
-        },
-        "on-off" => Traffic::OnOff {
-            rate: traffic.rate("rate")?,
-            packet: packet("packet")?,
-            on: traffic.span("on")?,
-            off: traffic.span("off")?,
-        },
-        "mpeg4" => Traffic::Frames(Arc::new(video::mpeg4(&traffic)?)),
-        "frames" => Traffic::Frames(Arc::new(video::listed(&traffic, files)?)),
-        _ => Traffic::Ftp { bytes: traffic.size_if("bytes")? },
-    })
-}
-
 /// Refuses sources that write more often than the run may have events: the run could only end at that limit.
 fn check_load(
     table: &Reader<'_>,
     (transport, traffic): (&Transport, &Traffic),
     count: usize,
-    (start, stop): (Start, Option<Time>),
+    (start, stop): (&Start, Option<Time>),
     run: &Run<'_>,
 ) -> Result<()> {
-    let start = match start {
-        Start::At(start) | Start::Uniform(start, _) => start,
-    };
+    let start = start.earliest();
     let end = stop.map_or(run.duration.0, |stop| stop.0.min(run.duration.0));
     let nanos = end.saturating_sub(start.0) as f64 * count as f64;
-    let gap = |rate: Rate, packet: u32| f64::from(packet) * 8e9 / rate.0 as f64;
-    let (interval, active) = match *traffic {
-        Traffic::Ftp { .. } => return Ok(()),
-        Traffic::PacedFtp { interval, .. } => (interval.0 as f64, 1.0),
-        Traffic::Cbr { rate, packet, .. } => (gap(rate, packet), 1.0),
-        Traffic::OnOff { rate, packet, on, off } => {
-            (gap(rate, packet), on.seconds() / (on.seconds() + off.seconds()))
-        }
-        Traffic::Frames(ref frames) => {
-            let packing = Packing::of(transport);
-            check_frames(table, frames, packing, frames.frame_rate * nanos / 1e9)?;
-            // The last packet of a frame is rarely full.
-            let packets = frames.mean_rate() / (8.0 * f64::from(packing.payload)) + frames.frame_rate;
-            (1e9 / packets, 1.0)
-        }
-    };
+    let packing = Packing::of(transport);
+    let film = traffic.offered().video().map(|film| (film.largest(), film.frame_rate));
+    let call = traffic.offered().encoder().map(|call| (call.largest(), call.frame_rate));
+    if let Some((largest, frame_rate)) = film.or(call) {
+        check_frames(table, packing, largest, frame_rate * nanos / 1e9)?;
+    }
+    let Some(Pace { gap_ns: interval, active }) = traffic.offered().pace(packing) else { return Ok(()) };
     if interval < 1.0 {
         let message = "the source sends more than one packet in a nanosecond".to_owned();
         return Err(table.error("traffic", message, "lower rate, or raise packet"));
@@ -474,9 +528,10 @@ fn check_load(
             "the source would send {writes:.1e} packets, more than the limit of {} events",
             run.events
         );
-        let remedy = match traffic {
-            Traffic::Frames(_) => "lower rate or frame_rate, or raise limits.events",
-            _ => "lower rate, raise packet, or raise limits.events",
+        let remedy = if film.or(call).is_some() {
+            "lower rate or frame_rate, or raise limits.events"
+        } else {
+            "lower rate, raise packet, or raise limits.events"
         };
         return Err(table.error("traffic", message, remedy));
     }
@@ -484,9 +539,9 @@ fn check_load(
 }
 
 /// Refuses sources with frames of which one would flood the network at once, or all would flood the memory.
-fn check_frames(table: &Reader<'_>, frames: &FramePlan, packing: Packing, number: f64) -> Result<()> {
+fn check_frames(table: &Reader<'_>, packing: Packing, largest: u64, number: f64) -> Result<()> {
     const MOST_PACKETS: u64 = 1_000_000;
-    let packets = packing.packets(frames.largest());
+    let packets = packing.packets(largest);
     if packets > MOST_PACKETS {
         let message =
             format!("the largest frame would be {packets} packets of {} B at once", packing.payload);
@@ -529,11 +584,12 @@ fn check_path(
     let (mtu, excess) = (direction.mtu, largest - direction.mtu);
     let message = format!("packets of {largest} B do not pass link {}: its mtu is {mtu} B", quoted(&name));
     let (key, remedy) = match transport {
-        Transport::Udp(udp) if matches!(traffic, Traffic::Frames(_)) && udp.payload > excess => {
+        Transport::Udp(udp) if traffic.offered().video().is_some() && udp.payload > excess => {
             let payload = udp.payload - excess;
             ("traffic", format!("write payload = \"{payload} B\" in [udp], or raise mtu"))
         }
         Transport::Udp(_) => ("traffic", format!("send {excess} B less in a packet, or raise mtu")),
+        Transport::Outside(_) => ("transport", "raise mtu".to_owned()),
         Transport::Tcp(config) => match config.packet_size.checked_sub(excess) {
             Some(size @ 1..) => ("transport", format!("write packet_size = \"{size} B\", or raise mtu")),
             _ => ("transport", "raise mtu".to_owned()),
@@ -586,6 +642,18 @@ impl Paths<'_> {
         paths
     }
 
+    /// Name and rate in bit/s of the slowest link on the way from one node to another.
+    fn slowest(&mut self, (source, sink): (usize, usize)) -> (&str, f64) {
+        let links = &self.network.links;
+        let way = self.routes.path(source, sink).unwrap_or_default();
+        let along = way.into_iter().map(|direction| {
+            let link = &links[direction as usize / 2];
+            let side = if direction % 2 == 0 { &link.forward } else { &link.reverse };
+            (link.name.as_str(), side.rate.0 as f64)
+        });
+        along.min_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or(("", f64::INFINITY))
+    }
+
     /// A link on some shortest path from `source` to `sink` that does not take packets of `largest` bytes.
     fn too_narrow(&self, source: usize, sink: usize, largest: u32) -> Option<&LinkPlan> {
         if largest <= self.least_mtu {
@@ -634,13 +702,10 @@ pub(super) fn largest_packet(transport: &Transport, traffic: &Traffic) -> u32 {
             config.largest_packet().max(config.ack_size() + config.sack_size(blocks))
         }
         Transport::Rate(config) => config.largest_packet().max(config.feedback_size()),
+        // A QUIC packet that opens a connection (RFC 9000 section 14.1); longer ones are found to pass, or not.
+        Transport::Outside(config) => config.payload.min(1200) + config.header,
         Transport::Udp(udp) => {
-            let write = match *traffic {
-                Traffic::Ftp { .. } => u32::MAX,
-                Traffic::PacedFtp { write, .. } => write,
-                Traffic::Cbr { packet, .. } | Traffic::OnOff { packet, .. } => packet,
-                Traffic::Frames(ref frames) => frames.largest().min(u64::from(u32::MAX)) as u32,
-            };
+            let write = traffic.offered().largest_write().unwrap_or(u64::MAX).min(u64::from(u32::MAX)) as u32;
             write.min(udp.payload) + udp.header
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lasthop_net::frames::FrameKind;
 
 use super::diagnostic::{ScenarioError, Source, quoted};
-use super::input_file::{InputFiles, Wrong};
+use super::input_file::{InputFiles, Wrong, fields_of};
 use super::keys::MOST_FRAMES;
 use super::reader::Reader;
 
@@ -60,17 +60,28 @@ impl Columns {
     }
 }
 
+/// The type of a frame by its name: the letters I, P, B of either case, SI and SP (H.264), IDR, and the NAL unit types
+/// of H.265. There only IRAP pictures (IDR, CRA, BLA) can be decoded alone, and what ends in `_N` is no reference for
+/// others, as a B frame.
 fn kind_of(field: &str) -> Option<FrameKind> {
-    let mut letters = field.chars();
-    let letter = letters.next()?;
-    letters.next().is_none().then(|| FrameKind::by_letter(letter)).flatten()
-}
-
-/// The fields of a line; commas and semicolons separate as blanks do.
-fn fields_of(line: &str) -> Vec<&str> {
-    let line = line.split('#').next().unwrap_or_default();
-    let separates = |character: char| character.is_whitespace() || matches!(character, ',' | ';');
-    line.split(separates).filter(|field| !field.is_empty()).collect()
+    let name = field.to_ascii_uppercase();
+    let mut letters = name.chars();
+    if let (Some(letter), None) = (letters.next(), letters.next()) {
+        return FrameKind::by_letter(letter);
+    }
+    let name = name.strip_suffix("_NUT").unwrap_or(&name);
+    match name {
+        "IDR" | "SI" | "CRA" => return Some(FrameKind::I),
+        "SP" => return Some(FrameKind::P),
+        _ => {}
+    }
+    let (family, rest) = name.split_once('_')?;
+    match (family, rest) {
+        ("IDR", "W_RADL" | "N_LP") | ("BLA", "W_LP" | "W_RADL" | "N_LP") => Some(FrameKind::I),
+        ("TRAIL" | "TSA" | "STSA" | "RADL" | "RASL", "R") => Some(FrameKind::P),
+        ("TRAIL" | "TSA" | "STSA" | "RADL" | "RASL", "N") => Some(FrameKind::B),
+        _ => None,
+    }
 }
 
 /// Size and type of the frame of a line.
@@ -87,7 +98,7 @@ fn frame_of<'t>(
         None => FrameKind::Any,
         Some(column) => kind_of(fields[column]).ok_or_else(|| {
             let message = format!("no type of a frame: {}", quoted(fields[column]));
-            Wrong::at(fields[column], message, "expected I, P or B")
+            Wrong::at(fields[column], message, "expected I, P or B, or a type of H.264 or H.265 such as IDR")
         })?,
     };
     let field = fields[form.size];
@@ -161,6 +172,20 @@ mod tests {
         assert_eq!(frames(quality), [(4480, I), (120, B)]);
     }
 
+    /// Types as encoders of H.264 and H.265 name them: `b` is no reference, IDR begins anew.
+    #[test]
+    fn types_of_later_codecs() {
+        assert_eq!(
+            frames("1 IDR 0 1000\n2 P 40 400\n3 b 80 200\n4 B 120 210\n"),
+            [(1000, I), (400, P), (200, B), (210, B)]
+        );
+        let hevc =
+            "IDR_W_RADL 9000\nTRAIL_R 700\nTRAIL_N 300\nCRA_NUT 8000\nRASL_N 100\nBLA_W_LP 7000\nTSA_R 5\n";
+        let kinds: Vec<FrameKind> = frames(hevc).iter().map(|frame| frame.1).collect();
+        assert_eq!(kinds, [I, P, B, I, B, I, P]);
+        assert!(error("IDR 5\nIDX 6\n").contains("no type of a frame: \"IDX\""));
+    }
+
     #[test]
     fn bits_are_rounded_up_to_bytes() {
         let source = Source { file: None, text: "8\n9\n", overrides: &[] };
@@ -176,7 +201,8 @@ mod tests {
         );
         assert_eq!(
             error("# x\n1 I 0 534\n2 X 40 100\n"),
-            "scenario error: no type of a frame: \"X\"\n  at film.txt:3:3\n3 | 2 X 40 100\n  |   ^ expected I, P or B"
+            "scenario error: no type of a frame: \"X\"\n  at film.txt:3:3\n3 | 2 X 40 100\n  |   ^ expected I, P or B, \
+             or a type of H.264 or H.265 such as IDR"
         );
         assert_eq!(
             error("1 I 0 534\n2 P 40\n"),

@@ -1,16 +1,20 @@
 //! Files that a scenario names and that decide what a run does: found, read and checked for being text, each once.
 //!
-//! `frame_file.rs` and `trace_file.rs` say what is in them; `mod.rs` asks which ones there were.
+//! `frame_file.rs`, `size_file.rs`, `arrival_file.rs` and `trace_file.rs` say what is in them; `mod.rs` asks
+//! which ones there were.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::diagnostic::{Place, ScenarioError, Source, clip};
+use super::arrival_file::Listed;
+use super::diagnostic::{Place, ScenarioError, Source, clip, quoted};
 use super::frame_file::Frames;
 use super::reader::Reader;
-use super::trace_file::{Instants, Recording};
+use super::size_file::Points;
+use super::trace_file::{Deliveries, Recording, Way};
+use super::traffic::capture::Shared;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -37,14 +41,26 @@ pub(super) struct InputFiles<'a> {
     /// Where they are.
     files: Files<'a>,
     pub(super) frames: BTreeMap<(PathBuf, bool), Frames>,
-    pub(super) instants: BTreeMap<PathBuf, Instants>,
-    pub(super) recordings: BTreeMap<PathBuf, Recording>,
+    pub(super) lengths: BTreeMap<PathBuf, Points>,
+    pub(super) arrivals: BTreeMap<PathBuf, Listed>,
+    captures: BTreeMap<PathBuf, Shared>,
+    pub(super) deliveries: BTreeMap<PathBuf, Deliveries>,
+    /// By their file, whether it has the layout of another tool, and the way.
+    pub(super) recordings: BTreeMap<(PathBuf, bool, Way), Recording>,
 }
 
 impl InputFiles<'_> {
     /// None read yet.
     pub(super) fn new(files: Files<'_>) -> InputFiles<'_> {
-        InputFiles { files, frames: BTreeMap::new(), instants: BTreeMap::new(), recordings: BTreeMap::new() }
+        InputFiles {
+            files,
+            frames: BTreeMap::new(),
+            lengths: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
+            captures: BTreeMap::new(),
+            deliveries: BTreeMap::new(),
+            recordings: BTreeMap::new(),
+        }
     }
 
     /// The path of the file that a scenario calls `file`.
@@ -84,27 +100,61 @@ impl InputFiles<'_> {
         parse(&Source { file: Some(&shown), text, overrides: &[] })
     }
 
+    /// The capture that the key `file` of `table` names.
+    pub(super) fn capture(&mut self, table: &Reader<'_>, file: &str) -> Result<Shared> {
+        let path = self.path(file);
+        if let Some(known) = self.captures.get(&path) {
+            return Ok(Shared::clone(known));
+        }
+        let refuse = |problem: &str, remedy: &str| {
+            let message = format!("the capture cannot be read from {}: {problem}", clip_path(&path));
+            Err(table.error("file", message, remedy))
+        };
+        if matches!(self.files, Files::Given(_)) {
+            return refuse("it is no text, and a browser gives texts only", "run it with the command");
+        }
+        match crate::capture::read::read(&path, None) {
+            Ok(capture) => {
+                let capture = Shared::new(capture);
+                self.captures.insert(path, Shared::clone(&capture));
+                Ok(capture)
+            }
+            Err(error) => {
+                refuse(&error.to_string(), "name a pcap or pcapng file, relative to the scenario file")
+            }
+        }
+    }
+
     /// The files that were read, each once.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
         let frames = self.frames.keys().map(|(path, _)| path);
-        let mut paths: Vec<PathBuf> =
-            frames.chain(self.instants.keys()).chain(self.recordings.keys()).cloned().collect();
+        let mut paths: Vec<PathBuf> = frames
+            .chain(self.lengths.keys())
+            .chain(self.arrivals.keys())
+            .chain(self.captures.keys())
+            .chain(self.deliveries.keys())
+            .chain(self.recordings.keys().map(|(path, ..)| path))
+            .cloned()
+            .collect();
         paths.sort();
         paths.dedup();
         paths
     }
 }
 
-/// The text of the file at `path`.
+/// The text of the file at `path`, which the key `file` of `table` names.
 fn text_of(table: &Reader<'_>, path: &Path, what: &str) -> Result<String> {
-    let shown = clip_path(path);
-    let refuse = |problem: &str, remedy: &str| {
-        Err(table.error("file", format!("{what} cannot be read from {shown}: {problem}"), remedy))
-    };
-    let unreadable = |error: &std::io::Error| {
-        let message = format!("{what} cannot be read from {shown}: {}", super::reason(error));
-        table.error("file", message, "check the path and its permissions")
-    };
+    read_file(path).map_err(|(problem, remedy)| {
+        let message = format!("{what} cannot be read from {}: {problem}", clip_path(path));
+        table.error("file", message, &remedy)
+    })
+}
+
+/// The text of the file at `path`, or what is wrong with it and what to do.
+pub(super) fn read_file(path: &Path) -> std::result::Result<String, (String, String)> {
+    let refuse = |problem: &str, remedy: &str| Err((problem.to_owned(), remedy.to_owned()));
+    let unreadable =
+        |error: &std::io::Error| (super::reason(error), "check the path and its permissions".to_owned());
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -139,6 +189,29 @@ fn clip_path(path: &Path) -> String {
     let shown = path.display().to_string();
     // A long path differs from its neighbours at its end.
     if shown.chars().count() <= 200 { shown } else { clip(&shown) }
+}
+
+/// The fields of a line of numbers and names; commas and semicolons separate as blanks do.
+pub(super) fn fields_of(line: &str) -> Vec<&str> {
+    let line = line.split('#').next().unwrap_or_default();
+    let separates = |character: char| character.is_whitespace() || matches!(character, ',' | ';');
+    line.split(separates).filter(|field| !field.is_empty()).collect()
+}
+
+/// A number of a line, from 0 to `most`; `form` says what such a line holds.
+pub(super) fn number<'t>(
+    field: &'t str,
+    what: &str,
+    most: f64,
+    form: &str,
+) -> std::result::Result<f64, Wrong<'t>> {
+    match field.parse::<f64>() {
+        Ok(number) if (0.0..=most).contains(&number) => Ok(number),
+        Ok(_) => Err(Wrong::at(field, format!("{what} of {field}"), format!("expected 0 to {most}"))),
+        Err(_) => {
+            Err(Wrong::at(field, format!("{} is not {what}", quoted(field)), format!("expected {form}")))
+        }
+    }
 }
 
 /// What is wrong with a line.

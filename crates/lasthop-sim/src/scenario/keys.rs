@@ -7,11 +7,15 @@
 
 use lasthop_core::time::Span;
 use lasthop_net::device::wlan::phy::PHYS;
-use lasthop_net::plan::TcpConfig;
+use lasthop_net::plan::{Shape, TcpConfig};
+use lasthop_net::traffic::size;
 
+use super::aggregation::{IDEAL_RATE, MINSTREL_HT, MODES, STATION as STATION_MODES};
 use super::helpers;
 use super::reader::Checked;
 use super::realtime::REALTIME;
+use super::trace_file::RATES;
+use super::traffic;
 use super::transport;
 use super::units::{self, Dimension};
 
@@ -38,6 +42,8 @@ pub(super) enum Kind {
     Integer { min: u64, max: u64 },
     /// A number without a unit.
     Number { min: f64, max: f64 },
+    /// A number in this unit, which is not written.
+    Measured { min: f64, max: f64, unit: &'static str },
     /// A number between 0 and 1, or `"1 %"`.
     Probability,
     /// A time such as `"25 ms"`.
@@ -229,7 +235,7 @@ impl Kind {
             Kind::File => "\"film.txt\"",
             Kind::Switch => "true",
             Kind::Integer { .. } => "1",
-            Kind::Number { .. } => "0.5",
+            Kind::Number { .. } | Kind::Measured { .. } => "0.5",
             Kind::Probability => "0.01",
             Kind::Duration { .. } => "\"60 s\"",
             Kind::Rate => "\"10 Mbit/s\"",
@@ -252,6 +258,7 @@ impl Kind {
             Kind::Switch => "true or false".to_owned(),
             Kind::Integer { .. } => "a whole number".to_owned(),
             Kind::Number { .. } => "a number".to_owned(),
+            Kind::Measured { unit, .. } => format!("a number, in {unit}"),
             Kind::Choice(names) => format!("one of {}", super::diagnostic::listed(&names())),
             Kind::Table(table) => format!("a table with the keys {}", key_names(table)),
             Kind::Tagged(tagged) => {
@@ -278,8 +285,8 @@ fn key_names(table: &Table) -> String {
 
 pub(super) const ANY_TIME: Kind = Kind::Duration { min: Span::ZERO, max: LONGEST };
 pub(super) const SOME_TIME: Kind = Kind::Duration { min: Span::from_nanos(1), max: LONGEST };
-const TRANSFER: Kind = Kind::Size { min: 1, max: 1_000_000_000_000_000 };
-const PACKET: Kind = Kind::Size { min: 1, max: LARGEST_PACKET };
+pub(super) const TRANSFER: Kind = Kind::Size { min: 1, max: size::LONGEST };
+pub(super) const PACKET: Kind = Kind::Size { min: 1, max: LARGEST_PACKET };
 
 /// The whole file.
 pub(super) static ROOT: Table = Table {
@@ -569,7 +576,7 @@ static STRONGEST: Table = Table {
     groups: &[&[
         Key::new(
             "hysteresis",
-            Kind::Number { min: 0.0, max: 100.0 },
+            Kind::Measured { min: 0.0, max: 100.0, unit: "dB" },
             "The host changes when another is stronger by this many dB.",
         )
         .default("3"),
@@ -615,9 +622,9 @@ static LISTED_CHANGE: Table = Table {
 pub(super) const MOST_STATIONS: u64 = 500;
 
 /// A distance in metres.
-const METRES: Kind = Kind::Number { min: 0.0, max: 1e7 };
+const METRES: Kind = Kind::Measured { min: 0.0, max: 1e7, unit: "m" };
 /// A position in the plane.
-static COORDINATE: Kind = Kind::Number { min: -1e7, max: 1e7 };
+static COORDINATE: Kind = Kind::Measured { min: -1e7, max: 1e7, unit: "m" };
 const POINT: Kind = Kind::List(&COORDINATE);
 
 static CELL: Table = Table {
@@ -639,6 +646,7 @@ static CELL: Table = Table {
                 .default("1"),
         ],
         RADIO,
+        MODES,
     ],
     partial: false,
 };
@@ -648,15 +656,19 @@ static A_STATION: Kind = Kind::Table(&STATION);
 static STATION: Table = Table {
     title: "station",
     doc: "A station of a cell. A node may be a station of several cells; its path chooses among them.",
-    groups: &[&[
-        Key::new("node", Kind::Text, "Its node.").required(),
-        Key::new("position", POINT, "Where it is, [x, y] in metres.").required_or("add position = [10, 0]"),
-        Key::new(
-            "track",
-            Kind::List(&A_WAYPOINT),
-            "Where it walks from there, in the order of time and in straight lines. Default: nowhere.",
-        ),
-    ]],
+    groups: &[
+        &[
+            Key::new("node", Kind::Text, "Its node.").required(),
+            Key::new("position", POINT, "Where it is, [x, y] in metres.")
+                .required_or("add position = [10, 0]"),
+            Key::new(
+                "track",
+                Kind::List(&A_WAYPOINT),
+                "Where it walks from there, in the order of time and in straight lines. Default: nowhere.",
+            ),
+        ],
+        STATION_MODES,
+    ],
     partial: false,
 };
 
@@ -673,11 +685,12 @@ static WAYPOINT: Table = Table {
 };
 
 static RADIO_TABLE: Table =
-    Table { title: "radio", doc: "The radio of a cell.", groups: &[RADIO], partial: false };
+    Table { title: "radio", doc: "The radio of a cell.", groups: &[RADIO, MODES], partial: false };
 
 const MICROS: Kind = Kind::Duration { min: Span::from_nanos(1_000), max: Span::from_millis(100) };
 const FRAME: Kind = Kind::Size { min: 0, max: 1_000 };
-const DECIBELS: Kind = Kind::Number { min: -300.0, max: 300.0 };
+const DECIBELS: Kind = Kind::Measured { min: -300.0, max: 300.0, unit: "dB" };
+const POWER: Kind = Kind::Measured { min: -300.0, max: 300.0, unit: "dBm" };
 const WINDOW: Kind = Kind::Integer { min: 1, max: 65_535 };
 const RETRIES: Kind = Kind::Integer { min: 1, max: 255 };
 
@@ -685,9 +698,9 @@ const RETRIES: Kind = Kind::Integer { min: 1, max: 255 };
 const RADIO: &[Key] = &[
     Key::new(
         "profile",
-        Kind::Choice(|| vec!["std", "ns2"]),
+        Kind::Choice(|| vec!["std", "ns2", "ns3"]),
         "std as the standard says, ns2 as ns-2.35 does it: other defaults, a backoff before every frame, EIFS as a \
-         reservation, pairwise interference.",
+         reservation, pairwise interference. ns3, from 802.11n on: durations and BlockAcks as ns-3.44 has them.",
     )
     .default("\"std\""),
     Key::new("phy", Kind::Choice(|| PHYS.iter().map(|phy| phy.name).collect()), "Generation of the radio.")
@@ -695,7 +708,7 @@ const RADIO: &[Key] = &[
     Key::new(
         "rate",
         Kind::Rate,
-        "Rate of data frames, if rate_control is fixed. Default: the fastest of the PHY; ns2: 1 Mbit/s.",
+        "Rate of data frames before 802.11n, if rate_control is fixed. Default: the fastest of the PHY; ns2: 1 Mbit/s.",
     ),
     Key::new("rate_control", Kind::Tagged(&RATE_CONTROL), "How stations choose their rates.")
         .default("\"fixed\""),
@@ -721,10 +734,11 @@ const RADIO: &[Key] = &[
     Key::new("long_retry_limit", RETRIES, "Most attempts at a frame that an RTS precedes.").default("4"),
     Key::new(
         "rts_threshold",
-        Kind::Size { min: 0, max: 100_000 },
-        "Longer MPDUs are preceded by an RTS. Default: 2347 B; ns2: 0 B.",
+        Kind::Size { min: 0, max: 10_000_000 },
+        "Longer MPDUs, and from 802.11n on longer A-MPDUs, are preceded by an RTS. Default: 2347 B; ns2: 0 B; from \
+         802.11n on none is.",
     ),
-    Key::new("mac_header", FRAME, "MAC header and check sequence. Default: 28 B; ns2: 34 B."),
+    Key::new("mac_header", FRAME, "MAC header and check sequence. Default: 28 B; ns2: 34 B; from 802.11n on 30 B."),
     Key::new("llc_header", FRAME, "LLC and SNAP headers. Default: 8 B; ns2: 0 B."),
     Key::new("rts_size", FRAME, "Size of an RTS.").default("\"20 B\""),
     Key::new("cts_size", FRAME, "Size of a CTS.").default("\"14 B\""),
@@ -792,16 +806,22 @@ const RADIO: &[Key] = &[
     .default("\"static\""),
     Key::new("propagation", Kind::Tagged(&PROPAGATION), "How power falls with distance.")
         .default("\"two-ray-ground\""),
-    Key::new("tx_power", DECIBELS, "Transmitted power with the gains of the antennas, in dBm.").default("24.5"),
-    Key::new("frequency", Kind::Number { min: 1.0, max: 1e6 }, "Carrier frequency in MHz.").default("914"),
+    Key::new("fading", Kind::Tagged(&FLAT_FADING), "How the gain between two stations changes with time.")
+        .default("\"none\""),
+    Key::new("tx_power", POWER, "Transmitted power with the gains of the antennas, in dBm.").default("24.5"),
+    Key::new(
+        "frequency",
+        Kind::Measured { min: 1.0, max: 1e6, unit: "MHz" },
+        "Carrier frequency in MHz. Default: 914; from 802.11n on 5180.",
+    ),
     Key::new(
         "receive_threshold",
-        DECIBELS,
+        POWER,
         "Least power in dBm at which a frame can be read. Default: -64.37, which is 250 m with the other defaults.",
     ),
     Key::new(
         "sense_threshold",
-        DECIBELS,
+        POWER,
         "Least power in dBm at which the medium is sensed busy. Default: -78.07, which is 550 m.",
     ),
     Key::new("capture", DECIBELS, "A frame is received despite others that are weaker by at least this many \
@@ -819,7 +839,7 @@ const RADIO: &[Key] = &[
     ),
     Key::new(
         "noise_figure",
-        Kind::Number { min: 0.0, max: 100.0 },
+        Kind::Measured { min: 0.0, max: 100.0, unit: "dB" },
         "Makes frames fail by signal over noise and interference: noise of the receiver over that of 22 MHz at 290 K, \
          in dB; 7 is usual. Then capture and receive_threshold do not count. Default: only thresholds do.",
     ),
@@ -851,6 +871,8 @@ static RATE_CONTROL: Tagged = Tagged {
         Variant { name: "fixed", table: &FIXED_RATE, bare: true },
         Variant { name: "arf", table: &ARF, bare: true },
         Variant { name: "minstrel", table: &MINSTREL, bare: true },
+        Variant { name: "minstrel-ht", table: &MINSTREL_HT, bare: true },
+        Variant { name: "ideal", table: &IDEAL_RATE, bare: true },
     ],
 };
 
@@ -949,6 +971,48 @@ static MINSTREL: Table = Table {
     partial: false,
 };
 
+static FLAT_FADING: Tagged = Tagged {
+    title: "fading",
+    doc: "How the gain between two stations changes with time, the same over the whole channel and both ways, as one \
+          of them moves among reflections. Carrier sense and interference go by the mean power.",
+    variants: &[
+        Variant { name: "none", table: &NO_FADING, bare: true },
+        Variant { name: "rayleigh", table: &RAYLEIGH, bare: true },
+        Variant { name: "rician", table: &RICIAN, bare: true },
+    ],
+};
+
+static NO_FADING: Table =
+    Table { title: "no fading", doc: "Gains stay as they are.", groups: &[], partial: false };
+
+const SPEED: Key = Key::new(
+    "speed",
+    Kind::Measured { min: 0.0, max: 1_000.0, unit: "m/s" },
+    "Speed of the motion in m/s; 1.5 is a walk.",
+);
+
+static RAYLEIGH: Table = Table {
+    title: "rayleigh",
+    doc: "Reflections alone, with Jakes' spectrum.",
+    groups: &[&[SPEED.default("1.5")]],
+    partial: false,
+};
+
+static RICIAN: Table = Table {
+    title: "rician",
+    doc: "Reflections beside a direct path.",
+    groups: &[&[
+        SPEED.default("1.5"),
+        Key::new(
+            "direct",
+            Kind::Measured { min: -30.0, max: 60.0, unit: "dB" },
+            "Power of the direct path over that of all reflections, in dB.",
+        )
+        .default("6"),
+    ]],
+    partial: false,
+};
+
 static PROPAGATION: Tagged = Tagged {
     title: "propagation",
     doc: "How power falls with distance.",
@@ -966,7 +1030,7 @@ static TWO_RAY_GROUND: Table = Table {
     doc: "Free space, and beyond a distance a second ray that the ground reflects.",
     groups: &[&[Key::new(
         "height",
-        Kind::Number { min: 0.01, max: 10_000.0 },
+        Kind::Measured { min: 0.01, max: 10_000.0, unit: "m" },
         "Height of the antennas in metres.",
     )
     .default("1.5")]],
@@ -978,11 +1042,15 @@ static LOG_DISTANCE: Table = Table {
     doc: "Free space up to a reference distance, a power law beyond it, and shadowing drawn for each pair of stations.",
     groups: &[&[
         Key::new("exponent", Kind::Number { min: 1.0, max: 10.0 }, "Exponent of the distance.").default("3"),
-        Key::new("reference", Kind::Number { min: 0.01, max: 1e6 }, "Reference distance in metres.")
-            .default("1"),
+        Key::new(
+            "reference",
+            Kind::Measured { min: 0.01, max: 1e6, unit: "m" },
+            "Reference distance in metres.",
+        )
+        .default("1"),
         Key::new(
             "shadowing",
-            Kind::Number { min: 0.0, max: 50.0 },
+            Kind::Measured { min: 0.0, max: 50.0, unit: "dB" },
             "Standard deviation of the shadowing in dB.",
         )
         .default("0"),
@@ -1030,27 +1098,32 @@ static TRACE: Tagged = Tagged {
     variants: &[
         Variant { name: "mahimahi", table: &MAHIMAHI, bare: false },
         Variant { name: "csv", table: &CSV, bare: false },
+        Variant { name: "rates", table: &RATES, bare: false },
     ],
 };
 
 /// What all recordings have.
-const TRACE_FILE: Key = Key::new("file", Kind::File, "The file, relative to the scenario file.")
+pub(super) const TRACE_FILE: Key = Key::new("file", Kind::File, "The file, relative to the scenario file.")
     .required_or("add file = \"train.down\"");
 
 static MAHIMAHI: Table = Table {
     title: "Mahimahi trace",
     doc: "Packet delivery opportunities: each line is a millisecond at which the link may send a number of \
-          bytes that arrived before it. Files that end in .us hold microseconds.",
+          bytes that arrived before it. Files that end in .us hold microseconds. Or a log that mm-link wrote.",
     groups: &[&[
         TRACE_FILE,
-        Key::new("repeat", Kind::Switch, "Begin again after the last line; otherwise the link is silent from then on.")
-            .default("true"),
+        Key::new(
+            "repeat",
+            Kind::Switch,
+            "Begin again after the last line; otherwise the link is silent from then on.",
+        )
+        .default("true"),
         Key::new(
             "opportunity",
             PACKET,
-            "Bytes that may be sent at each opportunity. Mahimahi's manual says 1500 B, its program takes 1504 B.",
-        )
-        .default("\"1500 B\""),
+            "Bytes that may be sent at each opportunity. Mahimahi's manual says 1500 B, its program takes 1504 B. \
+             Default: what a log says, else 1500 B.",
+        ),
     ]],
     partial: false,
 };
@@ -1101,12 +1174,44 @@ static MIDDLEBOX: Tagged = Tagged {
 
 static IMPAIR: Table = Table {
     title: "impairments",
-    doc: "Delays packets by chance, lets them overtake one another, or lets them come twice.",
+    doc: "Delays packets by chance, lets them overtake one another, or lets them come twice, as Linux netem does.",
     groups: &[&[
-        Key::new("jitter", ANY_TIME, "Each packet is delayed by a time drawn uniformly from 0 up to this.")
-            .default("\"0 s\""),
+        Key::new("delay", ANY_TIME, "Each packet is delayed by this.").default("\"0 s\""),
+        Key::new(
+            "jitter",
+            ANY_TIME,
+            "How much delays vary: uniform, from delay to delay + jitter; else the standard deviation around delay.",
+        )
+        .default("\"0 s\""),
+        Key::new(
+            "distribution",
+            Kind::Choice(|| Shape::NAMES.to_vec()),
+            "Of delays: uniform, normal (less than 0 is 0), Pareto with the tail index 3, as in netem, or a table.",
+        )
+        .default("\"uniform\""),
+        Key::new(
+            "table",
+            Kind::List(&ANY_TIME),
+            "Delays beside delay, such as measured ones: each step between two neighbours is as likely as the others.",
+        ),
+        Key::new(
+            "correlation",
+            Kind::Probability,
+            "Of a packet's delay with that of the one before, of the normal variables behind both; the distribution of \
+             each stays the same.",
+        )
+        .default("0"),
         Key::new("reorder", Kind::Switch, "Whether packets may overtake those that were delayed for longer.")
             .default("false"),
+        Key::new(
+            "ahead",
+            Kind::Probability,
+            "Probability that a packet is not delayed and overtakes those that are: netem's reorder.",
+        )
+        .default("0"),
+        Key::new("ahead_correlation", Kind::Probability, "Of that with the packet before.").default("0"),
+        Key::new("ahead_gap", Kind::Integer { min: 1, max: 1_000_000 }, "Only one packet of this many may go ahead.")
+            .default("1"),
         Key::new("duplicate", Kind::Probability, "Probability that a packet comes twice.").default("0"),
     ]],
     partial: false,
@@ -1167,6 +1272,7 @@ static QUEUE: Tagged = Tagged {
         Variant { name: "codel", table: &CODEL, bare: true },
         Variant { name: "fq-codel", table: &FQ_CODEL, bare: true },
         Variant { name: "pie", table: &PIE, bare: true },
+        Variant { name: "dual-pi2", table: &DUAL_PI2, bare: true },
         Variant { name: "unlimited", table: &UNLIMITED, bare: true },
     ],
 };
@@ -1364,6 +1470,50 @@ static PIE: Table = Table {
             "Packets are marked while the probability is below this, and dropped beyond.",
         )
         .default("0.1"),
+    ]],
+    partial: false,
+};
+
+static DUAL_PI2: Table = Table {
+    title: "DualPI2 queue",
+    doc: "Two queues, whose marks and drops are coupled: a short one for ECT(1), one for all others (RFC 9332).",
+    groups: &[&[
+        Key::new("limit", Kind::Room, "Most packets or bytes in both queues, counting the packet in service.")
+            .default("\"10000 packets\""),
+        Key::new("target", SOME_TIME, "Target delay of the classic queue.").default("\"15 ms\""),
+        Key::new(
+            "update",
+            Kind::Duration { min: Span::from_nanos(10_000), max: LONGEST },
+            "Time between two updates of the probability.",
+        )
+        .default("\"16 ms\""),
+        Key::new(
+            "alpha",
+            Kind::Number { min: 0.0001, max: 100.0 },
+            "What an update adds to the probability for each second above the target.",
+        )
+        .default("0.16"),
+        Key::new(
+            "beta",
+            Kind::Number { min: 0.0001, max: 1000.0 },
+            "What an update adds to the probability for each second by which the delay has risen.",
+        )
+        .default("3.2"),
+        Key::new(
+            "coupling",
+            Kind::Number { min: 1.0, max: 16.0 },
+            "The short queue is marked with so many times the probability whose square drops from the classic one.",
+        )
+        .default("2"),
+        Key::new("ramp_from", ANY_TIME, "Delay from which on the short queue is marked by its own delay.")
+            .default("\"0.8 ms\""),
+        Key::new("ramp", SOME_TIME, "Further delay at which all of it is marked.").default("\"0.4 ms\""),
+        Key::new(
+            "classic_share",
+            Kind::Number { min: 0.001, max: 0.5 },
+            "Share of the link that is the classic queue's while both wait.",
+        )
+        .default("0.0625"),
     ]],
     partial: false,
 };
@@ -1740,10 +1890,21 @@ static FLOW: Table = Table {
         Key::new(
             "name",
             Kind::Text,
-            "Name in results. Several flows get their number in the file behind it.",
+            "Name in results. Several flows get their number in the file behind it; flows that arrive one after \
+             another, their number among those of this name.",
         )
         .default("\"flow\""),
-        Key::new("count", Kind::Integer { min: 1, max: MOST_FLOWS }, "Number of such flows.").default("1"),
+        Key::new(
+            "count",
+            Kind::Integer { min: 1, max: MOST_FLOWS },
+            "Number of such flows. Default: 1, or with arrivals as many as there is time for.",
+        ),
+        Key::new(
+            "hosts",
+            Kind::Integer { min: 1, max: MOST_FLOWS },
+            "Of a dumbbell, wlan or two cells: how many pairs (stations) these flows take in turn. Default: one for \
+             each flow, with arrivals one for all.",
+        ),
         Key::new(
             "source",
             Kind::Text,
@@ -1757,8 +1918,15 @@ static FLOW: Table = Table {
             "In a dumbbell: from source to sink, or back; in a wlan from a station to the server, or back. Default: \
              forward.",
         ),
+        Key::new(
+            "delay",
+            ANY_TIME,
+            "In a dumbbell: propagation delay of the access links of these flows' sources, both ways, so that round \
+             trips differ. Default: that of the topology.",
+        ),
         Key::new("transport", Kind::Transport, "The transport.").required(),
-        Key::new("traffic", Kind::Tagged(&TRAFFIC), "What the application offers.").default("\"ftp\""),
+        Key::new("traffic", Kind::Tagged(&traffic::TRAFFIC), "What the application offers.")
+            .default("\"ftp\""),
         Key::new(
             "reader",
             Kind::Rate,
@@ -1768,6 +1936,13 @@ static FLOW: Table = Table {
         Key::new("start", Kind::OrTable(&ANY_TIME, &START), "When the application starts.")
             .default("{ uniform = [\"0 s\", \"1 s\"] }"),
         Key::new("stop", SOME_TIME, "When the application stops. Default: with the run."),
+        Key::new(
+            "dscp",
+            Kind::Integer { min: 0, max: 63 },
+            "Differentiated services code point of its packets, both ways: the access category in cells of 802.11n and \
+             later follows from it. 46 is EF (voice), 34 AF41 (conferencing), 8 CS1 (background).",
+        )
+        .default("0"),
         Key::new(
             "reroute",
             Kind::List(&Kind::Table(&REROUTE)),
@@ -1797,192 +1972,31 @@ static REROUTE: Table = Table {
 
 static START: Table = Table {
     title: "start",
-    doc: "A starting time drawn for each flow.",
-    groups: &[&[Key::new("uniform", Kind::List(&ANY_TIME), "Earliest and latest time.")
-        .required_or("add uniform = [\"0 s\", \"1 s\"]")]],
-    partial: false,
-};
-
-static TRAFFIC: Tagged = Tagged {
-    title: "traffic",
-    doc: "What the application offers. Sizes are payload.",
-    variants: &[
-        Variant { name: "ftp", table: &FTP, bare: true },
-        Variant { name: "paced-ftp", table: &PACED_FTP, bare: false },
-        Variant { name: "cbr", table: &CBR, bare: false },
-        Variant { name: "on-off", table: &ON_OFF, bare: false },
-        Variant { name: "mpeg4", table: &MPEG4, bare: true },
-        Variant { name: "frames", table: &FRAMES, bare: false },
-    ],
-};
-
-static FTP: Table = Table {
-    title: "ftp traffic",
-    doc: "A file handed to TCP at the start.",
-    groups: &[&[Key::new("bytes", TRANSFER, "Length of the file. Default: without end.")]],
-    partial: false,
-};
-
-static PACED_FTP: Table = Table {
-    title: "paced-ftp traffic",
-    doc: "Equal writes at equal intervals; what cannot be sent yet waits in the sender.",
+    doc: "Starting times: drawn for each flow, or one after another.",
     groups: &[&[
-        Key::new("write", Kind::Size { min: 1, max: 1_000_000_000 }, "Size of one write.").required(),
+        Key::new("uniform", Kind::List(&ANY_TIME), "Earliest and latest time, for each flow on its own."),
         Key::new(
-            "interval",
-            Kind::Duration { min: Span::from_nanos(100), max: LONGEST },
-            "Time between writes.",
-        )
-        .required_or("add interval = \"5 ms\""),
-        Key::new("bytes", TRANSFER, "Total length. Default: without end."),
+            "arrivals",
+            Kind::Choice(|| vec!["poisson", "periodic", "listed"]),
+            "Flows of this table arrive one after another: as a Poisson process, after equal gaps, or at the times of \
+             a file. Without count as many do as arrive on average until the end (or stop); with it a flow that \
+             would arrive later takes no part.",
+        ),
+        Key::new(
+            "file",
+            Kind::File,
+            "Of listed arrivals, the file, relative to the scenario file: seconds from `from` on that do not fall, and \
+             if you like a length in bytes, by line; with lengths each flow is a transfer of one, and traffic is left \
+             out. # begins a comment; the first line may be a heading.",
+        ),
+        Key::new("every", SOME_TIME, "Mean time between two arrivals."),
+        Key::new(
+            "load",
+            Kind::Number { min: 1e-6, max: 1000.0 },
+            "In place of every: as often as fills this share of the slowest link on their path, headers of full \
+             packets included.",
+        ),
+        Key::new("from", ANY_TIME, "Flows arrive from this time on.").default("\"0 s\""),
     ]],
-    partial: false,
-};
-
-static CBR: Table = Table {
-    title: "cbr traffic",
-    doc: "Packets of one size at equal intervals.",
-    groups: &[&[
-        Key::new("rate", Kind::Rate, "Payload rate.").required(),
-        Key::new("packet", PACKET, "Payload of one packet.").required(),
-        Key::new("random", Kind::Switch, "Multiply each interval by a uniform draw from 0.5 to 1.5.")
-            .default("false"),
-    ]],
-    partial: false,
-};
-
-static ON_OFF: Table = Table {
-    title: "on-off traffic",
-    doc: "Bursts of constant rate with exponential lengths and pauses, as in ns-2.",
-    groups: &[&[
-        Key::new("rate", Kind::Rate, "Payload rate in a burst.").required(),
-        Key::new("packet", PACKET, "Payload of one packet.").required(),
-        Key::new("on", SOME_TIME, "Mean length of a burst.").required_or("add on = \"500 ms\""),
-        Key::new("off", ANY_TIME, "Mean length of a pause.").required_or("add off = \"500 ms\""),
-    ]],
-    partial: false,
-};
-
-/// What all sources of frames have.
-const FRAME_KEYS: &[Key] = &[
-    Key::new(
-        "rate",
-        Kind::Rate,
-        "Mean payload rate: the sizes of all frames are scaled to it, their times are not. Default: no scaling.",
-    ),
-    Key::new("frame_rate", Kind::Number { min: 0.001, max: 1000.0 }, "Frames per second.").default("25"),
-    Key::new(
-        "spread",
-        Kind::Switch,
-        "Hand the packets of a frame over at equal intervals until the next frame, not all at once.",
-    )
-    .default("false"),
-    Key::new(
-        "rounding",
-        Kind::Choice(|| vec!["up", "carry"]),
-        "Over TCP in the profile ns2, whose segments are all full: up rounds each frame up to whole segments, as \
-         ns-2's sendmsg does; carry leaves the rest to the next frame.",
-    )
-    .default("\"up\""),
-];
-
-const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
-
-/// Probability and bytes of each quantile.
-const QUANTILES: Kind = Kind::List(&Kind::List(&Kind::Number { min: 0.0, max: 1e9 }));
-
-static MPEG4: Table = Table {
-    title: "mpeg4 traffic",
-    doc: "Video: the sizes of I, P and B frames are three TES models with the autocorrelation and the distributions \
-          of a public MPEG-4 trace (\"Jurassic Park I\", high quality), 768.3 kbit/s unless scaled.",
-    groups: &[
-        FRAME_KEYS,
-        &[
-            Key::new(
-                "gop",
-                Kind::Text,
-                "Types of the frames of a group of pictures, in the order of transmission.",
-            )
-            .default("\"IBBPBBPBBPBB\""),
-            Key::new(
-                "background",
-                Kind::Choice(|| vec!["independent", "shared"]),
-                "Each model has a background of its own, or one that advances with every frame serves all.",
-            )
-            .default("\"independent\""),
-            Key::new("alpha_i", SHARE, "Width of the innovation of I frames.").default("0.15"),
-            Key::new("alpha_p", SHARE, "Width of the innovation of P frames.").default("0.1"),
-            Key::new("alpha_b", SHARE, "Width of the innovation of B frames.").default("0.056"),
-            Key::new("alpha_shared", SHARE, "Width of the innovation of the shared background.")
-                .default("0.046"),
-            Key::new(
-                "phi",
-                Kind::Number { min: -1.0, max: 1.0 },
-                "Asymmetry of the innovations: 0 is symmetric, 1 only rises, -1 only falls.",
-            )
-            .default("0"),
-            Key::new(
-                "stitching",
-                SHARE,
-                "Parameter xi of the stitching: where the background is at its top.",
-            )
-            .default("0.5"),
-            Key::new(
-                "tes",
-                Kind::Choice(|| vec!["plus", "minus"]),
-                "TES+, or TES-: every other value of the background is mirrored.",
-            )
-            .default("\"plus\""),
-            Key::new(
-                "initial",
-                SHARE,
-                "First value of every background. Default: drawn at random for each flow and model.",
-            ),
-            Key::new(
-                "i",
-                QUANTILES,
-                "Distribution of I frames: pairs of probability and bytes, rising from 0 to 1, linear in between. \
-                 Default: that of the trace.",
-            ),
-            Key::new("p", QUANTILES, "The same of P frames."),
-            Key::new("b", QUANTILES, "The same of B frames."),
-        ],
-    ],
-    partial: false,
-};
-
-static FRAMES: Table = Table {
-    title: "frames traffic",
-    doc: "Frames whose sizes are listed, such as the trace of a film.",
-    groups: &[
-        &[
-            Key::new(
-                "file",
-                Kind::File,
-                "The list, relative to the scenario file: a size per line; or a type (I, P, B) and a size; or at \
-                 least four columns of which the second or third is the type and the fourth the size. # begins a \
-                 comment; the first line may be a heading.",
-            ),
-            Key::new("sizes", Kind::List(&Kind::Size { min: 0, max: 1_000_000_000 }), "The list, in place."),
-            Key::new("unit", Kind::Choice(|| vec!["bytes", "bits"]), "What the sizes in the file count.")
-                .default("\"bytes\""),
-            Key::new(
-                "gop",
-                Kind::Text,
-                "Types of the frames in turn, such as \"IBBPBBPBBPBB\", where the list has none.",
-            ),
-            Key::new(
-                "repeat",
-                Kind::Switch,
-                "Begin again at the end of the list; otherwise the flow ends there.",
-            )
-            .default("true"),
-            Key::new("offset", Kind::Integer { min: 0, max: MOST_FRAMES }, "Frame to begin with, from 0.")
-                .default("0"),
-            Key::new("random_offset", Kind::Switch, "Draw the frame to begin with for each flow.")
-                .default("false"),
-        ],
-        FRAME_KEYS,
-    ],
     partial: false,
 };

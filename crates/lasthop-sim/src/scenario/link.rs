@@ -7,9 +7,11 @@ use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
     Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, Hybrid, Impair, List, Middlebox,
-    Opportunities, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, Report, RulePlan, Split,
-    TimedLoss, Warning,
+    Opportunities, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, Report, RulePlan, Shape,
+    Split, TimedLoss, Warning,
 };
+
+use crate::link_trace;
 
 use super::diagnostic::{Place, ScenarioError};
 use super::error::{self, Judged};
@@ -18,7 +20,7 @@ use super::input_file::InputFiles;
 use super::keys::MOST_LISTED;
 use super::queue::{self, LinkFacts};
 use super::reader::{Checked, Reader};
-use super::trace_file;
+use super::trace_file::{self, Way};
 use super::transport::Shared;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -227,24 +229,38 @@ impl LinkReader<'_, '_> {
         let (kind, trace) = table.tagged("trace")?;
         let (file, repeat) = (trace.text("file")?, trace.switch("repeat")?);
         if kind == "mahimahi" {
-            let times = self.files.opportunities(&trace, file)?;
-            let bytes = trace.size("opportunity")? as u32;
-            let opportunities = Opportunities { times, repeat, bytes };
+            let read = self.files.opportunities(&trace, file)?;
+            let bytes = match trace.size_if("opportunity")? {
+                Some(bytes) => bytes as u32,
+                None => read.bytes.unwrap_or(link_trace::OPPORTUNITY),
+            };
+            let opportunities = Opportunities { times: read.times, repeat, bytes };
             let rate = Some(opportunities.mean_rate());
             return Ok(Trace { rate, opportunities: Some(opportunities), ..Trace::default() });
         }
-        let recording = self.files.recording(&trace, file)?;
+        let recording = if kind == "rates" {
+            let way = Way::by_name(trace.name("direction")?).unwrap_or_default();
+            self.files.rates(&trace, file, way)?
+        } else {
+            self.files.recording(&trace, file)?
+        };
         self.count(&trace, "file", trace_file::number_until(&recording, repeat, self.duration), copies)?;
         let first = recording[0];
-        if first.rate == Some(Rate(0)) {
-            let message = "a trace that begins with a rate of 0".to_owned();
-            return Err(trace.error("file", message, "let its first row have a rate"));
-        }
         let rows = || trace_file::rows_until(&recording, repeat, self.duration);
         let later = || rows().skip(1);
+        // A link has a rate: one that begins with a pause has its first, and the pause is a change at 0.
+        let paused = first.rate == Some(Rate(0));
+        let above = recording.iter().find_map(|row| row.rate.filter(|rate| rate.0 > 0));
+        if paused && above.is_none() {
+            let message = "all rates of the trace are 0".to_owned();
+            return Err(trace.error("file", message, "let one of its rows have a rate"));
+        }
         Ok(Trace {
-            rate: first.rate,
-            rate_changes: later().filter_map(|row| Some((row.at, row.rate?))).collect(),
+            rate: above,
+            rate_changes: rows()
+                .skip(usize::from(!paused))
+                .filter_map(|row| Some((row.at, row.rate?)))
+                .collect(),
             opportunities: None,
             delay: first.delay,
             delay_changes: later().filter_map(|row| Some((row.at, row.delay?))).collect(),
@@ -517,11 +533,7 @@ pub(super) fn middleboxes(table: &Reader<'_>, mtu: u64) -> Result<Vec<Middlebox>
                 }
                 Middlebox::Policer(Policer { rate, burst })
             }
-            "impair" => Middlebox::Impair(Impair {
-                jitter: device.span("jitter")?,
-                reorder: device.switch("reorder")?,
-                duplicate: device.number("duplicate")?,
-            }),
+            "impair" => Middlebox::Impair(impairments(&device)?),
             // It is no device: see `LinkReader::split`.
             "split" => continue,
             "fec" => Middlebox::Fec(helpers::read_fec(&device)?),
@@ -532,6 +544,88 @@ pub(super) fn middleboxes(table: &Reader<'_>, mtu: u64) -> Result<Vec<Middlebox>
         });
     }
     Ok(middleboxes)
+}
+
+/// The delays of a table, ascending; none if they have another distribution.
+fn table_of(device: &Reader<'_>) -> Result<Arc<[Span]>> {
+    let listed = device.list_if("table")?;
+    match (device.name("distribution")?, &listed) {
+        ("table", None) => {
+            let message = "delays of a table without one".to_owned();
+            return Err(device.error(
+                "distribution",
+                message,
+                "add table = [\"10 ms\", \"12 ms\", \"40 ms\"]",
+            ));
+        }
+        ("table", Some(_)) if device.has("jitter") => {
+            let message = "a table says how much delays vary".to_owned();
+            return Err(device.error("jitter", message, "leave out jitter"));
+        }
+        ("table", Some(_)) => {}
+        (_, Some(_)) => {
+            let message = "a table of delays that have another distribution".to_owned();
+            return Err(device.error("table", message, "write distribution = \"table\""));
+        }
+        _ => {}
+    }
+    let mut delays: Vec<Span> = Vec::new();
+    for item in listed.unwrap_or_default() {
+        if let Checked::Span(delay) = item.value {
+            delays.push(delay);
+        }
+    }
+    if delays.len() == 1 {
+        let message = "a table of one delay".to_owned();
+        return Err(device.error("table", message, "write two or more, or delay = \"10 ms\""));
+    }
+    if delays.len() as u64 > MOST_LISTED {
+        let message = format!("more than {MOST_LISTED} delays");
+        return Err(device.error("table", message, "list fewer"));
+    }
+    delays.sort_unstable();
+    Ok(delays.into())
+}
+
+/// What the table of an impairing device says.
+fn impairments(device: &Reader<'_>) -> Result<Impair> {
+    let impair = Impair {
+        delay: device.span("delay")?,
+        jitter: device.span("jitter")?,
+        shape: Shape::by_name(device.name("distribution")?).unwrap_or_default(),
+        table: table_of(device)?,
+        correlation: device.number("correlation")?,
+        ahead: device.number("ahead")?,
+        ahead_correlation: device.number("ahead_correlation")?,
+        ahead_gap: device.integer("ahead_gap")?,
+        reorder: device.switch("reorder")?,
+        duplicate: device.number("duplicate")?,
+    };
+    let jitters = impair.shape != Shape::Table;
+    let unused = [
+        (
+            "distribution",
+            jitters && impair.shape != Shape::Uniform && impair.jitter == Span::ZERO,
+            "jitter = \"5 ms\"",
+        ),
+        (
+            "correlation",
+            jitters && impair.correlation > 0.0 && impair.jitter == Span::ZERO,
+            "jitter = \"5 ms\"",
+        ),
+        (
+            "ahead",
+            jitters && impair.ahead > 0.0 && impair.delay + impair.jitter == Span::ZERO,
+            "delay = \"10 ms\"",
+        ),
+        ("ahead_correlation", impair.ahead_correlation > 0.0 && impair.ahead == 0.0, "ahead = 0.25"),
+        ("ahead_gap", impair.ahead_gap > 1 && impair.ahead == 0.0, "ahead = 1"),
+    ];
+    if let Some((key, _, missing)) = unused.iter().find(|(_, useless, _)| *useless) {
+        let message = format!("{key} changes nothing here");
+        return Err(device.error(key, message, &format!("add {missing}, or leave {key} out")));
+    }
+    Ok(impair)
 }
 
 /// Refuses outages that would empty a queue which lies in a device.

@@ -9,6 +9,9 @@
 //! [`ScenarioError`] whose text is ready to print. Nothing in here panics on any input, and nothing large is
 //! made before its size is known to be reasonable.
 
+mod aggregation;
+mod arrival_file;
+mod arrivals;
 mod cell;
 mod diagnostic;
 mod error;
@@ -25,13 +28,15 @@ mod reader;
 mod realtime;
 mod roaming;
 mod schema;
+mod size_file;
+
 mod split;
 mod topology;
-mod trace_file;
+pub(crate) mod trace_file;
+mod traffic;
 mod transport;
 mod units;
 mod value;
-mod video;
 
 #[cfg(test)]
 mod tests;
@@ -55,6 +60,7 @@ pub use input_file::Files;
 use input_file::InputFiles;
 use reader::Reader;
 pub use schema::{helpers, schema};
+pub use trace_file::Way;
 pub use transport::{OwnTransport, OwnTransportError};
 use value::{Entry, Node, Value};
 // A browser has a clock, but the standard library cannot read it.
@@ -103,15 +109,7 @@ impl Scenario {
         overrides: &[(String, String)],
         own: &[OwnTransport],
     ) -> Result<Scenario, ScenarioError> {
-        let path = path.as_ref();
-        let shown = path.display().to_string();
-        let text = read_text(path, &shown)?;
-        let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-        let stem = path.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let format = if is_json { Format::Json } else { Format::Toml };
-        let folder = path.parent().unwrap_or(Path::new(""));
-        read(text, format, Some(&shown), (&stem, Files::In(folder)), overrides, own)
+        load(path.as_ref(), overrides, Flows::Needed(own))
     }
 
     /// Reads `text`. `name` is the scenario's name unless it gives one itself, and stands for the file in
@@ -139,7 +137,26 @@ impl Scenario {
         }
         // The place in JSON is the path of keys alone: the text was made by a program.
         let file = (format == Format::Toml).then_some(name);
-        read(text, format, file, (name, files.into()), overrides, own)
+        read(text, format, file, (name, files.into()), overrides, Flows::Needed(own))
+    }
+
+    /// Reads `text` as [`Scenario::parse`] does, for a network that programs use: it needs no flows, and a dumbbell
+    /// without any has one pair. The files that it names are `files`.
+    pub fn parse_network<'a>(
+        text: &str,
+        format: Format,
+        (name, files): (&str, impl Into<Files<'a>>),
+    ) -> Result<Scenario, ScenarioError> {
+        if text.len() as u64 > LONGEST_TEXT {
+            return Err(too_long(name, text.len() as u64));
+        }
+        let file = (format == Format::Toml).then_some(name);
+        read(text, format, file, (name, files.into()), &[], Flows::Optional)
+    }
+
+    /// The same of the file at `path`.
+    pub fn load_network(path: impl AsRef<Path>) -> Result<Scenario, ScenarioError> {
+        load(path.as_ref(), &[], Flows::Optional)
     }
 
     /// The checked plan of the run.
@@ -172,6 +189,27 @@ impl Scenario {
     pub fn to_json(&self) -> String {
         self.json.clone()
     }
+}
+
+/// Which flows a scenario may have.
+#[derive(Clone, Copy)]
+enum Flows<'a> {
+    /// At least one; these transports are not compiled in.
+    Needed(&'a [OwnTransport]),
+    /// Programs bring their own.
+    Optional,
+}
+
+/// Reads the file at `path`.
+fn load(path: &Path, overrides: &[(String, String)], flows: Flows<'_>) -> Result<Scenario, ScenarioError> {
+    let shown = path.display().to_string();
+    let text = read_text(path, &shown)?;
+    let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let stem = path.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let format = if is_json { Format::Json } else { Format::Toml };
+    let folder = path.parent().unwrap_or(Path::new(""));
+    read(text, format, Some(&shown), (&stem, Files::In(folder)), overrides, flows)
 }
 
 /// The text of a file that may be a scenario: neither a directory, nor too long, nor binary.
@@ -225,7 +263,7 @@ fn too_long(shown: &str, length: u64) -> ScenarioError {
 }
 
 /// The words of the system without its error number.
-fn reason(error: &std::io::Error) -> String {
+pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string().to_lowercase();
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
@@ -257,7 +295,7 @@ fn read(
     file: Option<&str>,
     (name, files): (&str, Files<'_>),
     overrides: &[(String, String)],
-    own: &[OwnTransport],
+    flows: Flows<'_>,
 ) -> Result<Scenario, ScenarioError> {
     let shown = if format == Format::Toml { text } else { "" };
     let source = Source { file, text: shown, overrides };
@@ -273,8 +311,14 @@ fn read(
     if let Value::Map(_) = root.value {
         overrides::apply(&mut root, &source)?;
     }
+    if let (Flows::Optional, Value::Map(map)) = (flows, &mut root.value)
+        && map.find("flows").is_none()
+    {
+        let node = Node { value: Value::List(Vec::new()), place: Place::Default };
+        map.entries.push(Entry { key: "flows".to_owned(), key_place: Place::Default, node });
+    }
     let mut files = InputFiles::new(files);
-    let plan = plan(&root, &source, name, own, &mut files)?;
+    let plan = plan(&root, &source, name, flows, &mut files)?;
     let json = to_json(root, name);
     Ok(Scenario { plan, json, input_files: files.paths() })
 }
@@ -295,7 +339,7 @@ fn plan(
     root: &Node,
     source: &Source<'_>,
     name: &str,
-    own: &[OwnTransport],
+    wanted: Flows<'_>,
     files: &mut InputFiles<'_>,
 ) -> Result<Plan, ScenarioError> {
     let started = Instant::now();
@@ -335,17 +379,23 @@ fn plan(
             format!("reading the scenario takes longer than limits.wall_time, {}", limits.wall_time);
         Err(root.error("flows", message, "raise limits.wall_time, or lower the number of flows"))
     };
-    let (tables, count) = flows::open(&root)?;
+    let (mut tables, count) = flows::open(&root)?;
+    let own = match wanted {
+        Flows::Needed(own) => own,
+        Flows::Optional => &[],
+    };
     let shared = transport::Shared::read(&root, own)?;
-    let mut network = topology::read(&root, duration, count, (&shared, files))?;
+    let mut network = topology::read(&root, duration, count.max(1), (&shared, files))?;
     let run = flows::Run { network: &network, duration, events: limits.events, realtime: &realtime };
-    let flows = flows::read(&tables, &shared, &run, files)?;
+    let flows = flows::read(&mut tables, &shared, &run, files)?;
+    flows::delay(&tables, &flows, &mut network)?;
     in_time()?;
     helpers::fit(&root, &mut network, &shared, &flows)?;
     in_time()?;
     let flows = flows::split(&tables, &network, flows)?;
     in_time()?;
     helpers::check_connections(&root, &network, &flows)?;
+    helpers::check_crossings(&root, &network, &flows)?;
     in_time()?;
     Ok(Plan {
         name,

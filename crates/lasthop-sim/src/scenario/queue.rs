@@ -3,7 +3,8 @@
 use lasthop_core::time::Span;
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
-    Adaptive, CoDel, Discipline, FqCoDel, MarkThreshold, Pie, QueueLimit, QueuePlan, Red, RedLimit, RulePlan,
+    Adaptive, CoDel, Discipline, DualPi2, FqCoDel, MarkThreshold, Pie, QueueLimit, QueuePlan, Red, RedLimit,
+    RulePlan,
 };
 
 use super::diagnostic::ScenarioError;
@@ -70,6 +71,20 @@ pub(super) fn read(table: &Reader<'_>, link: &LinkFacts) -> Result<QueuePlan> {
                 mtu: link.mtu as u32,
                 ecn: queue.switch("ecn")?,
                 mark_below: queue.number("mark_p")?,
+            });
+            Ok(QueuePlan { limit: limit(&queue, link)?, discipline, ..QueuePlan::default() })
+        }
+        "dual-pi2" => {
+            let discipline = Discipline::DualPi2(DualPi2 {
+                target: queue.span("target")?,
+                update: queue.span("update")?,
+                alpha: queue.number("alpha")?,
+                beta: queue.number("beta")?,
+                coupling: queue.number("coupling")?,
+                ramp_from: queue.span("ramp_from")?,
+                ramp: queue.span("ramp")?,
+                classic_share: queue.number("classic_share")?,
+                mtu: link.mtu as u32,
             });
             Ok(QueuePlan { limit: limit(&queue, link)?, discipline, ..QueuePlan::default() })
         }

@@ -235,7 +235,7 @@ pub(super) fn check<'n>(
                 }
             }
         }
-        (Kind::Number { min, max }, value) => {
+        (Kind::Number { min, max } | Kind::Measured { min, max, .. }, value) => {
             let number = number(value).ok_or_else(wrong_type)?;
             if (*min..=*max).contains(&number) {
                 return Ok(Checked::Number(number));
@@ -295,7 +295,9 @@ pub(super) fn check<'n>(
         (Kind::Tagged(tagged), Value::Map(map)) => variant_table(source, tagged, map, node),
         (Kind::Tagged(tagged), Value::Text(text)) => bare_variant(source, tagged, node, text),
         (Kind::List(element) | Kind::AnyList(element), Value::List(nodes)) => {
-            if nodes.is_empty() && matches!(kind, Kind::List(_)) {
+            // One that stands for what a caller leaves out may be empty.
+            let is_written = !matches!(node.place, Place::Default);
+            if nodes.is_empty() && is_written && matches!(kind, Kind::List(_)) {
                 let remedy = format!("it needs at least one element: {}", element.expected());
                 return Err(source.error(&node.place, format!("the list \"{label}\" is empty"), &remedy));
             }

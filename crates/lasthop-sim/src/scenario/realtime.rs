@@ -15,8 +15,8 @@ const SOME_TIME: Kind = Kind::Duration { min: Span::from_nanos(1), max: LONGEST 
 
 pub(super) static REALTIME: Table = Table {
     title: "realtime",
-    doc: "Real-time metrics, measured for every flow if this table is given, else for flows of video. A packet is \
-          delayed if it arrives more than threshold after its neighbour, the packet sent before it.",
+    doc: "Real-time metrics, measured for every flow if this table is given, else for flows of video and video calls. \
+          A packet is delayed if it arrives more than threshold after its neighbour, the packet sent before it.",
     groups: &[&[
         Key::new("threshold", SOME_TIME, "What arrives later than this after its neighbour is delayed.")
             .default("\"100 ms\""),
@@ -110,10 +110,10 @@ impl<'n> Settings<'n> {
 
     /// How a flow with this traffic is measured, if it is.
     pub(super) fn of_flow(&self, traffic: &Traffic) -> Option<Box<RealtimePlan>> {
-        if !self.all && !traffic.is_video() {
+        if !self.all && traffic.offered().video().is_none() && traffic.offered().encoder().is_none() {
             return None;
         }
-        let target = self.plan.target.or_else(|| traffic.nominal_rate());
+        let target = self.plan.target.or_else(|| traffic.offered().nominal_rate());
         Some(Box::new(RealtimePlan { target, ..self.plan.clone() }))
     }
 

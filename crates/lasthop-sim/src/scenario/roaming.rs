@@ -83,6 +83,16 @@ pub(super) fn read(
             "write routing = \"static\" for every cell, or leave out roaming",
         ));
     }
+    let aggregates = |medium: &&MediumPlan| medium.macs.iter().any(|mac| mac.aggregation.is_some());
+    if let Some(medium) = around.media.iter().find(aggregates) {
+        let phy = medium.macs[0].phy.name;
+        let message = format!("{name} changes its access point, and aggregates of {phy} do not follow it");
+        return Err(table.error(
+            "host",
+            message,
+            "write phy = \"802.11g\" for every cell, or leave out roaming",
+        ));
+    }
     let access_points = around.access_points(host);
     if access_points.len() < 2 {
         let cells = if access_points.is_empty() { "no cell" } else { "one cell" };

@@ -198,6 +198,10 @@ fn simple_kind(of: &'static Kind) -> Value {
         Kind::Switch => json!({ "type": "boolean" }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
+        // Not a word of JSON Schema: those who read it for people show it, others pass over it.
+        Kind::Measured { min, max, unit } => {
+            json!({ "type": "number", "minimum": min, "maximum": max, "unit": unit })
+        }
         Kind::Probability => json!({ "anyOf": [
             { "type": "number", "minimum": 0, "maximum": 1 },
             quantity(of.dimensions(), &[]),

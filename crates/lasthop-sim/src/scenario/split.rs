@@ -233,14 +233,16 @@ impl<'n> Splits<'n> {
                 source,
                 sink,
                 transport,
-                traffic: if is_first { flow.traffic.clone() } else { Traffic::Ftp { bytes: None } },
-                start: if is_first { flow.start } else { Start::At(Time::ZERO) },
+                traffic: if is_first { flow.traffic.clone() } else { Traffic::ENDLESS },
+                start: if is_first { flow.start.clone() } else { Start::At(Time::ZERO) },
                 stop: flow.stop.filter(|_| is_first),
                 realtime: None,
                 first_path,
                 reroutes,
+                dscp: flow.dscp,
                 part,
                 relay,
+                exchange: flow.exchange.filter(|_| is_first),
             });
         }
         Ok(halves)
@@ -253,7 +255,7 @@ impl<'n> Splits<'n> {
         transport: &Transport,
         paths: impl Iterator<Item = Vec<usize>>,
     ) -> Result<()> {
-        let largest = largest_packet(transport, &Traffic::Ftp { bytes: None });
+        let largest = largest_packet(transport, &Traffic::ENDLESS);
         for pair in paths.flat_map(|path| path.windows(2).map(|pair| [pair[0], pair[1]]).collect::<Vec<_>>())
         {
             if let Some(link) = too_narrow((self.network, &self.routes), &pair, largest) {

@@ -3,7 +3,7 @@
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
-    Bernoulli, ErrorModel, ErrorPosition, List, OutagePolicy, OutageSchedule, Plan, Profile, QueueLimit,
+    Bernoulli, Cbr, ErrorModel, ErrorPosition, List, OutagePolicy, OutageSchedule, Plan, Profile, QueueLimit,
     Recovery, Start, TcpConfig, Traffic, Transport,
 };
 
@@ -59,7 +59,7 @@ fn graph(rest: &str) -> Plan {
 fn tcp(plan: &Plan, flow: usize) -> &TcpConfig {
     match &plan.flows[flow].transport {
         Transport::Tcp(config) => config,
-        Transport::Udp(_) | Transport::Rate(_) => panic!("flow {flow} is not TCP"),
+        _ => panic!("flow {flow} is not TCP"),
     }
 }
 
@@ -72,7 +72,7 @@ fn defaults_of_the_whole() {
     let flow = &plan.flows[0];
     assert_eq!(flow.name, "flow");
     assert_eq!(flow.start, Start::Uniform(Time::ZERO, Time(1_000_000_000)));
-    assert_eq!((&flow.traffic, flow.stop), (&Traffic::Ftp { bytes: None }, None));
+    assert_eq!((&flow.traffic, flow.stop), (&Traffic::ENDLESS, None));
 }
 
 #[test]
@@ -163,8 +163,8 @@ fn a_graph() {
     assert_eq!((radio.forward.rate, radio.reverse.rate), (Rate(5_000_000), Rate(1_000_000)));
     let flow = &plan.flows[0];
     assert_eq!((flow.source, flow.sink), (2, 0));
-    assert_eq!(flow.traffic, Traffic::Cbr { rate: Rate(1_000_000), packet: 500, random: true });
-    assert_eq!((flow.start, flow.stop), (Start::At(Time(5_000_000_000)), Some(Time(6_000_000_000))));
+    assert_eq!(flow.traffic, Traffic::Cbr(Cbr { rate: Rate(1_000_000), packet: 500, random: true }));
+    assert_eq!((&flow.start, flow.stop), (&Start::At(Time(5_000_000_000)), Some(Time(6_000_000_000))));
 }
 
 /// An empty list takes away in one direction what the link says of both.
@@ -235,7 +235,7 @@ fn udp_headers_follow_the_profile() {
                 packet = \"512 B\", on = \"1 s\", off = \"0 s\" }";
     let header = |tables: &str| match dumbbell(&format!("{tables}\n{flow}")).flows[0].transport {
         Transport::Udp(udp) => udp.header,
-        Transport::Tcp(_) | Transport::Rate(_) => panic!("not UDP"),
+        _ => panic!("not UDP"),
     };
     assert_eq!(header(""), 28);
     assert_eq!(header("[tcp]\nprofile = \"ns2\""), 0);

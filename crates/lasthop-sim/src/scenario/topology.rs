@@ -75,6 +75,16 @@ impl Network {
         };
         if node < pairs { Some(node) } else { beyond() }
     }
+
+    /// The access link of an end of a dumbbell.
+    pub(super) fn access_link(&mut self, node: usize) -> Option<&mut LinkPlan> {
+        let (pairs, pair) = (self.pairs?, self.pair_of(node)?);
+        if self.both_ways || self.server.is_some() {
+            return None;
+        }
+        // Behind the bottleneck come the links of all sources, then those of all sinks.
+        self.links.get_mut(1 + pair + if node < pairs { 0 } else { pairs })
+    }
 }
 
 /// Reads `[topology]` and `[channel]` for a run of `duration` with `flows` flows.
@@ -172,6 +182,7 @@ fn wlan(topology: &Reader<'_>, reader: &mut LinkReader<'_, '_>, flows: u64) -> R
     let members = circle(stations, radius).enumerate().map(|(node, position)| Member {
         node,
         track: Track::fixed(position),
+        table: None,
         place: topology.place_of("radius"),
     });
     let plan = Members {
@@ -221,6 +232,7 @@ fn two_cells(topology: &Reader<'_>, reader: &mut LinkReader<'_, '_>, flows: u64)
         let members = circle(stations, radius).enumerate().map(|(number, position)| Member {
             node: first + number,
             track: Track::fixed(Position { x: position.x + x, y: position.y }),
+            table: None,
             place: topology.place_of("radius"),
         });
         let plan = Members {

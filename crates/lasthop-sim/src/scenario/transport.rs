@@ -174,6 +174,13 @@ const TCP_KEYS: &[Key] = &[
     Key::new("ecn", Kind::Switch, "Explicit congestion notification (RFC 3168).")
         .tcp(set!(Switch, |config, switch| config.ecn = *switch), |config| config.ecn.to_string()),
     Key::new(
+        "ect1",
+        Kind::Switch,
+        "Its data carries ECT(1) in place of ECT(0): queues as dual-pi2 then keep it apart, with little delay and many \
+         marks (RFC 9331). For laws that answer marks by their share, as dctcp; with ecn.",
+    )
+    .tcp(set!(Switch, |config, switch| config.ect1 = *switch), |config| config.ect1.to_string()),
+    Key::new(
         "delayed_ack",
         Kind::OrTable(&Kind::Switch, &DELAYED_ACK),
         "Delayed ACKs: false acknowledges every segment.",
@@ -833,6 +840,14 @@ fn check_repairs(config: &TcpConfig, layers: &[Reader<'_>]) -> Result<()> {
                 "eifel",
                 message,
                 "write timestamps = true, or frto = true in place of eifel",
+            ));
+        }
+        if asked(layer, "ect1", config.ect1) && !config.uses_ecn() {
+            let message = "ect1 needs ECN, which is off".to_owned();
+            return Err(layer.error(
+                "ect1",
+                message,
+                "write ecn = true, or choose a law that needs it, as dctcp",
             ));
         }
         if asked(layer, "dsack_undo", spurious.dsack_undo) && !config.dsack {

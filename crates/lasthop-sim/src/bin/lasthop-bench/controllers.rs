@@ -213,6 +213,7 @@ impl<'a, C: CongestionControl> Path<'a, C> {
             next: self.next,
             mss: MSS,
             may_grow,
+            disordered: false,
         };
         self.controller.on_ack(&sample, &mut self.window);
         if self.needs.timing {
@@ -275,6 +276,11 @@ impl<'a, C: CongestionControl> Path<'a, C> {
                 srtt: self.srtt,
                 recovery,
                 mss: MSS,
+                tx_in_flight: flight + acked,
+                lost_since: 0,
+                held_back: Span::ZERO,
+                window_limited: true,
+                selective: true,
             };
             self.delivered += u64::from(acked);
             self.controller.on_rate(&sample, &mut self.window);

@@ -19,7 +19,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use lasthop_net::plan::{
-    Direction, ErrorModel, FlowPlan, LinkPlan, Middlebox, OutagePolicy, OutageSchedule, Transport,
+    Direction, ErrorModel, FlowPlan, LinkPlan, MediumPlan, Middlebox, OutagePolicy, OutageSchedule, Transport,
 };
 use lasthop_net::roaming::possible_paths;
 use lasthop_net::routing::{DirectionId, Routes, opposite, start_of};
@@ -310,6 +310,46 @@ pub(super) fn check_connections(root: &Reader<'_>, network: &Network, flows: &[F
                     let remedy =
                         format!("put the {name} behind the split, at the wireless link, or leave one out");
                     return Err(root.error(key, message, &remedy));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses middleboxes that stand where stations find their routes themselves, unless they stand where flows enter or
+/// leave the channel: what is inside, tables decide packet by packet.
+pub(super) fn check_crossings(root: &Reader<'_>, network: &Network, flows: &[FlowPlan]) -> Result<()> {
+    let key = if root.has("helpers") { "helpers" } else { "topology" };
+    let side = |direction: DirectionId| {
+        let link = &network.links[direction as usize / 2];
+        if direction.is_multiple_of(2) { &link.forward } else { &link.reverse }
+    };
+    let channel = |direction: DirectionId| {
+        let has = |medium: &MediumPlan| medium.links.iter().any(|radio| radio.link == direction as usize / 2);
+        network.media.iter().position(|medium| medium.routing.is_some() && has(medium))
+    };
+    if network.media.iter().all(|medium| medium.routing.is_none()) {
+        return Ok(());
+    }
+    let refuse = |what: &str, direction: DirectionId| {
+        let link = quoted(&network.links[direction as usize / 2].name);
+        let message = format!("{what} link {link}, and DSDV decides which links packets take");
+        Err(root.error(key, message, "write routing = \"static\", or leave the middlebox out"))
+    };
+    for path in paths(network, flows) {
+        for &direction in path.iter().filter(|&&direction| channel(direction).is_some()) {
+            let both = side(direction).middleboxes.iter().chain(&side(opposite(direction)).middleboxes);
+            if both.into_iter().any(Middlebox::reaches_over) {
+                return refuse("fec stands at both ends of", direction);
+            }
+        }
+        for pair in
+            path.windows(2).filter(|pair| channel(pair[0]).is_some() && channel(pair[0]) == channel(pair[1]))
+        {
+            for inside in [opposite(pair[0]), pair[1]] {
+                if !side(inside).middleboxes.is_empty() {
+                    return refuse("a middlebox stands inside the channel, at", inside);
                 }
             }
         }

@@ -90,7 +90,7 @@ pub(in super::super) fn read(
         };
         match shared.transport(table.source, node)? {
             Transport::Tcp(config) => Ok(config),
-            Transport::Udp(_) | Transport::Rate(_) => {
+            Transport::Udp(_) | Transport::Rate(_) | Transport::Outside(_) => {
                 let message = "a proxy that splits TCP connections has to send with TCP".to_owned();
                 let remedy = format!("write {key} = \"newreno\", or another TCP transport");
                 Err(table.error(key, message, &remedy))

@@ -1,52 +1,88 @@
-//! Sources of frames: from the keys of `mpeg4` and `frames` traffic to a [`FramePlan`].
+//! `frames`: video whose frames are listed, and what all sources of frames have.
 //!
-//! `flows.rs` calls it. Files of sizes are read by `frame_file.rs`.
+//! Files of sizes are read by `frame_file.rs`.
 
 use std::sync::Arc;
 
 use lasthop_net::frames::FrameKind;
-use lasthop_net::plan::FramePlan;
-use lasthop_net::traffic::video::{Distribution, JURASSIC_PARK, ListPlan, Sizes, TesModel, TesPlan};
+use lasthop_net::plan::{FramePlan, Traffic};
+use lasthop_net::traffic::video::{ListPlan, Sizes};
 
-use super::diagnostic::{ScenarioError, quoted};
-use super::input_file::InputFiles;
-use super::reader::{Checked, Item, Reader};
+use super::super::diagnostic::{ScenarioError, quoted};
+use super::super::input_file::InputFiles;
+use super::super::keys::{Key, Kind, MOST_FRAMES, Table};
+use super::super::reader::{Checked, Item, Reader};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
-/// Three TES models.
-pub(super) fn mpeg4(table: &Reader<'_>) -> Result<FramePlan> {
-    let gop = gop(table, table.text("gop")?)?;
-    let model = |number: usize, alpha, distribution| -> Result<TesModel> {
-        let own = quantiles(table, distribution)?;
-        let distribution = own.unwrap_or_else(|| Arc::clone(&JURASSIC_PARK[number]));
-        Ok(TesModel { alpha: table.number(alpha)?, distribution })
-    };
-    let shared = table.name("background")? == "shared";
-    let (unused, other): (&[&str], &str) = if shared {
-        (&["alpha_i", "alpha_p", "alpha_b"], "alpha_shared")
-    } else {
-        (&["alpha_shared"], "alpha_i, alpha_p and alpha_b")
-    };
-    if let Some(key) = unused.iter().find(|key| table.has(key)) {
-        let message = format!("{key} has no effect: the background is {}", table.name("background")?);
-        return Err(table.error(key, message, &format!("leave it out: the widths are those of {other}")));
-    }
-    let alpha_shared = table.number("alpha_shared")?;
-    let tes = TesPlan {
-        gop,
-        models: [model(0, "alpha_i", "i")?, model(1, "alpha_p", "p")?, model(2, "alpha_b", "b")?],
-        shared: shared.then_some(alpha_shared),
-        phi: table.number("phi")?,
-        stitching: table.number("stitching")?,
-        minus: table.name("tes")? == "minus",
-        first: table.number_if("initial")?,
-    };
-    scaled(table, Sizes::Tes(tes))
+pub(super) const NAME: &str = "frames";
+pub(super) const BARE: bool = false;
+
+pub(super) static TABLE: Table = Table {
+    title: "frames traffic",
+    doc: "Frames whose sizes are listed, such as the trace of a film.",
+    groups: &[
+        &[
+            Key::new(
+                "file",
+                Kind::File,
+                "The list, relative to the scenario file: a size per line; or a type (I, P, B) and a size; or at \
+                 least four columns of which the second or third is the type and the fourth the size. # begins a \
+                 comment; the first line may be a heading.",
+            ),
+            Key::new("sizes", Kind::List(&Kind::Size { min: 0, max: 1_000_000_000 }), "The list, in place."),
+            Key::new("unit", Kind::Choice(|| vec!["bytes", "bits"]), "What the sizes in the file count.")
+                .default("\"bytes\""),
+            Key::new(
+                "gop",
+                Kind::Text,
+                "Types of the frames in turn, such as \"IBBPBBPBBPBB\", where the list has none.",
+            ),
+            Key::new(
+                "repeat",
+                Kind::Switch,
+                "Begin again at the end of the list; otherwise the flow ends there.",
+            )
+            .default("true"),
+            Key::new("offset", Kind::Integer { min: 0, max: MOST_FRAMES }, "Frame to begin with, from 0.")
+                .default("0"),
+            Key::new("random_offset", Kind::Switch, "Draw the frame to begin with for each flow.")
+                .default("false"),
+        ],
+        FRAME_KEYS,
+    ],
+    partial: false,
+};
+
+/// What all sources of frames have.
+pub(super) const FRAME_KEYS: &[Key] = &[
+    Key::new(
+        "rate",
+        Kind::Rate,
+        "Mean payload rate: the sizes of all frames are scaled to it, their times are not. Default: no scaling.",
+    ),
+    Key::new("frame_rate", Kind::Number { min: 0.001, max: 1000.0 }, "Frames per second.").default("25"),
+    Key::new(
+        "spread",
+        Kind::Switch,
+        "Hand the packets of a frame over at equal intervals until the next frame, not all at once.",
+    )
+    .default("false"),
+    Key::new(
+        "rounding",
+        Kind::Choice(|| vec!["up", "carry"]),
+        "Over TCP in the profile ns2, whose segments are all full: up rounds each frame up to whole segments, as \
+         ns-2's sendmsg does; carry leaves the rest to the next frame.",
+    )
+    .default("\"up\""),
+];
+
+pub(super) fn read(table: &Reader<'_>, files: &mut InputFiles<'_>) -> Result<Traffic> {
+    Ok(Traffic::Frames(Arc::new(listed(table, files)?)))
 }
 
 /// A list of sizes.
-pub(super) fn listed(table: &Reader<'_>, files: &mut InputFiles<'_>) -> Result<FramePlan> {
+fn listed(table: &Reader<'_>, files: &mut InputFiles<'_>) -> Result<FramePlan> {
     let frames = match (table.text_if("file")?, table.list_if("sizes")?) {
         (Some(_), Some(_)) => {
             let message = "the frames have both a file and sizes".to_owned();
@@ -79,7 +115,7 @@ pub(super) fn listed(table: &Reader<'_>, files: &mut InputFiles<'_>) -> Result<F
 }
 
 /// What all sources of frames have.
-fn scaled(table: &Reader<'_>, sizes: Sizes) -> Result<FramePlan> {
+pub(super) fn scaled(table: &Reader<'_>, sizes: Sizes) -> Result<FramePlan> {
     let (frame_rate, spread) = (table.number("frame_rate")?, table.switch("spread")?);
     let carry = table.name("rounding")? == "carry";
     let unscaled = FramePlan { frame_rate, spread, carry, sizes, scale: 1.0 };
@@ -88,7 +124,7 @@ fn scaled(table: &Reader<'_>, sizes: Sizes) -> Result<FramePlan> {
 }
 
 /// The types of a group of pictures.
-fn gop(table: &Reader<'_>, text: &str) -> Result<Vec<FrameKind>> {
+pub(super) fn gop(table: &Reader<'_>, text: &str) -> Result<Vec<FrameKind>> {
     let kinds: Option<Vec<FrameKind>> = text.chars().map(FrameKind::by_letter).collect();
     match kinds {
         Some(kinds) if kinds[0] == FrameKind::I => Ok(kinds),
@@ -129,26 +165,4 @@ fn in_place(table: &Reader<'_>, sizes: &[Item<'_>]) -> Result<Arc<[(u32, FrameKi
         return Err(table.error("sizes", message, "write at least one size above 0 B"));
     }
     Ok(frames)
-}
-
-/// A distribution of the user's own.
-fn quantiles(table: &Reader<'_>, key: &str) -> Result<Option<Arc<Distribution>>> {
-    let Some(knots) = table.list_if(key)? else { return Ok(None) };
-    let pair = |item: &Item<'_>| match &item.value {
-        Checked::List(pair) => match pair[..] {
-            [Item { value: Checked::Number(p), .. }, Item { value: Checked::Number(bytes), .. }] => {
-                Some((p, bytes))
-            }
-            _ => None,
-        },
-        _ => None,
-    };
-    let distribution = knots.iter().map(pair).collect::<Option<Vec<_>>>().and_then(Distribution::new);
-    if let Some(distribution) = distribution {
-        return Ok(Some(Arc::new(distribution)));
-    }
-    let message = format!("{key} is not a distribution");
-    let remedy = "write pairs of probability and bytes that rise, the first of 0 and the last of 1: \
-                  [[0, 500], [0.5, 4000], [1, 9000]]";
-    Err(table.error(key, message, remedy))
 }

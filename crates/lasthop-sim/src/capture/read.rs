@@ -1,0 +1,464 @@
+//! Packets of a capture file: pcap and pcapng, from Ethernet, raw IP, loopback and Linux cooked interfaces.
+//!
+//! The crate pcap-file reads the files and etherparse the headers. What is no TCP or UDP over IP is counted and passed
+//! over; packets that were stored in part keep the length that they had.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Cursor, ErrorKind, Read};
+use std::net::IpAddr;
+use std::path::Path;
+
+use etherparse::{LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TransportSlice};
+use pcap_file::pcap::PcapReader;
+use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
+use pcap_file::pcapng::{Block, PcapNgReader};
+use pcap_file::{DataLink, PcapError, TsResolution};
+
+/// Most packets of a file.
+pub const MOST_PACKETS: usize = 20_000_000;
+/// Most connections of a file.
+pub const MOST_FLOWS: usize = 1_000_000;
+
+/// Why a capture cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The file cannot be opened.
+    #[error("it cannot be opened: {0}")]
+    Open(String),
+    /// It begins like no capture.
+    #[error("it is no capture: it begins neither as pcap nor as pcapng does{0}")]
+    Format(&'static str),
+    /// It is damaged.
+    #[error("it is damaged behind packet {after}: {why}")]
+    Damaged {
+        /// Packets that were read.
+        after: usize,
+        /// What the library says.
+        why: String,
+    },
+    /// There is nothing in it that has a use.
+    #[error("it holds no packet of TCP or UDP over IP ({0} other packets)")]
+    Empty(u64),
+    /// It is too long.
+    #[error("it has more than {0}: cut it, for example with editcap")]
+    TooLong(&'static str),
+}
+
+/// What TCP says in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tcp {
+    /// Sequence number of the first byte.
+    pub seq: u32,
+    /// Acknowledgement number.
+    pub ack: u32,
+    /// SYN.
+    pub syn: bool,
+    /// ACK.
+    pub has_ack: bool,
+    /// FIN or RST.
+    pub ends: bool,
+    /// Timestamp and its echo.
+    pub times: Option<(u32, u32)>,
+    /// The block of selective acknowledgement that comes first.
+    pub sacked: Option<(u32, u32)>,
+    /// Whether that block says that the segment came twice (RFC 2883): it lies below the ACK or within the next block.
+    pub twice: bool,
+}
+
+/// One packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// When, in nanoseconds since 1970 or whatever the file counts from.
+    pub at_ns: u64,
+    /// Its connection, by number.
+    pub flow: u32,
+    /// Whether it goes the way of the connection's first packet.
+    pub forward: bool,
+    /// The interface that saw it, by its number in a section of pcapng.
+    pub interface: u32,
+    /// Length of the IP packet.
+    pub bytes: u32,
+    /// Bytes of payload.
+    pub payload: u32,
+    /// Of TCP; `None` for UDP.
+    pub tcp: Option<Tcp>,
+}
+
+/// The two ends of a connection, the sender of its first packet first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ends {
+    /// Who sent the first packet.
+    pub from: (IpAddr, u16),
+    /// Who did not.
+    pub to: (IpAddr, u16),
+    /// TCP, else UDP.
+    pub tcp: bool,
+}
+
+/// What a file holds.
+#[derive(Clone, Debug, Default)]
+pub struct Capture {
+    /// TCP and UDP packets, in the order of time.
+    pub packets: Vec<Packet>,
+    /// Connections by number.
+    pub flows: Vec<Ends>,
+    /// Packets of other protocols.
+    pub others: u64,
+    /// Whether the last packet of the file is cut off.
+    pub truncated: bool,
+}
+
+/// The connections that are known.
+#[derive(Default)]
+struct Reader {
+    capture: Capture,
+    numbers: BTreeMap<Ends, u32>,
+    /// The only interface that counts, if not all do.
+    only: Option<u32>,
+}
+
+/// Reads the file at `path`: the packets of all interfaces, or of one of them.
+pub fn read(path: &Path, only: Option<u32>) -> Result<Capture, CaptureError> {
+    let open = |error: std::io::Error| CaptureError::Open(crate::scenario::reason(&error));
+    let file = File::open(path).map_err(open)?;
+    if !file.metadata().map_err(open)?.is_file() {
+        return Err(CaptureError::Open("it is not a regular file".to_owned()));
+    }
+    read_from(BufReader::with_capacity(1 << 20, file), only)
+}
+
+/// Reads a capture from anywhere, likewise.
+pub fn read_from(mut file: impl Read, only: Option<u32>) -> Result<Capture, CaptureError> {
+    let mut magic = Vec::new();
+    let open = |error: std::io::Error| CaptureError::Open(crate::scenario::reason(&error));
+    file.by_ref().take(4).read_to_end(&mut magic).map_err(open)?;
+    let whole = Cursor::new(magic.clone()).chain(file);
+    let mut reader = Reader { only, ..Reader::default() };
+    match magic[..] {
+        [0x0a, 0x0d, 0x0d, 0x0a] => reader.read_pcapng(whole)?,
+        [0xd4, 0xc3, 0xb2, 0xa1]
+        | [0xa1, 0xb2, 0xc3, 0xd4]
+        | [0x4d, 0x3c, 0xb2, 0xa1]
+        | [0xa1, 0xb2, 0x3c, 0x4d] => {
+            reader.read_pcap(whole)?;
+        }
+        [0x1f, 0x8b, ..] => return Err(CaptureError::Format("; unpack it first (gunzip)")),
+        [] => return Err(CaptureError::Format(", it is empty")),
+        _ => return Err(CaptureError::Format("")),
+    }
+    let mut capture = reader.capture;
+    if capture.packets.is_empty() {
+        return Err(CaptureError::Empty(capture.others));
+    }
+    // Interfaces are written one after another; packets of one instant stay in the file's order.
+    capture.packets.sort_by_key(|packet| packet.at_ns);
+    Ok(capture)
+}
+
+impl Reader {
+    fn damaged(&self, error: &PcapError) -> CaptureError {
+        let after = self.capture.packets.len() + self.capture.others as usize;
+        CaptureError::Damaged { after, why: error.to_string().to_lowercase() }
+    }
+
+    /// Whether reading may go on behind `error`: a file that was cut while it was written ends before its time.
+    fn is_cut(&mut self, error: &PcapError) -> bool {
+        let ends = match error {
+            PcapError::IncompleteBuffer => true,
+            PcapError::IoError(error) => error.kind() == ErrorKind::UnexpectedEof,
+            _ => false,
+        };
+        self.capture.truncated = ends && !self.capture.packets.is_empty();
+        self.capture.truncated
+    }
+
+    fn read_pcap(&mut self, file: impl Read) -> Result<(), CaptureError> {
+        let mut reader = PcapReader::new(file).map_err(|error| self.damaged(&error))?;
+        let (link, nano) =
+            (reader.header().datalink, reader.header().ts_resolution == TsResolution::NanoSecond);
+        loop {
+            // Raw: a fraction beyond a second is a fault of some writers that others overlook as well.
+            match reader.next_raw_packet() {
+                None => return Ok(()),
+                Some(Ok(packet)) => {
+                    let fraction = u64::from(packet.ts_frac) * if nano { 1 } else { 1_000 };
+                    let at_ns = u64::from(packet.ts_sec) * 1_000_000_000 + fraction;
+                    self.take((0, link), at_ns, &packet.data, packet.orig_len)?;
+                }
+                Some(Err(error)) if self.is_cut(&error) => return Ok(()),
+                Some(Err(error)) => return Err(self.damaged(&error)),
+            }
+        }
+    }
+
+    fn read_pcapng(&mut self, file: impl Read) -> Result<(), CaptureError> {
+        let mut reader = PcapNgReader::new(file).map_err(|error| self.damaged(&error))?;
+        // Link type and clock of each interface of the present section.
+        let mut interfaces: Vec<(DataLink, Clock)> = Vec::new();
+        while let Some(block) = reader.next_block() {
+            let block = match block {
+                Ok(block) => block,
+                Err(error) if self.is_cut(&error) => return Ok(()),
+                Err(error) => return Err(self.damaged(&error)),
+            };
+            let (number, ticks, data, length) = match &block {
+                Block::SectionHeader(_) => {
+                    interfaces.clear();
+                    continue;
+                }
+                Block::InterfaceDescription(one) => {
+                    interfaces.push((one.linktype, Clock::of(&one.options)));
+                    continue;
+                }
+                // The library counts every tick as a nanosecond, whatever the interface says.
+                Block::EnhancedPacket(one) => {
+                    let ticks = u64::try_from(one.timestamp.as_nanos()).unwrap_or(u64::MAX);
+                    (one.interface_id, Some(ticks), &one.data, one.original_len)
+                }
+                Block::Packet(one) => {
+                    (u32::from(one.interface_id), Some(one.timestamp), &one.data, one.original_len)
+                }
+                Block::SimplePacket(one) => (0, None, &one.data, one.original_len),
+                _ => continue,
+            };
+            let Some(&(link, clock)) = interfaces.get(number as usize) else {
+                return Err(self.damaged(&PcapError::InvalidInterfaceId(number)));
+            };
+            match ticks {
+                Some(ticks) => self.take((number, link), clock.nanos(ticks), data, length)?,
+                // A simple packet has no time, so nothing can be said of it.
+                None => self.capture.others += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a packet of an interface of the type `link`, of which `data` was stored.
+    fn take(
+        &mut self,
+        (interface, link): (u32, DataLink),
+        at_ns: u64,
+        data: &[u8],
+        length: u32,
+    ) -> Result<(), CaptureError> {
+        if self.only.is_some_and(|only| only != interface) {
+            return Ok(());
+        }
+        let Some(start) = start_of_ip(link, data) else {
+            self.capture.others += 1;
+            return Ok(());
+        };
+        let wire = length.saturating_sub(start as u32);
+        let Some((ends, bytes, payload, tcp)) = decoded(&data[start..], wire) else {
+            self.capture.others += 1;
+            return Ok(());
+        };
+        if self.capture.packets.len() == MOST_PACKETS {
+            return Err(CaptureError::TooLong("20,000,000 packets"));
+        }
+        let back = Ends { from: ends.to, to: ends.from, tcp: ends.tcp };
+        let (flow, forward) = match (self.numbers.get(&ends), self.numbers.get(&back)) {
+            (Some(&flow), _) => (flow, true),
+            (None, Some(&flow)) => (flow, false),
+            (None, None) => {
+                if self.capture.flows.len() == MOST_FLOWS {
+                    return Err(CaptureError::TooLong("1,000,000 connections"));
+                }
+                let flow = self.capture.flows.len() as u32;
+                self.numbers.insert(ends, flow);
+                self.capture.flows.push(ends);
+                (flow, true)
+            }
+        };
+        self.capture.packets.push(Packet { at_ns, flow, forward, interface, bytes, payload, tcp });
+        Ok(())
+    }
+}
+
+/// The clock of an interface of pcapng.
+#[derive(Clone, Copy)]
+struct Clock {
+    /// Ticks of a second.
+    ticks: u64,
+    /// Seconds to add.
+    offset: u64,
+}
+
+impl Clock {
+    fn of(options: &[InterfaceDescriptionOption<'_>]) -> Clock {
+        let mut clock = Clock { ticks: 1_000_000, offset: 0 };
+        for option in options {
+            match option {
+                InterfaceDescriptionOption::IfTsResol(code) => {
+                    let (base, power) = if code & 0x80 == 0 { (10_u64, *code) } else { (2, code & 0x7f) };
+                    clock.ticks = base.checked_pow(u32::from(power)).unwrap_or(u64::MAX);
+                }
+                InterfaceDescriptionOption::IfTsOffset(seconds) => clock.offset = *seconds,
+                _ => {}
+            }
+        }
+        clock
+    }
+
+    fn nanos(self, ticks: u64) -> u64 {
+        let nanos = u128::from(ticks) * 1_000_000_000 / u128::from(self.ticks);
+        u64::try_from(nanos + u128::from(self.offset) * 1_000_000_000).unwrap_or(u64::MAX)
+    }
+}
+
+/// Where IP begins in a frame of an interface of the type `link`, if it does.
+fn start_of_ip(link: DataLink, data: &[u8]) -> Option<usize> {
+    let ethertype = |at: usize| Some(u16::from_be_bytes([*data.get(at)?, *data.get(at + 1)?]));
+    let start = match u32::from(link) {
+        // Ethernet, with tags of VLANs (802.1Q, 802.1ad).
+        1 => {
+            let mut at = 12;
+            while matches!(ethertype(at)?, 0x8100 | 0x88a8 | 0x9100) {
+                at += 4;
+            }
+            matches!(ethertype(at)?, 0x0800 | 0x86dd).then_some(at + 2)?
+        }
+        // Linux cooked, versions 1 and 2.
+        113 => matches!(ethertype(14)?, 0x0800 | 0x86dd).then_some(16)?,
+        276 => matches!(ethertype(0)?, 0x0800 | 0x86dd).then_some(20)?,
+        // Loopback: a family of addresses in four bytes.
+        0 | 108 => 4,
+        // Raw IP, under all its numbers.
+        12 | 14 | 101 | 228 | 229 => 0,
+        _ => return None,
+    };
+    matches!(data.get(start)? >> 4, 4 | 6).then_some(start)
+}
+
+/// Ends, length, payload and TCP of a packet that was `wire` bytes long from IP on.
+fn decoded(data: &[u8], wire: u32) -> Option<(Ends, u32, u32, Option<Tcp>)> {
+    let sliced = LaxSlicedPacket::from_ip(data).ok()?;
+    let (from, to, stated): (IpAddr, IpAddr, u32) = match sliced.net.as_ref()? {
+        LaxNetSlice::Ipv4(ip) => {
+            if ip.header().fragments_offset().value() > 0 {
+                return None;
+            }
+            let header = ip.header();
+            (header.source_addr().into(), header.destination_addr().into(), u32::from(header.total_len()))
+        }
+        LaxNetSlice::Ipv6(ip) => {
+            let header = ip.header();
+            let length = u32::from(header.payload_length());
+            let length = if length == 0 { 0 } else { length + 40 };
+            (header.source_addr().into(), header.destination_addr().into(), length)
+        }
+        LaxNetSlice::Arp(_) => return None,
+    };
+    // Trains that a network card is to cut have no length in their header; padding of short frames is not counted.
+    let bytes = if stated == 0 { wire } else { stated };
+    let offset = |part: &[u8]| (part.as_ptr() as usize - data.as_ptr() as usize) as u32;
+    let (ports, headers, tcp) = match sliced.transport.as_ref()? {
+        TransportSlice::Tcp(segment) => {
+            let mut tcp = Tcp {
+                seq: segment.sequence_number(),
+                ack: segment.acknowledgment_number(),
+                syn: segment.syn(),
+                has_ack: segment.ack(),
+                ends: segment.fin() || segment.rst(),
+                times: None,
+                sacked: None,
+                twice: false,
+            };
+            for option in segment.options_iterator().flatten() {
+                match option {
+                    TcpOptionElement::Timestamp(own, echo) => tcp.times = Some((own, echo)),
+                    TcpOptionElement::SelectiveAcknowledgement(first, more) => {
+                        let not_behind = |one: u32, other: u32| other.wrapping_sub(one) as i32 >= 0;
+                        let within =
+                            |whole: (u32, u32)| not_behind(whole.0, first.0) && not_behind(first.1, whole.1);
+                        tcp.sacked = Some(first);
+                        tcp.twice = !not_behind(tcp.ack, first.0) || more[0].is_some_and(within);
+                    }
+                    _ => {}
+                }
+            }
+            let headers = offset(segment.slice()) + segment.header_slice().len() as u32;
+            ((segment.source_port(), segment.destination_port()), headers, Some(tcp))
+        }
+        TransportSlice::Udp(datagram) => {
+            let headers = offset(datagram.slice()) + 8;
+            ((datagram.source_port(), datagram.destination_port()), headers, None)
+        }
+        _ => return None,
+    };
+    let ends = Ends { from: (from, ports.0), to: (to, ports.1), tcp: tcp.is_some() };
+    Some((ends, bytes, bytes.saturating_sub(headers), tcp))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lasthop_core::random::Stream;
+    use pcap_file::pcapng::PcapNgWriter;
+    use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+    use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionBlock;
+    use std::time::Duration;
+
+    /// A segment of TCP over IPv4 with timestamps and 10 bytes of payload.
+    fn segment() -> Vec<u8> {
+        let builder = etherparse::PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
+            .tcp(80, 90, 1_000, 4_096)
+            .ack(7)
+            .options(&[TcpOptionElement::Timestamp(5, 6)])
+            .unwrap();
+        let mut bytes = Vec::new();
+        builder.write(&mut bytes, &[0; 10]).unwrap();
+        bytes
+    }
+
+    /// pcapng with an interface whose ticks are 2^-20 s, and packets at `ticks`.
+    fn pcapng(ticks: &[u64]) -> Vec<u8> {
+        let mut writer = PcapNgWriter::new(Vec::new()).unwrap();
+        let options = vec![InterfaceDescriptionOption::IfTsResol(0x80 | 0x14)];
+        let interface = InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: 0, options };
+        writer.write_pcapng_block(interface).unwrap();
+        for tick in ticks {
+            let data = segment();
+            let packet = EnhancedPacketBlock {
+                interface_id: 0,
+                timestamp: Duration::from_nanos(*tick),
+                original_len: data.len() as u32,
+                data: data.into(),
+                options: Vec::new(),
+            };
+            writer.write_pcapng_block(packet).unwrap();
+        }
+        writer.into_inner()
+    }
+
+    /// The clock is the interface's; packets are sorted; TCP is understood.
+    #[test]
+    fn the_clock_of_an_interface() {
+        let capture = read_from(&pcapng(&[3 << 20, 1 << 19])[..], None).unwrap();
+        let times: Vec<u64> = capture.packets.iter().map(|packet| packet.at_ns).collect();
+        assert_eq!(times, [500_000_000, 3_000_000_000]);
+        let packet = capture.packets[0];
+        assert_eq!((packet.bytes, packet.payload, packet.forward), (62, 10, true));
+        let tcp = packet.tcp.unwrap();
+        assert_eq!((tcp.seq, tcp.ack, tcp.times), (1_000, 7, Some((5, 6))));
+    }
+
+    /// Whatever a file holds, reading it ends with packets or an error.
+    #[test]
+    fn damaged_files_are_no_panic() {
+        let whole = pcapng(&[1, 2, 3]);
+        let mut draw = Stream::new(1, "damage");
+        for _ in 0..20_000 {
+            let mut bytes = whole.clone();
+            for _ in 0..=draw.below(4) {
+                let place = draw.below(bytes.len() as u64) as usize;
+                bytes[place] = draw.below(256) as u8;
+            }
+            bytes.truncate(draw.below(bytes.len() as u64 + 1) as usize);
+            if let Ok(capture) = read_from(&bytes[..], None) {
+                super::super::estimate::estimate(&capture);
+            }
+        }
+    }
+}

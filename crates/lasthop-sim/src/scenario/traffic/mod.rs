@@ -1,0 +1,92 @@
+//! What the application of a flow offers: the key `traffic`, and one file for each kind.
+//!
+//! To add a source: its file in `lasthop-net/src/traffic/`, then `traffic/<name>.rs` here with its `NAME`, its keys
+//! (`TABLE`), whether the bare name says enough (`BARE`) and `read`, and its line in `kinds!` below. From that follow
+//! the key, its checks and messages, and its part of the reference.
+
+pub(super) mod capture;
+mod cbr;
+mod frames;
+mod ftp;
+mod game;
+mod mpeg4;
+mod on_off;
+mod paced_ftp;
+mod transfer;
+mod video_call;
+mod video_on_demand;
+mod voice;
+mod web;
+
+use lasthop_net::plan::{Traffic, Transport};
+
+use super::diagnostic::{ScenarioError, quoted};
+use super::input_file::InputFiles;
+use super::keys::{Tagged, Variant};
+use super::reader::Reader;
+
+/// Makes the registry: `module` has `NAME`, `TABLE`, `BARE` and `read`.
+macro_rules! kinds {
+    ($($module:ident),* $(,)?) => {
+        /// The kinds of the key `traffic`.
+        pub(super) static TRAFFIC: Tagged = Tagged {
+            title: "traffic",
+            doc: "What the application offers. Sizes are payload.",
+            variants: &[$(Variant { name: $module::NAME, table: &$module::TABLE, bare: $module::BARE },)*],
+        };
+
+        fn read_kind(
+            kind: &str,
+            table: &Reader<'_>,
+            files: &mut InputFiles<'_>,
+        ) -> Result<Traffic, ScenarioError> {
+            match kind {
+                $($module::NAME => $module::read(table, files),)*
+                kind => panic!("no reader for traffic `{kind}`"),
+            }
+        }
+    };
+}
+
+kinds! {
+    ftp,
+    transfer,
+    paced_ftp,
+    cbr,
+    on_off,
+    mpeg4,
+    frames,
+    capture,
+    voice,
+    game,
+    web,
+    video_on_demand,
+    video_call,
+}
+
+/// The traffic of a flow over `transport`.
+pub(super) fn read(
+    flow: &Reader<'_>,
+    transport: &Transport,
+    files: &mut InputFiles<'_>,
+) -> Result<Traffic, ScenarioError> {
+    let (kind, table) = flow.tagged("traffic")?;
+    let traffic = read_kind(kind, &table, files)?;
+    if traffic.offered().largest_write().is_none() && matches!(transport, Transport::Udp(_)) {
+        let message =
+            format!("traffic {} needs TCP: nothing would limit the rate of a udp flow", quoted(kind));
+        let remedy = "write traffic = { kind = \"cbr\", rate = \"1 Mbit/s\", packet = \"512 B\" }";
+        let key = if flow.has("traffic") { "traffic" } else { "transport" };
+        return Err(flow.error(key, message, remedy));
+    }
+    if traffic.offered().codec().is_some() && !matches!(transport, Transport::Udp(_)) {
+        let message =
+            "traffic \"voice\" needs udp: what comes late over a reliable transport is lost to a call";
+        return Err(flow.error("transport", message.to_owned(), "write transport = \"udp\""));
+    }
+    if traffic.offered().connections().is_some() && !matches!(transport, Transport::Tcp(_)) {
+        let message = format!("traffic {} needs TCP: requests and answers share a connection", quoted(kind));
+        return Err(flow.error("transport", message, "choose a TCP transport such as \"cubic\""));
+    }
+    Ok(traffic)
+}

@@ -1,0 +1,132 @@
+//! `transfer`: a file whose length is drawn, and the distributions that lengths are drawn from.
+
+use std::sync::Arc;
+
+use lasthop_net::plan::{Size, Traffic, Transfer};
+use lasthop_net::traffic::size::PUBLISHED;
+
+use super::super::diagnostic::ScenarioError;
+use super::super::input_file::InputFiles;
+use super::super::keys::{Key, Kind, TRANSFER, Table, Tagged, Variant};
+use super::super::reader::Reader;
+
+pub(super) const NAME: &str = "transfer";
+pub(super) const BARE: bool = false;
+
+pub(super) static TABLE: Table = Table {
+    title: "transfer traffic",
+    doc: "A file handed to TCP at the start; its length is drawn for each flow.",
+    groups: &[&[Key::new("size", Kind::Tagged(&LENGTH), "Distribution of lengths.").required_or(
+        "add size = { kind = \"pareto\", mean = \"50 kB\", shape = 1.2 }, or size = \"web-search\"",
+    )]],
+    partial: false,
+};
+
+pub(super) fn read(table: &Reader<'_>, files: &mut InputFiles<'_>) -> Result<Traffic, ScenarioError> {
+    let (kind, size) = table.tagged("size")?;
+    Ok(Traffic::Transfer(Transfer { size: Arc::new(length(kind, &size, files)?) }))
+}
+
+/// The key `size`.
+pub(super) static LENGTH: Tagged = Tagged {
+    title: "size",
+    doc: "The distribution of the lengths of transfers.",
+    variants: &[
+        Variant { name: "exponential", table: &EXPONENTIAL_LENGTH, bare: false },
+        Variant { name: "pareto", table: &PARETO_LENGTH, bare: false },
+        Variant { name: "log-normal", table: &LOG_NORMAL_LENGTH, bare: false },
+        Variant { name: "measured", table: &MEASURED_LENGTH, bare: false },
+        Variant { name: "web-search", table: &WEB_SEARCH_LENGTH, bare: true },
+        Variant { name: "data-mining", table: &DATA_MINING_LENGTH, bare: true },
+    ],
+};
+
+static EXPONENTIAL_LENGTH: Table = Table {
+    title: "exponential size",
+    doc: "Exponential.",
+    groups: &[&[Key::new("mean", TRANSFER, "Mean length.").required()]],
+    partial: false,
+};
+
+static PARETO_LENGTH: Table = Table {
+    title: "pareto size",
+    doc: "Pareto: few transfers carry most bytes. The shortest has `mean * (shape - 1) / shape`.",
+    groups: &[&[
+        Key::new("mean", TRANSFER, "Mean length.").required(),
+        Key::new("shape", Kind::Number { min: 0.001, max: 1000.0 }, "Tail index, more than 1.")
+            .required_or("add shape = 1.2"),
+    ]],
+    partial: false,
+};
+
+static LOG_NORMAL_LENGTH: Table = Table {
+    title: "log-normal size",
+    doc: "Log-normal.",
+    groups: &[&[
+        Key::new("median", TRANSFER, "Median length.").required(),
+        Key::new(
+            "sigma",
+            Kind::Number { min: 0.001, max: 20.0 },
+            "Standard deviation of the natural logarithm.",
+        )
+        .required_or("add sigma = 1.5"),
+    ]],
+    partial: false,
+};
+
+static MEASURED_LENGTH: Table = Table {
+    title: "measured size",
+    doc: "A distribution from a file.",
+    groups: &[&[Key::new(
+        "file",
+        Kind::File,
+        "The file, relative to the scenario file: a length in bytes and the share of transfers that are no longer, \
+         by line, with shares that rise to 1, linear in between; or a length by line, each as likely. # begins a \
+         comment; the first line may be a heading.",
+    )
+    .required_or("add file = \"lengths.txt\"")]],
+    partial: false,
+};
+
+static WEB_SEARCH_LENGTH: Table = Table {
+    title: "web-search size",
+    doc: "Flows of a web search cluster, 1.7 MB in the mean (Alizadeh et al., SIGCOMM 2010, background traffic).",
+    groups: &[&[]],
+    partial: false,
+};
+
+static DATA_MINING_LENGTH: Table = Table {
+    title: "data-mining size",
+    doc: "Flows of a cluster for data mining, 7.5 MB in the mean and half of them one packet (Greenberg et al., \
+          SIGCOMM 2009, as Alizadeh et al., SIGCOMM 2013, simulate it).",
+    groups: &[&[]],
+    partial: false,
+};
+
+/// The distribution of the lengths of transfers.
+pub(super) fn length(
+    kind: &str,
+    table: &Reader<'_>,
+    files: &mut InputFiles<'_>,
+) -> Result<Size, ScenarioError> {
+    Ok(match kind {
+        "exponential" => Size::Exponential { mean: table.size("mean")? as f64 },
+        "pareto" => {
+            let (mean, shape) = (table.size("mean")? as f64, table.number("shape")?);
+            if shape <= 1.0 {
+                let message = format!("a Pareto distribution with shape {shape} has no mean");
+                return Err(table.error("shape", message, "write more than 1, such as 1.2"));
+            }
+            Size::Pareto { scale: mean * (shape - 1.0) / shape, shape }
+        }
+        "log-normal" => {
+            Size::LogNormal { median: table.size("median")? as f64, sigma: table.number("sigma")? }
+        }
+        "measured" => Size::Measured(files.lengths(table, table.text("file")?)?),
+        kind => {
+            let published = PUBLISHED.iter().find(|(name, _)| *name == kind);
+            let (_, points) = published.unwrap_or_else(|| panic!("no reader for lengths `{kind}`"));
+            Size::Measured(Arc::from(*points))
+        }
+    })
+}
