@@ -3,10 +3,11 @@
 //! Jobs and answers are JSON; `python/lasthop/guest.py` writes the ones and reads the others.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 
 use lasthop_core::time::Span;
-use lasthop_live::{Order, emulate, run_script};
+use lasthop_live::{CaptureOrder, Order, SOURCES, emulate, run_script};
 use lasthop_net::trace::{FlowInterval, Recording};
 use lasthop_sim::run::Progress;
 use lasthop_sim::scenario::{Files, Format, Scenario};
@@ -36,6 +37,8 @@ pub(crate) enum Job {
         budget_s: f64,
         /// Whether the answer has the windows of the flows over time.
         windows: bool,
+        /// Whether it has a capture at the senders (pcapng in hexadecimal digits).
+        capture: bool,
     },
 }
 
@@ -48,8 +51,8 @@ pub(crate) fn read(text: &[u8]) -> io::Result<Vec<Job>> {
 pub(crate) fn done(job: &Job) -> Value {
     let answer = match job {
         Job::Script { name, text } => script(name, text),
-        Job::Emulation { scenario, files, kernel, seed, budget_s, windows } => {
-            emulation(scenario, files, (kernel.as_deref(), *seed, *budget_s), *windows)
+        Job::Emulation { scenario, files, kernel, seed, budget_s, windows, capture } => {
+            emulation(scenario, files, (kernel.as_deref(), *seed, *budget_s), (*windows, *capture))
         }
     };
     answer.unwrap_or_else(|error| json!({ "error": error.to_string() }))
@@ -66,7 +69,7 @@ fn emulation(
     scenario: &str,
     files: &BTreeMap<String, String>,
     (kernel, seed, budget_s): (Option<&str>, u64, f64),
-    windows: bool,
+    (windows, capture): (bool, bool),
 ) -> Result<Value, Box<dyn std::error::Error>> {
     let scenario = Scenario::parse_with(scenario, Format::Json, ("scenario", Files::Given(files)), &[], &[])?;
     let order = Order {
@@ -77,7 +80,7 @@ fn emulation(
         budget: Span::from_seconds(budget_s),
         mark: "guest".to_owned(),
         recording: Recording { series: windows, trace: false, frames: false },
-        captures: Vec::new(),
+        captures: if capture { vec![at_senders()] } else { Vec::new() },
         nested: None,
         outside: None,
     };
@@ -89,5 +92,17 @@ fn emulation(
     let rows: Vec<Value> = done.recorded.flows.iter().map(row).collect();
     let mut told = done.to_json()?;
     told["windows"] = json!(rows);
+    if capture {
+        let digits = fs::read(CAPTURE)?.into_iter().map(|byte| format!("{byte:02x}"));
+        told["capture"] = json!(digits.collect::<String>());
+    }
     Ok(told)
+}
+
+/// Where a capture is kept until it is told.
+const CAPTURE: &str = "/capture.pcapng";
+
+/// The headers of what the senders of all connections send and receive.
+fn at_senders() -> CaptureOrder {
+    CaptureOrder { place: SOURCES.to_owned(), file: CAPTURE.into(), comments: Vec::new(), snaplen: 96 }
 }

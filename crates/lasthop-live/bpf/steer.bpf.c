@@ -13,6 +13,7 @@
 
 #include <linux/types.h>
 #include <linux/bpf.h>
+#include <linux/version.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
@@ -33,7 +34,8 @@ char _license[] SEC("license") = "Dual MIT/GPL";
 #define STATE_RECOVERY 3
 #define STATE_LOSS 4
 #define EVENT_TX_START 0
-#define FLAG_DATA_ACKED 0x04
+// From this version on `cong_control` gets an ACK and flags before the rate sample.
+#define FOUR_ARGUMENTS KERNEL_VERSION(6, 10, 0)
 
 // What is read and written of the kernel's structures; the loader finds their places in the running kernel.
 #define OF_KERNEL __attribute__((preserve_access_index))
@@ -75,7 +77,7 @@ struct tcp_congestion_ops {
     void (*set_state)(struct sock *sk, __u8 state);
     void (*cwnd_event)(struct sock *sk, int event);
     __u32 (*undo_cwnd)(struct sock *sk);
-    void (*cong_control)(struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs);
+    void (*cong_control)(struct sock *sk);
     void (*init)(struct sock *sk);
     void (*release)(struct sock *sk);
     __u32 flags;
@@ -83,9 +85,11 @@ struct tcp_congestion_ops {
 };
 
 extern void tcp_reno_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
+// The loader fills it in. It is constant to the verifier, which does not look at what is for another version.
+extern int LINUX_KERNEL_VERSION __kconfig;
 
 // ---------------------------------------------------------------------------------------------------------------------
-// What both halves know; the same in src/steer.rs
+// What both halves know; the same in src/abi.rs
 
 enum kind { OPENED = 1, ACKED, LOST, TIMED_OUT, MARKED, RECOVERED, UNDONE, RESTARTED, CLOSED };
 
@@ -148,6 +152,8 @@ struct {
 struct memory {
     __u64 id, last_record_ns;
     __u32 slot, epoch, acked, acks, grown, limited, rtt_us, prr_delivered, is_undone, losses;
+    // Up to where data was acknowledged.
+    __u32 una;
     // A loss has been found, and is told with what the ACK that shows it says.
     __u32 is_lost;
 };
@@ -355,8 +361,10 @@ void BPF_PROG(lh_init, struct sock *sk)
     mine->id = __sync_fetch_and_add(&all->connections, 1) + 1;
     mine->slot = NO_SLOT;
     mine->epoch = 1;
-    for (__u32 i = 0; i < TRIES; i++) {
-        __u32 place = (mine->id + i) % SLOTS;
+    mine->una = ((struct tcp_sock *)sk)->snd_una;
+    // Kernels up to 6.1 take a loop whose last instruction is the jump back, and no other.
+    __u32 left = TRIES, place = mine->id % SLOTS;
+    do {
         struct slot *slot = bpf_map_lookup_elem(&slots_Lh0Id0Tk, &place);
         if (slot && __sync_val_compare_and_swap(&slot->owner, 0, mine->id) == 0) {
             mine->slot = place;
@@ -368,7 +376,8 @@ void BPF_PROG(lh_init, struct sock *sk)
             slot->opened_ns = bpf_ktime_get_ns();
             break;
         }
-    }
+        place = (place + 1) % SLOTS;
+    } while (--left);
     tell(sk, mine, 0, OPENED, 0);
 }
 
@@ -491,16 +500,25 @@ void BPF_PROG(lh_cwnd_event, struct sock *sk, int event)
 }
 
 SEC("struct_ops/lh_cong_control")
-void BPF_PROG(lh_cong_control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
+int lh_cong_control(__u64 *arguments)
 {
+    struct sock *sk = (void *)arguments[0];
+    const struct rate_sample *rs;
+    // In assembly, since the compiler makes one read of both, from a place that it computes: which is refused.
+    if (LINUX_KERNEL_VERSION < FOUR_ARGUMENTS)
+        asm volatile("%0 = *(u64 *)(%1 + 8)" : "=r"(rs) : "r"(arguments));
+    else
+        asm volatile("%0 = *(u64 *)(%1 + 24)" : "=r"(rs) : "r"(arguments));
     struct tcp_sock *tp = (struct tcp_sock *)sk;
     struct memory *mine = bpf_sk_storage_get(&mem_Lh0Id0Tk, sk, 0, 0);
     struct control *all = control();
     if (!mine || !all)
-        return;
+        return 0;
+    bool advances = tp->snd_una != mine->una;
+    mine->una = tp->snd_una;
     __u32 delivered = rs->acked_sacked, state = state_of(sk);
     bool is_recovering = state == STATE_CWR || state == STATE_RECOVERY;
-    bool grows = !is_recovering && (flag & FLAG_DATA_ACKED) && is_limited(tp);
+    bool grows = !is_recovering && advances && is_limited(tp);
     mine->acked += delivered;
     mine->acks += delivered != 0;
     mine->losses += rs->losses > 0 ? rs->losses : 0;
@@ -530,7 +548,7 @@ void BPF_PROG(lh_cong_control, struct sock *sk, __u32 ack, int flag, const struc
             is_paced = apply(sk, mine, all) || is_alone;
         } else {
             if (grows)
-                tcp_reno_cong_avoid(sk, ack, delivered);
+                tcp_reno_cong_avoid(sk, tp->snd_una, delivered);
             if (slot)
                 slot->on_its_own++;
             __sync_fetch_and_add(&all->on_its_own, 1);
@@ -552,6 +570,7 @@ void BPF_PROG(lh_cong_control, struct sock *sk, __u32 ack, int flag, const struc
         tell(sk, mine, rs, LOST, 0);
     } else if (mine->acks && bpf_ktime_get_ns() - mine->last_record_ns >= wait)
         tell(sk, mine, rs, ACKED, 0);
+    return 0;
 }
 
 SEC(".struct_ops")
@@ -567,3 +586,70 @@ struct tcp_congestion_ops lh_Lh0Id0Tk = {
     .flags = 1,
     .name = "lh_Lh0Id0Tk",
 };
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Where src/abi.rs expects each field; it asserts the same
+
+#define SIZE(structure, size) _Static_assert(sizeof(struct structure) == size, #structure)
+#define PLACE(structure, field, place) \
+    _Static_assert(__builtin_offsetof(struct structure, field) == place, #structure "." #field)
+
+SIZE(record, 120);
+PLACE(record, id, 0);
+PLACE(record, at_ns, 8);
+PLACE(record, slot, 16);
+PLACE(record, kind, 20);
+PLACE(record, epoch, 24);
+PLACE(record, acked, 28);
+PLACE(record, acks, 32);
+PLACE(record, grown, 36);
+PLACE(record, is_limited, 40);
+PLACE(record, rtt_us, 44);
+PLACE(record, srtt_us, 48);
+PLACE(record, cwnd, 52);
+PLACE(record, ssthresh, 56);
+PLACE(record, in_flight, 60);
+PLACE(record, mss, 64);
+PLACE(record, una, 68);
+PLACE(record, next, 72);
+PLACE(record, delivered, 76);
+PLACE(record, rate_delivered, 80);
+PLACE(record, rate_interval_us, 84);
+PLACE(record, rate_prior_in_flight, 88);
+PLACE(record, rate_losses, 92);
+PLACE(record, is_app_limited, 96);
+PLACE(record, rate_prior_delivered, 100);
+PLACE(record, source, 104);
+PLACE(record, sink, 108);
+PLACE(record, ports, 112);
+PLACE(record, idle_us, 116);
+SIZE(slot, 112);
+PLACE(slot, owner, 0);
+PLACE(slot, kernel_epoch, 8);
+PLACE(slot, cwnd_now, 12);
+PLACE(slot, applied, 16);
+PLACE(slot, on_its_own, 20);
+PLACE(slot, opened_ns, 24);
+PLACE(slot, sequence, 32);
+PLACE(slot, epoch, 36);
+PLACE(slot, cwnd, 40);
+PLACE(slot, slope, 48);
+PLACE(slot, grown_at, 56);
+PLACE(slot, ssthresh, 60);
+PLACE(slot, share, 64);
+PLACE(slot, answers_ns_low, 68);
+PLACE(slot, pacing, 72);
+PLACE(slot, reserved, 80);
+SIZE(control, 128);
+PLACE(control, heartbeat_ns, 0);
+PLACE(control, coalesce_ns, 8);
+PLACE(control, process, 16);
+PLACE(control, decides_alone, 20);
+PLACE(control, law, 24);
+PLACE(control, connections, 48);
+PLACE(control, applied, 56);
+PLACE(control, on_its_own, 64);
+PLACE(control, stale, 72);
+PLACE(control, records, 80);
+PLACE(control, missed, 88);
+PLACE(control, spare, 96);

@@ -18,6 +18,7 @@ char _license[] SEC("license") = "Dual MIT/GPL";
 // CA_EVENT_TX_START, CA_EVENT_CWND_RESTART, CA_EVENT_LOSS and TCP_CA_Open of the kernel.
 #define EVENT_START 0
 #define EVENT_RESTART 1
+#define EVENT_REDUCED 2
 #define EVENT_LOSS 3
 #define STATE_OPEN 0
 
@@ -170,8 +171,14 @@ SEC("struct_ops/westwood_event")
 void BPF_PROG(westwood_event, struct sock *sk, int event)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
-    if (event == EVENT_LOSS)
-        tp->snd_ssthresh = westwood_timed_out(law_of(sk), tp->mss_cache);
+    struct westwood *law = law_of(sk);
+    if (event == EVENT_LOSS) {
+        tp->snd_ssthresh = westwood_timed_out(law, tp->mss_cache);
+    } else if (event == EVENT_REDUCED) {
+        law->is_pending = false;
+        tp->snd_ssthresh = westwood_pipe(law, tp->mss_cache);
+        tp->snd_cwnd = tp->snd_ssthresh;
+    }
 }
 
 SEC("struct_ops/westwood_undo")

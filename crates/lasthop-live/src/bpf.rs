@@ -124,20 +124,35 @@ impl Shared {
         Ok(Shared { start, length })
     }
 
-    /// The number at a place, which the kernel may change. Panics beyond the end or between two numbers.
+    /// What stands at a place, which the kernel may change. Panics beyond the end or between two numbers.
     #[expect(unsafe_code, reason = "within the memory and aligned: the line above sees to both")]
-    pub(crate) fn number(&self, at: usize) -> &AtomicU64 {
-        assert!(at.is_multiple_of(8) && at + 8 <= self.length);
+    pub(crate) fn at<T: OfAtomics>(&self, at: usize) -> &T {
+        assert!(at.is_multiple_of(align_of::<T>()) && at + size_of::<T>() <= self.length);
         unsafe { self.start.add(at).cast().as_ref() }
     }
 
+    /// The number at a place.
+    fn number(&self, at: usize) -> &AtomicU64 {
+        self.at(at)
+    }
+
     /// The same of 32 bits.
-    #[expect(unsafe_code, reason = "within the memory and aligned: the line above sees to both")]
-    pub(crate) fn word(&self, at: usize) -> &AtomicU32 {
-        assert!(at.is_multiple_of(4) && at + 4 <= self.length);
-        unsafe { self.start.add(at).cast().as_ref() }
+    fn word(&self, at: usize) -> &AtomicU32 {
+        self.at(at)
     }
 }
+
+/// What may lie in memory that the kernel changes meanwhile.
+///
+/// # Safety
+///
+/// Only for atomics and for structures of C that consist of them.
+#[expect(unsafe_code, reason = "which types these are no compiler can tell")]
+pub(crate) unsafe trait OfAtomics {}
+#[expect(unsafe_code, reason = "an atomic")]
+unsafe impl OfAtomics for AtomicU32 {}
+#[expect(unsafe_code, reason = "an atomic")]
+unsafe impl OfAtomics for AtomicU64 {}
 
 impl Drop for Shared {
     #[expect(unsafe_code, reason = "no reference outlives this")]

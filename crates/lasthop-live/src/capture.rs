@@ -16,7 +16,7 @@ use lasthop_core::units::Rate;
 use lasthop_sim::pcapng::{Direction, Interface, PacketCapture, PcapngError};
 use serde::Serialize;
 
-use crate::emulate::LiveError;
+use crate::live_error::LiveError;
 use crate::passage::Pair;
 use crate::plan::Host;
 

@@ -224,7 +224,7 @@ impl Driver<'_> {
 
     /// Lets a proxy look at the packet that has reached it from a side.
     fn pass(&mut self, (proxy, side): (usize, usize), left: &Departure) {
-        let Departure { at: now, packet: Packet { stamp, note, .. }, extra } = left;
+        let Departure { at: now, packet: Packet { stamp, note, .. }, extra, .. } = left;
         let (sent, now) =
             (extra.and_then(|extra| extra.first_sent).or((!note.again).then_some(*stamp)), *now);
         let Driven { world, passage, proxies: Proxies { all, out, packet }, .. } = &mut self.driven;
@@ -249,19 +249,16 @@ impl Driver<'_> {
     /// Hands out what has left the world.
     fn hand_out(&mut self) {
         let mut left = std::mem::take(&mut self.left);
-        for pair in 0..self.driven.passage.pairs().len() {
-            for flow in self.driven.passage.flows_of(pair) {
-                left.clear();
-                self.driven.world.depart(flow, &mut left);
-                for departure in &left {
-                    self.hand_to(flow, departure);
-                }
-            }
+        left.clear();
+        self.driven.world.depart(&mut left);
+        for departure in &left {
+            self.hand_to(departure);
         }
         self.left = left;
     }
 
-    fn hand_to(&mut self, flow: usize, left: &Departure) {
+    fn hand_to(&mut self, left: &Departure) {
+        let flow = left.flow as usize;
         let Driven { world, passage, proxies, lateness, refused_by_kernel, .. } = &mut self.driven;
         let window = world.network.window();
         let stats = &mut world.network.flows[flow];

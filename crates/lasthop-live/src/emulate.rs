@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader};
 use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
-use std::process::Child;
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,238 +12,36 @@ use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::measure::Window;
 use lasthop_net::plan::{FlowPlan, Plan, Transport};
-use lasthop_net::trace::{Recorded, Recording};
+use lasthop_net::traffic::arrival;
 use lasthop_net::transport::outside::End;
 use lasthop_net::world::{Evaluation, World};
-use lasthop_sim::pcapng::PcapngError;
 use lasthop_sim::run::Progress;
-use lasthop_sim::summary::Summary;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use serde::Serialize;
-use thiserror::Error;
 
-use crate::capture::{CaptureOrder, Captured, Captures};
+use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::drive::{Place, Proxies, drive};
+use crate::keeper::Running;
 use crate::kernel::{KernelFlow, Route, algorithms, refusal};
+use crate::live_error::LiveError;
+use crate::order::{Connect, Emulated, Ending, LiveReport, Order, Program};
 use crate::passage::{Pair, Passage};
-use crate::plan::{Host, LivePlan, PlanError, without_halves};
+use crate::plan::{Host, LivePlan, without_halves};
 use crate::process::{self, Names};
 use crate::proxy::Proxy;
 use crate::record::Keeper;
-use crate::rows::{Naming, Told, conclude};
+use crate::rows::{Naming, conclude};
 use crate::signals::{EndsRun, Signals};
 use crate::site::Site;
-use crate::steer::{Decider, Decisions, SessionReport, SteerError};
+use crate::steer::{Decider, Decisions, SteerError};
 use crate::store::Store;
 
 /// How long servers have until they listen.
 const UNTIL_LISTENING: Duration = Duration::from_secs(10);
 /// How often it is looked whether the run is to be interrupted.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// A program at a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
-    /// The node of the scenario at which it runs.
-    pub node: String,
-    /// Its name and arguments.
-    pub words: Vec<String>,
-}
-
-/// What is to be run.
-#[derive(Clone, Debug)]
-pub struct Order {
-    /// Seed of everything that the world draws.
-    pub seed: u64,
-    /// The program with which the run ends; without it the run lasts as long as the scenario says.
-    pub main: Option<Program>,
-    /// Programs that run beside it, such as servers. They start first.
-    pub others: Vec<Program>,
-    /// The congestion control with which sockets of the kernel carry all flows of the scenario; `None`: those whose
-    /// transport names one.
-    pub kernel: Option<String>,
-    /// The 99th percentile of lateness above which the run is worth nothing.
-    pub budget: Span,
-    /// Marks everything that the run starts, in the environment of programs.
-    pub mark: String,
-    /// What to record beside the summary.
-    pub recording: Recording,
-    /// Captures of real packets to be written.
-    pub captures: Vec<CaptureOrder>,
-    /// Within another run: where hosts have their addresses, 10.n.0.0/16. The host at the far end of the first flow is
-    /// then that of the other run at which we are.
-    pub nested: Option<u8>,
-    /// The way out of the network, if there is one.
-    pub outside: Option<Outside>,
-}
-
-/// The way out of an emulated network: a host that packets for all other addresses go to, and who knows other names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outside {
-    /// The node of the host.
-    pub node: String,
-    /// Name servers.
-    pub dns: Vec<Ipv4Addr>,
-}
-
-/// Connects the namespace of the host that is the way out with the world, when all hosts are there.
-pub type Connect<'a> = &'a mut (dyn FnMut(BorrowedFd<'_>) -> io::Result<()> + Send);
-
-/// Why a live run did not come about, or ended.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum LiveError {
-    /// The scenario has no live counterpart.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// A host that is none.
-    #[error("no host {name:?}: the hosts of this scenario are {known}")]
-    NoHost {
-        /// What was asked for.
-        name: String,
-        /// Those that there are.
-        known: String,
-    },
-    /// A flow that the kernel cannot carry.
-    #[error("flow {flow:?} has {what}: sockets of the kernel do not carry it; run a program for it")]
-    Flow {
-        /// Its name.
-        flow: String,
-        /// What is in the way.
-        what: &'static str,
-    },
-    /// A congestion control that is not there.
-    #[error(
-        "the kernel has no congestion control {name:?}, only {known}; 'modprobe tcp_{name}' may bring it"
-    )]
-    Algorithm {
-        /// What was asked for.
-        name: String,
-        /// Those that there are.
-        known: String,
-    },
-    /// The kernel refused something.
-    #[error("{step} failed: {error}; 'lasthop doctor' says what live use needs")]
-    Kernel {
-        /// What was to be done.
-        step: &'static str,
-        /// What the kernel said.
-        error: io::Error,
-    },
-    /// A capture could not be written.
-    #[error("{}: {error}; choose a place with room for it, or store less of each packet", .file.display())]
-    Capture {
-        /// The file.
-        file: PathBuf,
-        /// What went wrong.
-        error: PcapngError,
-    },
-    /// A program could not be started.
-    #[error("cannot start {program:?}: {error}")]
-    Program {
-        /// Its name.
-        program: String,
-        /// What the kernel said.
-        error: io::Error,
-    },
-    /// The sockets of a flow failed while it ran.
-    #[error("the sockets of flow {flow:?} failed: {error}")]
-    Sockets {
-        /// Its name.
-        flow: String,
-        /// What the kernel said.
-        error: io::Error,
-    },
-    /// The way out of the network could not be opened.
-    #[error("no way out of the emulated network: {0}")]
-    Outside(io::Error),
-    /// A law does not steer.
-    #[error(transparent)]
-    Steer(#[from] SteerError),
-}
-
-/// How a live run kept time, and what it could not tell or pass.
-#[derive(Clone, Debug, Serialize)]
-pub struct LiveReport {
-    /// Whether the run kept its budget and lost nothing that the scenario did not lose.
-    pub valid: bool,
-    /// Why not.
-    pub invalid_because: Vec<String>,
-    /// The 99th percentile of lateness that was allowed.
-    pub budget_s: f64,
-    /// By how much packets left later than planned: median.
-    pub late_p50_s: Option<f64>,
-    /// 99th percentile.
-    pub late_p99_s: Option<f64>,
-    /// 99.9th percentile.
-    pub late_p999_s: Option<f64>,
-    /// Largest.
-    pub late_max_s: f64,
-    /// Packets that left.
-    pub packets: u64,
-    /// Packets that the kernel dropped because they were not read from a TUN device in time.
-    pub tun_dropped: u64,
-    /// Packets that the kernel did not take.
-    pub kernel_refused: u64,
-    /// Packets whose bytes had to make room for newer ones.
-    pub overrun: u64,
-    /// Packets of hosts that did not enter, by why.
-    pub refused: BTreeMap<&'static str, u64>,
-    /// Packets that passed although nothing beyond their IP header was understood.
-    pub opaque: u64,
-    /// Packets of helpers that no real host understands.
-    pub without_bytes: u64,
-    /// Connections that proxies let through whole, because their SYN had options that these do not know, or data.
-    pub untouched_by_splits: u64,
-    /// Share of a core that the emulator took in its busiest second. Above 0.95 the kernel throttles real-time threads.
-    pub busiest_second: f64,
-    /// How the emulator was scheduled.
-    pub scheduling: &'static str,
-    /// The program with which the run ends, and its arguments; absent without one.
-    pub program: Option<Vec<String>>,
-    /// How the program ended; absent without one, or if it was cut off; negative: by that signal.
-    pub program_status: Option<i32>,
-    /// What ended the run.
-    pub ended_by: Ending,
-    /// Programs beside it that had no socket which others can reach when the program started.
-    pub not_listening: Vec<String>,
-    /// Addresses of the hosts.
-    pub hosts: BTreeMap<String, Ipv4Addr>,
-    /// What is behind each flow, in the order of the flows.
-    pub connections: Vec<Told>,
-    /// Captures that were written, and what they hold.
-    pub captures: Vec<Captured>,
-    /// Laws that steered the kernel's TCP, and what they did.
-    pub steered: Vec<SessionReport>,
-}
-
-/// What ended a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Ending {
-    /// Its program, which ended by itself.
-    Program,
-    /// The scenario, whose time was over; a program that ran then was cut off.
-    Scenario,
-    /// A signal, such as that of Ctrl-C.
-    Interrupted,
-}
-
-/// What a live run leaves behind.
-#[derive(Debug)]
-pub struct Emulated {
-    /// What was measured, as of a simulation.
-    pub summary: Summary,
-    /// How it kept time.
-    pub report: LiveReport,
-    /// The plan that results are told by: its flows are the connections that there were.
-    pub plan: Plan,
-    /// What was recorded.
-    pub recorded: Recorded,
-}
 
 /// Runs the network of `scenario` between namespaces. The thread that calls this must live until it returns: programs
 /// end with it.
@@ -403,25 +199,21 @@ pub fn rehearse() -> Result<(), LiveError> {
 /// Returns how the program ended.
 fn watch(
     finished: &PipeReader,
-    mut main: Option<&mut Child>,
+    mut main: Option<&mut Running>,
     signals: &Signals,
     progress: &Progress,
 ) -> Option<i32> {
-    let process = main.as_ref().and_then(|child| process::descriptor(child));
-    // Kernels before 5.3 do not tell when a process ends.
-    let look = if main.is_some() && process.is_none() { LOOK / 20 } else { LOOK };
     let mut status = None;
     loop {
         let mut ready = vec![PollFd::new(finished.as_fd(), PollFlags::POLLIN)];
-        let waits = process.iter().filter(|_| status.is_none());
-        ready.extend(waits.map(|process| PollFd::new(process.as_fd(), PollFlags::POLLIN)));
-        let waited = ppoll(&mut ready, Some(TimeSpec::from_duration(look)), None);
+        let waits = main.iter().filter(|_| status.is_none());
+        ready.extend(waits.map(|program| PollFd::new(program.as_fd(), PollFlags::POLLIN)));
+        let waited = ppoll(&mut ready, Some(TimeSpec::from_duration(LOOK)), None);
         if !matches!(waited, Ok(_) | Err(Errno::EINTR)) || ready[0].any() == Some(true) {
             return status;
         }
-        if let Some(child) = &mut main
-            && status.is_none()
-            && let Ok(Some(ended)) = child.try_wait()
+        if status.is_none()
+            && let Some(ended) = main.as_mut().and_then(|program| program.ended())
         {
             status = Some(code_of(ended));
             signals.end();
@@ -475,8 +267,8 @@ fn deciders_of<'a>(algorithms: &[Option<&'a str>]) -> Result<BTreeMap<&'a str, D
 /// Programs that are running. Whatever happens, they end.
 #[derive(Default)]
 struct Children {
-    main: Option<Child>,
-    others: Vec<Child>,
+    main: Option<Running>,
+    others: Vec<Running>,
 }
 
 impl Children {
@@ -514,15 +306,8 @@ impl Children {
     }
 
     fn end(&mut self) {
-        self.main.iter_mut().chain(&mut self.others).for_each(process::end);
-        self.others.clear();
         self.main = None;
-    }
-}
-
-impl Drop for Children {
-    fn drop(&mut self) {
-        self.end();
+        self.others.clear();
     }
 }
 
@@ -531,7 +316,7 @@ fn start(
     (host, site): (&Host, &Site),
     names: &Names,
     mark: &str,
-) -> Result<Child, LiveError> {
+) -> Result<Running, LiveError> {
     process::start(&program.words, (host, site.namespace()), names, mark).map_err(|error| {
         let program = program.words.first().cloned().unwrap_or_default();
         LiveError::Program { program, error }
@@ -620,12 +405,13 @@ fn carry(
 ) -> Result<Vec<(usize, KernelFlow)>, LiveError> {
     let end = Time::ZERO + scenario.duration;
     let mut carried = Vec::new();
-    for (index, (flow, algorithm)) in scenario.flows.iter().zip(algorithms).enumerate() {
+    let starts = arrival::starts(&scenario.flows, seed);
+    for (index, ((flow, algorithm), start)) in scenario.flows.iter().zip(algorithms).zip(starts).enumerate() {
         let Some(algorithm) = algorithm else { continue };
         let place = |node: usize| hosts.iter().position(|host| host.node == node);
         let (Some(source), Some(sink)) = (place(flow.source), place(flow.sink)) else { continue };
         let route = Route { source: &sites[source], sink: &sites[sink], sink_address: hosts[sink].address };
-        let started = KernelFlow::start((flow, index), &route, (algorithm, seed, end), signals);
+        let started = KernelFlow::start((flow, index, start), &route, (algorithm, seed, end), signals);
         let started =
             started.map_err(|error| LiveError::Kernel { step: "opening the sockets of a flow", error })?;
         carried.push((index, started));

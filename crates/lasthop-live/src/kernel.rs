@@ -11,9 +11,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use lasthop_core::random::Stream;
-use lasthop_core::time::{Span, Time};
-use lasthop_net::plan::{FlowPlan, Start, Traffic, Transport};
+use lasthop_core::time::Time;
+use lasthop_net::plan::{FlowPlan, Transport};
 use lasthop_net::traffic::video::Packing;
 use lasthop_net::traffic::{Source, stream_of};
 use nix::errno::Errno;
@@ -66,17 +65,21 @@ struct Task {
 
 /// Why a flow cannot be carried: its traffic.
 pub(crate) fn refusal(flow: &FlowPlan) -> Option<&'static str> {
-    match (&flow.transport, &flow.traffic) {
-        (Transport::Rate(_), _) => Some("a rate-based transport, which the kernel does not have"),
-        (Transport::Udp(_), Traffic::Frames(_)) => Some("video in datagrams"),
+    match &flow.transport {
+        Transport::Rate(_) => Some("a rate-based transport, which the kernel does not have"),
+        _ if flow.traffic.offered().connections().is_some() => Some("requests and answers"),
+        Transport::Outside(_) => Some("a stack in simulated time, which the kernel does not have"),
+        _ if flow.traffic.offered().encoder().is_some() => Some("an encoder that follows its transport"),
+        Transport::Udp(_) if flow.traffic.offered().video().is_some() => Some("video in datagrams"),
         _ => None,
     }
 }
 
 impl KernelFlow {
-    /// Starts the threads of flow number `index`; its sink listens when this returns.
+    /// Starts the threads of flow number `index`, whose application starts at `start`; its sink listens when this
+    /// returns.
     pub(crate) fn start(
-        (flow, index): (&FlowPlan, usize),
+        (flow, index, start): (&FlowPlan, usize, Time),
         route: &Route<'_>,
         (algorithm, seed, end): (&str, u64, Time),
         signals: &Signals,
@@ -88,26 +91,15 @@ impl KernelFlow {
             Transport::Tcp(config) => Some(config.receive_buffer()).filter(|&bytes| bytes < USUAL_BUFFER),
             _ => None,
         };
-        let start = match flow.start {
-            Start::At(time) => time,
-            Start::Uniform(from, to) => {
-                let mut stream = Stream::new(seed, &format!("start of {}", flow.name));
-                from + Span(stream.below(to.since(from).0))
-            }
-        };
-        let bytes = match flow.traffic {
-            Traffic::Ftp { bytes } | Traffic::PacedFtp { bytes, .. } => bytes,
-            _ => None,
-        };
         let source = Source::new(&flow.traffic, Packing::of(&flow.transport), stream_of(seed, &flow.name));
         let task = Task {
             to,
             algorithm: algorithm.to_owned(),
             start,
             stop: flow.stop.map_or(end, |stop| stop.min(end)),
-            bytes,
+            bytes: source.length(),
             source,
-            is_timed: !matches!(flow.traffic, Traffic::Ftp { .. }),
+            is_timed: flow.traffic.offered().is_timed(),
         };
         let (near, far) = (route.source.namespace().try_clone_to_owned()?, route.sink.namespace());
         let listening = if is_tcp {

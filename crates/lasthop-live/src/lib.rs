@@ -13,6 +13,8 @@ pub mod proxy;
 pub mod store;
 
 #[cfg(target_os = "linux")]
+mod abi;
+#[cfg(target_os = "linux")]
 mod bpf;
 #[cfg(target_os = "linux")]
 mod capture;
@@ -23,7 +25,15 @@ mod drive;
 #[cfg(target_os = "linux")]
 mod emulate;
 #[cfg(target_os = "linux")]
+mod follow;
+#[cfg(target_os = "linux")]
+mod keeper;
+#[cfg(target_os = "linux")]
 mod kernel;
+#[cfg(target_os = "linux")]
+mod live_error;
+#[cfg(target_os = "linux")]
+mod order;
 #[cfg(target_os = "linux")]
 mod parts;
 #[cfg(target_os = "linux")]
@@ -42,6 +52,8 @@ mod site;
 #[cfg(target_os = "linux")]
 pub mod steer;
 #[cfg(target_os = "linux")]
+mod steer_error;
+#[cfg(target_os = "linux")]
 mod steered;
 #[cfg(target_os = "linux")]
 pub mod twin;
@@ -49,11 +61,11 @@ pub mod twin;
 #[cfg(target_os = "linux")]
 pub use capture::{CaptureOrder, Captured, SOURCES};
 #[cfg(target_os = "linux")]
-pub use emulate::{
-    Connect, Emulated, Ending, LiveError, LiveReport, Order, Outside, Program, emulate, rehearse,
-};
+pub use emulate::{emulate, rehearse};
 #[cfg(target_os = "linux")]
-pub use rows::Told;
+pub use live_error::LiveError;
+#[cfg(target_os = "linux")]
+pub use order::{Connect, Emulated, Ending, LiveReport, Order, Outside, Program, Told};
 #[cfg(target_os = "linux")]
 pub use script::run_script;
 #[cfg(target_os = "linux")]

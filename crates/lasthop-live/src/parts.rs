@@ -12,7 +12,13 @@ use lasthop_sim::summary::{FlowSummary, SplitSummary, Summary};
 use crate::drive::Proxies;
 use crate::passage::Passage;
 use crate::proxy::JointReport;
-use crate::rows::Row;
+
+/// A direction of a flow of the world: 0 from its source, 1 from its sink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) flow: usize,
+    pub(crate) way: usize,
+}
 
 /// Joins `rows` of `summary` and of `plan`, of which the first `whole` begin at hosts, the others at proxies.
 pub(crate) fn join(

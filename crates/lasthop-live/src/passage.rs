@@ -554,7 +554,7 @@ impl Passage {
                 let headers = if parsed.is_some() { IP_HEADER + 8 } else { IP_HEADER };
                 packet.payload =
                     parsed.map_or(packet.bytes.saturating_sub(headers), |(_, payload)| payload as u16);
-                packet.flags = parsed.map_or(0, |(header, _)| ecn_flags(header.ecn));
+                packet.flags = parsed.map_or(0, |(header, _)| header.ecn.flags());
                 let direction = &mut connection.directions[usize::from(back)];
                 packet.seq = direction.datagrams;
                 direction.datagrams += u64::from(packet.payload);
@@ -619,17 +619,9 @@ impl Passage {
     }
 }
 
-fn ecn_flags(ecn: Ecn) -> u8 {
-    match ecn {
-        Ecn::NotCapable => 0,
-        Ecn::Capable | Ecn::Capable1 => flag::ECT,
-        Ecn::Congestion => flag::ECT | flag::CE,
-    }
-}
-
 fn flags_of(ecn: Ecn, tcp: &Tcp) -> u8 {
     let bits = [(tcp.flags.ece, flag::ECE), (tcp.flags.cwr, flag::CWR), (tcp.flags.eln, flag::ELN)];
-    bits.into_iter().filter(|(set, _)| *set).fold(ecn_flags(ecn), |flags, (_, bit)| flags | bit)
+    bits.into_iter().filter(|(set, _)| *set).fold(ecn.flags(), |flags, (_, bit)| flags | bit)
 }
 
 /// The acknowledgement number of a TCP segment in an IPv4 packet.

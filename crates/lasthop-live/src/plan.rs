@@ -16,10 +16,8 @@ use lasthop_sim::pcapng::address;
 use thiserror::Error;
 
 use crate::passage::Pair;
-use crate::proxy::ProxyPlan;
+use crate::proxy::{CONNECTIONS, ProxyPlan};
 
-/// Connections that are told apart between two hosts; one more takes the rest.
-pub const CONNECTIONS: usize = 255;
 /// What the transport of a flow is called whose ends lie outside.
 pub const OUTSIDE: &str = "outside";
 
@@ -101,7 +99,7 @@ impl LivePlan {
         let mut flows: Vec<FlowPlan> = Vec::new();
         let mut proxies = Vec::new();
         let mut wholes: Vec<Vec<&FlowPlan>> = (0..scenario.flows.len())
-            .filter(|&flow| scenario.flows[flow].relay.is_none())
+            .filter(|&flow| scenario.flows[flow].has_row())
             .map(|flow| halves_of(scenario, flow))
             .collect();
         // Of two flows between the same hosts one may have halves and the other not: datagrams are not split.
@@ -288,11 +286,12 @@ fn outside(flow: &FlowPlan, index: usize) -> FlowPlan {
     FlowPlan {
         name: format!("{} {index}", flow.name),
         transport: Transport::Tcp(TcpConfig { name: OUTSIDE.to_owned(), ..config }.into()),
-        traffic: Traffic::Ftp { bytes: None },
+        traffic: Traffic::ENDLESS,
         start: Start::At(Time::MAX),
         stop: None,
         realtime: None,
         relay: None,
+        exchange: None,
         ..flow.clone()
     }
 }

@@ -1,43 +1,30 @@
 //! Programs at hosts: unmodified processes in the namespace of their host.
 //!
-//! A program ends with us whatever ends us: the kernel kills it when the thread that started it dies. Programs that it
-//! has started itself are found by the mark in their environment (`lasthop emulate --clean`).
+//! A program ends with us whatever ends us, and with it all that it has started: see the keeper. What escapes that is
+//! found by the mark in its environment (`lasthop emulate --clean`).
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::io::Write;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sched::{CloneFlags, setns, unshare};
 use tempfile::NamedTempFile;
 
-use crate::emulate::Outside;
+use crate::keeper::Running;
+use crate::order::Outside;
 use crate::plan::Host;
-
-/// A descriptor that becomes readable when a process ends, from Linux 5.3 on.
-pub(crate) fn descriptor(child: &Child) -> Option<OwnedFd> {
-    #[expect(unsafe_code, reason = "a system call with two numbers, which returns a descriptor that is ours")]
-    unsafe {
-        let descriptor = libc::syscall(libc::SYS_pidfd_open, child.id() as libc::pid_t, 0);
-        (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor as RawFd))
-    }
-}
 
 /// The variable that marks everything that a run has started.
 pub(crate) const MARK: &str = "LASTHOP_RUN";
 /// The variable that says in which network namespace a program was started, by the number of its inode.
 pub(crate) const PLACE: &str = "LASTHOP_NETNS";
-/// How long a program may take to end when it is asked to.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// Where names of hosts are written.
 const NAMES: &str = "/etc/hosts";
@@ -118,32 +105,27 @@ pub(crate) fn start(
     (host, namespace): (&Host, BorrowedFd<'_>),
     names: &Names,
     mark: &str,
-) -> io::Result<Child> {
+) -> io::Result<Running> {
     let (program, arguments) = words.split_first().ok_or_else(|| io::Error::other("no program"))?;
     let [names, resolver] = [passing(&names.hosts)?, passing(&names.resolver)?];
     let paths = [(names.path().to_owned(), NAMES), (resolver.path().to_owned(), "/etc/resolv.conf")];
-    let place = number_of(&namespace.try_clone_to_owned()?.into())?;
-    let namespace = namespace.as_raw_fd();
+    let namespace = fs::File::from(namespace.try_clone_to_owned()?);
+    let place = number_of(&namespace)?;
     let mut command = Command::new(program);
     command.args(arguments).env(MARK, mark).env("LASTHOP_HOST", &host.name).env(PLACE, place.to_string());
-    let parent = std::process::id();
-    #[expect(unsafe_code, reason = "between fork and exec: system calls alone, and no allocation")]
-    unsafe {
-        command.pre_exec(move || {
-            begin(parent, Some(namespace))?;
-            // Names of hosts, for this program alone: a private mount.
-            unshare(CloneFlags::CLONE_NEWNS)?;
-            let nothing: Option<&str> = None;
-            mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing)?;
-            // Where there are no such files, addresses have to do.
-            for (path, place) in &paths {
-                let _ = mount(Some(path.as_path()), *place, nothing, MsFlags::MS_BIND, nothing);
-            }
-            Ok(())
-        });
-    }
+    Running::start(command, move || {
+        setns(&namespace, CloneFlags::CLONE_NEWNET)?;
+        // Names of hosts, for this program alone: a private mount.
+        unshare(CloneFlags::CLONE_NEWNS)?;
+        let nothing: Option<&str> = None;
+        mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing)?;
+        // Where there are no such files, addresses have to do.
+        for (path, place) in &paths {
+            let _ = mount(Some(path.as_path()), *place, nothing, MsFlags::MS_BIND, nothing);
+        }
+        Ok(())
+    })
     // The files may go when the program has them.
-    command.spawn()
 }
 
 /// Starts `words` with the name of a congestion control in `LASTHOP_CC`: in a namespace, or where we are.
@@ -151,29 +133,15 @@ pub(crate) fn start_steered(
     words: &[String],
     namespace: Option<&fs::File>,
     (mark, algorithm): (&str, &str),
-) -> io::Result<Child> {
+) -> io::Result<Running> {
     let (program, arguments) = words.split_first().ok_or_else(|| io::Error::other("no program"))?;
     let mut command = Command::new(program);
     command.args(arguments).env(MARK, mark).env("LASTHOP_CC", algorithm);
-    let namespace = namespace.map(AsRawFd::as_raw_fd);
-    let parent = std::process::id();
-    #[expect(unsafe_code, reason = "between fork and exec: system calls alone, and no allocation")]
-    unsafe {
-        command.pre_exec(move || begin(parent, namespace));
-    }
-    command.spawn()
-}
-
-/// What a program does before it is one, between fork and exec: the end of its `parent` ends it, even without
-/// asking; and it goes into its namespace.
-fn begin(parent: u32, namespace: Option<RawFd>) -> io::Result<()> {
-    #[expect(unsafe_code, reason = "system calls alone")]
-    let begun = unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0
-            && libc::getppid() as u32 == parent
-            && namespace.is_none_or(|namespace| libc::setns(namespace, libc::CLONE_NEWNET) == 0)
-    };
-    if begun { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let namespace = namespace.map(fs::File::try_clone).transpose()?;
+    Running::start(command, move || {
+        namespace.as_ref().map_or(Ok(()), |namespace| setns(namespace, CloneFlags::CLONE_NEWNET))?;
+        Ok(())
+    })
 }
 
 /// There is no DNS server for other names: to fail at once is better than to wait for an answer.
@@ -198,17 +166,19 @@ impl Before {
     }
 }
 
-/// Waits until a server has a socket that others can reach, but no longer than `most`, nor when it has ended or the run
-/// is `over`. Returns whether it has one. Sockets that were there `before`, and those of ours, are not the server's.
+/// Waits until a server has a socket that others can reach, but no longer than `most`, nor when the run is `over` or
+/// nothing of it runs: one that has gone into the background does. Returns whether it has one. Sockets that were there
+/// `before`, and those of ours, are not the server's.
 pub(crate) fn wait_for_server(
-    child: &mut Child,
+    program: &mut Running,
     before: &Before,
     most: Duration,
     over: impl Fn() -> bool,
 ) -> bool {
     let began = Instant::now();
-    while began.elapsed() < most && !over() && matches!(child.try_wait(), Ok(None)) {
-        let fresh: Vec<u64> = waiting(&child.id().to_string()).difference(&before.0).copied().collect();
+    while began.elapsed() < most && !over() && program.runs() {
+        let fresh: Vec<u64> =
+            waiting(&program.process().to_string()).difference(&before.0).copied().collect();
         if !fresh.is_empty() {
             let ours = own_sockets();
             if fresh.iter().any(|socket| !ours.contains(socket)) {
@@ -255,22 +225,6 @@ fn own_sockets() -> BTreeSet<u64> {
         target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
     };
     descriptors.flatten().filter_map(of).collect()
-}
-
-/// Ends a program: asks it first.
-pub(crate) fn end(child: &mut Child) {
-    let Ok(None) = child.try_wait() else { return };
-    let process = Pid::from_raw(child.id() as i32);
-    let _ = kill(process, Signal::SIGTERM);
-    let asked = Instant::now();
-    while asked.elapsed() < GRACE {
-        if !matches!(child.try_wait(), Ok(None)) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 #[cfg(test)]

@@ -23,8 +23,9 @@ use lasthop_net::transport::duplex::{Duplex, Segment, refuse};
 use lasthop_net::world::Origins;
 
 use crate::passage::{Tuple, tuple_of};
-use crate::plan::CONNECTIONS;
 
+/// Connections that are told apart between two hosts; one more takes the rest.
+pub const CONNECTIONS: usize = 255;
 /// How long an ended connection is remembered, to answer what is still on its way: twice the longest life of a segment
 /// (RFC 9293 section 3.4.2 leaves it to the system; Linux takes 60 s).
 const REMEMBERED: Span = Span::from_secs(60);

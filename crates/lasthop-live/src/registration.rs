@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-use crate::steer::{SteerError, failed};
+use crate::steer_error::{SteerError, failed};
 
 /// What stands in an object for the eight digits of a name.
 pub(crate) const MARK: &[u8; 8] = b"Lh0Id0Tk";

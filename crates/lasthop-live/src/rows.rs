@@ -12,40 +12,14 @@ use lasthop_net::plan::{Plan, TcpConfig, Transport};
 use lasthop_net::transport::tcp::config::KERNEL;
 use lasthop_net::world::World;
 use lasthop_sim::summary::{FlowSummary, Summary, jain_index};
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::drive::Driven;
-use crate::emulate::{Emulated, Ending, LiveReport, Order};
-use crate::parts::join;
+use crate::order::{Emulated, Ending, LiveReport, Order, Told};
+use crate::parts::{Row, join};
 use crate::passage::{Connection, Passage, Refusal, Tuple, UDP};
 use crate::plan::{LivePlan, OUTSIDE};
 use crate::record::renumber;
-
-/// What is behind a flow of the results.
-#[derive(Clone, Debug, Serialize)]
-pub struct Told {
-    /// The flow in the other tables.
-    pub flow: String,
-    /// Its 5-tuple, the sender of the data first.
-    pub tuple: String,
-    /// Packets that its sender sent over the whole run.
-    pub packets: u64,
-    /// Their bytes, from the IP header on.
-    pub bytes: u64,
-    /// Packets that came back over the whole run; absent if those had data and are a flow of their own.
-    pub packets_back: Option<u64>,
-    /// Their bytes.
-    pub bytes_back: Option<u64>,
-    /// Bytes of data that its sender sent over the whole run, repetitions included.
-    pub payload: u64,
-    /// Whether it counts in Jain's index: what the kernel carries for the scenario does, and of programs each
-    /// connection that had data under way for half of the time in which any had.
-    pub in_jain_index: bool,
-    /// Whether headers show what is sent again.
-    #[serde(skip)]
-    shows_repeats: bool,
-}
 
 /// What the ends of connections keep to themselves.
 const UNKNOWN: [&str; 3] = ["timeouts", "fast_recoveries", "undone_reductions"];
@@ -78,13 +52,6 @@ impl Emulated {
         }
         Ok(serde_json::json!({ "summary": summary, "live": self.report }))
     }
-}
-
-/// A direction of a flow of the world: 0 from its source, 1 from its sink.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) flow: usize,
-    pub(crate) way: usize,
 }
 
 /// What connections are called.

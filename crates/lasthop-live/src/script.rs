@@ -19,8 +19,8 @@ use nix::sys::time::TimeSpec;
 
 use crate::clock::Clock;
 use crate::drive::take_priority;
-use crate::emulate::LiveError;
 use crate::kernel::{algorithms, choose};
+use crate::live_error::LiveError;
 use crate::site::Site;
 
 /// By how much times may differ at least: timers of the kernel count in ticks of up to 10 ms, and we have to be woken.

@@ -1,7 +1,7 @@
 //! Steering: the TCP of the running kernel with a law of ours.
 //!
 //! The kernel's half (`bpf/steer.bpf.c`) is a congestion control of the kernel, registered under a name that
-//! nothing else has (`lh_` and eight digits). It tells what ACKs said, and this half answers through [`Host`], the
+//! nothing else has (`lh_` and eight digits). It tells what ACKs said, and this half answers through `Host`, the
 //! same code that stands around a law in a simulation: a window, by how much it grows with each further segment,
 //! what is left of it when something is lost, and a pace. After 200 ms without an answer the part in the kernel
 //! behaves as Reno.
@@ -14,24 +14,26 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use lasthop_cc::host::{Decision, Floors, Host, KERNEL, Memory, unwrap32};
-use lasthop_cc::{AckSample, Arrival, ControllerConfig, LossSample, RateSample, RecoveryKind, Start, Window};
-use lasthop_core::time::{Span, Time};
+use lasthop_cc::ControllerConfig;
+use lasthop_cc::host::KERNEL;
+use lasthop_core::time::Span;
 use lasthop_net::plan::Profile;
 use lasthop_net::plan::TcpConfig;
 use lasthop_net::transport::tcp::config::Recovery;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
-use thiserror::Error;
 
+use crate::abi::{Control, LAW_LENGTH, Record, SLOTS, Slot};
 use crate::bpf::{Map, Ring, Shared, maps};
 use crate::clock::Lateness;
+use crate::follow::{COALESCE, Flows, follow, write};
 use crate::kernel::algorithms;
 use crate::registration::{MARK, has_maker, load, new_id};
+pub use crate::steer_error::SteerError;
+use crate::steer_error::failed;
 use crate::twin::{TWIN, Twin, TwinReport};
 
 /// The kernel's half, compiled: `make steer-object`.
@@ -40,99 +42,9 @@ const OBJECT: &[u8] = include_bytes!("../bpf/steer.bpf.o");
 pub(crate) const PREFIX: &str = "lh_";
 /// Begins the name of a law that shall steer, where otherwise a congestion control of the kernel is named.
 const STEERED: &str = "steer:";
-/// A record is told after an eighth of an RTT, but no later than this after the one before.
-const COALESCE: Duration = Duration::from_millis(5);
 /// How often the kernel's half hears that we live; it waits for 200 ms.
 const BEAT_MS: u8 = 40;
-/// Connections that can be steered at a time; the rest are Reno's.
-const SLOTS: usize = 4096;
 const RING: usize = 1 << 22;
-/// Fractions of a segment in windows that the kernel is told.
-const WHOLE: f64 = 65_536.0;
-/// A threshold that is not known, for the kernel.
-const UNKNOWN_SSTHRESH: u32 = 0x7fff_ffff;
-
-/// Places in `struct control`.
-mod control {
-    pub(super) const HEARTBEAT: usize = 0;
-    pub(super) const COALESCE: usize = 8;
-    pub(super) const PROCESS: usize = 16;
-    pub(super) const DECIDES_ALONE: usize = 20;
-    pub(super) const LAW: usize = 24;
-    pub(super) const LAW_LENGTH: usize = 24;
-    pub(super) const CONNECTIONS: usize = 48;
-    pub(super) const APPLIED: usize = 56;
-    pub(super) const ON_ITS_OWN: usize = 64;
-    pub(super) const STALE: usize = 72;
-    pub(super) const RECORDS: usize = 80;
-    pub(super) const MISSED: usize = 88;
-    pub(super) const LENGTH: usize = 128;
-}
-
-/// Places in `struct slot`.
-mod slot {
-    pub(super) const OWNER: usize = 0;
-    pub(super) const SEQUENCE: usize = 32;
-    pub(super) const EPOCH: usize = 36;
-    pub(super) const CWND: usize = 40;
-    pub(super) const SLOPE: usize = 48;
-    pub(super) const GROWN_AT: usize = 56;
-    pub(super) const SSTHRESH: usize = 60;
-    pub(super) const SHARE: usize = 64;
-    pub(super) const PACING: usize = 72;
-    pub(super) const LENGTH: usize = 112;
-}
-
-/// Why a session did not come about.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum SteerError {
-    /// No law of this name.
-    #[error("no controller {0:?}: 'lasthop transports' lists them")]
-    Unknown(String),
-    /// A law that the kernel cannot serve.
-    #[error("{law} cannot steer the TCP of the kernel: it needs {needs}, which the kernel does not have")]
-    Unmet {
-        /// Its name.
-        law: String,
-        /// What is missing.
-        needs: String,
-    },
-    /// A law that is not there in the kernel.
-    #[error(
-        "{law} has no twin in the kernel: {known} have one; without it, any that the kernel serves can steer"
-    )]
-    NoTwin {
-        /// Its name.
-        law: String,
-        /// Those that are.
-        known: String,
-    },
-    /// There is no such session, or it lives.
-    #[error("no session {name:?} to resume: {state}")]
-    Session {
-        /// What was asked for.
-        name: String,
-        /// Why it cannot be had.
-        state: String,
-    },
-    /// The object could not be loaded.
-    #[error("the kernel did not take the congestion control: {0}; 'lasthop doctor' says what steering needs")]
-    Load(String),
-    /// The kernel refused something.
-    #[error("{step} failed: {error}; 'lasthop doctor' says what steering needs")]
-    Kernel {
-        /// What was to be done.
-        step: &'static str,
-        /// What the kernel said.
-        error: io::Error,
-    },
-}
-
-pub(crate) fn failed(step: &'static str) -> impl Fn(io::Error) -> SteerError {
-    move |error| SteerError::Kernel { step, error }
-}
-
 /// The law of this name with the habits of Linux, if the kernel can serve it.
 pub fn law(name: &str) -> Result<ControllerConfig, SteerError> {
     let controller = ControllerConfig::by_name(name).ok_or_else(|| SteerError::Unknown(name.to_owned()))?;
@@ -194,42 +106,49 @@ impl Maps {
         let [Some(control), Some(slots), Some(ring), Some(registration)] = parts else { return Ok(None) };
         Ok(Some(Maps {
             id: id.to_owned(),
-            control: Shared::new(&control, (0, control::LENGTH), true)?,
-            slots: Shared::new(&slots, (0, SLOTS * slot::LENGTH), true)?,
+            control: Shared::new(&control, (0, size_of::<Control>()), true)?,
+            slots: Shared::new(&slots, (0, SLOTS * size_of::<Slot>()), true)?,
             ring: Ring::new(ring, RING)?,
             registration,
         }))
     }
 
+    fn control(&self) -> &Control {
+        self.control.at(0)
+    }
+
+    /// The slot of this number; there is none for a connection beyond `SLOTS`.
+    fn slot(&self, number: usize) -> Option<&Slot> {
+        (number < SLOTS).then(|| self.slots.at(number * size_of::<Slot>()))
+    }
+
     fn process(&self) -> u32 {
-        self.control.word(control::PROCESS).load(Ordering::Relaxed)
+        self.control().process.load(Ordering::Relaxed)
     }
 
     fn law(&self) -> String {
-        let words = (0..control::LAW_LENGTH / 8).flat_map(|index| {
-            self.control.number(control::LAW + 8 * index).load(Ordering::Relaxed).to_ne_bytes()
-        });
+        let words = self.control().law.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes());
         words.take_while(|&byte| byte != 0).map(char::from).collect()
     }
 
     fn report(&self, decided: &Lateness) -> SessionReport {
-        let count = |at: usize| self.control.number(at).load(Ordering::Relaxed);
-        let open = |place: &usize| {
-            self.slots.number(place * slot::LENGTH + slot::OWNER).load(Ordering::Relaxed) != 0
-        };
+        let control = self.control();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let is_open = |slot: &Slot| slot.owner.load(Ordering::Relaxed) != 0;
         let [decided_p50_s, decided_p99_s, _] = decided.percentiles_s();
         SessionReport {
             name: format!("{PREFIX}{}", self.id),
             law: self.law(),
             process: self.process(),
             alive: self.is_alive(),
-            connections: count(control::CONNECTIONS),
-            open: (0..SLOTS).filter(open).count() as u64,
-            applied: count(control::APPLIED),
-            on_its_own: count(control::ON_ITS_OWN),
-            stale: count(control::STALE),
-            records: count(control::RECORDS),
-            missed: count(control::MISSED),
+            connections: count(&control.connections),
+            open: (0..SLOTS).filter_map(|number| self.slot(number)).filter(|slot| is_open(slot)).count()
+                as u64,
+            applied: count(&control.applied),
+            on_its_own: count(&control.on_its_own),
+            stale: count(&control.stale),
+            records: count(&control.records),
+            missed: count(&control.missed),
             decided_p50_s,
             decided_p99_s,
         }
@@ -312,18 +231,17 @@ impl Session {
     }
 
     fn with(maps: Maps, law: ControllerConfig) -> Session {
-        let mut name = [0; control::LAW_LENGTH];
-        for (place, byte) in name.iter_mut().zip(law.name().bytes().take(control::LAW_LENGTH - 1)) {
+        let control = maps.control();
+        let mut name = [0; LAW_LENGTH];
+        for (place, byte) in name.iter_mut().zip(law.name().bytes().take(LAW_LENGTH - 1)) {
             *place = byte;
         }
-        for (index, word) in name.as_chunks::<8>().0.iter().enumerate() {
-            let place = maps.control.number(control::LAW + 8 * index);
+        for (place, word) in control.law.iter().zip(name.as_chunks::<8>().0) {
             place.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
         }
-        maps.control.number(control::COALESCE).store(COALESCE.as_nanos() as u64, Ordering::Relaxed);
-        let alone = u32::from(law.needs().rate);
-        maps.control.word(control::DECIDES_ALONE).store(alone, Ordering::Relaxed);
-        maps.control.word(control::PROCESS).store(std::process::id(), Ordering::Relaxed);
+        control.coalesce_ns.store(COALESCE.0, Ordering::Relaxed);
+        control.decides_alone.store(u32::from(law.needs().rate), Ordering::Relaxed);
+        control.process.store(std::process::id(), Ordering::Relaxed);
         let session = Session { maps, law, flows: BTreeMap::new(), decided: Lateness::default() };
         session.beat();
         session
@@ -340,7 +258,7 @@ impl Session {
     }
 
     fn beat(&self) {
-        self.maps.control.number(control::HEARTBEAT).store(monotonic(), Ordering::Release);
+        self.maps.control().heartbeat_ns.store(monotonic(), Ordering::Release);
     }
 
     /// Decides until it is told to stop.
@@ -357,7 +275,9 @@ impl Session {
             maps.ring.drain(&mut place, |words| {
                 let Some(record) = Record::read(words) else { return };
                 if let Some(decision) = follow(flows, law, &record) {
-                    write(&maps.slots, &record, &decision);
+                    if let Some(slot) = maps.slot(record.slot) {
+                        write(slot, &record, &decision);
+                    }
                     decided.add(Span(monotonic().saturating_sub(record.at.0)));
                 }
             });
@@ -485,471 +405,4 @@ impl Drop for Steering {
 fn monotonic() -> u64 {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
     now.map_or(0, |now| now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
-}
-
-// ---------------------------------------------------------------------------------------------------------------------
-// One connection
-
-/// What the kernel's half tells of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Opened,
-    Acked,
-    Lost,
-    TimedOut,
-    Marked,
-    Recovered,
-    Undone,
-    Restarted,
-    Closed,
-}
-
-/// `struct record`. Sequence numbers are those of the kernel, which wrap.
-#[derive(Clone, Copy, Debug)]
-struct Record {
-    id: u64,
-    at: Time,
-    slot: usize,
-    kind: Kind,
-    epoch: u32,
-    acked: u32,
-    acks: u32,
-    grown: u32,
-    /// Segments of those that were acknowledged while the window was the limit.
-    limited: u32,
-    rtt: Option<Span>,
-    srtt: Span,
-    cwnd: u32,
-    ssthresh: f64,
-    in_flight: u32,
-    mss: u32,
-    una: u32,
-    next: u32,
-    delivered: u32,
-    rate: Option<(u64, Span)>,
-    prior_in_flight: u32,
-    losses: u32,
-    app_limited: bool,
-    prior_delivered: u32,
-}
-
-impl Record {
-    const WORDS: usize = 30;
-
-    fn read(words: &[u32]) -> Option<Record> {
-        let [id, id_high, at, at_high, slot, kind, epoch, acked, acks, grown, limited, rtt, rest @ ..] =
-            words
-        else {
-            return None;
-        };
-        let [srtt, cwnd, ssthresh, in_flight, mss, una, next, delivered, rest @ ..] = rest else {
-            return None;
-        };
-        let [rate_delivered, interval, prior_in_flight, losses, app_limited, prior_delivered, ..] = rest
-        else {
-            return None;
-        };
-        let long = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-        let micros = |count: u32| Span::from_nanos(u64::from(count) * 1000);
-        let kind = match kind {
-            1 => Kind::Opened,
-            2 => Kind::Acked,
-            3 => Kind::Lost,
-            4 => Kind::TimedOut,
-            5 => Kind::Marked,
-            6 => Kind::Recovered,
-            7 => Kind::Undone,
-            8 => Kind::Restarted,
-            9 => Kind::Closed,
-            _ => return None,
-        };
-        let is_rate = rate_delivered.cast_signed() > 0 && interval.cast_signed() > 0;
-        Some(Record {
-            id: long(*id, *id_high),
-            at: Time(long(*at, *at_high)),
-            slot: *slot as usize,
-            kind,
-            epoch: *epoch,
-            acked: *acked,
-            acks: *acks,
-            grown: *grown,
-            limited: *limited,
-            rtt: (*rtt > 0).then(|| micros(*rtt)),
-            srtt: micros(*srtt),
-            cwnd: *cwnd,
-            ssthresh: if *ssthresh < UNKNOWN_SSTHRESH { f64::from(*ssthresh) } else { f64::INFINITY },
-            in_flight: *in_flight,
-            mss: (*mss).max(1),
-            una: *una,
-            next: *next,
-            delivered: *delivered,
-            rate: is_rate.then(|| (u64::from(*rate_delivered), micros(*interval))),
-            prior_in_flight: *prior_in_flight,
-            losses: *losses,
-            app_limited: *app_limited != 0,
-            prior_delivered: *prior_delivered,
-        })
-    }
-}
-
-/// What a connection is to do until it is told otherwise.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Decided {
-    /// Segments, with fractions.
-    cwnd: f64,
-    /// Segments by which it grows with each further one that is acknowledged.
-    slope: f64,
-    ssthresh: u32,
-    /// What of the window is left when something is lost.
-    share: f64,
-    /// Bytes per second; 0 leaves it to the window.
-    pacing: u64,
-}
-
-/// A connection that is steered.
-#[derive(Debug)]
-struct Flow {
-    host: Host,
-    opened: Time,
-    last: Time,
-    una: u64,
-    next: u64,
-    delivered: u64,
-    slope: f64,
-    learnt: Learnt,
-    before: Option<Memory>,
-    recovery: Option<RecoveryKind>,
-}
-
-/// By how much the window has grown, with how many segments, since the slope was last learnt.
-#[derive(Clone, Copy, Debug, Default)]
-struct Learnt {
-    grown: f64,
-    segments: u32,
-    /// Of a whole window, by a law that is past slow start.
-    settled: bool,
-}
-
-impl Flow {
-    fn new(law: &ControllerConfig, record: &Record) -> Flow {
-        let window = Window { cwnd: f64::from(record.cwnd.max(1)), ssthresh: record.ssthresh };
-        let mut host = Host::new(law, Floors::Rfc, window);
-        host.start(&Start { now: record.at, history: &[], handshake: record.srtt, mss: record.mss });
-        // Numbers that lie behind the first one seen stay above zero.
-        let una = 1 << 32 | u64::from(record.una);
-        Flow {
-            host,
-            opened: record.at,
-            last: record.at,
-            una,
-            next: unwrap32(una, record.next),
-            delivered: 1 << 32 | u64::from(record.delivered),
-            slope: if window.in_slow_start() { 1.0 } else { 0.0 },
-            learnt: Learnt::default(),
-            before: None,
-            recovery: None,
-        }
-    }
-
-    fn follow(&mut self, record: &Record) -> Decided {
-        let una = unwrap32(self.una, record.una);
-        let next = unwrap32(self.next, record.next);
-        self.delivered = unwrap32(self.delivered, record.delivered);
-        self.acked(record, una, next);
-        // Linux asks its controllers for a share of cwnd, whether the application fills it or not. When a loss is told
-        // the kernel's has begun to fall, and the law's has not; at a timeout it is what recovery has left.
-        let flight =
-            if record.kind == Kind::TimedOut { f64::from(record.cwnd) } else { self.host.window.cwnd };
-        let loss = LossSample { now: record.at, flight: flight.max(1.0), retransmitted: false };
-        match record.kind {
-            Kind::Lost => {
-                self.before = Some(self.host.remember());
-                let reduction = self.host.answer_loss(&loss);
-                self.host.reduce(reduction);
-                self.recovery = Some(RecoveryKind::Fast);
-            }
-            Kind::TimedOut => {
-                self.before = Some(self.host.remember());
-                self.host.timed_out(&loss, false, next);
-                self.recovery = Some(RecoveryKind::Timeout);
-            }
-            Kind::Marked => {
-                self.before = Some(self.host.remember());
-                self.host.answer_mark(&loss, next);
-                self.recovery = Some(RecoveryKind::Fast);
-            }
-            Kind::Undone => {
-                if let Some(before) = self.before.take() {
-                    self.host.undo(before);
-                }
-            }
-            Kind::Recovered => {
-                (self.recovery, self.before) = (None, None);
-                if !self.host.needs().rate {
-                    // The kernel's threshold is whole. Without the fraction of the law's the window would end below it,
-                    // in slow start.
-                    let (goal, whole) = (self.host.window.ssthresh, f64::from(record.cwnd.max(1)));
-                    self.host.window.cwnd = if goal.floor() == whole { goal } else { whole };
-                }
-            }
-            Kind::Restarted => {
-                self.host.idle(record.at.since(self.last), Span::ZERO);
-                self.host.window.cwnd = f64::from(record.cwnd.max(1));
-            }
-            Kind::Opened | Kind::Acked | Kind::Closed => {}
-        }
-        (self.una, self.next, self.last) = (una, next, record.at);
-        self.decided(&loss, record.mss)
-    }
-
-    /// What the ACKs of a record said: as many samples as there were ACKs, since laws count both.
-    fn acked(&mut self, record: &Record, una: u64, next: u64) {
-        let needs = self.host.needs();
-        if needs.arrivals && record.acks > 0 {
-            self.arrived(record, una, next);
-        }
-        let before = self.host.window;
-        let may_grow = self.recovery.is_none() && record.limited > 0;
-        let mut handed = 0;
-        for index in 0..record.acks.min(record.acked) {
-            let acked = record.acked / record.acks + u32::from(index < record.acked % record.acks);
-            let share = u64::from(index + 1) * (una - self.una) / u64::from(record.acks.max(1));
-            self.host.grow(&AckSample {
-                now: record.at,
-                elapsed: record.at.since(self.opened),
-                rtt: record.rtt,
-                srtt: record.srtt,
-                acked,
-                una: self.una + share,
-                next,
-                mss: record.mss,
-                // Segments that were SACKed, or did not fill the window, do not make it grow.
-                may_grow: may_grow && handed < record.limited,
-            });
-            handed += acked;
-        }
-        if may_grow {
-            self.learn_slope(before, record.limited);
-        }
-        if needs.rate && record.acks > 0 {
-            self.host.rate(&RateSample {
-                now: record.at,
-                rate: record.rate,
-                app_limited: record.app_limited,
-                prior_delivered: unwrap32(self.delivered, record.prior_delivered),
-                delivered: self.delivered,
-                acked: record.acked,
-                lost: record.losses,
-                prior_flight: record.prior_in_flight,
-                flight: record.in_flight,
-                rtt: record.rtt,
-                maybe_delayed: false,
-                srtt: record.srtt,
-                recovery: self.recovery,
-                mss: record.mss,
-            });
-        }
-    }
-
-    /// Every ACK of a record arrives, at even distances, as far as can be told: laws that measure the bandwidth count
-    /// them, and repetitions among them.
-    fn arrived(&mut self, record: &Record, una: u64, next: u64) {
-        let count = u64::from(record.acks);
-        let span = record.at.since(self.last).min(Span::from_nanos(COALESCE.as_nanos() as u64));
-        // In whole segments: two that share three are not two each.
-        let mss = u64::from(record.mss);
-        let segments = (una - self.una).div_ceil(mss);
-        let covered = |index: u64| (self.una + index * segments / count * mss).min(una);
-        for index in 0..count {
-            self.host.arrive(&Arrival {
-                now: record.at - Span(span.0 * (count - 1 - index) / count),
-                una: covered(index),
-                ack: if index + 1 < count { covered(index + 1) } else { una },
-                next,
-                mss: record.mss,
-                srtt: record.srtt,
-                ece: false,
-                times: None,
-                discards: None,
-                report: None,
-            });
-        }
-    }
-
-    /// By how much the window grows with a segment. A law that grows in steps, such as by a segment per RTT, shows that
-    /// over a whole window alone; in slow start, and until a window has passed after it, what was seen last counts.
-    fn learn_slope(&mut self, before: Window, segments: u32) {
-        let window = self.host.window;
-        let Learnt { grown, segments: counted, settled } = &mut self.learnt;
-        // A step to what the path holds is not how the law grows.
-        *grown += (window.cwnd - before.cwnd).clamp(0.0, f64::from(segments));
-        *counted += segments;
-        let is_whole = f64::from(*counted) >= window.cwnd;
-        if before.in_slow_start() {
-            self.slope = ((window.cwnd - before.cwnd) / f64::from(segments)).clamp(0.0, 1.0);
-            self.learnt = Learnt::default();
-        } else if is_whole || !*settled {
-            self.slope = (*grown / f64::from(*counted)).clamp(0.0, 1.0);
-            if is_whole {
-                self.learnt = Learnt { settled: true, ..Learnt::default() };
-            }
-        }
-    }
-
-    /// What it says to the kernel. What would be left after a loss is asked of a copy, beforehand.
-    fn decided(&self, loss: &LossSample, mss: u32) -> Decided {
-        let Decision { cwnd: _, ssthresh, pacing } = self.host.decision();
-        let flight = self.host.window.cwnd.max(1.0);
-        let reduction = self.host.clone().answer_loss(&LossSample { flight, ..*loss });
-        Decided {
-            cwnd: self.host.window.cwnd.clamp(1.0, 1e9),
-            slope: if self.host.needs().rate { 0.0 } else { self.slope },
-            ssthresh: ssthresh.clamp(2, UNKNOWN_SSTHRESH),
-            share: (reduction.ssthresh / flight).clamp(0.0, 1.0),
-            pacing: pacing.map_or(0, |segments| (segments * f64::from(mss)) as u64),
-        }
-    }
-}
-
-/// The connections by their slots, with what the kernel's half calls them: no more than there are slots, even if a
-/// record was missed that told of an end.
-type Flows = BTreeMap<usize, (u64, Flow)>;
-
-/// Tells a connection of a record; what it decides, unless it has gone.
-fn follow(flows: &mut Flows, law: &ControllerConfig, record: &Record) -> Option<Decided> {
-    if record.slot >= SLOTS {
-        return None;
-    }
-    if record.kind == Kind::Closed {
-        if flows.get(&record.slot).is_some_and(|(id, _)| *id == record.id) {
-            flows.remove(&record.slot);
-        }
-        return None;
-    }
-    let (id, flow) = flows.entry(record.slot).or_insert_with(|| (record.id, Flow::new(law, record)));
-    if *id != record.id {
-        (*id, *flow) = (record.id, Flow::new(law, record));
-    }
-    Some(flow.follow(record))
-}
-
-/// Writes a decision into the slot of its connection. Its number is odd meanwhile.
-fn write(slots: &Shared, record: &Record, decided: &Decided) {
-    let at = record.slot * slot::LENGTH;
-    if slots.number(at + slot::OWNER).load(Ordering::Relaxed) != record.id {
-        return;
-    }
-    let sequence = slots.word(at + slot::SEQUENCE);
-    let number = sequence.load(Ordering::Relaxed) | 1;
-    sequence.store(number, Ordering::Relaxed);
-    fence(Ordering::Release);
-    slots.word(at + slot::EPOCH).store(record.epoch, Ordering::Relaxed);
-    slots.number(at + slot::CWND).store((decided.cwnd * WHOLE) as u64, Ordering::Relaxed);
-    slots.number(at + slot::SLOPE).store((decided.slope * WHOLE) as u64, Ordering::Relaxed);
-    slots.word(at + slot::GROWN_AT).store(record.grown, Ordering::Relaxed);
-    slots.word(at + slot::SSTHRESH).store(decided.ssthresh, Ordering::Relaxed);
-    // Upwards, so that nine of eleven segments are nine.
-    slots.word(at + slot::SHARE).store((decided.share * WHOLE).ceil() as u32, Ordering::Relaxed);
-    slots.number(at + slot::PACING).store(decided.pacing, Ordering::Relaxed);
-    sequence.store(number.wrapping_add(1), Ordering::Release);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MSS: u32 = 1000;
-
-    /// A connection by this law with these windows, and what its first record said.
-    fn flow(name: &str, cwnd: u32, ssthresh: f64) -> (Flow, Record) {
-        let opened = Record {
-            id: 1,
-            at: Time(1_000_000_000),
-            slot: 0,
-            kind: Kind::Opened,
-            epoch: 1,
-            acked: 0,
-            acks: 0,
-            grown: 0,
-            limited: 0,
-            rtt: None,
-            srtt: Span::from_millis(100),
-            cwnd,
-            ssthresh,
-            in_flight: 0,
-            mss: MSS,
-            una: 1,
-            next: 1,
-            delivered: 0,
-            rate: None,
-            prior_in_flight: 0,
-            losses: 0,
-            app_limited: false,
-            prior_delivered: 0,
-        };
-        (Flow::new(&law(name).unwrap(), &opened), opened)
-    }
-
-    /// The next record: this many segments acknowledged by as many ACKs, 10 ms later.
-    fn acked(last: &Record, segments: u32) -> Record {
-        Record {
-            kind: Kind::Acked,
-            at: last.at + Span::from_millis(10),
-            acked: segments,
-            acks: segments,
-            limited: segments,
-            rtt: Some(Span::from_millis(100)),
-            una: last.una + segments * MSS,
-            next: last.una + (segments + 10) * MSS,
-            ..*last
-        }
-    }
-
-    /// By hand: 10.9 segments are halved to 5.45, of which the kernel has 5; above its threshold it must not start
-    /// slowly again.
-    #[test]
-    fn the_fraction_of_a_reduction_outlives_the_recovery() {
-        let (mut flow, opened) = flow("reno", 10, 5.0);
-        let grown = acked(&opened, 9);
-        flow.follow(&grown);
-        let window = flow.host.window.cwnd;
-        assert!((10.8..10.9).contains(&window), "{window}");
-        let lost = Record { kind: Kind::Lost, acked: 0, acks: 0, limited: 0, cwnd: 9, ..grown };
-        assert_eq!(flow.follow(&lost).ssthresh, 5);
-        let recovered = flow.follow(&Record { kind: Kind::Recovered, cwnd: 5, ..lost });
-        assert!((recovered.cwnd - window / 2.0).abs() < 1e-9 && !flow.host.window.in_slow_start());
-        let cut_short = Record { kind: Kind::Recovered, cwnd: 4, ..lost };
-        assert_eq!(flow.follow(&cut_short).cwnd, 4.0, "what the kernel has, where it has less");
-    }
-
-    /// By hand: two ACKs every 10 ms are 200 segments a second, which is 20 per RTT of 100 ms, whether they cover new
-    /// data or not.
-    #[test]
-    fn every_acknowledgement_of_a_record_counts() {
-        let (mut flow, mut record) = flow("westwood+", 40, 5.0);
-        record.next = 40 * MSS;
-        for _ in 0..400 {
-            record = Record { una: record.una, next: record.next, ..acked(&record, 2) };
-            let repeated = Record { una: 1, next: 40 * MSS, limited: 0, ..record };
-            flow.follow(&repeated);
-            record.una = 1;
-        }
-        let share = flow.follow(&Record { acks: 0, acked: 0, ..record }).share;
-        let left = share * flow.host.window.cwnd;
-        assert!((18.0..=21.0).contains(&left), "{left}");
-    }
-
-    /// Veno adds one segment per window: the slope is learnt over one, not over the records between two steps.
-    #[test]
-    fn the_slope_of_a_law_that_grows_in_steps_is_that_of_a_window() {
-        let (mut flow, mut record) = flow("veno", 10, 5.0);
-        let slopes: Vec<f64> = (0..20)
-            .map(|_| {
-                record = acked(&record, 2);
-                flow.follow(&record).slope
-            })
-            .collect();
-        assert!(slopes[6..].iter().all(|&slope| slope > 0.05 && slope < 0.15), "{slopes:?}");
-        assert!(slopes[0] == 0.0, "{slopes:?}");
-    }
 }

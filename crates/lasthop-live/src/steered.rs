@@ -8,7 +8,8 @@ use std::time::Duration;
 use lasthop_cc::ControllerConfig;
 use lasthop_sim::run::Progress;
 
-use crate::emulate::{LiveError, code_of};
+use crate::emulate::code_of;
+use crate::live_error::LiveError;
 use crate::process;
 use crate::site::{self, CONGESTION_CONTROL};
 use crate::steer::{Decider, Decisions, Session, Steering};
@@ -125,16 +126,14 @@ pub fn steer(
     let mut status = None;
     while !progress.is_cancelled() && decider.is_running() {
         if let Some(child) = &mut child
-            && let Ok(Some(ended)) = child.try_wait()
+            && let Some(ended) = child.ended()
         {
             status = Some(code_of(ended));
             break;
         }
         thread::sleep(LOOK);
     }
-    if let Some(child) = &mut child {
-        process::end(child);
-    }
+    drop(child);
     drop((default, namespace));
     Ok((decider.end()?, status))
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::bpf::{Map, maps};
 use crate::kernel::algorithms;
 use crate::registration::{MARK, has_maker, load, maker, new_id};
-use crate::steer::{SteerError, failed};
+use crate::steer_error::{SteerError, failed};
 
 /// Begins the name of a law that shall decide in the kernel, where otherwise a congestion control of the kernel is
 /// named.

@@ -64,7 +64,8 @@ fn put(passage: &mut Passage, bytes: &[u8], millis: u64) -> Admitted {
 fn leave(passage: &mut Passage, admitted: &Admitted, millis: u64) -> (Vec<u8>, FlowStats) {
     let mut stats = FlowStats::new(Percentiles::Exact);
     let at = Time::ZERO + Span::from_millis(millis);
-    let left = Departure { at, packet: admitted.packet, extra: Some(admitted.extra) };
+    let left =
+        Departure { flow: admitted.flow as u32, at, packet: admitted.packet, extra: Some(admitted.extra) };
     let bytes = passage.release(admitted.flow, &left, &mut stats, &WINDOW).unwrap().to_vec();
     (bytes, stats)
 }

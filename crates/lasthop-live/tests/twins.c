@@ -30,8 +30,8 @@ int main(int count, char **words)
             if (may_grow)
                 veno_grow(&veno, acked, &window);
         } else {
-            westwood_arrived(&westwood, now_ns, ack, outstanding, mss);
             westwood_learn(&westwood, rtt_ns);
+            westwood_arrived(&westwood, now_ns, ack, outstanding, mss);
             if (may_grow)
                 westwood_grow(&westwood, acked, mss, &window);
         }

@@ -131,6 +131,7 @@ fn ours(law: &mut Controller, step: &Step) -> (f64, f64) {
         next,
         mss: MSS,
         may_grow: step.may_grow,
+        disordered: false,
     };
     law.on_ack(&ack, &mut window);
     (window.cwnd, window.ssthresh)
