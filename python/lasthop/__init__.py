@@ -22,19 +22,7 @@ if TYPE_CHECKING:
 
     from lasthop import studies
     from lasthop._native import __version__
-    from lasthop.api import (
-        EXAMPLE,
-        Scenario,
-        compare,
-        helpers,
-        load_runs,
-        metrics,
-        run,
-        run_seeds,
-        schema,
-        traffic,
-        transports,
-    )
+    from lasthop.api import compare, load_runs, run, run_seeds, traffic
     from lasthop.errors import (
         ArgumentError,
         Interrupted,
@@ -44,7 +32,9 @@ if TYPE_CHECKING:
         ScenarioError,
         TrustError,
     )
+    from lasthop.network import Network
     from lasthop.results import Run, Runs
+    from lasthop.scenario import EXAMPLE, Scenario, helpers, metrics, schema, transports
     from lasthop.senders import Sender
 
 __all__ = [
@@ -52,6 +42,7 @@ __all__ = [
     "ArgumentError",
     "Interrupted",
     "LasthopError",
+    "Network",
     "OutputError",
     "Run",
     "RunError",
@@ -84,6 +75,7 @@ PLACES = {
         *("ArgumentError", "Interrupted", "LasthopError", "OutputError", "RunError", "ScenarioError"),
         "TrustError",
     ),
+    "network": ("Network",),
     "results": ("Run", "Runs"),
     "senders": ("Sender",),
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from lasthop.api import SEEDS_MAX, check_seeds, metrics
 from lasthop.errors import ArgumentError
+from lasthop.scenario import SEEDS_MAX, check_seeds, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import seals, unfinished
 from lasthop.errors import ArgumentError, BundleError, OutputError, ScenarioError
-from lasthop.output import check_file, check_saved, output_errors, reason_of, replacing, umask
+from lasthop.files import check_file, output_errors, reason_of, replacing, umask
 from lasthop.places import COMPARISON, RESULT, STUDY
+from lasthop.saved import check_saved
 from lasthop.stand_ins import unexecuted
 
 if TYPE_CHECKING:
@@ -179,6 +180,8 @@ def _manifest(listed: dict[str, dict[str, Any]]) -> dict[str, Any]:
 def _files_of(source: Path, asked: AbstractSet[Path]) -> Iterator[tuple[str, Path]]:
     """Yield name and file of all that belongs to one source; `asked` are the files that were named."""
     if source.is_dir():
+        for plan in list(source.rglob(unfinished.PLAN)):
+            unfinished.finish(plan.parent)
         all_ = [file for file in sorted(source.rglob("*")) if not _is_passing(file, source)]
         for file in all_:
             _refuse_link(file)
@@ -271,7 +274,7 @@ def _common(paths: Sequence[Sequence[str]]) -> list[str]:
 
 def _read_by(source: Path) -> list[Path]:
     """Return the files that a scenario or a study reads: frames, histories, senders, the scenario."""
-    from lasthop.api import Scenario
+    from lasthop.scenario import Scenario
     from lasthop.studies import Study
 
     try:

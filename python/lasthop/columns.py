@@ -179,6 +179,18 @@ class Metric:
         """Unit in tables, where shares are in per cent."""
         return "share" if self.share else self.unit
 
+    @property
+    def most(self) -> float | None:
+        """The largest value that is possible, after `scale`; `None` if there is none.
+
+        Examples
+        --------
+        >>> named("jain_index").most, named("goodput_bit_s").most
+        (1.0, None)
+        """
+        is_bounded = self.by == "jain" or (self.field == "jain_index" and self.by != "sum")
+        return self.scale if is_bounded or (self.share and self.by != "sum") else None
+
     def at(self, link: str) -> Metric:
         """Return the same with the name of the link that counts as the bottleneck in its words.
 
@@ -227,18 +239,6 @@ def declared(table: str) -> dict[str, Column]:
         for row in _declaration()["columns"]
         if row["table"] == table
     }
-
-
-@functools.cache
-def steps(unit: str) -> tuple[tuple[float, str], ...]:
-    """Return the multiples of the SI in which a unit is shown, the largest first; empty for one without.
-
-    Examples
-    --------
-    >>> steps("s")[1], steps("packets")
-    ((0.001, 'ms'), ())
-    """
-    return tuple((factor, name) for factor, name in _declaration()["steps"].get(unit, ()))
 
 
 def causes() -> dict[str, str]:

@@ -5,17 +5,17 @@ Called by `lasthop.compare` and `lasthop compare`. Named so because `lasthop.com
 
 from __future__ import annotations
 
-import math
 import tomllib
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lasthop import stats
-from lasthop.columns import compared, find, known_names, matching, named, nearest, on_demand
+from lasthop import _native, stats
+from lasthop.columns import compared, known_names, matching, named, nearest, on_demand
 from lasthop.errors import ArgumentError, RunError, ScenarioError
 from lasthop.laws import find as find_law
 from lasthop.laws import of_scenario
+from lasthop.records import bottleneck_name, is_same, metric_value
 from lasthop.runner import Finished, Job, Outcome, Snapshot, run_jobs
 from lasthop.shown import OverTime
 
@@ -27,16 +27,15 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from lasthop._native import ArrowTable
-    from lasthop.api import Scenario
+    from lasthop.arrow import Table
     from lasthop.columns import Metric
+    from lasthop.drawing import Picture
     from lasthop.laws import Promise
-    from lasthop.plot import Picture
-    from lasthop.results import Table
+    from lasthop.scenario import Scenario
     from lasthop.stats import Estimate
 
 #: Large tables that a comparison may carry.
 SERIES = tuple(name for name, switch in on_demand().items() if switch == "series")
-DECIMALS_MAX = 4
 #: No helper in the network.
 NO_HELPER = "none"
 
@@ -76,19 +75,6 @@ class Difference:
         return (self.estimate.mean > 0) == self.metric.higher_is_better
 
     @property
-    def is_shown(self) -> bool:
-        """Whether it is a difference: of the interval, or of what is exact."""
-        if self.estimate is None:
-            return False
-        return self.estimate.mean != 0 if self.same else self.estimate.excludes_zero()
-
-    @property
-    def is_tie(self) -> bool:
-        """Whether there is no difference in any of several seeds: more of them would show none."""
-        found = self.estimate
-        return found is not None and found.n > 1 and found.mean == 0 and found.low == found.high
-
-    @property
     def verdict(self) -> str:
         """The difference in plain words.
 
@@ -107,77 +93,23 @@ class Difference:
         >>> Difference(goodput, "sack", "reno", equal.scaled(0), equal.scaled(0)).verdict
         'an exact tie between sack and reno in goodput'
         """
-        about = f"between {self.transport} and {self.baseline} in {self.metric.label}"
-        if self.estimate is None:
-            return f"no values to compare {about}"
-        if self.estimate.n == 1 and not self.same:
-            return f"one seed cannot show a difference {about}: use more seeds"
-        amount, interval = self._texts()
-        how_sure = f": {stats.SAME}" if self.same else f" ({interval})"
-        if self.is_tie:
-            return f"an exact tie {about}" + (how_sure if self.same else "")
-        if not self.is_shown:
-            return f"no difference shown {about}{how_sure}"
-        if self.metric.times and self.relative is not None and self.relative.mean >= 1:
-            return self._in_times(how_sure)
-        return f"{self.transport} {self._words.format(amount)} than {self.baseline}{how_sure}"
-
-    def _in_times(self, how_sure: str) -> str:
-        """Say that it has several times what the baseline has: per cent above a hundred are hard to read."""
-        relative = self.relative
-        assert relative is not None  # noqa: S101 - callers have looked
-        mean = relative.mean + 1
-        low, high = (mean if end is None else end + 1 for end in (relative.low, relative.high))
-        decimals = _decimals(low, high)
-        if not self.same:
-            how_sure = f" ({low:.{decimals}f}..{high:.{decimals}f} times)"
-        words = self.metric.times.format(f"{mean:.{decimals}f}")
-        return f"{self.transport} {words} as {self.baseline}{how_sure}"
-
-    @property
-    def _words(self) -> str:
-        return self.metric.more if self.estimate is not None and self.estimate.mean > 0 else self.metric.less
+        return self._texts[0]
 
     @property
     def interval_text(self) -> str:
         """The interval alone, relative if possible; the difference itself if all seeds gave the same run."""
-        if self.estimate is None or (self.estimate.low is None and not self.same):
-            return "-"
-        return self._texts()[1]
+        return self._texts[1]
 
+    @property
     def _texts(self) -> tuple[str, str]:
-        """Return the amount and the interval; per cent of the baseline if that is not zero."""
-        from lasthop.tables import prefix_for
-
-        assert self.estimate is not None  # noqa: S101 - callers have looked
-        if self.is_tie:
-            shown, unit = self.estimate.scaled(0), "" if self.metric.share else self.metric.unit
-        elif self.relative is not None:
-            shown, unit = self.relative.scaled(100), "%"
-        elif self.metric.share:
-            shown, unit = self.estimate.scaled(100), "percentage points"
-        else:
-            factor, unit = prefix_for(abs(self.estimate.mean), self.metric.unit)
-            shown = self.estimate.scaled(1 / factor)
-        low = shown.mean if shown.low is None else shown.low
-        high = shown.mean if shown.high is None else shown.high
-        decimals = _decimals(low, high)
-        tail = f" {unit}" if unit else ""
-        amount = f"{abs(shown.mean):.{decimals}f}{tail}"
-        if self.is_tie:
-            return amount, f"0{tail}"
-        if self.same:
-            return amount, f"{shown.mean:+.{decimals}f}{tail}"
-        return amount, f"{low:+.{decimals}f}..{high:+.{decimals}f}{tail}"
-
-
-def _decimals(low: float, high: float) -> int:
-    """Decimals that show about two digits of the larger end, and that neither end is zero."""
-    larger = max(abs(low), abs(high))
-    decimals = 0 if larger >= 10 else 1 if larger >= 1 else 2  # noqa: PLR2004 - two digits
-    while decimals < DECIMALS_MAX and any(end and round(end, decimals) == 0 for end in (low, high)):
-        decimals += 1
-    return decimals
+        """Return the verdict and the interval, as the page says them too."""
+        metric = self.metric
+        words = (metric.label, metric.unit, metric.share, metric.more, metric.less, metric.times)
+        given = [
+            None if one is None else (one.mean, one.low, one.high, one.n)
+            for one in (self.estimate, self.relative)
+        ]
+        return _native.verdict(words, (self.transport, self.baseline), given[0], given[1], self.same)
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,16 +347,17 @@ class Comparison(OverTime):
             ],
         }
 
-    def plot(self, *paths: str | Path, cdf: str | None = None) -> Picture:
-        """Draw a panel per metric with a bar per transport; with series, each transport over time.
+    def plot(self, *paths: str | Path, cdf: str | None = None, box: str | None = None) -> Picture:
+        """Draw a panel per metric with a dot per transport; with series, each transport over time.
 
         With `cdf` draw instead the distribution of a column over flows and seeds, such as ``"goodput"``, or
-        with series over time, such as ``"rtt"``. Each path's ending chooses the format. Returns what was
+        with series over time, such as ``"rtt"``; with `box` a box of a column of flows for each class, of
+        ``"completion"`` also by length. Each path's ending chooses the format. Returns what was
         drawn: a notebook shows it, its ``figure`` is matplotlib's.
         """
         from lasthop.plot import plot_comparison
 
-        return plot_comparison(self, *paths, cdf=cdf)
+        return plot_comparison(self, *paths, cdf=cdf, box=box)
 
     @property
     def has_series(self) -> bool:
@@ -439,7 +372,7 @@ class Comparison(OverTime):
         name : str
             ``means``, ``differences``, ``flow_series`` or ``link_series``.
         """
-        from lasthop.results import table_of_rows
+        from lasthop.arrow import table_of_rows
 
         if name == "means":
             return table_of_rows(map(_mean_row, self.list_means()))
@@ -462,40 +395,6 @@ class Comparison(OverTime):
         from lasthop.output import save_comparison
 
         save_comparison(self, folder, table_format, force=force)
-
-
-def metric_value(record: Mapping[str, Any], metric: Metric, bottleneck: str) -> float | None:
-    """Value of one metric in one run; what is averaged counts every flow alike."""
-    column = find(metric.source, metric.field)
-    if column is None:
-        return None
-    rows = [record["totals"]] if metric.source == "totals" else record[metric.source]
-    if metric.by == "bottleneck":
-        rows = rows_at(rows, bottleneck, metric.field)
-    values = [float(value) for row in rows if (value := column.of(row)) is not None]
-    if not values:
-        return None
-    return math.fsum(values) if metric.by == "sum" else stats.mean(values)
-
-
-def rows_at(links: Sequence[Mapping[str, Any]], name: str, field: str) -> list[Mapping[str, Any]]:
-    """Return the row of a link, or of the one that tells of the queue that it shares with it.
-
-    Examples
-    --------
-    >>> rows = [{"name": "a", "max_queue_packets": 3}, {"name": "b", "queue_of": "a", "utilisation": 1}]
-    >>> rows_at(rows, "b", "max_queue_packets")[0]["name"], rows_at(rows, "b", "utilisation")[0]["name"]
-    ('a', 'b')
-    """
-    own = [row for row in links if row["name"] == name]
-    shared = own[0].get("queue_of") if own and own[0].get(field) is None else None
-    return own if shared is None else [row for row in links if row["name"] == shared]
-
-
-def is_same(records: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether several seeds gave one and the same run."""
-    known = [record.get("fingerprint") for record in records]
-    return len(known) > 1 and None not in known and len(set(known)) == 1
 
 
 def choose_metrics(texts: Iterable[str]) -> list[Metric]:
@@ -522,29 +421,6 @@ def choose_metrics(texts: Iterable[str]) -> list[Metric]:
                 raise ArgumentError(f"unknown metric {text!r}: {hint}'lasthop metrics' lists them")
         chosen[found.name] = found
     return list(chosen.values())
-
-
-def bottleneck_name(records: Sequence[Mapping[str, Any]]) -> str:
-    """Name of the link whose queue is compared: ``bottleneck`` if there is one, else the busiest."""
-    busy = utilisations(records)
-    return "bottleneck" if "bottleneck" in busy else max(busy, key=lambda name: busy[name], default="")
-
-
-def utilisations(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Mean utilisation of every link."""
-    busy: dict[str, float] = {}
-    for record in records:
-        for link in record["links"]:
-            share = (link["utilisation"] or 0.0) / len(records)
-            busy[link["name"]] = busy.get(link["name"], 0.0) + share
-    return busy
-
-
-def busiest(records: Sequence[Mapping[str, Any]]) -> tuple[str, float] | None:
-    """Return the link that is busy most of the time, and the share of the time; `None` without links."""
-    busy = utilisations(records)
-    name = max(busy, key=lambda name: busy[name], default=None)
-    return None if name is None else (name, busy[name])
 
 
 def transport_overrides(scenario: Mapping[str, Any], transport: str) -> dict[str, str]:
@@ -577,7 +453,7 @@ def compare_transports(  # noqa: PLR0913 - as `lasthop.compare`
     law: str | None = None,
 ) -> Comparison:
     """Run every transport with every helper and every seed and compare; see `lasthop.compare`."""
-    from lasthop.api import collect, raise_if_ended_early
+    from lasthop.finished import collect, raise_if_ended_early
 
     if law is not None:
         find_law(law)
@@ -630,8 +506,6 @@ def _of_whole_seeds(
     axes: Axes | None,
 ) -> Comparison | None:
     """Compare the seeds that every transport has finished, if there are any."""
-    from lasthop import _native
-
     count = len(transports)
     by_seed = [outcome.results[place : place + count] for place in range(0, len(outcome.results), count)]
     whole = [[one for one in results if one is not None] for results in by_seed if all(results)]
@@ -714,7 +588,7 @@ def _value(text: str) -> Any:  # noqa: ANN401 - whatever TOML has
 
 
 def _with_helpers(scenario: Scenario, helper: str, at: str | None) -> Scenario:
-    from lasthop.api import toml_value
+    from lasthop.scenario import toml_value
 
     if not helper:
         return scenario
@@ -730,7 +604,7 @@ def _with_helpers(scenario: Scenario, helper: str, at: str | None) -> Scenario:
 
 def check_helpers(helpers: Iterable[str]) -> None:
     """Refuse helpers that are not known, or given twice."""
-    from lasthop.api import helpers as list_helpers
+    from lasthop.scenario import helpers as list_helpers
 
     known = [NO_HELPER, *(one["name"] for one in list_helpers())]
     names = list(helpers)

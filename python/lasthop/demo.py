@@ -5,10 +5,10 @@ Called by the command line. It draws in text with plotext, so that a terminal on
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from lasthop.errors import ArgumentError
-from lasthop.extras import lacking
+from lasthop.extras import EXTRAS, lacking
 
 if TYPE_CHECKING:
     from lasthop.results import Run
@@ -18,6 +18,14 @@ RACE, ALONE = "lossy-last-hop", "single-flow"
 SENDERS = ("reno", "newreno", "sack", "vegas", "cubic")
 PICTURE_LINES = 18
 WIDTH_MAX = 110
+
+
+def lack_of_pictures() -> str | None:
+    """Return what to do before the demo can draw; `None` if all is there. Its table needs nothing."""
+    missing = [name for name in EXTRAS if find_spec(name) is None]
+    drawing = [name for name in missing if EXTRAS[name][0] == "plot"]
+    # The extra that draws brings what analyses as well.
+    return lacking(drawing[0] if drawing else missing[0]) if missing else None
 
 
 def window_text(run: Run, width: int) -> str:
@@ -30,10 +38,8 @@ def window_text(run: Run, width: int) -> str:
     width : int
         Columns.
     """
-    try:
-        import plotext
-    except ImportError:
-        raise ArgumentError(lacking("plotext")) from None
+    import plotext
+
     from lasthop.extras import pl
 
     flow = run.flows["name"][0]

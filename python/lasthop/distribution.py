@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from lasthop.comparison import Comparison
-    from lasthop.plot import Picture
+    from lasthop.drawing import Picture
     from lasthop.results import Run
 
 #: The delay of each packet, which the trace tells.
@@ -74,8 +74,8 @@ def quantity(name: str) -> Quantity:
 
 def of_run(run: Run, name: str, label: str | None = None) -> list[Sample]:
     """Return the values of a run: a sample per sender, or a single one called `label`."""
+    from lasthop.drawing import marks_of
     from lasthop.extras import pl
-    from lasthop.plot import marks_of
 
     wanted = quantity(name)
     flows = run.flows
@@ -102,8 +102,8 @@ def of_run(run: Run, name: str, label: str | None = None) -> list[Sample]:
 
 def of_comparison(comparison: Comparison, name: str) -> list[Sample]:
     """Return the values of each transport of a comparison, over its flows and seeds."""
+    from lasthop.drawing import marks_of
     from lasthop.extras import pl
-    from lasthop.plot import marks_of
 
     wanted = quantity(name)
     if wanted.table == "hops":
@@ -156,15 +156,15 @@ def _delays(hops: pl.DataFrame) -> pl.DataFrame:
 
 def draw(samples: Sequence[Sample], name: str, title: str, *paths: str | Path) -> Picture:
     """Draw a curve per sample."""
-    from lasthop import plot
+    from lasthop import drawing
 
     wanted = quantity(name)
     full = [sample for sample in samples if sample.values]
     if not full:
         raise ArgumentError(f"nothing has a value of {wanted.name} here")
     figure = _figure(full, wanted, title)
-    plot.draw(paths, lambda: figure, lambda: _page(full, wanted, title))
-    return plot.Picture(figure)
+    drawing.draw(paths, lambda: figure, lambda: _page(full, wanted, title))
+    return drawing.Picture(figure)
 
 
 def _steps(sample: Sample, factor: float) -> tuple[list[float], list[float]]:
@@ -186,7 +186,7 @@ def _scale(samples: Sequence[Sample], wanted: Quantity) -> tuple[float, str]:
 def _figure(samples: Sequence[Sample], wanted: Quantity, title: str) -> Figure:
     from matplotlib.figure import Figure
 
-    from lasthop.plot import COLOURS, MATPLOTLIB_DASHES, styles
+    from lasthop.drawing import COLOURS, MATPLOTLIB_DASHES, styles
 
     factor, label = _scale(samples, wanted)
     chosen = styles(sample.sender for sample in samples)
@@ -203,7 +203,7 @@ def _figure(samples: Sequence[Sample], wanted: Quantity, title: str) -> Figure:
         )
     axes.set_xlabel(label)
     axes.set_ylabel(f"share of {COUNTED[wanted.table]} with at most this value")
-    axes.set_ylim(0, 1.02)
+    axes.set_ylim(0, 1)
     axes.grid(visible=True, color="#e6e6e6", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
@@ -214,7 +214,7 @@ def _figure(samples: Sequence[Sample], wanted: Quantity, title: str) -> Figure:
 def _page(samples: Sequence[Sample], wanted: Quantity, title: str) -> Any:  # noqa: ANN401 - untyped
     import plotly.graph_objects as go
 
-    from lasthop.plot import COLOURS, styles
+    from lasthop.drawing import COLOURS, styles
 
     factor, label = _scale(samples, wanted)
     chosen = styles(sample.sender for sample in samples)
@@ -232,5 +232,5 @@ def _page(samples: Sequence[Sample], wanted: Quantity, title: str) -> Any:  # no
         xaxis_title=label,
         yaxis_title=share,
     )
-    page.update_yaxes(range=[0, 1.02])
+    page.update_yaxes(range=[0, 1])
     return page

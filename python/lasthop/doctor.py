@@ -10,9 +10,10 @@ import sys
 from dataclasses import dataclass
 
 from lasthop import _native, extras, live, steer
-from lasthop.api import EXAMPLE, Scenario, run
+from lasthop.api import run
 from lasthop.errors import LasthopError
 from lasthop.runner import available_cores
+from lasthop.scenario import EXAMPLE, Scenario
 
 DEPENDENCIES = ("rich", "typer")
 

@@ -11,15 +11,14 @@ from __future__ import annotations
 import base64
 import csv
 import json
-import re
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop.api import toml_value
 from lasthop.errors import ArgumentError, OutputError
-from lasthop.output import reason_of
-from lasthop.places import REPORT
+from lasthop.files import reason_of
+from lasthop.scenario import toml_value
+from lasthop.scenario_text import files_of, toml_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 #: Larger tables are not put into a page.
 LONGEST_TABLE = 32 << 20
-#: A claim's line in a report, and what was measured.
-MEASURED = re.compile(r"^\| (p\d{3}\.\S+) \| .* \| \*\*[^|]*\*\* \| (.*) \|$", re.MULTILINE)
 #: Results of a paper: written by `lasthop reproduce`.
 PLACES = ("out/papers", "docs/papers")
 
@@ -65,6 +62,7 @@ def of_studies(folder: Path, sources: Sources) -> dict[str, Any]:
                         "label": metric.label,
                         "unit": metric.unit,
                         "scale": metric.scale,
+                        "most": metric.most,
                         "help": metric.help,
                     }
                     for metric in study.metrics
@@ -149,9 +147,16 @@ def of_paper(paper: Paper, folder: Path, sources: Sources) -> dict[str, Any]:
     table = _table(folder / SERIES, "series") | {
         "title": paper.subject,
         "about": "",
-        "axes": [],
+        "axes": _words_of_axes(paper, planned.studies),
         "metrics": [
-            {"name": one.name, "label": one.name, "unit": one.unit, "scale": 1, "help": one.means}
+            {
+                "name": one.name,
+                "label": _words_of_series(paper, one.name, planned.studies),
+                "unit": "" if one.unit == "count" else one.unit,
+                "scale": 1,
+                "most": None,
+                "help": one.means,
+            }
             for one in words.series.values()
         ],
         "x": None,
@@ -177,6 +182,39 @@ def of_paper(paper: Paper, folder: Path, sources: Sources) -> dict[str, Any]:
     }
 
 
+def _words_of_axes(paper: Paper, settings: Mapping[str, Mapping[str, Study]]) -> list[dict[str, Any]]:
+    """Return what the studies, and so the figures, call the axes of the claims and their values."""
+    from lasthop.papers.reproduce import claim_axes, claim_value, read_as
+
+    alternatives = {one.name: one for one in paper.alternatives}
+    found: dict[str, dict[str, Any]] = {}
+    for setting, studies in settings.items():
+        read_so = read_as(paper, alternatives[setting]) if setting in alternatives else paper
+        for study in studies.values():
+            names = claim_axes(read_so, study)
+            for axis in study.axes:
+                name = names[axis.name]
+                known = found.setdefault(
+                    name, {"name": name, "label": axis.label, "unit": axis.unit, "values": [], "labels": []}
+                )
+                for value, label in zip(axis.values, axis.labels, strict=True):
+                    ours = _number(claim_value(read_so, name, value))
+                    if ours not in known["values"]:
+                        known["values"].append(ours)
+                        known["labels"].append(label)
+    return list(found.values())
+
+
+def _words_of_series(paper: Paper, name: str, settings: Mapping[str, Mapping[str, Study]]) -> str:
+    """Return what a study calls the metric of a series, or else its name in words."""
+    source = paper.sources.get(name)
+    metrics = (
+        metric for studies in settings.values() for study in studies.values() for metric in study.metrics
+    )
+    label = next((one.label for one in metrics if source is not None and one.name == source.metric), None)
+    return label or paper.vocabulary.series[name].in_words
+
+
 class Sources:
     """The scenarios that points start from, each once.
 
@@ -192,8 +230,6 @@ class Sources:
 
     def add(self, name: str, scenario: Mapping[str, Any], folder: Path) -> int:
         """Return the number of a scenario; its files are looked for in the folder."""
-        from lasthop.view import files_of, toml_of
-
         text = toml_of(scenario)
         if text not in self._known:
             self._known[text] = len(self.listed)
@@ -258,20 +294,22 @@ def _drawn(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _claims(paper: Paper, folder: Path) -> list[dict[str, Any]]:
-    """Return the claims with what became of them; what was measured where the folder says it."""
-    from lasthop.papers.summary import VERDICTS
+    """Return the claims with what became of them; judged from the kept series."""
+    from lasthop.papers.judge import judge
+    from lasthop.papers.summary import SERIES, VERDICTS, read_series
 
     judged: dict[str, dict[str, str]] = {}
-    measured: dict[str, str] = {}
     try:
         with (folder / VERDICTS).open(encoding="utf-8", newline="") as file:
             judged = {row["claim"]: row for row in csv.DictReader(file)}
-        report = (folder / REPORT).read_text(encoding="utf-8")
-        measured = {found[1]: found[2] for found in MEASURED.finditer(report)}
     except OSError as error:
         raise OutputError(f"cannot read the verdicts in '{folder}': {reason_of(error)}") from None
     except (ValueError, KeyError) as error:
         raise OutputError(f"the verdicts in '{folder}' are damaged: {error}") from None
+    # The report has it too, but of numbers of a table only in the cells of that.
+    measured = {
+        one.claim.id: one.reason for one in judge(paper, paper.claims, read_series(paper, folder / SERIES))
+    }
     return [_claim(one, judged.get(one.id, {}), measured.get(one.id)) for one in paper.claims]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from lasthop.api import Scenario
+    from lasthop.scenario import Scenario
     from lasthop.stats import Estimate
 
 FRAMES = 60_000
@@ -133,7 +133,7 @@ class Traffic:
 
     def plot(self, *paths: str | Path) -> None:
         """Draw sizes over time, their histogram and their autocorrelation; the ending chooses the format."""
-        from lasthop.plot import draw
+        from lasthop.drawing import draw
 
         draw(paths, lambda: _figure(self), lambda: _page(self))
 
@@ -283,7 +283,7 @@ ABSCISSAE = ("time (s)", "frame size (kB)", "lag (frames of the type)")
 def _figure(traffic: Traffic) -> Figure:
     from matplotlib.figure import Figure
 
-    from lasthop.plot import COLOURS, MATPLOTLIB_DASHES
+    from lasthop.drawing import COLOURS, MATPLOTLIB_DASHES
 
     figure = Figure(figsize=(9.6, 9.0), layout="constrained")
     panels = _panels(traffic)
@@ -311,7 +311,7 @@ def _page(traffic: Traffic) -> Any:  # noqa: ANN401 - untyped
     from plotly.graph_objects import Scatter
     from plotly.subplots import make_subplots
 
-    from lasthop.plot import COLOURS, PLOTLY_DASHES
+    from lasthop.drawing import COLOURS, PLOTLY_DASHES
 
     page = make_subplots(rows=3, cols=1, vertical_spacing=0.09, subplot_titles=TITLES)
     for index, panel in enumerate(_panels(traffic)):

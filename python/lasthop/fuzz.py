@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from lasthop import _native
 from lasthop.errors import ArgumentError, native_errors
-from lasthop.output import check_folder, write_text
-from lasthop.scripts import PRESETS, ScriptOutcome, run_script
-from lasthop.situations import KINDS, draw, script_of
+from lasthop.files import check_folder, write_text
+from lasthop.scripts import ScriptOutcome, run_script
+from lasthop.situations import KINDS, PRESETS, draw, script_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +56,7 @@ class Parting:
     Attributes
     ----------
     name : str
-        Kind, law and number.
+        Kind, controller and number.
     script : str
         What the engine did.
     failure : str
@@ -73,11 +73,11 @@ class Parting:
 
 @dataclass(slots=True)
 class Share:
-    """What came of the situations of one kind with one law.
+    """What came of the situations of one kind with one controller.
 
     Attributes
     ----------
-    kind, law : str
+    kind, controller : str
         Which.
     asked, alike, late : int
         Scripts, those that the kernel follows, and those of them that it followed only when asked again.
@@ -86,7 +86,7 @@ class Share:
     """
 
     kind: str
-    law: str
+    controller: str
     asked: int = 0
     alike: int = 0
     late: int = 0
@@ -106,7 +106,7 @@ def on_running_kernel(scripts: Sequence[str]) -> list[ScriptOutcome]:
 
 def fuzz(  # noqa: PLR0913 (all but four are keywords)
     kinds: Sequence[str],
-    laws: Sequence[str],
+    controllers: Sequence[str],
     count: int,
     seed: int,
     *,
@@ -119,10 +119,10 @@ def fuzz(  # noqa: PLR0913 (all but four are keywords)
 
     Parameters
     ----------
-    kinds, laws : sequence of str
-        Names of `lasthop.situations.KINDS` and of `lasthop.scripts.PRESETS`.
+    kinds, controllers : sequence of str
+        Names of `lasthop.situations.KINDS` and of `lasthop.situations.PRESETS`.
     count : int
-        Situations of each kind with each law.
+        Situations of each kind with each controller.
     seed : int
         The first has the number `FIRST` times that.
     judge : callable
@@ -130,35 +130,35 @@ def fuzz(  # noqa: PLR0913 (all but four are keywords)
     repeats : int
         How often a script that parts is asked again; one that then does not was late.
     least : int or None
-        How many partings of each kind with each law are cut down; all if `None`.
+        How many partings of each kind with each controller are cut down; all if `None`.
     progress : callable or None
         Told how many are done, of how many, and how many of them part, in words.
 
     Returns
     -------
     list of Share
-        By kind, then law.
+        By kind, then controller.
 
     Raises
     ------
     ArgumentError
-        If there is no such kind or law.
+        If there is no such kind or controller.
     RunError
         If the kernel cannot be asked.
     """
-    _refuse_unknown(kinds, laws)
-    shares = [Share(kind, law) for kind in kinds for law in laws]
+    _refuse_unknown(kinds, controllers)
+    shares = [Share(kind, controller) for kind in kinds for controller in controllers]
     jobs = [(share, FIRST * seed + number) for number in range(count) for share in shares]
     suspects: list[Parting] = []
     of: dict[str, Share] = {}
     for begin in range(0, len(jobs), BATCH):
         batch = jobs[begin : begin + BATCH]
-        scripts = [script_of(draw(share.kind, share.law, number)) for share, number in batch]
+        scripts = [script_of(draw(share.kind, share.controller, number)) for share, number in batch]
         for (share, number), script, outcome in zip(batch, scripts, judge(scripts), strict=True):
             share.asked += 1
             share.alike += outcome.holds
             if outcome.failure is not None:
-                name = f"{share.kind}-{share.law}-{number}"
+                name = f"{share.kind}-{share.controller}-{number}"
                 of[name] = share
                 suspects.append(Parting(name, script, outcome.failure))
         if progress is not None:
@@ -186,8 +186,8 @@ def way_of(failure: str) -> str:
     return next((way for words, way in WAYS.items() if words in failure), "does something else")
 
 
-def _refuse_unknown(kinds: Sequence[str], laws: Sequence[str]) -> None:
-    for what, names, known in (("kind", kinds, list(KINDS)), ("controller", laws, list(PRESETS))):
+def _refuse_unknown(kinds: Sequence[str], controllers: Sequence[str]) -> None:
+    for what, names, known in (("kind", kinds, list(KINDS)), ("controller", controllers, list(PRESETS))):
         for name in names:
             if name not in known:
                 raise ArgumentError(f"there is no {what} {name!r}: there are {', '.join(known)}")
@@ -281,14 +281,14 @@ def write(shares: Sequence[Share], folder: Path) -> int:
     return len(partings)
 
 
-def write_all(kinds: Sequence[str], laws: Sequence[str], count: int, seed: int, folder: Path) -> int:
+def write_all(kinds: Sequence[str], controllers: Sequence[str], count: int, seed: int, folder: Path) -> int:
     """Write the scripts of `fuzz` into a folder without asking a kernel; return how many there are."""
-    _refuse_unknown(kinds, laws)
+    _refuse_unknown(kinds, controllers)
     places = range(FIRST * seed, FIRST * seed + count)
-    wanted = list(product(kinds, laws, places))
+    wanted = list(product(kinds, controllers, places))
     check_folder(folder)
-    for kind, law, place in wanted:
-        write_text(folder / f"{kind}-{law}-{place}.script", script_of(draw(kind, law, place)))
+    for kind, controller, place in wanted:
+        write_text(folder / f"{kind}-{controller}-{place}.script", script_of(draw(kind, controller, place)))
     return len(wanted)
 
 
@@ -296,8 +296,8 @@ def table(shares: Sequence[Share]) -> list[str]:
     """Return the shares as lines for a terminal."""
     lines = [f"{'kind':12} {'controller':10} {'asked':>5} {'alike':>5} {'share':>6}  late"]
     lines.extend(
-        f"{share.kind:12} {share.law:10} {share.asked:5} {share.alike:5} {share.share:6.1%}  {share.late}"
-        for share in shares
+        f"{one.kind:12} {one.controller:10} {one.asked:5} {one.alike:5} {one.share:6.1%}  {one.late}"
+        for one in shares
     )
     return lines
 
@@ -308,7 +308,7 @@ def to_dict(shares: Sequence[Share]) -> dict[str, object]:
         "shares": [
             {
                 "kind": share.kind,
-                "law": share.law,
+                "controller": share.controller,
                 "asked": share.asked,
                 "alike": share.alike,
                 "late": share.late,

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import _native
 from lasthop.errors import ArgumentError, RunError, ScenarioError, native_errors
+from lasthop.files import replacing
 from lasthop.results import NativeTables, Run
 from lasthop.runner import available_cores
 from lasthop.scripts import ScriptOutcome, outcome_of, text_of
@@ -35,7 +36,7 @@ from lasthop.scripts import ScriptOutcome, outcome_of, text_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from lasthop.api import Scenario
+    from lasthop.scenario import Scenario
 
 #: Names the folder of the machine, where it is not ``out/kernel`` of the current folder or of the checkout.
 VARIABLE = "LASTHOP_GUEST"
@@ -57,6 +58,8 @@ LOOK_S = 0.02
 BATCH = 100
 #: Lines of the console that an error shows.
 LINES = 24
+#: What a machine lacks that cannot be steered, and the remedy.
+NO_BPFTOOL = "bpftool was not there when it was built: apt-get install bpftool, then make kernel-guest"
 #: QEMU's exit status when the machine has done its jobs (``crates/lasthop-guest/src/machine.rs``).
 DONE = 3
 #: Bytes that jobs may have together: QEMU hands them over one by one.
@@ -98,10 +101,13 @@ class Guest:
         Where its files are.
     release : str
         Its kernel, such as ``6.1.0-56-amd64``.
+    steers : bool
+        Whether our controllers can steer its TCP.
     """
 
     folder: Path
     release: str
+    steers: bool = False
 
 
 def folder() -> Path:
@@ -138,7 +144,7 @@ def find() -> Guest:
     place = folder()
     try:
         about = json.loads((place / ABOUT).read_text(encoding="utf-8"))
-        return Guest(place, str(about["release"]))
+        return Guest(place, str(about["release"]), bool(about.get("steers")))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError(
             f"{place / ABOUT} cannot be read ({error}): make kernel-guest builds it anew"
@@ -185,6 +191,7 @@ def emulate(
     seed: int | None = None,
     budget_s: float = BUDGET_S,
     windows: bool = False,
+    capture: str | Path | None = None,
     stop: threading.Event | None = None,
 ) -> Run:
     """Run a scenario between sockets of the machine's kernel, in virtual time.
@@ -194,14 +201,16 @@ def emulate(
     scenario : Scenario
         Its links, queues, channels and helpers are those of a simulation.
     kernel : str, optional
-        The congestion control of all its flows; if not given, that which each flow names
-        (``transport = "kernel:cubic"``).
+        The congestion control of all its flows, or ``steer:`` or ``twin:`` and a controller of ours; if not
+        given, that which each flow names (``transport = "kernel:cubic"``).
     seed : int, optional
         Seed of everything that the channel draws; that of the scenario if not given.
     budget_s : float
         How late 1 % of the packets may leave. A run beyond it is marked invalid.
     windows : bool
         Record windows over time, once in each ``measure.series_interval``.
+    capture : str or Path, optional
+        Write here what the senders sent and received, byte for byte as far as the headers go (pcapng).
     stop : threading.Event, optional
         Ends the run from another thread.
 
@@ -219,18 +228,16 @@ def emulate(
     guest = find()
     if not budget_s > 0:
         raise ArgumentError(f"a budget of {budget_s:g} s: it has to be more than nothing")
-    job = {
-        "scenario": scenario.to_json(),
-        "files": _files_of(scenario),
-        "kernel": kernel,
-        "seed": scenario.seed if seed is None else seed,
-        "budget_s": budget_s,
-        "windows": windows,
-    }
+    if kernel is not None and ":" in kernel and not guest.steers:
+        raise RunError(f"the kernel of the virtual machine takes no {kernel}: {NO_BPFTOOL}")
+    job = emulation(scenario, kernel, seed, budget_s, windows=windows, capture=capture is not None)
     limit = RESUME_S + SECOND_S * scenario.duration_s
-    (answer,) = answered(guest, [{"emulation": job}], limit, stop)
+    (answer,) = answered(guest, [job], limit, stop)
     if "error" in answer:
         raise RunError(f"{answer['error']} (in the virtual machine, kernel {guest.release})")
+    if capture is not None:
+        with replacing(Path(capture)) as unfinished:
+            unfinished.write_bytes(bytes.fromhex(answer["capture"]))
     about = {"virtual": guest.release} | ({"windows": answer["windows"]} if windows else {})
     record = answer["summary"] | {"live": answer["live"] | about}
     return Run(record, scenario.to_dict(), _native.__version__, NativeTables(None))
@@ -266,6 +273,29 @@ def emulate_all(
             # Of an interrupted one: what waits is not begun, and what runs ends.
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def emulation(
+    scenario: Scenario,
+    kernel: str | None,
+    seed: int | None = None,
+    budget_s: float = BUDGET_S,
+    *,
+    windows: bool = False,
+    capture: bool = False,
+) -> dict[str, Any]:
+    """Return the job of `answered` that emulates a scenario; the arguments are those of `emulate`."""
+    return {
+        "emulation": {
+            "scenario": scenario.to_json(),
+            "files": _files_of(scenario),
+            "kernel": kernel,
+            "seed": scenario.seed if seed is None else seed,
+            "budget_s": budget_s,
+            "windows": windows,
+            "capture": capture,
+        }
+    }
 
 
 def _files_of(scenario: Scenario) -> dict[str, str]:

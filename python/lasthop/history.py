@@ -177,7 +177,7 @@ def format_of(file: str | Path) -> str:
 
 def read_text(file: str | Path) -> str:
     """Return the text of a file that is to be imported."""
-    from lasthop.output import read_at_most
+    from lasthop.files import read_at_most
 
     try:
         raw = read_at_most(Path(file), IMPORT_BYTES_MAX)
@@ -258,7 +258,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _refuse_place(path: Path) -> None:
     """Refuse a place where no history can be written."""
-    from lasthop.output import check_file
+    from lasthop.files import check_file
 
     if "\0" in str(path):
         raise OutputError(f"no path history can be called {str(path)!r}: the name has a zero byte")

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from lasthop.api import Scenario
     from lasthop.columns import Metric
     from lasthop.results import Run
+    from lasthop.scenario import Scenario
 
 #: Constant of the square-root law for random losses and an ACK for every packet (Mathis et al. 1997).
 MATHIS_C0 = math.sqrt(1.5)
@@ -492,7 +492,7 @@ def of_scenario(scenario: Scenario | str | Path | Mapping[str, Any], name: str) 
     >>> [promise.limit for promise in of_scenario(lh.EXAMPLE, "mathis").values()]
     ['link', 'link']
     """
-    from lasthop.api import as_scenario
+    from lasthop.scenario import as_scenario
 
     law = find(name)
     ways = json.loads(as_scenario(scenario).plan.ways())

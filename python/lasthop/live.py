@@ -4,8 +4,9 @@
 scenario in real time. `clean` ends what a killed run has left, `examine` says what live use needs and has.
 The packets themselves are moved by the native module (``crates/lasthop-live``).
 
-**What is left behind.** Namespaces have no names: they go with the process that holds them. What can outlive
-it are programs that programs have started; every run notes in a journal by what mark they can be found.
+**What is left behind.** Namespaces have no names: they go with the process that holds them. Programs go with
+it as well, and all that they have started; what escapes that can be found by a mark, which every run notes in
+a journal.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from ipaddress import IPv4Address
 
-    from lasthop.api import Scenario
     from lasthop.outside import WayOut
+    from lasthop.scenario import Scenario
 
 T = TypeVar("T")
 
@@ -160,8 +161,8 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
     mark = uuid.uuid4().hex
     commands = [words for _, words in [*([main] if main else []), *others]]
     is_nested = outer_host() is not None
-    servers = check_outside(out_through, dns, nested=is_nested)
-    with journal(mark, commands, nested=is_nested, out_through=out_through) as (block, way), native_errors():
+    leads_out, servers = check_outside(out_through, dns, nested=is_nested)
+    with journal(mark, commands, nested=is_nested, out_through=leads_out) as (block, way), native_errors():
         exit_by = (
             None if way is None else (gateway(scenario, host), [one.packed for one in servers], way.connect)
         )
@@ -303,18 +304,19 @@ def gateway(scenario: Scenario, host: str | None) -> str:
     return sink if host == source else source
 
 
-def check_outside(interface: str | None, dns: Sequence[str], *, nested: bool) -> list[IPv4Address]:
-    """Refuse a way out that cannot be; return the name servers to ask there."""
+def check_outside(
+    interface: str | None, dns: Sequence[str], *, nested: bool
+) -> tuple[tuple[str, str] | None, list[IPv4Address]]:
+    """Refuse a way out that cannot be; return its interface and tool, and the name servers to ask there."""
     if interface is None:
         if dns:
             raise ArgumentError("--dns names servers outside: say by which interface with --out-through")
-        return []
+        return None, []
     if nested:
         raise ArgumentError(
             "a run within another has no interface of the machine: give --out-through to that one"
         )
-    outside.check(interface)
-    return outside.name_servers(dns)
+    return (interface, outside.check(interface)), outside.name_servers(dns)
 
 
 def of_kernel(scenario: Scenario) -> dict[str, str]:
@@ -458,7 +460,7 @@ def journal(
     *,
     cleans: bool = True,
     nested: bool = False,
-    out_through: str | None = None,
+    out_through: tuple[str, str] | None = None,
 ) -> Iterator[tuple[int | None, WayOut | None]]:
     """Undo what earlier runs have left, if asked to, and note this one while it lasts.
 
@@ -478,7 +480,7 @@ def journal(
         block = free_block(folder) if nested else None
         way = None
         if out_through is not None:
-            way = outside.choose(out_through, mark, list(outside.noted(folder).values()))
+            way = outside.choose(*out_through, mark, list(outside.noted(folder).values()))
             entry["outside"] = way.to_dict()
         place.write_text(json.dumps(entry | {"block": block}), encoding="utf-8")
     try:

@@ -141,9 +141,8 @@ def check(interface: str) -> str:
     )
 
 
-def choose(interface: str, mark: str, others: Sequence[WayOut]) -> WayOut:
-    """Return a way out through an interface for the run with this mark, beside those of `others`."""
-    tool = check(interface)
+def choose(interface: str, tool: str, mark: str, others: Sequence[WayOut]) -> WayOut:
+    """Return a way out for the run with this mark, beside those of `others`; `check` has found the tool."""
     taken = {other.number for other in others}
     used = _call("ip", "-4", "-o", "address")
     free = (number for number in range(MOST) if number not in taken and f" {BLOCK}.{number}." not in used)

@@ -15,9 +15,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from lasthop import guest, live, stats, steer
-from lasthop.api import Scenario, run_seeds
+from lasthop.api import run_seeds
 from lasthop.errors import ArgumentError
 from lasthop.runner import Snapshot
+from lasthop.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -222,10 +223,6 @@ def parity(  # noqa: PLR0913 - all but two are keywords
         Is called a few times a second with a `Snapshot` of how far the emulated runs are. In virtual time
         nothing is told before a run is over.
     """
-    if steers and virtual:
-        raise ArgumentError(
-            "the kernel of the virtual machine is not steered: leave out --steer or --virtual"
-        )
     if steers:
         for algorithm in algorithms:
             steer.check(LAWS.get(algorithm, algorithm))

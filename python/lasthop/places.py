@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+from lasthop import unfinished
 from lasthop.columns import on_demand
 from lasthop.errors import ArgumentError, OutputError
 
@@ -38,6 +39,7 @@ SENDERS = "senders"
 def kind_of(folder: str | Path) -> str | None:
     """Return what is there: ``run``, ``comparison``, ``study``, ``reproduction``, ``tables`` or `None`."""
     path = Path(folder)
+    unfinished.finish(path)
     if (path / RESULT).exists():
         return "run"
     if (path / COMPARISON).exists():
@@ -116,7 +118,7 @@ def reserved(folder: str | Path, *, force: bool = False) -> Iterator[None]:
     OutputError
         Saying what is there and what to do.
     """
-    from lasthop.output import check_folder
+    from lasthop.files import check_folder
     from lasthop.studies.locks import WHOLE, locked
 
     path = Path(folder)

@@ -1,54 +1,43 @@
-"""Figures: a run over time (window, queue, throughput, RTT), and a comparison (a bar per transport).
+"""Figures: a run over time (window, queue, throughput, RTT), and several over each other.
 
 matplotlib draws PNG, SVG and PDF; plotly draws HTML that needs no network. Both show the same `Panel`s,
-worked out here once; `lasthop.distribution` has the curves of distributions. Called by `Run.plot`,
-`Comparison.plot` and `lasthop plot`.
+worked out here once; `lasthop.distribution` has the curves of distributions, `lasthop.comparison_plot` the
+dots of comparisons, `lasthop.drawing` what all figures share. Called by `Run.plot`, `Comparison.plot` and
+`lasthop plot`.
 """
 
 from __future__ import annotations
 
-import io
 import math
 import re
 from dataclasses import dataclass, field
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from lasthop import stats
-from lasthop.errors import ArgumentError
-from lasthop.extras import lacking
-from lasthop.output import check_file, replacing
+from lasthop.drawing import (
+    COLOURS,
+    MATPLOTLIB_DASHES,
+    PLOTLY_DASHES,
+    Marks,
+    Picture,
+    check_paths,
+    draw,
+    marks_of,
+    styles,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from lasthop.columns import Metric
     from lasthop.comparison import Comparison
     from lasthop.results import Run
 
-STATIC_FORMATS = (".png", ".svg", ".pdf")
-ALL_FORMATS = (*STATIC_FORMATS, ".html")
 
-# Okabe and Ito's palette without its yellow (too pale on white): told apart with every common colour
-# blindness. Line styles differ too, for print in grey.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-MATPLOTLIB_DASHES: tuple[Any, ...] = (
-    "-",
-    (0, (5, 2)),
-    (0, (1, 1.2)),
-    (0, (5, 1.5, 1, 1.5)),
-    (0, (9, 2)),
-    (0, (3, 1, 1, 1, 1, 1)),
-)
-PLOTLY_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 GREY = "#9A9A9A"
-#: Of what a law says.
-INK = "#222222"
 
 #: More flows than this are not all drawn in colour.
 COLOURED_MAX = 6
@@ -69,11 +58,11 @@ REPAIRS = re.compile(r"(.+?)_(?:repeats|retransmissions|rebuilt)(?:_.+)?")
 DOTTED_RTT = ", dotted: of the path with empty queues, repairs included"
 #: The link that is always drawn, if there is one of the name.
 BOTTLENECK = "bottleneck"
-#: Senders whose colours are theirs in every figure, before all others.
-WELL_KNOWN = ("reno", "cubic", "vegas", "bbr", "newreno", "sack")
-#: More outages than this would be a pattern, not a mark.
-OUTAGES_MAX = 40
 MARK = "#C8C8C8"
+#: A run that is idle for at least this share of its time at first, as while a program starts, is drawn from
+#: where something happens, with `LEAD` of its time before.
+IDLE_MIN = 0.05
+LEAD = 0.02
 #: Share of a bin by which times may be off without falling into the next.
 ROUNDING = 1e-6
 
@@ -118,46 +107,17 @@ class Panel:
         return any(value is not None and value == value for value in known)  # noqa: PLR0124 - no NaN
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """What a scenario says of the time axis: the end of the warm-up, outages, and the room in queues."""
-
-    warmup_s: float = 0.0
-    outages: tuple[tuple[float, float], ...] = ()
-    limits: dict[str, int] = field(default_factory=dict)
-
-
-class Picture:
-    """A drawn figure: shown by a notebook, and written to files.
-
-    Attributes
-    ----------
-    figure : matplotlib.figure.Figure
-        The figure itself.
-    """
-
-    def __init__(self, figure: Figure) -> None:
-        self.figure = figure
-
-    def save(self, path: str | Path) -> None:
-        """Write it; the path ends in .png, .svg or .pdf."""
-        draw([path], lambda: self.figure, lambda: _refuse_page(path))
-
-    def _repr_png_(self) -> bytes:
-        buffer = io.BytesIO()
-        self.figure.savefig(buffer, format="png", dpi=100)
-        return buffer.getvalue()
-
-
-def _refuse_page(path: str | Path) -> NoReturn:
-    raise ArgumentError(f"cannot write '{path}': give it to plot() itself, which also draws pages")
-
-
-def plot_run(run: Run, *paths: str | Path, law: str | None = None, cdf: str | None = None) -> Picture:
+def plot_run(
+    run: Run, *paths: str | Path, law: str | None = None, cdf: str | None = None, box: str | None = None
+) -> Picture:
     """Draw a run into each path; the ending chooses the format. `law` is one of `lasthop.laws.LAWS`."""
     check_paths(paths)
     if cdf is not None:
         return plot_distribution([run], ["run"], cdf, _name_of(run), *paths)
+    if box is not None:
+        from lasthop import boxes
+
+        return boxes.draw(boxes.of_run(run, box), box, _name_of(run), *paths)
     figure = run_figure(run, law)
     draw(paths, lambda: figure, lambda: run_page(run, law))
     return Picture(figure)
@@ -178,35 +138,28 @@ def plot_distribution(
     return distribution.draw(samples, cdf, title, *paths)
 
 
-def plot_comparison(comparison: Comparison, *paths: str | Path, cdf: str | None = None) -> Picture:
-    """Draw a comparison into each path: over time if it has series, else bars."""
+def plot_comparison(
+    comparison: Comparison, *paths: str | Path, cdf: str | None = None, box: str | None = None
+) -> Picture:
+    """Draw a comparison into each path: over time if it has series, else by means."""
     check_paths(paths)
+    seeds = len(comparison.seeds)
+    title = f"{comparison.scenario.get('name', 'scenario')}, {seeds} seed{'s' if seeds > 1 else ''}"
+    if box is not None:
+        from lasthop import boxes
+
+        return boxes.draw(boxes.of_comparison(comparison, box), box, title, *paths)
     if cdf is not None:
         from lasthop import distribution
 
-        seeds = len(comparison.seeds)
-        title = f"{comparison.scenario.get('name', 'scenario')}, {seeds} seed{'s' if seeds > 1 else ''}"
         return distribution.draw(distribution.of_comparison(comparison, cdf), cdf, title, *paths)
+    from lasthop import comparison_plot
+
     if comparison.has_series:
-        return plot_overlay(tracks_of(comparison), _comparison_title(comparison), *paths)
-    figure = comparison_figure(comparison)
-    draw(paths, lambda: figure, lambda: comparison_page(comparison))
+        return plot_overlay(tracks_of(comparison), comparison_plot.comparison_title(comparison), *paths)
+    figure = comparison_plot.figure_of(comparison)
+    draw(paths, lambda: figure, lambda: comparison_plot.page_of(comparison))
     return Picture(figure)
-
-
-def check_paths(paths: Sequence[str | Path]) -> list[Path]:
-    """Return the paths; each must end in a format that can be drawn and be writable."""
-    checked = [Path(path) for path in paths]
-    for package in ("matplotlib", "plotly"):
-        if find_spec(package) is None:
-            raise ArgumentError(lacking(package))
-    for path in checked:
-        if path.suffix.lower() not in ALL_FORMATS:
-            raise ArgumentError(
-                f"cannot draw '{path}': its name must end in {', '.join(STATIC_FORMATS)} or .html"
-            )
-        check_file(path)
-    return checked
 
 
 def run_panels(run: Run, law: str | None = None) -> list[Panel]:
@@ -251,63 +204,6 @@ def _trips(run: Run, law: str) -> dict[str, float]:
     except LasthopError:
         # This version cannot read the scenario, or a sender of the user's own is not here.
         return {}
-
-
-def _without_recordings(value: object) -> object:
-    """Return a part of a scenario with a rate in place of every recording: its file may be gone by now."""
-    if isinstance(value, list):
-        return [_without_recordings(one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    kept = {key: _without_recordings(one) for key, one in value.items() if key != "trace"}
-    return {"rate": "1 Mbit/s", "delay": "1 ms"} | kept if "trace" in value else kept
-
-
-def marks_of(scenario: Mapping[str, Any], seed: int) -> Marks:
-    """Return what is marked in figures of a run; nothing if this version cannot read its scenario."""
-    from lasthop import api
-    from lasthop.errors import LasthopError
-
-    # Neither outages nor queues depend on who sends; so no sender of the user's own is loaded for a figure.
-    plain = {
-        key: _without_recordings(value)
-        for key, value in scenario.items()
-        if key in ("duration", "warmup", "topology", "channel")
-    }
-    flows = [
-        {key: value for key, value in flow.items() if key in ("name", "count", "source", "sink", "direction")}
-        for flow in scenario.get("flows", [])
-    ]
-    try:
-        plan = api.Scenario(plain | {"flows": [flow | {"transport": "reno"} for flow in flows]}).plan
-        down = sorted({(start, end) for _, start, end in plan.outages(seed)})
-    except LasthopError:
-        return Marks()
-    limits = {name: room for name, room in plan.queue_limits if room is not None}
-    return Marks(plan.warmup_s, tuple(down) if len(down) <= OUTAGES_MAX else (), limits)
-
-
-def styles(names: Iterable[str]) -> dict[str, int]:
-    """Return the style of each sender: its own in every figure, unless another one there has it already.
-
-    Examples
-    --------
-    >>> styles(["vegas", "reno"]) == {"vegas": 2, "reno": 0}
-    True
-    >>> styles(["tahoe", "reno", "cubic"])["reno"]
-    0
-    """
-    from lasthop import api
-
-    others = [one["name"] for one in api.transports() if one["name"] not in WELL_KNOWN]
-    order = {name: index for index, name in enumerate((*WELL_KNOWN, *dict.fromkeys(others)))}
-    wanted = list(dict.fromkeys(names))
-    chosen: dict[str, int] = {}
-    for name in sorted(wanted, key=lambda one: (order.get(one.partition("/")[0], len(order)), one)):
-        first = order.get(name.partition("/")[0], len(order)) % len(COLOURS)
-        free = [(first + step) % len(COLOURS) for step in range(len(COLOURS))]
-        chosen[name] = next((one for one in free if one not in chosen.values()), first)
-    return chosen
 
 
 def flow_styles(flows: pl.DataFrame, picked: Iterable[str]) -> dict[str, int]:
@@ -386,7 +282,7 @@ def tracks_of(comparison: Comparison) -> list[Track]:
 
 def track_of(run: Run, label: str) -> Track:
     """Return the track of one saved run."""
-    from lasthop.comparison import bottleneck_name
+    from lasthop.records import bottleneck_name
 
     senders = sorted(set(run.flows["transport"]) - {"udp"})
     return Track(
@@ -398,6 +294,16 @@ def track_of(run: Run, label: str) -> Track:
         run.duration_s,
         marks_of(run.scenario, run.seed),
     )
+
+
+def measured_track(path: Path, first: Track) -> Track:
+    """Return the track of a file of iperf3 or flent, to be drawn beside `first`."""
+    from lasthop.measured import read
+
+    measured = read(path)
+    flows = measured.table()
+    links = first.links.head(0)
+    return Track(measured.label, measured.label, flows, links, first.bottleneck, first.duration_s, Marks())
 
 
 def plot_overlay(tracks: Sequence[Track], title: str, *paths: str | Path) -> Picture:
@@ -470,18 +376,39 @@ def run_page(run: Run, law: str | None = None) -> Any:  # noqa: ANN401 - untyped
     return panels_page(run_panels(run, law), run.duration_s, _run_title(run), marks)
 
 
+def first_s(panels: Sequence[Panel], duration_s: float) -> float:
+    """Return where the time axis begins, in s: at zero, or shortly before anything happens.
+
+    Examples
+    --------
+    >>> idle = Panel("queue", "packets", [Line("", [1.0, 2.0, 3.0], [0.0, None, 4.0], 0)])
+    >>> round(first_s([idle], 10.0), 2), first_s([idle], 100.0), first_s([], 10.0)
+    (1.8, 0.0, 0.0)
+    """
+    # A time is the end of its interval: what it has may have begun when the one before was over.
+    starts = [
+        start
+        for panel in panels
+        for line in panel.lines
+        for start, y in zip([0.0, *line.x], line.y, strict=False)
+        if y
+    ]
+    begin = min(starts, default=0.0)
+    return begin - LEAD * duration_s if begin > IDLE_MIN * duration_s else 0.0
+
+
 def panels_figure(panels: Sequence[Panel], duration_s: float, title: str, marks: Marks) -> Figure:
     """Draw panels below each other with matplotlib."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.6, 2.25 * len(panels)), layout="constrained")
-    all_axes = figure.subplots(len(panels), 1, sharex=True)
+    all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for place, (panel, axes) in enumerate(zip(panels, all_axes, strict=True)):
         # The flows look alike in every panel: one legend does.
         _draw_marks(axes, marks)
         _draw_panel(axes, panel, legend=panel.links or place == 0)
     all_axes[-1].set_xlabel("time (s)" + _marks_text(marks))
-    all_axes[-1].set_xlim(0, duration_s)
+    all_axes[-1].set_xlim(first_s(panels, duration_s), duration_s)
     figure.suptitle(title, fontsize=11)
     return figure
 
@@ -519,7 +446,7 @@ def panels_page(panels: Sequence[Panel], duration_s: float, title: str, marks: M
         page.add_vrect(x0=0, x1=marks.warmup_s, fillcolor=MARK, opacity=0.35, line_width=0)
     for start, end in marks.outages:
         page.add_vrect(x0=start, x1=end, fillcolor=MARK, opacity=0.7, line_width=0)
-    page.update_xaxes(range=[0, duration_s])
+    page.update_xaxes(range=[first_s(panels, duration_s), duration_s])
     page.update_xaxes(title_text="time (s)" + _marks_text(marks), row=len(panels))
     page.update_layout(title=title, template="plotly_white", height=1050, hovermode="x")
     return page
@@ -563,90 +490,6 @@ def isolated(line: Line) -> tuple[list[float], list[float]]:
         if y is not None and before is None and after is None
     ]
     return [x for x, _ in alone], [y for _, y in alone]
-
-
-def comparison_figure(comparison: Comparison) -> Figure:
-    """Draw one panel per metric with matplotlib."""
-    from matplotlib.figure import Figure
-
-    metrics = comparison.metrics
-
-    columns = 4
-    rows = -(-len(metrics) // columns)
-    figure = Figure(figsize=(12, 3.3 * rows), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axes, metric in zip(grid, metrics, strict=False):
-        _draw_bars(axes, comparison, metric)
-    for axes in grid[len(metrics) :]:
-        axes.set_axis_off()
-    figure.suptitle(_comparison_title(comparison), fontsize=11)
-    return figure
-
-
-def comparison_page(comparison: Comparison) -> Any:  # noqa: ANN401 - untyped
-    """Draw one panel per metric with plotly."""
-    from plotly.graph_objects import Bar, Scatter
-    from plotly.subplots import make_subplots
-
-    metrics = comparison.metrics
-
-    columns = 4
-    rows = -(-len(metrics) // columns)
-    titles = [_metric_title(comparison, metric)[0] for metric in metrics]
-    page = make_subplots(rows=rows, cols=columns, subplot_titles=titles, horizontal_spacing=0.06)
-    for index, metric in enumerate(metrics):
-        _, factor = _metric_title(comparison, metric)
-        means, errors = _bars(comparison, metric, factor)
-        chosen = styles(comparison.transports)
-        colours = [COLOURS[chosen[name]] for name in comparison.transports]
-        bars = Bar(
-            x=comparison.transports,
-            y=means,
-            error_y={"type": "data", "array": errors},
-            marker_color=colours,
-            showlegend=False,
-            name=metric.label,
-        )
-        page.add_trace(bars, row=index // columns + 1, col=index % columns + 1)
-        levels = _levels(comparison, metric, factor)
-        if levels:
-            law = Scatter(
-                x=list(levels),
-                y=list(levels.values()),
-                mode="markers",
-                marker={"symbol": "line-ew", "size": 26, "line": {"width": 2, "color": INK}},
-                showlegend=False,
-                name="what the law says",
-            )
-            page.add_trace(law, row=index // columns + 1, col=index % columns + 1)
-    page.update_layout(title=_comparison_title(comparison), template="plotly_white", height=380 * rows)
-    return page
-
-
-def draw(paths: Sequence[str | Path], figure: Callable[[], Figure], page: Callable[[], Any]) -> None:
-    """Draw into each path what `figure` makes with matplotlib, or for HTML what `page` makes with plotly."""
-    drawn: Figure | None = None
-    for path in check_paths(paths):
-        if path.suffix.lower() == ".html":
-            html = page().to_html(include_plotlyjs=True, full_html=True, config={"displaylogo": False})
-            with replacing(path) as temporary:
-                temporary.write_text(html, encoding="utf-8")
-            continue
-        drawn = drawn or figure()
-        with replacing(path) as temporary:
-            save_figure(drawn, temporary)
-
-
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure; the same figure gives the same bytes."""
-    import matplotlib as mpl
-
-    # Without a date and with a fixed salt, the same run gives the same file.
-    dateless: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(
-        path.suffix.lower(), {}
-    )
-    with mpl.rc_context({"svg.hashsalt": "lasthop"}):
-        figure.savefig(path, dpi=150, metadata=dateless)
 
 
 def _with_flows(
@@ -878,83 +721,6 @@ def _add_panel(page: Any, row: int, panel: Panel, shown: set[str]) -> None:  # n
                 showlegend=False,
             )
             page.add_trace(alone, row=row, col=1)
-
-
-def _draw_bars(axes: Axes, comparison: Comparison, metric: Metric) -> None:
-    title, factor = _metric_title(comparison, metric)
-    means, errors = _bars(comparison, metric, factor)
-    chosen = styles(comparison.transports)
-    colours = [COLOURS[chosen[name]] for name in comparison.transports]
-    # Without an interval there is no bar of one, nor the caps of its ends.
-    axes.bar(comparison.transports, means, yerr=_gaps(errors), color=colours, capsize=4, width=0.7)
-    axes.set_title(title, fontsize=9, loc="left")
-    # Head room, so that no bar runs into the remark above it.
-    highest = max(mean + (error or 0.0) for mean, error in zip(means, errors, strict=True))
-    levels = _levels(comparison, metric, factor)
-    places = {name: place for place, name in enumerate(comparison.transports)}
-    for name, level in levels.items():
-        axes.hlines(level, places[name] - 0.4, places[name] + 0.4, color=INK, linestyle=":", lw=1.6)
-        highest = max(highest, level)
-    axes.set_ylim(0, 1.12 * highest if highest > 0 else 1)
-    axes.tick_params(labelsize=8)
-    if len(means) > 4:  # noqa: PLR2004 - more labels than fit side by side
-        axes.tick_params(axis="x", rotation=30)
-        # A turned name ends below its bar.
-        for label in axes.get_xticklabels():
-            label.set_horizontalalignment("right")
-            label.set_rotation_mode("anchor")
-    axes.grid(visible=True, axis="y", color="#E6E6E6", lw=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.text(
-        1.0,
-        1.0,
-        {True: "higher is better", False: "lower is better", None: ""}[metric.higher_is_better],
-        transform=axes.transAxes,
-        ha="right",
-        va="top",
-        fontsize=7,
-        color="#666666",
-    )
-
-
-def _bars(comparison: Comparison, metric: Metric, factor: float) -> tuple[list[float], list[float | None]]:
-    """Return the height of each transport's bar, and its half interval if it has one."""
-    estimates = [comparison.estimate(transport, metric) for transport in comparison.transports]
-    means = [0.0 if one is None else one.mean / factor for one in estimates]
-    widths = [None if one is None else one.half_width for one in estimates]
-    errors = [None if width is None else width / factor for width in widths]
-    return means, errors
-
-
-def _levels(comparison: Comparison, metric: Metric, factor: float) -> dict[str, float]:
-    """Return what a law says of the metric, where one was asked for and has something to say."""
-    if comparison.promises is None:
-        return {}
-    said = {name: comparison.promises.of_metric(name, metric) for name in comparison.transports}
-    return {name: value / factor for name, value in said.items() if value is not None}
-
-
-def _metric_title(comparison: Comparison, metric: Metric) -> tuple[str, float]:
-    from lasthop.tables import prefix_for
-
-    values = [stats.mean(comparison.values(transport, metric.key)) for transport in comparison.transports]
-    factor, unit = prefix_for(
-        max((abs(value) for value in values if value is not None), default=0.0), metric.shown_unit
-    )
-    return f"{metric.label} ({unit})" if unit else metric.label, factor
-
-
-def _comparison_title(comparison: Comparison) -> str:
-    seeds = len(comparison.seeds)
-    interval = f"; {stats.SAME}" if comparison.same else " with 95 % interval"
-    count = f"mean over {seeds} seeds{interval}" if seeds > 1 else "one seed"
-    law = ""
-    if comparison.promises is not None:
-        from lasthop.laws import find
-
-        law = f"; dotted: {find(comparison.promises.law).label}"
-    return f"{comparison.scenario.get('name', 'scenario')}: {count}{law}"
 
 
 def _run_title(run: Run) -> str:

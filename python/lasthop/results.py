@@ -1,16 +1,16 @@
 """What runs leave behind: `Run` (one seed) and `Runs` (several seeds of one scenario), with their tables.
 
-Made by `lasthop.api` from native results and by `lasthop.output` from saved folders; read by tables, plots
+Made by `lasthop.api` from native results and by `lasthop.saved` from saved folders; read by tables, plots
 and users.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from lasthop import _native, columns
+from lasthop.arrow import arrow_of, frame_of
 from lasthop.errors import ArgumentError
 from lasthop.places import SENDERS
 from lasthop.runner import SUMMARIES
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import RenderableType
 
-    from lasthop.plot import Picture
+    from lasthop.drawing import Picture
 
     #: Runs have the one, and people are given the other.
     Table: TypeAlias = _native.ArrowTable | pl.DataFrame
@@ -236,19 +236,22 @@ class Run(OverTime):
         """
         from pathlib import Path
 
-        from lasthop.output import replacing
+        from lasthop.files import replacing
 
         if not self.captured_at:
             raise _lacks("packet trace", "trace")
         with replacing(Path(path)) as temporary:
             self._tables.write_pcapng(temporary, self.captured_at[0] if at is None else at)
 
-    def plot(self, *paths: str | Path, law: str | None = None, cdf: str | None = None) -> Picture:
+    def plot(
+        self, *paths: str | Path, law: str | None = None, cdf: str | None = None, box: str | None = None
+    ) -> Picture:
         """Draw window, queue, throughput and RTT over time; each path's ending chooses PNG, SVG, PDF or HTML.
 
         `law` is a closed form to lay over the throughput, by its name in `lasthop.laws.LAWS`. Needs
         ``series=True``. With `cdf` draw instead the distribution of a column: of flows, such as
         ``"goodput"``; of their series, such as ``"rtt"``; or ``"packet_delay"``, which needs ``trace=True``.
+        With `box` draw a box of a column of flows for each class, of ``"completion"`` also by length.
         Returns what was drawn: a notebook shows it, its ``figure`` is matplotlib's.
 
         Examples
@@ -263,7 +266,7 @@ class Run(OverTime):
         """
         from lasthop.plot import plot_run
 
-        return plot_run(self, *paths, law=law, cdf=cdf)
+        return plot_run(self, *paths, law=law, cdf=cdf, box=box)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the large tables, as ``lasthop run --json`` prints it."""
@@ -394,44 +397,6 @@ def _in_usual_order(table: str, names: Iterable[str]) -> list[str]:
 def _declared_name(table: str, name: str) -> str:
     column = columns.find(table, name)
     return "" if column is None else column.pattern
-
-
-def table_of_rows(rows: Iterable[Mapping[str, Any]]) -> _native.ArrowTable:
-    """Table of rows; a column that has no value anywhere is a column of missing numbers.
-
-    Examples
-    --------
-    >>> table_of_rows([{"n": 1, "low": None}, {"n": 2, "low": None}]).types
-    ['Int64', 'Float64']
-    """
-    listed = list(rows)
-    names = list(listed[0]) if listed else []
-    values = {name: [row[name] for row in listed] for name in names}
-    return _native.ArrowTable.from_columns([(name, _type_of(values[name]), values[name]) for name in names])
-
-
-def _type_of(values: Iterable[object]) -> str:
-    kinds = {type(value) for value in values if value is not None}
-    known = {frozenset({bool}): "Boolean", frozenset({int}): "Int64", frozenset({str}): "String"}
-    return known.get(frozenset(kinds), "Float64")
-
-
-def frame_of(table: Table) -> pl.DataFrame:
-    """Return a table as a data frame."""
-    from lasthop.extras import pl
-
-    return pl.DataFrame(table)
-
-
-def arrow_of(table: Table) -> _native.ArrowTable:
-    """Return a data frame as the table that we write."""
-    if isinstance(table, _native.ArrowTable):
-        return table
-    from lasthop.extras import pl
-
-    buffer = io.BytesIO()
-    table.write_ipc(buffer, compat_level=pl.CompatLevel.oldest())
-    return _native.ArrowTable.from_ipc(buffer.getvalue())
 
 
 def _lacks(what: str, switch: str) -> ArgumentError:

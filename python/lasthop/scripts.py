@@ -14,12 +14,10 @@ from typing import Any
 
 from lasthop import _native
 from lasthop.errors import ArgumentError, native_errors
-from lasthop.output import read_at_most
+from lasthop.files import read_at_most
 
 #: Ending of scripts of packetdrill, which are turned into ours.
 PACKETDRILL = ".pkt"
-#: Controllers that every Linux kernel has, with the preset that follows them.
-PRESETS = {"reno": "sack", "cubic": "cubic"}
 #: Longest script in bytes; those that people write are a thousand times shorter.
 LONGEST = 1 << 20
 

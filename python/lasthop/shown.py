@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import RenderableType
 
-    from lasthop.results import Table
+    from lasthop.arrow import Table
 
 
 class Shown:
@@ -68,7 +68,7 @@ class Shown:
         self._save(folder, table_format, force=force)
 
     def _frame(self, name: str) -> pl.DataFrame:
-        from lasthop.results import frame_of
+        from lasthop.arrow import frame_of
 
         if name not in self._frames:
             self._frames[name] = frame_of(self.table(name))

@@ -1,7 +1,7 @@
 """Random situations of one TCP connection, by kind: what is written, and what path and receiver do with it.
 
-`lasthop.fuzz` plays them against the engine. A situation is a function of its kind, its law and its number:
-the same three give the same situation on every machine.
+`lasthop.fuzz` plays them against the engine. A situation is a function of its kind, its controller and its
+number: the same three give the same situation on every machine.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import _native
 from lasthop.errors import native_errors
-from lasthop.scripts import PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Situation = dict[str, Any]
 
+#: Controllers that every Linux kernel has, with the preset that follows them.
+PRESETS = {"reno": "sack", "cubic": "cubic"}
 #: Headers without options, and what timestamps add, in bytes.
 HEADERS, TIMESTAMPS = 40, 12
 #: Microseconds.
@@ -107,15 +108,15 @@ KINDS: dict[str, tuple[str, Callable[[random.Random, Situation], None]]] = {
 }
 
 
-def draw(kind: str, law: str, number: int) -> Situation:
+def draw(kind: str, controller: str, number: int) -> Situation:
     """Draw a situation.
 
     Parameters
     ----------
     kind : str
         One of `KINDS`.
-    law : str
-        One of `lasthop.scripts.PRESETS`.
+    controller : str
+        One of `PRESETS`.
     number : int
         Which of its kind.
 
@@ -131,7 +132,7 @@ def draw(kind: str, law: str, number: int) -> Situation:
     >>> draw("marks", "cubic", 3)["peer"]["ecn"]
     True
     """
-    drawn = random.Random(f"{kind} {law} {number}")  # noqa: S311 (situations, not secrets)
+    drawn = random.Random(f"{kind} {controller} {number}")  # noqa: S311 (situations, not secrets)
     payload = drawn.choice([1000, 1000, 1448, 536, drawn.randrange(300, 1449)])
     timestamps = _often(drawn, 0.5)
     packet = f"{payload + HEADERS + TIMESTAMPS * timestamps} B"
@@ -142,8 +143,8 @@ def draw(kind: str, law: str, number: int) -> Situation:
         "head": {
             "title": f"{kind} {number}: {KINDS[kind][0]}",
             "sources": ["written down from the engine"],
-            "transport": {"preset": PRESETS[law], **ends},
-            "kernel": law,
+            "transport": {"preset": PRESETS[controller], **ends},
+            "kernel": controller,
         },
         "peer": {"preset": "sack", **ends, "delayed_ack": _often(drawn, 0.5)},
         "seed": drawn.randrange(1 << 32),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lasthop import unfinished
 from lasthop.errors import ArgumentError, OutputError, ScenarioError
-from lasthop.output import output_errors, umask
+from lasthop.files import output_errors, umask
 
 KINDS = ("dumbbell", "graph", "wlan", "wired-cum-wireless")
 
@@ -36,7 +36,7 @@ def ready(kind: str) -> dict[str, Path]:
     Examples
     --------
     >>> "lossy-last-hop" in ready("scenarios"), list(ready("studies"))
-    (True, ['light-load', 'per-sweep'])
+    (True, ['light-load', 'per-sweep', 'slow-station'])
     """
     folder = Path(str(files("lasthop"))) / "ready" / kind
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
@@ -160,8 +160,13 @@ def _toml(name: str) -> Path:
 
 
 def _write_new(texts: dict[Path, str]) -> None:
-    """Write files, none of which may be there."""
-    for path in texts:
+    """Write files, none of which may be there.
+
+    A call that was killed between two of them has left the first, word for word: the next one completes them.
+    """
+    left = {path for path, text in texts.items() if _holds(path, text)}
+    missing = texts if len(left) == len(texts) else {path: texts[path] for path in texts if path not in left}
+    for path in missing:
         if path.exists():
             raise _refusal(path)
         if not path.parent.is_dir():
@@ -170,7 +175,7 @@ def _write_new(texts: dict[Path, str]) -> None:
             )
     written: list[Path] = []
     try:
-        for path, text in texts.items():
+        for path, text in missing.items():
             with output_errors(path):
                 unfinished.sweep(path.parent)
                 with unfinished.file_beside(path) as temporary:
@@ -187,6 +192,13 @@ def _write_new(texts: dict[Path, str]) -> None:
             with suppress(OSError):
                 path.unlink()
         raise
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return path.read_text(encoding="utf-8") == text
+    except (OSError, ValueError):
+        return False
 
 
 def _refusal(path: Path) -> OutputError:

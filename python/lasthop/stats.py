@@ -52,6 +52,12 @@ class Estimate:
         """Return the same without an interval: the seeds gave one and the same run."""
         return Estimate(self.mean, None, None, self.n)
 
+    def shifted(self, by: float) -> Estimate:
+        """Return the estimate of the quantity and a constant."""
+        if self.low is None or self.high is None:
+            return Estimate(self.mean + by, None, None, self.n)
+        return Estimate(self.mean + by, self.low + by, self.high + by, self.n)
+
     def scaled(self, factor: float) -> Estimate:
         """Return the estimate of `factor` times the quantity."""
         ends = (

@@ -15,9 +15,9 @@ import json
 import os
 import shutil
 import uuid
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lasthop import _native, live
 from lasthop.errors import ArgumentError, RunError, native_errors
@@ -145,7 +145,7 @@ def steer(
             )
         )
     found = json.loads(text)
-    session = (Twin if in_kernel else Session)(**found["done"])
+    session = _known(Twin, found["done"]) if in_kernel else _known(Session, found["done"])
     return Steered(session, found["program_status"])
 
 
@@ -169,16 +169,24 @@ def check(law: str, *, in_kernel: bool = False, resume: str | None = None) -> No
         _native.check_steer(law, in_kernel=in_kernel)
 
 
+Report = TypeVar("Report", Session, Twin)
+
+
+def _known(kind: type[Report], found: dict[str, Any]) -> Report:
+    """Return what the engine says as a class; what it has no field for is left out."""
+    return kind(**{field.name: found[field.name] for field in fields(kind)})
+
+
 def sessions() -> list[Session]:
     """Return every session that is registered, also those whose process has gone."""
     with native_errors():
-        return [Session(**found) for found in json.loads(_native.steer_sessions())]
+        return [_known(Session, found) for found in json.loads(_native.steer_sessions())]
 
 
 def twins() -> list[Twin]:
     """Return every controller that is registered to decide in the kernel itself."""
     with native_errors():
-        return [Twin(**found) for found in json.loads(_native.steer_twins())]
+        return [_known(Twin, found) for found in json.loads(_native.steer_twins())]
 
 
 def plan_text(law: str, command: Sequence[str], resume: str | None, *, in_kernel: bool = False) -> str:
@@ -239,8 +247,8 @@ def _bpftool() -> live.Need:
     return live.Need("bpftool", "not installed", remedy, vital=False)
 
 
-#: The first kernel whose ``cong_control`` has the four arguments that ours takes.
-OLDEST = (6, 10)
+#: The oldest kernel that has taken the object (that of the virtual machine).
+OLDEST = (6, 1)
 
 
 def _version() -> live.Need:
@@ -249,7 +257,7 @@ def _version() -> live.Need:
     numbers = release.split("-")[0].split(".")[:2]
     if all(number.isdigit() for number in numbers) and tuple(map(int, numbers)) >= OLDEST:
         return live.Need("kernel for steering", release, vital=False)
-    return live.Need("kernel for steering", release, "'lasthop steer' needs Linux 6.10 or newer", vital=False)
+    return live.Need("kernel for steering", release, "'lasthop steer' needs Linux 6.1 or newer", vital=False)
 
 
 def report_lines(session: Session | Twin) -> list[str]:

@@ -17,7 +17,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from lasthop import columns, stats
+from lasthop import _native, columns, stats
 from lasthop.flow_groups import group_flows, group_mean, unfinished
 
 if TYPE_CHECKING:
@@ -49,9 +49,7 @@ def prefix_for(size: float, unit: str) -> tuple[float, str]:
     >>> prefix_for(0.07, "s")
     (0.001, 'ms')
     """
-    if unit == "share":
-        return 0.01, "%"
-    return next((step for step in columns.steps(unit) if size >= step[0]), (1.0, unit))
+    return _native.multiple(size, unit)
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -65,7 +63,7 @@ def quantity(value: float | None, unit: str) -> str:
     if value is None:
         return "-"
     factor, prefixed = prefix_for(abs(value), unit)
-    return f"{_significant(value / factor)} {prefixed}".rstrip()
+    return f"{_native.number(value / factor)} {prefixed}".rstrip()
 
 
 def estimate_texts(values: Sequence[Estimate | None], unit: str) -> tuple[list[str], str]:
@@ -84,21 +82,13 @@ def estimate_texts(values: Sequence[Estimate | None], unit: str) -> tuple[list[s
 def _estimate_text(value: Estimate | None, factor: float) -> str:
     if value is None:
         return "-"
-    mean = value.mean / factor
-    # A count of a single run is exact; only its mean over seeds has decimals.
-    decimals = 0 if value.n == 1 and factor == 1 and mean.is_integer() else _decimals(mean)
-    if value.half_width is None:
-        return f"{mean:,.{decimals}f}"
-    # An interval that is not zero is not shown as zero, within reason.
-    finest = decimals + 2
-    while value.half_width and decimals < finest and round(value.half_width / factor, decimals) == 0:
-        decimals += 1
-    return f"{mean:,.{decimals}f} ± {value.half_width / factor:,.{decimals}f}"
+    mean, half = _native.mean((value.mean, value.low, value.high, value.n), factor)
+    return mean if half is None else f"{mean} ± {half}"
 
 
 def runs_table(runs: Runs) -> RenderableType:
     """Totals, flows and links of runs of one scenario."""
-    from lasthop.comparison import is_same
+    from lasthop.records import is_same
 
     records = [run.record for run in runs]
     scenario = runs.scenario.get("name", "scenario")
@@ -114,8 +104,9 @@ def runs_table(runs: Runs) -> RenderableType:
     parts: list[RenderableType] = [
         title,
         _totals_table(records),
+        *_length_tables(records),
         _flows_table(records),
-        *_realtime_tables(records),
+        *_part_tables(records),
         *_loss_tables(records),
         _links_table(records),
         *_remarks(records),
@@ -138,6 +129,8 @@ MANY_TIED_DROPS = 20
 MUCH_TIED = 0.05
 
 
+#: Flows that a remark names.
+NAMED_MAX = 5
 #: A link that is busy for more than this share of the time is full.
 FULL = 0.95
 #: Repairs that take this share of what a full link carries are what fills it.
@@ -146,11 +139,10 @@ MUCH_REPAIRED = 0.1
 
 def _remarks(records: Sequence[dict[str, Any]]) -> list[RenderableType]:
     """Say what the tables alone do not: one paragraph per remark."""
-    found = [*_above_throughput(records), *_filled_by_repairs(records), *_tied_drops(records)]
-    return [Text(remark, style="yellow") for remark in found]
+    return [Text(remark, style="yellow") for find in REMARKS for remark in find(records)]
 
 
-def _above_throughput(records: Sequence[Mapping[str, Any]]) -> list[str]:
+def above_throughput(records: Sequence[Mapping[str, Any]]) -> list[str]:
     """Explain a goodput that is above what crossed the links in the measured time."""
     totals = [record["totals"] for record in records]
     if not any(one["goodput_bit_s"] > one["throughput_bit_s"] for one in totals):
@@ -181,7 +173,7 @@ def repairs_on(link: Mapping[str, Any]) -> tuple[str, float] | None:
     return helper, added[helper] / link["packets_sent"]
 
 
-def _filled_by_repairs(records: Sequence[Mapping[str, Any]]) -> list[str]:
+def filled_by_repairs(records: Sequence[Mapping[str, Any]]) -> list[str]:
     """Warn of links that are full, and carry many repairs of a helper."""
     said = []
     for place, first in enumerate(records[0]["links"]):
@@ -203,7 +195,7 @@ def _filled_by_repairs(records: Sequence[Mapping[str, Any]]) -> list[str]:
     return said
 
 
-def _tied_drops(records: Sequence[Mapping[str, Any]]) -> list[str]:
+def tied_drops(records: Sequence[Mapping[str, Any]]) -> list[str]:
     """Warn that a lot decided which packet was dropped, if it did so often."""
     links = [link for record in records for link in record["links"]]
     tied = sum(link["tied_drops"] for link in links)
@@ -216,6 +208,30 @@ def _tied_drops(records: Sequence[Mapping[str, Any]]) -> list[str]:
         "bottleneck keeps flows from falling into step."
     )
     return [text]
+
+
+def nothing_delivered(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Name flows that sent packets and delivered nothing in any run."""
+    silent = [
+        flows[0]["name"]
+        for flows in zip(*(record["flows"] for record in records), strict=True)
+        if any(flow["packets_sent"] for flow in flows)
+        and not any(flow["bytes_delivered"] or flow.get("completion_s") is not None for flow in flows)
+    ]
+    if not silent:
+        return []
+    named = ", ".join(silent[:NAMED_MAX]) + (
+        f" and {len(silent) - NAMED_MAX} more" if len(silent) > NAMED_MAX else ""
+    )
+    text = (
+        f"{named} delivered nothing: every packet was lost, or was still in flight at the end. Look at the "
+        "losses and the delays of the path, and at the length of the run."
+    )
+    return [text]
+
+
+#: What is said of runs of one scenario, by kind: each takes their records.
+REMARKS = (above_throughput, nothing_delivered, filled_by_repairs, tied_drops)
 
 
 def comparison_table(comparison: Comparison) -> RenderableType:
@@ -256,7 +272,7 @@ def comparison_table(comparison: Comparison) -> RenderableType:
     warnings = [
         Text(f"{name}: {remark}", style="yellow")
         for name, records in comparison.runs.items()
-        for remark in _filled_by_repairs(records)
+        for remark in filled_by_repairs(records)
     ]
     if seeds == 1:
         alone = "One seed cannot show a difference: use more seeds, such as --seeds 1-10."
@@ -300,7 +316,7 @@ def _beside(comparison: Comparison, heading: str, rows: Sequence[tuple[str, list
 
 def _busiest_rows(comparison: Comparison) -> list[tuple[str, list[str], str]]:
     """Name the busiest link of each transport where it is not the one whose queue is compared."""
-    from lasthop.comparison import busiest
+    from lasthop.records import busiest
 
     found = [busiest(comparison.runs[name]) for name in comparison.transports]
     if all(one is None or one[0] == comparison.bottleneck for one in found):
@@ -342,7 +358,7 @@ def _groups_rows(comparison: Comparison) -> list[tuple[str, list[str], str]]:
 def _promises(comparison: Comparison) -> list[RenderableType]:
     """Return what a law says of each, beside what was measured."""
     from lasthop import laws
-    from lasthop.comparison import metric_value
+    from lasthop.records import metric_value
 
     if comparison.promises is None:
         return []
@@ -576,7 +592,7 @@ def parity_table(found: Parity) -> RenderableType:
 
 def render(content: RenderableType, width: int = 100) -> str:
     """Return what would be printed, as plain text."""
-    from lasthop.terminal import visible
+    from lasthop.visible import visible
 
     console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False, markup=False)
     with console.capture() as capture:
@@ -602,6 +618,30 @@ def _totals_table(records: Sequence[Mapping[str, Any]]) -> Table:
             prefixed = f"of {records[0]['totals'].get(column.whole)}"
         table.add_row(column.heading, text, prefixed)
     return table
+
+
+#: Classes of transfers by their length, by their group of columns in the totals.
+LENGTHS = {"small": "up to 100 kB", "middle": "up to 1 MB", "large": "above 1 MB"}
+
+
+def _length_tables(records: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
+    """Show completion times by the length of transfers, if they are of several classes."""
+    known = [name for name in LENGTHS if any(record["totals"].get(name) for record in records)]
+    if not known:
+        return []
+    parts = [TableColumn("transfers", [LENGTHS[name] for name in known])]
+    wanted = {
+        "transfers": "number",
+        "finished": "finished",
+        "completion_p50_s": "median",
+        "completion_p95_s": "p95",
+        "completion_p99_s": "p99",
+    }
+    for name, heading in wanted.items():
+        found = [column for of in known if (column := columns.find("totals", f"{of}_{name}")) is not None]
+        values = [stats.estimate(column.of(record["totals"]) for record in records) for column in found]
+        parts.append(_numbers(found[0], values, heading))
+    return [Wide(parts)]
 
 
 def _shown(table: str, group: str | None = None) -> list[Column]:
@@ -660,10 +700,18 @@ def _grouped_table(
     return table
 
 
-def _realtime_tables(records: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
-    """Show timely, delayed and lost packets and what viewers saw, of the flows that are measured so."""
+#: What only some flows have, by its group of columns: the title of its table.
+PARTS = {"realtime": "real-time", "player": "video on demand", "web": "web pages", "voice": "calls"}
+
+
+def _part_tables(records: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
+    """Show what applications say of the flows that have it: a table per kind."""
+    return [table for group, title in PARTS.items() for table in _part_table(records, group, title)]
+
+
+def _part_table(records: Sequence[Mapping[str, Any]], group: str, title: str) -> list[RenderableType]:
     flows = records[0]["flows"]
-    measured = [index for index, flow in enumerate(flows) if flow.get("realtime") is not None]
+    measured = [index for index, flow in enumerate(flows) if flow.get(group) is not None]
     if not measured:
         return []
 
@@ -672,12 +720,12 @@ def _realtime_tables(records: Sequence[Mapping[str, Any]]) -> list[RenderableTyp
 
     shown = [
         column
-        for column in _shown("flows", "realtime")
+        for column in _shown("flows", group)
         if any(one is not None for index in measured for one in values(index, column))
     ]
     table: Table | Wide
     if len(measured) > ROWS_MAX:
-        table = _grouped_table(records, measured, shown, "real-time")
+        table = _grouped_table(records, measured, shown, title)
     else:
         parts = [
             TableColumn("flow", [flows[index]["name"] for index in measured]),
@@ -687,8 +735,9 @@ def _realtime_tables(records: Sequence[Mapping[str, Any]]) -> list[RenderableTyp
             _numbers(column, [stats.estimate(values(index, column)) for index in measured])
             for column in shown
         ]
-        table = Wide(parts, title="real-time")
-    table.caption = _realtime_caption(flows[measured[0]]["realtime"]["options"])
+        table = Wide(parts, title=title)
+    if group == "realtime":
+        table.caption = _realtime_caption(flows[measured[0]]["realtime"]["options"])
     return [table]
 
 
@@ -772,10 +821,11 @@ def _links_table(records: Sequence[Mapping[str, Any]]) -> RenderableType:
     return table
 
 
-def _numbers(column: Column, values: Sequence[Estimate | None]) -> TableColumn:
+def _numbers(column: Column, values: Sequence[Estimate | None], heading: str | None = None) -> TableColumn:
     """Column of estimates in one common unit, which stands in its heading."""
     texts, prefixed = estimate_texts(values, column.shown_unit)
-    return TableColumn(f"{column.heading}\n{prefixed}" if prefixed else column.heading, texts, "right")
+    heading = heading or column.heading
+    return TableColumn(f"{heading}\n{prefixed}" if prefixed else heading, texts, "right")
 
 
 def _combined(column: Column, values: list[float | None]) -> float | None:
@@ -918,20 +968,6 @@ def simple_table(first_column: str, title: str | None = None) -> Table:
 def verdict_style(better: bool | None) -> str:  # noqa: FBT001 - the three values are the meaning
     """Return the colour of a verdict."""
     return {True: "green", False: "red", None: "dim"}[better]
-
-
-def _significant(value: float) -> str:
-    return f"{value:,.{_decimals(value)}f}"
-
-
-def _decimals(value: float) -> int:
-    """Decimals that leave three significant digits; whole numbers from a thousand on."""
-    size = abs(value)
-    if size >= 100 or value == 0:  # noqa: PLR2004
-        return 0
-    if size >= 10:  # noqa: PLR2004
-        return 1
-    return 2 if size >= 0.1 else 3  # noqa: PLR2004
 
 
 def _bound(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""What the commands share at their border: options, error messages with exit codes, printing.
+"""What the commands share at their border: error messages with exit codes, printing.
 
 Used by `lasthop.cli` and the modules of its sub-commands. Heavy libraries are imported where they are used.
 """
@@ -8,19 +8,19 @@ from __future__ import annotations
 import codecs
 import inspect
 import os
-import re
 import signal
 import sys
 import threading
 import time
 import warnings
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
 from lasthop import extras
 from lasthop.errors import Interrupted, LasthopError, RunError, UncheckedWarning
+from lasthop.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,20 +38,6 @@ BY_SIGNAL = 128
 WIDTH_OF_NO_TERMINAL = 110
 #: Until a Ctrl-C that was lost in a callback is delivered again, in seconds.
 AGAIN_S = 0.01
-
-SeedsOption = Annotated[
-    str | None, typer.Option("--seeds", metavar="LIST", help="Several seeds: 1-10 or 1,3,5-7.")
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a value: flows.0.transport=vegas."),
-]
-JobsOption = Annotated[
-    int | None, typer.Option("--jobs", min=1, metavar="N", help="Runs at once; one per core if not given.")
-]
-TrustOption = Annotated[
-    bool, typer.Option("--trust", help="Run the Python code that files name: FILE.py:CLASS.")
-]
 
 
 @contextmanager
@@ -217,24 +203,6 @@ def _exit_code(error: LasthopError) -> int:
     if isinstance(error, RunError) and error.exit_code is not None:
         return error.exit_code
     return EXIT_RUN if isinstance(error, RunError) else EXIT_USER
-
-
-#: Characters that move a cursor, clear a screen, name a window or turn the direction of text.
-UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-
-
-def visible(text: str) -> str:
-    r"""Return a text with the control characters that it holds written out, but for line ends and tabs.
-
-    Whatever goes to a terminal goes through here: titles, names and messages come from files, and files from
-    anyone. It is written as JSON writes it, so that JSON stays what it is.
-
-    Examples
-    --------
-    >>> print(visible("\x1b]0;title\x07 of a\tstudy"))
-    \u001b]0;title\u0007 of a	study
-    """
-    return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def say(text: object = "", *, nl: bool = True) -> None:

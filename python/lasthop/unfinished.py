@@ -7,6 +7,7 @@ left from what another one is writing. Raises plain `OSError`; `output` names th
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -16,11 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 PREFIX = ".lasthop-"
 #: Age at which a temporary is deleted where the file system has no locks, in seconds.
 OLD_S = 86_400.0
+#: What says which names of a folder are about to change, and how long it may be, in bytes.
+PLAN = f"{PREFIX}plan"
+PLAN_MAX = 1 << 20
 
 
 @contextmanager
@@ -71,8 +75,8 @@ def settle(temporary: Path, path: Path) -> None:
 class Together:
     """Files of one folder that take their places together: all of them, or on an error none.
 
-    What was there before stays as it is until all that is new is on the disk. A process that is killed while
-    names change, which takes no writing, leaves files of both, which their digests tell apart.
+    What was there before stays as it is until all that is new is on the disk. Then a plan says which names
+    change; if the process is killed while they do, `finish` completes what the plan says.
     """
 
     def __init__(self) -> None:
@@ -94,24 +98,29 @@ class Together:
         """Give all files their names, in the order in which they were asked for; then delete those `gone`."""
         for temporary in self._ready.values():
             sync(temporary)
-        before: dict[Path, Path | None] = {}
+        old = list(gone)
+        before = {path: self._kept(path) for path in self._ready}
+        folder = next(iter(self._ready)).parent
         try:
-            for path in self._ready:
-                before[path] = self._kept(path)
+            self._write_plan(folder, old)
             for path, temporary in self._ready.items():
                 temporary.replace(path)
-            for folder in {path.parent for path in self._ready}:
-                sync(folder)
+            sync(folder)
         except BaseException:
-            for path, kept in before.items():
-                with suppress(OSError):
-                    if kept is None:
-                        path.unlink()
-                    else:
-                        kept.replace(path)
+            (folder / PLAN).unlink(missing_ok=True)
+            _restore(before)
             raise
-        for path in gone:
+        for path in old:
             path.unlink(missing_ok=True)
+        (folder / PLAN).unlink(missing_ok=True)
+
+    def _write_plan(self, folder: Path, gone: Iterable[Path]) -> None:
+        """Put on the disk which names are about to change; the plan is locked while this process lives."""
+        temporary = self._open.enter_context(file_beside(folder / PLAN))
+        names = {new.name: path.name for path, new in self._ready.items()}
+        content = {"names": names, "gone": [path.name for path in gone]}
+        temporary.write_text(json.dumps(content), encoding="utf-8")
+        settle(temporary, folder / PLAN)
 
     def _kept(self, path: Path) -> Path | None:
         """Return another name for the file that is there, if there is one."""
@@ -125,6 +134,16 @@ class Together:
             # Not every file system has links.
             shutil.copyfile(path, kept)
         return kept
+
+
+def _restore(before: Mapping[Path, Path | None]) -> None:
+    """Give files their names back; what had none goes."""
+    for path, kept in before.items():
+        with suppress(OSError):
+            if kept is None:
+                path.unlink()
+            else:
+                kept.replace(path)
 
 
 def settle_new(temporary: Path, path: Path) -> None:
@@ -157,8 +176,48 @@ def sync(path: Path) -> None:
             raise
 
 
+def finish(folder: Path) -> None:
+    """Complete the change of names in which a process was killed; who reads results calls it first.
+
+    A plan names files of its own folder alone: that of another person can do nothing elsewhere.
+    """
+    with suppress(OSError, ValueError, TypeError, AttributeError, KeyError):
+        descriptor = os.open(folder / PLAN, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            if not _is_left(descriptor, folder / PLAN):
+                return
+            plan = json.loads(os.read(descriptor, PLAN_MAX))
+            changes = [(folder / _plain(new), folder / _plain(name)) for new, name in plan["names"].items()]
+            old = [folder / _plain(name) for name in plan["gone"]]
+            if not all(new.name.startswith(PREFIX) for new, _ in changes):
+                return
+            for new, path in changes:
+                with suppress(FileNotFoundError):
+                    new.replace(path)
+            sync(folder)
+            for path in old:
+                path.unlink(missing_ok=True)
+            (folder / PLAN).unlink()
+        finally:
+            os.close(descriptor)
+
+
+def _plain(name: str) -> str:
+    """Return a name of a file in a folder; raise `ValueError` for one that leads elsewhere."""
+    if Path(name).name != name:
+        raise ValueError(name)
+    return name
+
+
+def _is_left(descriptor: int, path: Path) -> bool:
+    """Whether the process that made a temporary has ended; takes its lock."""
+    locked = _lock(descriptor, wait=False)
+    return locked is not False and (locked is True or time.time() - path.stat().st_mtime >= OLD_S)
+
+
 def sweep(folder: Path) -> None:
-    """Delete temporaries in a folder whose process has ended."""
+    """Delete temporaries in a folder whose process has ended, after what they were to become."""
+    finish(folder)
     with suppress(OSError):
         left = [Path(one.path) for one in os.scandir(folder) if one.name.startswith(PREFIX)]
         for path in left:
@@ -169,8 +228,7 @@ def _sweep_one(path: Path) -> None:
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
         try:
-            locked = _lock(descriptor, wait=False)
-            if locked is False or (locked is None and time.time() - path.stat().st_mtime < OLD_S):
+            if not _is_left(descriptor, path):
                 return
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)

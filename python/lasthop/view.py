@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING, Any
 from lasthop import starter
 from lasthop.comparison import Axes
 from lasthop.errors import ArgumentError, OutputError, ScenarioError
-from lasthop.output import load_comparison, load_runs, reason_of
+from lasthop.files import reason_of
 from lasthop.places import kind_of
+from lasthop.saved import load_comparison, load_runs
+from lasthop.scenario_text import files_of, toml_of
 from lasthop.stand_ins import unexecuted
 
 if TYPE_CHECKING:
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parent / "page"
 #: More than the engine reads of a scenario, so that the page says what is wrong with a longer one.
 LONGEST_TEXT = 2 << 20
-#: Longest file that a page takes along.
-LONGEST_FILE = 32 << 20
 ADDRESS = "127.0.0.1"
 #: Open at once, and how long one may say nothing, in seconds: a browser keeps six.
 CONNECTIONS_MAX = 32
@@ -134,12 +134,12 @@ def _of_folder(path: Path) -> dict[str, Any]:
 
 
 def _of_scenario(path: Path, settings: Mapping[str, str]) -> dict[str, Any]:
-    from lasthop import api
+    from lasthop.scenario import Scenario
 
     try:
         if settings or path.suffix.lower() == ".json" or not path.is_file():
             with unexecuted():
-                scenario = api.Scenario.load(path, overrides=settings)
+                scenario = Scenario.load(path, overrides=settings)
             text, content = toml_of(scenario.to_dict()), scenario.to_dict()
         else:
             with path.open("rb") as file:
@@ -157,70 +157,6 @@ def _parsed(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
         return {}
-
-
-def files_of(scenario: Mapping[str, Any], folder: Path) -> dict[str, str]:
-    """Return the texts of the files that a scenario names, without those outside its folder."""
-    texts = {}
-    for name in starter.named_files(scenario):
-        path = (folder / name).resolve()
-        if (
-            not path.is_relative_to(folder.resolve())
-            or not path.is_file()
-            or path.stat().st_size > LONGEST_FILE
-        ):
-            continue
-        texts[name] = path.read_text(encoding="utf-8", errors="replace")
-    return texts
-
-
-def toml_of(scenario: Mapping[str, Any]) -> str:
-    """Write a scenario as TOML, a line per key of a table.
-
-    Examples
-    --------
-    >>> print(toml_of({"seed": 1, "tcp": {"ecn": True}, "flows": [{"start": {"uniform": ["0 s", "1 s"]}}]}))
-    seed = 1
-    <BLANKLINE>
-    [tcp]
-    ecn = true
-    <BLANKLINE>
-    [[flows]]
-    start = { uniform = ["0 s", "1 s"] }
-    <BLANKLINE>
-    """
-    plain = {key: value for key, value in scenario.items() if not _is_section(value)}
-    blocks = [_lines(plain)] if plain else []
-    for key, value in scenario.items():
-        if isinstance(value, dict):
-            blocks.append(f"[{_key(key)}]\n{_lines(value)}")
-        elif _is_section(value):
-            blocks.extend(f"[[{_key(key)}]]\n{_lines(one)}" for one in value)
-    return "\n".join(blocks)
-
-
-def _is_section(value: object) -> bool:
-    return isinstance(value, dict) or (
-        isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
-    )
-
-
-def _lines(table: Mapping[str, Any]) -> str:
-    return "".join(f"{_key(key)} = {_value(value)}\n" for key, value in table.items())
-
-
-def _key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _value(key)
-
-
-def _value(value: object) -> str:
-    if isinstance(value, dict):
-        inner = ", ".join(f"{_key(key)} = {_value(one)}" for key, one in value.items())
-        return f"{{ {inner} }}" if inner else "{}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    # JSON's strings are TOML's, but for two letters of control.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def check_page(folder: Path = PAGE) -> Path:
@@ -242,9 +178,10 @@ def _script(name: str, content: object) -> str:
 def index_html(folder: Path, shown: object | None) -> str:
     """Return the page with what it is to show first."""
     page = (folder / "index.html").read_text(encoding="utf-8")
-    if shown is None:
-        return page
-    return page.replace("</head>", _script("lasthop-given", shown) + "</head>", 1)
+    # A page on a web server keeps its files for later; this one is gone with its server.
+    head = '<meta name="lasthop-server" content="view">\n'
+    head += "" if shown is None else _script("lasthop-given", shown)
+    return page.replace("</head>", head + "</head>", 1)
 
 
 def single_page(folder: Path, shown: object | None) -> str:

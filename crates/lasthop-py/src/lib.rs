@@ -6,8 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod arrow;
+mod cells;
+mod files;
 mod live;
+mod network;
 mod senders;
+mod shown;
 mod spool;
 mod statistics;
 mod tables;
@@ -22,7 +26,7 @@ use std::sync::Arc;
 use lasthop_cc::{ControllerConfig, Param};
 use lasthop_core::packet::Cause;
 use lasthop_net::history::HistoryEntry;
-use lasthop_net::plan::{FlowPlan, QueueLimit, Traffic, Transport};
+use lasthop_net::plan::{FlowPlan, QueueLimit, Transport};
 use lasthop_net::trace::Sink;
 use lasthop_net::trace::{Recorded, Recording};
 use lasthop_net::transport::rate::config::Protocol;
@@ -77,7 +81,7 @@ impl Plan {
     /// Where each flow of the scenario begins and ends.
     fn all_ends(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let plan = self.scenario.plan();
-        (0..plan.flows.len()).filter(|&flow| plan.flows[flow].relay.is_none()).map(|flow| plan.ends_of(flow))
+        (0..plan.flows.len()).filter(|&flow| plan.flows[flow].has_row()).map(|flow| plan.ends_of(flow))
     }
 }
 
@@ -139,6 +143,7 @@ impl Plan {
                 Transport::Tcp(config) => config.name.as_str(),
                 Transport::Udp(_) => "udp",
                 Transport::Rate(config) => config.protocol.name(),
+                Transport::Outside(config) => config.name.as_str(),
             })
             .collect()
     }
@@ -152,10 +157,7 @@ impl Plan {
     /// Frames per second of each flow; `None` for traffic without frames.
     #[getter]
     fn frame_rates(&self) -> Vec<Option<f64>> {
-        let rate = |flow: &FlowPlan| match &flow.traffic {
-            Traffic::Frames(frames) => Some(frames.frame_rate),
-            _ => None,
-        };
+        let rate = |flow: &FlowPlan| flow.traffic.offered().video().map(|frames| frames.frame_rate);
         self.scenario.plan().flows.iter().map(rate).collect()
     }
 
@@ -427,7 +429,6 @@ fn declared_columns() -> String {
     let causes = Cause::NAMES.iter().zip(Cause::HELP);
     json!({
         "columns": columns::all(),
-        "steps": columns::STEPS.iter().copied().collect::<BTreeMap<_, _>>(),
         "causes": causes.map(|(name, help)| json!({ "name": name, "help": help })).collect::<Vec<_>>(),
         "on_demand": columns::tables::ON_DEMAND.iter().copied().collect::<BTreeMap<_, _>>(),
     })
@@ -566,7 +567,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Interrupted", py.get_type::<Interrupted>())?;
     module.add_class::<Plan>()?;
     module.add_class::<Progress>()?;
+    module.add_class::<network::Network>()?;
     module.add_class::<RunResult>()?;
+    module.add_class::<files::LinkTrace>()?;
+    module.add_function(wrap_pyfunction!(files::read_link_trace, module)?)?;
+    module.add_function(wrap_pyfunction!(files::read_capture, module)?)?;
     module.add_class::<arrow::ArrowTable>()?;
     module.add_class::<senders::Sender>()?;
     module.add_class::<senders::SenderClass>()?;
@@ -579,6 +584,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parse_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(declared_columns, module)?)?;
     module.add_function(wrap_pyfunction!(statistics::student_t_quantile, module)?)?;
+    module.add_function(wrap_pyfunction!(shown::multiple, module)?)?;
+    module.add_function(wrap_pyfunction!(shown::number, module)?)?;
+    module.add_function(wrap_pyfunction!(shown::mean, module)?)?;
+    module.add_function(wrap_pyfunction!(shown::verdict, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(transports, module)?)?;
     module.add_function(wrap_pyfunction!(helpers, module)?)?;

@@ -662,7 +662,7 @@ impl CongestionControl for PythonSender {
     }
 
     /// The window is not part of this hook: what the method sets is ignored.
-    fn on_idle(&mut self, idle: Span) {
+    fn on_idle(&mut self, idle: Span, _now: Time) {
         if let Some(object) = self.object.as_ref().filter(|_| self.class.hooks.idle) {
             let shared = object.get();
             let mut window = Window { cwnd: shared.cwnd.load(), ssthresh: shared.ssthresh.load() };

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, Int64Array, LargeStringArray, RecordBatch, UInt32Array, UInt64Array,
+    ArrayRef, BooleanArray, Float64Array, LargeStringArray, RecordBatch, UInt32Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 use lasthop_core::packet::Cause;
@@ -17,12 +17,13 @@ use lasthop_net::trace::{
 };
 use lasthop_net::traffic::video::{FrameSizes, Packing};
 use lasthop_sim::columns::devices::HelperSummary;
-use lasthop_sim::columns::{self, Column, Kind, Value};
+use lasthop_sim::columns::{self, Column, Kind};
 use lasthop_sim::summary::{RadioSummary, Summary};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::arrow::{ArrowTable, arrow_error};
+use crate::cells::{Made, columns_of};
 
 /// The fields of declared columns, in Arrow's terms; unit, label and meaning go along.
 pub(crate) fn fields(columns: &[Column]) -> Vec<FieldRef> {
@@ -49,94 +50,27 @@ static LINK_FIELDS: LazyLock<Vec<FieldRef>> = LazyLock::new(|| fields(&columns::
 
 /// Makes a table of rows whose structure is declared.
 fn rows<T: columns::Field>(declared: &[Column], fields: &[FieldRef], rows: &[T]) -> PyResult<ArrowTable> {
-    let values: Vec<Vec<Value>> = rows.iter().map(columns::values_of).collect();
+    let columns = columns_of::<T, _>(declared, rows.iter());
     // A group that no row has is left out as a whole.
-    let has_any = |place: usize| values.iter().any(|row| row[place] != Value::Nothing);
-    let present: HashSet<&String> = declared
-        .iter()
-        .enumerate()
-        .filter(|(place, _)| has_any(*place))
-        .filter_map(|(_, column)| column.group.as_ref())
+    let present: HashSet<&String> = (declared.iter().zip(&columns))
+        .filter(|(_, (_, has_any))| *has_any)
+        .filter_map(|(column, _)| column.group.as_ref())
         .collect();
     let mut made: Vec<(FieldRef, ArrayRef)> = Vec::with_capacity(declared.len());
-    for (place, (column, field)) in declared.iter().zip(fields).enumerate() {
-        let of_column = || values.iter().map(|row| &row[place]);
+    for ((column, field), (cells, _)) in declared.iter().zip(fields).zip(columns) {
         if column.group.as_ref().is_some_and(|group| !present.contains(group)) {
             continue;
         }
-        match column.kind {
-            Kind::Number if column.name.contains(X) => {
-                for (name, array) in several(&column.name, &values, place) {
-                    made.push((Arc::new(field.as_ref().clone().with_name(name)), array));
-                }
+        match cells {
+            Made::One(array) => made.push((Arc::clone(field), array)),
+            Made::Several(several) => {
+                let named = |name| Arc::new(field.as_ref().clone().with_name(name));
+                made.extend(several.into_iter().map(|(name, array)| (named(name), array)));
             }
-            _ => made.push((Arc::clone(field), array(column.kind, of_column()))),
         }
     }
     let (fields, arrays): (Vec<FieldRef>, Vec<ArrayRef>) = made.into_iter().unzip();
     finish(fields, arrays)
-}
-
-/// What stands for the number in the name of a column that stands for several.
-const X: &str = "<x>";
-
-/// The columns that one of these stands for, in the order in which they come.
-fn several(name: &str, values: &[Vec<Value>], place: usize) -> Vec<(String, ArrayRef)> {
-    let of = |row: &Vec<Value>| match &row[place] {
-        Value::Several(known) => known.clone(),
-        _ => Vec::new(),
-    };
-    let mut keys: Vec<String> = Vec::new();
-    for (key, _) in values.iter().flat_map(of) {
-        if !keys.contains(&key) {
-            keys.push(key);
-        }
-    }
-    let column = |key: &String| {
-        let found = |row: &Vec<Value>| {
-            of(row).into_iter().find(|(known, _)| known == key).and_then(|(_, value)| value)
-        };
-        (name.replace(X, key), optional_floats(values.iter().map(found)))
-    };
-    keys.iter().map(column).collect()
-}
-
-fn array<'a>(kind: Kind, values: impl Iterator<Item = &'a Value>) -> ArrayRef {
-    let whole = |value: &Value| match value {
-        Value::Whole(whole) => Some(*whole),
-        _ => None,
-    };
-    match kind {
-        Kind::Count => {
-            let signed = |value| whole(value).map(|value| i64::try_from(value).unwrap_or(i64::MAX));
-            Arc::new(values.map(signed).collect::<Int64Array>())
-        }
-        Kind::Unsigned => Arc::new(values.map(whole).collect::<UInt64Array>()),
-        Kind::Short => {
-            let short = |value| whole(value).map(|value| u32::try_from(value).unwrap_or(u32::MAX));
-            Arc::new(values.map(short).collect::<UInt32Array>())
-        }
-        Kind::Number => optional_floats(values.map(|value| match value {
-            Value::Number(number) => Some(*number),
-            _ => None,
-        })),
-        Kind::Text => Arc::new(
-            values
-                .map(|value| match value {
-                    Value::Text(text) => Some(text.as_str()),
-                    _ => None,
-                })
-                .collect::<LargeStringArray>(),
-        ),
-        Kind::Flag => Arc::new(
-            values
-                .map(|value| match value {
-                    Value::Flag(flag) => Some(*flag),
-                    _ => None,
-                })
-                .collect::<BooleanArray>(),
-        ),
-    }
 }
 
 /// Makes one of the tables whose columns are declared by name: these must be those, and all of one length.
@@ -305,32 +239,34 @@ pub(crate) fn link_series(plan: &Plan, names: &[String], rows: &[LinkInterval]) 
 }
 
 pub(crate) fn radio_series(names: &[String], rows: &[RadioInterval]) -> PyResult<ArrowTable> {
-    let values: Vec<_> = rows.iter().map(|row| columns::values_of(&RadioSummary::new(&row.stats))).collect();
-    let places: Vec<_> = rows.iter().map(|row| (row.time, row.direction)).collect();
-    counters_over_time("radio_series", names, &places, &values)
+    let places = rows.iter().map(|row| (row.time, row.direction));
+    let counters = rows.iter().map(|row| RadioSummary::new(&row.stats));
+    counters_over_time("radio_series", names, places, counters)
 }
 
 pub(crate) fn helper_series(names: &[String], rows: &[HelperInterval]) -> PyResult<ArrowTable> {
-    let values: Vec<_> = rows.iter().map(|row| columns::values_of(&HelperSummary::new(row))).collect();
-    let places: Vec<_> = rows.iter().map(|row| (row.time, row.direction)).collect();
-    counters_over_time("helper_series", names, &places, &values)
+    let places = rows.iter().map(|row| (row.time, row.direction));
+    counters_over_time("helper_series", names, places, rows.iter().map(HelperSummary::new))
 }
 
 /// Times and directions, and the counters of each.
-fn counters_over_time(
+fn counters_over_time<T: columns::Field>(
     table: &str,
     names: &[String],
-    places: &[(Time, u32)],
-    values: &[Vec<Value>],
+    places: impl Iterator<Item = (Time, u32)> + Clone,
+    counters: impl Iterator<Item = T>,
 ) -> PyResult<ArrowTable> {
     let declared = columns::tables::of(table);
     let mut made: Vec<ArrayRef> = vec![
-        floats(places.iter().map(|&(time, _)| time.seconds())),
-        strings(places.iter().map(|&(_, direction)| names[direction as usize].as_str())),
+        floats(places.clone().map(|(time, _)| time.seconds())),
+        strings(places.map(|(_, direction)| names[direction as usize].as_str())),
     ];
-    for (place, column) in declared.iter().skip(made.len()).enumerate() {
-        made.push(array(column.kind, values.iter().map(|row| &row[place])));
-    }
+    let of_counters = columns_of::<T, _>(&declared[made.len()..], counters);
+    made.extend(of_counters.into_iter().filter_map(|(cells, _)| match cells {
+        Made::One(array) => Some(array),
+        // None is declared over time.
+        Made::Several(_) => None,
+    }));
     finish(fields(&declared), made)
 }
 
@@ -352,6 +288,12 @@ pub(crate) fn frame_table(plan: &Plan, rows: &[FrameRecord]) -> PyResult<ArrowTa
             ("kind", strings(rows().map(|row| row.kind.name()))),
             ("retry", Arc::new(rows().map(|row| Some(row.retry)).collect::<BooleanArray>())),
             ("sequence", short(|row| row.sequence.into())),
+            (
+                "ppdu",
+                Arc::new(
+                    rows().map(|row| row.ppdu.map(|ppdu| u64::from(ppdu.number))).collect::<UInt64Array>(),
+                ),
+            ),
             ("bytes", short(|row| row.bytes)),
             ("rate_bit_s", floats(rows().map(|row| row.rate.0 as f64))),
             ("duration_s", floats(rows().map(|row| row.duration.seconds()))),
@@ -395,6 +337,7 @@ pub(crate) fn hops(plan: &Plan, names: &[String], rows: &[HopRecord]) -> PyResul
 
 pub(crate) fn windows(plan: &Plan, rows: &[WindowRecord]) -> PyResult<ArrowTable> {
     let rows = || rows.iter();
+    let known = || rows().map(|row| row.estimates);
     declared(
         "windows",
         vec![
@@ -402,6 +345,44 @@ pub(crate) fn windows(plan: &Plan, rows: &[WindowRecord]) -> PyResult<ArrowTable
             ("flow", strings(rows().map(|row| plan.flows[row.flow as usize].name.as_str()))),
             ("cwnd_segments", floats(rows().map(|row| row.cwnd))),
             ("ssthresh_segments", floats(rows().map(|row| row.ssthresh))),
+            ("state", Arc::new(known().map(|known| known.map(|it| it.state)).collect::<LargeStringArray>())),
+            ("round", Arc::new(known().map(|known| known.map(|it| it.round)).collect::<UInt64Array>())),
+            ("pacing_segments_s", optional_floats(known().map(|known| known.map(|it| it.pacing)))),
+            ("pacing_gain", optional_floats(known().map(|known| known.map(|it| it.pacing_gain)))),
+            ("cwnd_gain", optional_floats(known().map(|known| known.map(|it| it.cwnd_gain)))),
+            (
+                "greatest_rate_segments_s",
+                optional_floats(known().map(|known| known.map(|it| it.greatest_rate))),
+            ),
+            (
+                "short_term_rate_segments_s",
+                optional_floats(known().map(|known| known.map(|it| it.short_term_rate))),
+            ),
+            ("least_rtt_s", optional_floats(known().map(|known| known.map(|it| it.least_rtt)))),
+            ("target_segments", optional_floats(known().map(|known| known.map(|it| it.target)))),
+            ("flight_segments", optional_floats(known().map(|known| known.map(|it| it.flight)))),
+            (
+                "long_term_flight_segments",
+                optional_floats(known().map(|known| known.map(|it| it.long_term_flight))),
+            ),
+            (
+                "short_term_flight_segments",
+                optional_floats(known().map(|known| known.map(|it| it.short_term_flight))),
+            ),
+            ("extra_acked_segments", optional_floats(known().map(|known| known.map(|it| it.extra_acked)))),
+            (
+                "full_rounds",
+                Arc::new(known().map(|known| known.map(|it| it.full_rounds)).collect::<UInt32Array>()),
+            ),
+            ("is_full", Arc::new(known().map(|known| known.map(|it| it.full)).collect::<BooleanArray>())),
+            (
+                "restarts_from_idle",
+                Arc::new(known().map(|known| known.map(|it| it.restarts)).collect::<BooleanArray>()),
+            ),
+            (
+                "is_app_limited",
+                Arc::new(known().map(|known| known.map(|it| it.app_limited)).collect::<BooleanArray>()),
+            ),
         ],
     )
 }

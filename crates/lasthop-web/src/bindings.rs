@@ -9,6 +9,7 @@ use lasthop_net::trace::Recording;
 use lasthop_net::world::Evaluation;
 use lasthop_sim::run::{self, Progress};
 use lasthop_sim::scenario::{self, Files, Format};
+use lasthop_sim::shown;
 use lasthop_sim::summary::Summary;
 use serde_json::json;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -49,6 +50,30 @@ pub fn declarations() -> String {
 #[wasm_bindgen(js_name = studentT)]
 pub fn student_t(probability: f64, degrees_of_freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, degrees_of_freedom).map_or(f64::NAN, |law| law.inverse_cdf(probability))
+}
+
+/// The factor and the multiple of the unit in which a quantity of this size reads well.
+#[wasm_bindgen]
+pub fn multiple(size: f64, unit: &str) -> Vec<JsValue> {
+    let (factor, name) = shown::multiple(size, unit);
+    vec![factor.into(), name.into()]
+}
+
+/// A mean and half the width of its interval, if it has one; `NaN` stands for an end that is not there.
+#[wasm_bindgen(js_name = meanTexts)]
+pub fn mean_texts(mean: f64, high: f64, n: usize, factor: f64) -> Vec<String> {
+    let high = (!high.is_nan()).then_some(high);
+    let of = shown::Estimate { mean, low: high, high, n };
+    let (text, half) = shown::mean(&of, factor);
+    [text].into_iter().chain(half).collect()
+}
+
+/// A difference in words, and its interval alone; `given` is JSON with the fields of `Difference`.
+#[wasm_bindgen]
+pub fn verdict(given: &str) -> Result<Vec<String>, JsValue> {
+    let difference: shown::Difference =
+        serde_json::from_str(given).map_err(|error| refused("call", error))?;
+    Ok(vec![difference.verdict(), difference.interval()])
 }
 
 /// The text of a scenario with another value at `path`.
@@ -201,6 +226,22 @@ impl Run {
         self.series.of_flows(column)
     }
 
+    /// A column of `radio_series`: all directions of an interval that are radio links, one after the other.
+    #[wasm_bindgen(js_name = radioSeries)]
+    pub fn radio_series(&self, column: &str) -> Option<Vec<f64>> {
+        self.series.of_radios(column)
+    }
+
+    /// What devices counted, by the names of their columns, over all directions, interval by interval.
+    #[wasm_bindgen(js_name = helperSeries)]
+    pub fn helper_series(&self) -> JsValue {
+        let table = Object::new();
+        for (name, values) in self.series.of_helpers() {
+            put(&table, name, &Float64Array::from(values.as_slice()));
+        }
+        table.into()
+    }
+
     /// A column of `link_series`.
     #[wasm_bindgen(js_name = linkSeries)]
     pub fn link_series(&self, column: &str) -> Option<Vec<f64>> {
@@ -236,13 +277,15 @@ impl Replay {
         self.seen as f64
     }
 
-    /// A column of one of the tables `hops`, `windows`, `losses` and `decisions`.
+    /// A column of one of the tables `hops`, `sacks`, `windows`, `losses`, `decisions` and `collisions`.
     pub fn column(&self, table: &str, column: &str) -> Option<Vec<f64>> {
         match table {
             "hops" => self.inner.of_hops(column),
+            "sacks" => self.inner.of_sacks(column),
             "windows" => self.inner.of_windows(column),
             "losses" => self.inner.of_losses(column),
             "decisions" => self.inner.of_decisions(column),
+            "collisions" => self.inner.of_collisions(column),
             _ => None,
         }
     }

@@ -18,6 +18,7 @@ pub fn scenario(scenario: &Scenario) -> Value {
     let flows = plan.flows.iter().map(|flow| {
         json!({
             "name": flow.name, "source": flow.source, "sink": flow.sink, "transport": transport(&flow.transport),
+            "windowed": matches!(flow.transport, Transport::Tcp(_)),
         })
     });
     let stations = plan.media.iter().flat_map(|medium| {
@@ -57,6 +58,7 @@ fn transport(of: &Transport) -> &str {
         Transport::Tcp(config) => &config.name,
         Transport::Udp(_) => "udp",
         Transport::Rate(config) => config.protocol.name(),
+        Transport::Outside(config) => &config.name,
     }
 }
 
@@ -90,10 +92,15 @@ pub fn outages(plan: &Plan, seed: u64) -> Value {
     down.collect()
 }
 
-/// When which host changes its access point: its node, when it leaves and when it has arrived, in seconds.
+/// When which host changes its access point, or a flow its path: the node, when it leaves and when it has arrived, in
+/// seconds. A path is changed at once.
 pub fn handoffs(plan: &Plan, seed: u64) -> Value {
     let moves = roaming::handoffs(plan, seed);
-    moves.iter().map(|(host, leaves, joins)| json!([host, leaves.seconds(), joins.seconds()])).collect()
+    let moves = moves.iter().map(|(host, leaves, joins)| json!([host, leaves.seconds(), joins.seconds()]));
+    let reroutes = plan.flows.iter().flat_map(|flow| {
+        flow.reroutes.iter().map(|later| json!([flow.sink, later.at.seconds(), later.at.seconds()]))
+    });
+    moves.chain(reroutes).collect()
 }
 
 /// The error as a page shows it.
@@ -106,7 +113,6 @@ pub fn declarations() -> Value {
     let causes = Cause::NAMES.iter().zip(Cause::HELP);
     json!({
         "columns": columns::all(),
-        "steps": columns::STEPS.iter().copied().collect::<BTreeMap<_, _>>(),
         "causes": causes.map(|(name, help)| json!({ "name": name, "help": help })).collect::<Vec<_>>(),
         "kinds": Kind::NAMES,
         "on_demand": columns::tables::ON_DEMAND.iter().copied().collect::<BTreeMap<_, _>>(),

@@ -7,7 +7,9 @@ use std::io;
 use lasthop_cc::LossKind;
 use lasthop_core::packet::{Cause, Kind, flag};
 use lasthop_core::time::Time;
-use lasthop_net::trace::{Decision, DecisionRecord, HopRecord, Sink, WindowRecord};
+use lasthop_net::trace::{
+    Decision, DecisionRecord, FrameOutcome, FrameRecord, HopRecord, Sink, WindowRecord,
+};
 
 use crate::series::Told;
 
@@ -28,6 +30,16 @@ struct Loss {
     data: bool,
 }
 
+/// A frame of a radio channel could not be read where it should have been, because it met another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Collision {
+    time: Time,
+    from: u32,
+    at: u32,
+    /// Flow of the packet in it, if it has one.
+    flow: Option<u32>,
+}
+
 /// Takes down a window of the trace.
 pub struct Replay<'a> {
     from: Time,
@@ -37,6 +49,7 @@ pub struct Replay<'a> {
     windows: Vec<WindowRecord>,
     losses: Vec<Loss>,
     decisions: Vec<DecisionRecord>,
+    collisions: Vec<Collision>,
     /// What each decision answered, as far as it is known.
     truths: Vec<Option<Cause>>,
     /// Where the window had to end, because there were too many packets in it.
@@ -56,6 +69,7 @@ impl<'a> Replay<'a> {
             windows: Vec::new(),
             losses: Vec::new(),
             decisions: Vec::new(),
+            collisions: Vec::new(),
             truths: Vec::new(),
             cut: None,
             looks: 0,
@@ -65,7 +79,7 @@ impl<'a> Replay<'a> {
 
     /// The run is over: finds what each decision answered.
     pub fn finish(self) -> Replay<'static> {
-        let Replay { from, to, most, hops, windows, losses, decisions, cut, looks, .. } = self;
+        let Replay { from, to, most, hops, windows, losses, decisions, collisions, cut, looks, .. } = self;
         let mut lost: BTreeMap<(u32, u64), Vec<(Time, Cause)>> = BTreeMap::new();
         for loss in losses.iter().filter(|loss| loss.data) {
             lost.entry((loss.flow, loss.seq)).or_default().push((loss.time, loss.cause));
@@ -79,7 +93,8 @@ impl<'a> Replay<'a> {
                 .map(|(_, cause)| *cause)
         };
         let truths = decisions.iter().map(truth).collect();
-        Replay { from, to, most, hops, windows, losses, decisions, truths, cut, looks, told: None }
+        let told = None;
+        Replay { from, to, most, hops, windows, losses, decisions, collisions, truths, cut, looks, told }
     }
 
     /// Where the window ends, in seconds.
@@ -99,6 +114,7 @@ impl<'a> Replay<'a> {
             "ack" => |hop| hop.ack as f64,
             "payload_bytes" => |hop| f64::from(hop.payload),
             "wire_bytes" => |hop| f64::from(hop.bytes),
+            "window_bytes" => |hop| f64::from(hop.window),
             "back" => |hop| f64::from(u8::from(hop.back)),
             "again" => |hop| f64::from(u8::from(hop.again)),
             "marked" => |hop| f64::from(u8::from(hop.flags & flag::CE != 0)),
@@ -113,6 +129,22 @@ impl<'a> Replay<'a> {
             _ => return None,
         };
         Some(self.hops.iter().map(of).collect())
+    }
+
+    /// A column of the SACK blocks of the ACKs among the packets on links: `hop` is the row there, `from` and `to` are
+    /// the first byte of the block and the one behind it.
+    pub fn of_sacks(&self, column: &str) -> Option<Vec<f64>> {
+        let of: fn(usize, (u64, u64)) -> f64 = match column {
+            "hop" => |hop, _| hop as f64,
+            "from" => |_, (from, _)| from as f64,
+            "to" => |_, (_, to)| to as f64,
+            _ => return None,
+        };
+        let rows = self.hops.iter().enumerate();
+        Some(
+            rows.flat_map(|(hop, record)| record.sack.as_slice().iter().map(move |&block| of(hop, block)))
+                .collect(),
+        )
     }
 
     /// A column of the changes of windows within the window.
@@ -139,6 +171,19 @@ impl<'a> Replay<'a> {
             _ => return None,
         };
         Some(self.losses.iter().map(of).collect())
+    }
+
+    /// A column of all collisions of the run at the station that a frame was for: the nodes that it came `from` and was
+    /// lost `at`, and the flow of the packet in it, NaN if it has none.
+    pub fn of_collisions(&self, column: &str) -> Option<Vec<f64>> {
+        let of: fn(&Collision) -> f64 = match column {
+            "time_s" => |row| row.time.seconds(),
+            "from" => |row| f64::from(row.from),
+            "at" => |row| f64::from(row.at),
+            "flow" => |row| row.flow.map_or(f64::NAN, f64::from),
+            _ => return None,
+        };
+        Some(self.collisions.iter().map(of).collect())
     }
 
     /// A column of all decisions of the run. `decision`: 0 for a recovery, 1 for a timeout, 2 for a reduction that was
@@ -221,6 +266,19 @@ impl Sink for Replay<'_> {
     fn window(&mut self, record: &WindowRecord) -> io::Result<()> {
         if record.time >= self.from && record.time <= self.to && self.windows.len() < MOST_MOMENTS {
             self.windows.push(*record);
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, record: &FrameRecord) -> io::Result<()> {
+        let is_meant = record.to == Some(record.at) && record.outcome == FrameOutcome::Collided;
+        if is_meant && self.collisions.len() < MOST_MOMENTS {
+            self.collisions.push(Collision {
+                time: record.end,
+                from: record.from,
+                at: record.at,
+                flow: record.packet.map(|packet| packet.flow),
+            });
         }
         Ok(())
     }

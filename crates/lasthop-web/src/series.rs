@@ -1,11 +1,12 @@
 //! Time series of a run as columns of numbers, with the names and units that the tables of results declare. A value
 //! that is absent is NaN.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use lasthop_core::time::Span;
 use lasthop_net::plan::Plan;
-use lasthop_net::trace::{FlowInterval, LinkInterval, Sink};
+use lasthop_net::trace::{FlowInterval, HelperInterval, LinkInterval, RadioInterval, Sink};
 
 /// What is told of the progress of a run: simulated seconds so far.
 pub type Told<'a> = &'a mut dyn FnMut(f64);
@@ -21,6 +22,8 @@ const TIMES: u64 = 100;
 pub struct Rows {
     flows: Vec<FlowInterval>,
     links: Vec<LinkInterval>,
+    radios: Vec<RadioInterval>,
+    helpers: Vec<HelperInterval>,
     interval: Span,
 }
 
@@ -65,6 +68,35 @@ impl Rows {
         Some(self.flows.iter().map(of).collect())
     }
 
+    /// A column of the table `radio_series`, all radio directions of an interval one after the other.
+    pub fn of_radios(&self, column: &str) -> Option<Vec<f64>> {
+        let of: fn(&RadioInterval) -> u64 = match column {
+            "direction" => |row| u64::from(row.direction),
+            "attempts" => |row| row.stats.attempts,
+            "ack_failures" => |row| row.stats.ack_failures,
+            "collisions" => |row| row.stats.collisions,
+            _ => return None,
+        };
+        Some(self.radios.iter().map(|row| of(row) as f64).collect())
+    }
+
+    /// What devices counted, by the names of their columns, added up over all directions, interval by interval.
+    pub fn of_helpers(&self) -> BTreeMap<&'static str, Vec<f64>> {
+        let mut columns: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
+        let nanos = self.interval.0.max(1);
+        for row in &self.helpers {
+            let place = (row.time.0.div_ceil(nanos) as usize).saturating_sub(1);
+            for &(name, count) in &row.counters {
+                let column = columns.entry(name).or_default();
+                if column.len() <= place {
+                    column.resize(place + 1, 0.0);
+                }
+                column[place] += count as f64;
+            }
+        }
+        columns
+    }
+
     /// A column of the table `link_series`, all directions of an interval one after the other.
     pub fn of_links(&self, column: &str) -> Option<Vec<f64>> {
         let (length, seconds) = (self.interval.0 as f64, self.interval.seconds());
@@ -94,6 +126,16 @@ impl Sink for Series<'_> {
             self.next = now + self.step;
         }
         self.rows.flows.push(*interval);
+        Ok(())
+    }
+
+    fn radio(&mut self, interval: &RadioInterval) -> io::Result<()> {
+        self.rows.radios.push(*interval);
+        Ok(())
+    }
+
+    fn helper(&mut self, interval: &HelperInterval) -> io::Result<()> {
+        self.rows.helpers.push(interval.clone());
         Ok(())
     }
 

@@ -12,7 +12,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lasthop.scripts import PRESETS
+from lasthop.situations import PRESETS
 
 if TYPE_CHECKING:
     from lasthop.packetdrill.syntax import Call

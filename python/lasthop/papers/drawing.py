@@ -212,7 +212,7 @@ def _look(
         source, series = paper.sources[name], paper.vocabulary.series[name]
         label = next((one.label for one in result.study.metrics if one.name == source.metric), None)
         # Curves of several series share their unit alone.
-        labels[column] = series.unit if mixed else label or name.replace("_", " ")
+        labels[column] = series.unit if mixed else label or series.in_words
         units[column] = "" if mixed or series.unit == "ratio" else series.unit
     return Look(
         title=f"{experiment.figure}: {experiment.title or result.study.title}",

@@ -2,19 +2,29 @@
 
 `judge` calls `evaluate` and turns its outcome into a verdict. A quantity is the formula applied to means over
 the seeds; its interval comes from leaving out each seed in turn (jackknife), which for sums and differences
-is the paired Student t interval. The rules are those of docs/reference/claims.md. Nothing here runs or reads
-anything.
+is the paired Student t interval. `decisions` says what such quantities show. The rules are those of
+docs/reference/claims.md. Nothing here runs or reads anything.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from lasthop.extras import np
+from lasthop.papers.decisions import (
+    LEVEL,
+    ROUNDING,
+    STRICT_LEVEL,
+    Effect,
+    Outcome,
+    Tested,
+    holm,
+    joined,
+    quantified,
+)
 from lasthop.papers.grammar import (
     Arithmetic,
     Binary,
@@ -35,7 +45,6 @@ from lasthop.papers.grammar import (
 )
 from lasthop.papers.library import SAMPLE_AXES, PaperError
 from lasthop.papers.measurement import (
-    AGGREGATE_FUNCTIONS,
     FREE,
     Curve,
     Dataset,
@@ -44,6 +53,7 @@ from lasthop.papers.measurement import (
     Reference,
     inside,
     normal,
+    spreads,
     value_of,
 )
 from lasthop.stats import Estimate, jackknife
@@ -60,26 +70,12 @@ if TYPE_CHECKING:
 
 #: `flat` allows at least this spread.
 LEAST_FLAT_SPREAD = 0.02
-#: Differences below this share of the larger side are rounding.
-ROUNDING = 1e-12
+#: Quantifiers that one point can decide by holding.
+MEETS_BEST = frozenset({"some", "none"})
+#: Functions whose value is a share already.
+SHARES = frozenset({"gain", "drop", "rise", "spread", "cv"})
 #: A quantifier over at most this many comparisons shows each of them.
 SHOWN_COMPARISONS = 3
-
-
-class Outcome(Enum):
-    """What the data say of a predicate."""
-
-    HOLDS = "holds"
-    FAILS = "fails"
-    UNDECIDED = "undecided"
-    #: The two sides are equal in every seed: more seeds would not decide.
-    TIE = "an exact tie"
-    MISSING = "missing"
-
-    def denied(self) -> Outcome:
-        """Return the outcome of the denial."""
-        swapped = {Outcome.HOLDS: Outcome.FAILS, Outcome.FAILS: Outcome.HOLDS}
-        return swapped.get(self, self)
 
 
 #: What tells most against a claim comes first.
@@ -102,6 +98,10 @@ class Atom:
         The two sides of a comparison; the change from first to last of a trend is `left`.
     margin : float
         How clearly it holds, relative to the larger side; negative if it fails.
+    tested : Tested or None
+        What decides it at any level; `None` if no level plays a part.
+    effect : Effect or None
+        How large what it is about is.
     """
 
     text: str
@@ -110,15 +110,38 @@ class Atom:
     left: Estimate | None = None
     right: Estimate | None = None
     margin: float = 0.0
+    tested: Tested | None = None
+    effect: Effect | None = None
+
+    def at(self, level: float) -> Outcome:
+        """Return the outcome at a level."""
+        return self.outcome if self.tested is None else self.tested.at(level)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the data say of a predicate, condensed and in full."""
+    """What the data say of a predicate, condensed and in full.
+
+    Attributes
+    ----------
+    outcome, at_99 : Outcome
+        What they say at the level of verdicts, and at that of 99 %.
+    summary : str
+        In words.
+    atoms : tuple of Atom
+        Its comparisons.
+    corrected : Outcome
+        What comparisons say that are corrected for each other.
+    deciding : Atom or None
+        The comparison that decides.
+    """
 
     outcome: Outcome
     summary: str
     atoms: tuple[Atom, ...]
+    corrected: Outcome
+    deciding: Atom | None = None
+    at_99: Outcome = Outcome.MISSING
 
     @property
     def margin(self) -> float:
@@ -149,35 +172,68 @@ def evaluate(
         The points of an axis to which quantifiers and running axes are confined, for a quick look.
     """
     confined = {axis: {normal(value) for value in values} for axis, values in (only or {}).items()}
-    return _Evaluator(claim, paper, data, confined).finding(predicate, {})
+    evaluator = _Evaluator(claim, paper, data, confined)
+    found = evaluator.at(LEVEL, predicate)
+    return replace(found, at_99=evaluator.at(STRICT_LEVEL, predicate).outcome)
 
 
 @dataclass
 class _Evaluator:
+    """What evaluates one claim; comparisons are computed once, and decided at any level."""
+
     claim: Claim
     paper: Paper
     data: Dataset
     only: Mapping[str, set[Value]]
     vocabulary: Vocabulary = field(init=False)
+    level: float = LEVEL
+    computed: dict[str, Atom] = field(default_factory=dict)
+    corrected: Mapping[str, Outcome] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.vocabulary = self.paper.vocabulary
 
+    def at(self, level: float, predicate: Predicate) -> Finding:
+        """Evaluate the formula at a level: every comparison by itself first, then all together."""
+        self.level, self.corrected = level, {}
+        self.finding(predicate, {})
+        self.corrected = holm({text: atom.at for text, atom in self.computed.items()}, level)
+        return self.finding(predicate, {})
+
     def finding(self, node: Predicate, scope: Scope) -> Finding:
         match node:
             case Comparison() | Trend():
-                atom = self._atom(node, scope)
-                return Finding(atom.outcome, atom.figures, (atom,))
+                text = show(node, scope)
+                if text not in self.computed:
+                    self.computed[text] = self._atom(node, scope, text)
+                atom = self.computed[text]
+                outcome = atom.at(self.level)
+                corrected = self.corrected.get(text, outcome)
+                return Finding(outcome, atom.figures, (atom,), corrected, atom)
             case Not():
                 inner = self.finding(node.body, scope)
-                return Finding(inner.outcome.denied(), f"not ({inner.summary})", inner.atoms)
+                return replace(
+                    inner,
+                    outcome=inner.outcome.denied(),
+                    summary=f"not ({inner.summary})",
+                    corrected=inner.corrected.denied(),
+                )
             case Joined():
                 parts = [self.finding(part, scope) for part in node.parts]
-                outcomes = [part.outcome for part in parts]
-                outcome = conjunction(outcomes) if node.word == "and" else disjunction(outcomes)
-                return Finding(outcome, "; ".join(part.summary for part in parts), _atoms(parts))
+                summary = "; ".join(part.summary for part in parts)
+                return self._joined("all" if node.word == "and" else "some", parts, summary)
             case Quantified():
                 return self._quantified(node, scope)
+
+    def _joined(self, quantifier: str, parts: Sequence[Finding], summary: str) -> Finding:
+        """Join findings, and say where they would be decided but for the correction."""
+        by_themselves = [one.outcome for one in parts]
+        outcome, corrected = joined(quantifier, by_themselves, [one.corrected for one in parts])
+        uncorrected = quantified(quantifier, by_themselves)
+        if outcome is not uncorrected and uncorrected in {Outcome.HOLDS, Outcome.FAILS}:
+            summary += f"; not decided after correction for {len(self.computed)} comparisons"
+        worst = _ordered(quantifier, parts)[0]
+        return Finding(outcome, summary, _atoms(parts), corrected, worst.deciding)
 
     def _quantified(self, node: Quantified, scope: Scope) -> Finding:
         names = [name for name, _ in node.bindings]
@@ -187,17 +243,15 @@ class _Evaluator:
             for values in itertools.product(*sets)
         ]
         if not findings:
-            return Finding(Outcome.MISSING, f"no points for {', '.join(names)}", ())
+            return Finding(Outcome.MISSING, f"no points for {', '.join(names)}", (), Outcome.MISSING)
         findings, silent = self._speaking(findings)
-        outcome = quantified(node.quantifier, [one.outcome for one in findings])
-        # What decides: the worst case of `all` and `most`, the best of `some` and `none`.
-        best = node.quantifier in {"some", "none"}
-        ordered = sorted(findings, key=lambda one: (SEVERITY[one.outcome], one.margin), reverse=best)
-        atoms = _atoms(findings)
-        if len(atoms) <= SHOWN_COMPARISONS:
-            return Finding(outcome, "; ".join(one.summary for one in findings) + silent, atoms)
-        summary = f"{counted(findings)}{silent}; {'best' if best else 'worst'}: {ordered[0].summary}"
-        return Finding(outcome, summary, atoms)
+        if sum(len(one.atoms) for one in findings) <= SHOWN_COMPARISONS:
+            summary = "; ".join(one.summary for one in findings) + silent
+        else:
+            word = "best" if node.quantifier in MEETS_BEST else "worst"
+            shown = _ordered(node.quantifier, findings)[0].summary
+            summary = f"{counted(findings)}{silent}; {word}: {shown}"
+        return self._joined(node.quantifier, findings, summary)
 
     def _speaking(self, findings: list[Finding]) -> tuple[list[Finding], str]:
         """Leave out points without any of what the claim is about, unless all are, and say how many."""
@@ -212,30 +266,29 @@ class _Evaluator:
         allowed = [self.only[axis] for axis in axes_of_name(name, body, self.vocabulary) if axis in self.only]
         return [point for point in points if all(normal(point) in one for one in allowed)]
 
-    def _atom(self, node: Comparison | Trend, scope: Scope) -> Atom:
-        text = show(node, scope)
+    def _atom(self, node: Comparison | Trend, scope: Scope, text: str) -> Atom:
         sides = (node.left, node.right) if isinstance(node, Comparison) else (node.curve,)
         along: str | None = node.axis if isinstance(node, Trend) else None
         try:
             found = [one for side in sides for one in self._references(side, scope, along)]
             measured = Measured(self.paper.number, self.data, found)
-            quantities = [measured.compute(side, scope, along, self._reference) for side in sides]
+            variants = measured.variants(sides, scope, along, self._reference)
         except Missing as error:
             return Atom(text, Outcome.MISSING, f"{text}: {error}")
         if isinstance(node, Trend):
-            curve = quantities[0]
+            curve = variants[0][0]
             if not isinstance(curve, Curve) or len(curve.points) < 2:  # noqa: PLR2004 - a step has two ends
                 return Atom(text, Outcome.MISSING, f"{text}: fewer than two points along {node.axis}")
             return _trend(node, text, curve, self.claim.tolerance)
-        for side, quantity in zip(sides, quantities, strict=True):
+        for side, quantity in zip(sides, variants[0], strict=True):
             if not isinstance(quantity, np.ndarray):
                 raise PaperError(
                     f"{self.claim.id}: {show(side, scope)} is a curve; compare an aggregate of it"
                 )
-        left, right = cast("list[Floats]", quantities)
+        values = [cast("tuple[Floats, Floats]", tuple(one)) for one in variants]
         shown = (show(node.left, scope), show(node.right, scope))
         slack = self.claim.tolerance.absolute if self.claim.kind == "bound" else 0.0
-        return _comparison(node, shown, (left, right), _Limits(self.claim.tolerance, slack, bool(found)))
+        return _comparison(node, shown, values, _Limits(self.claim.tolerance, slack, bool(found)))
 
     def _references(self, node: Arithmetic, scope: Scope, along: str | None) -> list[Reference]:
         match node:
@@ -300,46 +353,11 @@ class _Evaluator:
         return tuple(point for point in grid if allowed is None or normal(point) in allowed)
 
 
-def conjunction(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return what holds of all: decided as soon as one fails (Kleene's logic).
-
-    Examples
-    --------
-    >>> conjunction([Outcome.HOLDS, Outcome.UNDECIDED]), conjunction([Outcome.FAILS, Outcome.MISSING])
-    (<Outcome.UNDECIDED: 'undecided'>, <Outcome.FAILS: 'fails'>)
-    """
-    for outcome in (Outcome.FAILS, Outcome.MISSING, Outcome.UNDECIDED, Outcome.TIE):
-        if outcome in outcomes:
-            return outcome
-    return Outcome.HOLDS
-
-
-def disjunction(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return what holds of at least one: decided as soon as one holds."""
-    return conjunction([outcome.denied() for outcome in outcomes]).denied()
-
-
-def quantified(quantifier: str, outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the outcome of a quantifier over combinations; `most` means more than half.
-
-    Examples
-    --------
-    >>> quantified("most", [Outcome.HOLDS, Outcome.HOLDS, Outcome.UNDECIDED])
-    <Outcome.HOLDS: 'holds'>
-    """
-    if quantifier == "all":
-        return conjunction(outcomes)
-    if quantifier == "some":
-        return disjunction(outcomes)
-    if quantifier == "none":
-        return disjunction(outcomes).denied()
-    half = len(outcomes) / 2
-    holding, failing = outcomes.count(Outcome.HOLDS), outcomes.count(Outcome.FAILS)
-    if holding > half:
-        return Outcome.HOLDS
-    if failing >= half:
-        return Outcome.FAILS
-    return Outcome.MISSING if Outcome.MISSING in outcomes else Outcome.UNDECIDED
+def _ordered(quantifier: str, parts: Iterable[Finding]) -> list[Finding]:
+    """Sort by what decides: the worst of `all` and `most` first, the best of `some` and `none`."""
+    return sorted(
+        parts, key=lambda one: (SEVERITY[one.outcome], one.margin), reverse=quantifier in MEETS_BEST
+    )
 
 
 def counted(findings: Sequence[Finding]) -> str:
@@ -389,6 +407,15 @@ class _Limits:
             return jackknife(values.tolist())
         return Estimate(value, value, value, 0)
 
+    def spanning(self, variants: Sequence[Floats]) -> Estimate | None:
+        """Return the first quantity with an interval that spans those of all choices."""
+        found = [self.estimate(one) for one in variants]
+        if None in found or any(one is not None and one.low is None for one in found):
+            return found[0]
+        ends = [(one.low, one.high) for one in found if one and one.low is not None and one.high is not None]
+        first = cast("Estimate", found[0])
+        return replace(first, low=min(low for low, _ in ends), high=max(high for _, high in ends))
+
     def excesses(self, operator: str, left: Floats, right: Floats) -> list[Estimate | None]:
         """Return the quantities that must not be positive for the comparison to hold."""
         relative = self.tolerance.relative
@@ -415,44 +442,50 @@ class _Limits:
 
 
 def _comparison(
-    node: Comparison, shown: tuple[str, str], sides: tuple[Floats, Floats], limits: _Limits
+    node: Comparison,
+    shown: tuple[str, str],
+    variants: Sequence[tuple[Floats, Floats]],
+    limits: _Limits,
 ) -> Atom:
-    """Compare two quantities given by their replicates."""
-    left, right = sides
+    """Compare two quantities given by their replicates, once for each choice that the runs leave open."""
+    left, right = variants[0]
     text = f"{shown[0]} {node.operator} {shown[1]}"
-    estimates = (limits.estimate(left), limits.estimate(right))
+    estimates = (limits.spanning([one for one, _ in variants]), limits.spanning([one for _, one in variants]))
     figures = " ".join(
         (_side(shown[0], node.left, estimates[0]), node.operator, _side(shown[1], node.right, estimates[1]))
     )
-    excesses = [one for one in limits.excesses(node.operator, left, right) if one is not None]
-    if not excesses or None in estimates:
+    found = [limits.excesses(node.operator, *sides) for sides in variants]
+    if None in estimates or any(None in one for one in found):
         return Atom(text, Outcome.UNDECIDED, f"{figures}: undefined, a division by zero", *estimates)
-    scale = max((abs(float(side[0])) for side in sides if math.isfinite(side[0])), default=0.0) or 1.0
+    excesses = cast("list[list[Estimate]]", found)
+    scale = max((abs(float(side[0])) for side in variants[0] if math.isfinite(side[0])), default=0.0) or 1.0
+    tested = None
     if node.operator == "==":
         same = np.allclose(left, right, rtol=ROUNDING, atol=ROUNDING)
         outcome = Outcome.HOLDS if same else Outcome.FAILS
     else:
         strict = node.operator not in {"<=", ">=", "~="}
-        outcome = conjunction([_sign(one, scale, strict=strict) for one in excesses])
-    words = _doubt(node, excesses) if outcome is Outcome.UNDECIDED else outcome.value
-    margin = min(-one.mean for one in excesses) / scale
-    return Atom(text, outcome, f"{figures}: {words}", *estimates, margin=margin)
+        tested = Tested(tuple(tuple(one) for one in excesses), scale, strict)
+        outcome = tested.at(LEVEL)
+    words = _doubt(node, excesses[0]) if outcome is Outcome.UNDECIDED else outcome.value
+    if len(variants) > 1:
+        words += f" (the runs leave open which point or order it is: {len(variants)} choices)"
+    margin = min(-one.mean for one in excesses[0]) / scale
+    effect = _effect(node, variants, limits)
+    return Atom(text, outcome, f"{figures}: {words}", *estimates, margin=margin, tested=tested, effect=effect)
 
 
-def _sign(excess: Estimate, scale: float, *, strict: bool) -> Outcome:
-    """Decide whether a quantity is negative; `strict` if zero does not do."""
-    if excess.low is None or excess.high is None:
-        return Outcome.UNDECIDED
-    low, high = (0.0 if abs(end) <= ROUNDING * scale else end for end in (excess.low, excess.high))
-    if high < 0 or (high == 0 and not strict):
-        return Outcome.HOLDS
-    # Between simulated quantities, equality is a tie; between constants it is a fact.
-    if low > 0 or (excess.n == 0 and high == 0):
-        return Outcome.FAILS
-    # No seed differs from the others, and none differs at all.
-    if excess.n > 1 and low == high == 0:
-        return Outcome.TIE
-    return Outcome.UNDECIDED
+def _effect(node: Comparison, variants: Sequence[tuple[Floats, Floats]], limits: _Limits) -> Effect | None:
+    """Return how far the left side is from the right one, as a share of it; a share is left as it is."""
+    if not limits.simulated or node.operator == "==":
+        return None
+    share = isinstance(node.left, Call) and node.left.function in SHARES
+    relative = not share and not (isinstance(node.right, Number) and node.right.value == 0)
+    with np.errstate(all="ignore"):
+        size = limits.spanning([left / right - 1 if relative else left for left, right in variants])
+    if size is None or not math.isfinite(size.mean):
+        return None
+    return Effect(size, relative or share)
 
 
 def _doubt(node: Comparison, excesses: Sequence[Estimate]) -> str:
@@ -482,29 +515,46 @@ def _trend(node: Trend, text: str, curve: Curve, tolerance: Tolerance) -> Atom:
         return Atom(text, Outcome.UNDECIDED, f"{figures}: undefined, a division by zero")
     scale = float(np.abs(values[0]).max()) or 1.0
     # Within the tolerance a step is fine: that is what it is for. Beyond it, the seeds must show it.
-    decided = [
-        Outcome.HOLDS if step.mean <= ROUNDING * scale else _sign(step, scale, strict=False)
+    within = (
+        Estimate(0.0, 0.0, 0.0, step.n) if step.mean <= ROUNDING * scale else step
         for step in cast("list[Estimate]", steps)
-    ]
-    outcome = conjunction([_sign(overall, scale, strict=True), *decided])
-    return Atom(text, outcome, f"{figures}: {_word(outcome)}", change, margin=-overall.mean / scale)
+    )
+    tested = Tested(((overall, *within),), scale, strict=True, several=True)
+    outcome = tested.at(LEVEL)
+    with np.errstate(all="ignore"):
+        size = jackknife((values[:, -1] / values[:, 0] - 1).tolist())
+    return Atom(
+        text,
+        outcome,
+        f"{figures}: {_word(outcome)}",
+        change,
+        margin=-overall.mean / scale,
+        tested=tested,
+        effect=None if size is None or not math.isfinite(size.mean) else Effect(size, relative=True),
+    )
 
 
 def _flat(text: str, figures: str, values: Floats, allowed: float) -> Atom:
-    """Test whether a curve's spread is within what is allowed."""
+    """Test whether a curve's spread is within what is allowed, for all that may be its extremes."""
     with np.errstate(all="ignore"):
-        spread = jackknife(AGGREGATE_FUNCTIONS["spread"](values).tolist())
-    if spread is None:
+        found = [jackknife(one.tolist()) for one in spreads(values)]
+    if None in found:
         return Atom(text, Outcome.UNDECIDED, f"{figures}: undefined, a division by zero")
-    excess = Estimate(
-        spread.mean - allowed,
-        None if spread.low is None else spread.low - allowed,
-        None if spread.high is None else spread.high - allowed,
-        spread.n,
-    )
-    outcome = _sign(excess, 1.0, strict=False)
+    known = cast("list[Estimate]", found)
+    spread = known[0]
+    excesses = tuple((one.shifted(-allowed),) for one in known)
+    tested = Tested(excesses, 1.0, strict=False)
+    outcome = tested.at(LEVEL)
     figures = f"{figures}; spread {write_estimate(spread)}, allowed {allowed:g}"
-    return Atom(text, outcome, f"{figures}: {_word(outcome)}", spread, margin=-excess.mean)
+    return Atom(
+        text,
+        outcome,
+        f"{figures}: {_word(outcome)}",
+        spread,
+        margin=allowed - spread.mean,
+        tested=tested,
+        effect=Effect(spread, relative=True),
+    )
 
 
 def _word(outcome: Outcome) -> str:

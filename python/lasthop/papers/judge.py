@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from lasthop.papers.evaluation import Finding, Outcome, evaluate
+from lasthop.papers.decisions import Outcome
+from lasthop.papers.evaluation import Finding, evaluate
 from lasthop.papers.grammar import check, parse
 from lasthop.papers.library import PaperError
 
@@ -63,15 +64,22 @@ class Judgement:
     ----------
     claim : Claim
         What the paper says.
-    verdict : Verdict
-        What became of it.
+    verdict, at_99 : Verdict
+        What became of it, and what would have if intervals were of 99 % instead of 95.
     findings : dict
         What was found at the main setting and at each alternative, by name.
     """
 
     claim: Claim
     verdict: Verdict
+    at_99: Verdict
     findings: Mapping[str, Finding]
+
+    @property
+    def effect(self) -> str:
+        """How large what decides at the main setting is, and the least that the runs would show."""
+        deciding = self.findings[MAIN].deciding
+        return "" if deciding is None or deciding.effect is None else str(deciding.effect)
 
     @property
     def reason(self) -> str:
@@ -99,6 +107,8 @@ class Judgement:
             "strength": claim.strength,
             "tolerance": {"rel": claim.tolerance.relative, "abs": claim.tolerance.absolute},
             "verdict": self.verdict.value,
+            "at_99": self.at_99.value,
+            "effect": self.effect,
             "reason": self.reason,
             "settings": {
                 name: {
@@ -148,7 +158,11 @@ def judge(
             for name in names
             if name in datasets
         }
-        judgements.append(Judgement(claim, _verdict(findings), findings))
+        silent = {one.name for one in paper.alternatives if one.no_vote is not None}
+        voting = {name: finding for name, finding in findings.items() if name not in silent}
+        verdict = _verdict({name: one.outcome for name, one in voting.items()})
+        at_99 = _verdict({name: one.at_99 for name, one in voting.items()})
+        judgements.append(Judgement(claim, verdict, at_99, findings))
     return judgements
 
 
@@ -161,11 +175,15 @@ def _parse(claim: Claim, paper: Paper) -> Any:  # noqa: ANN401 - a predicate, wh
     return predicate
 
 
-def _verdict(findings: Mapping[str, Finding]) -> Verdict:
-    outcomes = {finding.outcome for finding in findings.values()}
-    if {Outcome.HOLDS, Outcome.FAILS} <= outcomes:
+def _verdict(outcomes: Mapping[str, Outcome]) -> Verdict:
+    if {Outcome.HOLDS, Outcome.FAILS} <= set(outcomes.values()):
         return Verdict.CONDITIONAL
-    return VERDICT_OF[findings[MAIN].outcome]
+    return VERDICT_OF[outcomes[MAIN]]
+
+
+def changed_at_99(judgements: Sequence[Judgement]) -> int:
+    """Return how many verdicts would be others if intervals were of 99 % instead of 95."""
+    return sum(one.at_99 is not one.verdict for one in judgements)
 
 
 def _by_outcome(findings: Mapping[str, Finding]) -> str:

@@ -69,6 +69,8 @@ class Claim:
     unit: str | None
     reference: tuple[float, ...]
     note: str | None
+    cannot_fail: str | None
+    """Why no run could contradict it, where the formula does not show that."""
     about: str | None
     """What it is a statement about ("losses"): a point at which there was none says nothing."""
 
@@ -81,6 +83,13 @@ class Series:
     unit: str
     axes: tuple[str, ...]
     means: str
+    label: str = ""
+    """What a figure writes at its axis, where no metric of a study has the name; else the name in words."""
+
+    @property
+    def in_words(self) -> str:
+        """What it is called in figures."""
+        return self.label or self.name.replace("_", " ")
 
     @property
     def sample_axis(self) -> str | None:
@@ -204,10 +213,59 @@ class Alternative:
     values: Mapping[str, Mapping[str, Value]]
     studies: Mapping[str, str]
     experiments: tuple[str, ...] | None
+    no_vote: str | None
+    """Why it decides no verdict: what the paper, or our report, has against it."""
 
     def concerns(self, experiment: str) -> bool:
         """Whether the experiment of this name is run at the alternative setting."""
         return self.experiments is None or experiment in self.experiments
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A set of choices under which a paper is judged as a whole.
+
+    Attributes
+    ----------
+    name, title : str
+        In a word, and in words.
+    choices : tuple of str
+        Alternatives laid over the main setting, a later one over an earlier one.
+    no_vote : str or None
+        Why it decides nothing, if it does not.
+    """
+
+    name: str
+    title: str
+    choices: tuple[str, ...]
+    no_vote: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A setting that the paper states.
+
+    Attributes
+    ----------
+    setting, says, where : str
+        What it is, what the paper says, and in which place.
+    key : str
+        Where the scenarios have it, with numbers for entries of lists.
+    value : object
+        What they would have to follow the paper.
+    scenarios : tuple of str
+        Files in ``scenarios`` that it concerns; all if empty.
+    departs : str or None
+        Why the main setting does not follow it, if it does not.
+    """
+
+    setting: str
+    says: str
+    where: str
+    key: str
+    value: Any
+    scenarios: tuple[str, ...]
+    departs: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +326,8 @@ class Paper:
     study_axes: Mapping[str, str]
     study_values: Mapping[str, Mapping[str, Value]]
     alternatives: tuple[Alternative, ...]
+    readings: tuple[Reading, ...]
+    stated: tuple[Stated, ...]
     now: tuple[Now, ...]
     quick: Quick
     trust: bool = False
@@ -298,6 +358,12 @@ class Paper:
     def is_closed_form(self, experiment: Experiment) -> bool:
         """Whether an experiment needs no simulation."""
         return not any(name in self.vocabulary.series for name in experiment.y)
+
+    def is_rule(self, series: str) -> bool:
+        """Whether a series is a rule that the paper states, worked out without a run."""
+        from lasthop.papers.functions import RULES
+
+        return (self.number, series) in RULES
 
     def notes(self) -> str | None:
         """Return the text of notes.md, if there is one."""
@@ -374,9 +440,20 @@ def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Pap
     _check_keys(
         path / MANIFEST,
         manifest,
-        "subject title authors year series axes values curves experiments alternatives now quick",
+        "subject title authors year series axes values curves experiments alternatives readings stated now "
+        "quick",
     )
-    for key in ("series", "axes", "values", "curves", "experiments", "alternatives", "now", "quick"):
+    for key in (
+        "series",
+        "axes",
+        "values",
+        "curves",
+        "experiments",
+        "alternatives",
+        "readings",
+        "now",
+        "quick",
+    ):
         _check_keys(path / MANIFEST, manifest.get(key, {}), None, f"{key}: ")
     if content.get("version") != CLAIMS_VERSION:
         raise PaperError(f"{path / CLAIMS}: version must be {CLAIMS_VERSION}, found {content.get('version')}")
@@ -411,6 +488,11 @@ def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Pap
             _alternative(path, name, entry, names, vocabulary)
             for name, entry in manifest.get("alternatives", {}).items()
         ),
+        readings=tuple(
+            _reading(path, name, entry, manifest.get("alternatives", {}))
+            for name, entry in manifest.get("readings", {}).items()
+        ),
+        stated=tuple(_stated(path, entry) for entry in manifest.get("stated", ())),
         now=tuple(_now(path, name, entry) for name, entry in manifest.get("now", {}).items()),
         quick=_quick(path, manifest.get("quick", {})),
     )
@@ -425,7 +507,7 @@ def _vocabulary(content: dict[str, Any]) -> Vocabulary:
         conditional_defaults={name: value for name, value in defaults.items() if isinstance(value, dict)},
         grids={name: tuple(values) for name, values in content.get("grids", {}).items()},
         series={
-            name: Series(name, entry["unit"], tuple(entry["axes"]), entry["means"])
+            name: Series(name, entry["unit"], tuple(entry["axes"]), entry["means"], entry.get("label", ""))
             for name, entry in content.get("series", {}).items()
         },
         functions=content.get("functions", {}),
@@ -507,6 +589,7 @@ def _claim(path: Path, entry: dict[str, Any]) -> Claim:
         reference=tuple(entry.get("reference", ())),
         note=entry.get("note"),
         about=entry.get("about"),
+        cannot_fail=entry.get("cannot_fail"),
     )
 
 
@@ -514,7 +597,10 @@ def _alternative(
     path: Path, name: str, entry: dict[str, Any], experiments: Iterable[str], vocabulary: Vocabulary
 ) -> Alternative:
     _check_keys(
-        path / MANIFEST, entry, "title set series values studies experiments", f"alternatives.{name}: "
+        path / MANIFEST,
+        entry,
+        "title set series values studies experiments no_vote",
+        f"alternatives.{name}: ",
     )
     series: dict[str, Any] = entry.get("series", {})
     if not (entry.get("set") or series or entry.get("values") or entry.get("studies")):
@@ -541,7 +627,42 @@ def _alternative(
         values=entry.get("values", {}),
         studies=entry.get("studies", {}),
         experiments=None if concerned is None else tuple(concerned),
+        no_vote=entry.get("no_vote"),
     )
+
+
+def _stated(path: Path, entry: dict[str, Any]) -> Stated:
+    _check_keys(path / MANIFEST, entry, "setting says where key value scenarios departs", "stated: ")
+    for key in ("setting", "says", "where", "key", "value"):
+        if key not in entry:
+            raise PaperError(f"{path / MANIFEST}: stated: {entry.get('setting', 'an entry')} lacks {key}")
+    return Stated(
+        setting=entry["setting"],
+        says=entry["says"],
+        where=entry["where"],
+        key=entry["key"],
+        value=entry["value"],
+        scenarios=tuple(entry.get("scenarios", ())),
+        departs=entry.get("departs"),
+    )
+
+
+def _reading(path: Path, name: str, entry: dict[str, Any], alternatives: Mapping[str, Any]) -> Reading:
+    _check_keys(path / MANIFEST, entry, "title choices no_vote", f"readings.{name}: ")
+    choices = tuple(entry.get("choices", ()))
+    unknown = [one for one in choices if one not in alternatives]
+    if unknown or name in alternatives:
+        raise PaperError(
+            f"{path / MANIFEST}: readings.{name} "
+            + (
+                f"names {unknown[0]}, which is no alternative"
+                if unknown
+                else "has the name of an alternative"
+            )
+        )
+    # What does not vote alone does not vote in company.
+    against = [alternatives[one]["no_vote"] for one in choices if "no_vote" in alternatives[one]]
+    return Reading(name, entry.get("title", name), choices, entry.get("no_vote", next(iter(against), None)))
 
 
 def _now(path: Path, name: str, entry: dict[str, Any]) -> Now:

@@ -7,10 +7,14 @@ here knows what a claim is.
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from lasthop.extras import np
+from lasthop.papers.decisions import LEVEL, widened
 from lasthop.papers.functions import CLOSED_FORMS
 from lasthop.papers.grammar import (
     AGGREGATES,
@@ -24,18 +28,25 @@ from lasthop.papers.grammar import (
     format_value,
 )
 from lasthop.papers.library import SAMPLE_AXES, PaperError
+from lasthop.stats import jackknife
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from lasthop.papers.library import Value, Vocabulary
 
     Floats = NDArray[np.float64]
+    #: What a run has of a series: a value, samples over time, or what aggregates made of those.
+    Datum: TypeAlias = "float | Floats | dict[str, float]"
     Quantity: TypeAlias = "Floats | Curve | Samples"
     Scope = dict[str, Value]
 
+#: More choices than this of what runs leave open are cut to two for each maximum.
+MOST_CHOICES = 256
+#: Orders of at most this many points are all looked at.
+MOST_RANKED = 5
 #: Stands for the axis under an aggregate: the x axis of the experiment, if the bracket leaves it out.
 FREE = "*"
 
@@ -55,7 +66,7 @@ class Dataset:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        self._values: dict[str, dict[frozenset[tuple[str, Value]], dict[int, float | Floats]]] = {}
+        self._values: dict[str, dict[frozenset[tuple[str, Value]], dict[int, Datum]]] = {}
 
     def add(
         self, series: str, settings: Mapping[str, Value], seed: int, value: float | Sequence[float] | Floats
@@ -64,7 +75,14 @@ class Dataset:
         kept = float(value) if isinstance(value, int | float) else np.asarray(value, dtype=np.float64)
         self._values.setdefault(series, {}).setdefault(self._key(settings), {})[seed] = kept
 
-    def find(self, series: str, settings: Mapping[str, Value]) -> dict[int, float | Floats]:
+    def add_aggregate(
+        self, series: str, function: str, settings: Mapping[str, Value], seed: int, value: float
+    ) -> None:
+        """Add what an aggregate makes of the samples of one run, which are not there themselves."""
+        kept = self._values.setdefault(series, {}).setdefault(self._key(settings), {}).setdefault(seed, {})
+        cast("dict[str, float]", kept)[function] = value
+
+    def find(self, series: str, settings: Mapping[str, Value]) -> dict[int, Datum]:
         """Return the values by seed at a setting; empty if there are none."""
         return self._values.get(series, {}).get(self._key(settings), {})
 
@@ -85,13 +103,62 @@ class Dataset:
             union._values[name] = {**self._values.get(name, {}), **other._values.get(name, {})}
         return union
 
-    def rows(self) -> Iterator[tuple[str, dict[str, Value], int, float]]:
-        """Yield series, settings, seed and value of everything that is one figure per run."""
+    def differing(self, base: Dataset) -> Dataset:
+        """Return what is not as in `base`."""
+        found = Dataset(self._vocabulary)
+        for series, points in self._values.items():
+            others = base._values.get(series, {})
+            found._values[series] = {
+                key: by_seed
+                for key, by_seed in points.items()
+                if key not in others or not _alike(by_seed, others[key])
+            }
+        return found
+
+    def clashes(self, other: Dataset) -> list[str]:
+        """Return the series of which both have a point with different values."""
+        return sorted(
+            series
+            for series, points in self._values.items()
+            if any(
+                key in other._values.get(series, {}) and not _alike(by_seed, other._values[series][key])
+                for key, by_seed in points.items()
+            )
+        )
+
+    def has(self, series: str) -> bool:
+        """Whether there is any value of this series."""
+        return bool(self._values.get(series))
+
+    def relabelled(self, values: Mapping[str, Mapping[str, Value]]) -> Dataset:
+        """Return this with other points in the place of some: by axis, what stands for a value."""
+        changed = Dataset(self._vocabulary)
+        for series, points in self._values.items():
+            for key, by_seed in points.items():
+                settings = dict(key)
+                for axis, stands_for in values.items():
+                    for ours, theirs in stands_for.items():
+                        if settings.get(axis) == theirs:
+                            moved = self._key({**settings, axis: ours})
+                            changed._values.setdefault(series, {})[moved] = by_seed
+        return self.updated(changed)
+
+    def rows(
+        self, aggregates: Mapping[str, Collection[str]] = MappingProxyType({})
+    ) -> Iterator[tuple[str, dict[str, Value], int, float]]:
+        """Yield series, settings, seed and value of everything that is one figure per run.
+
+        Samples are many per run. Of a series of samples these aggregates are yielded, by ``cv(queue)``.
+        """
         for series, points in self._values.items():
             for key, by_seed in points.items():
                 for seed, value in by_seed.items():
                     if isinstance(value, float):
                         yield series, dict(sorted(key)), seed, value
+                        continue
+                    for function in sorted(aggregates.get(series, ())):
+                        found = value[function] if isinstance(value, dict) else aggregate(function, value)
+                        yield f"{function}({series})", dict(sorted(key)), seed, found
 
     def _key(self, settings: Mapping[str, Value]) -> frozenset[tuple[str, Value]]:
         complete = self._vocabulary.settings(settings)
@@ -100,6 +167,17 @@ class Dataset:
             for name, value in complete.items()
             if name not in SAMPLE_AXES
         )
+
+
+def _alike(one: Mapping[int, Datum], other: Mapping[int, Datum]) -> bool:
+    """Whether two points have the same seeds with the same values."""
+    return one.keys() == other.keys() and all(_same(value, other[seed]) for seed, value in one.items())
+
+
+def _same(one: Datum, other: Datum) -> bool:
+    if isinstance(one, dict) or isinstance(other, dict):
+        return one is other or one == other
+    return bool(np.array_equal(one, other, equal_nan=True))
 
 
 @dataclass(frozen=True)
@@ -112,9 +190,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples along `t` or `i`, seed by seed."""
+    """Samples along `t` or `i`, seed by seed, or what aggregates made of them."""
 
-    by_seed: list[Floats]
+    by_seed: list[Floats | dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -141,9 +219,38 @@ class Measured:
         self._seeds = sorted(set.intersection(*seeds)) if seeds else []
         if seeds and not self._seeds:
             raise Missing("no seed has all of these series")
+        # How many values each maximum or rank correlation may have, and which one is computed.
+        self._doubtful: dict[Call, int] = {}
+        self._chosen: dict[Call, int] = {}
+
+    def variants(
+        self,
+        nodes: Sequence[Arithmetic],
+        scope: Scope,
+        along: str | None,
+        reference: Callable[[Series, Scope, str | None], Reference],
+    ) -> list[list[Quantity]]:
+        """Compute expressions for every choice of what the runs leave open: the place of a maximum, an order.
+
+        The first is that of the means over all seeds. A maximum over points has no jackknife interval where
+        the runs do not show which point it is: there each point that may be the largest is one choice. Of
+        ranks the choices are the least and the greatest coefficient of all orders that the runs allow.
+        """
+        self._doubtful, self._chosen = {}, {}
+        found = [[self.compute(node, scope, along, reference) for node in nodes]]
+        open_choices = self._doubtful
+        counts = [range(count) for count in open_choices.values()]
+        if math.prod(map(len, counts)) > MOST_CHOICES:
+            counts = [range(min(len(one), 2)) for one in counts]
+        for choice in itertools.product(*counts):
+            if any(choice):
+                self._chosen = dict(zip(open_choices, choice, strict=True))
+                found.append([self.compute(node, scope, along, reference) for node in nodes])
+        self._chosen = {}
+        return found
 
     @staticmethod
-    def _look_up(data: Dataset, key: _Key) -> list[dict[int, float | Floats]]:
+    def _look_up(data: Dataset, key: _Key) -> list[dict[int, Datum]]:
         reference = key.reference
         if reference.axis is None:
             settings = [dict(reference.settings)]
@@ -193,6 +300,9 @@ class Measured:
             case Call():
                 inner, arguments = inside(node, along)
                 quantities = [self._compute(one, scope, inner, reference) for one in arguments]
+                curves = [one.values for one in quantities if isinstance(one, Curve)]
+                if node.function in OPEN_CHOICES and curves and len(curves) == len(quantities):
+                    return self._choice(node, curves)
                 return self._call(node.function, quantities)
 
     @property
@@ -202,22 +312,27 @@ class Measured:
 
     def _series(self, reference: Reference) -> Quantity:
         columns = self._found[_Key(reference)]
-        if isinstance(columns[0][self._seeds[0]], np.ndarray):
+        if not isinstance(columns[0][self._seeds[0]], float):
             return Samples([cast("Floats", columns[0][seed]) for seed in self._seeds])
         table = np.array([[column[seed] for column in columns] for seed in self._seeds], dtype=np.float64)
         values = _replicates(table)
         return values[:, 0] if reference.axis is None else Curve(values, reference.points)
 
+    def _choice(self, node: Call, curves: Sequence[Floats]) -> Floats:
+        """Return one of the values that an extremum or a rank correlation may have."""
+        choices = OPEN_CHOICES[node.function](*curves)
+        if len(choices) > 1:
+            self._doubtful[node] = len(choices)
+        return choices[min(self._chosen.get(node, 0), len(choices) - 1)]
+
     def _call(self, function: str, arguments: list[Quantity]) -> Quantity:
         first = arguments[0] if arguments else None
         if function in AGGREGATES:
-            aggregate = AGGREGATE_FUNCTIONS[function]
             if isinstance(first, Samples):
-                by_seed = np.array([[aggregate(samples[None, :])[0]] for samples in first.by_seed])
+                by_seed = np.array([[aggregate(function, samples)] for samples in first.by_seed])
                 return _replicates(by_seed)[:, 0]
-            if isinstance(first, Curve):
-                return aggregate(first.values)
-            return aggregate(cast("Floats", first)[:, None])
+            over = AGGREGATE_FUNCTIONS[function]
+            return over(first.values if isinstance(first, Curve) else cast("Floats", first)[:, None])
         if function in WITH_AXIS:
             curves = [one for one in arguments if isinstance(one, Curve)]
             if len(curves) < len(arguments):
@@ -247,6 +362,15 @@ class _Key:
 
     def __hash__(self) -> int:
         return hash(self._identity)
+
+
+def aggregate(function: str, samples: Floats | dict[str, float]) -> float:
+    """Return what an aggregate makes of the samples of one run."""
+    if not isinstance(samples, dict):
+        return float(AGGREGATE_FUNCTIONS[function](samples[None, :])[0])
+    if function not in samples:
+        raise Missing(f"of the samples, {function} was not kept")
+    return samples[function]
 
 
 def inside(call: Call, along: str | None) -> tuple[str | None, tuple[Arithmetic, ...]]:
@@ -290,14 +414,74 @@ def _elementwise(operation: Callable[..., Floats], *quantities: Quantity) -> Qua
     return Curve(operation(*aligned), curves[0].points)
 
 
-def _rank_correlation(first: Floats, second: Floats) -> Floats:
+def extreme_columns(values: Floats, sign: int) -> list[int]:
+    """Return the points that may be the largest (`sign` 1) or smallest (-1): first that of the means."""
+    best = int(np.argmax(sign * values[0]))
+    if len(values) == 1:
+        return [best]
+
+    def may_be(column: int) -> bool:
+        return not _shown(sign * (values[:, best] - values[:, column]), values.shape[1] - 1)
+
+    return [best, *(one for one in range(values.shape[1]) if one != best and may_be(one))]
+
+
+def _shown(difference: Floats, together: int) -> bool:
+    """Whether a difference is shown to be positive, one of some looked at together (Bonferroni)."""
+    if np.all(difference == difference[0]):
+        # No seed differs from the others.
+        return bool(difference[0] >= 0)
+    found = jackknife(difference.tolist())
+    if found is None:
+        return False
+    low = widened(found, LEVEL / together).low
+    return low is not None and low > 0
+
+
+def _extremes(values: Floats, sign: int) -> list[Floats]:
+    return [values[:, column] for column in extreme_columns(values, sign)]
+
+
+def spreads(values: Floats) -> list[Floats]:
+    """Return the spread of a curve for each pair of points that may be its largest and smallest."""
+    mean = values.mean(axis=1)
+    ends = itertools.product(extreme_columns(values, 1), extreme_columns(values, -1))
+    return [(values[:, high] - values[:, low]) / mean for high, low in ends]
+
+
+def _rank_correlations(first: Floats, second: Floats) -> list[Floats]:
+    """Return Spearman's coefficient of the means, then the least and greatest that the runs allow."""
     from lasthop.extras import scipy
 
-    ranks = [np.asarray(scipy.stats.rankdata(one, axis=1), dtype=np.float64) for one in (first, second)]
-    a, b = (one - one.mean(axis=1, keepdims=True) for one in ranks)
-    lengths = np.sqrt(np.sum(a * a, axis=1) * np.sum(b * b, axis=1))
-    correlation: Floats = np.sum(a * b, axis=1) / lengths
-    return correlation
+    def rank(row: Floats) -> Floats:
+        return np.asarray(scipy.stats.rankdata(row), dtype=np.float64)
+
+    def coefficient(a: Floats, b: Floats) -> float:
+        a, b = a - a.mean(), b - b.mean()
+        return float(np.sum(a * b) / np.sqrt(np.sum(a * a) * np.sum(b * b)))
+
+    whole = coefficient(rank(first[0]), rank(second[0]))
+    found = [whole]
+    if len(first) > 1 and first.shape[1] <= MOST_RANKED:
+        orders = [_orders(one) for one in (first, second)]
+        possible = [coefficient(a, b) for a, b in itertools.product(*orders)]
+        found += sorted({min(possible), max(possible)} - {whole})
+    return [np.full(len(first), one) for one in found]
+
+
+def _orders(values: Floats) -> list[Floats]:
+    """Return the ranks of points in every order that no difference between two of them excludes."""
+    count = values.shape[1]
+    shown = set()
+    for low, high in itertools.permutations(range(count), 2):
+        difference = values[:, high] - values[:, low]
+        if np.any(difference != 0) and _shown(difference, count * (count - 1) // 2):
+            shown.add((low, high))
+    return [
+        np.array(ranks, dtype=np.float64)
+        for ranks in itertools.permutations(range(count))
+        if all(ranks[low] < ranks[high] for low, high in shown)
+    ]
 
 
 _OPERATIONS: dict[str, Callable[..., Floats]] = {
@@ -321,7 +505,14 @@ AGGREGATE_FUNCTIONS: dict[str, Callable[[Floats], Floats]] = {
 _ALONG: dict[str, Callable[..., Floats]] = {
     "drop": lambda curve: 1 - curve[:, -1] / curve[:, 0],
     "rise": lambda curve: curve[:, -1] / curve[:, 0] - 1,
-    "rank_corr": _rank_correlation,
+    "rank_corr": lambda first, second: _rank_correlations(first, second)[0],
+}
+#: What the runs may leave open, with the values that are possible.
+OPEN_CHOICES: dict[str, Callable[..., list[Floats]]] = {
+    "max": lambda values: _extremes(values, 1),
+    "min": lambda values: _extremes(values, -1),
+    "spread": spreads,
+    "rank_corr": _rank_correlations,
 }
 _ELEMENTWISE: dict[str, Callable[..., Floats]] = {
     "abs": np.abs,

@@ -7,13 +7,11 @@ the files that the reports leave, and from each paper's folder; nothing is run.
 from __future__ import annotations
 
 import tomllib
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lasthop.output import write_text
-from lasthop.papers import summary
-from lasthop.papers.judge import Verdict
+from lasthop.files import write_text
+from lasthop.papers import readings, summary
 from lasthop.papers.library import DATA, PaperError
 
 if TYPE_CHECKING:
@@ -25,9 +23,25 @@ if TYPE_CHECKING:
 PAGE = "README.md"
 INTRODUCTION = """\
 Every checkable statement of each paper, judged by one rule on one simulator; the rule is that of
-`docs/reference/claims.md`. A verdict is *conditional* where a statement holds at some readings of what the
-paper leaves open and fails at others; the reports name them.\
+`docs/reference/claims.md`. A *reading* of a paper is a set of choices that hold together: what it states, and
+one value for each thing that it leaves open. Each reading is judged as a whole. A reading that the paper or
+our report contradicts does not vote; the reports give the reason. A claim that no run decides is arithmetic,
+true by construction, or has a tolerance that no effect at all would meet as well. Further down, a verdict is
+that of the main setting, and *conditional* where a claim holds at one voting setting and fails at another.\
 """
+HEADS = (
+    "paper",
+    "best joint reading",
+    "claims that hold",
+    "headline claims",
+    "to the letter: claims, headline",
+    "hold at every reading",
+    "fail at every one",
+    "turn on the reading",
+    "readings that vote, of those tried",
+    "decided by no run",
+    "verdicts that 99 % would change",
+)
 #: What is said of several papers together: in the folder of the papers.
 TOGETHER, LESSONS = "together.toml", "lessons.md"
 
@@ -108,24 +122,32 @@ def _table(
     folders: Mapping[str, Path],
     root: Path,
 ) -> str:
-    names = [verdict.value for verdict in Verdict]
     lines = [
-        f"| paper | {' | '.join(names)} | not judged yet | all | of these headline claims, reproduced |",
-        "| --- |" + " ---: |" * (len(names) + 3),
+        f"| {' | '.join(HEADS)} |",
+        "| --- | --- |" + " ---: |" * (len(HEADS) - 2),
     ]
     for paper in papers:
-        of_paper = verdicts[paper.number]
-        counted = Counter(of_paper.get(claim.id, "") for claim in paper.claims)
-        headline = [claim for claim in paper.claims if claim.strength == "headline"]
-        held = sum(of_paper.get(claim.id) == Verdict.REPRODUCED.value for claim in headline)
         folder = folders[paper.number]
+        if not verdicts[paper.number] or not (folder / readings.READINGS).is_file():
+            lines.append(f"| {paper.number}: {paper.subject} | not judged yet |" + " |" * (len(HEADS) - 2))
+            continue
+        judged = readings.read(paper, folder / readings.READINGS)
+        found = readings.overall(paper, judged)
         place = folder.relative_to(root) if folder.is_relative_to(root) else folder
-        name = f"[{paper.number}]({place}/report.md)" if of_paper else paper.number
-        cells = [str(counted[one]) for one in names]
-        lines.append(
-            f"| {name}: {paper.subject} | {' | '.join(cells)} | {counted['']} | {len(paper.claims)} | "
-            f"{held} of {len(headline)} |"
-        )
+        claims = [claim for claim in paper.claims if claim.id in judged[0].outcomes]
+        headline = [claim for claim in claims if claim.strength == "headline"]
+        letter = found.literal
+        cells = [
+            found.best.reading.name,
+            f"{found.best.holding(claims)} of {len(claims)}",
+            f"{found.best.holding(headline)} of {len(headline)}",
+            "" if letter is None else f"{letter.holding(claims)}, {letter.holding(headline)}",
+            *(str(len(one)) for one in (found.always, found.never, found.turning)),
+            f"{found.voting} of {found.tried}",
+            str(len(found.empty)),
+            str(summary.changed_at_99(folder / summary.VERDICTS)),
+        ]
+        lines.append(f"| [{paper.number}]({place}/report.md): {paper.subject} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from lasthop.output import reason_of, write_text
+from lasthop.files import reason_of, write_text
 from lasthop.papers.grammar import format_value
 from lasthop.papers.judge import Verdict
 from lasthop.papers.library import PaperError
@@ -140,7 +140,7 @@ def _paper(paper: Paper, folder: Path) -> dict[str, Any]:
         ],
         "now": _charts(paper, charts.get(NOW, {})),
         "studies": [(file, paper.study_path(file).read_text(encoding="utf-8")) for file in studies],
-        "notes": _rendered(paper.notes() or ""),
+        "notes": _rendered(found["notes"]),
     }
 
 

@@ -13,16 +13,19 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lasthop import _native
-from lasthop.api import toml_value
-from lasthop.output import check_folder, write_table, write_text
-from lasthop.papers import drawing, page, summary
+from lasthop.files import check_folder, write_text
+from lasthop.output import write_table
+from lasthop.papers import drawing, page, prose, readings, summary
 from lasthop.papers.evaluation import counted, write_estimate
 from lasthop.papers.grammar import Comparison, Number, Series, bracket, format_value, parse
-from lasthop.papers.judge import MAIN, Judgement, Verdict
+from lasthop.papers.judge import MAIN, Judgement, Verdict, changed_at_99, judge
+from lasthop.papers.library import PaperError
+from lasthop.papers.readings import LINE_WIDTH
 from lasthop.papers.tables import count
+from lasthop.scenario import toml_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
@@ -30,10 +33,9 @@ if TYPE_CHECKING:
     from lasthop.papers.library import Experiment, Paper, Source, Value
     from lasthop.papers.reproduce import Reproduction
     from lasthop.studies import StudyResult
+    from lasthop.studies.charts import Chart
 
 REPORT, VERDICTS, FIGURES = "report.md", "verdicts", "figures"
-#: Longest line of prose.
-LINE_WIDTH = 118
 
 
 def write(reproduction: Reproduction, folder: Path, command: str) -> list[Path]:
@@ -48,11 +50,14 @@ def write(reproduction: Reproduction, folder: Path, command: str) -> list[Path]:
     command : str
         The command that made it, for the reader who wants to make it again.
     """
+    from lasthop.drawing import missing
     from lasthop.studies.plot import draw_chart, save_figure
 
     check_folder(folder / FIGURES)
-    drawn = {one.id: drawing.charts(reproduction, one) for one in reproduction.plan.experiments}
-    drawn[page.NOW] = drawing.charts_of_now(reproduction)
+    drawn: dict[str, dict[str, Chart]] = {}
+    if missing() is None:
+        drawn = {one.id: drawing.charts(reproduction, one) for one in reproduction.plan.experiments}
+        drawn[page.NOW] = drawing.charts_of_now(reproduction)
     pictures = {of: [f"{FIGURES}/{name}.png" for name in charts] for of, charts in drawn.items()}
     written = []
     for charts in drawn.values():
@@ -63,24 +68,33 @@ def write(reproduction: Reproduction, folder: Path, command: str) -> list[Path]:
     for stale in set((folder / FIGURES).glob("*.png")) - set(written):
         # Of an earlier call, with other figures.
         stale.unlink()
-    page.write_charts(folder, drawn)
+    if drawn:
+        page.write_charts(folder, drawn)
+    else:
+        (folder / page.CHARTS).unlink(missing_ok=True)
     # verdicts.json goes last: a folder that has it is whole.
     text = folder / REPORT
     write_text(text, markdown(reproduction, pictures, command))
     write_table(verdicts_frame(reproduction), folder / f"{VERDICTS}.parquet", "parquet")
-    write_table(summary.series_frame(reproduction.datasets), folder / summary.SERIES, "parquet")
+    write_table(
+        summary.series_frame(reproduction.datasets, reproduction.paper.claims),
+        folder / summary.SERIES,
+        "parquet",
+    )
     write_text(folder / summary.VERDICTS, summary.verdicts_text(reproduction.judgements))
+    write_text(folder / readings.READINGS, readings.text(reproduction.paper, reproduction.readings))
     write_text(folder / f"{VERDICTS}.json", json.dumps(verdicts(reproduction, command), indent=1) + "\n")
     return [text, *written, folder / f"{VERDICTS}.parquet", folder / f"{VERDICTS}.json"]
 
 
-def _now(reproduction: Reproduction) -> list[str]:
+def _now(reproduction: Reproduction, pictures: Sequence[str]) -> list[str]:
     parts = []
     for one in reproduction.paper.now:
         result = reproduction.now.get(one.study)
         if result is not None:
             parts.append(f"{result.study.title}, in the setting of the paper; nothing here is judged.")
-            parts += [f"![{name}]({FIGURES}/{one.study}-{name}.png)" for name in one.metrics]
+            drawn = [(name, f"{FIGURES}/{one.study}-{name}.png") for name in one.metrics]
+            parts += [f"![{name}]({picture})" for name, picture in drawn if picture in pictures]
             parts.append(_means(result, one.metrics))
     return ["## Then and now", *parts] if parts else []
 
@@ -121,6 +135,7 @@ def verdicts(reproduction: Reproduction, command: str) -> dict[str, Any]:
         "settings": list(reproduction.results),
         "counts": {verdict.value: number for verdict, number in count(reproduction.judgements).items()},
         "failed_runs": reproduction.failed,
+        "notes": prose.filled(reproduction.paper.notes() or "", reproduction.paper, reproduction.datasets),
         "claims": [judgement.to_dict() for judgement in reproduction.judgements],
     }
 
@@ -155,19 +170,21 @@ def markdown(reproduction: Reproduction, pictures: Mapping[str, Sequence[str]], 
         f"# Paper {paper.number}: {paper.title or paper.subject}",
         _citation(paper),
         *_effort(reproduction, command),
-        *_summary(reproduction),
-        *_settings(reproduction),
+        *readings.section(paper, reproduction.readings),
+        *readings.stated(paper),
+        *_summary(reproduction.judgements, len(reproduction.plan.also)),
+        *_settings(paper, reproduction.results),
         "## Figures and tables",
         *(
             part
             for experiment in reproduction.plan.experiments
             for part in _experiment(reproduction, experiment, pictures.get(experiment.id, ()))
         ),
-        *_now(reproduction),
+        *_now(reproduction, pictures.get(page.NOW, ())),
     ]
     notes = paper.notes()
     if notes is not None:
-        parts += ["## Notes", _demoted(notes)]
+        parts += ["## Notes", _demoted(prose.filled(notes, paper, reproduction.datasets))]
     return "\n\n".join(_wrapped(part) for part in parts if part) + "\n"
 
 
@@ -208,8 +225,7 @@ def _effort(reproduction: Reproduction, command: str) -> list[str]:
     return parts
 
 
-def _summary(reproduction: Reproduction) -> list[str]:
-    judgements = reproduction.judgements
+def _summary(judgements: Sequence[Judgement], also: int = 0) -> list[str]:
     head = "| claims | " + " | ".join(verdict.value for verdict in Verdict) + " | all |"
     lines = [head, "| --- |" + " ---: |" * (len(Verdict) + 1)]
     for strength in ("headline", "supporting"):
@@ -217,11 +233,18 @@ def _summary(reproduction: Reproduction) -> list[str]:
         cells = " | ".join(str(number) for number in count(of_strength).values())
         lines.append(f"| {strength} | {cells} | {len(of_strength)} |")
     parts = ["## Verdicts", "\n".join(lines)]
-    if len(reproduction.results) > 1:
+    if any(len(one.findings) > 1 for one in judgements):
         parts.append(_at_the_main_setting(judgements))
-    if reproduction.plan.also:
+    changed = changed_at_99(judgements)
+    parts.append(
+        f"With intervals of 99 % instead of 95, {changed} of {len(judgements)} verdicts would be others "
+        f"({changed / max(len(judgements), 1):.0%}). The column *effect* has what decides at the main "
+        "setting: how far its left side is from its right one or a curve's end from its beginning, with the "
+        "interval of 95 %, and in brackets the least size that such runs see four times in five."
+    )
+    if also:
         parts.append(
-            f"{len(reproduction.plan.also)} more claims rest on these figures and on others as well: they "
+            f"{also} more claims rest on these figures and on others as well: they "
             "are judged when all of them are run."
         )
     headlines = [one for one in judgements if one.claim.strength == "headline"]
@@ -249,8 +272,8 @@ def _at_the_main_setting(judgements: Sequence[Judgement]) -> str:
     return f"At the main setting alone, {told[0]}{rest}."
 
 
-def _settings(reproduction: Reproduction) -> list[str]:
-    alternatives = [one for one in reproduction.paper.alternatives if one.name in reproduction.results]
+def _settings(paper: Paper, run: Container[str]) -> list[str]:
+    alternatives = [one for one in paper.alternatives if one.name in run]
     if not alternatives:
         return []
     lines = ["| setting | what | changes | figures |", "| --- | --- | --- | --- |"]
@@ -291,14 +314,21 @@ def _told(source: Source) -> str:
 
 
 def _experiment(reproduction: Reproduction, experiment: Experiment, pictures: Sequence[str]) -> list[str]:
-    parts = [f"### {title_of(reproduction, experiment)}"]
-    parts += [f"![{experiment.figure}]({picture})" for picture in pictures]
-    paper = reproduction.paper
+    return [
+        f"### {title_of(reproduction, experiment)}",
+        *(f"![{experiment.figure}]({picture})" for picture in pictures),
+        *_judged(reproduction.paper, experiment, reproduction.judgements),
+    ]
+
+
+def _judged(paper: Paper, experiment: Experiment, judgements: Sequence[Judgement]) -> list[str]:
+    """Return what stands below the pictures of a figure."""
+    parts = []
     if not paper.is_ready(experiment) and not paper.is_closed_form(experiment):
         parts.append("There is no study of this figure yet.")
     if experiment.note:
         parts.append(f"Remark: {experiment.note}.")
-    concerned = [one for one in reproduction.judgements if experiment.id in one.claim.experiments]
+    concerned = [one for one in judgements if experiment.id in one.claim.experiments]
     cells = _cells(paper, experiment, concerned)
     if cells:
         parts.append(cells)
@@ -313,6 +343,63 @@ def _experiment(reproduction: Reproduction, experiment: Experiment, pictures: Se
     return parts
 
 
+def rejudge(paper: Paper, folder: Path) -> list[Judgement]:
+    """Judge again from the figures that a report left, and write its verdicts anew; nothing is run.
+
+    Parameters
+    ----------
+    paper : Paper
+        Whose report it is.
+    folder : path
+        Of a report of all figures.
+
+    Raises
+    ------
+    PaperError
+        There is no such report, or it is of some figures only.
+    """
+    path = folder / REPORT
+    if not path.is_file():
+        raise PaperError(f"there is no '{path}': run lasthop reproduce {paper.number} first")
+    datasets = summary.read_series(paper, folder / summary.SERIES)
+    judgements = judge(paper, paper.claims, datasets)
+    judged = readings.judge_readings(paper, judgements, datasets)
+    old = _sections(path.read_text(encoding="utf-8"), "## ")
+    figures = _sections(old.get("Figures and tables", ""), "### ")
+    if len(figures) != len(paper.experiments) + 1:
+        raise PaperError(f"'{path}' is not a report of all figures: run lasthop reproduce {paper.number}")
+    parts = [old[""], *readings.section(paper, judged), *readings.stated(paper), *_summary(judgements)]
+    parts += [*_settings(paper, datasets), "## Figures and tables"]
+    _, *drawn = figures.items()
+    for (title, body), experiment in zip(drawn, paper.experiments.values(), strict=True):
+        pictures = [line for line in body.splitlines() if line.startswith("![")]
+        parts += [f"### {title}", *pictures, *_judged(paper, experiment, judgements)]
+    if "Then and now" in old:
+        parts.append("## Then and now\n\n" + old["Then and now"])
+    notes = paper.notes()
+    if notes is not None:
+        parts += ["## Notes", _demoted(prose.filled(notes, paper, datasets))]
+    write_text(path, "\n\n".join(_wrapped(part) for part in parts if part) + "\n")
+    write_text(folder / summary.VERDICTS, summary.verdicts_text(judgements))
+    write_text(folder / readings.READINGS, readings.text(paper, judged))
+    return judgements
+
+
+def _sections(text: str, mark: str) -> dict[str, str]:
+    """Return what stands below each heading of a level, and under "" what stands before the first."""
+    found = {"": ""}
+    title = ""
+    for line in text.splitlines():
+        if line.startswith(mark):
+            title = line.removeprefix(mark)
+            if title in found:
+                title += " "
+            found[title] = ""
+        else:
+            found[title] += line + "\n"
+    return {title: body.strip("\n") for title, body in found.items()}
+
+
 def title_of(reproduction: Reproduction, experiment: Experiment) -> str:
     """Return number and title of a figure."""
     titles = (result.study.title for result in reproduction.results_of(experiment).values())
@@ -321,12 +408,13 @@ def title_of(reproduction: Reproduction, experiment: Experiment) -> str:
 
 
 def _claims_table(judgements: Iterable[Judgement]) -> str:
-    lines = ["| claim | says | verdict | measured |", "| --- | --- | --- | --- |"]
+    lines = ["| claim | says | verdict | effect | measured |", "| --- | --- | --- | --- | --- |"]
     for one in judgements:
         note = f" *{one.claim.note}*" if one.claim.note else ""
         says = f"{one.claim.text}{note}<br>`{_cell_text(one.claim.predicate)}`"
         lines.append(
-            f"| {one.claim.id} | {_cell_text(says)} | **{one.verdict.value}** | {_cell_text(one.reason)} |"
+            f"| {one.claim.id} | {_cell_text(says)} | **{one.verdict.value}** | {one.effect} | "
+            f"{_cell_text(one.reason)} |"
         )
     return "\n".join(lines)
 

@@ -20,6 +20,7 @@ from lasthop.papers.functions import RULES
 from lasthop.papers.judge import MAIN, Judgement, judge
 from lasthop.papers.library import Experiment, Paper, PaperError
 from lasthop.papers.measurement import Dataset
+from lasthop.papers.readings import Judged, judge_readings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -109,6 +110,8 @@ class Reproduction:
         The series of the claims at each setting.
     judgements : list of Judgement
         One for each claim.
+    readings : list of Judged
+        The readings of the paper whose alternatives were run, each judged as a whole.
     effort : Effort
         What was simulated, now or by earlier calls.
     wall_s : float
@@ -121,6 +124,7 @@ class Reproduction:
     known: Figures
     datasets: Mapping[str, Dataset]
     judgements: list[Judgement]
+    readings: list[Judged]
     effort: Effort
     wall_s: float
 
@@ -316,10 +320,11 @@ def carry_out(
             other = gather(read_so, plan.experiments, results[alternative.name])
             datasets[alternative.name] = datasets[MAIN].updated(other)
     judgements = judge(plan.paper, plan.claims, datasets, plan.only)
+    judged = judge_readings(plan.paper, judgements, datasets, plan.only)
     effort = _effort(folder / RUNS, campaign.values())
     now = {file: campaign[study.name] for file, study in plan.now.items()}
     wall_s = time.monotonic() - start
-    return Reproduction(plan, results, now, known, datasets, judgements, effort, wall_s)
+    return Reproduction(plan, results, now, known, datasets, judgements, judged, effort, wall_s)
 
 
 def gather(
@@ -608,7 +613,7 @@ def _read_now(paper: Paper, *, quick: bool, seeds: Sequence[int] | None) -> dict
 
 def _read_study(paper: Paper, file: str, alternative: Alternative | None, *, quick: bool) -> Study:
     from lasthop.studies import Study
-    from lasthop.studies.reader import read_content
+    from lasthop.studies.content import read_content
 
     path = paper.study_path(file if alternative is None else alternative.studies.get(file, file))
     content = read_content(path)
@@ -644,7 +649,7 @@ def _thinned(axis: dict[str, Any], paper: Paper) -> dict[str, Any]:
 
 def _effort(folder: Path, results: Iterable[StudyResult]) -> Effort:
     """Add up the distinct runs; those that several studies share count once."""
-    from lasthop.results import frame_of
+    from lasthop.arrow import frame_of
     from lasthop.studies.store import Store
 
     wanted = {run for result in results for run in result.table["run"]}

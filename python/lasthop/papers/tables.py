@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from lasthop.papers import readings
 from lasthop.papers.judge import Judgement, Verdict
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ def verdicts_table(reproduction: Reproduction) -> RenderableType:
         if one.claim.strength != "headline" and one.verdict in {Verdict.NOT_REPRODUCED, Verdict.CONDITIONAL}
     ]
     parts: list[RenderableType] = [Text(f"{_effort(reproduction)}\n"), counts_table(judgements)]
+    if judgements:
+        parts.append(Text("\n" + readings.in_short(reproduction.paper, reproduction.readings)))
     if headlines:
         parts += [Text("\nheadline claims", style="bold"), _judgements_table(headlines)]
     if others:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from lasthop.studies.execute import Until, run, run_many
     from lasthop.studies.folder import Failure, StudyResult, load, names_in
     from lasthop.studies.locks import Shard
-    from lasthop.studies.study import Axis, Keep, Point, Study
+    from lasthop.studies.parts import Axis, Keep, Point
+    from lasthop.studies.study import Study
 
 __all__ = [
     "Axis",
@@ -37,12 +38,12 @@ __all__ = [
 
 #: Where each name is: imported when first asked for, so that the command line starts fast.
 PLACES = {
-    "Axis": "lasthop.studies.study",
+    "Axis": "lasthop.studies.parts",
     "ClusterError": "lasthop.errors",
     "Failure": "lasthop.studies.folder",
-    "Keep": "lasthop.studies.study",
+    "Keep": "lasthop.studies.parts",
     "Metric": "lasthop.columns",
-    "Point": "lasthop.studies.study",
+    "Point": "lasthop.studies.parts",
     "Shard": "lasthop.studies.locks",
     "Study": "lasthop.studies.study",
     "StudyError": "lasthop.errors",

@@ -10,8 +10,9 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from lasthop.drawing import COLOURS, MATPLOTLIB_DASHES, PLOTLY_DASHES
 from lasthop.errors import ArgumentError
-from lasthop.plot import COLOURS, MATPLOTLIB_DASHES, PLOTLY_DASHES, whole_intervals
+from lasthop.plot import whole_intervals
 from lasthop.studies.statistics import check_columns, seeds_text, summarise
 from lasthop.tables import prefix_for
 
@@ -68,6 +69,8 @@ class Look:
         Labels of axes and metrics, by name.
     units : mapping
         Units of axes and metrics, by name; those of metrics in bit/s and s get SI prefixes.
+    most : mapping
+        Largest possible values of metrics, by name: no axis goes beyond.
     order : mapping
         For an axis, its values in the order in which they are drawn; others are left out.
     names : mapping
@@ -81,6 +84,7 @@ class Look:
     title: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
+    most: Mapping[str, float] = field(default_factory=dict)
     order: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     names: Mapping[str, Mapping[Any, str]] = field(default_factory=dict)
     x_scale: Scale = "auto"
@@ -207,6 +211,8 @@ class Chart:
     panels: list[Panel]
     dense: bool
     size_in: tuple[float, float]
+    #: Largest value that is possible, as it is drawn.
+    most: float | None = None
 
     @property
     def names(self) -> list[tuple[str, Style]]:
@@ -229,12 +235,17 @@ class Chart:
         highs = [
             high for panel in self.panels for line in panel.lines for high in line.high if high is not None
         ]
+        if self.most is not None:
+            # Half an interval may lie beyond what is possible.
+            highs = [min(high, self.most) for high in highs]
         said = [
             mean for panel in self.panels for line in panel.laws for mean in line.mean if mean is not None
         ]
         largest = max([*means, *highs, *said])
         if self.dense:
             largest = min(largest, 4 / 3 * max(means))
+        if self.most is not None and largest <= self.most:
+            return min(1.05 * largest, self.most) if largest > 0 else self.most
         return 1.05 * largest if largest > 0 else 1.0
 
 
@@ -342,6 +353,7 @@ def make_chart(
         panels=drawn,
         dense=dense,
         size_in=look.size_in,
+        most=look.most[metric] / factor if metric in look.most else None,
     )
 
 

@@ -21,17 +21,17 @@ from lasthop import _native
 from lasthop.columns import on_demand
 from lasthop.errors import ClusterError
 from lasthop.runner import POLL_INTERVAL_S, SUMMARIES, Snapshot, finished_of
-from lasthop.studies.execute import Workers
 from lasthop.studies.plan import kept_tables
+from lasthop.studies.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from lasthop._native import ArrowTable
     from lasthop.sources import Source
+    from lasthop.studies.parts import Keep
     from lasthop.studies.plan import Task
     from lasthop.studies.store import Entry
-    from lasthop.studies.study import Keep
 
 #: How long the scheduler may take to answer at the beginning.
 CONNECT_S = 3.0
@@ -72,8 +72,8 @@ def connected(address: str, observer: Callable[[Snapshot], None] | None) -> Iter
         client = make(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterError(
-            f"no Dask scheduler answers at '{address}' ({_reason(error)}): start one with 'dask scheduler', "
-            "or check address and port"
+            f"no Dask scheduler answers at '{address}' ({_reason(error)}): start one with 'dask scheduler' "
+            "and give the address that it prints, such as tcp://10.0.0.1:8786"
         ) from None
     try:
         _check_versions(client, address)

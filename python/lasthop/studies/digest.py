@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from lasthop.columns import Metric
-    from lasthop.studies.study import Axis, Study, Value
+    from lasthop.studies.parts import Axis, Value
+    from lasthop.studies.study import Study
 
 #: With more values than this, an axis goes down a table rather than across.
 ACROSS_MAX = 8
@@ -130,6 +131,7 @@ class Digest:
         return Look(
             labels={axis.name: axis.label for axis in axes} | {one.name: one.label for one in metrics},
             units={axis.name: axis.unit for axis in axes} | {one.name: one.shown_unit for one in metrics},
+            most={one.name: one.most for one in metrics if one.most is not None and one.scale == 1},
             order={axis.name: axis.values for axis in axes},
             names={axis.name: dict(zip(axis.values, axis.labels, strict=True)) for axis in axes},
         )

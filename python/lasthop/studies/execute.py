@@ -19,18 +19,18 @@ from lasthop import _native
 from lasthop.columns import matching
 from lasthop.errors import ArgumentError, Interrupted, OutputError, RunError
 from lasthop.places import refuse_other
-from lasthop.results import NativeTables
-from lasthop.runner import SUMMARIES, Delivery, Job, Snapshot, stream_jobs
 from lasthop.studies import folder as folders
 from lasthop.studies.locks import forget
-from lasthop.studies.plan import Cell, Task, cells_of, kept_tables, tasks_of
+from lasthop.studies.plan import Cell, Task, cells_of, tasks_of
 from lasthop.studies.store import Entry, Store, engine_build, opened
 from lasthop.studies.table import Row, evaluate, explain_absent, tidy
+from lasthop.studies.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from lasthop.columns import Metric
+    from lasthop.runner import Snapshot
     from lasthop.studies.folder import StudyResult
     from lasthop.studies.locks import Shard
     from lasthop.studies.study import Study
@@ -433,35 +433,6 @@ def _make_missing(
             raise RunError(f"{failed[0].text}: {failed[1].error}")
 
     return workers.work(missing, deliver)
-
-
-class Workers:
-    """Makes runs on the cores of this machine."""
-
-    def __init__(self, jobs: int | None, observer: Callable[[Snapshot], None] | None) -> None:
-        self._jobs = jobs
-        self._observer = observer
-
-    def work(self, tasks: Sequence[Task], deliver: Callable[[list[tuple[Task, Entry]]], None]) -> bool:
-        """Make every run, handing on what has finished; return whether Ctrl-C came."""
-
-        def hand_on(deliveries: list[Delivery]) -> None:
-            deliver([(tasks[one.index], _entry(tasks[one.index], one)) for one in deliveries])
-
-        return stream_jobs(
-            [Job(task.setup.plan, task.seed, task.series, task.trace, task.frames) for task in tasks],
-            hand_on,
-            workers=self._jobs,
-            observer=self._observer,
-        )
-
-
-def _entry(task: Task, delivery: Delivery) -> Entry:
-    if delivery.finished is None:
-        return task.entry(None, {}, delivery.error)
-    tables = NativeTables(delivery.finished.native, delivery.finished.summaries)
-    measured = {name: table for name in SUMMARIES if (table := tables.summary(name)) is not None}
-    return task.entry(measured, kept_tables(task.keep, tables.table))
 
 
 def _workers(

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import _native
 from lasthop._native import ArrowTable
+from lasthop.arrow import frame_of
 from lasthop.errors import OutputError
-from lasthop.output import packed, reason_of, replacing, write_text
-from lasthop.results import frame_of
+from lasthop.files import reason_of, replacing, write_text
+from lasthop.output import packed
 from lasthop.seals import FILES_KEY, DamagedError, checked, digest_of, sealed, warn_unchecked
 from lasthop.studies.store import (
     METADATA,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from lasthop.studies.execute import Campaign
-    from lasthop.studies.study import Value
+    from lasthop.studies.parts import Value
 
 #: How many rows of a kept table are read at a time, about: a trace of one run may have a million.
 ROWS_AT_ONCE = 300_000
@@ -192,6 +193,16 @@ class StudyResult:
         wanted = None if columns is None else list(columns)
         for runs in self._store.runs_together(self._stored(name), self.rows["run"], rows):
             yield self._rows_of(name, runs, wanted)
+
+    def stored(self, name: str, columns: Sequence[str]) -> ArrowTable | None:
+        """Return columns of ``runs``, ``flows`` or ``links`` for the runs of the study, led by ``run``.
+
+        Those that are not there are left out.
+        """
+        runs = self.rows["run"]
+        if name == RUNS:
+            return self._store.runs(columns).matching("run", set(runs))
+        return self._store.table(name, runs, columns)
 
     def _stored(self, name: str) -> str:
         """Return what the store calls a table."""

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lasthop.errors import StudyError
-from lasthop.studies.study import LINK_TABLES
+from lasthop.studies.parts import LINK_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lasthop.api import Scenario
+    from lasthop.scenario import Scenario
     from lasthop.studies.metrics import Metric
-    from lasthop.studies.study import Keep, Study
+    from lasthop.studies.parts import Keep
+    from lasthop.studies.study import Study
 
 #: How a link is called in its other direction.
 REVERSE = " (reverse)"

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from lasthop._native import ArrowTable
-    from lasthop.api import Scenario
     from lasthop.history import Entry as HistoryEntry
+    from lasthop.scenario import Scenario
     from lasthop.sources import Source
-    from lasthop.studies.study import Keep, Point, Study
+    from lasthop.studies.parts import Keep, Point
+    from lasthop.studies.study import Study
 
 #: Keys of a scenario that change nothing in a run: its title, and the seed that it would have by itself.
 NO_MATTER = ("name", "seed")

@@ -12,8 +12,8 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
-from lasthop.output import replacing
-from lasthop.plot import save_figure as save_vectors
+from lasthop.drawing import save_figure as save_vectors
+from lasthop.files import replacing
 from lasthop.studies.charts import Chart, Line, Look, make_chart, make_series_chart
 
 if TYPE_CHECKING:

@@ -5,19 +5,16 @@ Called by `Study.load` and `Study.parse` alone.
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from lasthop.api import Scenario, check_seeds, toml_value
 from lasthop.arguments import parse_seeds
 from lasthop.columns import find
 from lasthop.columns import nearest as nearest_name
-from lasthop.errors import ArgumentError, ScenarioError, StudyError
-from lasthop.output import read_at_most
+from lasthop.errors import ArgumentError, ScenarioError, StudyError, TrustError
+from lasthop.scenario import Scenario, check_seeds, may_be_scenario, toml_value
 from lasthop.studies.metrics import (
     REDUCTIONS,
     SOURCES,
@@ -29,14 +26,13 @@ from lasthop.studies.metrics import (
     on_demand,
     unit_of,
 )
-from lasthop.studies.study import (
+from lasthop.studies.parts import (
     DERIVED_COLUMNS,
     LINK_TABLES,
     PASSING_COLUMNS,
     RESULT_COLUMNS,
     Axis,
     Keep,
-    Study,
     Value,
     is_number,
     point_keys,
@@ -45,57 +41,17 @@ from lasthop.studies.study import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from lasthop.api import Senders
+    from lasthop.scenario import Senders
+    from lasthop.studies.study import Study
 
     Table = Mapping[str, Any]
     #: What a file says; the kind asked for names its type.
     Loose = Any
 
-#: Bytes of a study file; a device has no end.
-LONGEST_TEXT = 1 << 23
 POINTS_MAX = 20_000
 RUNS_MAX = 1_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
-
-
-def read_content(path: Path) -> dict[str, Any]:
-    """Read the file as TOML, or as JSON if its name ends so; nothing is checked but the syntax."""
-    try:
-        text = _bounded_text(path)
-    except FileNotFoundError:
-        raise StudyError(
-            f"study error: there is no such file\n  at {path}\n"
-            "     check the path; 'lasthop study new' writes a study to start from"
-        ) from None
-    except IsADirectoryError:
-        raise StudyError(
-            f"study error: it is a folder, not a study file\n  at {path}\n     name a .toml or .json file"
-        ) from None
-    except (OSError, ValueError) as error:
-        if isinstance(error, OSError) and error.strerror:
-            reason = error.strerror
-        elif isinstance(error, UnicodeDecodeError):
-            reason = "it is not text in UTF-8"
-        else:
-            # A name with a zero byte in it, which no file has.
-            reason = str(error)
-        raise StudyError(f"study error: it cannot be read: {reason.lower()}\n  at {path}") from None
-    try:
-        content = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        kind = "JSON" if path.suffix.lower() == ".json" else "TOML"
-        raise StudyError(f"study error: it is not valid {kind}: {error}\n  at {path}") from None
-    if not isinstance(content, dict):
-        raise StudyError(f'study error: it holds no table\n  at {path}\n     start with {{"name": …}}')
-    return content
-
-
-def _bounded_text(path: Path) -> str:
-    raw = read_at_most(path, LONGEST_TEXT)
-    if raw is None:
-        raise ValueError(f"it is too large: more than {LONGEST_TEXT} bytes")
-    return raw.decode("utf-8")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -168,8 +124,10 @@ class Reader:
         listed = [value] if isinstance(value, str) else self.kind(value, _join(place, key), "a list")
         return tuple(self.kind(one, f"{_join(place, key)}[{i}]", "a text") for i, one in enumerate(listed))
 
-    def study(self, content: dict[str, Any], folder: Path, arguments: dict[str, str]) -> Study:
-        """Read the whole."""
+    def study(
+        self, kind: type[Study], content: dict[str, Any], folder: Path, arguments: dict[str, str]
+    ) -> Study:
+        """Read the whole, as a study of this class."""
         known = (
             "name",
             "title",
@@ -199,7 +157,7 @@ class Reader:
                 "it names files: write up to 80 letters, digits, '-', '_' and '.', a letter or digit first",
             )
         self.take(content, "", "description", "a text", "")
-        scenario = self.scenario(content, folder, name)
+        scenario, refusal = self.scenario(content, folder, name)
         settings = self.settings(self.take(content, "", "set", "a table", {}), "set")
         axes = self.axes(self.take(content, "", "axes", "a list", []))
         if "seed" in arguments:
@@ -218,7 +176,7 @@ class Reader:
             )
         keep = self.keep(content.get("keep", []))
         metrics = self.metrics(self.take(content, "", "metrics", "a list"), keep, axes)
-        return Study(
+        return kind(
             name=name,
             title=self.take(content, "", "title", "a text", name),
             scenario=scenario,
@@ -232,33 +190,41 @@ class Reader:
             content=content,
             file=self._file,
             arguments=arguments,
+            refusal=refusal,
         )
 
-    def scenario(self, content: Mapping[str, Any], folder: Path, name: str) -> Scenario | None:
-        """Read the scenario: a path relative to the study, or the scenario itself."""
+    def scenario(
+        self, content: Mapping[str, Any], folder: Path, name: str
+    ) -> tuple[Scenario | None, ScenarioError | None]:
+        """Read the scenario: a path relative to the study, or the scenario itself.
+
+        It is no run of the study: what is wrong with it is returned, and counts if the points do not mend it.
+        """
         given = content.get("scenario")
         if not self._check:
-            return None
-        if isinstance(given, dict):
-            try:
-                return Scenario(
-                    {"name": name} | given, folder=folder, transports=self._transports, trust=self._trust
-                )
-            except ScenarioError as error:
-                raise type(error)(f"{error}\n  in {self._file}: scenario") from None
+            return None, None
         if given is None:
             self.refuse(
                 'missing key "scenario"',
                 "",
                 'add scenario = "file.toml", or the scenario itself as [scenario]',
             )
-        path = Path(self.kind(given, "scenario", "a text"))
+        transports, trust = self._transports, self._trust
         try:
-            return Scenario.load(
-                folder / path, transports=self._transports, search=[folder], trust=self._trust
-            )
+            if isinstance(given, dict):
+                given, where = {"name": name} | given, f"in {self._file}: scenario"
+                return Scenario(given, folder=folder, transports=transports, trust=trust), None
+            given = folder / Path(self.kind(given, "scenario", "a text"))
+            where = f"named by {self._file}: scenario"
+            return Scenario.load(given, search=[folder], transports=transports, trust=trust), None
         except ScenarioError as error:
-            raise type(error)(f"{error}\n  named by {self._file}: scenario") from None
+            refusal = type(error)(f"{error}\n  {where}")
+        if isinstance(refusal, TrustError) or (isinstance(given, Path) and not may_be_scenario(given)):
+            raise refusal
+        beside = given.parent if isinstance(given, Path) else folder
+        return Scenario.draft(
+            given, folder=beside, search=[folder], transports=transports, trust=trust
+        ), refusal
 
     def settings(self, table: dict[str, Any], place: str) -> dict[str, Any]:
         """Return a table of overrides; tables in it become dotted keys only where TOML made them so."""

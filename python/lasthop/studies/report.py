@@ -10,9 +10,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from lasthop import output
-from lasthop.api import toml_value
+from lasthop import files
 from lasthop.errors import ArgumentError
+from lasthop.scenario import toml_value
 from lasthop.studies.digest import failed_rows, series_columns
 from lasthop.studies.plot import PAGE_CONFIG, chart_page
 from lasthop.tables import quantity
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lasthop.columns import Metric
     from lasthop.studies.charts import Chart
     from lasthop.studies.digest import Digest
-    from lasthop.studies.study import Axis
+    from lasthop.studies.parts import Axis
 
 #: Columns of the list of runs, if the table has them.
 RUN_COLUMNS = ("seed", "state", "run", "fingerprint", "packet_hops", "wall_s", "engine_version")
@@ -46,13 +46,14 @@ def write_report(
     series: Mapping[str, pl.DataFrame] | None = None,
     versions: Mapping[str, str] | None = None,
     wanted: int | None = None,
+    remarks: Sequence[str] = (),
 ) -> None:
     """Write the report, whole or not at all.
 
     Parameters are those of `report_html`.
     """
-    text = report_html(digest, table=table, series=series, versions=versions, wanted=wanted)
-    output.write_text(path, text)
+    text = report_html(digest, table=table, series=series, versions=versions, wanted=wanted, remarks=remarks)
+    files.write_text(path, text)
 
 
 def report_html(
@@ -62,6 +63,7 @@ def report_html(
     series: Mapping[str, pl.DataFrame] | None = None,
     versions: Mapping[str, str] | None = None,
     wanted: int | None = None,
+    remarks: Sequence[str] = (),
 ) -> str:
     """Return the report as the text of one HTML file.
 
@@ -77,6 +79,8 @@ def report_html(
         What made the results, by name.
     wanted : int, optional
         How many runs the study asks for; points times seeds if not given.
+    remarks : sequence of str
+        What its runs show that no metric does.
     """
     study = digest.study
     table = digest.table if table is None else table
@@ -86,7 +90,10 @@ def report_html(
         "report.html",
         title=study.title,
         subtitle=_subtitle(digest, table),
-        warnings=_warnings(digest, table, wanted or len(study.points()) * len(study.seeds)),
+        warnings=[
+            *_warnings(digest, table, wanted or len(study.points()) * len(study.seeds)),
+            *remarks,
+        ],
         axes=[_axis(axis) for axis in study.axes],
         seeds=_seeds(study.seeds),
         chosen=digest.chosen_text if any(len(study.axis(a).values) > 1 for a in digest.chosen) else "",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from lasthop import output
+from lasthop import files
 from lasthop.errors import ArgumentError
 from lasthop.studies.digest import Digest, failed_rows, series_columns
 from lasthop.tables import TableColumn, Wide, verdict_style
@@ -112,8 +112,11 @@ def write_figures(
     ArgumentError
         For an unknown format, several figures for one file, or nothing to draw.
     """
+    from lasthop.drawing import missing
     from lasthop.studies.plot import draw_chart, save_figure, save_page
 
+    if (lack := missing()) is not None:
+        raise ArgumentError(lack)
     ending = target.suffix.lower().removeprefix(".")
     is_file = ending in FORMATS and not target.is_dir()
     chosen = table_format or (ending if is_file else "png")
@@ -131,9 +134,9 @@ def write_figures(
             "name one with --metric, or give --out a folder"
         )
     if is_file:
-        output.check_file(target)
+        files.check_file(target)
     else:
-        output.check_folder(target)
+        files.check_folder(target)
     written = []
     for name, chart in charts.items():
         path = target if is_file else target / f"{name}.{chosen}"

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from lasthop import _native, columns, unfinished
 from lasthop._native import ArrowTable
 from lasthop.errors import OutputError
-from lasthop.output import check_folder, output_errors
+from lasthop.files import check_folder, output_errors
 from lasthop.seals import SMALL, check_parquet, parquet_parts, warn_unchecked
 from lasthop.studies.locks import Shard, locked
 

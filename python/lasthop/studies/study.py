@@ -7,154 +7,23 @@ commands of ``lasthop study`` and by the Python API; runs nothing and writes not
 from __future__ import annotations
 
 import itertools
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop.api import Scenario, check_seeds, toml_value
 from lasthop.errors import ScenarioError, StudyError
+from lasthop.scenario import Scenario, check_seeds, toml_value
+from lasthop.studies.parts import Axis, Keep, Point, Value, point_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from lasthop.api import Senders
     from lasthop.columns import Metric
-
-#: Where an axis stands.
-Value = str | int | float | bool
-
-#: Columns of the tidy table that are neither axis nor metric.
-RESULT_COLUMNS = (
-    "seed",
-    "state",
-    "error",
-    "run",
-    "fingerprint",
-    "packet_hops",
-    "wall_s",
-    "engine_version",
-)
+    from lasthop.scenario import Senders
 
 
-#: Large tables whose rows are of links.
-LINK_TABLES = ("link_series", "radio_series", "helper_series", "hops")
-#: Columns of the tables that plots and reports derive: no axis may be called so.
-DERIVED_COLUMNS = (
-    *("metric", "seeds", "baseline", "baseline_mean", "study"),
-    *("mean", "low", "high", "sd", "median", "trimmed_mean", "trimmed_low", "trimmed_high", "outliers"),
-    *("difference", "relative", "relative_low", "relative_high", "median_difference"),
-    *("p_signed_rank", "agrees", "better", "same", "verdict"),
-    *("time_s", "link", "flow"),
-)
-
-
-#: Columns that the tidy table gets in passing, while differences are taken or a figure is drawn.
-PASSING_COLUMNS = ("study", "_baseline")
 #: Scenarios of points that a study keeps.
 READ_MAX = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """One dimension of the grid.
-
-    Attributes
-    ----------
-    name : str
-        Column of the tidy table.
-    label, unit : str
-        For people.
-    values : tuple
-        Where the axis stands: all numbers, or all text.
-    labels : tuple of str
-        The values for people.
-    settings : tuple of dict
-        For each value, the keys of the scenario that it sets.
-    """
-
-    name: str
-    label: str
-    values: tuple[Value, ...]
-    labels: tuple[str, ...]
-    settings: tuple[dict[str, Any], ...]
-    unit: str = ""
-
-    @property
-    def is_numeric(self) -> bool:
-        """Whether all values are numbers."""
-        return all(is_number(value) for value in self.values)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Every key that some value sets."""
-        return tuple(dict.fromkeys(key for one in self.settings for key in one))
-
-    def find(self, value: Value) -> Value | None:
-        """Return the value itself, or the one with this label; `None` if there is neither."""
-        if value in self.values:
-            return self.values[self.values.index(value)]
-        return self.values[self.labels.index(value)] if value in self.labels else None
-
-
-@dataclass(frozen=True, slots=True)
-class Keep:
-    """Part of a large table that is kept of every run.
-
-    Attributes
-    ----------
-    name : str
-        How metrics and readers call it.
-    table : str
-        One of the large tables of a run, such as ``link_series``.
-    rows : tuple of str
-        Patterns for the names of links or flows; all rows if empty.
-    columns : tuple of str
-        Columns kept; all if empty.
-    by_flow : bool
-        Whether `rows` are names of flows in a table that has links as well.
-    """
-
-    name: str
-    table: str
-    rows: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    by_flow: bool = False
-
-    @property
-    def column(self) -> str:
-        """Column that `rows` are names in: ``link`` or ``flow``."""
-        return "link" if self.table in LINK_TABLES and not self.by_flow else "flow"
-
-    @property
-    def identity(self) -> str:
-        """Name of the folder in the store: equal for equal content, whatever its name in a study."""
-        import hashlib
-
-        named = [self.table, sorted(self.rows), sorted(self.columns), *(["flow"] if self.by_flow else [])]
-        content = json.dumps(named)
-        return f"{self.table}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One place of the grid.
-
-    Attributes
-    ----------
-    settings : dict
-        For each axis, where it stands.
-    overrides : dict
-        The keys of the scenario that this place sets, those of ``[set]`` first.
-    """
-
-    settings: dict[str, Value]
-    overrides: dict[str, Any]
-
-    @property
-    def text(self) -> str:
-        """The settings for people: ``n=10, proto=reno``."""
-        return ", ".join(f"{name}={value}" for name, value in self.settings.items()) or "the only point"
 
 
 @dataclass(frozen=True)
@@ -215,6 +84,9 @@ class Study:
     file: str
     #: Overrides of the command line: TOML text, as ``lasthop run --set`` takes it.
     arguments: dict[str, str] = field(default_factory=dict)
+    #: What is wrong with the scenario that the points start from, if it cannot be run itself: `settings`,
+    #: `arguments` and axes have to mend it.
+    refusal: ScenarioError | None = field(default=None, repr=False, compare=False)
     #: Scenarios of points that were read: checking a study and running it need the same ones.
     _read: dict[tuple[tuple[str, str], ...], Scenario] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -228,7 +100,7 @@ class Study:
         import html
 
         rows = [
-            ("scenario", "" if self.scenario is None else repr(self.scenario)[1:-1]),
+            ("scenario", "" if self.scenario is None else repr(self.scenario_of(self.points()[0]))[1:-1]),
             *((axis.label or axis.name, ", ".join(axis.labels)) for axis in self.axes),
             ("seeds", ", ".join(map(str, self.seeds))),
             ("metrics", ", ".join(metric.label for metric in self.metrics)),
@@ -272,7 +144,7 @@ class Study:
         TrustError
             If one of them names Python code, and is not trusted with it.
         """
-        from lasthop.studies.reader import read_content
+        from lasthop.studies.content import read_content
 
         path = Path(path)
         return cls.parse(
@@ -318,7 +190,7 @@ class Study:
         from lasthop.studies.reader import Reader
 
         study = Reader(file, check=check, transports=transports, trust=trust).study(
-            dict(content), Path(folder), dict(arguments or {})
+            cls, dict(content), Path(folder), dict(arguments or {})
         )
         if check:
             study.check_points()
@@ -360,6 +232,9 @@ class Study:
         try:
             scenario = self.scenario.overridden(overrides, of_file=of_file)
         except ScenarioError as error:
+            if self.refusal is not None and str(self.refusal).startswith(str(error)):
+                # The study does not touch what is wrong.
+                raise self.refusal from None
             raise type(error)(self._placed(str(error), point, overrides)) from None
         if len(self._read) < READ_MAX:
             self._read[key] = scenario
@@ -410,14 +285,13 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the study with its scenario inside, so that it can be read without other files."""
-        return self.content if self.scenario is None else self.content | {"scenario": self.scenario.to_dict()}
+        if self.scenario is None:
+            return self.content
+        if self.refusal is None:
+            return self.content | {"scenario": self.scenario.to_dict()}
+        given = self.content["scenario"]
+        if isinstance(given, dict):
+            return self.content
+        from lasthop.studies.content import read_content
 
-
-def point_keys(axes: Iterable[Axis]) -> set[str]:
-    """Every key that some axis sets."""
-    return {key for axis in axes for key in axis.keys}
-
-
-def is_number(value: object) -> bool:
-    """Whether the value is a number; truth values are none."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+        return self.content | {"scenario": read_content(self.scenario.folder / Path(given).name)}

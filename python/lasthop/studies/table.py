@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from lasthop.columns import Metric
+    from lasthop.studies.parts import Axis, Value
     from lasthop.studies.store import Store
-    from lasthop.studies.study import Axis, Study, Value
+    from lasthop.studies.study import Study
 
 #: Columns that hold the name that `where` looks at.
 NAME_COLUMNS = ("name", "link", "flow")

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lasthop import terminal
+from lasthop.commands import study_views
+from lasthop.commands.options import JobsOption, SeedsOption, SetOption, TrustOption
 from lasthop.errors import ArgumentError, OutputError, RunError
 from lasthop.stand_ins import unexecuted
-from lasthop.studies import viewing
-from lasthop.terminal import JobsOption, SeedsOption, SetOption, TrustOption, user_errors
+from lasthop.terminal import user_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +35,7 @@ study_app = typer.Typer(
     pretty_exceptions_enable=False,
     epilog="Start with 'lasthop study new', then 'lasthop study run study.toml'.",
 )
-viewing.register(study_app)
+study_views.register(study_app)
 
 StudyFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="Study file (TOML or JSON).", show_default=False)
@@ -88,7 +89,7 @@ def run_study(
     """
     with user_errors(), unexecuted() if dry_run else nullcontext():
         from lasthop.progress import shown_progress
-        from lasthop.studies import Shard, Until, execute
+        from lasthop.studies import Shard, Until, execute, remarks
 
         if resume and fresh:
             raise ArgumentError("--resume and --fresh exclude each other: give one")
@@ -98,6 +99,8 @@ def run_study(
         goal = None if until is None else Until.parse(until)
         study = _load(file, seeds, settings, trust=trust)
         _remark_on_one_seed(study)
+        for sentence in remarks.of_scenarios(study):
+            terminal.note(f"note: {sentence}")
         folder = out or _default_folder(study)
         most = execute.SEEDS_MAX if seeds_max is None else seeds_max
         if dry_run:
@@ -206,6 +209,8 @@ def _remark_on_one_seed(study: Study) -> None:
 
 def _conclude(result: StudyResult, shard: object) -> None:
     """Say what is there, and fail if something asked for is not."""
+    from lasthop.studies import remarks
+
     done = result.done
     failed = result.failed
     if shard is not None:
@@ -218,6 +223,8 @@ def _conclude(result: StudyResult, shard: object) -> None:
         further = result.wanted - asked
         more = f", {further} of them with seeds that the study does not name" if further > 0 else ""
         terminal.note(f"results in {result.folder}: {done} of {result.wanted} runs{more}")
+        for sentence in remarks.of_runs(result):
+            terminal.note(f"note: {sentence}")
     troubles = []
     if failed:
         named = "".join(f"\n  {failure}" for failure in failed[:NAMED_MAX])

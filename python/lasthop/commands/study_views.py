@@ -1,6 +1,6 @@
 """The commands that look at results: `lasthop study show`, `plot` and `report`.
 
-Reads arguments, calls `digest`, `show` and `report`, prints. Registered by `command`. It runs nothing and
+Reads arguments, calls `digest`, `show` and `report`, prints. Registered by `study`. It runs nothing and
 writes nothing but the figures and the page that it is asked for.
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lasthop.arguments import complete_metrics, complete_tables
+from lasthop.commands.options import TABLE_HELP, ModelOption
 from lasthop.stand_ins import unexecuted
 from lasthop.terminal import note, print_content, say, user_errors
 
@@ -67,14 +68,17 @@ def show_study(
             "--table",
             "--format",
             metavar="NAME",
-            help="Print a table for a paper: latex, markdown, csv, html.",
+            help=TABLE_HELP,
             autocompletion=complete_tables,
         ),
     ] = None,
 ) -> None:
     """Show means with 95 % intervals, and paired differences from the baseline."""
     with user_errors():
+        from rich.text import Text
+
         from lasthop.formats import check_table_format, digest_text
+        from lasthop.studies import remarks
         from lasthop.studies.show import digest_tables
 
         if table is not None:
@@ -87,6 +91,8 @@ def show_study(
             say(digest_text(made, table), nl=False)
         else:
             print_content(digest_tables(made))
+            for remark in remarks.of_runs(found):
+                print_content(Text(remark, style="yellow"))
 
 
 def plot_study(
@@ -115,15 +121,7 @@ def plot_study(
     picture_format: Annotated[
         str | None, typer.Option("--format", metavar="NAME", help="png, svg, pdf or html; png.")
     ] = None,
-    law: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "--law",
-            metavar="NAME",
-            help="Show a closed-form model beside it: mathis, tfrc, padhye.",
-        ),
-    ] = None,
+    law: ModelOption = None,
 ) -> None:
     """Draw a figure per metric, and per kept series, with 95 % intervals.
 
@@ -165,16 +163,23 @@ def report_study(
 ) -> None:
     """Write one HTML file with figures, tables, settings and fingerprints; it needs no network."""
     with user_errors():
-        from lasthop import output
+        from lasthop import files
+        from lasthop.studies import remarks
         from lasthop.studies.report import write_report
 
         found = _load(place, name)
         target = out or _own_folder(found) / "report.html"
-        output.check_file(target)
+        files.check_file(target)
         made = _digest(found, None, x, lines, where, baseline)
         kept = {keep.name: found.series(keep.name) for keep in found.study.keep}
         write_report(
-            made, target, table=found.table, series=kept, versions=found.versions, wanted=found.wanted
+            made,
+            target,
+            table=found.table,
+            series=kept,
+            versions=found.versions,
+            wanted=found.wanted,
+            remarks=remarks.of_runs(found),
         )
         say(f"written: {target}")
 
@@ -188,7 +193,7 @@ def register(study_app: typer.Typer) -> None:
 
 def _load(place: Path, name: str | None) -> StudyResult:
     from lasthop.studies import Study, load
-    from lasthop.studies.reader import read_content
+    from lasthop.studies.content import read_content
 
     if not place.is_file():
         return load(place, name)

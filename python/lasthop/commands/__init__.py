@@ -1,0 +1,1 @@
+"""The verbs of the `lasthop` command, a file for each group; `lasthop.cli` registers them."""

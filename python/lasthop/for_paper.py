@@ -1,0 +1,116 @@
+"""Figures for a journal: column widths, a serif font of 8 points, and letters that are kept as letters.
+
+`lasthop plot --style paper` draws what it always draws and then dresses it in this way. Widths are those of
+two-column journals (IEEE, ACM): 3.5 inches for one column, 7.16 for both.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from lasthop.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+STYLES = ("screen", "paper")
+#: What a journal takes: vectors.
+VECTORS = (".pdf", ".svg")
+ONE_COLUMN = 3.5
+BOTH_COLUMNS = 7.16
+#: Height of a panel over time, in inches, and of what is around all of them.
+PANEL = 1.2
+AROUND = 0.35
+#: The first comes with matplotlib; where an SVG is shown without it, the others look like it.
+FONTS = ["STIXGeneral", "Times New Roman", "Times"]
+TEXT = 8
+SMALL = 7
+#: Width of a legend, and what an entry takes of it, in inches: its key, and each letter.
+LEGEND = 2.9
+KEY = 0.35
+LETTER = 0.045
+#: Letters are embedded as TrueType in PDF, which journals ask for, and stay text in SVG.
+SETTINGS: dict[str, Any] = {"pdf.fonttype": 42, "svg.fonttype": "none", "font.serif": FONTS}
+
+_style: ContextVar[str] = ContextVar("style", default="screen")
+
+
+@contextmanager
+def styled(name: str) -> Iterator[None]:
+    """Draw everything within in this style; one of `STYLES`."""
+    if name not in STYLES:
+        raise ArgumentError(f"there is no style '{name}': --style is {' or '.join(STYLES)}")
+    before = _style.set(name)
+    try:
+        yield
+    finally:
+        _style.reset(before)
+
+
+def is_paper() -> bool:
+    """Whether figures are drawn for a journal at present."""
+    return _style.get() == "paper"
+
+
+def check_vectors(paths: Sequence[Path]) -> None:
+    """Refuse a picture of points, or a page, where a figure for a journal is asked for."""
+    for path in paths:
+        if path.suffix.lower() not in VECTORS:
+            raise ArgumentError(
+                f"cannot draw '{path}' for a paper: its name must end in {' or '.join(VECTORS)}"
+            )
+
+
+def dress(figure: Figure) -> None:
+    """Give a figure the size and the letters of a journal; its title goes into the caption of the paper."""
+    from matplotlib.text import Text
+
+    specs = [axes.get_subplotspec() for axes in figure.axes]
+    grids = [spec.get_gridspec() for spec in specs if spec is not None]
+    columns = max((grid.ncols for grid in grids), default=1)
+    rows = max((grid.nrows for grid in grids), default=1)
+    width, height = figure.get_size_inches()
+    if columns == 1:
+        figure.set_size_inches(ONE_COLUMN, PANEL * rows + AROUND)
+    else:
+        figure.set_size_inches(BOTH_COLUMNS, height * BOTH_COLUMNS / width)
+    figure.suptitle("")
+    for axes in figure.axes:
+        if columns == 1 and axes.get_ylabel():
+            # The label beside the axis says the same, and the caption the rest.
+            axes.set_title("", loc="left")
+        _place_legend(axes)
+        axes.tick_params(labelsize=SMALL)
+        # What is long beside a high panel is cut off beside a low one.
+        axes.set_ylabel(axes.get_ylabel().replace(" (", "\n("))
+        # What the shades mean is for the caption too.
+        axes.set_xlabel(axes.get_xlabel().partition(";")[0])
+    for text in figure.findobj(Text):
+        text.set_fontfamily("serif")
+        text.set_fontsize(min(TEXT, text.get_fontsize()))
+
+
+def _place_legend(axes: Axes) -> None:
+    """Put the legend above the axes: at their side it would take a third of a column."""
+    if axes.get_legend() is None:
+        return
+    handles, labels = axes.get_legend_handles_labels()
+    needed = KEY + LETTER * max(map(len, labels), default=0)
+    axes.legend(
+        handles,
+        labels,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        ncols=max(1, min(len(labels), int(LEGEND / needed))),
+        fontsize=SMALL,
+        frameon=False,
+        borderaxespad=0.1,
+        handlelength=1.6,
+        columnspacing=1.0,
+    )
