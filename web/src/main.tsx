@@ -2,7 +2,8 @@
 
 import { render } from "preact";
 import "uplot/dist/uPlot.min.css";
-import { start } from "./model/store";
+import { keepForOffline } from "./engine/offline";
+import { start } from "./model/address";
 import { App } from "./ui/app";
 import "./page.css";
 
@@ -11,4 +12,5 @@ if (place) {
   place.textContent = "";
   render(<App />, place);
   void start();
+  void keepForOffline();
 }

@@ -73,6 +73,22 @@ test("a window of the trace belongs to the same run, and knows the truth of each
   assert.ok(small.endS > 10 && small.endS < 60);
 });
 
+test("the SACK blocks of a window belong to its ACKs and lie within what was sent", () => {
+  const text = readFileSync(path.join(scenarios, "lossy-last-hop.toml"), "utf8");
+  const window = (sender) => new Scenario(text, false, "x", JSON.stringify([["flows.0.transport", `"${sender}"`]]), "{}").replay(1n, 0, 4, 1_000_000, () => {});
+  const sack = window("sack");
+  const [hop, from, to] = ["hop", "from", "to"].map((name) => sack.column("sacks", name));
+  const [back, ack, seq, payload, flow] = ["back", "ack", "seq", "payload_bytes", "flow"].map((name) => sack.column("hops", name));
+  const sent = new Map();
+  seq.forEach((first, row) => back[row] || sent.set(flow[row], Math.max(sent.get(flow[row]) ?? 0, first + payload[row])));
+  assert.ok(hop.length > 100, `${hop.length} blocks`);
+  hop.forEach((row, place) => {
+    assert.ok(back[row] === 1 && from[place] < to[place] && to[place] <= sent.get(flow[row]), `block ${from[place]} to ${to[place]}`);
+    assert.ok(from[place] > ack[row], "what is reported lies above what is acknowledged");
+  });
+  assert.equal(window("reno").column("sacks", "hop").length, 0);
+});
+
 test("mistakes are messages with a place", () => {
   const bad = () => new Scenario('duration = "60"\n', false, "lab.toml", "[]", "{}");
   assert.throws(bad, (error) => JSON.parse(error).place.startsWith("lab.toml:1:12") && JSON.parse(error).text.includes("^^^^"));

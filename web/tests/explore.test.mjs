@@ -1,11 +1,12 @@
 // Explore in Chromium: studies and papers, figures, claims, and the way from a point to its run.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { ROOT, done, downloaded, lasthop, launch, open, serious, view } from "./helpers.mjs";
+import { ROOT, done, downloaded, flawless, lasthop, launch, open, serious, view } from "./helpers.mjs";
 
 let browser;
 let folder;
@@ -85,7 +86,7 @@ test("a paper shows its claims beside their figures, and the run behind a point 
     assert.match(await page.textContent(".said"), /Snoop raises Reno's system goodput/);
     // Two lines of six points, as in the paper.
     assert.equal(await page.locator(".explored .point").count(), 12);
-    await page.getByRole("button", { name: /^Reno, n 5:/ }).press("Enter");
+    await page.getByRole("button", { name: /^Reno, number of flows 5:/ }).press("Enter");
     const value = Number((await page.textContent(".onepoint option")).match(/^1: ([\d.,]+)/)[1]);
     await page.getByRole("button", { name: "Open in Play" }).click();
     await done(page);
@@ -117,6 +118,29 @@ test("figures have the curves of the paper, those of several series included", a
     assert.ok(await page.getByRole("button", { name: "Open in Play" }).isEnabled());
   });
 });
+
+for (const width of [390, 1440]) {
+  test(`names are points with all their labels, in words and multiples of units, at ${width} px`, async () => {
+    await explore("docs/papers/003", async (page) => {
+      // The first measure that differs from run to run, not the three flows that every run has.
+      const means = await page.$$eval(".figures tbody button.cell", (cells) => cells.map((cell) => cell.textContent));
+      assert.ok(new Set(means).size > 1, means.join());
+      assert.equal(await page.locator(".explored .line").count(), 0);
+      const rows = await page.$$eval(".figures tbody th", (cells) => cells.map((cell) => cell.textContent));
+      const labels = () => page.$$eval(".explored .ticktext", (texts) => texts.map((text) => ({ text: text.textContent, ...text.getBoundingClientRect().toJSON() })));
+      const shown = await labels();
+      for (const row of rows) assert.ok(shown.some(({ text }) => text === row || (text.endsWith("…") && row.startsWith(text.slice(0, -1)))), `${row} among ${shown.map(({ text }) => text)}`);
+      const box = await page.locator(".explored").boundingBox();
+      for (const one of shown) assert.ok(one.left >= box.x - 1 && one.right <= box.x + box.width + 1 && one.bottom <= box.y + box.height + 1, `${one.text}: ${one.left} to ${one.right} in ${box.x} to ${box.x + box.width}`);
+      assert.ok(rows.includes("NewReno") && !rows.some((row) => /_/.test(row)), rows.join());
+      // As `lasthop reproduce` draws it.
+      const options = await page.$$eval(".figurehead option", (all) => all.map((one) => one.textContent));
+      await page.locator(".figurehead select").selectOption({ index: options.findIndex((one) => /^Section 1\b/.test(one)) });
+      await page.waitForSelector(".figures h2:has-text('kbit/s')");
+      await flawless(page, "a paper of names");
+    }, { viewport: { width, height: 900 } });
+  });
+}
 
 for (const [width, height, size] of [[360, 800, 12], [1440, 900, 12], [3840, 2160, 17.6]]) {
   test(`a figure fits ${width} px, and its text the text around it`, async () => {
@@ -214,4 +238,19 @@ test("one file holds a study, and needs no server", async () => {
   assert.match(await page.textContent("main"), /1 of 1 fingerprints agree/);
   assert.deepEqual(wrong, []);
   await context.close();
+});
+
+test("no axis goes beyond what is possible, and the address has what was chosen", async () => {
+  await explore(study, async (page) => {
+    await page.getByLabel("Measure").selectOption("jain_index");
+    await page.waitForSelector(".explored .point");
+    const ticks = await page.$$eval(".explored .tick text", (all) => all.map((one) => Number(one.textContent)));
+    assert.ok(Math.max(...ticks) <= 1, ticks.join());
+    const top = await page.$eval(".explored > svg", (svg) => Math.min(...[...svg.querySelectorAll(".interval, .dot")].map((one) => one.getBBox().y)));
+    assert.ok(top >= 0, `an interval reaches up to ${top} px`);
+    await page.waitForFunction(() => location.hash.includes("jain_index"));
+    await page.reload();
+    await page.waitForSelector(".explored .point");
+    assert.equal(await page.getByLabel("Measure").inputValue(), "jain_index");
+  });
 });

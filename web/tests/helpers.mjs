@@ -101,8 +101,13 @@ export async function downloaded(page, folder, name) {
 
 /** axe-core finds nothing serious. */
 export async function serious(page, what) {
+  await flawless(page, what, ["serious", "critical"]);
+}
+
+/** axe-core finds nothing of these weights, or nothing at all. */
+export async function flawless(page, what, weights = ["minor", "moderate", "serious", "critical"]) {
   await page.evaluate(AXE);
   const { violations } = await page.evaluate(() => globalThis.axe.run());
-  const found = violations.filter((one) => ["serious", "critical"].includes(one.impact));
+  const found = violations.filter((one) => weights.includes(one.impact));
   assert.deepEqual(found.map((one) => `${what}: ${one.id}: ${one.nodes.map((node) => node.html).slice(0, 3).join(" ")}`), []);
 }

@@ -108,7 +108,7 @@ test("a control changes the text and the command, and a link carries it all", as
   await done(page);
   await page.fill("#key-channel-error-packet_error_rate", "0");
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => document.querySelector(".inputs .of")?.textContent === "0 %");
+  await page.waitForFunction(() => document.querySelector(".inputs > .of")?.textContent === "0 %");
   await page.click("text=Copy command");
   const command = await page.textContent(".taken pre");
   assert.equal(command, "lasthop compare scenarios/lossy-last-hop.toml --transport reno,vegas,cubic --seeds 1-5 --set channel.error.packet_error_rate=0");
@@ -119,7 +119,7 @@ test("a control changes the text and the command, and a link carries it all", as
   const native = JSON.parse(lasthop("run", "scenarios/lossy-last-hop.toml", "--seed", "1", "--set", "channel.error.packet_error_rate=0", "--json", "-"));
   assert.equal(print, native.runs[0].fingerprint);
   await page.click("text=Copy link");
-  await page.waitForFunction(() => document.querySelector(".taken pre")?.textContent.includes("#s="));
+  await page.waitForFunction(() => document.querySelector(".taken pre")?.textContent.includes("#scenario=lossy-last-hop&set=channel.error"));
   const link = await page.textContent(".taken pre");
   const other = await open(browser, link);
   await done(other.page);
@@ -257,18 +257,12 @@ test("replay knows what the network sent again, and finds handoffs", async () =>
   await close();
 });
 
-test("the keyboard reaches the curves, and the tour has five steps", async () => {
+test("the keyboard reaches the curves", async () => {
   const { page, wrong, close } = await open(browser, server.address, { reducedMotion: "reduce" });
   await done(page);
   await page.focus(".chart .canvas");
   for (let press = 0; press < 5; press += 1) await page.keyboard.press("ArrowRight");
   await page.waitForSelector(".readout .when");
-  await page.click("text=Tour");
-  for (let step = 1; step <= 5; step += 1) {
-    await page.waitForSelector(`text=Step ${step} of 5`);
-    await page.click(step < 5 ? ".tour >> text=Next" : ".tour >> text=Done");
-  }
-  assert.equal(await page.locator(".tour").count(), 0);
   assert.deepEqual(wrong, []);
   await close();
 });
@@ -384,6 +378,26 @@ test("curves grow while a run goes on", async () => {
   assert.equal(await page.locator(".fingerprint").count(), 0);
   await page.getByRole("button", { name: "Cancel" }).click();
   await page.waitForSelector("text=Cancelled");
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test("a panel is there for what was measured: datagrams have no window and no RTT", async () => {
+  const { page, wrong, close } = await open(browser, server.address);
+  await done(page);
+  const titles = () => page.$$eval(".chart .title", (all) => all.map((one) => one.textContent.split(/,| at /)[0]));
+  const shown = (count) => page.waitForFunction((most) => document.querySelectorAll(".chart").length === most, count);
+  await page.selectOption(".scenario select", "hidden-terminals");
+  await page.waitForFunction(() => document.querySelector(".results .name")?.textContent === "hidden terminals");
+  await shown(4);
+  assert.deepEqual(await titles(), ["Queue", "Throughput", "Transmissions on radio links that failed", "Collisions on radio links"]);
+  assert.equal(await page.getByLabel("Window and RTT of").count(), 0);
+  // The first flow has no window: the panels are of the one that has.
+  const calls = readFileSync(path.join(ROOT, "scenarios/hidden-terminals.toml"), "utf8");
+  await write(page, calls.replace(/(name {6}= "east"[^]*?transport = )"udp"\ntraffic.*/, '$1"reno"'));
+  await shown(6);
+  assert.deepEqual((await titles()).slice(0, 4), ["Congestion window", "Round-trip time", "Queue", "Throughput"]);
+  assert.equal(await page.textContent(".chart .title"), "Congestion window, east");
   assert.deepEqual(wrong, []);
   await close();
 });

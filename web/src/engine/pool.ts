@@ -3,6 +3,7 @@
 
 import wasmUrl from "../../engine/lasthop_web_bg.wasm?url";
 import workerUrl from "./worker?worker&url";
+import { begin } from "./words";
 import type { Answer, Checked, Failure, Interruptions, Job, ReadTable, RunResult, Series, Window } from "./types";
 
 export class EngineError extends Error {
@@ -16,9 +17,13 @@ export class Cancelled extends Error {}
 
 export type Told = (seconds: number, series?: Series) => void;
 
+/** What may be cancelled together: runs of the first seeds and of the rest, and each kind of the other jobs. */
+type Group = Job["op"] | "rest";
+const isLong = (group: Group): boolean => group === "run" || group === "rest";
+
 interface Waiting {
   job: Job;
-  group: string;
+  group: Group;
   told: Told | undefined;
   resolve: (value: never) => void;
   reject: (error: Error) => void;
@@ -30,6 +35,9 @@ interface Hand {
 }
 
 const MOST_HANDS = 8;
+
+/** What the page loads beside its script and style. */
+export const FILES = [wasmUrl, workerUrl];
 
 /** What `lasthop view --out` puts into a page of one file. */
 interface Embedded {
@@ -71,9 +79,11 @@ export class Pool {
     // The first hand starts while the engine comes.
     this.hire();
     this.module.then(
-      (module) => {
-        this.compiled = module;
+      async (module) => {
         for (const { worker } of this.hands) worker.postMessage({ module });
+        // What comes out of a job is shown in the engine's words.
+        await begin(module);
+        this.compiled = module;
         this.move();
       },
       (error: Error) => {
@@ -95,8 +105,8 @@ export class Pool {
     return this.ask({ op: "set", text, path, value }, "set");
   }
 
-  run(job: Omit<Extract<Job, { op: "run" }>, "op">, told?: Told): Promise<RunResult> {
-    return this.ask({ op: "run", ...job }, "run", told);
+  run(job: Omit<Extract<Job, { op: "run" }>, "op">, group: "run" | "rest", told?: Told): Promise<RunResult> {
+    return this.ask({ op: "run", ...job }, group, told);
   }
 
   window(job: Omit<Extract<Job, { op: "window" }>, "op">, told?: (seconds: number) => void): Promise<Window> {
@@ -112,7 +122,7 @@ export class Pool {
   }
 
   /** Takes back every job of this kind. */
-  cancel(group: Job["op"]): void {
+  cancel(group: Group): void {
     const staying: Waiting[] = [];
     for (const waiting of this.line) {
       if (waiting.group === group) waiting.reject(new Cancelled());
@@ -128,11 +138,11 @@ export class Pool {
     this.move();
   }
 
-  private ask<T>(job: Job, group: string, told?: Told): Promise<T> {
+  private ask<T>(job: Job, group: Group, told?: Told): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const waiting: Waiting = { job, group, told, resolve: resolve as (value: never) => void, reject };
       // What a person waits for at the keyboard goes before long runs.
-      if (group === "run") this.line.push(waiting);
+      if (isLong(group)) this.line.push(waiting);
       else this.line.unshift(waiting);
       this.move();
     });
@@ -144,7 +154,7 @@ export class Pool {
       let hand = this.hands.find((one) => one.busy === null);
       if (!hand) {
         // One more than there are cores, so that a check never waits for a long run.
-        const spare = this.line[0]?.group !== "run" ? 1 : 0;
+        const spare = this.line[0] && !isLong(this.line[0].group) ? 1 : 0;
         if (this.hands.length >= this.size + spare) return;
         hand = this.hire();
       }

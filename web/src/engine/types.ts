@@ -27,7 +27,8 @@ export interface Description {
   warmup_s: number;
   series_interval_s: number;
   nodes: string[];
-  flows: { name: string; source: number; sink: number; transport: string }[];
+  /** `windowed`: it has a congestion window, and decides on it. */
+  flows: { name: string; source: number; sink: number; transport: string; windowed: boolean }[];
   links: LinkDescription[];
   stations: { node: number; medium: string; access_point: boolean; track: [number, number, number][] }[];
   /** Access points and how far they reach. */
@@ -73,8 +74,6 @@ export interface Column {
 
 export interface Declarations {
   columns: Column[];
-  /** Multiples of the SI in which units are shown, the largest first. */
-  steps: Record<string, [number, string][]>;
   causes: { name: string; help: string }[];
   kinds: string[];
 }
@@ -94,6 +93,10 @@ export type Summary = {
 export interface Series {
   flows: Record<string, Float64Array>;
   links: Record<string, Float64Array>;
+  /** Of radio directions, all of an interval one after the other; of a finished run alone. */
+  radios: Record<string, Float64Array>;
+  /** What devices counted, over all directions, interval by interval; of a finished run alone. */
+  helpers: Record<string, Float64Array>;
 }
 
 export interface RunResult {
@@ -110,9 +113,13 @@ export interface Window {
   from_s: number;
   to_s: number;
   hops: Table;
+  /** SACK blocks: the row in `hops` of their ACK, the first byte and the one behind the last. */
+  sacks: Table;
   windows: Table;
   losses: Table;
   decisions: Table;
+  /** Frames that met another where they were to be read. */
+  collisions: Table;
   /** Of the engine, which never gives any back. */
   memory_bytes: number;
   /** Packets on links in the whole run. */

@@ -6,13 +6,16 @@ import { readTable, TableError } from "./parquet";
 import type { Failure, Interruptions, Job, Overrides, RunResult, Series, Source, Summary, Table, Window } from "./types";
 
 const FLOW_COLUMNS = ["cwnd_segments", "ssthresh_segments", "srtt_s", "rtt_s", "flight_segments", "throughput_bit_s", "goodput_bit_s"];
+const RADIO_COLUMNS = ["direction", "attempts", "ack_failures", "collisions"];
 const LINK_COLUMNS = ["queue_packets", "throughput_bit_s", "utilisation"];
 const WINDOW_COLUMNS: Record<string, string[]> = {
-  hops: ["packet", "flow", "direction", "kind", "seq", "ack", "payload_bytes", "wire_bytes", "back", "again", "marked",
+  hops: ["packet", "flow", "direction", "kind", "seq", "ack", "payload_bytes", "wire_bytes", "window_bytes", "back", "again", "marked",
     "enqueue_s", "transmit_s", "arrive_s", "outcome"],
+  sacks: ["hop", "from", "to"],
   windows: ["time_s", "flow", "cwnd_segments", "ssthresh_segments"],
   losses: ["time_s", "flow", "direction", "seq", "cause", "data"],
   decisions: ["time_s", "flow", "seq", "before", "after", "decision", "belief", "truth"],
+  collisions: ["time_s", "from", "at", "flow"],
 };
 
 type Told = (seconds: number, series?: Series) => void;
@@ -35,7 +38,8 @@ function run(job: Extract<Job, { op: "run" }>, told: Told): RunResult {
   const started = performance.now();
   const scenario = open(job.source, job.overrides);
   let looked = started;
-  const watch = (seconds: number, series?: Series): boolean => {
+  const watch = (seconds: number, begun?: Pick<Series, "flows" | "links">): boolean => {
+    const series = begun && { ...begun, radios: {}, helpers: {} };
     told(seconds, series);
     if (series) looked = performance.now();
     return !series && job.series && performance.now() - looked > LOOK;
@@ -47,6 +51,8 @@ function run(job: Extract<Job, { op: "run" }>, told: Told): RunResult {
       ? {
           flows: table(FLOW_COLUMNS, (name) => made.flowSeries(name)),
           links: table(LINK_COLUMNS, (name) => made.linkSeries(name)),
+          radios: table(RADIO_COLUMNS, (name) => made.radioSeries(name)),
+          helpers: made.helperSeries() as Table,
         }
       : null;
     made.free();

@@ -5,9 +5,9 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { EngineError } from "../engine/pool";
 import type { Overrides, ReadTable, Source } from "../engine/types";
 import { download } from "../model/figure";
-import { AS_WRITTEN, open, pool, update, useStore } from "../model/store";
+import { AS_WRITTEN, choose, get, open, pool, update, useChosen, useStore } from "../model/store";
 import { Figure, shownEstimate, type Chosen } from "./figure";
-import { begin, completed, csv, curves as curvesOf, fitting, ofSeries, scenarioOf, SETTING, shownValue, tidy, varying, type Choice, type Curve, type Defaults, type DrawnCurve, type Explored, type Value } from "./table";
+import { begin, completed, csv, curves as curvesOf, fitting, ofSeries, prefixed, scenarioOf, SETTING, shownValue, tidy, varies, varying, type Choice, type Curve, type Defaults, type DrawnCurve, type Explored, type Value } from "./table";
 import type { Statistics } from "../model/stats";
 import type { Claim, ExploreGiven, PaperFigure, PaperGiven, TableGiven } from "./given";
 
@@ -71,14 +71,13 @@ function Claims({ claims, figures, go }: { claims: Claim[]; figures: PaperFigure
 
 /** Axes that the curves of a figure speak of, and values that all of them share. */
 /** What a figure draws, or else what its claims measure: curves over time are not kept. */
-function metricOf(figure: PaperFigure, of: Explored, claims: Claim[]): string | undefined {
+function metricsOf(figure: PaperFigure, of: Explored, claims: Claim[]): string[] {
   const words = claims.filter((claim) => claim.figures.includes(figure.id)).flatMap((claim) => claim.predicate.split(/\W+/));
-  return [...figure.y, ...words].find((name) => of.metrics.some((one) => one.name === name));
+  return [...new Set([...figure.y, ...words])].filter((name) => of.metrics.some((one) => one.name === name));
 }
 
-function wishOf(figure: PaperFigure, of: Explored, given: ExploreGiven) {
+function wishOf(figure: PaperFigure, of: Explored, given: ExploreGiven, metric: string | undefined) {
   const paper = paperDefaults(given);
-  const metric = metricOf(figure, of, given.paper?.claims ?? []);
   const held: Record<string, Value> = { ...figure.fixed };
   const standard = paper ? completed(figure.fixed, paper) : {};
   const words = figure.curves.map((curve) => curve.split(/[^\w.]+/));
@@ -105,10 +104,21 @@ function drawnOf(figure: PaperFigure | null, of: Explored, given: ExploreGiven):
   return made.filter((curve) => of.rows.some((row) => Object.entries(curve.at).every(([axis, value]) => row.at[axis] === undefined || row.at[axis] === value)));
 }
 
-/** What a figure begins with: its own curves, or a line for each value of the axes that it speaks of. */
+/** What is shown first: the first metric that differs from point to point. */
 function beginning(of: Explored, table: TableGiven, given: ExploreGiven, figure: PaperFigure | null, statistics: Statistics): Choice {
-  if (!figure) return begin(of, { x: table.x, lines: table.lines });
-  const wish = wishOf(figure, of, given);
+  const metrics = figure ? metricsOf(figure, of, given.paper?.claims ?? []) : of.metrics.map((one) => one.name);
+  const choiceOf = (metric: string | undefined) =>
+    figure ? ofFigure(of, given, figure, metric, statistics) : begin(of, { x: table.x, lines: table.lines, ...(metric === undefined ? {} : { metric }) });
+  for (const metric of metrics) {
+    const choice = choiceOf(metric);
+    if (varies(curvesOf(of, choice, statistics))) return choice;
+  }
+  return choiceOf(metrics[0]);
+}
+
+/** A figure with its own curves, or a line for each value of the axes that it speaks of. */
+function ofFigure(of: Explored, given: ExploreGiven, figure: PaperFigure, metric: string | undefined, statistics: Statistics): Choice {
+  const wish = wishOf(figure, of, given, metric);
   const drawn = drawnOf(figure, of, given);
   if (drawn.length > 0) {
     const held = Object.fromEntries(Object.entries(wish.held).filter(([axis]) => !drawn.some((curve) => axis in curve.at)));
@@ -153,7 +163,7 @@ function Figures({ found, axisLabel, labelOf, unit, choose }: { found: Curve[]; 
   return (
     <section class="figures" aria-labelledby="explored-title">
       <h2 id="explored-title">Means and 95 % intervals{unit ? `, ${unit}` : ""}</h2>
-      <div class="scroll" role="region" aria-labelledby="explored-title" tabIndex={0}>
+      <div class="scroll" role="group" aria-labelledby="explored-title" tabIndex={0}>
         <table>
           <thead><tr><th scope="col">{axisLabel}</th>{found.map((curve, index) => <th key={curve.name} scope="col" class={`sender-text-${index % 6}`}>{curve.name}</th>)}</tr></thead>
           <tbody>
@@ -173,7 +183,13 @@ function Figures({ found, axisLabel, labelOf, unit, choose }: { found: Curve[]; 
   );
 }
 
-function OnePoint({ chosen, curve, table, given, unit }: { chosen: Chosen; curve: Curve; table: TableGiven; given: ExploreGiven; unit: string }) {
+/** An axis and its value by their names. */
+function inWords(of: Explored, name: string, value: Value): string {
+  const axis = of.axes.find((one) => one.name === name);
+  return `${axis?.label ?? name} ${axis?.labels[axis.values.indexOf(value)] ?? shownValue(value)}${axis?.unit ? ` ${axis.unit}` : ""}`;
+}
+
+function OnePoint({ of, chosen, curve, table, given, unit }: { of: Explored; chosen: Chosen; curve: Curve; table: TableGiven; given: ExploreGiven; unit: string }) {
   const [said, setSaid] = useState<string | null>(null);
   const { point } = chosen;
   const [seed, setSeed] = useState(point.samples[0]?.seed ?? 1);
@@ -201,7 +217,7 @@ function OnePoint({ chosen, curve, table, given, unit }: { chosen: Chosen; curve
   return (
     <section class="onepoint" aria-labelledby="point-title">
       <h2 id="point-title">{curve.name}: {shownEstimate(point)} {unit}</h2>
-      <p class="foot">{Object.entries(point.at).map(([name, value]) => `${name} ${shownValue(value)}`).join(" · ")}</p>
+      <p class="foot">{Object.entries(point.at).map(([name, value]) => inWords(of, name, value)).join(" · ")}</p>
       <div class="row">
         <label class="field inline"><span>Seed</span>
           <select value={seed} onChange={(event) => setSeed(Number(event.currentTarget.value))}>
@@ -220,21 +236,35 @@ function paperDefaults(given: ExploreGiven): Defaults | null {
   return given.paper ? { defaults: given.paper.defaults, conditional: given.paper.conditional } : null;
 }
 
+/** What is looked at, as the address has it; null if it says nothing, or nothing that can be read. */
+function chosenAxes(asked: string | null, of: Explored, own: DrawnCurve[]): Choice | null {
+  if (asked === null) return null;
+  try {
+    const { metric, x, lines, held, paper } = JSON.parse(asked) as Partial<Choice> & { paper?: boolean };
+    const isRight = typeof metric === "string" && typeof x === "string" && Array.isArray(lines) && lines.every((one) => typeof one === "string") && typeof held === "object" && held !== null;
+    return isRight ? begin(of, { metric, x, lines, held, drawn: paper ? own : [] }) : null;
+  } catch {
+    return null;
+  }
+}
+
 function TableView({ of, table, given, figure }: { of: Explored; table: TableGiven; given: ExploreGiven; figure: PaperFigure | null }) {
   const { statistics } = useStore();
-  const [choice, setChoice] = useState<Choice>(() => beginning(of, table, given, figure, statistics));
+  const [asked, ask] = useChosen("axes");
   const own = useMemo(() => drawnOf(figure, of, given), [figure, of, given]);
+  const choice = useMemo(() => chosenAxes(asked, of, own) ?? beginning(of, table, given, figure, statistics), [asked, of, table, figure]);
   const mixed = choice.drawn.some((curve) => curve.series !== null);
   const [chosen, setChosen] = useState<Chosen | null>(null);
   const change = (next: Choice) => {
     // What is free now must be held, and what is held must be there.
     const held = Object.fromEntries(Object.entries(next.held).filter(([name]) => name !== next.x && !next.lines.includes(name)));
-    setChoice(begin(of, { ...next, held }));
+    const { metric, x, lines, held: kept, drawn } = begin(of, { ...next, held });
+    ask(JSON.stringify({ metric, x, lines, held: kept, ...(drawn.length > 0 ? { paper: true } : {}) }));
     setChosen(null);
   };
-  const found = useMemo(() => curvesOf(of, choice, statistics), [of, choice]);
   const metric = of.metrics.find((one) => one.name === choice.metric);
-  const unit = metric?.unit === "ratio" ? "" : (metric?.unit ?? "");
+  const plain = useMemo(() => curvesOf(of, choice, statistics), [of, choice]);
+  const { curves: found, unit } = useMemo(() => prefixed(plain, metric?.unit === "ratio" ? "" : (metric?.unit ?? "")), [plain, metric]);
   const axis = of.axes.find((one) => one.name === choice.x) ?? null;
   const free = varying(of, choice.metric, Object.fromEntries(Object.entries(choice.held).filter(([name]) => name === SETTING)));
   const labelOf = (value: Value) => axis?.labels[axis.values.indexOf(value)] ?? shownValue(value);
@@ -296,8 +326,8 @@ function TableView({ of, table, given, figure }: { of: Explored; table: TableGiv
       {found.length > MOST_LINES && <p class="message note">{found.length} lines are too many to tell apart: the first {MOST_LINES} are shown. Hold an axis, or choose another for the lines.</p>}
       {found.length === 0 ? <p class="message note" role="status">No run has this measure here.</p> : (
         <>
-          <Figure curves={shown} axis={axis} metric={mixed ? (figure?.title ?? "") : (metric?.label ?? "")} unit={unit} chosen={chosen} choose={setChosen} />
-          {chosen && curve ? <OnePoint chosen={chosen} curve={curve} table={table} given={given} unit={unit} /> : <p class="foot">Choose a point to see its seeds and to open the run behind it in Play.</p>}
+          <Figure curves={shown} axis={axis} metric={mixed ? (figure?.title ?? "") : (metric?.label ?? "")} unit={unit} most={mixed ? null : (metric?.most ?? null)} chosen={chosen} choose={setChosen} />
+          {chosen && curve ? <OnePoint of={of} chosen={chosen} curve={curve} table={table} given={given} unit={unit} /> : <p class="foot">Choose a point to see its seeds and to open the run behind it in Play.</p>}
           <Figures found={shown} axisLabel={axis ? `${axis.label}${axis.unit ? ` (${axis.unit})` : ""}` : ""} labelOf={labelOf} unit={unit} choose={setChosen} />
           <div class="row downloads">
             <button type="button" onClick={() => download(`${stem}.csv`, csv(found, choice, unit), "text/csv")}>Shown figures (CSV)</button>
@@ -317,15 +347,17 @@ function count(claims: Claim[]): [string, number][] {
 }
 
 function Paper({ paper, of, given, table }: { paper: PaperGiven; of: Explored; given: ExploreGiven; table: TableGiven }) {
-  const drawn = paper.figures.filter((figure) => metricOf(figure, of, paper.claims) !== undefined || paper.claims.some((claim) => claim.figures.includes(figure.id)));
-  const [at, setAt] = useState(0);
-  const [verdict, setVerdict] = useState<string | null>(null);
+  const drawn = paper.figures.filter((figure) => metricsOf(figure, of, paper.claims).length > 0 || paper.claims.some((claim) => claim.figures.includes(figure.id)));
+  const { chosen } = useStore();
+  const at = Math.max(0, drawn.findIndex((one) => one.id === chosen["figure"]));
+  const verdict = chosen["verdict"] ?? null;
+  const setVerdict = (next: string | null) => choose("verdict", next);
   const figure = drawn[at] ?? null;
   const claims = figure ? paper.claims.filter((claim) => claim.figures.includes(figure.id)) : [];
   const listed = paper.claims.filter((claim) => claim.verdict === verdict);
   const go = (to: number) => {
-    setAt(to);
-    setVerdict(null);
+    const { axes: _axes, verdict: _verdict, ...rest } = chosen;
+    update({ chosen: { ...rest, figure: drawn[to]?.id ?? "" } });
   };
   return (
     <>
@@ -353,7 +385,7 @@ function Paper({ paper, of, given, table }: { paper: PaperGiven; of: Explored; g
           {figure.note && <p class="foot">{figure.note}</p>}
           <div class="beside">
             <div class="picture">
-              {metricOf(figure, of, paper.claims) === undefined
+              {metricsOf(figure, of, paper.claims).length === 0
                 ? <p class="message note">Nothing was simulated for it: its claims follow from formulas.</p>
                 : <TableView key={figure.id} of={of} table={table} given={given} figure={figure} />}
             </div>
@@ -370,7 +402,9 @@ function Paper({ paper, of, given, table }: { paper: PaperGiven; of: Explored; g
 
 export function Explore() {
   const { explore, broken } = useStore();
-  const [which, setWhich] = useState(0);
+  const [study, setStudy] = useChosen("study");
+  const which = Math.min(Math.max(0, (Number(study ?? 1) || 1) - 1), Math.max(0, (explore?.tables.length ?? 1) - 1));
+  const setWhich = (next: number) => update({ chosen: Object.fromEntries(Object.entries({ ...get().chosen, study: String(next + 1) }).filter(([name]) => !["axes", "figure", "verdict"].includes(name))) });
   const [of, setOf] = useState<Explored | null>(null);
   const [failure, setFailure] = useState<string | null>(null);
   const table = explore?.tables[which] ?? null;
@@ -383,7 +417,7 @@ export function Explore() {
     const read = async () => {
       try {
         const raw = await pool.table(bytesOf(table.parquet));
-        const made = table.form === "series" ? ofSeries(raw, table.metrics) : tidy(raw, table.axes.length + table.metrics.length > 0 ? { axes: table.axes, metrics: table.metrics } : null);
+        const made = table.form === "series" ? ofSeries(raw, table.metrics, table.axes) : tidy(raw, table.axes.length + table.metrics.length > 0 ? { axes: table.axes, metrics: table.metrics } : null);
         if (made.rows.length === 0) throw new Error("it has no run that was done");
         if (!isOver) setOf(made);
       } catch (error) {
@@ -404,6 +438,7 @@ export function Explore() {
     const bytes = new Uint8Array(await file.arrayBuffer());
     for (let place = 0; place < bytes.length; place += 0x8000) letters += String.fromCharCode(...bytes.subarray(place, place + 0x8000));
     setWhich(0);
+    setStudy(null);
     const names: ReadTable | null = await pool.table(bytes.buffer.slice(0)).catch(() => null);
     const form = names && "series" in names.columns && "point" in names.columns ? "series" : "tidy";
     const metrics = form === "series" ? seriesNames(names as ReadTable) : [];
@@ -443,5 +478,5 @@ export function Explore() {
 function seriesNames(read: ReadTable) {
   const column = read.columns["series"];
   const names = column && !(column instanceof Float64Array) ? column.texts : [];
-  return names.map((name) => ({ name, label: name, unit: "", scale: 1, help: "" }));
+  return names.map((name) => ({ name, label: name, unit: "", scale: 1, most: null, help: "" }));
 }

@@ -2,6 +2,7 @@
 // Parquet file that the user opened; the series of a paper's claims are brought into the same form.
 
 import type { Overrides, ReadColumn, ReadTable } from "../engine/types";
+import { prefixFor } from "../model/compare";
 import { sum, type Estimate, type Statistics } from "../model/stats";
 
 export type Value = string | number;
@@ -21,6 +22,8 @@ export interface Metric {
   unit: string;
   /** What is shown is the value in the table times this. */
   scale: number;
+  /** Largest value that is possible, as it is shown; null if there is none. */
+  most: number | null;
   help: string;
 }
 
@@ -77,7 +80,7 @@ export function tidy(read: ReadTable, known: { axes: Axis[]; metrics: Metric[] }
   if (seedAt < 0) throw new Error("it has no column “seed”: results.parquet of a study has one");
   const end = names.findIndex((name, place) => place > seedAt && OF_RUNS.includes(name));
   const axisNames = known?.axes.map((axis) => axis.name) ?? names.slice(0, seedAt);
-  const metrics = known?.metrics ?? names.slice(seedAt + 1, end < 0 ? undefined : end).map((name) => ({ name, label: name, unit: "", scale: 1, help: "" }));
+  const metrics = known?.metrics ?? names.slice(seedAt + 1, end < 0 ? undefined : end).map((name) => ({ name, label: name, unit: "", scale: 1, most: null, help: "" }));
   const rows: Row[] = [];
   for (let row = 0; row < read.rows; row += 1) {
     const state = cell(read.columns["state"], row);
@@ -103,8 +106,15 @@ export function tidy(read: ReadTable, known: { axes: Axis[]; metrics: Metric[] }
 export const SETTING = "setting";
 export const MAIN = "main";
 
+/** An axis with the names that the studies give it and its values. */
+function named(axis: Axis, known: Axis | undefined): Axis {
+  if (!known) return axis;
+  const labels = axis.values.map((value, place) => known.labels[known.values.indexOf(value)] ?? axis.labels[place] ?? "");
+  return { ...axis, label: known.label, unit: known.unit, labels };
+}
+
 /** The series of a paper's claims: one row per setting, series, point and seed. */
-export function ofSeries(read: ReadTable, metrics: Metric[]): Explored {
+export function ofSeries(read: ReadTable, metrics: Metric[], known: Axis[] = []): Explored {
   const { columns } = read;
   for (const name of ["setting", "series", "point", "seed", "value"]) if (!columns[name]) throw new Error(`it has no column “${name}”: series.parquet of a paper has one`);
   const parsed = new Map<string, Record<string, Value>>();
@@ -126,14 +136,14 @@ export function ofSeries(read: ReadTable, metrics: Metric[]): Explored {
   }
   const all = [...rows.values()];
   const names = [...new Set(all.flatMap((row) => Object.keys(row.at)))];
-  const axes = names.map((name) => axisOf(name, all));
+  const axes = names.map((name) => named(axisOf(name, all), known.find((one) => one.name === name)));
   for (const axis of axes) {
     if (axis.name !== SETTING) continue;
     axis.values.sort((a, b) => (a === MAIN ? -1 : b === MAIN ? 1 : compareValues(a, b)));
     axis.labels = axis.values.map(shownValue);
   }
-  const known = new Set(all.flatMap((row) => Object.keys(row.values)));
-  return { axes, metrics: metrics.filter((metric) => known.has(metric.name)), rows: all };
+  const there = new Set(all.flatMap((row) => Object.keys(row.values)));
+  return { axes, metrics: metrics.filter((metric) => there.has(metric.name)), rows: all };
 }
 
 /** A curve of a paper's figure: what it has on some axes, and its metric if that differs from curve to curve. */
@@ -221,15 +231,42 @@ export function curves(of: Explored, choice: Choice, statistics: Statistics): Cu
     .filter((curve) => curve.points.length > 0);
 }
 
+/** The curves in the multiple of their unit in which the largest mean reads well, as the command chooses it. */
+export function prefixed(found: Curve[], unit: string): { curves: Curve[]; unit: string } {
+  const largest = Math.max(0, ...found.flatMap((curve) => curve.points.map((point) => Math.abs(point.estimate.mean))));
+  const [factor, name] = prefixFor(largest, unit);
+  if (factor === 1) return { curves: found, unit };
+  const of = (value: number | null) => (value === null ? null : value / factor);
+  const curves = found.map((curve) => ({
+    ...curve,
+    points: curve.points.map((point) => ({
+      ...point,
+      samples: point.samples.map((sample) => ({ ...sample, value: sample.value / factor })),
+      estimate: { ...point.estimate, mean: point.estimate.mean / factor, low: of(point.estimate.low), high: of(point.estimate.high) },
+    })),
+  }));
+  return { curves, unit: name };
+}
+
 /** Axes along which what fits still varies. */
 export function varying(of: Explored, metric: string, held: Record<string, Value>): Axis[] {
   const rows = fitting(of, metric, held);
   return of.axes.filter((axis) => new Set(rows.map((row) => row.at[axis.name])).size > 1);
 }
 
+/** Means that differ by less than this share of them differ by rounding alone. */
+const ROUNDING = 1e-6;
+
+/** Whether what is shown differs from point to point: what does not says nothing. */
+export function varies(found: Curve[]): boolean {
+  const means = found.flatMap((curve) => curve.points.map((point) => point.estimate.mean));
+  const [first = 0] = means;
+  return means.some((mean) => Math.abs(mean - first) > ROUNDING * Math.abs(first));
+}
+
 /** A choice to begin with: as much as possible along x and lines, the rest held at its first value. */
 export function begin(of: Explored, wish: { metric?: string; x?: string | null; lines?: string[]; held?: Record<string, Value>; drawn?: DrawnCurve[] }): Choice {
-  const metric = of.metrics.find((one) => one.name === wish.metric)?.name ?? of.metrics[0]?.name ?? "";
+  const metric = (of.metrics.find((one) => one.name === wish.metric) ?? of.metrics[0])?.name ?? "";
   const held: Record<string, Value> = {};
   for (const [axis, value] of Object.entries(wish.held ?? {})) if (of.axes.find((one) => one.name === axis)?.values.includes(value)) held[axis] = value;
   const setting = of.axes.find((axis) => axis.name === SETTING);

@@ -1,8 +1,9 @@
 // Senders compared over the same channels: the metrics, means, differences and verdicts of python/lasthop/comparison.py,
 // made of what the engine declares about its columns.
 
-import type { Column, Declarations, Summary } from "../engine/types";
-import { excludesZero, scaled, sum, type Estimate, type Statistics } from "./stats";
+import type { Column, Summary } from "../engine/types";
+import { meanText, multiple, verdict } from "../engine/words";
+import { excludesZero, sum, type Estimate, type Statistics } from "./stats";
 
 export interface Metric {
   name: string;
@@ -27,7 +28,6 @@ export interface Verdict {
   shown: boolean;
   better: boolean | null;
   text: string;
-  interval: string;
 }
 
 /** What senders are compared by, in the order of the command, what not every run has last; `link` is the one that counts as the bottleneck. */
@@ -87,35 +87,9 @@ export function bottleneckName(runs: Pick<Summary, "links">[]): string {
   return best;
 }
 
-let steps: Declarations["steps"] = {};
-
-/** Takes what the engine declares of units: once, before anything is shown. */
-export function readUnits(declarations: Declarations) {
-  steps = declarations.steps;
-}
-
 /** The factor and unit in which a quantity of this size reads well. */
 export function prefixFor(size: number, unit: string, share = false): [number, string] {
-  if (share) return [0.01, "%"];
-  return steps[unit]?.find(([factor]) => size >= factor) ?? [1, unit];
-}
-
-function decimals(low: number, high: number): number {
-  const larger = Math.max(Math.abs(low), Math.abs(high));
-  let places = larger >= 10 ? 0 : larger >= 1 ? 1 : 2;
-  const isZero = (end: number) => end !== 0 && Number(end.toFixed(places)) === 0;
-  while (places < 4 && (isZero(low) || isZero(high))) places += 1;
-  return places;
-}
-
-/** Whether there is no difference in any of several seeds: more of them would show none. */
-function isTie(of: Estimate): boolean {
-  return of.n > 1 && of.mean === 0 && of.low === of.high;
-}
-
-function signed(value: number, places: number): string {
-  const text = value.toFixed(places);
-  return text.startsWith("-") ? text : `+${text}`;
+  return multiple(size, share ? "share" : unit);
 }
 
 export class Comparison {
@@ -165,58 +139,13 @@ export class Comparison {
     const shown = estimate !== null && (same ? estimate.mean !== 0 : excludesZero(estimate));
     const good = metric.column.higher_is_better;
     const better = same || !shown || good === null || !estimate ? null : estimate.mean > 0 === good;
-    const about = `between ${sender} and ${baseline} in ${metric.label}`;
-    const made = { metric, sender, baseline, estimate, relative, same, shown, better };
-    if (!estimate) return { ...made, text: `no values to compare ${about}`, interval: "–" };
-    const [amount, interval] = this.texts(metric, estimate, relative);
-    if (estimate.n === 1 && !same) return { ...made, text: `one seed cannot show a difference ${about}: use more seeds`, interval: "–" };
-    const sure = same ? ": all seeds gave the same run" : ` (${interval})`;
-    if (isTie(estimate)) return { ...made, text: `an exact tie ${about}${same ? sure : ""}`, interval };
-    if (!shown) return { ...made, text: `no difference shown ${about}${sure}`, interval };
-    if (metric.times && relative && relative.mean >= 1) return { ...made, text: `${sender} ${this.inTimes(metric, relative)}`, interval };
-    const words = (estimate.mean > 0 ? metric.more : metric.less).replace("{}", amount);
-    return { ...made, text: `${sender} ${words} than ${baseline}${sure}`, interval };
-  }
-
-  /** Several times what the baseline has: per cent above a hundred are hard to read. */
-  private inTimes(metric: Metric, relative: Estimate): string {
-    const mean = relative.mean + 1;
-    const low = relative.low === null ? mean : relative.low + 1;
-    const high = relative.high === null ? mean : relative.high + 1;
-    const places = decimals(low, high);
-    const sure = this.same ? ": all seeds gave the same run" : ` (${low.toFixed(places)}..${high.toFixed(places)} times)`;
-    return `${metric.times.replace("{}", mean.toFixed(places))} as ${this.baseline}${sure}`;
-  }
-
-  private texts(metric: Metric, estimate: Estimate, relative: Estimate | null): [string, string] {
-    let unit = "%";
-    let shown: Estimate;
-    if (isTie(estimate)) [shown, unit] = [estimate, metric.share ? "" : metric.unit];
-    else if (relative) shown = scaled(relative, 100);
-    else if (metric.share) [shown, unit] = [scaled(estimate, 100), "percentage points"];
-    else {
-      const [factor, prefixed] = prefixFor(Math.abs(estimate.mean), metric.unit);
-      [shown, unit] = [scaled(estimate, 1 / factor), prefixed];
-    }
-    const low = shown.low ?? shown.mean;
-    const high = shown.high ?? shown.mean;
-    const places = decimals(low, high);
-    const tail = unit ? ` ${unit}` : "";
-    const amount = Math.abs(shown.mean).toFixed(places) + tail;
-    if (isTie(estimate)) return [amount, `0${tail}`];
-    if (this.same) return [amount, signed(shown.mean, places) + tail];
-    return [amount, `${signed(low, places)}..${signed(high, places)}${tail}`];
+    const { label, unit, share, more, less, times } = metric;
+    const text = verdict({ words: { label, unit, share, more, less, times }, sender, baseline, estimate, relative, same });
+    return { metric, sender, baseline, estimate, relative, same, shown, better, text };
   }
 }
 
-/** A mean and its interval for a table, and its unit. */
+/** A mean and its interval for a table, with the digits that the command gives them. */
 export function shownMean(of: Estimate | null, factor: number): { value: string; half: string | null } {
-  if (!of) return { value: "–", half: null };
-  const mean = of.mean / factor;
-  const half = of.high === null ? null : (of.high - of.mean) / factor;
-  const size = half || Math.abs(mean) / 100;
-  const isWhole = !half && Number.isInteger(mean);
-  const places = size <= 0 || isWhole ? 0 : Math.max(0, Math.min(4, -Math.floor(Math.log10(size))));
-  const format = (value: number) => value.toLocaleString("en-GB", { minimumFractionDigits: places, maximumFractionDigits: places });
-  return { value: format(mean), half: half === null ? null : format(half) };
+  return of ? meanText(of.mean, of.high, of.n, factor) : { value: "–", half: null };
 }

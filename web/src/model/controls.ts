@@ -18,6 +18,8 @@ export interface Control {
   max: number | null;
   /** In words, for quantities. */
   range: string;
+  /** Unit of a number that is written without one; empty if it has none. */
+  unit: string;
   /** The default, as the schema says it. */
   standard: unknown;
 }
@@ -112,9 +114,10 @@ export class Keys {
       const items = (node["items"] ?? {}) as Node;
       if (!value.some((one) => one !== null && typeof one === "object")) return;
       value.forEach((one, index) => {
-        const name = (one as Node | null)?.["name"];
-        const title = typeof name === "string" ? name : value.length > 1 ? `${path.at(-1)} ${index + 1}` : (path.at(-1) ?? "");
-        this.walk(one, items, [...path, String(index)], path.length <= 1 ? title : `${group}, ${title}`, about, controls, absent);
+        const title = titleOf(one as Node | null, path.at(-1) ?? "", value.length > 1 ? index + 1 : null);
+        // What it is one of stands in its title already.
+        const above = group === path.at(-1) ? "" : group;
+        this.walk(one, items, [...path, String(index)], path.length <= 1 || above === "" ? title : `${above}, ${title}`, about, controls, absent);
       });
       return;
     }
@@ -153,7 +156,7 @@ export class Keys {
       path: path.join("."), label, group: group || "run", help, value, units: [] as string[], choices: [] as string[],
       min: typeof node["minimum"] === "number" ? node["minimum"] : null,
       max: typeof node["maximum"] === "number" ? node["maximum"] : null,
-      range: String(node["$comment"] ?? ""), standard: node["default"],
+      range: String(node["$comment"] ?? ""), unit: String(node["unit"] ?? ""), standard: node["default"],
     };
     if (["name", "seed", "file"].includes(path.at(-1) ?? "") || ["source", "sink", "from", "to", "node", "access_point"].includes(path.at(-1) ?? "")) return null;
     if (/(^|\.)(transport|rate)$/.test(base.path) && path[0] === "flows" && path.at(-1) === "transport") return null;
@@ -168,6 +171,24 @@ export class Keys {
     const units = / \*\(([^)]*)\)/.exec(pattern)?.[1]?.split("|") ?? [];
     return { ...base, kind: units.length > 0 ? "quantity" : "text", units };
   }
+}
+
+/** What a table of a list is called: by its name, by what it joins, or by its number among them. */
+function titleOf(one: Node | null, list: string, number: number | null): string {
+  const { name, from, to } = (one ?? {}) as Record<string, unknown>;
+  if (typeof name === "string") return name;
+  if (typeof from === "string" && typeof to === "string") return `link ${from}-${to}`;
+  const single = list.endsWith("s") ? list.slice(0, -1) : list;
+  return number === null ? single : `${single} ${number}`;
+}
+
+/** What a person typed as a number, or what is wrong with it. */
+export function readNumber(typed: string): number | string {
+  const text = typed.trim();
+  if (/^[+-]?\d+,\d+$/.test(text)) return `“${text}”: write the decimals behind a point, ${text.replace(",", ".")}`;
+  if (text === "" || !/^[+-]?(\d[\d_]*)?(\.\d*)?([eE][+-]?\d+)?$/.test(text)) return `“${text}” is not a number`;
+  const number = Number(text.replaceAll("_", ""));
+  return Number.isFinite(number) ? number : `“${text}” is not a number`;
 }
 
 /** Number and unit of a quantity. */

@@ -1,7 +1,8 @@
 // The curves of the page: series of the first seed, cut to as many points as a figure can show. The figures on the page
 // and the ones that are downloaded are made of these.
 
-import type { Checked, Series, Summary } from "../engine/types";
+import ABOUT from "../../engine/about.json";
+import type { About, Checked, Series, Summary } from "../engine/types";
 import { bottleneckName, prefixFor } from "./compare";
 
 export interface Line {
@@ -11,7 +12,7 @@ export interface Line {
 }
 
 export interface Panel {
-  id: "cwnd" | "rtt" | "queue" | "throughput";
+  id: "cwnd" | "rtt" | "queue" | "throughput" | "air" | "collisions" | "repairs" | "held";
   title: string;
   unit: string;
   time: number[];
@@ -89,6 +90,11 @@ function column(values: Float64Array, width: number, flow: number | "sum" | "mea
   return out;
 }
 
+/** The directions of a description by name: twice the number of the link, plus one for the reverse. */
+export function directionNames(links: { name: string }[]): string[] {
+  return links.flatMap((link) => [link.name, `${link.name} (reverse)`]);
+}
+
 /** How busy each direction was so far, in the form of a summary. */
 function busyLinks(series: Series | null, names: string[]): Record<string, unknown>[] {
   const values = series?.links["utilisation"] ?? new Float64Array();
@@ -99,27 +105,90 @@ function largest(lines: Line[]): number {
   return lines.reduce((most, line) => line.values.reduce<number>((best, value) => Math.max(best, value ?? 0), most), 0);
 }
 
-/** The panels for these runs; `flow` is the number of one, or -1 for the mean of all. */
-export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<string, number>, flow: number): Panel[] {
+/** The flows that have a window or an RTT in one of these runs: those of TCP. Datagrams have neither. */
+export function windowed(runs: Map<string, Drawn>, flows: number): number[] {
+  const measured = (values: Float64Array | undefined, flow: number): boolean => {
+    for (let place = flow; values && place < values.length; place += flows) if (!Number.isNaN(values[place])) return true;
+    return false;
+  };
+  const has = (flow: number) => [...runs.values()].some(({ series }) => measured(series?.flows["cwnd_segments"], flow) || measured(series?.flows["rtt_s"], flow));
+  return Array.from({ length: flows }, (_, flow) => flow).filter(has);
+}
+
+/** Counters of what a helper, or a link by itself, has sent again or rebuilt: as in plot.py (`REPAIRS`). */
+const REPAIRS = /^.+?_(?:repeats|retransmissions|rebuilt)(?:_.+)?$/;
+
+/** What is counted, and so declared for each link; what a helper has beside it is what it holds: as in plot.py. */
+const COUNTED = new Set((ABOUT as unknown as About).declarations.columns.filter((one) => one.table === "links").map((one) => one.name));
+
+/** How many radio directions each interval has. */
+function radiosOf(series: Series | null, rows: number): number {
+  const count = series?.radios["direction"]?.length ?? 0;
+  return rows > 0 ? Math.round(count / rows) : 0;
+}
+
+const isRepair = (name: string): boolean => REPAIRS.test(name);
+const isHeld = (name: string): boolean => !isRepair(name) && !COUNTED.has(name);
+
+/** The sum of what all helpers and links say of these names, interval by interval; null if none of them does. */
+function helpersOf(series: Series | null, rows: number, is: (name: string) => boolean): Float64Array | null {
+  const counters = Object.entries(series?.helpers ?? {}).filter(([name]) => is(name));
+  if (counters.length === 0) return null;
+  const total = new Float64Array(rows);
+  for (const [, values] of counters) for (let row = 0; row < rows; row += 1) total[row] = (total[row] ?? 0) + (values[row] ?? 0);
+  return total;
+}
+
+/** The directions in whose queues something waited, the busiest first: what may be chosen. */
+export function queued(runs: Map<string, Drawn>, links: { name: string }[]): string[] {
+  const names = directionNames(links);
+  const waited = names.map((_, place) => [...runs.values()].reduce((total, { series }) => {
+    const values = series?.links["queue_packets"];
+    return values ? total + column(values, names.length, place).reduce((sum, one) => sum + (one || 0), 0) : total;
+  }, 0));
+  return names.map((name, place) => ({ name, size: waited[place] ?? 0 })).filter(({ size }) => size > 0).sort((a, b) => b.size - a.size).map(({ name }) => name);
+}
+
+/** What of the runs is drawn. */
+export interface Shown {
+  /** The number of a flow, or -1 for the mean of all. */
+  flow: number;
+  /** The direction whose queue is drawn; the bottleneck's if there is none of this name. */
+  link: string | null;
+  /** From when to when; the whole run if null. */
+  span: Span | null;
+}
+
+export type Span = [from: number, to: number];
+
+/** The panels of what these runs measured: one without a value is left out, and so is a line. `lasthop plot` has the
+ * same rule (`Panel.is_measured` in plot.py). */
+export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<string, number>, { flow, link, span }: Shown): Panel[] {
   const { description } = checked;
   const { flows, links, series_interval_s: interval } = description;
   const which = flow < 0 ? "mean" : Math.min(flow, flows.length - 1);
   const whose = flow < 0 ? "mean of all flows" : flows.length > 1 ? (flows[Number(which)]?.name ?? "") : "";
-  const rows = Math.max(0, Math.floor(description.duration_s / interval + 1e-9));
+  const all = Math.max(0, Math.floor(description.duration_s / interval + 1e-9));
+  // A row more at each side, so that lines reach the edges.
+  const begin = span ? Math.max(0, Math.floor(span[0] / interval) - 1) : 0;
+  const end = span ? Math.min(all, Math.ceil(span[1] / interval) + 1) : all;
+  const rows = Math.max(0, end - begin);
   const bin = Math.max(1, Math.ceil(rows / MOST_POINTS));
   const rateBin = Math.max(1, Math.round(rows / RATE_POINTS));
-  const names = links.flatMap((link) => [link.name, `${link.name} (reverse)`]);
-  const bottleneck = bottleneckName([...runs.values()].map((run) => run.summary ?? { links: busyLinks(run.series, names) }));
+  const names = directionNames(links);
+  const wished = link !== null && names.includes(link) ? link : null;
+  const bottleneck = wished ?? bottleneckName([...runs.values()].map((run) => run.summary ?? { links: busyLinks(run.series, names) }));
   const direction = Math.max(0, names.indexOf(bottleneck));
   const room = links[direction >> 1]?.[direction % 2 === 0 ? "forward" : "reverse"].queue_limit_packets ?? null;
 
-  const times = (step: number) => Array.from({ length: Math.floor(rows / step) }, (_, place) => (place + 0.5) * step * interval);
+  const times = (step: number) => Array.from({ length: Math.floor(rows / step) }, (_, place) => (begin + (place + 0.5) * step) * interval);
   const lines = (step: number, get: (run: Drawn) => Float64Array | null): Line[] =>
     [...runs].flatMap(([name, run]) => {
       const values = get(run);
-      const drawn = values && binned(values, step);
-      while (drawn && drawn.length < Math.floor(rows / step)) drawn.push(null);
-      return drawn ? [{ name, style: style.get(name) ?? 0, values: drawn }] : [];
+      const drawn = values && binned(values.subarray(begin, Math.min(end, values.length)), step);
+      if (!drawn?.some((value) => value !== null)) return [];
+      while (drawn.length < Math.floor(rows / step)) drawn.push(null);
+      return [{ name, style: style.get(name) ?? 0, values: drawn }];
     });
   const ofFlow = (name: string) => (run: Drawn) => {
     const values = run.series?.flows[name];
@@ -137,16 +206,44 @@ export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<st
     const values = run.series?.flows["throughput_bit_s"];
     return values ? column(values, flows.length, "sum") : null;
   });
+  // What the air and helpers did, over all links: how many of the transmissions failed, frames that met another, repairs.
+  const radioWidth = (run: Drawn) => radiosOf(run.series, all);
+  const ofRadios = (name: string) => (run: Drawn) => {
+    const values = run.series?.radios[name];
+    return values && radioWidth(run) > 0 ? column(values, radioWidth(run), "sum") : null;
+  };
+  const attempts = lines(rateBin, ofRadios("attempts"));
+  const air = lines(rateBin, ofRadios("ack_failures")).map((line) => {
+    const of = attempts.find((one) => one.name === line.name);
+    return { ...line, values: line.values.map((value, place) => (value === null || !of?.values[place] ? null : (100 * value) / (of.values[place] ?? 1))) };
+  });
+  const perSecond = (of: Line[]): Line[] => of.filter((line) => line.values.some((value) => value)).map((line) => ({ ...line, values: line.values.map((value) => (value === null ? null : value / interval)) }));
+  const collisions = perSecond(lines(rateBin, ofRadios("collisions")));
+  const repairs = perSecond(lines(rateBin, (run) => helpersOf(run.series, all, isRepair)));
+  const held = lines(bin, (run) => helpersOf(run.series, all, isHeld)).filter((line) => line.values.some((value) => value));
   const scale = (of: Line[], unit: string): string => {
     const [factor, shown] = prefixFor(largest(of), unit);
     for (const line of of) line.values = line.values.map((value) => (value === null ? null : value / factor));
     return shown;
   };
   const about = (text: string, more: string) => (more ? `${text}, ${more}` : text);
-  return [
+  const made: Panel[] = [
     { id: "cwnd", title: about("Congestion window", whose), unit: "segments", time: times(bin), lines: cwnd, limit: null },
     { id: "rtt", title: about("Round-trip time", whose), unit: scale(rtt, "s"), time: times(rateBin), lines: rtt, limit: null },
     { id: "queue", title: `Queue at ${bottleneck}`, unit: "packets", time: times(bin), lines: queue, limit: room },
     { id: "throughput", title: about("Throughput", flows.length > 1 ? "all flows" : ""), unit: scale(throughput, "bit/s"), time: times(rateBin), lines: throughput, limit: null },
+    { id: "air", title: "Transmissions on radio links that failed", unit: "%", time: times(rateBin), lines: air.filter((line) => line.values.some((value) => value)), limit: null },
+    { id: "collisions", title: "Collisions on radio links", unit: "frames/s", time: times(rateBin), lines: collisions, limit: null },
+    { id: "repairs", title: "Repairs by helpers and links", unit: "per s", time: times(rateBin), lines: repairs, limit: null },
+    { id: "held", title: "Held by helpers and links", unit: "packets", time: times(bin), lines: held, limit: null },
   ];
+  return made.filter((panel) => panel.lines.length > 0);
+}
+
+/** A span of time as the address has it: 12.5-30. */
+export function spanOf(text: string | null, duration: number): Span | null {
+  const found = /^(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)$/.exec(text ?? "");
+  if (!found) return null;
+  const [from, to] = [Number(found[1]), Math.min(duration, Number(found[2]))];
+  return to > from ? [from, to] : null;
 }

@@ -1,6 +1,7 @@
 // The figure as a file: the panels of the page as SVG, and as PNG drawn from it. Always on white, for papers.
 
-import { extent, type Panel } from "./curves";
+import { extent, type Panel, type Span } from "./curves";
+import type { Mark } from "./marks";
 import { COLOURS, DASHES } from "./style";
 
 const WIDTH = 960;
@@ -9,6 +10,8 @@ const LEFT = 62;
 const RIGHT = 110;
 const TOP = 30;
 const BOTTOM = 30;
+/** Grey, as in the figures of the command. */
+const SHADES = { "warm-up": "#f2f2f2", outage: "#dcdcdc", handoff: "#e6e0ec" };
 
 export function escape(text: string): string {
   return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "\ufffd");
@@ -43,19 +46,28 @@ export function apart(places: number[], gap: number, least: number, most: number
   return out;
 }
 
-export function svg(panels: Panel[], title: string, duration: number): string {
+export function svg(panels: Panel[], title: string, [from, to]: Span, marks: Mark[] = []): string {
   const parts: string[] = [];
+  const x = (time: number) => LEFT + ((time - from) / (to - from)) * (WIDTH - LEFT - RIGHT);
   panels.forEach((panel, index) => {
     const top = 30 + index * HEIGHT;
     const [least, most] = extent(panel);
-    const x = (time: number) => LEFT + (time / duration) * (WIDTH - LEFT - RIGHT);
     const y = (value: number) => top + HEIGHT - BOTTOM - ((value - least) / (most - least)) * (HEIGHT - TOP - BOTTOM);
     parts.push(`<text x="${LEFT}" y="${top + 18}" font-weight="600">${escape(panel.title)} <tspan fill="#666" font-weight="400">${escape(panel.unit)}</tspan></text>`);
+    for (const mark of marks.filter((one) => one.to > from && one.from < to)) {
+      const [start, end] = [x(Math.max(from, mark.from)), x(Math.min(to, mark.to))];
+      parts.push(`<rect x="${start.toFixed(1)}" y="${top + TOP}" width="${Math.max(1, end - start).toFixed(1)}" height="${HEIGHT - TOP - BOTTOM}" fill="${SHADES[mark.kind]}"/>`);
+    }
     for (const tick of ticks(most, 4).filter((one) => one >= least)) {
       parts.push(`<path d="M${LEFT} ${y(tick).toFixed(1)}H${WIDTH - RIGHT}" stroke="#e4e4e4"/><text x="${LEFT - 8}" y="${(y(tick) + 4).toFixed(1)}" text-anchor="end" fill="#555">${tick}</text>`);
     }
     if (index === panels.length - 1) {
-      for (const tick of ticks(duration, 8)) parts.push(`<text x="${x(tick).toFixed(1)}" y="${top + HEIGHT - 10}" text-anchor="middle" fill="#555">${tick}</text>`);
+      const step = ticks(to - from, 8)[1] ?? 1;
+      const first = Math.ceil(from / step - 1e-9);
+      for (let count = first; count * step <= to * (1 + 1e-9); count += 1) {
+        const tick = Number((count * step).toPrecision(12));
+        parts.push(`<text x="${x(tick).toFixed(1)}" y="${top + HEIGHT - 10}" text-anchor="middle" fill="#555">${tick}</text>`);
+      }
       parts.push(`<text x="${WIDTH - RIGHT + 12}" y="${top + HEIGHT - 10}" fill="#555">s</text>`);
     }
     if (panel.limit !== null) parts.push(`<path d="M${LEFT} ${y(panel.limit).toFixed(1)}H${WIDTH - RIGHT}" stroke="#999" stroke-dasharray="1 3"/>`);
@@ -65,7 +77,8 @@ export function svg(panels: Panel[], title: string, duration: number): string {
       let pen = false;
       let last = (least + most) / 2;
       line.values.forEach((value, place) => {
-        if (value === null) {
+        const time = panel.time[place] ?? 0;
+        if (value === null || time < from || time > to) {
           pen = false;
           return;
         }

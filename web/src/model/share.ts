@@ -6,6 +6,7 @@ export interface Shared {
   name?: string;
   text?: string;
   files?: Record<string, string>;
+  json?: boolean;
   senders?: string[];
   helpers?: string[];
   seeds?: number;
@@ -55,6 +56,7 @@ export async function unpack(fragment: string): Promise<Shared | null> {
   if (isText(found["ready"])) shared.ready = found["ready"];
   if (isText(found["name"])) shared.name = found["name"].slice(0, 100);
   if (isText(found["text"])) shared.text = found["text"];
+  if (found["json"] === true) shared.json = true;
   if (found["files"] && typeof found["files"] === "object") {
     shared.files = Object.fromEntries(Object.entries(found["files"]).filter((pair): pair is [string, string] => isText(pair[1])));
   }

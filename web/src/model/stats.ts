@@ -73,7 +73,7 @@ export class Statistics {
   }
 }
 
-export function scaled(of: Estimate, factor: number): Estimate {
+function scaled(of: Estimate, factor: number): Estimate {
   const ends = of.low === null || of.high === null ? [null, null] : [of.low * factor, of.high * factor].sort((a, b) => a - b);
   return { mean: of.mean * factor, low: ends[0] ?? null, high: ends[1] ?? null, n: of.n };
 }

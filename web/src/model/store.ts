@@ -4,12 +4,11 @@
 import { useEffect, useState } from "preact/hooks";
 import { Cancelled, EngineError, Pool } from "../engine/pool";
 import ABOUT from "../../engine/about.json";
-import type { About, Checked, Failure, Overrides, RunResult, Series, Source } from "../engine/types";
+import type { About, Checked, Failure, Interruptions, Overrides, RunResult, Series, Source } from "../engine/types";
 import type { ExploreGiven } from "../explore/given";
 import { Keys } from "./controls";
-import { readUnits } from "./compare";
+import { clock } from "./clock";
 import { FIRST, READY } from "./ready";
-import { pack, unpack, type Shared } from "./share";
 import { Statistics } from "./stats";
 
 export const AS_WRITTEN = "as written";
@@ -65,12 +64,19 @@ export interface State {
   note: string | null;
   /** The last runs were cancelled. */
   cancelled: boolean;
+  /** Seeds that wait because runs take long, and about how long they would need. */
+  held: { seeds: number; seconds: number } | null;
+  /** When links are down and hosts change, in the run of the first seed with the first sender. */
+  interruptions: Interruptions;
+  /** What was chosen of how to look at it all, by the names that it has in the address: flow, link, span and so on. */
+  chosen: Readonly<Record<string, string>>;
 }
+
+export const NOTHING: Interruptions = { outages: [], handoffs: [] };
 
 const first = READY.find((one) => one.id === FIRST) ?? READY[0];
 
 const about = ABOUT as unknown as About;
-readUnits(about.declarations);
 
 let state: State = {
   view: "play", explore: null,
@@ -79,7 +85,7 @@ let state: State = {
   source: first?.source ?? { name: "scenario.toml", text: "", files: {} },
   changed: [], edited: false, checked: null, failure: null,
   senders: [AS_WRITTEN], helpers: [], seed: 1, seeds: 5, partial: new Map(), running: false, done: 0, results: new Map(), resultsOf: null, took: 0,
-  runFailure: null, given: null, note: null, cancelled: false,
+  runFailure: null, given: null, note: null, cancelled: false, held: null, interruptions: NOTHING, chosen: {},
 };
 
 const listeners = new Set<() => void>();
@@ -94,6 +100,11 @@ export function update(change: Partial<State>): void {
   for (const listener of listeners) listener();
 }
 
+/** Calls `heard` after every change of the state. */
+export function listen(heard: () => void): void {
+  listeners.add(heard);
+}
+
 export function useStore(): State {
   const [, redraw] = useState(0);
   useEffect(() => {
@@ -102,6 +113,18 @@ export function useStore(): State {
     return () => void listeners.delete(listener);
   }, []);
   return state;
+}
+
+/** Chooses how to look at it; null goes back to what is usual. */
+export function choose(name: string, value: string | null): void {
+  if ((state.chosen[name] ?? null) === value) return;
+  const { [name]: _, ...rest } = state.chosen;
+  update({ chosen: value === null ? rest : { ...rest, [name]: value } });
+}
+
+/** What is chosen under a name, and how to choose it. */
+export function useChosen(name: string): [string | null, (value: string | null) => void] {
+  return [useStore().chosen[name] ?? null, (value) => choose(name, value)];
 }
 
 export const NO_HELPER = "none";
@@ -159,6 +182,8 @@ export function shownSender(sender: string, checked: Checked | null): string {
   return writtenSender(checked) ?? AS_WRITTEN;
 }
 
+/** If the first seeds take longer than this, in ms, the others wait: figures of one seed are better than none. */
+const PATIENCE = 4000;
 /** Between two drawings of results while runs go on, in ms. */
 const SHOW = 250;
 
@@ -193,23 +218,44 @@ export function refresh(delay = 200): void {
   }, delay);
 }
 
+/** Runs what has been checked; the last of several calls in short order counts. */
+function runSoon(delay: number): void {
+  window.clearTimeout(timer);
+  timer = window.setTimeout(() => void run(), delay);
+}
+
+function cancelRuns(): void {
+  pool.cancel("run");
+  pool.cancel("rest");
+}
+
 export function stop(): void {
   runs += 1;
-  pool.cancel("run");
+  cancelRuns();
   update({ running: false, cancelled: true });
 }
 
-/** Runs every sender with every seed: the first seed of each sender first, for the curves. */
-export async function run(): Promise<void> {
+/** Runs every sender with every seed: the first seed of each sender first, for the curves. If those take long, the other
+ * seeds wait until they are asked for; `isPatient` asks. */
+export async function run(isPatient = false): Promise<void> {
   const { checked, source, seed, seeds } = state;
   if (!checked) return;
   const variants = variantsOf(state);
   const number = ++runs;
-  if (state.running) pool.cancel("run");
-  const results = new Map<string, (RunResult | null)[]>(variants.map(({ key }) => [key, Array.from({ length: seeds }, () => null)]));
+  if (state.running) cancelRuns();
+  const known = isPatient && state.resultsOf?.checked === checked ? state.results : null;
+  const results = new Map(variants.map(({ key }): [string, (RunResult | null)[]] => [key, Array.from({ length: seeds }, (_, index) => known?.get(key)?.[index] ?? null)]));
   const partial: State["partial"] = new Map();
   const of = { checked, variants, seed, seeds };
-  update({ running: true, done: 0, runFailure: null, cancelled: false, partial });
+  update({ running: true, done: 0, runFailure: null, cancelled: false, held: null, partial });
+  const [leading] = variants;
+  if (leading) {
+    pool.interruptions({ source, overrides: overridesFor(checked, leading), seed }).then(
+      (interruptions) => number === runs && update({ interruptions }),
+      // What cannot be run is said by the run itself.
+      () => number === runs && update({ interruptions: NOTHING }),
+    );
+  }
   const started = performance.now();
   const progress = new Map<string, number>();
   const { duration_s } = checked.description;
@@ -229,57 +275,78 @@ export async function run(): Promise<void> {
     shown = now;
     update({ results: new Map([...results].map(([key, list]) => [key, [...list]])), resultsOf: of, partial: new Map(partial) });
   };
+  const hasFirsts = () => variants.every((one) => results.get(one.key)?.[0]);
+  const one = async (variant: Variant, index: number): Promise<void> => {
+    const { key } = variant;
+    const name = `${key} ${index}`;
+    const job = { source, overrides: overridesFor(checked, variant), seed: seed + index, series: index === 0 };
+    const result = await pool.run(job, index === 0 ? "run" : "rest", (seconds, series) => {
+      progress.set(name, seconds / duration_s);
+      if (series) {
+        partial.set(key, { series, seconds });
+        show(false);
+      } else tell();
+    });
+    const list = results.get(key);
+    if (list) list[index] = result;
+    if (index === 0) partial.delete(key);
+    progress.set(name, 1);
+    tell();
+    // Curves appear as soon as those of all are there, if not before; figures follow seed by seed.
+    show(index === 0 && hasFirsts());
+  };
   const jobs: Promise<void>[] = [];
   for (let index = 0; index < seeds; index += 1) {
     for (const variant of variants) {
-      const { key } = variant;
-      const name = `${key} ${index}`;
-      const job = { source, overrides: overridesFor(checked, variant), seed: seed + index, series: index === 0 };
-      const made = pool.run(job, (seconds, series) => {
-        progress.set(name, seconds / duration_s);
-        if (series) {
-          partial.set(key, { series, seconds });
-          show(false);
-        } else tell();
-      });
-      jobs.push(
-        made.then((result) => {
-          const list = results.get(key);
-          if (list) list[index] = result;
-          if (index === 0) partial.delete(key);
-          progress.set(name, 1);
-          tell();
-          // Curves appear as soon as those of all are there, if not before; figures follow seed by seed.
-          show(index === 0 && variants.every((one) => results.get(one.key)?.[0]));
-        }),
-      );
+      if (results.get(variant.key)?.[index]) progress.set(`${variant.key} ${index}`, 1);
+      else jobs.push(one(variant, index));
     }
   }
+  let isHeld = false;
+  const patience = window.setTimeout(() => {
+    if (isPatient || number !== runs || seeds === 1 || hasFirsts()) return;
+    isHeld = true;
+    pool.cancel("rest");
+  }, PATIENCE);
   const ended = await Promise.allSettled(jobs);
+  window.clearTimeout(patience);
   partial.clear();
   if (number !== runs) {
     if (!state.running) update({ results, resultsOf: of, partial });
     return;
   }
   const failed = ended.find((one) => one.status === "rejected" && !(one.reason instanceof Cancelled));
+  const left = [...results.values()].flat().filter((result) => result === null).length;
+  const slowest = Math.max(0, ...[...results.values()].map((list) => list[0]?.took_ms ?? 0));
   show(true);
   update({
     running: false, done: 1, took: performance.now() - started,
+    held: isHeld && left > 0 ? { seeds: seeds - 1, seconds: (left * slowest) / 1000 / pool.size } : null,
     runFailure: failed?.status === "rejected" ? failureOf(failed.reason) : null,
   });
 }
 
+/** What stays chosen when another scenario is opened. */
+const OF_THE_PAGE = ["theme", "tab"];
+
 export function open(source: Source, ready: string | null, more: Partial<State> = {}): void {
   update({
     ready, source, changed: [], edited: false, senders: [AS_WRITTEN], helpers: [], seed: 1, checked: null, failure: null,
-    results: new Map(), resultsOf: null, partial: new Map(), note: null, given: null, ...more,
+    results: new Map(), resultsOf: null, partial: new Map(), note: null, given: null, interruptions: NOTHING, held: null,
+    chosen: Object.fromEntries(Object.entries(state.chosen).filter(([name]) => OF_THE_PAGE.includes(name))), ...more,
   });
+  clock.reset();
   refresh(0);
 }
 
 export function openReady(id: string): void {
   const found = READY.find((one) => one.id === id);
-  if (found) open(found.source, id);
+  if (found) open(found.source, id, { senders: sendersOf(id) });
+}
+
+/** Whom a ready scenario opens with: the first thing to see is a comparison, which is what the page is for. */
+export function sendersOf(id: string): string[] {
+  return id === FIRST ? [AS_WRITTEN, "vegas", "cubic"] : [AS_WRITTEN];
 }
 
 /** The text was edited. */
@@ -288,21 +355,34 @@ export function edit(text: string): void {
   refresh(350);
 }
 
-let sets: Promise<void> = Promise.resolve();
+let sets: Promise<unknown> = Promise.resolve();
+const newest = new Map<string, number>();
+let given = 0;
 
-/** A control was moved: changes the text at this place. `value` is TOML; null takes the key out. */
-export function setKey(path: string, value: string | null): void {
-  sets = sets.then(async () => {
+/** Changes the text at this place; `value` is TOML, and null takes the key out. What the engine refuses is not done, and
+ * is the answer: it belongs where it was typed. */
+export function setKey(path: string, value: string | null): Promise<Failure | null> {
+  const number = ++given;
+  newest.set(path, number);
+  const done = sets.then(async (): Promise<Failure | null> => {
+    // A slider moves faster than scenarios are read: only where it stands now counts.
+    if (newest.get(path) !== number) return null;
     try {
       const text = await pool.set(state.source.text, path, value);
+      const source = { ...state.source, text };
+      const checked = await pool.check({ source, overrides: [] });
       const changed = state.changed.filter(([key]) => key !== path);
       if (value !== null) changed.push([path, value]);
-      update({ source: { ...state.source, text }, changed, edited: state.edited || value === null });
-      refresh(120);
+      checks += 1;
+      update({ source, changed, edited: state.edited || value === null, checked, failure: null });
+      runSoon(120);
+      return null;
     } catch (error) {
-      update({ failure: failureOf(error) });
+      return error instanceof Cancelled ? null : failureOf(error);
     }
   });
+  sets = done;
+  return done;
 }
 
 export function setSenders(senders: string[]): void {
@@ -318,60 +398,4 @@ export function setHelpers(helpers: string[]): void {
 export function setSeeds(seed: number, seeds: number): void {
   update({ seed, seeds: Math.min(MOST_SEEDS, Math.max(1, seeds)) });
   refresh(150);
-}
-
-export function shared(): Shared {
-  const { source, ready, edited, changed, senders, helpers, seeds, seed } = state;
-  const common = { senders, helpers, seeds, seed };
-  if (ready && !edited && changed.length === 0) return { ready, ...common };
-  return { name: source.name, text: source.text, files: source.files, ...common };
-}
-
-export async function link(): Promise<string> {
-  return `${location.href.split("#")[0]}#${await pack(shared())}`;
-}
-
-async function openShared(): Promise<boolean> {
-  try {
-    const found = await unpack(location.hash);
-    if (!found) return false;
-    const more: Partial<State> = { senders: found.senders?.length ? found.senders : [AS_WRITTEN], helpers: found.helpers ?? [], seeds: found.seeds ?? 5, seed: found.seed ?? 1 };
-    const ready = READY.find((one) => one.id === found.ready);
-    if (ready) open(ready.source, ready.id, more);
-    else if (found.text !== undefined) open({ name: found.name ?? "shared.toml", text: found.text, files: found.files ?? {} }, null, more);
-    else return false;
-    return true;
-  } catch {
-    update({ note: "The link is damaged: it does not hold a scenario. The first ready scenario is shown instead." });
-    return false;
-  }
-}
-
-function openGiven(): boolean {
-  const text = document.getElementById("lasthop-given")?.textContent;
-  if (!text) return false;
-  const found = JSON.parse(text) as Given | ExploreGiven;
-  if (found.kind === "explore") {
-    update({ explore: found, view: "explore" });
-    return false;
-  }
-  const given = found;
-  const seeds = given.seeds ?? [];
-  open(given.source, null, {
-    given,
-    senders: given.senders?.length ? given.senders.slice(0, MOST_SENDERS) : [AS_WRITTEN],
-    helpers: given.helpers ?? [],
-    seed: seeds[0] ?? 1,
-    seeds: Math.min(MOST_SEEDS, Math.max(1, seeds.length || 5)),
-  });
-  return true;
-}
-
-export async function start(): Promise<void> {
-  window.addEventListener("hashchange", () => void openShared());
-  pool.loaded().catch((error: unknown) => update({ broken: failureOf(error).message }));
-  if (await openShared()) return;
-  if (openGiven()) return;
-  // The first thing to see is a comparison: what the page is for.
-  if (state.ready) open(state.source, state.ready, { senders: [AS_WRITTEN, "vegas", "cubic"], note: state.note });
 }

@@ -1,4 +1,4 @@
-// The colour and line of each sender: those of python/lasthop/plot.py (Okabe and Ito without yellow), so that a sender
+// The colour and line of each sender: those of python/lasthop/drawing.py (Okabe and Ito without yellow), so that a sender
 // looks alike in every figure. Line styles differ too, for print in grey.
 
 export const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];

@@ -38,6 +38,9 @@ export interface Journey {
   seq: number;
   ack: number;
   payload: number;
+  /** Receiver window in bytes, where it was last on a link, and the row there. */
+  window: number;
+  row: number;
   sent: number;
   /** When it was there, or was lost. */
   ended: number;
@@ -173,13 +176,17 @@ export class Trace {
       if (!one || isFirst) {
         one = {
           kind: column("kind")[row] ?? 0, back: isBack, again: column("again")[row] === 1, marked: false, seq: column("seq")[row] ?? 0,
-          ack: column("ack")[row] ?? 0, payload: column("payload_bytes")[row] ?? 0, sent: enqueued[row] ?? 0, ended: 0, outcome: 1, share: 0, hops: 0,
+          ack: column("ack")[row] ?? 0, payload: column("payload_bytes")[row] ?? 0, window: 0, row, sent: enqueued[row] ?? 0, ended: 0, outcome: 1, share: 0, hops: 0,
         };
         made.set(number, one);
         // Those that the window meets on their way have no beginning to draw.
         if (isFirst) all.push(one);
       }
       one.hops += 1;
+      // Helpers may change an ACK on its way: what its end gets is what it was on the last link.
+      one.row = row;
+      one.ack = column("ack")[row] ?? 0;
+      one.window = column("window_bytes")[row] ?? 0;
       one.marked ||= column("marked")[row] === 1;
       one.ended = this.over[row] ?? 0;
       const result = outcome[row] ?? 0;
@@ -189,6 +196,22 @@ export class Trace {
     for (const one of all) one.share = one.outcome === 0 ? 1 : Math.max(0.15, (one.hops - 0.5) / lengths[one.back ? 1 : 0]);
     this.journeysOf.set(flow, all);
     return all;
+  }
+
+  private blocksKnown: Map<number, [from: number, to: number][]> | null = null;
+
+  /** The SACK blocks of an ACK, as its end gets them. */
+  blocks(ack: Journey): readonly [from: number, to: number][] {
+    if (!this.blocksKnown) {
+      this.blocksKnown = new Map();
+      const [rows, from, to] = ["hop", "from", "to"].map((name) => columnOf(this.window.sacks, name));
+      rows?.forEach((row, place) => {
+        const list = this.blocksKnown?.get(row) ?? [];
+        list.push([from?.[place] ?? 0, to?.[place] ?? 0]);
+        this.blocksKnown?.set(row, list);
+      });
+    }
+    return this.blocksKnown.get(ack.row) ?? [];
   }
 }
 

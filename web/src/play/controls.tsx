@@ -1,8 +1,9 @@
-// Controls for every value that the scenario gives, and a list of those that it may give as well.
+// Controls for every value that the scenario gives, and a list of those that it may give as well. What is typed and
+// cannot be is answered below its box, and changes nothing.
 
 import { useRef, useState } from "preact/hooks";
-import { parseQuantity, plain, type Control } from "../model/controls";
-import { setKey, useStore } from "../model/store";
+import { parseQuantity, plain, readNumber, type Control } from "../model/controls";
+import { choose, setKey, useStore } from "../model/store";
 
 /** A slider covers this factor below and above the value that it found. */
 const REACH = 30;
@@ -12,11 +13,44 @@ function toml(text: string): string {
   return JSON.stringify(text);
 }
 
-function Quantity({ control, id }: { control: Control; id: string }) {
+/** Sets a value, or says why not: `typed` stays in the box then. */
+type Put = (value: string) => void;
+type Refuse = (typed: string, why: string) => void;
+
+interface InputProps {
+  control: Control;
+  id: string;
+  /** What was typed last and refused. */
+  typed: string | null;
+  put: Put;
+  refuse: Refuse;
+}
+
+/** A box for a number, with its unit in it; as wide as what it holds. */
+function NumberBox({ id, shown, unit, typed, take, refuse }: { id: string; shown: string; unit: string; typed: string | null; take: (number: number, typed: string) => void; refuse: Refuse }) {
+  const text = typed ?? shown;
+  const enter = (value: string) => {
+    const number = readNumber(value);
+    if (typeof number === "string") refuse(value, number);
+    else if (value !== shown || typed !== null) take(number, value);
+  };
+  return (
+    <span class="boxed">
+      <input
+        id={id} class="number" type="text" inputMode="decimal" size={Math.max(5, text.length)} value={text}
+        aria-invalid={typed !== null} aria-describedby={typed !== null ? `${id}-wrong` : undefined}
+        onChange={(event) => enter(event.currentTarget.value)}
+      />
+      {unit && <span class="of">{unit}</span>}
+    </span>
+  );
+}
+
+function Quantity({ control, id, typed, put, refuse }: InputProps) {
   const now = parseQuantity(String(control.value)) ?? { number: 0, unit: control.units[0] ?? "" };
   const [found] = useState(now.number > 0 ? now.number : 1);
   const [foundUnit] = useState(now.unit);
-  const write = (number: number, unit: string) => setKey(control.path, toml(`${plain(number)} ${unit}`));
+  const write = (number: number, unit: string) => put(toml(`${plain(number)} ${unit}`));
   const whole = /packet|segment/.test(now.unit);
   const position = now.number > 0 ? (Math.log(now.number / found) / Math.log(REACH) + 1) / 2 : 0;
   const slide = (place: number) => {
@@ -26,9 +60,9 @@ function Quantity({ control, id }: { control: Control; id: string }) {
   return (
     <div class="inputs">
       {now.unit === foundUnit && (
-        <input type="range" min={0} max={STEPS} value={Math.round(position * STEPS)} aria-label={`${control.label}, slider`} onInput={(event) => slide(Number(event.currentTarget.value))} />
+        <input type="range" min={0} max={STEPS} value={Math.round(position * STEPS)} aria-label={`${control.label}, slider`} aria-valuetext={`${plain(now.number)} ${now.unit}`} onInput={(event) => slide(Number(event.currentTarget.value))} />
       )}
-      <input id={id} class="number" inputMode="decimal" value={plain(now.number)} onChange={(event) => { const number = Number(event.currentTarget.value); write(Number.isFinite(number) ? number : now.number, now.unit); }} />
+      <NumberBox id={id} shown={plain(now.number)} unit="" typed={typed} refuse={refuse} take={(number) => put(toml(`${number} ${now.unit}`))} />
       <select value={now.unit} aria-label={`Unit of ${control.label}`} onChange={(event) => write(now.number, event.currentTarget.value)}>
         {control.units.map((unit) => <option key={unit} value={unit}>{unit}</option>)}
       </select>
@@ -36,66 +70,83 @@ function Quantity({ control, id }: { control: Control; id: string }) {
   );
 }
 
-function Plain({ control, id }: { control: Control; id: string }) {
+function Plain({ control, id, typed, put, refuse }: InputProps) {
   const value = Number(control.value);
-  const [found] = useState(value > 0 ? value : 1);
+  const [found] = useState(value);
   const isWhole = control.kind === "integer";
-  const least = control.min ?? 0;
-  const most = Math.min(control.max ?? Number.POSITIVE_INFINITY, isWhole ? Math.max(10, found * 4) : found * 10);
   const share = control.kind === "share";
+  // A value below zero, as power in dBm, has room at both sides of it.
+  const reach = Math.max(1, Math.abs(found) * (isWhole ? 4 : 10), isWhole ? 10 : 0);
+  const least = Math.max(control.min ?? 0, found < 0 ? 2 * found : 0);
+  const most = Math.min(control.max ?? Number.POSITIVE_INFINITY, found < 0 ? 0 : reach);
   // Shares of interest are small: the slider is finer near zero.
   const top = share ? Math.min(1, Math.max(0.1, found * 10)) : most;
   const position = share ? Math.sqrt(Math.min(1, value / top)) : (value - least) / Math.max(1e-12, most - least);
   const slide = (place: number) => {
     const part = place / STEPS;
     const number = share ? top * part ** 2 : least + part * (most - least);
-    setKey(control.path, isWhole ? String(Math.round(number)) : plain(Number(number.toPrecision(2))));
+    put(isWhole ? String(Math.round(number)) : plain(Number(number.toPrecision(found < 0 ? 3 : 2))));
   };
   return (
     <div class="inputs">
-      <input type="range" min={0} max={STEPS} value={Math.round(position * STEPS)} aria-label={`${control.label}, slider`} onInput={(event) => slide(Number(event.currentTarget.value))} />
-      <input id={id} class="number" type="number" step="any" min={control.min ?? undefined} max={control.max ?? undefined} value={plain(value)} onChange={(event) => event.currentTarget.value !== "" && setKey(control.path, event.currentTarget.value)} />
+      <input type="range" min={0} max={STEPS} value={Math.round(position * STEPS)} aria-label={`${control.label}, slider`} aria-valuetext={`${plain(value)} ${control.unit}`.trim()} onInput={(event) => slide(Number(event.currentTarget.value))} />
+      <NumberBox id={id} shown={Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(6)))} unit={control.unit} typed={typed} refuse={refuse} take={(number) => put(String(number))} />
       {share && <span class="of">{plain(value * 100)} %</span>}
     </div>
   );
 }
 
-function Input({ control, id }: { control: Control; id: string }) {
+function Input(props: InputProps) {
+  const { control, id, typed, put } = props;
   switch (control.kind) {
     case "quantity":
-      return <Quantity control={control} id={id} />;
+      return <Quantity {...props} />;
     case "integer":
     case "number":
     case "share":
-      return <Plain control={control} id={id} />;
+      return <Plain {...props} />;
     case "switch":
-      return <div class="inputs"><input id={id} type="checkbox" checked={control.value === true} onChange={(event) => setKey(control.path, String(event.currentTarget.checked))} /></div>;
+      return <div class="inputs"><input id={id} type="checkbox" checked={control.value === true} onChange={(event) => put(String(event.currentTarget.checked))} /></div>;
     case "choice":
       return (
         <div class="inputs">
-          <select id={id} value={String(control.value)} onChange={(event) => setKey(control.path, toml(event.currentTarget.value))}>
+          <select id={id} value={String(control.value)} onChange={(event) => put(toml(event.currentTarget.value))}>
             {control.choices.map((choice) => <option key={choice} value={choice}>{choice}</option>)}
           </select>
         </div>
       );
     case "text":
-      return <div class="inputs"><input id={id} value={String(control.value)} onChange={(event) => setKey(control.path, toml(event.currentTarget.value))} /></div>;
+      return <div class="inputs"><input id={id} value={typed ?? String(control.value)} aria-invalid={typed !== null} aria-describedby={typed !== null ? `${id}-wrong` : undefined} onChange={(event) => put(toml(event.currentTarget.value))} /></div>;
   }
+}
+
+/** From where to where a value may be, in words. */
+function rangeOf({ range, min, max, unit }: Control): string {
+  if (range) return range;
+  if (min === null || max === null) return "";
+  return `${min} to ${max}${unit ? ` ${unit}` : ""}`;
 }
 
 function Row({ control }: { control: Control }) {
   const [help, setHelp] = useState(false);
+  const [wrong, setWrong] = useState<{ typed: string; why: string } | null>(null);
   const id = `key-${control.path.replaceAll(".", "-")}`;
+  const range = rangeOf(control);
+  const put = async (value: string) => {
+    const failure = await setKey(control.path, value);
+    const typed = parseQuantity(value.replaceAll('"', ""))?.number;
+    setWrong(failure ? { typed: typed === undefined ? value.replaceAll('"', "").replace(/ .*/, "") : String(typed), why: range ? `${failure.message}; it may be ${range}` : failure.message } : null);
+  };
   return (
-    <div class="control">
+    <div class={wrong ? "control refused" : "control"}>
       <div class="head">
         <label for={id}>{control.label}</label>
         <button type="button" class="help" aria-expanded={help} aria-controls={`${id}-help`} aria-label={`What ${control.label} means`} onClick={() => setHelp(!help)}>?</button>
       </div>
-      <Input control={control} id={id} />
+      <Input control={control} id={id} typed={wrong?.typed ?? null} put={(value) => void put(value)} refuse={(typed, why) => setWrong({ typed, why: range ? `${why}; it may be ${range}` : why })} />
+      {wrong && <p id={`${id}-wrong`} class="wrong" role="alert">{wrong.why}. It stays as it was.</p>}
       <p id={`${id}-help`} class="helptext" hidden={!help}>
-        {control.help} {control.range && <span>Range: {control.range}.</span>}{" "}
-        {control.min !== null && control.max !== null && <span>Range: {control.min} to {control.max}.</span>} <code>{control.path}</code>
+        {control.help} {range && <span>Range: {range}.</span>} <code>{control.path}</code>
       </p>
     </div>
   );
@@ -104,11 +155,25 @@ function Row({ control }: { control: Control }) {
 export function Controls() {
   const { keys, checked, source, failure } = useStore();
   const groups = useRef<Map<string, boolean>>(new Map());
-  if (!checked || failure) return null;
+  const [wrong, setWrong] = useState<string | null>(null);
+  if (!checked && !failure) return null;
+  if (failure || !checked) {
+    return (
+      <div class="message bad" role="alert" id="scenario-error">
+        <pre>{failure?.text}</pre>
+        <button type="button" onClick={() => choose("tab", "text")}>Go to the text</button>
+      </div>
+    );
+  }
   if (source.json) return <p class="about">Controls change TOML; this scenario is JSON. Change it under “Text”.</p>;
   const { controls, absent } = keys.controls(JSON.parse(checked.json));
   const names = [...new Set(controls.map((control) => control.group))];
   const isOpen = (name: string, index: number) => groups.current.get(name) ?? index < 6;
+  const add = async (path: string) => {
+    const one = absent.find((each) => each.path === path);
+    const refused = one ? await setKey(one.path, one.standard) : null;
+    setWrong(refused ? `${path}: ${refused.message}` : null);
+  };
   return (
     <div class="controls">
       {names.map((name, index) => (
@@ -120,12 +185,13 @@ export function Controls() {
       {absent.length > 0 && (
         <label class="field more">
           <span>Set another key</span>
-          <select value="" onChange={(event) => { const one = absent.find((each) => each.path === event.currentTarget.value); event.currentTarget.value = ""; if (one) setKey(one.path, one.standard); }}>
+          <select value="" onChange={(event) => { const path = event.currentTarget.value; event.currentTarget.value = ""; void add(path); }}>
             <option value="">choose …</option>
             {absent.map((one) => <option key={one.path} value={one.path} title={one.help}>{one.path} = {one.standard}</option>)}
           </select>
         </label>
       )}
+      {wrong && <p class="wrong" role="alert">{wrong}. Nothing was changed.</p>}
     </div>
   );
 }

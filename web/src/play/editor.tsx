@@ -87,7 +87,7 @@ export function Editor() {
           aria-describedby={failure ? "scenario-error" : undefined}
           spellcheck={false}
           autocomplete="off"
-          wrap="off"
+          wrap={isLong ? "off" : "soft"}
           value={source.text}
           onInput={(event) => edit(event.currentTarget.value)}
           onScroll={scroll}

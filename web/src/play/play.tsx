@@ -2,7 +2,8 @@
 
 import { useState } from "preact/hooks";
 import { READY } from "../model/ready";
-import { open, openReady, refresh, setSeeds, stop, useStore, AS_WRITTEN, MOST_SEEDS } from "../model/store";
+import { open, openReady, refresh, setSeeds, stop, useChosen, useStore, AS_WRITTEN, MOST_SEEDS } from "../model/store";
+import { textScale } from "../model/style";
 import { Actions } from "./actions";
 import { Controls } from "./controls";
 import { Editor } from "./editor";
@@ -12,9 +13,77 @@ import { Helpers, Senders } from "./senders";
 /** What the engine reads at most, and a little more, so that the engine itself can say so. */
 const MOST_FILE = 16 << 20;
 
+/** Width that a text needs, in letters of the editor; nothing where it is not shown. */
+const LETTERS_MOST = 110;
+const LETTER = 7.9;
+const AROUND = 110;
+function textWidth(text: string, isShown: boolean): number {
+  if (!isShown) return 0;
+  const longest = text.length > 100_000 ? LETTERS_MOST : text.split("\n").reduce((most, line) => Math.max(most, line.length), 0);
+  return Math.round((Math.min(LETTERS_MOST, longest) * LETTER + AROUND) * textScale());
+}
+
+/** How many runs, and of which seeds. */
+function Seeds() {
+  const state = useStore();
+  const [wrong, setWrong] = useState<string | null>(null);
+  const set = (seed: number, seeds: number) => {
+    const isSeed = Number.isInteger(seed) && seed >= 0 && seed <= Number.MAX_SAFE_INTEGER;
+    const isCount = Number.isInteger(seeds) && seeds >= 1 && seeds <= MOST_SEEDS;
+    setWrong(!isCount ? `The page runs 1 to ${MOST_SEEDS} seeds; the command runs any number of them.` : !isSeed ? "A seed is a whole number from 0 on." : null);
+    if (isSeed && isCount) setSeeds(seed, seeds);
+  };
+  return (
+    <section class="seeds">
+      <div class="pair">
+        <label class="field">
+          <span>Seeds</span>
+          <input type="number" min={1} max={MOST_SEEDS} value={state.seeds} aria-invalid={wrong !== null} onInput={(event) => set(state.seed, event.currentTarget.valueAsNumber)} />
+        </label>
+        <label class="field">
+          <span>from</span>
+          <input type="number" min={0} max={Number.MAX_SAFE_INTEGER} value={state.seed} aria-invalid={wrong !== null} onInput={(event) => set(event.currentTarget.valueAsNumber, state.seeds)} />
+        </label>
+        {state.running ? (
+          <button type="button" class="main" onClick={stop}>Cancel</button>
+        ) : (
+          <button type="button" class="main" disabled={state.failure !== null} onClick={() => refresh(0)}>Run</button>
+        )}
+      </div>
+      {wrong && <p class="wrong" role="alert">{wrong}</p>}
+    </section>
+  );
+}
+
+type Tab = "controls" | "text";
+const TABS: [Tab, string][] = [["controls", "Controls"], ["text", "Text"]];
+
+/** The keyboard comes to the chosen tab, and arrows choose another. */
+function Tabs({ tab, choose }: { tab: Tab; choose: (tab: Tab) => void }) {
+  const press = (event: KeyboardEvent) => {
+    const place = TABS.findIndex(([id]) => id === tab);
+    const next = { ArrowRight: place + 1, ArrowDown: place + 1, ArrowLeft: place - 1, ArrowUp: place - 1, Home: 0, End: TABS.length - 1 }[event.key];
+    const found = next === undefined ? undefined : TABS[(next + TABS.length) % TABS.length];
+    if (!found) return;
+    event.preventDefault();
+    choose(found[0]);
+    document.getElementById(`tab-${found[0]}`)?.focus();
+  };
+  return (
+    <div class="tabs" role="tablist" aria-label="How to change the scenario" onKeyDown={press}>
+      {TABS.map(([id, name]) => (
+        <button key={id} type="button" role="tab" id={`tab-${id}`} aria-controls="panel" aria-selected={tab === id} tabIndex={tab === id ? 0 : -1} onClick={() => choose(id)}>{name}</button>
+      ))}
+    </div>
+  );
+}
+
 export function Play({ theme }: { theme: string }) {
   const state = useStore();
-  const [tab, setTab] = useState<"controls" | "text">("controls");
+  const [asked, setAsked] = useChosen("tab");
+  const [isOpen, setOpen] = useState(false);
+  const tab: Tab = asked === "text" ? "text" : "controls";
+  const setTab = (next: "controls" | "text") => setAsked(next === "text" ? next : null);
   const ready = READY.find((one) => one.id === state.ready);
 
   const load = async (files: FileList | null) => {
@@ -32,7 +101,7 @@ export function Play({ theme }: { theme: string }) {
   };
 
   return (
-    <div class="play">
+    <div class="play" ref={(element) => element?.style.setProperty("--text-width", `${textWidth(state.source.text, tab === "text")}px`)}>
       <aside aria-label="Scenario">
         <section class="scenario">
           <label class="field">
@@ -50,30 +119,14 @@ export function Play({ theme }: { theme: string }) {
         </section>
         <Senders />
         <Helpers />
-        <section class="seeds">
-          <div class="pair">
-            <label class="field">
-              <span>Seeds</span>
-              <input type="number" min={1} max={MOST_SEEDS} value={state.seeds} onInput={(event) => event.currentTarget.value !== "" && setSeeds(state.seed, Number(event.currentTarget.value) || 1)} />
-            </label>
-            <label class="field">
-              <span>from</span>
-              <input type="number" min={0} max={Number.MAX_SAFE_INTEGER} value={state.seed} onInput={(event) => event.currentTarget.value !== "" && setSeeds(Math.max(0, Math.floor(Number(event.currentTarget.value) || 0)), state.seeds)} />
-            </label>
-            {state.running ? (
-              <button type="button" class="main" onClick={stop}>Cancel</button>
-            ) : (
-              <button type="button" class="main" disabled={state.failure !== null} onClick={() => refresh(0)}>Run</button>
-            )}
-          </div>
-        </section>
-        <div class="tabs" role="tablist" aria-label="How to change the scenario">
-          <button type="button" role="tab" id="tab-controls" aria-controls="panel" aria-selected={tab === "controls"} onClick={() => setTab("controls")}>Controls</button>
-          <button type="button" role="tab" id="tab-text" aria-controls="panel" aria-selected={tab === "text"} onClick={() => setTab("text")}>Text</button>
+        <Seeds />
+        <Tabs tab={tab} choose={setTab} />
+        <div id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`} class={isOpen ? "open" : ""}>
+          {tab === "controls" ? <Controls /> : <Editor />}
         </div>
-        <div id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
-          {tab === "controls" && !state.failure ? <Controls /> : <Editor />}
-        </div>
+        <button type="button" class="unfold quiet" aria-expanded={isOpen} aria-controls="panel" onClick={() => setOpen(!isOpen)}>
+          {isOpen ? "Fewer settings" : "Change the scenario"}
+        </button>
       </aside>
       <main id="main" tabIndex={-1}>
         {state.checked && state.senders.includes(AS_WRITTEN) && state.checked.description.advice.map((one) => <p key={one} class="message note">{one}</p>)}

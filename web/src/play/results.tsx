@@ -1,12 +1,20 @@
-// What comes of a scenario: verdicts, curves, and a table with an interval for every figure.
+// What comes of a scenario: what to look at, verdicts, the path, curves, and a table with an interval for every figure.
 
-import { useMemo, useState } from "preact/hooks";
-import { Comparison, prefixFor, shownMean, type Metric } from "../model/compare";
+import { useEffect, useMemo } from "preact/hooks";
+import { Comparison, prefixFor, shownMean, type Metric, type Verdict } from "../model/compare";
 import { wholeSeeds } from "../model/commands";
-import { panels, type Drawn } from "../model/curves";
-import { shownVariant, useStore, type State } from "../model/store";
+import { clock } from "../model/clock";
+import { panels, queued, spanOf, windowed, type Drawn, type Span } from "../model/curves";
+import { lookAt } from "../model/look";
+import { marksOf, meaningOf, type Mark } from "../model/marks";
+import { choose, run, shownVariant, update, useChosen, useStore, type State } from "../model/store";
 import { styles } from "../model/style";
-import { Chart } from "../ui/chart";
+import { Chart, nearer } from "../ui/chart";
+import { Happened } from "./happened";
+import { PathPicture } from "./path";
+
+/** Verdicts that are seen without a click: what counts most comes first. */
+const FOREMOST = 3;
 
 /** Names for people, by the key of what is compared. */
 export function namesOf(state: State): Map<string, string> {
@@ -37,7 +45,31 @@ function Bar({ state }: { state: State }) {
   }
   if (runs === 0) return null;
   const took = state.took < 1000 ? `${state.took.toFixed(0)} ms` : `${(state.took / 1000).toFixed(1)} s`;
-  return <p class="took">{runs} runs, {(packets / 1e6).toLocaleString("en-GB", { maximumFractionDigits: 1 })} million packet-hops, {took}</p>;
+  return <p class="took">{runs} {runs === 1 ? "run" : "runs"}, {(packets / 1e6).toLocaleString("en-GB", { maximumSignificantDigits: 2 })} million packet-hops, {took}</p>;
+}
+
+/** Seeds that wait because a run takes long. */
+function Held({ state }: { state: State }) {
+  if (!state.held) return null;
+  const { seeds, seconds } = state.held;
+  const about = seconds < 90 ? `${Math.ceil(seconds / 5) * 5} s` : `${Math.ceil(seconds / 60)} min`;
+  return (
+    <p class="message note" role="status">
+      A run takes long: the figures are of one seed, without intervals. <button type="button" onClick={() => void run(true)}>Run {seeds} more seeds, about {about}</button>
+    </p>
+  );
+}
+
+/** What there is of runs that go on, before any of them is over. */
+function SoFar({ firsts, flows }: { firsts: Map<string, Drawn>; flows: number }) {
+  const rates = [...firsts].flatMap(([name, { series, seconds, summary }]) => {
+    const bits = summary ? null : series?.flows["throughput_bit_s"];
+    if (!bits?.length || !seconds) return [];
+    const rate = bits.reduce((total, one) => total + one, 0) / (bits.length / flows);
+    const [factor, unit] = prefixFor(rate, "bit/s");
+    return [`${name} ${(rate / factor).toFixed(1)} ${unit} in ${seconds.toFixed(0)} s`];
+  });
+  return rates.length === 0 ? null : <p class="look">Throughput of all flows so far: {rates.join(", ")}.</p>;
 }
 
 function Saved({ state }: { state: State }) {
@@ -51,31 +83,41 @@ function Saved({ state }: { state: State }) {
   return <p class="message note">{other} of {known.length} runs differ from those saved: they were made by another version of the engine, or the scenario was changed.</p>;
 }
 
+const word = (better: boolean | null) => (better === null ? "" : better ? "better" : "worse");
+
+function VerdictList({ of }: { of: Verdict[] }) {
+  return <ul>{of.map((one) => <li key={one.text} class={word(one.better)}><span>{word(one.better)}</span> {one.text}</li>)}</ul>;
+}
+
 function Verdicts({ comparison }: { comparison: Comparison }) {
   const verdicts = comparison.verdicts();
   if (verdicts.length === 0) return null;
   const shown = verdicts.filter((one) => one.shown);
   const rest = verdicts.filter((one) => !one.shown);
-  const word = (better: boolean | null) => (better === null ? "" : better ? "better" : "worse");
+  const more = shown.slice(FOREMOST);
   return (
     <section class="verdicts" aria-labelledby="verdicts-title">
       <h2 id="verdicts-title">Against {comparison.baseline}</h2>
-      <ul>
-        {shown.map((one) => (
-          <li key={one.text} class={word(one.better)}><span>{word(one.better)}</span> {one.text}</li>
-        ))}
-      </ul>
-      {rest.length > 0 && (
-        <details>
-          <summary>{rest.length} without a difference{comparison.same ? "" : " shown"}</summary>
-          <ul>{rest.map((one) => <li key={one.text}>{one.text}</li>)}</ul>
-        </details>
-      )}
-      <p class="foot">
-        {comparison.same
-          ? "The seeds change nothing in this scenario: the differences are exact."
-          : `Differences are taken seed by seed; each interval holds with 95 % on its own, percentages are relative to the ${comparison.baseline} mean.`}
-      </p>
+      <VerdictList of={shown.slice(0, FOREMOST)} />
+      <div class="row">
+        {more.length > 0 && (
+          <details>
+            <summary>{more.length} more</summary>
+            <VerdictList of={more} />
+            <p class="foot">
+              {comparison.same
+                ? "The seeds change nothing in this scenario: the differences are exact."
+                : `Differences are taken seed by seed; each interval holds with 95 % on its own, percentages are relative to the ${comparison.baseline} mean.`}
+            </p>
+          </details>
+        )}
+        {rest.length > 0 && (
+          <details>
+            <summary>{rest.length} without a difference{comparison.same ? "" : " shown"}</summary>
+            <ul>{rest.map((one) => <li key={one.text}>{one.text}</li>)}</ul>
+          </details>
+        )}
+      </div>
     </section>
   );
 }
@@ -89,7 +131,7 @@ function Figures({ comparison, style }: { comparison: Comparison; style: Map<str
   return (
     <section class="figures" aria-labelledby="figures-title">
       <h2 id="figures-title">{comparison.same ? `All ${count} seeds gave the same run` : count > 1 ? `Means of ${count} seeds and their 95 % intervals` : "One seed"}</h2>
-      <div class="scroll" role="region" aria-labelledby="figures-title" tabIndex={0}>
+      <div class="scroll" role="group" aria-labelledby="figures-title" tabIndex={0}>
         <table>
           <thead>
             <tr>
@@ -123,10 +165,87 @@ function Figures({ comparison, style }: { comparison: Comparison; style: Map<str
   );
 }
 
-export function Results({ theme }: { theme: string }) {
+function setSpan(span: Span | null): void {
+  choose("span", span ? span.map((one) => String(Number(one.toPrecision(6)))).join("-") : null);
+}
+
+interface ViewProps {
+  own: number[];
+  flow: number;
+  flows: { name: string }[];
+  links: string[];
+  link: string | null;
+  span: Span | null;
+  duration: number;
+  seed: number;
+}
+
+/** Which flow, which queue, and how near. */
+function Toolbar({ own, flow, flows, links, link, span, duration, seed }: ViewProps) {
+  const around = () => (clock.isSet ? clock.seconds : duration / 2);
+  const look = (factor: number) => setSpan(nearer(span ?? [0, duration], around(), factor, duration));
+  return (
+    <div class="toolbar" role="group" aria-label="What the curves show">
+      {own.length > 1 && (
+        <label class="field inline">
+          <span>Window and RTT of</span>
+          <select value={flow} onChange={(event) => choose("flow", event.currentTarget.value)}>
+            {own.slice(0, 200).map((index) => <option key={index} value={index}>{flows[index]?.name}</option>)}
+            <option value={-1}>mean of all flows</option>
+          </select>
+        </label>
+      )}
+      {links.length > 1 && (
+        <label class="field inline">
+          <span>Queue at</span>
+          <select value={link ?? ""} onChange={(event) => choose("link", event.currentTarget.value)}>
+            {links.slice(0, 200).map((name) => <option key={name} value={name}>{name}</option>)}
+          </select>
+        </label>
+      )}
+      <span class="zoom">
+        <button type="button" aria-label="Look closer" title="Look closer: or drag over a curve" onClick={() => look(0.5)}>+</button>
+        <button type="button" aria-label="Look wider" disabled={!span} onClick={() => look(2)}>−</button>
+        {span && <button type="button" class="quiet" onClick={() => setSpan(null)}>Whole run</button>}
+      </span>
+      <span class="seed">seed {seed}</span>
+    </div>
+  );
+}
+
+/** Flow, queue and span as they were chosen, as far as this run has them. */
+function useView(state: State, firsts: Map<string, Drawn>, identity: string) {
+  const [askedFlow] = useChosen("flow");
+  const [askedLink] = useChosen("link");
+  const [askedSpan] = useChosen("span");
+  const { description } = state.resultsOf?.checked ?? {};
+  const flows = description?.flows ?? [];
+  const own = useMemo(() => windowed(firsts, flows.length), [identity, flows]);
+  const links = useMemo(() => queued(firsts, description?.links ?? []), [identity, description]);
+  const wished = Number(askedFlow ?? Number.NaN);
+  const flow = wished === -1 || own.includes(wished) ? wished : (own[0] ?? 0);
+  const duration = description?.duration_s ?? 1;
+  const span = useMemo(() => spanOf(askedSpan, duration), [askedSpan, duration]);
+  return { own, links, flow, flows, link: askedLink, span, duration };
+}
+
+/** What the figures begin with: what to look at, in words. */
+function Headline({ state, marks }: { state: State; marks: Mark[] }) {
+  const { resultsOf, results } = state;
+  const [variant] = resultsOf?.variants ?? [];
+  const summary = variant && results.get(variant.key)?.[0]?.summary;
+  if (!resultsOf || !variant || !summary) return null;
+  const name = resultsOf.variants.length > 1 ? shownVariant(variant, resultsOf.checked) : null;
+  return <p class="look">{lookAt(summary, resultsOf.checked, marks, name)}</p>;
+}
+
+/** Panels that are no curves, by the names that an address may ask for alone. */
+export const OTHER_PANELS = ["path", "verdicts", "figures"];
+
+/** `only` is the name of a panel that is shown alone. */
+export function Results({ theme, only = null }: { theme: string; only?: string | null }) {
   const state = useStore();
-  const [flow, setFlow] = useState(0);
-  const { resultsOf, results, partial, keys } = state;
+  const { resultsOf, results, partial, keys, interruptions } = state;
   const names = namesOf(state);
   const style = useMemo(() => styles([...names.values()], keys.transports), [[...names.values()].join(), keys]);
   // Of a run that goes on, its beginning.
@@ -136,36 +255,54 @@ export function Results({ theme }: { theme: string }) {
     if (found) firsts.set(names.get(key) ?? key, found);
   }
   const identity = [...firsts].map(([name, run]) => `${name}${run.summary?.fingerprint ?? run.seconds}`).join();
-  const drawn = useMemo(() => (resultsOf && firsts.size > 0 ? panels(firsts, resultsOf.checked, style, flow) : []), [identity, resultsOf?.checked, style, flow]);
+  const seen = useView(state, firsts, identity);
+  const { flow, link, span, duration } = seen;
+  const drawn = useMemo(() => (resultsOf && firsts.size > 0 ? panels(firsts, resultsOf.checked, style, { flow, link, span }) : []), [identity, resultsOf?.checked, style, flow, link, span]);
+  const marks = useMemo(() => (resultsOf ? marksOf(resultsOf.checked.description, interruptions, flow) : []), [resultsOf?.checked, interruptions, flow]);
   const comparison = useMemo(() => comparisonOf(state), [results, resultsOf]);
-  const flows = resultsOf?.checked.description.flows ?? [];
-  const stale = state.failure !== null;
+  const [leading] = firsts;
+  useEffect(() => {
+    // Where something happens, if it is known where.
+    const outage = marks.find((mark) => mark.kind === "outage");
+    if (resultsOf) clock.suggest(outage ? (outage.from + outage.to) / 2 : duration * 0.6);
+  }, [marks, resultsOf?.checked, duration]);
+  const shownLink = drawn.find((panel) => panel.id === "queue")?.title.replace(/^Queue at /, "") ?? null;
+  const toReplay = () => {
+    clock.set(clock.seconds);
+    update({ view: "replay" });
+    window.scrollTo(0, 0);
+  };
+  const has = (panel: string) => only === null || only === panel;
+  const curves = only === null ? drawn : drawn.filter((panel) => panel.id === only);
   return (
     <div class="results" aria-busy={state.running}>
       <div class="head">
         <h2 class="name">{resultsOf?.checked.description.name ?? (state.failure ? "" : "Loading the simulator …")}</h2>
         <Bar state={state} />
       </div>
-      {stale && resultsOf && <p class="message note">What follows is of the scenario before the mistake.</p>}
+      {state.failure !== null && resultsOf && <p class="message note">What follows is of the scenario before the mistake.</p>}
       <Saved state={state} />
-      {drawn.length > 0 && resultsOf && (
+      <Held state={state} />
+      {state.checked && OTHER_PANELS.slice(0, 2).some(has) && (
+        <div class="short">
+          {has("verdicts") && <div class="told">
+            <Headline state={state} marks={marks} />
+            {!comparison && resultsOf && <SoFar firsts={firsts} flows={Math.max(1, seen.flows.length)} />}
+            {comparison && <Verdicts comparison={comparison} />}
+          </div>}
+          {has("path") && <PathPicture checked={state.checked} series={state.checked.description.links.length === resultsOf?.checked.description.links.length ? (leading?.[1].series ?? null) : null} interruptions={interruptions} theme={theme} of={firsts.size > 1 ? `with ${leading?.[0]}` : ""} toReplay={only === null ? toReplay : null} />}
+        </div>
+      )}
+      {curves.length > 0 && resultsOf && (
         <section class="charts" aria-label="Curves">
-          {flows.length > 1 && (
-            <label class="field inline">
-              <span>Window and RTT of</span>
-              <select value={flow} onChange={(event) => setFlow(Number(event.currentTarget.value))}>
-                {flows.slice(0, 200).map((one, index) => <option key={one.name} value={index}>{one.name}</option>)}
-                <option value={-1}>mean of all flows</option>
-              </select>
-              <span class="seed">seed {resultsOf.seed}</span>
-            </label>
-          )}
-          {drawn.map((panel, index) => <Chart key={panel.id} panel={panel} duration={resultsOf.checked.description.duration_s} theme={theme} isLast={index === drawn.length - 1} />)}
+          {only === null && <Toolbar {...seen} link={shownLink} seed={resultsOf.seed} />}
+          {curves.map((panel, index) => <Chart key={panel.id} panel={panel} duration={duration} span={span} marks={marks} theme={theme} isLast={index === curves.length - 1} zoom={setSpan} />)}
+          {only === null && <Happened flow={flow} span={span ?? [0, duration]} theme={theme} />}
+          {meaningOf(marks) && <p class="foot">{meaningOf(marks)}</p>}
         </section>
       )}
-      {comparison && (
+      {comparison && has("figures") && (
         <div class="findings">
-          <Verdicts comparison={comparison} />
           <Figures comparison={comparison} style={style} />
         </div>
       )}

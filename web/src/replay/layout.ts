@@ -8,7 +8,7 @@ export interface Place {
 }
 
 /** The nodes on the shortest way of each flow. */
-function ways(description: Description): number[][] {
+export function ways(description: Description): number[][] {
   const next = new Map<number, number[]>();
   for (const link of description.links) {
     next.set(link.from, [...(next.get(link.from) ?? []), link.to]);
@@ -111,7 +111,9 @@ export class Layout {
   }
 
   private placesAt(width: number, height: number, time: number): Place[] {
-    const margin = { x: Math.min(104, width * 0.13), y: 34 };
+    // Few stations leave room for the queues that stand upright at them.
+    const { length } = this.description.stations;
+    const margin = { x: Math.min(104, width * 0.13), y: length > 0 && length <= 4 ? Math.max(34, Math.min(96, height * 0.25)) : 34 };
     const placed = this.description.nodes.map((_, node) => {
       const at = this.column[node] ?? 0;
       const row = this.rows[at] ?? [];

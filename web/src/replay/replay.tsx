@@ -4,41 +4,70 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Cancelled, EngineError } from "../engine/pool";
 import type { Checked, Interruptions, Table, Window } from "../engine/types";
-import { overridesFor, pool, shownVariant, useStore, variantsOf } from "../model/store";
+import { clock } from "../model/clock";
+import { panels, spanOf, type Drawn } from "../model/curves";
+import { eventsOf } from "../model/events";
+import { marksOf } from "../model/marks";
+import { overridesFor, pool, shownVariant, useChosen, useStore, variantsOf, type Variant } from "../model/store";
+import { styles, textScale } from "../model/style";
 import { columnOf, inWords, momentsOf, placeOf, Trace, upTo, type Moment } from "../model/trace";
-import { COLOURS, textScale } from "../model/style";
 import { Layout } from "./layout";
-import { draw, type Ink } from "./scene";
-import { drawSequence } from "./sequence";
+import { Chart } from "../ui/chart";
+import { Events } from "../ui/events";
+import { describe, drawBytes, seenOf, timeAt, timesOf } from "./bytes";
+import { draw, fit, inkOf, type Ink } from "./scene";
+import { drawSequence, PAST } from "./sequence";
 
 /** Packets on links of one window. */
 const MOST = 200_000;
+const USUAL_SPEED = 0.01;
 const SPEEDS: [string, number][] = [["real time", 1], ["1/10", 0.1], ["1/100", 0.01], ["1/1000", 0.001]];
 const SPANS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
 /** Packets that a sequence diagram holds and can still be read. */
 const READABLE = 90;
+/** Segments that a time-sequence graph holds. */
+const READABLE_BYTES = 200;
+/** A drag of fewer px is a click. */
+const LEAST_DRAG = 6;
 /** Rows of the table of decisions. */
 const SHOWN = 8;
 /** A loss is visible for this many seconds of real time. */
 const LINGER = 0.6;
 
-const NONE: Interruptions = { outages: [], handoffs: [] };
-
-function inkOf(): Ink {
-  const of = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  return { paper: of("--card"), ink: of("--ink"), muted: of("--muted"), faint: of("--faint"), rule: of("--rule"), bad: of("--bad"), flows: COLOURS.map((_, style) => of(`--line-${style}`)) };
+/** Where a run is first looked at: the time and the flow of its first decision, or else loss, or else packet. */
+function beginning(window: Window): { time: number; flow: number } {
+  for (const [table, name, before] of [[window.decisions, "time_s", 0], [window.losses, "time_s", 0.05], [window.hops, "enqueue_s", -0.05]] as const) {
+    const [time] = columnOf(table, name);
+    const [flow] = columnOf(table, "flow");
+    if (time !== undefined && flow !== undefined) return { time: Math.max(0, time - before), flow };
+  }
+  return { time: 0, flow: 0 };
 }
 
-/** Fits a canvas to its box; returns its context and size in pixels of a page whose text has the usual size. */
-function fit(canvas: HTMLCanvasElement): [CanvasRenderingContext2D, number, number] | null {
-  const context = canvas.getContext("2d");
-  if (!context) return null;
-  const { clientWidth: width, clientHeight: height } = canvas;
-  const [wide, high] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];
-  if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
-  const larger = textScale();
-  context.setTransform(devicePixelRatio * larger, 0, 0, devicePixelRatio * larger, 0, 0);
-  return [context, width / larger, height / larger];
+/** The longest time around `time` in which the packets of a flow can be told apart. */
+function readable(trace: Trace, flow: number, time: number, most: number): number {
+  const sent = Float64Array.from(trace.journeys(flow).filter((one) => !one.back), (one) => one.sent);
+  const within = (span: number) => {
+    const from = Math.max(0, time - PAST * span);
+    return upTo(sent, from + span) - upTo(sent, from);
+  };
+  return [...SPANS].reverse().find((one) => within(one) <= most / 2) ?? (SPANS[0] as number);
+}
+
+/** Panels of curves that stand under the packets. */
+const IN_REPLAY = ["cwnd", "queue", "collisions"];
+
+const NONE: Interruptions = { outages: [], handoffs: [] };
+
+/** Datagrams and rate-based senders have no window to decide on. */
+function hasDecisions({ description: { flows } }: Checked, flow: number): boolean {
+  return flows[flow]?.windowed ?? false;
+}
+
+/** What stands at the two ends of a flow: a split makes two flows of one, and its proxy is an end of both. */
+function endsOf({ description: { flows, nodes } }: Checked, flow: number): [string, string] {
+  const own = flows[flow];
+  return [nodes[own?.source ?? 0] ?? "", nodes[own?.sink ?? 0] ?? ""];
 }
 
 /** Losses of the whole run and when links are down, as a strip over the slider; drawn once, not for every frame. */
@@ -69,7 +98,7 @@ function drawStrip(canvas: HTMLCanvasElement, whole: Window, duration: number, g
 }
 
 function Beliefs({ decisions, checked, names, time, go, flow }: { decisions: Table; checked: Checked; names: { name: string; help: string }[]; time: number; go: (time: number) => void; flow: number }) {
-  const declarations = { columns: [], steps: {}, causes: names, kinds: [] };
+  const declarations = { columns: [], causes: names, kinds: [] };
   const moments = useMemo(() => momentsOf(decisions, flow), [decisions, flow]);
   const all = useMemo(() => momentsOf(decisions, null).filter((moment) => moment.decision !== 2), [decisions]);
   const past = upTo(moments.map((moment) => moment.time), time + 1e-9);
@@ -90,7 +119,7 @@ function Beliefs({ decisions, checked, names, time, go, flow }: { decisions: Tab
     <>
       <section aria-labelledby="decisions-title">
         <h2 id="decisions-title">What {checked.description.flows[flow]?.name} believed, and what it was</h2>
-        <div class="scroll" role="region" aria-labelledby="decisions-title" tabIndex={0}>
+        <div class="scroll" role="group" aria-labelledby="decisions-title" tabIndex={0}>
           <table class="plain">
             <thead><tr><th scope="col">Time</th><th scope="col">Saw</th><th scope="col">Took it for</th><th scope="col">Really</th></tr></thead>
             <tbody>{shown.map(row)}{shown.length === 0 && <tr><td colSpan={4}>No loss was noticed before this time.</td></tr>}</tbody>
@@ -99,7 +128,7 @@ function Beliefs({ decisions, checked, names, time, go, flow }: { decisions: Tab
       </section>
       <section aria-labelledby="truth-title">
         <h2 id="truth-title">All flows, the whole run: what their reactions answered</h2>
-        <div class="scroll" role="region" aria-labelledby="truth-title" tabIndex={0}>
+        <div class="scroll" role="group" aria-labelledby="truth-title" tabIndex={0}>
           <table class="plain numbers">
             <thead><tr><th scope="col"><span class="hidden">Reaction</span></th><th scope="col">a queue was full</th><th scope="col">lost in the air</th><th scope="col">segment not lost</th></tr></thead>
             <tbody>
@@ -114,22 +143,49 @@ function Beliefs({ decisions, checked, names, time, go, flow }: { decisions: Tab
   );
 }
 
+/** Curves of the whole run of this sender, under its packets: the same clock runs through both, and a click moves it. */
+function Curves({ variant, flow, interruptions, theme }: { variant: Variant; flow: number; interruptions: Interruptions; theme: string }) {
+  const { results, resultsOf, keys } = useStore();
+  const run = results.get(variant.key)?.[0];
+  const [asked, ask] = useChosen("span");
+  const made = useMemo(() => {
+    if (!run?.series || !resultsOf) return null;
+    const { description } = resultsOf.checked;
+    const name = shownVariant(variant, resultsOf.checked);
+    const span = spanOf(asked, description.duration_s);
+    const runs = new Map<string, Drawn>([[name, run]]);
+    const shown = panels(runs, resultsOf.checked, styles([name], keys.transports), { flow, link: null, span });
+    return { shown: shown.filter((panel) => IN_REPLAY.includes(panel.id)), marks: marksOf(description, interruptions, flow), span, duration: description.duration_s };
+  }, [run, resultsOf, variant.key, flow, interruptions.outages, interruptions.handoffs, asked, keys]);
+  if (!made || made.shown.length === 0) return null;
+  const { shown, marks, span, duration } = made;
+  return (
+    <section class="charts" aria-label="Curves">
+      {shown.map((panel, place) => (
+        <Chart key={panel.id} panel={panel} duration={duration} span={span} marks={marks} theme={theme} isLast={place === shown.length - 1} byClick zoom={(next) => ask(next ? next.map((one) => String(Number(one.toPrecision(6)))).join("-") : null)} />
+      ))}
+    </section>
+  );
+}
+
 export function Replay({ theme }: { theme: string }) {
   const state = useStore();
   const { checked, source, about } = state;
-  const [sender, setSender] = useState("");
+  const [sender, setSender] = useChosen("sender");
   const [whole, setWhole] = useState<Window | null>(null);
   const [trace, setTrace] = useState<Trace | null>(null);
   const [{ outages, handoffs }, setInterruptions] = useState<Interruptions>(NONE);
   const [copies, setCopies] = useState<number[]>([0, 0]);
   const [share, setShare] = useState(0);
   const [failure, setFailure] = useState<string | null>(null);
-  const [flow, setFlow] = useState(0);
+  const [askedFlow, chooseFlow] = useChosen("flow");
+  const [first, setFirst] = useState(0);
   const [playing, setPlaying] = useState(false);
-  const [speed, setSpeed] = useState(0.01);
-  const [asked, setSpan] = useState<number | null>(null);
-  const [time, setTime] = useState(0);
-  const clock = useRef(0);
+  const [askedSpeed, chooseSpeed] = useChosen("speed");
+  const [asked, setSpan] = useChosen("height");
+  const [askedWhen] = useChosen("span");
+  const [askedDiagram, setDiagram] = useChosen("diagram");
+  const [time, setTime] = useState(clock.isSet ? clock.seconds : 0);
   const loading = useRef(false);
   const scene = useRef<HTMLCanvasElement>(null);
   const strip = useRef<HTMLCanvasElement>(null);
@@ -140,16 +196,18 @@ export function Replay({ theme }: { theme: string }) {
   const variant = variants.find((one) => one.key === sender) ?? variants[0] ?? { key: "", sender: "", helper: null };
   const used = variant.key;
   const duration = checked?.description.duration_s ?? 1;
+  // Play may show the mean of all; here one is looked at.
+  const wished = Number(askedFlow ?? Number.NaN);
+  const flow = Number.isInteger(wished) && wished >= 0 && wished < (checked?.description.flows.length ?? 0) ? wished : first;
+  const speed = SPEEDS.find(([, value]) => String(value) === askedSpeed)?.[1] ?? USUAL_SPEED;
   const layout = useMemo(() => (checked ? new Layout(checked.description) : null), [checked]);
   const ink = useMemo(inkOf, [theme]);
+  const isBytes = askedDiagram === "bytes" && checked !== null && hasDecisions(checked, flow);
   // Unless the user changes it, the diagram is as high as can be read.
   const usual = useMemo(() => {
-    if (!trace) return 0.5;
-    const sent = trace.journeys(flow).filter((one) => !one.back);
-    const rate = sent.length / Math.max(1e-9, (sent.at(-1)?.sent ?? 1) - (sent[0]?.sent ?? 0));
-    return [...SPANS].reverse().find((one) => one * rate <= READABLE / 2) ?? (SPANS[0] as number);
-  }, [trace, flow]);
-  const span = asked ?? usual;
+    return trace ? readable(trace, flow, clock.seconds, isBytes ? READABLE_BYTES : READABLE) : 0.5;
+  }, [trace, flow, isBytes]);
+  const span = SPANS.find((one) => String(one) === asked) ?? usual;
 
   const load = useCallback(
     async (from: number, isFirst: boolean) => {
@@ -161,9 +219,10 @@ export function Replay({ theme }: { theme: string }) {
         if (isFirst) {
           setWhole(window);
           // Begin where something is about to happen.
-          const [first] = columnOf(window.decisions, "time_s");
-          clock.current = first === undefined ? 0 : Math.max(0, first - 0.05);
-          setTime(clock.current);
+          const found = beginning(window);
+          setFirst(found.flow);
+          if (!clock.isSet) clock.suggest(found.time);
+          setTime(Math.min(duration, clock.seconds));
         }
         const made = new Trace(window, checked.description);
         setTrace(made);
@@ -184,8 +243,7 @@ export function Replay({ theme }: { theme: string }) {
     setShare(0);
     setInterruptions(NONE);
     if (!checked) return;
-    clock.current = 0;
-    setTime(0);
+    setTime(clock.isSet ? clock.seconds : 0);
     void load(0, true);
     pool.interruptions({ source, overrides: overridesFor(checked, variant), seed: state.seed }).then(setInterruptions, () => setInterruptions(NONE));
     return () => {
@@ -195,9 +253,16 @@ export function Replay({ theme }: { theme: string }) {
   }, [checked, used, state.seed]);
 
   const go = useCallback((to: number) => {
-    clock.current = Math.min(duration, Math.max(0, to));
-    setTime(clock.current);
+    clock.set(Math.min(duration, Math.max(0, to)));
+    setTime(clock.seconds);
   }, [duration]);
+
+  // A click into a curve moves the clock from outside.
+  useEffect(() => clock.listen((seconds, from) => {
+    if (from === null) return;
+    setPlaying(false);
+    setTime(Math.min(duration, seconds));
+  }), [duration]);
 
   // What is needed next is fetched before the clock gets there.
   useEffect(() => {
@@ -217,31 +282,32 @@ export function Replay({ theme }: { theme: string }) {
       before = now;
       // The clock stands while packets are fetched.
       const known = trace ? trace.window.to_s : 0;
-      clock.current = Math.min(clock.current + passed, Math.max(clock.current, known), duration);
+      clock.set(Math.min(clock.seconds + passed, Math.max(clock.seconds, known), duration));
       paint();
       if (now - told > 250) {
         told = now;
-        setTime(clock.current);
+        setTime(clock.seconds);
       }
-      if (clock.current >= duration) setPlaying(false);
+      if (clock.seconds >= duration) setPlaying(false);
       else frame = requestAnimationFrame(tick);
     };
     frame = requestAnimationFrame(tick);
     return () => cancelAnimationFrame(frame);
-  }, [playing, speed, trace, span, flow, ink, outages, duration]);
+  }, [playing, speed, trace, span, flow, isBytes, ink, outages, duration]);
 
   const paint = () => {
     if (!trace || !checked || !layout) return;
     const fitted = scene.current && fit(scene.current);
     if (fitted && scene.current) {
-      const drawn = draw(...fitted, { trace, description: checked.description, layout, outages, time: clock.current, fade: LINGER * speed, flow }, ink);
+      const drawn = draw(...fitted, { trace, description: checked.description, layout, outages, time: clock.seconds, fade: LINGER * speed, flow }, ink);
       scene.current.dataset["packets"] = String(drawn);
     }
     const other = diagram.current && fit(diagram.current);
-    if (other) drawSequence(...other, { trace, declarations: about.declarations, flow, time: clock.current, span }, ink);
-    if (shown.current) shown.current.textContent = `${clock.current.toFixed(speed < 0.05 ? 4 : 2)} s`;
+    if (other && isBytes) drawBytes(...other, { trace, flow, time: clock.seconds, span }, ink);
+    else if (other) drawSequence(...other, { trace, declarations: about.declarations, flow, ends: endsOf(checked, flow), time: clock.seconds, span }, ink);
+    if (shown.current) shown.current.textContent = `${clock.seconds.toFixed(speed < 0.05 ? 4 : 2)} s`;
     // What moves by a transform needs no new layout.
-    if (head.current) head.current.style.transform = `translateX(${(clock.current / duration) * 100}%)`;
+    if (head.current) head.current.style.transform = `translateX(${(clock.seconds / duration) * 100}%)`;
   };
   const paintStrip = () => {
     if (strip.current && whole) drawStrip(strip.current, whole, duration, [...outages, ...handoffs], about.declarations.causes.map((one) => one.name), ink);
@@ -260,26 +326,56 @@ export function Replay({ theme }: { theme: string }) {
     return () => window.removeEventListener("resize", again);
   });
 
+  // To drag over the bytes shows what was dragged over; a click moves the clock.
+  const drag = (event: PointerEvent) => {
+    const canvas = diagram.current;
+    if (!canvas) return;
+    canvas.setPointerCapture(event.pointerId);
+    const box = canvas.getBoundingClientRect();
+    const [from, to] = timesOf(clock.seconds, span);
+    const at = (x: number) => timeAt((x - box.left) / textScale(), box.width / textScale(), [from, to]);
+    const begin = event.clientX;
+    canvas.addEventListener("pointerup", ({ clientX }) => {
+      const [least, most] = [Math.min(at(begin), at(clientX)), Math.max(at(begin), at(clientX))];
+      if (Math.abs(clientX - begin) < LEAST_DRAG) return go(most);
+      const wide = SPANS.find((one) => one >= most - least) ?? span;
+      setSpan(String(wide));
+      go(least + PAST * wide);
+    }, { once: true });
+  };
   const stepOn = (way: number) => {
     if (!trace) return;
     setPlaying(false);
-    const place = way > 0 ? upTo(trace.events, clock.current + 1e-10) : upTo(trace.events, clock.current - 1e-10) - 1;
+    const place = way > 0 ? upTo(trace.events, clock.seconds + 1e-10) : upTo(trace.events, clock.seconds - 1e-10) - 1;
     const next = trace.events[place];
     if (next !== undefined) go(next);
   };
-  const jump = (times: Float64Array) => {
-    const next = times[upTo(times, clock.current + 1e-9)];
-    if (next !== undefined) go(next);
+  const jump = (times: Float64Array, way: number) => {
+    const next = times[way > 0 ? upTo(times, clock.seconds + 1e-9) : upTo(times, clock.seconds - 1e-9) - 1];
+    if (next === undefined) return;
+    setPlaying(false);
+    go(next);
   };
+  const kinds = useMemo(
+    () => (whole && checked ? eventsOf(whole, checked.description, about.declarations, { outages, handoffs }, flow) : []),
+    [whole, checked, outages, handoffs, flow],
+  );
   const moments = useMemo(() => {
     if (!whole) return null;
-    const timeouts = momentsOf(whole.decisions, null).filter((moment) => moment.decision === 1).map((moment) => moment.time);
+    const timeouts = momentsOf(whole.decisions, flow).filter((moment) => moment.decision === 1).map((moment) => moment.time);
+    const whose = columnOf(whole.losses, "flow");
+    const ends = state.checked?.description.flows[flow];
+    const mine = columnOf(whole.collisions, "flow");
+    const [starts, meets] = [columnOf(whole.collisions, "from"), columnOf(whole.collisions, "at")];
     return {
-      losses: Float64Array.from(columnOf(whole.losses, "time_s")).sort(),
+      // Of the frames of a flow those with its packets, and the others of its ends: acknowledgements and RTS have none.
+      collisions: columnOf(whole.collisions, "time_s").filter((_, row) => mine[row] === flow || (Number.isNaN(mine[row]) && [ends?.source, ends?.sink].some((end) => end === starts[row] || end === meets[row]))).sort(),
+      hasCollisions: columnOf(whole.collisions, "time_s").length > 0,
+      losses: columnOf(whole.losses, "time_s").filter((_, row) => whose[row] === flow).sort(),
       timeouts: Float64Array.from(timeouts).sort(),
       handoffs: Float64Array.from(new Set([...outages, ...handoffs].map(([, start]) => start))).sort(),
     };
-  }, [whole, outages, handoffs]);
+  }, [whole, outages, handoffs, flow]);
 
   if (!checked || state.failure) {
     return <main id="main" class="replay" tabIndex={-1}><p class="message note">{state.failure ? "The scenario has a mistake: see Play." : "Loading the simulator …"}</p></main>;
@@ -296,7 +392,7 @@ export function Replay({ theme }: { theme: string }) {
           </select>
         </label>
         <label class="field inline"><span>Flow</span>
-          <select value={flow} onChange={(event) => setFlow(Number(event.currentTarget.value))}>
+          <select value={flow} onChange={(event) => chooseFlow(event.currentTarget.value)}>
             {flows.slice(0, 200).map((one, index) => <option key={one.name} value={index}>{one.name}</option>)}
           </select>
         </label>
@@ -313,36 +409,58 @@ export function Replay({ theme }: { theme: string }) {
             <button type="button" onClick={() => stepOn(-1)} aria-label="One event back">‹</button>
             <button type="button" onClick={() => stepOn(1)} aria-label="One event on">›</button>
             <label class="field inline"><span>Speed</span>
-              <select value={speed} onChange={(event) => setSpeed(Number(event.currentTarget.value))}>
+              <select value={speed} onChange={(event) => chooseSpeed(event.currentTarget.value)}>
                 {SPEEDS.map(([name, value]) => <option key={name} value={value}>{name}</option>)}
               </select>
             </label>
-            <button type="button" disabled={moments.losses.length === 0} onClick={() => jump(moments.losses)}>Next loss</button>
-            <button type="button" disabled={moments.timeouts.length === 0} onClick={() => jump(moments.timeouts)}>Next timeout</button>
-            <button type="button" disabled={moments.handoffs.length === 0} onClick={() => jump(moments.handoffs)}>Next handoff</button>
+            {([["loss", moments.losses], ["timeout", moments.timeouts], ["handoff", moments.handoffs], ...(moments.hasCollisions ? [["collision", moments.collisions] as const] : [])] as const).map(([what, times]) => (
+              <span key={what} class="jump">
+                <button type="button" disabled={times.length === 0} aria-label={`Previous ${what}`} title={`Previous ${what}`} onClick={() => jump(times, -1)}>‹</button>
+                <button type="button" disabled={times.length === 0} onClick={() => jump(times, 1)}>Next {what}</button>
+              </span>
+            ))}
             <output class="clock" ref={shown} />
           </div>
           {isAway && <p class="took" role="status">Running to this time …</p>}
           <canvas ref={scene} class="scene" role="img" aria-label={`The path: ${nodes.length} nodes, ${checked.description.links.length} links, ${flows.length} flows, at ${time.toFixed(2)} s`} />
           <p class="legend">
             <span><i class="dot" /> data</span><span><i class="dot small" /> ACK</span><span><i class="square" /> sent again</span>
-            <span><i class="diamond" /> marked</span><span><i class="triangle" /> sent again by the network: <b data-copies="repairs">{copies[0]?.toLocaleString("en-GB")}</b> in this window</span><span><i class="twice" /> duplicated: <b data-copies="duplicates">{copies[1]?.toLocaleString("en-GB")}</b></span><span><i class="cross">×</i> lost</span><span>colour: flow; ringed: {flows[flow]?.name}</span>
+            <span><i class="diamond" /> marked</span><span><i class="triangle" /> sent again by the network: <b data-copies="repairs">{copies[0]?.toLocaleString("en-GB")}</b> in this window</span><span><i class="twice" /> duplicated: <b data-copies="duplicates">{copies[1]?.toLocaleString("en-GB")}</b></span><span><i class="cross">×</i> lost</span>{moments.hasCollisions && <span><i class="cross">✳</i> a frame met another</span>}<span>colour: flow; ringed: {flows[flow]?.name}</span>
           </p>
           <div class="timeline">
             <div class="strip" aria-hidden="true"><canvas ref={strip} /><span ref={head} /></div>
             <input type="range" min={0} max={duration} step={10 ** Math.floor(Math.log10(duration / 1000))} value={time} aria-label="Time in the run" aria-valuetext={`${time.toFixed(3)} seconds`} onInput={(event) => { setPlaying(false); go(Number(event.currentTarget.value)); }} />
-            <p class="foot">Losses in queues above the middle, in the air below; grey where a link is down or a host changes its access point.</p>
+            <p class="foot">Losses in queues above the middle, in the air below; grey where a link is down, a host changes its access point, or a flow its path.</p>
           </div>
           <section aria-labelledby="sequence-title">
             <div class="head">
-              <h2 id="sequence-title">{flows[flow]?.name}, packet by packet</h2>
-              <label class="field inline"><span>Height</span>
-                <select value={span} onChange={(event) => setSpan(Number(event.currentTarget.value))}>{SPANS.map((one) => <option key={one} value={one}>{one} s</option>)}</select>
+              <h2 id="sequence-title">{flows[flow]?.name}, {isBytes ? "bytes over time" : "packet by packet"}</h2>
+              {hasDecisions(checked, flow) && (
+                <label class="field inline"><span>Diagram</span>
+                  <select value={isBytes ? "bytes" : ""} onChange={(event) => { setDiagram(event.currentTarget.value || null); setSpan(null); }}>
+                    <option value="">packets between the ends</option>
+                    <option value="bytes">bytes over time</option>
+                  </select>
+                </label>
+              )}
+              <label class="field inline"><span>{isBytes ? "Width" : "Height"}</span>
+                <select value={span} onChange={(event) => setSpan(event.currentTarget.value)}>{SPANS.map((one) => <option key={one} value={one}>{one} s</option>)}</select>
               </label>
             </div>
-            <canvas ref={diagram} class="diagram" role="img" aria-label={`Sequence diagram of ${flows[flow]?.name} around ${time.toFixed(3)} s; the table below has its decisions in words`} />
+            <canvas
+              ref={diagram} class="diagram" role="img" onPointerDown={isBytes ? drag : undefined}
+              aria-label={isBytes ? `Bytes of ${flows[flow]?.name} over time, ${describe(seenOf({ trace, flow, time, span }), (ack) => trace.blocks(ack))}` : `Sequence diagram of ${flows[flow]?.name} around ${time.toFixed(3)} s; the table below has its decisions in words`}
+            />
+            {isBytes && (
+              <p class="legend">
+                <span><i class="bar" /> sent</span><span><i class="bar thick" /> sent again</span><span><i class="cross">×</i> lost</span><span><i class="line" /> acknowledged up to here</span>
+                <span><i class="band" /> congestion window</span><span><i class="dashes" /> receiver window</span><span><i class="bar accent" /> reported by SACK</span><span>as the sender sees it; drag to look closer</span>
+              </p>
+            )}
           </section>
-          {whole && <Beliefs decisions={whole.decisions} checked={checked} names={about.declarations.causes} time={time} go={go} flow={flow} />}
+          <Curves variant={variant} flow={flow} interruptions={{ outages, handoffs }} theme={theme} />
+          <Events kinds={kinds} span={spanOf(askedWhen, duration) ?? [0, duration]} of={flows[flow]?.name ?? ""} theme={theme} />
+          {whole && hasDecisions(checked, flow) && <Beliefs decisions={whole.decisions} checked={checked} names={about.declarations.causes} time={time} go={go} flow={flow} />}
         </>
       )}
     </main>

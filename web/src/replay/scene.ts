@@ -2,38 +2,68 @@
 // the trace and keeps nothing.
 
 import type { Description } from "../engine/types";
-import { columnOf, type Trace } from "../model/trace";
+import { COLOURS, textScale } from "../model/style";
+import { columnOf, upTo, type Trace } from "../model/trace";
 import type { Layout, Place } from "./layout";
 
-export interface Scene {
-  trace: Trace;
+/** The path without what is on it. */
+export interface Still {
   description: Description;
   layout: Layout;
+  flow: number;
+}
+
+export interface Scene extends Still {
+  trace: Trace;
   outages: [number, number, number][];
   time: number;
   /** Simulated seconds for which a loss stays to be seen. */
   fade: number;
-  flow: number;
+}
+
+/** Colours of the theme, for what is drawn on a canvas. */
+export function inkOf(): Ink {
+  const of = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  return { paper: of("--card"), ground: of("--paper"), ink: of("--ink"), muted: of("--muted"), faint: of("--faint"), rule: of("--rule"), bad: of("--bad"), accent: of("--accent"), flows: COLOURS.map((_, style) => of(`--line-${style}`)) };
+}
+
+/** Fits a canvas to its box; returns its context and size in pixels of a page whose text has the usual size. */
+export function fit(canvas: HTMLCanvasElement): [CanvasRenderingContext2D, number, number] | null {
+  const context = canvas.getContext("2d");
+  if (!context) return null;
+  const { clientWidth: width, clientHeight: height } = canvas;
+  const [wide, high] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];
+  // Before the first layout, and in a window that is nearly closed, there is nothing to draw on.
+  if (wide === 0 || high === 0) return null;
+  if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
+  const larger = textScale();
+  context.setTransform(devicePixelRatio * larger, 0, 0, devicePixelRatio * larger, 0, 0);
+  return [context, width / larger, height / larger];
 }
 
 export interface Ink {
   paper: string;
+  ground: string;
   ink: string;
   muted: string;
   faint: string;
   rule: string;
   bad: string;
+  accent: string;
   /** Of flows. */
   flows: string[];
 }
 
 /** Squares of a queue in a column; beyond them a number says how many. */
 const SQUARES = 30;
+/** Between a node and the foot of its queue, and what the number above it takes, in px. */
+const FOOT = 9;
+const NUMBER = 16;
 /** Most of a queue that lies, in px. */
 const LYING = 34;
 const GAP = 5;
 
-interface Way {
+export interface Way {
   from: Place;
   to: Place;
   /** Unit vectors along and across. */
@@ -42,7 +72,7 @@ interface Way {
   length: number;
 }
 
-function way(from: Place, to: Place): Way {
+export function way(from: Place, to: Place): Way {
   const length = Math.max(1, Math.hypot(to.x - from.x, to.y - from.y));
   const along = { x: (to.x - from.x) / length, y: (to.y - from.y) / length };
   return { from, to, along, across: { x: -along.y, y: along.x }, length };
@@ -114,8 +144,35 @@ function drawLinks(context: CanvasRenderingContext2D, { description, layout }: S
   });
 }
 
+/** Where texts stand already: a text goes only where there is room. */
+export class Texts {
+  private readonly taken: [left: number, top: number, right: number, bottom: number][] = [];
+
+  /** Keeps a box free of texts. */
+  take(left: number, top: number, right: number, bottom: number): void {
+    this.taken.push([left, top, right, bottom]);
+  }
+
+  /** Takes a box if it is free. */
+  takeIfFree(left: number, top: number, right: number, bottom: number): boolean {
+    if (this.taken.some((box) => left < box[2] && right > box[0] && top < box[3] && bottom > box[1])) return false;
+    this.take(left, top, right, bottom);
+    return true;
+  }
+}
+
+/** A name of a node in the middle of a picture: below it if there is room, or above it. */
+function nameNode(context: CanvasRenderingContext2D, text: string, place: Place, size: number, texts: Texts): void {
+  const half = context.measureText(text).width / 2;
+  for (const top of [place.y + size + 4, place.y - size - 18]) {
+    if (!texts.takeIfFree(place.x - half, top, place.x + half, top + 13)) continue;
+    context.fillText(text, place.x, top);
+    return;
+  }
+}
+
 /** Nodes and their names. */
-function drawNodes(context: CanvasRenderingContext2D, width: number, { description, layout, flow }: Scene, places: Place[], ink: Ink): void {
+export function drawNodes(context: CanvasRenderingContext2D, width: number, { description, layout, flow }: Still, places: Place[], ink: Ink, texts = new Texts()): void {
   const crowded = isCrowded(layout);
   const stations = new Map(description.stations.map((one) => [one.node, one]));
   const alone = places.map((_, node) => layoutIsAlone(places, node));
@@ -143,7 +200,7 @@ function drawNodes(context: CanvasRenderingContext2D, width: number, { descripti
     // At the edges there is room outside the path.
     context.textAlign = edge === "left" ? "right" : edge === "right" ? "left" : "center";
     context.textBaseline = edge === "center" ? "top" : "middle";
-    if (edge === "center") context.fillText(shown, place.x, place.y + size + 4);
+    if (edge === "center") nameNode(context, shown, place, size, texts);
     else if (context.measureText(shown).width < (edge === "left" ? place.x : width - place.x) - size - (crowded ? LYING : 0) - 8) {
       context.fillText(shown, place.x + (edge === "left" ? -1 : 1) * (size + 6 + (crowded ? LYING : 0)), place.y);
     } else {
@@ -154,8 +211,15 @@ function drawNodes(context: CanvasRenderingContext2D, width: number, { descripti
   });
 }
 
-function isCrowded(layout: Layout): boolean {
+export function isCrowded(layout: Layout): boolean {
   return layout.height > 14;
+}
+
+/** How a queue of this many packets stands in this room: closer together, and where that is not enough fewer squares. */
+function stacked(packets: number, room: number, usual: number): { step: number; shown: number } {
+  const wanted = Math.min(packets, SQUARES);
+  const step = Math.max(2, Math.min(usual, Math.floor(room / Math.max(1, wanted))));
+  return { step, shown: Math.max(0, Math.min(wanted, Math.floor(room / step))) };
 }
 
 /** Returns how many packets were drawn. */
@@ -172,7 +236,7 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
 
   drawGround(context, width, scene, places, down, ink);
 
-  const radius = crowded ? 2 : 3.2;
+  const radius = crowded ? 2.6 : 3.6;
   const lost: { place: Place; left: number }[] = [];
   /** Plain dots of each colour, and of the chosen flow (""): x, y, and radius, one after the other. */
   const dots = new Map<string, number[]>();
@@ -280,24 +344,24 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
       });
       continue;
     }
-    const step = crowded ? 3 : 4;
-    const shown = Math.min(rows.length, SQUARES);
     const upward = side === 0 ? -1 : 1;
+    const { step, shown } = stacked(rows.length, (upward < 0 ? place.y : height - place.y) - FOOT - NUMBER, crowded ? 3 : 4);
     for (let number = 0; number < shown; number += 1) {
       const row = rows[number] ?? 0;
       context.fillStyle = ink.flows[(flows[row] ?? 0) % ink.flows.length] ?? ink.ink;
-      context.fillRect(place.x - 5, place.y + upward * (9 + number * step), 10, step - 1);
+      context.fillRect(place.x - 5, place.y + upward * (FOOT + number * step), 10, step - 1);
       drawn += 1;
     }
-    if (rows.length >= 4 && !(crowded && room === null)) {
+    if ((rows.length >= 4 || rows.length > shown) && !(crowded && room === null)) {
       context.fillStyle = ink.muted;
       context.font = "11px system-ui, sans-serif";
       context.textAlign = "center";
       context.textBaseline = upward < 0 ? "bottom" : "top";
-      context.fillText(room === null ? String(rows.length) : `${rows.length} of ${room}`, place.x, place.y + upward * (12 + shown * step));
+      context.fillText(room === null ? String(rows.length) : `${rows.length} of ${room}`, place.x, place.y + upward * (FOOT + 3 + shown * step));
     }
   }
 
+  drawCollisions(context, scene, places, ink);
   context.strokeStyle = ink.bad;
   context.lineWidth = 2;
   for (const { place, left } of lost) {
@@ -311,8 +375,38 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
   return drawn;
 }
 
+/** Frames that met another: a star where they should have been read, with a ray to where they came from. */
+function drawCollisions(context: CanvasRenderingContext2D, { trace, time, fade }: Scene, places: Place[], ink: Ink): void {
+  const { collisions } = trace.window;
+  const [times, from, at] = [columnOf(collisions, "time_s"), columnOf(collisions, "from"), columnOf(collisions, "at")];
+  context.strokeStyle = ink.bad;
+  for (let row = upTo(times, time) - 1; row >= 0 && (times[row] ?? 0) >= time - fade; row -= 1) {
+    const [start, end] = [places[from[row] ?? 0], places[at[row] ?? 0]];
+    if (!start || !end) continue;
+    const line = way(start, end);
+    const where = on(line, 1, 0);
+    context.globalAlpha = Math.max(0.15, 1 - (time - (times[row] ?? 0)) / Math.max(1e-12, fade));
+    context.lineWidth = 1;
+    context.setLineDash([1, 3]);
+    context.beginPath();
+    context.moveTo(start.x, start.y);
+    context.lineTo(where.x, where.y);
+    context.stroke();
+    context.setLineDash([]);
+    context.lineWidth = 1.6;
+    context.beginPath();
+    for (let ray = 0; ray < 8; ray += 1) {
+      const [x, y] = [Math.cos((ray * Math.PI) / 4), Math.sin((ray * Math.PI) / 4)];
+      context.moveTo(where.x + 2.5 * x, where.y + 2.5 * y);
+      context.lineTo(where.x + 7 * x, where.y + 7 * y);
+    }
+    context.stroke();
+  }
+  context.globalAlpha = 1;
+}
+
 /** How far each access point reaches, to scale. */
-function drawCells(context: CanvasRenderingContext2D, { description, layout }: Scene, places: Place[], ink: Ink): void {
+export function drawCells(context: CanvasRenderingContext2D, { description, layout }: Still, places: Place[], ink: Ink): void {
   context.save();
   context.font = "11px system-ui, sans-serif";
   context.textAlign = "center";
@@ -321,6 +415,10 @@ function drawCells(context: CanvasRenderingContext2D, { description, layout }: S
     const place = places[cell.node];
     const radius = cell.range_m * layout.scale;
     if (!place || !(radius > 0)) continue;
+    // One that reaches beyond the picture on all sides would be nothing but a grey ground.
+    const { width, height } = context.canvas;
+    const scale = context.getTransform().a;
+    if ([0, width / scale].every((x) => [0, height / scale].every((y) => Math.hypot(x - place.x, y - place.y) < radius))) continue;
     context.strokeStyle = ink.rule;
     context.fillStyle = ink.muted;
     context.lineWidth = 1.5;

@@ -11,6 +11,11 @@ const BOTTOM = 6;
 const STRIP = 2.5;
 /** How much is to be seen of what has not happened yet. */
 const FUTURE = 0.17;
+/** Share of the diagram above the present. */
+export const PAST = 0.8;
+/** Width of the window's silhouette, and of the words of decisions beside it. */
+const WINDOW = 90;
+const WORDS = 200;
 
 /** Packets drawn once, with room above and below, and then only shifted: lines are what takes most of the time. */
 interface Strip {
@@ -26,6 +31,8 @@ export interface Sequence {
   trace: Trace;
   declarations: Declarations;
   flow: number;
+  /** Names of the nodes at its two ends. */
+  ends: [string, string];
   time: number;
   /** Seconds from top to bottom. */
   span: number;
@@ -68,8 +75,8 @@ function drawPackets(context: CanvasRenderingContext2D, journeys: Journey[], [fr
 
 /** The strip that holds the packets of this time, or a new one; `scale` is that of the canvas. */
 function stripOf(width: number, height: number, scale: number, { trace, flow, span, time }: Sequence, ends: [number, number], ink: Ink, colour: string): Strip {
-  const from = Math.max(0, time - span * 0.8);
-  const of = [trace, flow, span, width, height, scale, ink];
+  const from = Math.max(0, time - span * PAST);
+  const of = [trace, flow, span, width, height, scale, ink, ...ends];
   if (known && known.from <= from && known.to >= from + span && known.of.every((one, place) => one === of[place])) return known;
   const begin = Math.max(0, from - span * 0.25);
   const pace = (height - TOP - BOTTOM) / span;
@@ -88,10 +95,16 @@ function stripOf(width: number, height: number, scale: number, { trace, flow, sp
 export function drawSequence(context: CanvasRenderingContext2D, width: number, height: number, sequence: Sequence, ink: Ink): void {
   const { trace, declarations, flow, time, span } = sequence;
   context.clearRect(0, 0, width, height);
-  const from = Math.max(0, time - span * 0.8);
+  if (height <= TOP + BOTTOM) return;
+  const from = Math.max(0, time - span * PAST);
   const to = from + span;
   const narrow = width < 560;
-  const sender = narrow ? width * 0.3 : Math.min(360, width * 0.36);
+  // Only a flow that has a window needs room for it, and only one that decides for the words.
+  const windows = trace.window.windows;
+  const [times, flows, cwnd] = [columnOf(windows, "time_s"), columnOf(windows, "flow"), columnOf(windows, "cwnd_segments")];
+  const hasWindow = flows.includes(flow);
+  const decides = trace.moments(flow).length > 0;
+  const sender = Math.min(narrow ? width * 0.3 : width * 0.36, 60 + (hasWindow ? WINDOW : 0) + (decides ? WORDS - 30 : 0));
   const receiver = width - (narrow ? 30 : 70);
   const y = (at: number) => TOP + ((at - from) / span) * (height - TOP - BOTTOM);
   const colour = ink.flows[flow % ink.flows.length] ?? ink.ink;
@@ -100,8 +113,10 @@ export function drawSequence(context: CanvasRenderingContext2D, width: number, h
   context.fillStyle = ink.ink;
   context.textBaseline = "alphabetic";
   context.textAlign = "center";
-  context.fillText("sender", sender, 16);
-  context.fillText("receiver", receiver, 16);
+  const [source, sink] = sequence.ends;
+  context.fillText(source, sender, 16);
+  context.textAlign = "right";
+  context.fillText(sink, Math.min(width - 4, receiver + context.measureText(sink).width / 2), 16);
   context.strokeStyle = ink.faint;
   context.lineWidth = 1;
   context.beginPath();
@@ -128,8 +143,6 @@ export function drawSequence(context: CanvasRenderingContext2D, width: number, h
   context.clip();
 
   // The window: a silhouette at the left of the sender.
-  const windows = trace.window.windows;
-  const [times, flows, cwnd] = [columnOf(windows, "time_s"), columnOf(windows, "flow"), columnOf(windows, "cwnd_segments")];
   const begin = Math.max(0, upTo(times, from) - 1);
   let last = Number.NaN;
   for (let row = begin; row >= 0; row -= 1) {
@@ -144,7 +157,7 @@ export function drawSequence(context: CanvasRenderingContext2D, width: number, h
     steps.push([times[row] ?? 0, cwnd[row] ?? 0]);
     most = Math.max(most, cwnd[row] ?? 0);
   }
-  const room = narrow ? sender - 30 : 90;
+  const room = narrow ? sender - 30 : WINDOW;
   const x = (segments: number) => sender - 8 - (segments / Math.max(1, most)) * (room - 16);
   context.fillStyle = colour;
   context.globalAlpha = 0.18;
@@ -163,7 +176,7 @@ export function drawSequence(context: CanvasRenderingContext2D, width: number, h
   context.restore();
   context.fillStyle = ink.muted;
   context.textAlign = "right";
-  context.fillText(`cwnd ≤ ${most.toFixed(0)}`, sender - 26, 16);
+  if (hasWindow) context.fillText(`cwnd ≤ ${most.toFixed(0)}`, sender - 14 - context.measureText(source).width / 2, 16);
 
   // Packets: what has not happened yet is faint. Whole pixels are shifted, which costs no more than to copy them.
   const scale = context.getTransform().a;

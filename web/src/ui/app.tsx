@@ -1,19 +1,22 @@
 // The frame of the page: what is shown, light or dark, and the tour.
 
-import { useEffect, useState } from "preact/hooks";
-import { update, useStore, type View } from "../model/store";
+import { useState } from "preact/hooks";
+import { update, useChosen, useStore, type View } from "../model/store";
 import { Explore } from "../explore/explore";
 import { Play } from "../play/play";
 import { Replay } from "../replay/replay";
-import { Tour } from "./tour";
+import { Embedded, panelAsked } from "./embedded";
+import { StoryCard, StoryList } from "./story";
 
+/** As the system has it, unless it was chosen. */
 function useTheme(): [string, () => void] {
-  const system = () => (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-  const [theme, setTheme] = useState(system);
-  useEffect(() => {
-    document.documentElement.dataset["theme"] = theme;
-  }, [theme]);
-  return [theme, () => setTheme(theme === "dark" ? "light" : "dark")];
+  const [asked, choose] = useChosen("theme");
+  const usual = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  const theme = asked === "dark" || asked === "light" ? asked : usual;
+  // Before anything is drawn, for figures ask the style sheet for their colours.
+  if (document.documentElement.dataset["theme"] !== theme) document.documentElement.dataset["theme"] = theme;
+  const other = theme === "dark" ? "light" : "dark";
+  return [theme, () => choose(other === usual ? null : other)];
 }
 
 export function App() {
@@ -21,7 +24,9 @@ export function App() {
   const { view } = state;
   const setView = (next: View) => update({ view: next });
   const [theme, turn] = useTheme();
-  const [tour, setTour] = useState(false);
+  const [isListed, list] = useState(false);
+  const panel = panelAsked();
+  if (panel !== null) return <Embedded panel={panel} theme={theme} />;
   const views: [View, string][] = [["play", "Play"], ["replay", "Replay"], ["explore", "Explore"]];
   return (
     <>
@@ -45,7 +50,7 @@ export function App() {
           ))}
         </nav>
         <div class="tools">
-          <button type="button" class="quiet" onClick={() => { setView("play"); setTour(true); }}>Tour</button>
+          <button type="button" class="quiet" onClick={() => list(true)}>Stories</button>
           <button type="button" class="quiet" onClick={turn} aria-label={theme === "dark" ? "Light colours" : "Dark colours"}>
             {theme === "dark" ? "Light" : "Dark"}
           </button>
@@ -66,7 +71,8 @@ export function App() {
         <span>lasthop {state.about.version}</span>
         <span>The simulator runs in this page; nothing leaves your browser.</span>
       </footer>
-      {tour && <Tour onEnd={() => setTour(false)} />}
+      <StoryCard />
+      {isListed && <StoryList close={() => list(false)} />}
     </>
   );
 }

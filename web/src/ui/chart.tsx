@@ -1,17 +1,21 @@
-// One panel of curves: uPlot with the colours of the theme, labels at the ends of the lines instead of a legend, and a
-// cursor that all panels share. Arrow keys move the cursor.
+// One panel of curves: uPlot with the colours of the theme, labels at the ends of the lines instead of a legend, and the
+// cursor of the one clock. To drag over it looks closer, a double click shows all again; arrow keys move the cursor, +
+// and - look closer and wider, 0 shows all.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import { extent, type Panel } from "../model/curves";
+import { clock } from "../model/clock";
+import { extent, type Panel, type Span } from "../model/curves";
 import { apart } from "../model/figure";
+import type { Mark } from "../model/marks";
 import { COLOURS, DASHES, textScale, USUAL } from "../model/style";
 
-const SYNC = "time";
+/** A drag of fewer px is a click. */
+const LEAST_DRAG = 6;
 /** Height in units of the text: four panels fill a high window. */
 const LEAST_HEIGHT = 9.9;
 const MOST_HEIGHT = 16;
-const AROUND = 24;
+const AROUND = 36;
 
 function heightOf(rem: number): number {
   return Math.min(MOST_HEIGHT, Math.max(LEAST_HEIGHT, (innerHeight / rem - AROUND) / 4 - 2)) * rem;
@@ -19,6 +23,30 @@ function heightOf(rem: number): number {
 
 function variable(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/** Shades what is marked, under the curves. */
+function shade(chart: uPlot, marks: Mark[]): void {
+  const { ctx } = chart;
+  const { left, top, width, height } = chart.bbox;
+  ctx.save();
+  for (const { from, to, kind } of marks) {
+    const start = Math.max(left, chart.valToPos(from, "x", true));
+    const end = Math.min(left + width, chart.valToPos(to, "x", true));
+    if (end < left || start > left + width) continue;
+    ctx.fillStyle = variable(kind === "handoff" ? "--shade-move" : kind === "outage" ? "--shade" : "--shade-light");
+    ctx.fillRect(start, top, Math.max(devicePixelRatio, end - start), height);
+  }
+  ctx.restore();
+}
+
+/** Half or twice of what is seen, around the cursor. */
+export function nearer([from, to]: Span, around: number, factor: number, duration: number): Span | null {
+  const size = (to - from) * factor;
+  if (size >= duration) return null;
+  const share = Math.min(1, Math.max(0, (around - from) / (to - from)));
+  const start = Math.min(duration - size, Math.max(0, around - share * size));
+  return [start, start + size];
 }
 
 function labels(chart: uPlot, panel: Panel): void {
@@ -62,66 +90,122 @@ function number(value: number): string {
   return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
-export function Chart({ panel, duration, theme, isLast }: { panel: Panel; duration: number; theme: string; isLast: boolean }) {
+export interface ChartProps {
+  panel: Panel;
+  duration: number;
+  /** From when to when; the whole run if null. */
+  span: Span | null;
+  marks: Mark[];
+  theme: string;
+  isLast: boolean;
+  zoom: (span: Span | null) => void;
+  /** A click moves the clock, and not where the mouse is: where to move it costs a run. */
+  byClick?: boolean;
+}
+
+/** Decimals of seconds at which neighbouring ticks differ. */
+function decimalsOf(ticks: number[]): number {
+  const step = (ticks[1] ?? 1) - (ticks[0] ?? 0);
+  return Math.min(6, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
+}
+
+/** Makes the chart; the clock moves its cursor, and its cursor the clock. */
+function make(element: HTMLDivElement, { panel, duration, span, marks, isLast, zoom, byClick }: ChartProps, told: (place: number | null) => void): { chart: uPlot; end: () => void } {
+  const rem = USUAL * textScale();
+  const grid = { stroke: variable("--grid"), width: 1 };
+  const axis = { stroke: variable("--muted"), grid, ticks: { show: false }, font: `${0.8 * rem}px system-ui, sans-serif` };
+  const [from, to] = span ?? [0, duration];
+  const options: uPlot.Options & { height: number } = {
+    width: Math.max(240, element.clientWidth),
+    height: Math.round(heightOf(rem) + (isLast ? 1.5 * rem : 0)),
+    padding: [8, 6.4 * rem, isLast ? 0 : 6, 0],
+    legend: { show: false },
+    cursor: { drag: { x: true, y: false, setScale: false, dist: LEAST_DRAG }, bind: { dblclick: () => () => { zoom(null); return null; } }, points: { size: 0.4 * rem }, y: false },
+    scales: { x: { time: false, range: [from, to] }, y: { range: extent(panel) } },
+    axes: [
+      { ...axis, show: isLast, size: 1.75 * rem, values: (_, ticks) => ticks.map((tick) => `${tick.toFixed(decimalsOf(ticks))} s`) },
+      { ...axis, size: 3.1 * rem, space: 2.1 * rem },
+    ],
+    series: [
+      {},
+      ...panel.lines.map((line) => ({
+        label: line.name,
+        stroke: variable(`--sender-${line.style}`) || COLOURS[line.style] || "#000",
+        width: 0.1 * rem,
+        dash: DASHES[line.style] ?? [],
+        points: { show: false },
+        spanGaps: false,
+      })),
+    ],
+    hooks: {
+      drawClear: [(drawn) => shade(drawn, marks)],
+      draw: [(drawn) => labels(drawn, panel)],
+      setCursor: [(drawn) => told(drawn.cursor.idx ?? null)],
+      setSelect: [(drawn) => {
+        const { left, width } = drawn.select;
+        if (width < LEAST_DRAG) return;
+        const chosen: Span = [drawn.posToVal(left, "x"), drawn.posToVal(left + width, "x")];
+        drawn.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+        zoom([Math.max(0, chosen[0]), Math.min(duration, chosen[1])]);
+      }],
+    },
+  };
+  const data = [panel.time, ...panel.lines.map((line) => line.values)] as uPlot.AlignedData;
+  const chart = new uPlot(options, data, element);
+  const follow = () => {
+    const isSeen = clock.isSet && clock.seconds >= from && clock.seconds <= to;
+    chart.setCursor(isSeen ? { left: chart.valToPos(clock.seconds, "x"), top: 10 } : { left: -10, top: -10 });
+  };
+  let isThere = true;
+  // The mouse moves the clock; when it has gone, the cursor goes back to where the clock stands.
+  chart.over.addEventListener(byClick ? "click" : "mousemove", (event) => clock.set(Math.min(to, Math.max(from, chart.posToVal(event.offsetX, "x"))), chart));
+  chart.over.addEventListener("mouseleave", () => requestAnimationFrame(() => isThere && follow()));
+  const forget = clock.listen((_, source) => source !== chart && follow());
+  if (clock.isSet) queueMicrotask(() => isThere && follow());
+  const watch = new ResizeObserver(() => {
+    const width = Math.max(240, element.clientWidth);
+    if (Math.abs(width - chart.width) > 1) chart.setSize({ width, height: options.height });
+  });
+  watch.observe(element);
+  const end = () => {
+    isThere = false;
+    forget();
+    watch.disconnect();
+    chart.destroy();
+  };
+  return { chart, end };
+}
+
+export function Chart(props: ChartProps) {
+  const { panel, duration, span, marks, theme, isLast, zoom } = props;
   const place = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
   const [at, setAt] = useState<number | null>(null);
+  const [from, to] = span ?? [0, duration];
 
   useEffect(() => {
-    const element = place.current;
-    if (!element) return;
-    const rem = USUAL * textScale();
-    const grid = { stroke: variable("--grid"), width: 1 };
-    const axis = { stroke: variable("--muted"), grid, ticks: { show: false }, font: `${0.8 * rem}px system-ui, sans-serif` };
-    const options: uPlot.Options & { height: number } = {
-      width: Math.max(240, element.clientWidth),
-      height: Math.round(heightOf(rem) + (isLast ? 1.5 * rem : 0)),
-      padding: [8, 6.4 * rem, isLast ? 0 : 6, 0],
-      legend: { show: false },
-      cursor: { sync: { key: SYNC, setSeries: false }, drag: { x: false, y: false }, points: { size: 0.4 * rem }, y: false },
-      scales: { x: { time: false, range: [0, duration] }, y: { range: extent(panel) } },
-      axes: [
-        { ...axis, show: isLast, size: 1.75 * rem, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
-        { ...axis, size: 3.1 * rem, space: 2.1 * rem },
-      ],
-      series: [
-        {},
-        ...panel.lines.map((line) => ({
-          label: line.name,
-          stroke: variable(`--sender-${line.style}`) || COLOURS[line.style] || "#000",
-          width: 0.1 * rem,
-          dash: DASHES[line.style] ?? [],
-          points: { show: false },
-          spanGaps: false,
-        })),
-      ],
-      hooks: {
-        draw: [(drawn) => labels(drawn, panel)],
-        setCursor: [(drawn) => setAt(drawn.cursor.idx ?? null)],
-      },
-    };
-    const data = [panel.time, ...panel.lines.map((line) => line.values)] as uPlot.AlignedData;
-    const made = new uPlot(options, data, element);
-    chart.current = made;
-    const watch = new ResizeObserver(() => {
-      const width = Math.max(240, element.clientWidth);
-      if (Math.abs(width - made.width) > 1) made.setSize({ width, height: options.height });
-    });
-    watch.observe(element);
+    if (!place.current) return;
+    const made = make(place.current, props, setAt);
+    chart.current = made.chart;
     return () => {
-      watch.disconnect();
-      made.destroy();
+      made.end();
       chart.current = null;
     };
-  }, [panel, duration, theme, isLast]);
+  }, [panel, duration, from, to, marks, theme, isLast]);
 
-  const move = (event: KeyboardEvent) => {
+  const press = (event: KeyboardEvent) => {
+    const factor = { "+": 0.5, "=": 0.5, "-": 2 }[event.key];
+    if (factor || event.key === "0") {
+      event.preventDefault();
+      zoom(factor ? nearer([from, to], clock.isSet ? clock.seconds : (from + to) / 2, factor, duration) : null);
+      return;
+    }
     const step = { ArrowLeft: -1, ArrowRight: 1, PageDown: 20, PageUp: -20 }[event.key];
     const drawn = chart.current;
     if (!step || !drawn) return;
     event.preventDefault();
     const next = Math.min(panel.time.length - 1, Math.max(0, (drawn.cursor.idx ?? 0) + step));
-    drawn.setCursor({ left: drawn.valToPos(panel.time[next] ?? 0, "x"), top: 10 });
+    clock.set(panel.time[next] ?? 0, panel);
   };
 
   const readout = at === null ? null : panel.lines.map((line) => ({ line, value: line.values[at] ?? null }));
@@ -130,12 +214,13 @@ export function Chart({ panel, duration, theme, isLast }: { panel: Panel; durati
     const mean = known.reduce((total, value) => total + value, 0) / Math.max(1, known.length);
     return `${line.name} ${number(mean)}`;
   });
+  const when = span ? `from ${number(from)} to ${number(to)} s` : `over ${duration} s`;
   return (
-    <figure class="chart">
+    <figure class="chart" data-panel={panel.id}>
       <figcaption>
         <span class="title">{panel.title}</span> <span class="unit">{panel.unit}</span>
         <span class="readout" aria-live="polite">
-          {readout && <span class="when">{(panel.time[at ?? 0] ?? 0).toFixed(1)} s</span>}
+          {readout && <span class="when">{(panel.time[at ?? 0] ?? 0).toFixed(to - from < 5 ? 3 : 1)} s</span>}
           {readout?.map(({ line, value }) => (
             <span key={line.name} class={`sender-text-${line.style}`}>
               {line.name} {value === null ? "–" : number(value)}
@@ -148,8 +233,8 @@ export function Chart({ panel, duration, theme, isLast }: { panel: Panel; durati
         class="canvas"
         role="img"
         tabIndex={0}
-        onKeyDown={move}
-        aria-label={`${panel.title} over ${duration} s in ${panel.unit}; means: ${summary.join(", ")}. Arrow keys move the cursor.`}
+        onKeyDown={press}
+        aria-label={`${panel.title} ${when} in ${panel.unit}; means: ${summary.join(", ")}. Arrow keys move the cursor, plus and minus look closer and wider, 0 shows the whole run.`}
       />
     </figure>
   );

@@ -1,0 +1,234 @@
+// The address of what the page shows: all that was chosen stands in the fragment, so that reloading, going back and
+// sending the link to somebody lead to the same. A ready scenario is named, with the values that were set in it; a
+// scenario of the user's own is packed into it. None of it is ever sent to a server.
+
+import type { ExploreGiven } from "../explore/given";
+import { clock } from "./clock";
+import { READY } from "./ready";
+import { pack, unpack, type Shared } from "./share";
+import { AS_WRITTEN, MOST_SEEDS, MOST_SENDERS, get, listen, open, pool, refresh, sendersOf, update, type Given, type State, type View } from "./store";
+
+/** Between a change and the address that says it, in ms: browsers allow few changes in a second. */
+const DELAY = 300;
+/** A longer text stays out of the address bar; the link that is copied has it all the same. */
+const LONGEST = 100_000;
+const VIEWS: View[] = ["play", "replay", "explore"];
+/** A change of one of these is a step that the browser goes back. */
+const STEPS = ["scenario", "s", "view", "senders", "helpers", "figure", "panel"];
+
+/** Names of the fragment that are not `chosen`. */
+const OWN = ["scenario", "s", "set", "senders", "helpers", "seeds", "view", "at"];
+
+function sameList(mine: string[], theirs: string[]): boolean {
+  return mine.length === theirs.length && mine.every((one, place) => one === theirs[place]);
+}
+
+/** What the page began with, which need not be said. */
+let began: { text: string; ready: string | null; senders: string[]; helpers: string[]; seed: number; seeds: number; view: View } | null = null;
+
+function range(seed: number, seeds: number): string {
+  return seeds === 1 ? String(seed) : `${seed}-${seed + seeds - 1}`;
+}
+
+/** The fragment of what is shown now; `whole` names also what the page of `lasthop view` began with. */
+async function fragment(state: State, whole: boolean): Promise<string> {
+  const { source, ready, edited, changed, senders, helpers, seed, seeds, view, chosen } = state;
+  const said = new URLSearchParams();
+  const same = !whole && began !== null && began.text === source.text && began.ready === ready;
+  if (!same && ready !== null && !edited) {
+    said.set("scenario", ready);
+    for (const [path, value] of changed) said.append("set", `${path}=${value}`);
+  } else if (!same) {
+    const packed = await pack({ name: source.name, text: source.text, files: source.files, ...(source.json ? { json: true } : {}) });
+    said.set("s", packed.slice(2));
+  }
+  const usual = same && began ? began : { senders: ready === null ? [AS_WRITTEN] : sendersOf(ready), helpers: [], seed: 1, seeds: 5, view: "play" };
+  if (!sameList(senders, usual.senders)) said.set("senders", senders.join(","));
+  if (!sameList(helpers, usual.helpers)) said.set("helpers", helpers.join(","));
+  if (seed !== usual.seed || seeds !== usual.seeds) said.set("seeds", range(seed, seeds));
+  if (view !== usual.view) said.set("view", view);
+  if (clock.isSet && view !== "explore") said.set("at", String(Number(clock.seconds.toFixed(6))));
+  for (const [name, value] of Object.entries(chosen)) said.set(name, value);
+  return said.toString().replaceAll("%2C", ",").replaceAll("%2F", "/").replaceAll("%3A", ":");
+}
+
+/** A link that shows elsewhere what is shown here. */
+export async function link(): Promise<string> {
+  return `${location.href.split("#")[0]}#${await fragment(get(), true)}`;
+}
+
+/** What to say of a link: whether it leads somewhere for others too. */
+export function reachOf(address: string): string {
+  const { protocol, hostname } = new URL(address);
+  if (protocol === "file:") return "This link opens this file on this computer. What follows # opens in every lasthop page.";
+  if (["127.0.0.1", "localhost", "[::1]"].includes(hostname)) {
+    return "This link works on this computer while lasthop view runs. For others, put the folder that make page builds on a web server: what follows # opens there as well.";
+  }
+  return "";
+}
+
+let writing = 0;
+let written = "";
+
+async function write(): Promise<void> {
+  const number = ++writing;
+  const now = await fragment(get(), false);
+  if (number !== writing || now === written || now.length > LONGEST) return;
+  const [before, after] = [new URLSearchParams(written), new URLSearchParams(now)];
+  const isStep = STEPS.some((name) => before.get(name) !== after.get(name)) && !(before.has("s") && after.has("s") && before.get("view") === after.get("view"));
+  written = now;
+  const address = now === "" ? location.href.split("#")[0] : `#${now}`;
+  if (isStep) history.pushState(null, "", address);
+  else history.replaceState(null, "", address);
+}
+
+let show: () => Promise<void> = async () => {};
+
+/** Goes to what a fragment says, as a link would; the browser's way back leads to what was shown before. */
+export function goTo(fragment: string): void {
+  history.pushState(null, "", `#${fragment}`);
+  void show();
+}
+
+/** Seeds as in `--seeds`: 3 or 1-5. */
+function seedsOf(text: string | null): { seed: number; seeds: number } | null {
+  const found = /^(\d+)(?:-(\d+))?$/.exec(text ?? "");
+  if (!found) return null;
+  const [first, last] = [Number(found[1]), Number(found[2] ?? found[1])];
+  return { seed: first, seeds: Math.min(MOST_SEEDS, Math.max(1, last - first + 1)) };
+}
+
+const listOf = (text: string | null): string[] => (text ?? "").split(",").filter(Boolean).slice(0, MOST_SENDERS);
+
+/** What a fragment of ours says beside the scenario. */
+function restOf(said: URLSearchParams, usual: { senders: string[]; helpers: string[]; seed: number; seeds: number; view: View }): Partial<State> {
+  const chosen = Object.fromEntries([...said].filter(([name, value]) => !OWN.includes(name) && value.length < 2000));
+  const view = VIEWS.find((one) => one === said.get("view")) ?? usual.view;
+  const { seed, seeds } = seedsOf(said.get("seeds")) ?? usual;
+  return {
+    chosen, view, seed, seeds,
+    senders: said.has("senders") ? listOf(said.get("senders")) : usual.senders,
+    helpers: said.has("helpers") ? listOf(said.get("helpers")) : usual.helpers,
+  };
+}
+
+/** The text of a ready scenario with values set in it. */
+async function withValues(text: string, sets: string[]): Promise<{ text: string; changed: [string, string][] }> {
+  const changed: [string, string][] = [];
+  let made = text;
+  for (const one of sets) {
+    const [path, ...value] = one.split("=");
+    if (!path) continue;
+    made = await pool.set(made, path, value.join("="));
+    changed.push([path, value.join("=")]);
+  }
+  return { text: made, changed };
+}
+
+/** Links that were copied before hold all of it packed. */
+function ofPacked(found: Shared): URLSearchParams {
+  const said = new URLSearchParams();
+  if (found.ready) said.set("scenario", found.ready);
+  if (found.senders?.length) said.set("senders", found.senders.join(","));
+  if (found.helpers?.length) said.set("helpers", found.helpers.join(","));
+  if (found.seed !== undefined || found.seeds !== undefined) said.set("seeds", range(found.seed ?? 1, found.seeds ?? 5));
+  return said;
+}
+
+/** Shows what the fragment says; false if it says nothing of what to show. */
+async function read(): Promise<boolean> {
+  const now = location.hash.replace(/^#/, "");
+  if (now === written && now !== "") return true;
+  written = now;
+  const said = new URLSearchParams(now);
+  try {
+    const packed = said.has("s") ? await unpack(`s=${said.get("s")}`) : null;
+    if (packed) for (const [name, value] of ofPacked(packed)) if (!said.has(name)) said.set(name, value);
+    const ready = READY.find((one) => one.id === said.get("scenario"));
+    if (said.has("scenario") && !ready) throw new Error(`there is no scenario ${said.get("scenario")}`);
+    const usual = { senders: ready ? sendersOf(ready.id) : [AS_WRITTEN], helpers: [], seed: 1, seeds: 5, view: "play" as View };
+    if (ready) {
+      const { text, changed } = await withValues(ready.source.text, said.getAll("set"));
+      take({ ...ready.source, text }, ready.id, { ...restOf(said, usual), changed });
+    } else if (packed?.text !== undefined) {
+      take({ name: packed.name ?? "shared.toml", text: packed.text, files: packed.files ?? {}, ...(packed.json ? { json: true } : {}) }, null, restOf(said, usual));
+    } else {
+      return false;
+    }
+    setClock(said);
+    return true;
+  } catch {
+    update({ note: "The link is damaged: it does not hold a scenario. The first ready scenario is shown instead." });
+    return false;
+  }
+}
+
+/** Opens it, or changes what is chosen if it is open already. */
+function take(source: State["source"], ready: string | null, more: Partial<State>): void {
+  const before = get();
+  if (before.source.text !== source.text || before.ready !== ready || before.checked === null) {
+    open(source, ready, more);
+    return;
+  }
+  update(more);
+  const after = get();
+  const isOther = !sameList(before.senders, after.senders) || !sameList(before.helpers, after.helpers) || before.seed !== after.seed || before.seeds !== after.seeds;
+  if (isOther) refresh(0);
+}
+
+function setClock(said: URLSearchParams): void {
+  const at = Number(said.get("at") ?? Number.NaN);
+  if (Number.isFinite(at)) clock.set(Math.max(0, at));
+}
+
+/** What `lasthop view` was asked to show; null for nothing in particular. */
+function given(): Given | ExploreGiven | null {
+  const text = document.getElementById("lasthop-given")?.textContent;
+  return text ? (JSON.parse(text) as Given | ExploreGiven) : null;
+}
+
+/** What the page shows without a fragment. */
+function beginning(shown: Given | ExploreGiven | null): { source: State["source"]; ready: string | null; more: Partial<State> } {
+  const { source, ready } = get();
+  if (shown === null || shown.kind === "explore") {
+    return { source, ready, more: { senders: ready === null ? [AS_WRITTEN] : sendersOf(ready), seed: 1, seeds: 5, helpers: [], view: shown === null ? "play" : "explore" } };
+  }
+  const seeds = shown.seeds ?? [];
+  const more = {
+    given: shown,
+    senders: shown.senders?.length ? shown.senders.slice(0, MOST_SENDERS) : [AS_WRITTEN],
+    helpers: shown.helpers ?? [],
+    seed: seeds[0] ?? 1,
+    seeds: Math.min(MOST_SEEDS, Math.max(1, seeds.length || 5)),
+    view: "play" as View,
+  };
+  return { source: shown.source, ready: null, more };
+}
+
+export async function start(): Promise<void> {
+  pool.loaded().catch((error: unknown) => update({ broken: error instanceof Error ? error.message : String(error) }));
+  const shown = given();
+  if (shown?.kind === "explore") update({ explore: shown });
+  const { source, ready, more } = beginning(shown);
+  began = { text: source.text, ready, ...(more as Required<Pick<State, "senders" | "helpers" | "seed" | "seeds" | "view">>) };
+  const usual = began;
+  show = async () => {
+    if (await read()) return;
+    const said = new URLSearchParams(get().note === null ? written : "");
+    const { note } = get();
+    take(source, ready, { ...more, ...restOf(said, usual), note });
+    setClock(said);
+  };
+  await show();
+  let timer: number | undefined;
+  const later = () => {
+    window.clearTimeout(timer);
+    timer = window.setTimeout(() => void write(), DELAY);
+  };
+  listen(later);
+  clock.listen(later);
+  window.addEventListener("popstate", () => {
+    window.clearTimeout(timer);
+    void show();
+  });
+}

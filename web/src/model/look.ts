@@ -1,0 +1,60 @@
+// One sentence or two on what to look at first, made of what the run measured: how packets were lost, and the figure in
+// which most happens. Of every scenario, the user's own included.
+
+import type { Checked, Summary } from "../engine/types";
+import { bottleneckName } from "./compare";
+import type { Mark } from "./marks";
+
+/** Causes of loss that lie in a queue; all others lie on the way. */
+const IN_QUEUES = ["queue-overflow", "early-drop", "policed"];
+/** A queue that is as full as this on average stands. */
+const STANDING = 0.3;
+
+const percent = (share: number): string => (share > 0 && share < 0.01 ? "less than 1 %" : share < 1 && share > 0.99 ? "more than 99 %" : `${Math.round(share * 100)} %`);
+
+function losses(totals: Record<string, unknown>): { lost: number; queued: number } {
+  const counts = Object.entries((totals["packets_lost"] ?? {}) as Record<string, number>);
+  const of = (names: (name: string) => boolean) => counts.filter(([name]) => names(name)).reduce((total, [, count]) => total + count, 0);
+  return { lost: of(() => true), queued: of((name) => IN_QUEUES.includes(name)) };
+}
+
+/** What became of the packets. */
+function ofLosses(totals: Record<string, unknown>): string {
+  const { lost, queued } = losses(totals);
+  if (lost === 0) return "No packet is lost.";
+  const count = `${lost.toLocaleString("en-GB")} packets are lost`;
+  if (queued === lost) return `${count}, all of them in queues.`;
+  if (queued === 0) return `${count}, none of them in a queue.`;
+  return `${count}: ${percent(queued / lost)} in queues, the others on the way.`;
+}
+
+/** How long what waits at the busiest link takes through it. */
+function ofQueue(summary: Summary, { description: { links } }: Checked): string | null {
+  const name = bottleneckName([summary]);
+  const row = summary.links.find((link) => link["name"] === name);
+  const place = links.flatMap((link) => [link.name, `${link.name} (reverse)`]).indexOf(name);
+  const side = links[place >> 1]?.[place % 2 === 0 ? "forward" : "reverse"];
+  const [waiting, bytes, packets] = ["avg_queue_packets", "bytes_sent", "packets_sent"].map((key) => Number(row?.[key] ?? 0)) as [number, number, number];
+  if (!side || !(side.rate_bit_s > 0) || packets === 0 || !(waiting > 1)) return null;
+  if (side.queue_limit_packets !== null && waiting < STANDING * side.queue_limit_packets) return null;
+  const seconds = (waiting * (bytes / packets) * 8) / side.rate_bit_s;
+  return `Look at the queue at ${name}: it holds ${waiting.toFixed(waiting < 10 ? 1 : 0)} packets on average, through which each packet needs ${seconds < 1 ? `${(seconds * 1000).toFixed(0)} ms` : `${seconds.toFixed(1)} s`}.`;
+}
+
+/** What to look at in a run; `name` says of which sender it is, if there are several. */
+export function lookAt(summary: Summary, checked: Checked, marks: Mark[], name: string | null): string {
+  const { totals } = summary;
+  const { lost, queued } = losses(totals);
+  const down = marks.filter((mark) => mark.kind === "outage").length;
+  const moves = marks.filter((mark) => mark.kind === "handoff").length;
+  const again = Number(totals["link_retransmission_share"] ?? 0);
+  const stalls = totals["stall_share"];
+  const of = name === null ? ofLosses(totals) : `With ${name}: ${ofLosses(totals)}`;
+  const times = (count: number) => (count === 1 ? "once" : `${count} times`);
+  if (typeof stalls === "number" && stalls > 0.001) return `${of} Playing stands still for ${percent(stalls)} of the time.`;
+  if (down > 0) return `${of} Look at the shaded times: a link of the path goes down ${times(down)}.`;
+  if (moves > 0) return `${of} Look at the shaded times: the path changes ${times(moves)}.`;
+  if (again > 0.02) return `${of} Look at the air: ${percent(again)} of the transmissions on radio links are repetitions.`;
+  if (lost > 0 && queued < lost / 2 && totals["timeouts"] !== undefined) return `${of} Look at what each of those losses does to the congestion window.`;
+  return [of, ofQueue(summary, checked)].filter(Boolean).join(" ");
+}

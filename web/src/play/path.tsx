@@ -1,0 +1,233 @@
+// The path that the scenario describes, and what is on it at the time where the cursor stands: how busy each link is, what
+// waits for it, and whether it is down. Time runs here as fast as the whole run takes twenty seconds; single packets are
+// in Replay, which begins at the same time.
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Checked, Description, Interruptions, LinkDescription, Series } from "../engine/types";
+import { clock } from "../model/clock";
+import { prefixFor } from "../model/compare";
+import { Layout } from "../replay/layout";
+import { drawCells, drawNodes, fit, inkOf, isCrowded, Texts, way, type Ink, type Way } from "../replay/scene";
+
+/** Seconds in which the whole run goes by. */
+const WHOLE = 20;
+/** Highest queue that is drawn, in px; one without a limit is full at this number of packets. */
+const HIGH = 30;
+const UNLIMITED = 100;
+/** How far the light of a busy link moves in a second, and the length of its dashes, in px. */
+const PACE = 60;
+const DASH = 14;
+
+interface Load {
+  series: Series | null;
+  interruptions: Interruptions;
+}
+
+/** What a direction had at a time; NaN where nothing is known. */
+function valueAt(series: Series | null, name: string, direction: number, { links, series_interval_s }: Description, time: number): number {
+  const values = series?.links[name];
+  if (!values) return Number.NaN;
+  const width = links.length * 2;
+  const row = Math.min(Math.floor(values.length / width) - 1, Math.max(0, Math.floor(time / series_interval_s)));
+  return values[row * width + direction] ?? Number.NaN;
+}
+
+/** A quantity with its unit, as short as it can be. */
+function brief(value: number, unit: string): string {
+  const [factor, name] = prefixFor(value, unit);
+  return `${Number((value / factor).toPrecision(3))} ${name}`;
+}
+
+/** Rate and delay of a link, in words. */
+function aboutLink({ forward, reverse }: LinkDescription): string {
+  const of = (side: LinkDescription["forward"]) => [side.rate_bit_s > 0 ? brief(side.rate_bit_s, "bit/s") : "", side.delay_s > 0 ? brief(side.delay_s, "s") : ""].filter(Boolean).join(", ");
+  const [there, back] = [of(forward), of(reverse)];
+  return there === back ? there : `${there} / ${back}`;
+}
+
+/** A link: as thick and bright as it is busy, in each direction at its own side. */
+function drawLink(context: CanvasRenderingContext2D, line: Way, link: LinkDescription, busy: [number, number], isDown: boolean, thin: boolean, moved: number, ink: Ink): void {
+  context.globalAlpha = isDown ? 1 : 0.55;
+  context.strokeStyle = isDown ? ink.bad : ink.faint;
+  context.lineWidth = thin ? 1 : 2;
+  context.setLineDash(isDown ? [2, 5] : link.radio ? [5, 4] : []);
+  context.beginPath();
+  context.moveTo(line.from.x, line.from.y);
+  context.lineTo(line.to.x, line.to.y);
+  context.stroke();
+  busy.forEach((share, side) => {
+    if (!(share > 0.005) || isDown) return;
+    const aside = (side === 0 ? -1 : 1) * (thin ? 1 : 3);
+    const [x, y] = [line.across.x * aside, line.across.y * aside];
+    context.strokeStyle = ink.accent;
+    context.globalAlpha = 0.25 + 0.65 * Math.min(1, share);
+    context.lineWidth = (thin ? 1 : 1.2) + (thin ? 1 : 2.6) * Math.min(1, share);
+    context.setLineDash([DASH, DASH * 0.45]);
+    context.lineDashOffset = (side === 0 ? -1 : 1) * moved;
+    context.beginPath();
+    context.moveTo(line.from.x + x, line.from.y + y);
+    context.lineTo(line.to.x + x, line.to.y + y);
+    context.stroke();
+  });
+  context.setLineDash([]);
+  context.lineDashOffset = 0;
+  context.globalAlpha = 1;
+}
+
+/** A queue at the head of its direction: as high as it is full. */
+function drawQueue(context: CanvasRenderingContext2D, line: Way, side: number, packets: number, room: number | null, ink: Ink, texts: Texts): void {
+  if (!(packets >= 0.5)) return;
+  const [at, along] = side === 0 ? [line.from, 1] : [line.to, -1];
+  const x = at.x + along * line.along.x * 17;
+  const upward = side === 0 ? -1 : 1;
+  const y = at.y + along * line.along.y * 17 + upward * 8;
+  const full = Math.min(1, packets / (room ?? UNLIMITED));
+  context.strokeStyle = ink.rule;
+  context.lineWidth = 1;
+  const top = upward < 0 ? y - HIGH : y;
+  // Where things stand close together, only some of them can be shown.
+  if (!texts.takeIfFree(x - 5, top, x + 5, top + HIGH)) return;
+  context.strokeRect(x - 4.5, top, 9, HIGH);
+  context.fillStyle = full > 0.95 && room !== null ? ink.bad : ink.ink;
+  context.fillRect(x - 4, upward < 0 ? y - HIGH * full : y, 8, HIGH * full);
+  context.fillStyle = ink.muted;
+  context.font = "11px system-ui, sans-serif";
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  const text = room === null ? packets.toFixed(0) : `${packets.toFixed(0)} of ${room}`;
+  const height = y + upward * HIGH * 0.8;
+  if (texts.takeIfFree(x + 7, height - 6, x + 9 + context.measureText(text).width, height + 6)) context.fillText(text, x + 8, height);
+}
+
+/** What each link is, below it; links of one kind between the same columns are told once, below the lowest. */
+function drawLabels(context: CanvasRenderingContext2D, labelled: { line: Way; text: string }[], ink: Ink, taken: Texts): void {
+  const groups = new Map<string, { x: number; y: number; room: number; texts: Set<string> }>();
+  for (const { line, text } of labelled) {
+    const [x, y, room] = [(line.from.x + line.to.x) / 2, (line.from.y + line.to.y) / 2, Math.abs(line.to.x - line.from.x) - 24];
+    const group = groups.get(x.toFixed(0)) ?? { x, y, room, texts: new Set() };
+    groups.set(x.toFixed(0), group);
+    group.texts.add(text);
+    group.y = Math.max(group.y, y);
+  }
+  context.font = "11px system-ui, sans-serif";
+  context.textAlign = "center";
+  context.textBaseline = "top";
+  context.fillStyle = ink.muted;
+  for (const { x, y, room, texts } of groups.values()) {
+    const [text = ""] = texts;
+    const half = context.measureText(text).width / 2;
+    if (texts.size !== 1 || 2 * half >= room || !taken.takeIfFree(x - half, y + 7, x + half, y + 19)) continue;
+    context.lineWidth = 4;
+    context.strokeStyle = ink.ground;
+    context.strokeText(text, x, y + 7);
+    context.fillText(text, x, y + 7);
+  }
+}
+
+/** Draws it all at a time; `moved` is how far the light has come. */
+function paint(canvas: HTMLCanvasElement, description: Description, layout: Layout, { series, interruptions }: Load, time: number, moved: number, ink: Ink): void {
+  const fitted = fit(canvas);
+  if (!fitted) return;
+  const [context, width, height] = fitted;
+  context.clearRect(0, 0, width, height);
+  const places = layout.places(width, height, time);
+  const thin = isCrowded(layout);
+  const down = new Set(interruptions.outages.filter(([, from, to]) => from <= time && time < to).map(([direction]) => direction));
+  const still = { description, layout, flow: 0 };
+  drawCells(context, still, places, ink);
+  const labelled: { line: Way; text: string }[] = [];
+  description.links.forEach((link, index) => {
+    const line = way(places[link.from] ?? { x: 0, y: 0 }, places[link.to] ?? { x: 0, y: 0 });
+    const busy = [0, 1].map((side) => valueAt(series, "utilisation", 2 * index + side, description, time)) as [number, number];
+    drawLink(context, line, link, busy, down.has(2 * index) || down.has(2 * index + 1), thin, moved, ink);
+    labelled.push({ line, text: aboutLink(link) });
+  });
+  const texts = new Texts();
+  if (!thin) for (const { x, y } of places) texts.take(x - 8, y - 8, x + 8, y + 8);
+  drawNodes(context, width, still, places, ink, texts);
+  description.links.forEach((link, index) => {
+    const line = way(places[link.from] ?? { x: 0, y: 0 }, places[link.to] ?? { x: 0, y: 0 });
+    const isClose = thin && places.some((other) => other !== line.from && other !== line.to && Math.abs(other.x - line.from.x) < 2 && Math.abs(other.y - line.from.y) < HIGH + 10);
+    for (const side of [0, 1]) {
+      const limit = (side === 0 ? link.forward : link.reverse).queue_limit_packets;
+      if (!isClose) drawQueue(context, line, side, valueAt(series, "queue_packets", 2 * index + side, description, time), limit, ink, texts);
+    }
+  });
+  drawLabels(context, labelled, ink, texts);
+}
+
+/** What is at a time, in words, for those who do not see it. */
+function inWords(description: Description, { series, interruptions }: Load, time: number): string {
+  const names = description.links.flatMap((link) => [link.name, `${link.name} (reverse)`]);
+  const busy = names.map((name, place) => ({ name, share: valueAt(series, "utilisation", place, description, time) })).filter(({ share }) => share > 0.02);
+  busy.sort((a, b) => b.share - a.share);
+  const down = new Set(interruptions.outages.filter(([, from, to]) => from <= time && time < to).map(([direction]) => names[direction & ~1]));
+  const parts = busy.slice(0, 3).map(({ name, share }) => `${name} busy to ${Math.round(share * 100)} %`);
+  return [`The path at ${time.toFixed(1)} s: ${description.nodes.length} nodes, ${description.links.length} links`, ...parts, ...(down.size > 0 ? [`${down.size} links down`] : [])].join("; ");
+}
+
+export function PathPicture({ checked, series, interruptions, theme, of, toReplay }: { checked: Checked; series: Series | null; interruptions: Interruptions; theme: string; of: string; toReplay: (() => void) | null }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const shown = useRef<HTMLOutputElement>(null);
+  const slider = useRef<HTMLInputElement>(null);
+  const [playing, setPlaying] = useState(false);
+  const { description } = checked;
+  const { duration_s: duration } = description;
+  const layout = useMemo(() => new Layout(description), [description]);
+  const ink = useMemo(inkOf, [theme]);
+  const moved = useRef(0);
+
+  const draw = () => {
+    const time = Math.min(clock.seconds, duration);
+    if (canvas.current) paint(canvas.current, description, layout, { series, interruptions }, time, moved.current, ink);
+    if (shown.current) shown.current.textContent = `${time.toFixed(1)} s`;
+    if (slider.current) slider.current.value = String(time);
+  };
+  useEffect(() => {
+    draw();
+    canvas.current?.setAttribute("aria-label", inWords(description, { series, interruptions }, clock.seconds));
+    let frame = 0;
+    const later = () => {
+      if (frame === 0) frame = requestAnimationFrame(() => { frame = 0; draw(); });
+    };
+    const forget = clock.listen(later);
+    window.addEventListener("resize", later);
+    return () => {
+      forget();
+      cancelAnimationFrame(frame);
+      window.removeEventListener("resize", later);
+    };
+  }, [description, layout, series, interruptions, ink]);
+  useEffect(() => {
+    if (!playing) return;
+    let frame = 0;
+    let before = performance.now();
+    const tick = (now: number) => {
+      const passed = Math.min(0.1, (now - before) / 1000);
+      before = now;
+      moved.current += passed * PACE;
+      const next = clock.seconds + (passed * duration) / WHOLE;
+      clock.set(Math.min(duration, next));
+      if (next >= duration) setPlaying(false);
+      else frame = requestAnimationFrame(tick);
+    };
+    frame = requestAnimationFrame(tick);
+    return () => cancelAnimationFrame(frame);
+  }, [playing, duration]);
+  const start = () => {
+    if (!playing && clock.seconds >= duration) clock.set(0);
+    setPlaying(!playing);
+  };
+  return (
+    <section class="path" aria-label="The path">
+      <canvas ref={canvas} role="img" aria-label="The path" />
+      <div class="player">
+        <button type="button" onClick={start} disabled={!series} aria-label={playing ? "Stop the time" : "Let time run"}>{playing ? "❚❚" : "►"}</button>
+        <input ref={slider} type="range" min={0} max={duration} step={duration / 1000} aria-label="Time in the run" onInput={(event) => { setPlaying(false); clock.set(Number(event.currentTarget.value)); }} />
+        <output class="clock" ref={shown} />
+        <span class="foot">{of}</span>
+        {toReplay && <button type="button" class="quiet" disabled={!series} onClick={toReplay}>Packets at this time</button>}
+      </div>
+    </section>
+  );
+}

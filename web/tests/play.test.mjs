@@ -1,0 +1,310 @@
+// Play: what is seen first, how to look closer, the path, and that the address says all of it.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { ROOT, done, flawless, lasthop, launch, open, view, write } from "./helpers.mjs";
+
+let browser;
+let server;
+
+before(async () => {
+  browser = await launch();
+  server = await view();
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.end();
+});
+
+/** Opens Play in a page that notes every text drawn on a canvas, and ends it without a complaint. */
+async function play(hash, options, run) {
+  const { page, wrong, close } = await open(browser, server.address, options);
+  await page.addInitScript(() => {
+    globalThis.drawn = {};
+    const before = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+      (globalThis.drawn[this.canvas.closest(".path") ? "path" : "other"] ??= []).push(text);
+      before.call(this, text, ...rest);
+    };
+  });
+  await page.goto(`${server.address}${hash}`);
+  await page.reload();
+  await done(page);
+  await run(page);
+  assert.deepEqual(wrong, []);
+  await close();
+}
+
+const label = (page, panel = 0) => page.locator(".chart .canvas").nth(panel).getAttribute("aria-label");
+const fragment = (page) => page.evaluate(() => location.hash);
+
+test("what to look at, verdicts, the path and the first curve are seen without scrolling", async () => {
+  await play("", { viewport: { width: 1440, height: 900 } }, async (page) => {
+    for (const what of [".look", ".verdicts li >> nth=2", ".path canvas", ".chart .canvas >> nth=0"]) {
+      const box = await page.locator(what).first().boundingBox();
+      assert.ok(box && box.y > 0 && box.y + box.height <= 900, `${what}: ${JSON.stringify(box)}`);
+    }
+    assert.match(await page.textContent(".look"), /packets are lost.* Look at the shaded times: a link of the path goes down 5 times/);
+    assert.match(await page.textContent(".charts"), /Shaded: .*a link of the path is down/);
+    await flawless(page, "play");
+  });
+});
+
+test("a drag over a curve looks closer in all of them, and the keyboard does the same", async () => {
+  await play("", {}, async (page) => {
+    const whole = await label(page, 3);
+    const box = await page.locator(".chart .canvas").nth(1).boundingBox();
+    await page.mouse.move(box.x + 200, box.y + 40);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 300, box.y + 40, { steps: 4 });
+    await page.mouse.up();
+    const near = await label(page, 3);
+    const [, from, to] = /from ([\d.]+) to ([\d.]+) s/.exec(near).map(Number);
+    assert.ok(to - from > 3 && to - from < 15, near);
+    await page.locator(".chart .canvas").nth(3).dblclick();
+    assert.equal(await label(page, 3), whole);
+    await page.focus(".chart .canvas");
+    await page.keyboard.press("+");
+    assert.match(await label(page), /from [\d.]+ to [\d.]+ s/);
+    await page.keyboard.press("0");
+    assert.equal(await label(page, 3), whole);
+    await page.getByRole("button", { name: "Look closer" }).click();
+    await page.getByRole("button", { name: "Whole run" }).click();
+    assert.equal(await label(page, 3), whole);
+  });
+});
+
+test("the queue of any link can be drawn", async () => {
+  await play("#scenario=walking-host", {}, async (page) => {
+    const select = page.getByRole("combobox", { name: "Queue at" });
+    const names = await select.locator("option").allTextContents();
+    assert.ok(names.length >= 2, names.join());
+    for (const name of names.slice(0, 3)) {
+      await select.selectOption(name);
+      await page.waitForFunction((wanted) => [...document.querySelectorAll(".chart .title")].some((one) => one.textContent === `Queue at ${wanted}`), name);
+    }
+  });
+});
+
+test("the path is drawn from the text as it is written, and has what waits at the time of the cursor", async () => {
+  await play("#scenario=bufferbloat", { viewport: { width: 1920, height: 1000 } }, async (page) => {
+    const drawn = () => page.evaluate(() => globalThis.drawn.path.splice(0));
+    await page.waitForFunction(() => globalThis.drawn.path.some((text) => /^[1-9]\d+ of 1000$/.test(text)));
+    await page.getByLabel("Time in the run").fill("0");
+    await page.waitForFunction(() => document.querySelector(".path .clock").textContent === "0.0 s");
+    await page.waitForSelector(".readout .when");
+    await drawn();
+    const text = readFileSync(path.join(ROOT, "scenarios/bufferbloat.toml"), "utf8");
+    await write(page, text.replace(/rate = "10 Mbit\/s"/, 'rate = "7 Mbit/s"'));
+    await page.waitForFunction(() => globalThis.drawn.path.some((one) => one.includes("7 Mbit/s")));
+    // Time runs, and the cursor of the curves with it.
+    await page.getByRole("button", { name: "Let time run" }).click();
+    await page.waitForFunction(() => Number.parseFloat(document.querySelector(".readout .when")?.textContent ?? "0") > 1);
+    await page.getByRole("button", { name: "Stop the time" }).click();
+    const at = Number.parseFloat(await page.textContent(".path .clock"));
+    await page.getByRole("button", { name: "Packets at this time" }).click();
+    await page.waitForSelector(".replay canvas.scene", { timeout: 60_000 });
+    assert.ok(Math.abs(Number.parseFloat(await page.textContent(".replay .clock")) - at) < 0.11);
+  });
+});
+
+test("the address says all that is chosen: reloading and going back lead to the same", async () => {
+  await play("", {}, async (page) => {
+    await page.getByLabel("Window and RTT of").selectOption("4");
+    await page.getByRole("button", { name: "Look closer" }).click();
+    await page.fill('label:has-text("Seeds") input', "2");
+    await page.fill("#key-channel-error-packet_error_rate", "0.02");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Dark colours" }).click();
+    await page.waitForFunction(() => ["flow=4", "span=", "seeds=1-2", "theme=dark", "set=channel.error.packet_error_rate%3D0.02"].every((part) => location.hash.includes(part)));
+    await done(page);
+    const [before, hash, titles] = [await label(page), await fragment(page), await page.$$eval(".chart .title", (all) => all.map((one) => one.textContent))];
+    await page.reload();
+    await done(page);
+    assert.equal(await label(page), before);
+    assert.equal(await fragment(page), hash);
+    assert.deepEqual(await page.$$eval(".chart .title", (all) => all.map((one) => one.textContent)), titles);
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+    assert.equal(await page.inputValue("#key-channel-error-packet_error_rate"), "0.02");
+    // Another scenario is a step, and so is another view.
+    await page.selectOption(".scenario select", "snoop");
+    await page.waitForFunction(() => location.hash.startsWith("#scenario=snoop") && document.querySelector(".results .name")?.textContent !== "lossy last hop");
+    await page.click("nav >> text=Replay");
+    await page.waitForSelector(".replay canvas.scene", { timeout: 60_000 });
+    await page.waitForFunction(() => location.hash.includes("view=replay"));
+    await page.goBack();
+    await page.waitForSelector(".play");
+    await page.goBack();
+    await page.waitForFunction(() => document.querySelector(".scenario select").value === "lossy-last-hop");
+    await done(page);
+    assert.equal(await page.inputValue("#key-channel-error-packet_error_rate"), "0.02");
+    assert.equal(await label(page), before);
+    // A text of one's own is packed into the address.
+    await write(page, 'name = "mine"\nduration = "3 s"\n[topology]\nkind = "dumbbell"\nbottleneck = { rate = "1 Mbit/s", delay = "5 ms" }\naccess = { rate = "10 Mbit/s", delay = "1 ms" }\n[[flows]]\ntransport = "reno"\n');
+    await page.waitForFunction(() => document.querySelector(".results .name")?.textContent === "mine" && location.hash.startsWith("#s="));
+    await page.reload();
+    await page.waitForFunction(() => document.querySelector(".results .name")?.textContent === "mine");
+    assert.equal(await page.locator("textarea").count(), 1);
+  });
+});
+
+test("the first view can be had again from the list, and a link says whom it reaches", async () => {
+  await play("", {}, async (page) => {
+    const senders = () => page.$$eval('section[aria-labelledby="senders-title"] .chip > span', (chips) => chips.map((chip) => chip.textContent));
+    const first = await senders();
+    await page.selectOption(".scenario select", "single-flow");
+    await page.waitForFunction(() => document.querySelectorAll('section[aria-labelledby="senders-title"] .chip').length === 1);
+    await page.selectOption(".scenario select", "lossy-last-hop");
+    await page.waitForFunction((wanted) => [...document.querySelectorAll('section[aria-labelledby="senders-title"] .chip > span')].map((one) => one.textContent).join() === wanted, first.join());
+    await page.click("text=Copy link");
+    await page.waitForSelector("text=works on this computer while lasthop view runs");
+  });
+});
+
+test("what cannot be is answered where it was typed, and changes nothing", async () => {
+  await play("#scenario=hidden-terminals&seeds=1", {}, async (page) => {
+    const names = await page.$$eval(".controls summary", (all) => all.map((one) => one.textContent));
+    assert.ok(!names.some((name) => /^(\w+), \1\b/.test(name)), names.join("; "));
+    const sense = page.getByLabel("sense threshold", { exact: true });
+    // Whole, with its unit, and with room for what it holds.
+    assert.match(await sense.inputValue(), /^-\d+(\.\d+)?$/);
+    assert.ok(await sense.evaluate((box) => box.scrollWidth <= box.clientWidth));
+    assert.equal(await sense.evaluate((box) => box.parentElement.querySelector(".of").textContent), "dBm");
+    const before = await sense.inputValue();
+    const text = await page.evaluate(() => location.hash);
+    const refuse = async (label, typed, answer) => {
+      const box = page.getByLabel(label, { exact: true }).first();
+      await box.fill(typed);
+      await box.press("Enter");
+      const wrong = page.locator(".control", { has: page.getByLabel(label, { exact: true }) }).first().locator(".wrong");
+      await wrong.waitFor();
+      assert.match(await wrong.textContent(), answer);
+      assert.equal(await box.getAttribute("aria-invalid"), "true");
+      assert.equal(await box.inputValue(), typed);
+    };
+    await refuse("sense threshold", "abc", /“abc” is not a number; it may be -300 to 300 dBm/);
+    await refuse("sense threshold", "2,5", /write the decimals behind a point, 2\.5/);
+    await refuse("sense threshold", "5000", /300/);
+    await refuse("duration", "-5", /-5/);
+    assert.equal(await page.locator("textarea").count(), 0);
+    assert.equal(await page.evaluate(() => location.hash), text);
+    await flawless(page, "controls that refuse");
+    await sense.fill(before);
+    await sense.press("Enter");
+    await page.waitForFunction(() => document.querySelectorAll(".control .wrong").length === 1);
+    await page.fill('label:has-text("Seeds") input', "500");
+    await page.waitForSelector("text=The page runs 1 to 50 seeds");
+  });
+});
+
+test("a text that is wrong leaves the controls and says where to mend it", async () => {
+  await play("#scenario=single-flow&seeds=1&tab=text", {}, async (page) => {
+    await page.fill("textarea", "duration = 1");
+    await page.waitForSelector(".editor .message");
+    await page.click("#tab-controls");
+    await page.waitForSelector("#panel .message");
+    await page.getByRole("button", { name: "Go to the text" }).click();
+    assert.equal(await page.locator("textarea").count(), 1);
+  });
+});
+
+test("the text has the width that its lines need, and arrows choose the tab", async () => {
+  await play("#scenario=lossy-last-hop&seeds=1", { viewport: { width: 1440, height: 900 } }, async (page) => {
+    const narrow = (await page.locator("aside").boundingBox()).width;
+    await page.focus("#tab-controls");
+    await page.keyboard.press("ArrowRight");
+    await page.waitForSelector("textarea");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "tab-text");
+    assert.deepEqual(await page.$$eval("[role=tab]", (tabs) => tabs.map((tab) => tab.tabIndex)), [-1, 0]);
+    const wide = (await page.locator("aside").boundingBox()).width;
+    assert.ok(wide > narrow + 100 && wide <= 780, `${narrow} and ${wide} px`);
+    await page.selectOption(".scenario select", "single-flow");
+    await page.waitForFunction(() => document.querySelector("textarea").value.includes("sack"));
+    // What is longer than half of the window goes on in the next line, in the text as in its colours.
+    const [beyond, apart] = await page.$eval("textarea", (area) => [area.scrollWidth - area.clientWidth, area.scrollHeight - area.parentElement.querySelector("pre").scrollHeight]);
+    assert.ok(beyond <= 0 && Math.abs(apart) <= 2, `${beyond} px are cut off; colours and text are ${apart} px apart`);
+  });
+});
+
+test("on a phone what comes of it is near the top, and nothing scrolls inside a box", async () => {
+  await play("", { viewport: { width: 390, height: 844 }, hasTouch: true }, async (page) => {
+    const look = await page.locator(".look").boundingBox();
+    assert.ok(look.y < 700, `it begins at ${look.y} px`);
+    await page.getByRole("button", { name: "Change the scenario" }).click();
+    const inner = await page.$eval(".controls", (box) => [box.scrollHeight, box.clientHeight]);
+    assert.equal(inner[0], inner[1]);
+    const small = await page.$$eval("#panel button, #panel input, #panel select", (all) => all.filter((one) => one.getBoundingClientRect().height > 0 && one.getBoundingClientRect().height < 23.9).map((one) => one.getAttribute("aria-label") ?? one.id));
+    assert.deepEqual(small, []);
+    await flawless(page, "phone");
+  });
+});
+
+test("if a run takes long, figures of one seed come first and the others wait to be asked for", async () => {
+  const { page, wrong, close } = await open(browser, `${server.address}#scenario=many-flows`);
+  // Something to read is there soon, long before a run is over.
+  await page.waitForSelector("text=Throughput of all flows so far", { timeout: 10_000 });
+  await page.waitForSelector(".chart .canvas");
+  await write(page, readFileSync(path.join(ROOT, "scenarios/many-flows.toml"), "utf8").replace('duration = "60 s"', 'duration = "18 s"'));
+  await page.getByRole("button", { name: /^Run 4 more seeds, about/ }).waitFor({ timeout: 120_000 });
+  assert.match(await page.textContent(".figures h2"), /One seed/);
+  await page.fill('label:has-text("Seeds") input', "1");
+  await page.waitForSelector("text=A run takes long", { state: "detached" });
+  await done(page, 120_000);
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test("panels of the air and of repairs are there where something was counted", async () => {
+  await play("#scenario=hidden-terminals&seeds=1", {}, async (page) => {
+    const titles = await page.$$eval(".chart .title", (all) => all.map((one) => one.textContent));
+    assert.ok(titles.includes("Collisions on radio links") && titles.includes("Transmissions on radio links that failed"), titles.join());
+    // All of them together are what the command counts from the end of its warm-up on, within what came before.
+    const { links } = JSON.parse(lasthop("run", "scenarios/hidden-terminals.toml", "--seed", "1", "--json", "-")).runs[0];
+    const counted = links.reduce((total, { radio }) => total + (radio?.collisions ?? 0), 0);
+    const seconds = 28;
+    const mean = Number(/means: .* ([\d.]+)\. Arrow/.exec(await page.locator(".chart[data-panel=collisions] .canvas").getAttribute("aria-label"))[1]);
+    assert.ok(Math.abs(mean / (counted / seconds) - 1) < 0.1, `${mean} frames/s shown, ${counted} counted`);
+    await page.selectOption(".scenario select", "snoop");
+    await page.waitForSelector(".chart[data-panel=repairs]");
+    // What Snoop keeps, and how full that is.
+    assert.equal(await page.textContent(".chart[data-panel=held] .title"), "Held by helpers and links");
+    assert.equal(await page.locator(".chart[data-panel=collisions]").count(), 0);
+  });
+});
+
+test("events stand under the curves, and lead from one to the next of their kind", async () => {
+  await play("#scenario=lossy-last-hop&senders=as written&flow=-1&seeds=1", {}, async (page) => {
+    await page.waitForSelector(".events li");
+    const rows = await page.$$eval(".events .many", (all) => all.map((one) => one.textContent));
+    const counts = Object.fromEntries(rows.map((text) => [text.replace(/ [\d,]+$/, ""), Number(/[\d,]+$/.exec(text)[0].replace(",", ""))]));
+    assert.deepEqual(Object.keys(counts).slice(0, 4), ["air losses", "queue losses", "timeouts", "recoveries"]);
+    // The command counts from the end of the warm-up on.
+    const { totals } = JSON.parse(lasthop("run", "scenarios/lossy-last-hop.toml", "--seed", "1", "--json", "-", "--set", "warmup=0 s")).runs[0];
+    const { "queue-overflow": queue, "channel-error": error, outage } = totals.packets_lost;
+    assert.equal(counts.timeouts, totals.timeouts);
+    assert.equal(counts["queue losses"], queue);
+    assert.equal(counts["air losses"], error + outage);
+    // All outages of a run come at their own times.
+    assert.equal(counts.outages, 5);
+    const at = () => page.$eval(".path .clock", (clock) => Number.parseFloat(clock.textContent));
+    const moved = async (name, way) => {
+      const before = await at();
+      await page.getByRole("button", { name }).click();
+      await page.waitForFunction(([old, sign]) => sign * (Number.parseFloat(document.querySelector(".path .clock").textContent) - old) > 0, [before, way]);
+      return at();
+    };
+    await page.getByLabel("Time in the run").fill("0");
+    const first = await moved("outage after", 1);
+    assert.ok((await moved("outage after", 1)) > first);
+    assert.equal(await moved("outage before", -1), first);
+    await flawless(page, "events");
+  });
+  // Another flow has others; what did not happen has no row.
+  await play("#scenario=single-flow&seeds=1", {}, async (page) => {
+    await page.waitForSelector(".events li");
+    const names = await page.$$eval(".events .many", (all) => all.map((one) => one.textContent));
+    assert.ok(!names.some((name) => /air|collisions|outages|handoffs/.test(name)), names.join());
+  });
+});

@@ -1,0 +1,146 @@
+// What leads to the page and out of it: stories, one panel in a frame, a static host that may go away.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import http from "node:http";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { ROOT, done, downloaded, flawless, lasthop, launch, open, view } from "./helpers.mjs";
+import { mkdtempSync, rmSync } from "node:fs";
+import os from "node:os";
+
+const STORIES = JSON.parse(readFileSync(path.join(ROOT, "web/src/stories/stories.json"), "utf8"));
+const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm" };
+
+let browser;
+let server;
+before(async () => {
+  browser = await launch();
+  server = await view();
+});
+after(async () => {
+  await browser?.close();
+  await server?.end();
+});
+
+/** A web server that hands out the built page below a path, as any static host does. */
+async function host(below) {
+  const folder = path.join(ROOT, "python/lasthop/page");
+  const hosted = http.createServer((request, answer) => {
+    const { pathname } = new URL(request.url, "http://host");
+    try {
+      if (!pathname.startsWith(below)) throw new Error("elsewhere");
+      const name = pathname.slice(below.length) || "index.html";
+      const content = readFileSync(path.join(folder, name));
+      answer.writeHead(200, { "Content-Type": TYPES[path.extname(name)] ?? "application/octet-stream" }).end(content);
+    } catch {
+      answer.writeHead(404).end();
+    }
+  });
+  await new Promise((resolve) => hosted.listen(0, "127.0.0.1", resolve));
+  return { address: `http://127.0.0.1:${hosted.address().port}${below}`, end: () => new Promise((resolve) => { hosted.closeAllConnections(); hosted.close(resolve); }) };
+}
+
+test("a story leads through its views, and its questions come last", async () => {
+  const { page, wrong, close } = await open(browser, server.address, { reducedMotion: "reduce" });
+  await done(page);
+  await page.getByRole("button", { name: "Stories" }).click();
+  await flawless(page, "list of stories");
+  assert.equal(await page.locator("dialog.stories li").count(), STORIES.length);
+  const [first] = STORIES;
+  await page.getByRole("button", { name: first.title }).click();
+  for (const [place, step] of first.steps.entries()) {
+    await page.waitForSelector(`text=step ${place + 1} of ${first.steps.length}`);
+    assert.equal(await page.textContent("#story-title"), step.title);
+    await page.waitForSelector(`${step.about}.lit`);
+    if (place === 1) await flawless(page, "a step of a story");
+    if (place < first.steps.length - 1) await page.locator(".tour").getByRole("button", { name: "Next" }).click();
+  }
+  assert.equal(await page.locator(".ask li").count(), first.ask.length);
+  await page.goBack();
+  await page.waitForSelector(`text=step ${first.steps.length - 1} of`);
+  await page.locator(".tour").getByRole("button", { name: "End" }).click();
+  await page.waitForSelector(".tour", { state: "detached" });
+  await page.waitForFunction(() => !location.hash.includes("story="));
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test("every step of every story shows what it speaks of, without a mistake", async () => {
+  const { page, wrong, close } = await open(browser, server.address, { reducedMotion: "reduce" });
+  for (const story of STORIES.slice(1)) {
+    for (const [place, step] of story.steps.entries()) {
+      await page.goto(`${server.address}#${step.look}&story=${story.id}&step=${place + 1}`);
+      await page.waitForFunction((title) => document.querySelector("#story-title")?.textContent === title, step.title);
+      await page.waitForSelector(`${step.about}.lit`, { timeout: 60_000 }).catch(() => assert.fail(`${story.id}, step ${place + 1}: no ${step.about}`));
+      assert.equal(await page.locator(".message.bad").count(), 0, `${story.id}, step ${place + 1}`);
+      assert.equal(await page.locator("text=The link is damaged").count(), 0, `${story.id}, step ${place + 1}`);
+    }
+  }
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test("what the stories say of figures is so", () => {
+  const runs = new Map();
+  const runsOf = (words) => {
+    if (!runs.has(words)) runs.set(words, JSON.parse(lasthop("run", ...words.split(" "), "--seeds", "1-3", "--json", "-")).runs);
+    return runs.get(words);
+  };
+  const sum = (list) => list.reduce((total, one) => total + one, 0);
+  const value = (of, [key, ...rest]) => (key === undefined ? (of ?? 0) : key === "*" ? sum(of.map((one) => value(one, rest))) : value(of?.[key], rest));
+  const mean = (words, name) => sum(runsOf(words).map((run) => value(run, name.split(".")))) / 3;
+  for (const { id, claims } of STORIES) {
+    for (const { more, less, of } of claims) assert.ok(mean(more, of) > 1.005 * mean(less, of), `${id}: ${of} of ${more} is ${mean(more, of)}, of ${less} ${mean(less, of)}`);
+  }
+});
+
+test("one panel stands alone in a frame of another page", async () => {
+  const hosted = await host("/lab/");
+  const around = http.createServer((_, answer) => answer.writeHead(200, { "Content-Type": "text/html" }).end("<title>paper</title>"));
+  await new Promise((resolve) => around.listen(0, "127.0.0.1", resolve));
+  const { page, wrong, close } = await open(browser, hosted.address);
+  await done(page);
+  const folder = mkdtempSync(path.join(os.tmpdir(), "lasthop-share-"));
+  await page.getByLabel("One panel").selectOption("queue");
+  const rows = readFileSync(await downloaded(page, folder, "Data (CSV)"), "utf8").trim().split("\n");
+  assert.equal(rows[0], '"time_s","reno (packets)","vegas (packets)","cubic (packets)"');
+  assert.ok(rows.length > 100 && rows.every((row) => row.split(",").length === 4));
+  rmSync(folder, { recursive: true, force: true });
+  await page.getByRole("button", { name: "Copy frame" }).click();
+  const frame = await page.textContent(".taken pre");
+  assert.match(frame, /^<iframe src="http:\/\/127\.0\.0\.1:\d+\/lab\/\?panel=queue#/);
+  await page.goto(`http://127.0.0.1:${around.address().port}/`);
+  await page.setContent(frame);
+  const inside = page.frameLocator("iframe");
+  await inside.locator(".chart .canvas").waitFor({ timeout: 30_000 });
+  assert.equal(await inside.locator(".chart").count(), 1);
+  assert.equal(await inside.locator("nav, aside").count(), 0);
+  assert.match(await inside.locator(".chart .title").textContent(), /^Queue at bottleneck/);
+  assert.ok((await inside.locator("a").getAttribute("href")).startsWith("/lab/#"));
+  assert.deepEqual(wrong.filter((one) => !one.startsWith("request: ")), []);
+  await close();
+  await hosted.end();
+  await new Promise((resolve) => { around.closeAllConnections(); around.close(resolve); });
+});
+
+test("a page on a web server opens below any path, and without the server after the first visit", async () => {
+  const hosted = await host("/some/where/");
+  const { page, wrong, close } = await open(browser, `${hosted.address}#scenario=single-flow&seeds=1`);
+  await done(page);
+  const print = await page.textContent(".fingerprint code");
+  await page.waitForFunction(async () => (await (await caches.open("lasthop")).keys()).length >= 5, null, { timeout: 20_000 });
+  await hosted.end();
+  await page.reload();
+  await done(page);
+  assert.equal(await page.textContent(".fingerprint code"), print);
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test("the page of lasthop view leaves nothing behind in the browser", async () => {
+  const { page, wrong, close } = await open(browser, server.address);
+  await done(page);
+  assert.equal(await page.evaluate(async () => (await navigator.serviceWorker.getRegistrations()).length), 0);
+  assert.deepEqual(wrong, []);
+  await close();
+});
