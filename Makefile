@@ -25,11 +25,15 @@ PARALLEL ?= --numprocesses=auto --dist=loadfile
 
 SEEDS ?= 1-10
 
+# No rule but those here: make's own would compile a `.bpf.c` that is newer than its object, for the wrong machine.
+MAKEFLAGS += --no-builtin-rules
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-rust test-properties test-python test-live test-scenarios test-differential kernel-guest pins \
-    pins-check steer-object lint format reproduce paper-report bench bench-live validate validate-kernel docs site new-sender new-device lock wheel \
-    msrv miri audit licences clean page test-page bench-page pictures
+.PHONY: help build demo test test-rust test-properties test-python test-live test-scenarios test-differential \
+    kernel-guest pins pins-check steer-object lint format reproduce paper-report bench bench-live validate \
+    validate-kernel docs site lock wheel new-sender new-device new-queue new-error-model new-traffic msrv pythons \
+    miri audit licences clean page test-page bench-page pictures
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,7 +58,16 @@ demo: build ## Race five TCP senders over a lossy last hop: a table, plots and w
 
 test: test-rust test-python test-live test-scenarios test-differential ## Run every test
 
+comma := ,
+# Says what a long recipe is at, and when it began.
+define AT
+	@echo "==> $$(date +%H:%M:%S) $@: $(1)"
+endef
+# What took longest stands at the end of each part.
+SLOWEST := --durations=10 --durations-min=1
+
 test-rust: ## Every Rust test: units, vectors, properties, examples in the documentation
+	$(call AT,Rust: units$(comma) vectors$(comma) properties$(comma) examples)
 	cargo test --locked $(CORE)
 
 test-properties: ## Search further: the properties of test-rust, fully optimised, with every assertion on
@@ -64,7 +77,8 @@ test-properties: ## Search further: the properties of test-rust, fully optimised
 REAL_PACKETS_OF_PAGES := tests/python/test_documentation.py::test_a_block_with_real_packets
 
 test-python: build ## Tests of the front, with the examples in its docstrings
-	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/python/test_live.py \
+	$(call AT,the command and the package)
+	$(BIN)/python -m pytest $(PARALLEL) $(SLOWEST) --ignore=tests/python/test_live.py \
 	    --ignore=tests/python/test_steer.py --ignore=tests/python/test_intruders.py \
 	    --deselect $(REAL_PACKETS_OF_PAGES) python tests/python
 
@@ -73,18 +87,22 @@ LIVE_PARALLEL ?= --numprocesses=6 --dist=worksteal
 LIVE := tests/python/test_live.py tests/python/test_steer.py tests/python/test_intruders.py $(REAL_PACKETS_OF_PAGES)
 
 test-live: build ## Tests with real packets; says so where the machine does not let them
-	$(BIN)/python -m pytest -rs $(LIVE_PARALLEL) -m 'not alone' $(LIVE)
-	$(BIN)/python -m pytest -rs -m alone $(LIVE)
+	$(call AT,real packets$(comma) side by side)
+	$(BIN)/python -m pytest -rs $(LIVE_PARALLEL) $(SLOWEST) -m 'not alone' $(LIVE)
+	$(call AT,real packets$(comma) one after the other)
+	$(BIN)/python -m pytest -rs $(SLOWEST) -m alone $(LIVE)
 
 test-scenarios: build ## Run every ready scenario once, and the ready study with one seed
+	$(call AT,ready scenarios and a study)
 	@for scenario in scenarios/*.toml; do \
 	    echo "$$scenario"; $(BIN)/lasthop run "$$scenario" --json - >/dev/null || exit 1; done
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && echo studies/per-sweep.toml && \
 	    $(BIN)/lasthop study run studies/per-sweep.toml --seeds 1 --out "$$folder/per-sweep"
 
 test-differential: build ## Compare with ns-2, packet for packet; needs the command ns (Debian package ns2)
+	$(call AT,packet for packet with ns-2)
 	@command -v ns >/dev/null || echo "ns-2 is not installed (Debian package ns2): the differential tests will be skipped"
-	$(BIN)/python -m pytest $(PARALLEL) -rs tests/differential
+	$(BIN)/python -m pytest $(PARALLEL) $(SLOWEST) -rs tests/differential
 
 kernel-guest: build ## Build the virtual machine whose kernel `--virtual` asks (Debian packages, QEMU) into out/kernel
 	cargo rustc --quiet --locked --release --package lasthop-guest -- -C target-feature=+crt-static
@@ -96,7 +114,9 @@ pins: build ## Pin anew what ready scenarios, studies and papers do; a changed f
 pins-check: build ## Compare every pinned run, those of a paper's quick look included (minutes)
 	$(BIN)/python tools/pins.py --check
 
-lint: build ## Formatting, clippy, ruff and mypy; every warning is an error
+lint: build ## Formatting, clippy, ruff, mypy and subjects of commits; every warning is an error
+	$(call AT,formats$(comma) warnings$(comma) types$(comma) subjects of commits)
+	$(BIN)/python tools/commits.py
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check .
@@ -114,7 +134,7 @@ paper-report: OPTIONS += --html
 paper-report: reproduce ## Put the report of a paper into docs/papers, where it is committed
 	for paper in $(if $(filter all,$(PAPER)),000 001 002 003 004,$(PAPER)); do \
 	  rm -rf docs/papers/$$paper && mkdir -p docs/papers/$$paper && \
-	  (cd out/papers/$$paper && cp -r report.md verdicts.csv series.parquet figures $(CURDIR)/docs/papers/$$paper) \
+	  (cd out/papers/$$paper && cp -r report.md verdicts.csv readings.csv series.parquet figures $(CURDIR)/docs/papers/$$paper) \
 	  || exit 1; done
 	$(BIN)/python tools/papers_page.py
 
@@ -126,15 +146,17 @@ bench-live: build ## Real packets: rates, lateness, parity with the kernel's TCP
 	$(BIN)/python -m bench.steer
 	$(BIN)/python -m validation.parity
 
-validate: build ## Compare with ns-2, ns-3, Linux and packets at length; writes validation-*.md, kernel-scripts.md and classifiers.md
+validate: build ## Compare with ns-2, ns-3, Linux and packets at length; writes validation-*.md, kernel-scripts.md, classifiers.md and media.md
 	$(BIN)/python -m validation.senders --full
 	$(BIN)/python -m validation.statistics --full
 	$(BIN)/python -m validation.red --full
 	$(BIN)/python -m validation.snoop --full
 	$(BIN)/python -m validation.classifiers
+	$(BIN)/python -m validation.media
 	$(BIN)/python -m validation.wlan
 	$(BIN)/python -m validation.two_cells
 	$(BIN)/python -m validation.saturation
+	$(BIN)/python -m validation.wifi
 	$(BIN)/python -m validation.queues
 	$(BIN)/python -m validation.second_look
 	$(BIN)/python -m validation.kernel_scripts
@@ -149,6 +171,7 @@ page: ## Build the page of `lasthop view` into python/lasthop/page, a static fol
 	tools/build_page.sh
 
 test-page: build ## Test the page under Node and in Chromium (Debian package chromium); says so where it cannot
+	$(call AT,the page under Node and in Chromium)
 	@tools/test_page.sh
 
 pictures: build page ## Take the pictures of the page in docs/images anew, in Chromium
@@ -158,17 +181,31 @@ bench-page: build page ## How fast the page is, in Chromium; writes bench/PAGE.m
 	cd web && node tools/bench.mjs
 
 wheel: build ## Build a wheel for every Python from 3.11 on into out/wheels, and try it in an empty environment
+	$(call AT,a wheel in an empty environment)
 	rm -rf out/wheels
 	@tools/build_page.sh --if-possible || echo "the wheel carries no page: lasthop view will say so"
 	$(BIN)/python tools/licences.py
 	$(BIN)/maturin build --release --locked --out out/wheels
 	PYTHON="$(PYTHON)" tools/check_wheel.sh out/wheels/*.whl
 
+pythons: build ## Try a wheel with every Python that is promised and here (PATH, uv, pyenv), and say which are missing
+	$(BIN)/maturin build --release --locked --out out/wheels-of-pythons
+	tools/check_pythons.sh out/wheels-of-pythons/*.whl
+
 new-sender: ## Start a congestion controller in Rust: make new-sender NAME=x
 	@$(PYTHON) tools/new_sender.py "$(NAME)"
 
 new-device: ## Start a middlebox in Rust: make new-device NAME=x
 	@$(PYTHON) tools/new_device.py "$(NAME)"
+
+new-queue: ## Start a queue discipline in Rust: make new-queue NAME=x
+	@$(PYTHON) tools/new_queue.py "$(NAME)"
+
+new-error-model: ## Start an error model in Rust: make new-error-model NAME=x
+	@$(PYTHON) tools/new_error_model.py "$(NAME)"
+
+new-traffic: ## Start a traffic source in Rust: make new-traffic NAME=x
+	@$(PYTHON) tools/new_traffic.py "$(NAME)"
 
 BPF := crates/lasthop-live/bpf
 
@@ -200,11 +237,12 @@ msrv: $(ENVIRONMENT) ## Compile with the oldest Rust that README promises; rustu
 	rustup toolchain install $(MSRV) --profile minimal --no-self-update
 	cargo +$(MSRV) check --locked --workspace --all-targets --target-dir target/msrv
 
-# What has no system call, no thread and no file of its own: the units of time and order, and the laws.
-MIRI := --package lasthop-core --package lasthop-cc
+# What has no system call, no thread and no file of its own: the units of time and order, and the controllers. Of libm the
+# portable half: Miri does not interpret the instructions that the other is written in.
+MIRI := --package lasthop-core --package lasthop-cc --features libm/force-soft-floats
 MIRI_TOOLCHAIN ?= nightly
 
-miri: ## Interpret the tests of what is pure, and look for undefined behaviour (hours without a filter: TESTS=name)
+miri: ## Interpret the tests of what is pure, and look for undefined behaviour (minutes; TESTS=name for some of them)
 	@command -v rustup >/dev/null || { echo "miri needs rustup, which installs Rust's nightly"; exit 1; }
 	rustup toolchain install $(MIRI_TOOLCHAIN) --profile minimal --component miri,rust-src --no-self-update
 	MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=4 cargo +$(MIRI_TOOLCHAIN) miri test --locked $(MIRI) --lib \

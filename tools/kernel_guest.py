@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
+import os
 import re
 import shutil
 import subprocess
@@ -25,6 +26,10 @@ PROGRAM = ROOT / "target" / "release" / "lasthop-guest"
 PACKAGE = re.compile(r"linux-image-6\.1\.0-(\d+)-amd64")
 #: Modules by their names; reno and cubic are built into the kernel.
 MODULES = ("tun", *(f"tcp_{name}" for name in guest.ALGORITHMS if name not in {"reno", "cubic"}))
+#: Loads what steers into the kernel; it lies in a folder that PATH of a user may lack.
+BPFTOOL, PROGRAMS = "bpftool", "/usr/sbin:/sbin"
+#: A library and its file, in what ldd prints.
+LIBRARY = re.compile(r"(/\S+) \(0x")
 XZ, ELF = b"\xfd7zXZ\0", b"\x7fELF"
 
 
@@ -82,6 +87,17 @@ def elf_of(image: bytes) -> bytes:
     raise LackError("the kernel of the package is not packed with XZ, as those of Debian 12 are")
 
 
+def bpftool() -> dict[str, bytes]:
+    """Return bpftool and the libraries that it needs, by their paths; nothing if it is not installed."""
+    program = shutil.which(BPFTOOL, path=f"{os.environ.get('PATH', '')}:{PROGRAMS}")
+    if program is None:
+        return {}
+    libraries = LIBRARY.findall(run("ldd", program))
+    return {"/usr/sbin/bpftool": Path(program).read_bytes()} | {
+        path: Path(path).read_bytes() for path in libraries
+    }
+
+
 def disk(files: dict[str, tuple[int, bytes]]) -> bytes:
     """Return a RAM disk with these files (cpio, format newc: early-userspace in the documentation of Linux).
 
@@ -119,14 +135,21 @@ def main() -> int:
         if not found:
             raise LackError(f"the package of {release} has no module {name}")
         files[f"modules/{name}.ko"] = (0o100644, found[0].read_bytes())
+    loader = bpftool()
+    for path, content in loader.items():
+        place = path.lstrip("/")
+        folders |= dict.fromkeys(map(str, reversed(Path(place).parents[:-1])), (16877, b""))
+        files[place] = (0o100755, content)
     content = disk(folders | files)
     (FOLDER / guest.DISK).write_bytes(content)
-    about = {"release": release, "disk": hashlib.sha256(content).hexdigest()}
+    about = {"release": release, "disk": hashlib.sha256(content).hexdigest(), "steers": bool(loader)}
     (FOLDER / guest.ABOUT).write_text(json.dumps(about), encoding="utf-8")
     guest.snapshot(guest.Guest(FOLDER, release))
     print(
         f"kernel {release} is ready in {FOLDER.relative_to(ROOT)}: lasthop parity SCENARIO --virtual asks it"
     )
+    if not loader:
+        print(f"it cannot be steered: {guest.NO_BPFTOOL}")
     return 0
 
 

@@ -12,11 +12,27 @@ import re
 import sys
 from pathlib import Path
 
-from new_sender import NAME, RESERVED, RefusedError, module_of, run, type_of
+from generator import (
+    KEYS,
+    RefusedError,
+    behind,
+    check_keys,
+    check_name,
+    check_part,
+    code,
+    declared,
+    filled,
+    from_template,
+    module_of,
+    run,
+    type_of,
+    what_comes_next,
+    with_kind,
+    write_all,
+)
 
 TEMPLATE = Path(__file__).with_name("device.rs.template")
 FOLDER = "crates/lasthop-net/src/device"
-KEYS = "crates/lasthop-sim/src/scenario/keys.rs"
 READER = "crates/lasthop-sim/src/scenario/link.rs"
 COLUMNS = "crates/lasthop-sim/src/columns/devices.rs"
 SUMMARY = "crates/lasthop-sim/src/summary.rs"
@@ -74,89 +90,37 @@ docs/how-to/add-a-device.md tells more."""
 
 def check(name: str, root: Path) -> None:
     """Refuse a name that no device can have, or that something has already."""
-    if NAME.fullmatch(name) is None or len(name) > LONGEST_NAME:
-        shown = f"'{name}'" if name else "nothing"
+    check_name(name, LONGEST_NAME, "box", "make new-device NAME=shaper")
+    check_part(name, root, FOLDER, TEMPLATE, "devices")
+    check_keys(name, root)
+    taken = rf"^ +(pub struct )?({module_of(name)}|{type_of(name)}Summary)\b"
+    if re.search(taken, code(root / SUMMARY), re.MULTILINE):
         raise RefusedError(
-            f"bad name {shown}: use lower-case letters and digits, a letter first, hyphens between words, at "
-            f"most {LONGEST_NAME} characters; for example: make new-device NAME=shaper"
+            f"bad name '{name}': results have a {module_of(name)} already; choose another name"
         )
-    module = module_of(name)
-    if module in RESERVED:
-        raise RefusedError(f"bad name '{name}': it is a word of Rust; choose another, such as {name}-box")
-    if (root / FOLDER / f"{module}.rs").exists():
-        raise RefusedError(f"{FOLDER}/{module}.rs exists: it is part of the crate; choose another name")
-    used = "\n".join([code(root / FOLDER / "mod.rs"), code(TEMPLATE)])
-    if re.search(rf"\b{type_of(name)}\b", used):
-        raise RefusedError(f"bad name '{name}': devices use the type {type_of(name)}; choose another name")
-    if re.search(rf"\b(static|const) {module.upper()}\b", code(root / KEYS)):
-        raise RefusedError(f"bad name '{name}': {KEYS} has a table {module.upper()}; choose another name")
-    if re.search(
-        rf"^ +(pub struct )?({module}|{type_of(name)}Summary)\b", code(root / SUMMARY), re.MULTILINE
-    ):
-        raise RefusedError(f"bad name '{name}': results have a {module} already; choose another name")
-
-
-def code(path: Path) -> str:
-    """Return the lines of a file that are no comments."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return "\n".join(line for line in lines if not line.lstrip().startswith("//"))
-
-
-def filled(text: str, name: str) -> str:
-    """Return a template with the names of a device."""
-    module = module_of(name)
-    names = {"NAME": name, "MODULE": module, "TYPE": type_of(name), "STATIC": module.upper()}
-    return re.sub("@([A-Z]+)@", lambda match: names[match[1]], text)
 
 
 def registered(library: str, name: str) -> str:
     """Return the text of `device/mod.rs` with the device in its two places."""
-    module = module_of(name)
-    declared = r"^(?:#\[cfg\(test\)\]\n)?(?:pub(?:\(crate\))? )?mod (\w+);\n"
-    modules = list(re.finditer(declared, library, re.MULTILINE))
-    after = [match for match in modules if match[1] < module]
-    place = after[-1].end() if after else modules[0].start()
-    library = f"{library[:place]}pub mod {module};\n{library[place:]}"
     line = filled("    @TYPE@(@MODULE@::@TYPE@) => @MODULE@::@TYPE@State,\n", name)
-    return behind(library, r"^middleboxes! \{\n(?:    .*\n)*", line)
-
-
-def behind(text: str, pattern: str, addition: str) -> str:
-    """Return a text with an addition behind the only match of a pattern."""
-    matches = list(re.finditer(pattern, text, re.MULTILINE))
-    if len(matches) != 1:
-        raise RefusedError(f"{len(matches)} places match {pattern}, not one: add this by hand:\n{addition}")
-    place = matches[0].end()
-    return text[:place] + addition + text[place:]
+    return behind(declared(library, module_of(name), "pub "), r"^middleboxes! \{\n(?:    .*\n)*", line)
 
 
 def write(name: str, root: Path) -> str:
     """Write the device into the tree at `root`, and return what to do next."""
     check(name, root)
-    module = module_of(name)
-    library, keys, reader, columns = (root / path for path in (f"{FOLDER}/mod.rs", KEYS, READER, COLUMNS))
-    table = r"^static MIDDLEBOX: Tagged = Tagged \{\n(?:    .*\n)*?    variants: &\[\n(?:        .*\n)*"
-    texts = {library: registered(library.read_text(encoding="utf-8"), name)}
-    declared = behind(keys.read_text(encoding="utf-8"), table, filled(VARIANT, name))
-    counted = r"^devices_count! \{\n(?:    .*\n|\n)*"
-    texts[columns] = behind(columns.read_text(encoding="utf-8"), counted, filled(COUNTS, name))
-    texts[keys] = behind(declared, rf"{table}    \],\n\}};\n", filled(TABLE, name))
+    file, library = f"{FOLDER}/{module_of(name)}.rs", f"{FOLDER}/mod.rs"
+    before = {path: (root / path).read_text(encoding="utf-8") for path in (library, KEYS, READER, COLUMNS)}
     arms = r"^        middleboxes\.push\(match kind \{\n(?:            .*\n)*?(?=            kind => panic!)"
-    texts[reader] = behind(reader.read_text(encoding="utf-8"), arms, filled(ARM, name))
-    with (root / FOLDER / f"{module}.rs").open("x", encoding="utf-8") as file:
-        file.write(filled(TEMPLATE.read_text(encoding="utf-8"), name))
-    for path, text in texts.items():
-        path.write_text(text, encoding="utf-8")
-    return NEXT.format(
-        name=name,
-        module=module,
-        file=f"{FOLDER}/{module}.rs",
-        folder=FOLDER,
-        keys=KEYS,
-        reader=READER,
-        columns=COLUMNS,
-        static=module.upper(),
-    )
+    counted = r"^devices_count! \{\n(?:    .*\n|\n)*"
+    changed = {
+        library: registered(before[library], name),
+        KEYS: with_kind(before[KEYS], "MIDDLEBOX", filled(VARIANT, name), filled(TABLE, name)),
+        READER: behind(before[READER], arms, filled(ARM, name)),
+        COLUMNS: behind(before[COLUMNS], counted, filled(COUNTS, name)),
+    }
+    write_all(root, {file: from_template(TEMPLATE, name)}, changed)
+    return what_comes_next(NEXT, name, file=file, folder=FOLDER, keys=KEYS, reader=READER, columns=COLUMNS)
 
 
 if __name__ == "__main__":

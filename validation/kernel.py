@@ -3,8 +3,9 @@
 One flow over one path, simulated in the profile ``linux`` and carried by sockets of Linux 6.1 in the virtual
 machine of `lasthop.guest`, with the same losses: each controller with losses and two buffers, with jitter
 that reorders, with applications that write now and then, and with queues that mark. Writes
-`docs/reference/kernel-parity.md` with the remarks of ``validation/kernel-notes.md``. What has been run is
-kept in ``out/kernel-parity.json``. Called by `make validate-kernel`; needs `make kernel-guest`.
+`docs/reference/kernel-parity.md` with the remarks of ``validation/kernel-notes.md``. What the kernel did is
+kept in ``out/kernel-parity.json``, so that only simulations run again. Called by `make validate-kernel`;
+needs `make kernel-guest`.
 """
 
 from __future__ import annotations
@@ -102,29 +103,25 @@ def values(run: lh.Run) -> list[float]:
     return [run.totals["goodput_bit_s"], run.totals["retransmitted_packets"], queue]
 
 
-def measure(duration_s: float, seeds: int, axes: str) -> dict[str, Any]:
-    """Run the cells that are missing, and return all."""
+def measure(duration_s: float, seeds: int, axes: str, release: str) -> dict[str, Any]:
+    """Ask the kernel for the cells that are missing, simulate all, and return them."""
     KEPT.parent.mkdir(exist_ok=True)
-    found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
-    wanted = {
-        key: cell
-        for key, cell in cells(duration_s).items()
-        if key.startswith(axes) and found.get(key, {}).get("of") != [duration_s, seeds]
-    }
+    kept: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    of = [duration_s, seeds, release]
+    every = {key: cell for key, cell in cells(duration_s).items() if key.startswith(axes)}
+    wanted = {key: cell for key, cell in every.items() if kept.get(key, {}).get("of") != of}
     orders = [(path, law, seed) for law, path in wanted.values() for seed in range(1, seeds + 1)]
     carried = guest.emulate_all(orders)
-    for key, (_, path) in wanted.items():
+    for number, key in enumerate(wanted, start=1):
         kernel = [next(carried) for _ in range(seeds)]
-        simulated = lh.run_seeds(path, range(1, seeds + 1))
         late = [run.record["live"]["late_p99_s"] or 0.0 for run in kernel]
-        found[key] = {
-            "of": [duration_s, seeds],
-            "simulated": [values(run) for run in simulated],
-            "kernel": [values(run) for run in kernel],
-            "late_p99_s": max(late),
-        }
-        print(key, file=sys.stderr)
-        KEPT.write_text(json.dumps(found), encoding="utf-8")
+        kept[key] = {"of": of, "kernel": [values(run) for run in kernel], "late_p99_s": max(late)}
+        print(f"{number} of {len(wanted)}: {key}", file=sys.stderr)
+        KEPT.write_text(json.dumps(kept), encoding="utf-8")
+    found = {}
+    for key, (_, path) in every.items():
+        simulated = [values(run) for run in lh.run_seeds(path, range(1, seeds + 1))]
+        found[key] = kept[key] | {"simulated": simulated}
     return found
 
 
@@ -147,11 +144,12 @@ def page(found: dict[str, Any], duration_s: float, seeds: int, release: str) -> 
     every = [verdict(cell) for cell in found.values()]
     differing = sum(goodput or repeated for goodput, repeated in every)
     late = max(cell["late_p99_s"] for cell in found.values())
+    of_seeds, lose = ("of one seed", "loses") if seeds == 1 else (f"means over {seeds} seeds", "lose")
     about = (
         f"One flow over 5 Mbit/s and 2 x 20 ms, simulated in the profile `linux`, and carried by sockets of "
         f"Linux {release} in virtual time over the same links ([how](../how-to/ask-the-kernel.md)). Each run "
-        f"lasts {duration_s:g} s; entries are simulated / kernel, means over {seeds} seeds, which lose the "
-        "same packets on both sides as long as these come in the same order. **Bold**: goodput differs by "
+        f"lasts {duration_s:g} s; entries are simulated / kernel, {of_seeds}, which {lose} the same packets "
+        "on both sides as long as these come in the same order. **Bold**: goodput differs by "
         f"more than {GOODPUT:.0%}, or repeated packets by more than {REPEATED:.0%} and {REPEATED_PACKETS} "
         f"packets. That is so in {differing} of {len(every)} cells. 99 % of the packets of a run left less "
         f"than {late * 1e3:.2f} ms late."
@@ -198,7 +196,7 @@ def main() -> int:
     arguments = parser.parse_args()
     machine = guest.find()
     print(f"{runner.available_cores()} machines at a time", file=sys.stderr)
-    found = measure(arguments.duration, arguments.seeds, arguments.axes)
+    found = measure(arguments.duration, arguments.seeds, arguments.axes, machine.release)
     PAGE.write_text(page(found, arguments.duration, arguments.seeds, machine.release), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)}")
     return 0

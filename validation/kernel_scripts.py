@@ -1,9 +1,10 @@
 """Random connections of the engine, asked of Linux: `python -m validation.kernel_scripts [--count N]`.
 
-Situations of each kind with each law are played against the engine (`lasthop.situations`), and the running
-kernel is asked through TUN whether it does the same; where the virtual machine is built (`make kernel-guest`)
-its older kernel is asked too. Writes `docs/reference/kernel-scripts.md` with the shares, and what parts into
-``out/kernel-scripts``, the first of each row cut down to its smallest form. Called by `make validate`.
+Situations of each kind with each controller are played against the engine (`lasthop.situations`), and the
+running kernel is asked through TUN whether it does the same; where the virtual machine is built (`make
+kernel-guest`) its older kernel is asked too. Writes `docs/reference/kernel-scripts.md` with the shares, and
+what parts into ``out/kernel-scripts``, the first of each row cut down to its smallest form. Called by `make
+validate`.
 """
 
 from __future__ import annotations
@@ -17,14 +18,13 @@ from collections import Counter
 from pathlib import Path
 
 from lasthop import fuzz, guest, live
-from lasthop.scripts import PRESETS
-from lasthop.situations import KINDS
+from lasthop.situations import KINDS, PRESETS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "kernel-scripts.md"
 NOTES = ROOT / "validation" / "kernel-scripts-notes.md"
 OUT = ROOT / "out" / "kernel-scripts"
-#: With ten kinds and two laws these are 500.
+#: With ten kinds and two controllers these are 500.
 COUNT, SEED = 25, 1
 #: What a kind's share should be at least (the others are there to be seen).
 WANTED = {"no-loss": 1.0, "loss": 0.95, "jitter": 0.9, "reordering": 0.85}
@@ -40,7 +40,7 @@ def rows(shares: list[fuzz.Share], other: list[fuzz.Share] | None) -> list[str]:
         older = f" {other[place].share:.1%} |" if other else ""
         aim = f"{wanted:.0%}" if wanted else ""
         counts = f"{share.asked} | {share.share:.1%} | {share.late} | {aim}"
-        lines.append(f"| {share.kind} | {share.law} | {counts} |{older} {told} |")
+        lines.append(f"| {share.kind} | {share.controller} | {counts} |{older} {told} |")
     return lines
 
 
@@ -68,7 +68,7 @@ def page(shares: list[fuzz.Share], other: list[fuzz.Share] | None, seed: int, re
         f"- seed {seed}; {alike} of {asked} alike",
         f"- {dt.datetime.now(dt.UTC).date().isoformat()}",
         "",
-        f"| kind | law | scripts | alike | late | aim |{older} where they part, the kernel |",
+        f"| kind | controller | scripts | alike | late | aim |{older} where they part, the kernel |",
         f"| --- | --- | ---: | ---: | ---: | ---: |{rule} --- |",
     ]
     return "\n".join([*head, *rows(shares, other), "", NOTES.read_text(encoding="utf-8").rstrip()]) + "\n"
@@ -77,7 +77,7 @@ def page(shares: list[fuzz.Share], other: list[fuzz.Share] | None, seed: int, re
 def main() -> None:
     """Ask, and write the page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--count", type=int, default=COUNT, help="scripts of each kind with each law")
+    parser.add_argument("--count", type=int, default=COUNT, help="scripts of each kind with each controller")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--least", type=int, default=1, help="partings of each row that are cut down")

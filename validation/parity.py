@@ -130,7 +130,7 @@ def draw_windows(duration_s: float = 60.0) -> None:
     """Draw windows and queues over time: one run of each side, one below the other, with the same losses."""
     from matplotlib.figure import Figure
 
-    from lasthop.plot import COLOURS
+    from lasthop.drawing import COLOURS
 
     rows = [(name, loss) for name in WINDOWS if name in live.algorithms() for loss in (0.0, 0.005)]
     figure = Figure(figsize=(9.6, 2.3 * len(rows)), layout="constrained")

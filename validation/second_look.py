@@ -25,7 +25,7 @@ from lasthop.papers.grammar import Call, Name, Number, Quantified, Series, Trend
 from lasthop.papers.library import Claim, Experiment, Paper, Source, Value, load_paper, paper_folders
 from lasthop.papers.measurement import normal
 from lasthop.studies import Point, Study, StudyResult
-from lasthop.studies.reader import read_content
+from lasthop.studies.content import read_content
 from validation import statistics
 from validation.from_packets import FROM_PACKETS, Figure, Trace
 

@@ -1,0 +1,146 @@
+"""What the generators of code share: names, places, and files that are written as a whole or not at all.
+
+`new_sender.py`, `new_device.py`, `new_queue.py`, `new_error_model.py` and `new_traffic.py` use it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+ROOT = Path(__file__).resolve().parent.parent
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+#: The keys of all scenarios, but for those of traffic and TCP.
+KEYS = "crates/lasthop-sim/src/scenario/keys.rs"
+
+#: Words of Rust that cannot be the name of a module.
+# fmt: off
+RESERVED = frozenset({
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
+    "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in",
+    "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref",
+    "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
+    "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+})
+# fmt: on
+
+
+class RefusedError(Exception):
+    """A name that cannot be used; the text says why and what to do."""
+
+
+def check_name(name: str, longest: int, other: str, example: str) -> None:
+    """Refuse a name that nothing can have; `other` is appended to a word of Rust, `example` is a command."""
+    if NAME.fullmatch(name) is None or len(name) > longest:
+        shown = f"'{name}'" if name else "nothing"
+        raise RefusedError(
+            f"bad name {shown}: use lower-case letters and digits, a letter first, hyphens between words, at "
+            f"most {longest} characters; for example: {example}"
+        )
+    if module_of(name) in RESERVED:
+        raise RefusedError(f"bad name '{name}': it is a word of Rust; choose another, such as {name}-{other}")
+
+
+def check_keys(name: str, root: Path) -> None:
+    """Refuse a name whose table of keys would have the name of something else in the same file."""
+    text = code(root / KEYS)
+    static = module_of(name).upper()
+    if re.search(rf"\b{static}\b", text):
+        raise RefusedError(f"bad name '{name}': {KEYS} has a table {static}; choose another name")
+    if f'name: "{name}"' in text:
+        raise RefusedError(f"bad name '{name}': {KEYS} has a kind of that name; choose another")
+
+
+def check_part(name: str, root: Path, folder: str, template: Path, what: str) -> None:
+    """Refuse a name whose file or type exists among the parts of `folder`."""
+    module = module_of(name)
+    if (root / folder / f"{module}.rs").exists():
+        raise RefusedError(f"{folder}/{module}.rs exists: it is part of the crate; choose another name")
+    used = "\n".join([code(root / folder / "mod.rs"), code(template)])
+    if re.search(rf"\b{type_of(name)}\b", used):
+        raise RefusedError(f"bad name '{name}': {what} use the type {type_of(name)}; choose another name")
+
+
+def module_of(name: str) -> str:
+    """Name of the module."""
+    return name.replace("-", "_")
+
+
+def type_of(name: str) -> str:
+    """Name of the type."""
+    return "".join(word.capitalize() for word in name.split("-"))
+
+
+def code(path: Path) -> str:
+    """Return the lines of a file that are no comments."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if not line.lstrip().startswith("//"))
+
+
+def filled(text: str, name: str) -> str:
+    """Return a template with the names of a part."""
+    module = module_of(name)
+    names = {"NAME": name, "MODULE": module, "TYPE": type_of(name), "STATIC": module.upper()}
+    return re.sub("@([A-Z]+)@", lambda match: names[match[1]], text)
+
+
+def from_template(template: Path, name: str) -> str:
+    """Return the file that a template makes."""
+    return filled(template.read_text(encoding="utf-8"), name)
+
+
+def declared(library: str, module: str, visibility: str = "") -> str:
+    """Return the text of a `mod.rs` or `lib.rs` with the module among the others, in their order."""
+    modules = list(
+        re.finditer(r"^(?:#\[cfg\(test\)\]\n)?(?:pub(?:\([a-z]+\))? )?mod (\w+);\n", library, re.MULTILINE)
+    )
+    after = [match for match in modules if match[1] < module]
+    # An attribute belongs to the line below it: insert behind a module, never before one.
+    place = after[-1].end() if after else modules[0].start()
+    return f"{library[:place]}{visibility}mod {module};\n{library[place:]}"
+
+
+def behind(text: str, pattern: str, addition: str) -> str:
+    """Return a text with an addition behind the only match of a pattern."""
+    matches = list(re.finditer(pattern, text, re.MULTILINE))
+    if len(matches) != 1:
+        raise RefusedError(f"{len(matches)} places match {pattern}, not one: add this by hand:\n{addition}")
+    place = matches[0].end()
+    return text[:place] + addition + text[place:]
+
+
+def with_kind(keys: str, family: str, line: str, table: str) -> str:
+    """Return the text of `keys.rs` with a line among the kinds of `family`, and a table behind them."""
+    kinds = rf"^static {family}: Tagged = Tagged \{{\n(?:    .*\n)*?    variants: &\[\n(?:        .*\n)*"
+    return behind(behind(keys, kinds, line), rf"{kinds}    \],\n\}};\n", table)
+
+
+def what_comes_next(text: str, name: str, **places: str) -> str:
+    """Return what to do with a new part: its names and the places that its generator names are put in."""
+    module = module_of(name)
+    return text.format(name=name, module=module, static=module.upper(), **places)
+
+
+def write_all(root: Path, new: Mapping[str, str], changed: Mapping[str, str]) -> None:
+    """Write what is new, unless it exists, and then what has changed."""
+    for name, text in new.items():
+        with (root / name).open("x", encoding="utf-8") as file:
+            file.write(text)
+    for name, text in changed.items():
+        (root / name).write_text(text, encoding="utf-8")
+
+
+def run(command: str, make: Callable[[str, Path], str]) -> int:
+    """Make what the only argument of `command` names, and say what comes next; the exit code."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    try:
+        print(make(name, ROOT))
+    except (RefusedError, FileExistsError) as error:
+        print(f"{command}: {error}", file=sys.stderr)
+        return 2
+    return 0

@@ -1,0 +1,468 @@
+"""The test cases of RFC 8867 for real-time media: `python -m validation.media`.
+
+Writes `docs/reference/media.md`. Every case runs with the senders made for media and with three of the
+papers' senders, all in front of the same encoder. The bars of the verdicts stand here; the RFC has none in
+numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import os
+import statistics
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from lasthop import _native
+from validation import engine, media_wifi
+from validation.media_cases import CASES, SENDERS, WARMUP_S, Case, scenario, two_bottlenecks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "reference" / "media.md"
+COMMAND = "python -m validation.media"
+
+SEEDS = range(1, 11)
+#: Highest and lowest rate of the encoder, and an audio flow with its headers, in Mbit/s.
+MOST, LEAST, AUDIO = 1.5, 0.15, 50 * 78 * 8 / 1e6
+#: Student's t for 95 %, by the number of seeds.
+T = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262}
+#: Seconds between which the cases over Wi-Fi are judged.
+JUDGED_S = (20, 110)
+
+#: A case over a wire or over Wi-Fi.
+AnyCase = Case | media_wifi.WifiCase
+
+# ----------------------------------------------------------------------------------------------------
+# The bars, set before the first run
+
+#: Share of what the link or the encoders can carry, in the second half of every phase.
+UTILISATION = 0.8
+#: 95th percentile of the queueing delay, in ms: a third of the queue of 300 ms.
+QUEUE_MS = 100
+#: Packets of media lost.
+LOSS = 0.01
+#: Highest over lowest rate of flows that should be equal (RFC 8868).
+RATIO = 3.0
+#: Seconds after which the rate is at 90 % of what a rise of the capacity allows.
+RECOVERY_S = 15
+#: Share of the rate of a clean way back that is left where that is congested.
+FEEDBACK = 0.7
+#: Mbit/s below which a flow beside TCP is starved: the encoder's lowest rate, within 10 %.
+STARVED = 0.9 * LEAST
+#: Priority of 2 against 1: at least this ratio.
+PRIORITY = 1.5
+
+
+# ----------------------------------------------------------------------------------------------------
+# Measuring
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One run."""
+
+    run: dict[str, Any]
+    flows: pl.DataFrame
+    links: pl.DataFrame
+
+    def rate(self, flow: str, start: float, end: float) -> float:
+        """Return the rate at which a flow arrived, headers included, in Mbit/s."""
+        within = self.flows.filter(
+            (pl.col("flow") == flow) & (pl.col("time_s") > start + 1e-6) & (pl.col("time_s") <= end + 1e-6)
+        )
+        mean = within["throughput_bit_s"].mean()
+        return 0.0 if mean is None else float(mean) / 1e6  # type: ignore[arg-type]
+
+    def busy(self, link: str, start: float, end: float) -> float:
+        """Return the share of time that a link transmitted."""
+        within = self.links.filter(
+            (pl.col("link") == link) & (pl.col("time_s") > start + 1e-6) & (pl.col("time_s") <= end + 1e-6)
+        )
+        return float(within["utilisation"].mean())  # type: ignore[arg-type]
+
+
+def run_of(made: dict[str, Any], seed: int) -> Seen:
+    """Run a scenario."""
+    result = _native.run(engine.plan(made), seed, series=True)
+    flows, links = result.table("flow_series"), result.table("link_series")
+    return Seen(json.loads(result.to_json()), pl.DataFrame(flows), pl.DataFrame(links))
+
+
+def phases(case: Case) -> Iterator[tuple[float, float, float]]:
+    """Yield start, end and capacity of every phase, to the end of the last flow."""
+    end = min(case.duration, *(call.stop or case.duration for call in case.calls))
+    starts = sorted({at for at, _ in case.capacity} | {call.start for call in case.calls if not call.back})
+    for begin, until in zip(starts, [*starts[1:], end], strict=True):
+        yield begin, until, next(rate for at, rate in reversed(case.capacity) if at <= begin)
+
+
+def wanted(case: Case, at: float) -> float:
+    """Return what the flows that have started can send, in Mbit/s."""
+    forward = [call for call in case.calls if not call.back and call.start <= at]
+    return len(forward) * (MOST + AUDIO)
+
+
+def utilisation(case: Case, seen: Seen) -> float:
+    """Return the least share of what could be carried, over the second halves of all phases."""
+    return min(
+        seen.busy("bottleneck", (begin + end) / 2, end) / min(1.0, wanted(case, begin) / capacity)
+        for begin, end, capacity in phases(case)
+    )
+
+
+def recovery(case: Case, seen: Seen) -> float:
+    """Return the longest time that a rise of the capacity took, in s."""
+    longest = 0.0
+    every = list(phases(case))
+    for (_, _, before), (begin, end, capacity) in itertools.pairwise(every):
+        if capacity <= before:
+            continue
+        attainable = 0.9 * min(capacity, wanted(case, begin))
+        second = begin
+        while second < end:
+            total = sum(
+                seen.rate(f"{kind}{number}", second, second + 1)
+                for number in range(1, len(case.calls) + 1)
+                for kind in ("video", "audio")
+            )
+            if total >= attainable:
+                break
+            second += 1
+        longest = max(longest, second - begin)
+    return longest
+
+
+def ratio(case: Case, seen: Seen) -> float:
+    """Return the highest over the lowest rate while all flows are there."""
+    found = [seen.rate(f"video{number}", *case.fair) for number in range(1, len(case.calls) + 1)]
+    return max(found) / max(min(found), 1e-3)
+
+
+def starved(case: Case, seen: Seen) -> float:
+    """Return the lowest mean rate of a video, in Mbit/s."""
+    start = max(call.start for call in case.calls) + WARMUP_S
+    end = min(call.stop or case.duration for call in case.calls)
+    return min(seen.rate(f"video{number}", start, end) for number in range(1, len(case.calls) + 1))
+
+
+def resume(_: Case, seen: Seen) -> float:
+    """Return the lower rate of the two others late in the pause, over the highest of the encoder."""
+    return min(seen.rate(name, 50, 60) for name in ("video1", "video3")) / MOST
+
+
+def priority(case: Case, seen: Seen) -> float:
+    """Return the rate of the first over the mean of the others."""
+    first, *rest = (seen.rate(f"video{number}", *case.fair) for number in (1, 2, 3))
+    return first / statistics.mean(rest)
+
+
+def second(_: Case, seen: Seen) -> float:
+    """Return the share of time that the second bottleneck transmitted."""
+    return seen.busy("second", 150, 299)
+
+
+#: How each check of a wired case is measured.
+MEASURES: dict[str, Callable[[Case, Seen], float]] = {
+    "utilisation": utilisation,
+    "recovery": recovery,
+    "ratio": ratio,
+    "starved": starved,
+    "resume": resume,
+    "priority": priority,
+    "second": second,
+}
+#: By name: what a check is called, its bar, whether higher is better, and how it is written.
+CHECKS: dict[str, tuple[str, float, bool, str]] = {
+    "utilisation": ("utilisation", UTILISATION, True, "{:.2f}"),
+    "recovery": ("recovery (s)", RECOVERY_S, False, "{:.0f}"),
+    "ratio": ("highest / lowest", RATIO, False, "{:.1f}"),
+    "starved": ("lowest rate (Mbit/s)", STARVED, True, "{:.2f}"),
+    "resume": ("others in the pause, of 1.5 Mbit/s", UTILISATION, True, "{:.2f}"),
+    "priority": ("first / others", PRIORITY, True, "{:.1f}"),
+    "second": ("second link", UTILISATION, True, "{:.2f}"),
+    "feedback": ("of a clean way back", FEEDBACK, True, "{:.2f}"),
+    "wire": ("utilisation", UTILISATION, True, "{:.2f}"),
+    "share": ("sum, of what TCPs carry", UTILISATION, True, "{:.2f}"),
+    "alike": ("highest / lowest", RATIO, False, "{:.1f}"),
+}
+#: Where nothing but media fills queues.
+CLEAN: dict[str, tuple[str, float, str]] = {
+    "queue": ("p95 queueing delay (ms)", QUEUE_MS, "{:.0f}"),
+    "loss": ("packets lost", LOSS, "{:.2%}"),
+}
+
+
+def seen_by_viewers(seen: Seen, duration: float, owd_ms: Callable[[int], float]) -> dict[str, float]:
+    """Return what the calls of a run had; `owd_ms` is the delay of the path of each."""
+    videos = [flow for flow in seen.run["flows"] if flow["name"].startswith("video")]
+    queues = [
+        flow["delay_p95_s"] * 1e3 - owd_ms(int(flow["name"][5:]))
+        for flow in videos
+        if flow["delay_p95_s"] is not None
+    ]
+    sent = sum(flow["packets_sent"] for flow in videos)
+    delays = [flow["call"]["frame_delay_p95_s"] for flow in videos]
+    shares = [flow["call"]["frames_lost_share"] for flow in videos]
+    minutes = (duration - WARMUP_S) / 60
+    return {
+        "queue": max(queues, default=math.nan),
+        "loss": sum(sum(flow["packets_lost"].values()) for flow in videos) / max(sent, 1),
+        "rate": statistics.mean(flow["call"]["rate_bit_s"] / 1e6 for flow in videos),
+        "frame": max((delay * 1e3 for delay in delays if delay is not None), default=math.nan),
+        "freezes": statistics.mean((flow["call"]["freezes"] or 0) / minutes for flow in videos),
+        "unshown": statistics.mean([share for share in shares if share is not None] or [1.0]),
+    }
+
+
+def measure_wired(case: Case, sender: str, seed: int) -> dict[str, float]:
+    """Run a case of RFC 8867 once and measure it."""
+    make = two_bottlenecks if case.name == "6.3" else scenario
+    seen = run_of(make(case, sender), seed)
+    found = {name: MEASURES[name](case, seen) for name in case.checks if name in MEASURES}
+    found |= seen_by_viewers(seen, case.duration, lambda number: case.calls[number - 1].owd_ms)
+    if "feedback" in case.checks:
+        clean = run_of(scenario(replace(case, back=None), sender), seed)
+        end = case.calls[0].stop or case.duration
+        found["feedback"] = seen.rate("video1", WARMUP_S, end) / clean.rate("video1", WARMUP_S, end)
+    tcp = [flow["goodput_bit_s"] / 1e6 for flow in seen.run["flows"] if flow["name"] == "tcp"]
+    return found | ({"tcp": tcp[0]} if tcp else {})
+
+
+@cache
+def carried_by_tcp(case: media_wifi.WifiCase, seed: int) -> float:
+    """Return what as many TCPs carry in place of the calls, in Mbit/s."""
+    seen = run_of(media_wifi.scenario(case, None), seed)
+    return sum(seen.rate(f"video{number}", *JUDGED_S) for number in range(1, case.calls + 1))
+
+
+def measure_wifi(case: media_wifi.WifiCase, sender: str, seed: int) -> dict[str, float]:
+    """Run a case of RFC 8869 once and measure it."""
+    seen = run_of(media_wifi.scenario(case, sender), seed)
+    rates = [seen.rate(f"video{number}", *JUDGED_S) for number in range(1, case.calls + 1)]
+    audio = [seen.rate(f"audio{number}", *JUDGED_S) for number in range(1, case.calls + 1)]
+    found = seen_by_viewers(seen, case.duration, lambda _: 50)
+    found |= {"starved": min(rates), "alike": max(rates) / max(min(rates), 1e-3)}
+    if case.wired:
+        ways = ["wire"] * bool(case.up) + ["wire (reverse)"] * bool(case.down)
+        found["wire"] = min(seen.busy(way, *JUDGED_S) for way in ways)
+    else:
+        most = min(carried_by_tcp(case, seed), case.calls * (MOST + AUDIO))
+        found["share"] = (sum(rates) + sum(audio)) / most
+    return found
+
+
+def measure(case: AnyCase, sender: str, seed: int) -> dict[str, float]:
+    """Run a case once and measure it."""
+    if isinstance(case, media_wifi.WifiCase):
+        return measure_wifi(case, sender, seed)
+    return measure_wired(case, sender, seed)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A mean over all seeds, and half of its 95 % interval."""
+
+    mean: float
+    half: float
+
+    def text(self, form: str) -> str:
+        """Write it, with its interval if that shows."""
+        if math.isnan(self.mean):
+            return "–"
+        shown, spread = form.format(self.mean), form.format(self.half)
+        return shown if float(spread.rstrip("%")) == 0 else f"{shown} ± {spread}"
+
+
+def figures(runs: list[dict[str, float]]) -> dict[str, Figure]:
+    """Return the figures of all seeds."""
+    found = {}
+    for name in runs[0]:
+        values = [run[name] for run in runs if not math.isnan(run[name])]
+        spread = statistics.stdev(values) if len(values) > 1 else 0.0
+        mean = statistics.mean(values) if values else math.nan
+        found[name] = Figure(mean, T.get(len(values), 2.0) * spread / math.sqrt(max(len(values), 1)))
+    return found
+
+
+def misses(case: AnyCase, found: dict[str, Figure]) -> list[str]:
+    """Return which bars a sender misses."""
+    missed = []
+    for name in case.checks:
+        label, bar, higher, _ = CHECKS[name]
+        mean = found[name].mean
+        if mean < bar if higher else mean > bar:
+            missed.append(label.split(" (")[0])
+    if case.clean:
+        for name, (label, bar, _) in CLEAN.items():
+            if isinstance(case, Case) and case.back and name == "queue":
+                # Congestion of the way back is part of the delay of the call that goes there.
+                continue
+            if not found[name].mean <= bar:
+                missed.append(label.split(" (")[0])
+    return missed
+
+
+# ----------------------------------------------------------------------------------------------------
+# The page
+
+WIFI = f"""
+A station for each call, an access point, and a wire of 50 ms behind it. In 3.1 the wire is the
+bottleneck, of 1 Mbit/s with the queue and the delay variation as above, and all calls are at one
+station of 802.11n with MCS 11. In 3.2 the radio is: 802.11g at 54 Mbit/s, which carries about the 20
+Mbit/s that the RFC has in mind, where 802.11n with A-MPDUs carries more than the calls want. The sum of
+the calls is held against what as many TCPs (NewReno) carry in their place, or against what the encoders
+have if that is less. Means over {media_wifi.SEEDS} seeds, rates from {JUDGED_S[0]} to {JUDGED_S[1]} s."""
+
+INTRODUCTION = f"""
+RFC 8867 describes test cases for congestion control of real-time media, and gives no numbers to pass.
+Here all of its wired cases are run: a video call (150 kbit/s to 1.5 Mbit/s, 30 frames/s, the encoder of
+the RFC's section 5: within 5 % for each second, 100 ms to react), with audio of 20 kbit/s beside each
+video; one-way delay of 50 ms unless the case says otherwise, delay variation |N(0, 5 ms)| up to 15 ms
+without reordering, a drop-tail queue of 300 ms at the first capacity. Figures are means over
+{len(SEEDS)} seeds with 95 % intervals, from {WARMUP_S} s on; rates are on the wire."""
+
+SENDING = """
+`nada`, `gcc` and `scream` are made for media. `tfrc`, `ssvp` and `tcp-real` are the senders of the
+papers: the same encoder follows the rate that they allow, or window over RTT. A lost packet is not sent
+again but by `tcp-real`; the encoder makes a key frame."""
+
+BARS = f"""
+The bars were set before the first run and hold for all: {UTILISATION:.0%} of what the link or the
+encoders can carry in the second half of each phase; a 95th percentile of the queueing delay, variation
+included, of at most {QUEUE_MS} ms; at most {LOSS:.0%} of packets lost; highest over lowest rate at most
+{RATIO:g} (RFC 8868); {RECOVERY_S} s until a rise of the capacity is used to 90 %; {FEEDBACK:.0%} of the
+rate with a clean way back; the encoder's lowest rate, within 10 %, beside TCP; a ratio of {PRIORITY:g}
+for a priority of two. Queue and losses are judged where only media share the link. *meets*: the mean
+meets every bar."""
+
+OPEN = (
+    "What is to be passed: every number above is ours.",
+    "What a sender shall do about a lost picture: nothing is repaired by retransmission (NACK) or FEC here.",
+    "Where the delay variation lies; here behind the bottleneck.",
+    "The short TCPs of 5.7: here transfers of 40 kB that arrive as those of ten would, one a second.",
+    "What the queue is while the capacity changes: its bytes stay those of the first capacity.",
+    "Which flow pauses in 5.8: its text names the second and, further on, the third. Here the second.",
+    "Priorities (6.1) of controllers that have none: only NADA has.",
+    "Which queues mark in 6.2: here PIE and FQ-CoDel, in 5.1 and 5.4.",
+)
+
+LEFT = (
+    "The cases of RFC 8869 over a cellular network.",
+    "Capacity steps by background traffic in place of the link, and other delays and losses of the path.",
+)
+
+
+def wrap(text: str) -> str:
+    """Break the lines of a paragraph."""
+    return "\n".join(textwrap.wrap(text.strip(), 110, break_long_words=False, break_on_hyphens=False))
+
+
+def items(texts: tuple[str, ...]) -> str:
+    """Return a list."""
+    return "\n".join(
+        textwrap.fill(
+            f"- {text}", 110, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+        for text in texts
+    )
+
+
+Outcomes = dict[tuple[str, str], dict[str, Figure]]
+
+
+def summary(outcomes: Outcomes, cases: Sequence[AnyCase]) -> str:
+    """Return a verdict per case and sender."""
+    rows = [
+        f"| case | {' | '.join(f'`{sender}`' for sender in SENDERS)} |",
+        f"| --- |{' --- |' * len(SENDERS)}",
+    ]
+    for case in cases:
+        cells = []
+        for sender in SENDERS:
+            found = outcomes.get((case.name, sender))
+            missed = misses(case, found) if found else None
+            cells.append("–" if missed is None else "; ".join(missed) or "**meets**")
+        rows.append(f"| {case.name} {case.title} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def table(case: AnyCase, outcomes: Outcomes) -> str:
+    """Return the figures of a case."""
+    heads = ["sender", *(CHECKS[name][0] for name in case.checks), *(label for label, _, _ in CLEAN.values())]
+    heads += ["video rate (Mbit/s)", "p95 frame delay (ms)", "freezes a minute", "frames never shown"]
+    if "tcp" in outcomes[case.name, case.senders[0]]:
+        heads.append("TCP (Mbit/s)")
+    rows = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
+    for sender in case.senders:
+        found = outcomes[case.name, sender]
+        cells = [f"`{sender}`", *(found[name].text(CHECKS[name][3]) for name in case.checks)]
+        cells += [found[name].text(form) for name, (_, _, form) in CLEAN.items()]
+        forms = {
+            "rate": "{:.2f}",
+            "frame": "{:.0f}",
+            "freezes": "{:.1f}",
+            "unshown": "{:.1%}",
+            "tcp": "{:.2f}",
+        }
+        cells += [found[name].text(form) for name, form in forms.items() if name in found]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def page(outcomes: Outcomes) -> str:
+    """Return the page."""
+    blocks = [
+        "# Real-time media: the cases of RFC 8867 and RFC 8869",
+        f"<!-- Written by `{COMMAND}`; changes here are overwritten. -->",
+        *(wrap(text) for text in (INTRODUCTION, SENDING, BARS)),
+        "## Verdicts",
+        wrap("What a sender misses, by case: the wired ones of RFC 8867, then those of RFC 8869 over Wi-Fi."),
+        summary(outcomes, CASES),
+        summary(outcomes, media_wifi.CASES),
+        "## What the RFC leaves open",
+        items(OPEN),
+        "## What is not run",
+        items(LEFT),
+    ]
+    for case in CASES:
+        blocks += [f"## {case.name}: {case.title}", table(case, outcomes)]
+    blocks += ["## Over Wi-Fi: RFC 8869 section 3", wrap(WIFI)]
+    for wifi in media_wifi.CASES:
+        blocks += [f"### {wifi.name}: {wifi.title}", table(wifi, outcomes)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def main() -> None:
+    """Run every case and write the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at once")
+    parser.add_argument("--seeds", type=int, default=len(SEEDS), help="seeds of each case")
+    arguments = parser.parse_args()
+    every: list[tuple[AnyCase, str, int]] = []
+    for case in (*CASES, *media_wifi.CASES):
+        seeds = arguments.seeds if isinstance(case, Case) else min(arguments.seeds, media_wifi.SEEDS)
+        every += [(case, sender, seed) for sender in case.senders for seed in range(1, seeds + 1)]
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        measured = list(pool.map(lambda one: measure(*one), every))
+    runs: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for (case, sender, _), found in zip(every, measured, strict=True):
+        runs.setdefault((case.name, sender), []).append(found)
+    PAGE.write_text(page({key: figures(found) for key, found in runs.items()}), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
