@@ -1,4 +1,4 @@
-"""A copy of the tree in which generators of code may write, for test_new_sender and test_new_device."""
+"""A copy of the tree in which generators of code may write, for test_generators."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import lasthop as lh
+from lasthop.arrow import frame_of
 from lasthop.columns import causes, table_of
 from lasthop.progress import progress_line
-from lasthop.results import frame_of
 from lasthop.runner import Snapshot
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def full_run(scenario: lh.Scenario) -> lh.Run:
 
 
 def test_public_names_are_few() -> None:
-    assert len(lh.__all__) <= 23
+    assert len(lh.__all__) <= 24
     assert all(hasattr(lh, name) for name in lh.__all__)
 
 

@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 
 import lasthop as lh
 from lasthop._native import ArrowTable
-from lasthop.results import arrow_of, frame_of
+from lasthop.arrow import arrow_of, frame_of
 from lasthop.studies.table import REDUCTIONS
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from lasthop.papers.evaluation import Finding, Outcome, evaluate, quantified
+from lasthop.papers.decisions import Outcome, quantified
+from lasthop.papers.evaluation import Finding, evaluate
 from lasthop.papers.grammar import check, parse, series_in, show
 from lasthop.papers.judge import MAIN, Verdict, judge
 from lasthop.papers.library import Claim, Paper, PaperError, find_paper, load_paper, paper_folders

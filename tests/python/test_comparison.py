@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from statistics import stdev
 from typing import Any
 
 import pytest
-from matplotlib.container import BarContainer
 
 import lasthop as lh
 from lasthop.columns import Metric, named
 from lasthop.comparison import (
     Comparison,
     Difference,
-    bottleneck_name,
     choose_metrics,
     transport_overrides,
 )
-from lasthop.plot import comparison_figure
+from lasthop.comparison_plot import figure_of, panel_of
+from lasthop.records import bottleneck_name
 from lasthop.stats import Estimate
 
 
@@ -266,10 +266,36 @@ def test_one_seed_says_once_that_it_shows_nothing() -> None:
     ]
 
 
-@pytest.mark.parametrize(("seeds", "caps"), [([1], 0), ([1, 2], 4)])
-def test_bars_carry_an_interval_only_where_there_is_one(seeds: list[int], caps: int) -> None:
-    found = lh.compare(lh.Scenario(lh.EXAMPLE), ["reno", "vegas"], seeds=seeds, metrics=["goodput"])
-    bars = next(one for one in comparison_figure(found).axes[0].containers if isinstance(one, BarContainer))
-    assert bars.errorbar is not None
-    ends = [float(end) for line in bars.errorbar.lines[1] for end in line.get_ydata()]
-    assert sum(map(math.isfinite, ends)) == caps
+def test_a_dot_carries_the_interval_of_its_paired_difference() -> None:
+    """Senders meet the same channel: the difference seed by seed tells them apart, not their spread."""
+    found = lh.compare(lh.Scenario(lh.EXAMPLE), ["reno", "vegas"], seeds=[1, 2, 3], metrics=["goodput"])
+    metric = found.metrics[0]
+    panel = panel_of(found, metric)
+    reno, vegas = panel.dots
+    pairs = zip(found.values("vegas", metric.name), found.values("reno", metric.name), strict=True)
+    gaps = [(mine - other) / 1e6 for mine, other in pairs if mine is not None and other is not None]
+    assert panel.title == "goodput (Mbit/s)"
+    assert panel.baseline == reno.value
+    assert (reno.low, reno.high) == (None, None)
+    assert vegas.value == pytest.approx(panel.baseline + sum(gaps) / 3)
+    half = 4.302_653 * stdev(gaps) / math.sqrt(3)  # Student's t, two degrees of freedom
+    assert vegas.low == pytest.approx(vegas.value - half, rel=1e-6)
+    assert vegas.high == pytest.approx(vegas.value + half, rel=1e-6)
+
+
+def test_the_axis_of_a_comparison_shows_small_differences() -> None:
+    """Bars from zero hide a difference of a few per cent that is beyond doubt."""
+    found = lh.compare(lh.Scenario(lh.EXAMPLE), ["reno", "vegas"], seeds=[1, 2, 3], metrics=["goodput"])
+    [axes] = figure_of(found).axes
+    least, most = axes.get_xlim()
+    marks = [x for line in axes.lines for x in line.get_xdata()]
+    assert least < min(marks)
+    assert max(marks) < most
+    assert max(marks) - min(marks) > 0.8 * (most - least)
+
+
+def test_one_seed_has_dots_without_intervals() -> None:
+    found = lh.compare(lh.Scenario(lh.EXAMPLE), ["reno", "vegas"], seeds=[1])
+    panels = [panel_of(found, metric) for metric in found.metrics]
+    assert all(dot.low is None and dot.high is None for panel in panels for dot in panel.dots)
+    assert all(line.get_marker() == "o" for axes in figure_of(found).axes for line in axes.lines[1:])

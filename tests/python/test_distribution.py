@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 import lasthop as lh
-from lasthop import distribution, studies
+from lasthop import boxes, distribution, studies
 from lasthop.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -92,3 +93,54 @@ def test_a_study_shows_itself() -> None:
     )
     assert repr(study) == "<Study 'races': loss (2), 3 seeds, 1 metrics>"
     assert "<th>loss</th><td>0, 0.01</td>" in study._repr_html_()
+
+
+def test_boxes_by_class_and_length(command: Callable[..., Result], tmp_path: Path) -> None:
+    """A box of each class of flows; of completion times also by the length of transfers."""
+    file = tmp_path / "web.toml"
+    file.write_text(
+        """
+duration = "20 s"
+[topology]
+kind = "dumbbell"
+bottleneck = { rate = "10 Mbit/s", delay = "10 ms" }
+access = { rate = "100 Mbit/s", delay = "1 ms" }
+[[flows]]
+name = "web"
+transport = "cubic"
+traffic = { kind = "transfer", size = "web-search" }
+start = { arrivals = "periodic", every = "1 s" }
+[[flows]]
+name = "mail"
+transport = "reno"
+traffic = { kind = "ftp", bytes = "20 kB" }
+start = { arrivals = "periodic", every = "2 s" }
+"""
+    )
+    run = lh.run(lh.Scenario.load(file))
+    found = {box.label: box for box in boxes.of_run(run, "completion")}
+    web = run.flows.filter(pl.col("name").str.starts_with("web-"))
+    small = web.filter(pl.col("transfer_bytes") <= 100_000)
+    assert found["web, up to 100 kB"].values == small["completion_s"].drop_nulls().to_list()
+    assert sum(len(box.values) + box.missing for box in found.values() if box.label.startswith("web")) <= 20
+    # All mails are of one length.
+    assert len(found["mail"].values) + found["mail"].missing == 10
+    drawn = run.plot(tmp_path / "box.svg", tmp_path / "box.html", box="completion").figure
+    assert len(drawn.axes[0].get_yticklabels()) == len(found)
+    assert [label.get_text() for label in drawn.axes[0].get_yticklabels()] == [
+        box.named() for box in found.values()
+    ]
+    kept = tmp_path / "kept"
+    assert (
+        command("compare", file, "--transport", "reno,cubic", "--seeds", "1-2", "--out", kept).exit_code == 0
+    )
+    assert command("plot", kept, "--box", "completion").exit_code == 0
+    assert (kept / "box.png").stat().st_size > 1000
+    for arguments, message in (
+        ((kept, "--box", "rtt"), "boxes are drawn of columns of flows"),
+        ((kept, "--box", "completion", "--cdf", "goodput"), "--box draws one run or comparison"),
+        ((kept, "--box", "nothing"), "'nothing' has no distribution"),
+    ):
+        refused = command("plot", *arguments)
+        assert refused.exit_code == 2
+        assert message in refused.stderr

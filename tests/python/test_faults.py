@@ -2,8 +2,8 @@
 
 Afterwards a folder holds what it held or what was asked for, the message is a line, and the next call leaves
 no temporary. The gate tries three calls of a kind on a full disk; ``LASTHOP_FAULTS=all`` (``make validate``)
-each, on a broken one and under a kill too. Kills at random moments of whole commands, ``LASTHOP_KILLS`` of
-each, find what lies between two calls.
+each, on a broken one and under a kill too, of which the gate tries one. Kills at random moments of whole
+commands, ``LASTHOP_KILLS`` of each, find what lies between two calls.
 """
 
 from __future__ import annotations
@@ -104,7 +104,12 @@ WRITERS = {
         before=("study run study.toml",),
         modules=("matplotlib.pyplot",),
     ),
-    "plot": Writer("plot small.toml --out out.png", "text", modules=("matplotlib.pyplot",)),
+    "plot": Writer("plot small.toml --out out.png", "picture", modules=("matplotlib.pyplot",)),
+    "reproduce": Writer(
+        "reproduce 004 --figure 13 --quick --no-alternatives --seeds 1-2 --out out",
+        "reproduction",
+        modules=("matplotlib.pyplot",),
+    ),
     "bundle": Writer(
         "bundle small.toml study.toml --out b.zip",
         "archive",
@@ -116,7 +121,8 @@ WRITERS = {
         before=("bundle small.toml study.toml --out ../made.zip --force",),
     ),
     "history": Writer("history import h.db rows.csv", "windows", again="history export h.db out.csv"),
-    "new": Writer("study new lab", "starters"),
+    # Two files: the first may be there alone until the next call.
+    "new": Writer("study new lab", "starters", states=frozenset({"['lab-scenario.toml']"})),
 }
 
 
@@ -156,6 +162,7 @@ def trials(
         "modules": [
             "lasthop.cli",
             "lasthop.output",
+            "lasthop.saved",
             "lasthop.studies",
             "lasthop.studies.execute",
             *writer.modules,
@@ -185,8 +192,21 @@ def trials(
 FAILURES = {"full": errno.ENOSPC, "broken": errno.EIO, "killed": 0} if ALL else {"full": errno.ENOSPC}
 
 
-@pytest.mark.parametrize("error", FAILURES.values(), ids=FAILURES)
-@pytest.mark.parametrize("name", WRITERS)
+#: Every trial of these takes seconds: the gate kills them once, and `make validate` does the rest.
+SLOW = {"reproduce"}
+
+
+#: The gate kills this one too: between the names of its files lies more than between those of others.
+KILLED = {} if ALL else {"run over-killed": ("run over", 0)}
+TRIALS = {
+    f"{name}-{failure}": (name, error)
+    for failure, error in FAILURES.items()
+    for name in WRITERS
+    if ALL or name not in SLOW
+} | KILLED
+
+
+@pytest.mark.parametrize(("name", "error"), TRIALS.values(), ids=TRIALS)
 def test_a_fault_leaves_the_old_or_the_new(tmp_path: Path, library: Path, name: str, error: int) -> None:
     writer = WRITERS[name]
     folder = prepared(tmp_path, writer)
@@ -200,6 +220,8 @@ def test_a_fault_leaves_the_old_or_the_new(tmp_path: Path, library: Path, name: 
         where = f"{name}: {one['kind']} {one['nth']}: {one['said']}{one['state']}"
         assert "Traceback" not in one["said"] + one["state"], where
         state = json.loads(one["state"])
+        if name == "new" and error:
+            assert state in {old, json.loads(whole["state"])}, where
         # Of several seeds those that finished are results, and the message says so.
         partly = "the seeds that finished are in out" in one["said"] and state.startswith("seeds [")
         assert state in allowed or partly, where
@@ -260,3 +282,29 @@ def told(folder: Path, writer: Writer) -> str:
     return subprocess.run(
         [sys.executable, "-c", code], cwd=folder, check=True, capture_output=True, text=True
     ).stdout
+
+
+def test_a_starter_that_was_killed_between_its_files_is_completed(tmp_path: Path) -> None:
+    """The first of the two files is there, word for word; what is not ours is left alone."""
+    assert lasthop(tmp_path, "study new lab").wait() == 0
+    files = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    (tmp_path / "lab.toml").unlink()
+    assert lasthop(tmp_path, "study new lab").wait() == 0
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == files
+    assert lasthop(tmp_path, "study new lab").wait() == 2
+    (tmp_path / "lab.toml").unlink()
+    (tmp_path / "lab-scenario.toml").write_text("mine\n")
+    assert lasthop(tmp_path, "study new lab").wait() == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["lab-scenario.toml"]
+
+
+def test_what_a_killed_call_left_is_no_part_of_the_results(tmp_path: Path) -> None:
+    """Temporaries of `run --force` beside a whole run: it is shown and bundled, without them."""
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    assert lasthop(tmp_path, "run small.toml --out out --series").wait() == 0
+    (tmp_path / "out" / ".lasthop-o919rdvv.parquet").write_bytes(b"")
+    (tmp_path / "out" / ".lasthop-6fr40a81.parquet").write_bytes(b"half of a table")
+    assert lasthop(tmp_path, "show out").wait() == 0
+    assert lasthop(tmp_path, "bundle out --out b.zip").wait() == 0
+    assert lasthop(tmp_path, "unbundle b.zip").wait() == 0
+    assert not list((tmp_path / "b").rglob(".lasthop-*"))

@@ -265,3 +265,20 @@ def test_names_with_blanks_are_quoted(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["new", "a b"])
     assert "lasthop run 'a b.toml'" in result.output
+
+
+def test_a_flow_that_delivers_nothing_is_named() -> None:
+    """A path longer than the run, or one that loses everything, is no result to be read without a word."""
+    far = lh.Scenario(lh.EXAMPLE).replace({"topology.bottleneck.delay": "1000 s"})
+    remark = "left, right delivered nothing: every packet was lost, or was still in flight at the end."
+    assert remark in " ".join(render(runs_table(lh.run_seeds(far, [1])), width=100).split())
+    deaf = lh.Scenario(lh.EXAMPLE).replace({"channel.error.packet_error_rate": 1})
+    assert remark in " ".join(render(runs_table(lh.run_seeds(deaf, [1, 2])), width=100).split())
+    assert "delivered nothing" not in render(
+        runs_table(lh.run_seeds(lh.Scenario(lh.EXAMPLE), [1])), width=100
+    )
+    # A transfer that was whole before the warm-up ended delivered what it had.
+    early = lh.Scenario(lh.EXAMPLE).replace(
+        {"warmup": "9 s", "flows.0.traffic": {"kind": "ftp", "bytes": "10 kB"}, "flows.1.start": "9 s"}
+    )
+    assert "delivered nothing" not in render(runs_table(lh.run_seeds(early, [1])), width=100)

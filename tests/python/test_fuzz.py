@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from lasthop import fuzz, live
 from lasthop.cli import app
-from lasthop.scripts import PRESETS, ScriptOutcome, run_script
-from lasthop.situations import KINDS, draw, script_of
+from lasthop.scripts import ScriptOutcome, run_script
+from lasthop.situations import KINDS, PRESETS, draw, script_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,14 +24,14 @@ needs_kernel = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("law", PRESETS)
-def test_what_the_engine_did_is_a_script_that_holds(kind: str, law: str) -> None:
+@pytest.mark.parametrize("controller", PRESETS)
+def test_what_the_engine_did_is_a_script_that_holds(kind: str, controller: str) -> None:
     """Each time, to the nanosecond; and twice the same."""
     for number in range(10):
-        script = script_of(draw(kind, law, number))
+        script = script_of(draw(kind, controller, number))
         outcome = run_script(script)
         assert outcome.holds, f"{outcome.failure}\n{script}"
-        assert script_of(draw(kind, law, number)) == script
+        assert script_of(draw(kind, controller, number)) == script
 
 
 def test_kinds_do_what_they_say() -> None:
@@ -68,6 +68,15 @@ def test_a_parting_is_cut_to_what_makes_it() -> None:
     assert len(events) <= 8, least
     assert not judged(least).holds
     assert run_script(least).holds
+
+
+def test_results_name_the_controller() -> None:
+    """Under the word that the option has."""
+    share = fuzz.Share("loss", "reno", asked=4, alike=3)
+    assert fuzz.to_dict([share]) == {
+        "shares": [{"kind": "loss", "controller": "reno", "asked": 4, "alike": 3, "late": 0, "partings": []}]
+    }
+    assert fuzz.table([share])[0].split() == ["kind", "controller", "asked", "alike", "share", "late"]
 
 
 def test_scripts_without_a_kernel(tmp_path: Path) -> None:

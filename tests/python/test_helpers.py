@@ -59,7 +59,7 @@ def test_repairs_are_columns_for_everybody(scenario: lh.Scenario, tmp_path: Path
     assert all(found.values("snoop", "helper_retransmission_share"))
     assert all(found.values("arq", "link_retransmission_share"))
     found.save(tmp_path / "kept")
-    from lasthop.output import load_comparison
+    from lasthop.saved import load_comparison
 
     assert load_comparison(tmp_path / "kept").axes == Axes((), ("none", "snoop", "arq"))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import lasthop as lh
-from lasthop import _native, output, progress, runner, terminal
+from lasthop import _native, progress, runner, saved, terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,7 +143,7 @@ def test_an_interrupted_comparison_keeps_the_seeds_that_are_whole(
     counted = rf"interrupted: (\d+) of {2 * SEEDS} runs finished, (\d+) of {SEEDS} seeds compared"
     match = re.fullmatch(rf"written: {out}\n{counted}\n", message)
     assert match is not None, message
-    kept = output.load_comparison(out)
+    kept = saved.load_comparison(out)
     assert 0 < len(kept.seeds) == int(match[2]) <= int(match[1]) / 2
     assert f"small  {len(kept.seeds)} seed" in printed
 

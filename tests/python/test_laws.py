@@ -12,7 +12,7 @@ import lasthop as lh
 from lasthop import laws, studies
 from lasthop.columns import named
 from lasthop.errors import ArgumentError
-from lasthop.output import load_comparison
+from lasthop.saved import load_comparison
 from lasthop.studies.digest import make_digest
 from lasthop.studies.show import write_figures
 
@@ -249,9 +249,9 @@ def test_a_path_with_empty_queues_takes_the_time_that_is_said(
 def test_laws_of_helpers_are_shown_drawn_and_kept(compared: lh.Comparison, tmp_path: Path) -> None:
     assert "What the law says: square-root law" in str(compared)
     figure = compared.plot(tmp_path / "bars.png").figure
-    assert "dotted: square-root law" in figure.get_suptitle()
+    assert "strokes: square-root law" in figure.get_suptitle()
     goodput = figure.axes[0]
-    assert len([one for one in goodput.collections if one.get_linestyle()[0][1] is not None]) >= len(HELPERS)
+    assert len([one for one in goodput.lines if one.get_marker() == "|"]) >= len(HELPERS)
     compared.plot(tmp_path / "bars.html")
     compared.save(tmp_path / "kept")
     assert load_comparison(tmp_path / "kept").promises == compared.promises

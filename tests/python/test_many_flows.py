@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -13,6 +15,8 @@ HELPERS = ("snoop", "arq", "split", "fec", "wtcp", "ack-filter")
 #: CPU seconds for 100,000 flows; an idle machine needs less than 2.
 READING_S = 4.0
 SETTING_UP_S = 10.0
+#: Memory of a process with 100,000 short transfers, in kB; it took 693,000 when this was written.
+MOST_KB = 1_000_000
 
 
 def dumbbell(flows: int, **more: Any) -> dict[str, Any]:
@@ -126,3 +130,25 @@ def test_a_study_reads_the_scenario_of_each_point_once(monkeypatch: pytest.Monke
     )
     cells_of([study.with_seeds([1])])
     assert len(read) == 3
+
+
+FLEETING = """
+import re, lasthop as lh
+flows = {
+    "transport": "cubic",
+    "traffic": {"kind": "transfer", "size": {"kind": "exponential", "mean": "5 kB"}},
+    "start": {"arrivals": "poisson", "every": "1 ms"},
+}
+link = {"rate": "1 Gbit/s", "delay": "5 ms"}
+topology = {"kind": "dumbbell", "bottleneck": link, "access": {"rate": "10 Gbit/s", "delay": "1 ms"}}
+run = lh.run(lh.Scenario({"duration": "100 s", "topology": topology, "flows": [flows]}))
+assert run.flows.height == 100_000
+# What getrusage tells begins with the memory of the process that started this one.
+print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+"""
+
+
+def test_flows_that_come_and_go_need_little_memory() -> None:
+    """A hundred thousand transfers, their results as a table included."""
+    told = subprocess.run([sys.executable, "-c", FLEETING], check=True, capture_output=True, text=True)
+    assert int(told.stdout) < MOST_KB

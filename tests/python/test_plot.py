@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 
 import lasthop as lh
-from lasthop import output as lh_output
-from lasthop import plot
+from lasthop import drawing, plot, saved
+from lasthop.papers import library
 from lasthop.results import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable
 
     from typer.testing import Result
 
@@ -137,8 +139,8 @@ def test_the_same_run_gives_the_same_picture(tmp_path: Path) -> None:
 
 def test_pictures_are_readable_in_grey(tmp_path: Path) -> None:
     """Lines that differ in colour differ in style too."""
-    styles = [str(style) for style in plot.MATPLOTLIB_DASHES]
-    assert len(set(styles)) == len(plot.COLOURS) == len(set(plot.PLOTLY_DASHES)) == plot.COLOURED_MAX
+    styles = [str(style) for style in drawing.MATPLOTLIB_DASHES]
+    assert len(set(styles)) == len(drawing.COLOURS) == len(set(drawing.PLOTLY_DASHES)) == plot.COLOURED_MAX
 
 
 def test_a_wrong_ending_is_refused_before_anything_is_drawn(tmp_path: Path) -> None:
@@ -161,7 +163,7 @@ def handoffs(**more: object) -> lh.Run:
 
 def test_warm_up_outages_and_room_are_marked() -> None:
     run = handoffs()
-    marks = plot.marks_of(run.scenario, run.seed)
+    marks = drawing.marks_of(run.scenario, run.seed)
     assert marks.warmup_s == 1.0
     assert [round(end - start, 9) for start, end in marks.outages] == [0.5, 0.5]
     # While the last hops are down, nothing arrives.
@@ -182,8 +184,8 @@ def test_marks_need_no_sender_of_the_users_own() -> None:
     """A figure loads no file: the scenario of a saved run may name one that is gone."""
     run = handoffs()
     flows = [flow | {"transport": "gone.py:Mine"} for flow in run.scenario["flows"]]
-    assert plot.marks_of(run.scenario | {"flows": flows}, 1) == plot.marks_of(run.scenario, 1)
-    assert plot.marks_of({"name": "of another version"}, 1) == plot.Marks()
+    assert drawing.marks_of(run.scenario | {"flows": flows}, 1) == drawing.marks_of(run.scenario, 1)
+    assert drawing.marks_of({"name": "of another version"}, 1) == drawing.Marks()
 
 
 def test_marks_need_no_recording() -> None:
@@ -198,7 +200,7 @@ def test_marks_need_no_recording() -> None:
     graph = {"kind": "graph", "nodes": ["server", "phone"]}
     flow = {"source": "server", "sink": "phone", "transport": "reno"}
     scenario = {"duration": "9 s", "warmup": "2 s", "flows": [flow]}
-    marks = plot.marks_of(
+    marks = drawing.marks_of(
         scenario | {"topology": graph | {"links": [link | recorded | {"reverse": recorded}]}}, 1
     )
     assert marks.warmup_s == 2.0
@@ -216,9 +218,29 @@ def test_a_logarithmic_axis_says_so() -> None:
 def test_points_without_neighbours_are_drawn() -> None:
     line = plot.Line("x", [1.0, 2.0, 3.0], [None, 7.0, None], 0)
     panel = plot.Panel("RTT", "ms", [line])
-    (axes,) = plot.panels_figure([panel, panel], 4.0, "", plot.Marks()).axes[:1]
+    (axes,) = plot.panels_figure([panel, panel], 4.0, "", drawing.Marks()).axes[:1]
     drawn = [one for one in axes.lines if one.get_marker() == "."]
     assert [list(one.get_xdata()) for one in drawn] == [[2.0]]
+
+
+def test_the_time_before_anything_happens_is_not_drawn() -> None:
+    """As while a program starts in a live run; a start within the first moments is."""
+    times = [float(second) for second in range(1, 11)]
+    for first, begin in ((5.0, 3.8), (0.0, 0.0)):
+        line = plot.Line("x", times, [3.0 if time >= first else 0.0 for time in times], 0)
+        panel = plot.Panel("throughput", "Mbit/s", [line])
+        axes = plot.panels_figure([panel], 10.0, "", drawing.Marks()).axes[0]
+        assert axes.get_xlim() == (pytest.approx(begin), 10.0)
+        page = plot.panels_page([panel], 10.0, "", drawing.Marks())
+        assert page.layout.xaxis.range == (pytest.approx(begin), 10.0)
+
+
+def test_series_of_papers_are_called_by_words() -> None:
+    """Their names are keys of the claims: an axis says what they mean."""
+    short = {"thr", "rll", "est", "fr", "retx", "ll", "avg", "pdr", "cv", "owd", "pkts", "cwnd", "jit", "t1"}
+    for folder in library.paper_folders():
+        for series in library.load_paper(folder).vocabulary.series.values():
+            assert not short & set(series.in_words.lower().split()), series.name
 
 
 def test_the_bottleneck_is_always_drawn() -> None:
@@ -230,14 +252,17 @@ def test_the_bottleneck_is_always_drawn() -> None:
 
 
 def test_a_sender_has_its_colour_in_every_figure() -> None:
-    one, other = plot.styles(["vegas", "reno", "cubic"]), plot.styles(["cubic", "tahoe", "reno", "vegas"])
+    one, other = (
+        drawing.styles(["vegas", "reno", "cubic"]),
+        drawing.styles(["cubic", "tahoe", "reno", "vegas"]),
+    )
     assert {name: other[name] for name in one} == one
     assert len(set(other.values())) == 4
     run = handoffs()
     cwnd = plot.run_panels(run)[0]
     assert [line.style for line in cwnd.lines] == [
-        plot.WELL_KNOWN.index("vegas"),
-        plot.WELL_KNOWN.index("bbr"),
+        drawing.WELL_KNOWN.index("vegas"),
+        drawing.WELL_KNOWN.index("bbr"),
     ]
 
 
@@ -253,7 +278,7 @@ def test_senders_are_laid_over_each_other(tmp_path: Path) -> None:
     shown = [value for value in panels[2].lines[1].y if value is not None]
     assert sum(shown) / len(shown) == pytest.approx(float(str(per_run)) / 1e6, rel=0.1)
     compared.save(tmp_path / "out")
-    kept = lh_output.load_comparison(tmp_path / "out")
+    kept = saved.load_comparison(tmp_path / "out")
     assert kept.series.equals(compared.series)
     assert [one.name for one in kept.metrics] == ["goodput_bit_s", "rtt_p99_s"]
     picture = kept.plot(tmp_path / "a.png", tmp_path / "a.html")
@@ -283,14 +308,71 @@ def test_notebooks_show_tables_and_figures() -> None:
     assert all(metric.label in page for metric in compared.metrics)
 
 
-def test_without_the_packages_the_extra_is_named(
-    command: Callable[..., Result], scenario_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(plot, "find_spec", lambda name: None if name == "matplotlib" else name)
-    target = tmp_path / "x.png"
-    refused = command("compare", scenario_file, "--transport", "reno,vegas", "--plot", target)
-    assert (refused.exit_code, refused.stdout) == (2, "")
-    assert refused.stderr == "error: drawing needs the package matplotlib: pip install 'lasthop[plot]'\n"
+#: What a plain `pip install lasthop` lacks.
+EXTRAS = ("matplotlib", "numpy", "plotext", "plotly", "polars", "scipy")
+REMEDY = "drawing needs the package matplotlib: pip install 'lasthop[plot]'"
+
+
+def without(packages: Iterable[str], *words: object) -> subprocess.CompletedProcess[str]:
+    """Run the command where some packages cannot be imported."""
+    program = (
+        f"import sys; sys.modules.update(dict.fromkeys({list(packages)}))\n"
+        f"sys.argv = {['lasthop', *map(str, words)]}\n"
+        "from lasthop.__main__ import main\nmain()"
+    )
+    python = [sys.executable, "-c", program]
+    return subprocess.run(python, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("packages", [EXTRAS, ("matplotlib", "plotly", "plotext")])
+def test_the_demo_needs_nothing_for_its_table(packages: tuple[str, ...], tmp_path: Path) -> None:
+    done = without(packages, "demo", "--seeds", "1-2", "--out", tmp_path / "demo")
+    assert done.returncode == 0, done.stderr
+    assert "difference from reno" in done.stdout
+    assert done.stdout.count("pip install") == 1
+    assert f"no figures: {REMEDY}\ntry next:" in done.stdout
+
+
+def test_results_come_before_the_remedy(scenario_file: Path, tmp_path: Path) -> None:
+    """What was asked for beside the figure is there; that the figure is not is an error, told last."""
+    target, out = tmp_path / "x.png", tmp_path / "out"
+    words = ["compare", scenario_file, "--transport", "reno,vegas", "--seeds", "1-2", "--plot", target]
+    done = without(EXTRAS, *words, "--out", out)
+    assert done.returncode == 2
+    assert "difference from reno" in done.stdout
+    assert done.stderr.endswith(f"written: {out}\nerror: '{target}' is not written: {REMEDY}\n")
+    assert (out / "comparison.json").exists()
+    assert not target.exists()
+    video = Path("scenarios/video.toml").resolve()
+    done = without(["matplotlib"], "traffic", video, "--plot", target)
+    assert (done.returncode, target.exists()) == (2, False)
+    assert "ACF" in done.stdout
+    assert done.stderr == f"error: '{target}' is not written: {REMEDY}\n"
+
+
+def test_figures_alone_are_refused_at_once(scenario_file: Path, tmp_path: Path) -> None:
+    done = without(["matplotlib"], "plot", scenario_file, "--out", tmp_path / "x.png")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {REMEDY}\n")
+    study = tmp_path / "s.toml"
+    study.write_text(
+        f'name = "s"\nscenario = "{scenario_file}"\nseeds = "1"\nmetrics = ["goodput_bit_s"]\n',
+        encoding="utf-8",
+    )
+    out = tmp_path / "out"
+    assert without(EXTRAS, "study", "run", study, "--out", out).returncode == 0
+    done = without(["matplotlib"], "study", "plot", out)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {REMEDY}\n")
+    assert not (out / "figures").exists()
+
+
+def test_a_reproduction_is_judged_without_figures(tmp_path: Path) -> None:
+    words = ["reproduce", "003", "--quick", "--html", "--out", tmp_path / "003"]
+    done = without(["matplotlib", "plotext", "plotly"], *words)
+    assert done.returncode == 0, done.stderr
+    assert "holds" in done.stdout
+    assert done.stderr.endswith(f"it has no figures: {REMEDY}\nno papers.html without them\n")
+    assert "![" not in (tmp_path / "003" / "report.md").read_text(encoding="utf-8")
+    assert (tmp_path / "003" / "verdicts.json").exists()
 
 
 def test_helpers_have_panels_of_their_own() -> None:

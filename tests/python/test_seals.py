@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import lasthop as lh
-from lasthop import output, seals
+from lasthop import saved, seals
 from lasthop.bundle import bundle
 from lasthop.errors import LasthopError, UncheckedWarning
 from lasthop.studies import folder as folders
@@ -39,7 +39,7 @@ def read_run(folder: Path) -> object:
 
 
 def read_comparison(folder: Path) -> object:
-    comparison = output.load_comparison(folder)
+    comparison = saved.load_comparison(folder)
     return comparison.to_dict(), [
         comparison.table(name).to_dicts() for name in ("flow_series", "link_series")
     ]

@@ -36,6 +36,11 @@ key    = "channel.error.packet_error_rate"
 values = [0, 0.01]
 """
 
+#: How a message about an address ends: it shows the form of one.
+GIVE_ADDRESS = (
+    "): start one with 'dask scheduler' and give the address that it prints, such as tcp://10.0.0.1:8786\n"
+)
+
 
 @pytest.fixture
 def study_file(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -171,7 +176,7 @@ def test_a_cluster_that_cannot_be_used_is_named(
     _, message = process.communicate(timeout=60)
     assert process.returncode == 2
     assert message.startswith(f"error: no Dask scheduler answers at '{cluster.address}' (")
-    assert message.endswith("): start one with 'dask scheduler', or check address and port\n")
+    assert message.endswith(GIVE_ADDRESS)
     assert time.monotonic() - begun < 30
     assert not Path("out").exists()
 
@@ -184,7 +189,7 @@ def test_an_address_that_is_none_is_named(
     _, message = process.communicate(timeout=60)
     assert process.returncode == 2
     assert message.startswith(f"error: no Dask scheduler answers at '{address}' (")
-    assert message.endswith("): start one with 'dask scheduler', or check address and port\n")
+    assert message.endswith(GIVE_ADDRESS)
     assert message.count("\n") == 1
     assert not Path("out").exists()
 

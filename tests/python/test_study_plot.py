@@ -47,6 +47,14 @@ LOOK = Look(
 )
 
 
+def test_no_axis_goes_beyond_what_is_possible() -> None:
+    table = a_table().with_columns(pl.col("goodput") / pl.col("goodput").max())
+    free = make_chart(table, "goodput", "n", "proto")
+    bounded = make_chart(table, "goodput", "n", "proto", look=Look(most={"goodput": 1.0}))
+    assert free.top > 1.0
+    assert bounded.top == 1.0
+
+
 def test_a_chart_has_a_line_per_value_with_intervals_in_a_readable_unit() -> None:
     chart = make_chart(a_table(), "goodput", "n", "proto", look=LOOK)
     (panel,) = chart.panels

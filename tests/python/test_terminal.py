@@ -22,7 +22,7 @@ import pytest
 
 import lasthop as lh
 from lasthop.bundle import bundle, digest_of
-from lasthop.terminal import visible
+from lasthop.visible import visible
 
 FRONT = Path(lh.__file__).parent
 #: A colour that is not ours, a title for the window, an 8-bit control, a turn of direction, a link of rich.

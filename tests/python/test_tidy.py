@@ -3,11 +3,13 @@
 Run by `make test` like any other test. It reads the files that git tracks and changes nothing.
 """
 
+import ast
 import re
 import runpy
 import shutil
 import subprocess
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -195,3 +197,81 @@ def test_the_citation_names_the_version_of_the_workspace() -> None:
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
     version = cargo["workspace"]["package"]["version"]
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_every_part_of_the_gate_says_what_it_is_at() -> None:
+    """And shows its slowest tests: a gate that takes half an hour should not be silent."""
+    make = shutil.which("make")
+    if make is None:
+        pytest.skip("make is not installed")
+    told = subprocess.run(
+        [make, "--dry-run", "test", "lint", "test-page", "wheel"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    tests = ("test-rust", "test-python", "test-live", "test-scenarios", "test-differential")
+    for part in (*tests, "lint", "test-page", "wheel"):
+        assert f"==> $(date +%H:%M:%S) {part}: " in told
+    asked = [line for line in told.splitlines() if "-m pytest" in line]
+    assert len(asked) == 4
+    assert all("--durations=10" in line for line in asked)
+
+
+def imports_of(package: Path) -> dict[str, set[str]]:
+    """Return what each module of a package imports of it when it runs, in functions too; not for types."""
+    root = package.parent
+    modules = {
+        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in package.rglob("*.py")
+    }
+
+    def visit(node: ast.AST) -> Iterator[str]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+                continue
+            if isinstance(child, ast.Import):
+                yield from (alias.name for alias in child.names)
+            if isinstance(child, ast.ImportFrom) and child.module is not None:
+                named = (f"{child.module}.{alias.name}" for alias in child.names)
+                yield from (name if name in modules else child.module for name in named)
+            yield from visit(child)
+
+    found = {name: set(visit(ast.parse(path.read_text("utf-8")))) for name, path in modules.items()}
+    return {name: (wanted & modules.keys()) - {name} for name, wanted in found.items()}
+
+
+def test_no_imports_of_python_go_round_in_a_circle() -> None:
+    """Not even by an import inside a function: those are there so that the command starts fast."""
+    imports = imports_of(ROOT / "python" / "lasthop")
+    # What imports nothing that is left is taken away until only circles are left.
+    while done := [name for name, wanted in imports.items() if not wanted & imports.keys()]:
+        for name in done:
+            del imports[name]
+    assert_none([f"{name} imports {', '.join(sorted(imports[name] & imports.keys()))}" for name in imports])
+
+
+def test_a_circle_of_imports_is_found(tmp_path: Path) -> None:
+    package = tmp_path / "of"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "one.py").write_text("def f():\n    from of.two import g\n")
+    (package / "two.py").write_text("from of import one\nif TYPE_CHECKING:\n    from of.three import h\n")
+    (package / "three.py").write_text("import of.two\n")
+    wanted = {"of": set(), "of.one": {"of.two"}, "of.two": {"of.one"}, "of.three": {"of.two"}}
+    assert imports_of(package) == wanted
+
+
+def test_options_that_commands_share_are_declared_once() -> None:
+    """Two declarations of one option would part one day: `commands/options.py` is the place."""
+    places = defaultdict(list)
+    for path in sorted((ROOT / "python" / "lasthop" / "commands").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("typer.Option", "typer.Argument"):
+                named = {one.arg: ast.unparse(one.value) for one in node.keywords}
+                flags = tuple(ast.unparse(one) for one in node.args)
+                if path.name != "options.py" or not str(named["help"]).endswith("_HELP"):
+                    places[flags, named.get("metavar"), named["help"]].append(f"{path.name}:{node.lineno}")
+    assert len(places) > 100, "as many as there are, or the search is blind"
+    assert_none([f"{what}: {', '.join(where)}" for what, where in places.items() if len(where) > 1])

@@ -211,6 +211,8 @@ CALLS: dict[str, tuple[list[str], ...]] = {
     "parity": (["parity", "{}", "--runs", "1"],),
     "steer": (["steer", "{}", "--dry-run"],),
     "script": (["script", "{}"],),
+    "trace": (["trace", "{}"], ["trace", "{}", "--to", "csv"]),
+    "from-capture": (["from-capture", "{}"],),
     "history show": (["history", "show", "{}"],),
     "history export": (["history", "export", "{}", "out.csv"],),
     "history import": (["history", "import", "new.db", "{}"],),

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import lasthop as lh
-from lasthop import history, output, seals
+from lasthop import history, saved, seals
 from lasthop.studies import folder as folders
 from lasthop.studies.store import Store
 
@@ -28,7 +28,7 @@ def run() -> str:
         return "none"
     runs = lh.load_runs("out")
     rows = [one.table(name).height for one in runs for name in ("flow_series", "hops")]
-    output.check_saved("out")
+    saved.check_saved("out")
     return _told(
         f"seeds {runs.seeds}", [rows, [one.record["fingerprint"] for one in runs], sorted(_files("out"))]
     )
@@ -37,8 +37,8 @@ def run() -> str:
 def comparison() -> str:
     if not Path("out/comparison.json").exists():
         return "none"
-    output.check_saved("out")
-    return f"seeds {output.load_comparison('out').seeds}"
+    saved.check_saved("out")
+    return f"seeds {saved.load_comparison('out').seeds}"
 
 
 def study() -> str:
@@ -59,6 +59,36 @@ def text() -> str:
     content = path.read_bytes()
     whole = content[:9] == b"old text\n" or content.rstrip().endswith((b"</html>", b"IEND\xaeB`\x82"))
     return ("old" if content == b"old text\n" else "new") if whole else "half"
+
+
+def picture() -> str:
+    path = Path("out.png")
+    if not path.exists():
+        return "none"
+    return "new" if path.read_bytes().endswith(b"IEND\xaeB`\x82") else "half"
+
+
+def reproduction() -> str:
+    """Return what was judged; of a folder with verdicts.json every file is there and says the same."""
+    from lasthop.papers import library, summary
+
+    place = Path("out")
+    if not (place / "verdicts.json").exists():
+        return "part"
+    told = {
+        one["claim"]: one["verdict"]
+        for one in json.loads((place / "verdicts.json").read_text(encoding="utf-8"))["claims"]
+    }
+    assert told == summary.read_verdicts(place / "verdicts.csv")
+    paper = library.load_paper(library.find_paper("004"))
+    again = summary.judged_again(paper, place / summary.SERIES)
+    assert told == {one.claim.id: one.verdict.value for one in again if one.claim.id in told}
+    assert json.loads((place / "charts.json").read_text(encoding="utf-8"))
+    pictures = [one.read_bytes().endswith(b"IEND\xaeB`\x82") for one in (place / "figures").glob("*.png")]
+    assert pictures
+    assert all(pictures)
+    assert (place / "report.md").read_text(encoding="utf-8").endswith("\n")
+    return _told("verdicts", told)
 
 
 def archive() -> str:

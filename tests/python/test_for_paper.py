@@ -1,0 +1,102 @@
+"""Figures for a journal: as wide as its columns, with letters that stay letters; and what is refused."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+import pytest
+
+import lasthop as lh
+from lasthop import for_paper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from click.testing import Result
+
+#: Points to an inch.
+INCH = 72
+
+
+@pytest.fixture
+def saved(command: Callable[..., Result], scenario_file: Path, tmp_path: Path) -> Path:
+    """Results with series of a run."""
+    assert command("run", scenario_file, "--series", "--out", tmp_path / "one").exit_code == 0
+    return tmp_path / "one"
+
+
+def test_a_run_is_one_column_wide_with_letters_as_letters(
+    command: Callable[..., Result], saved: Path
+) -> None:
+    result = command("plot", saved, "--style", "paper")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == f"written: {saved / 'plot.pdf'}\n"
+    content = (saved / "plot.pdf").read_bytes()
+    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", content)
+    assert box is not None
+    assert float(box[1]) == pytest.approx(3.5 * INCH)
+    # Journals refuse letters that are drawings (Type 3).
+    assert b"/Type3" not in content
+    assert b"STIXGeneral" in content
+
+
+def test_a_comparison_takes_both_columns_and_svg_keeps_text(
+    command: Callable[..., Result], scenario_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "two"
+    senders = ("--transport", "reno,vegas", "--seeds", "1-2")
+    assert command("compare", scenario_file, *senders, "--out", out).exit_code == 0
+    picture = tmp_path / "two.svg"
+    result = command("plot", out, "--style", "paper", "--out", picture)
+    assert result.exit_code == 0, result.stderr
+    content = picture.read_text()
+    width = re.search(r'<svg[^>]* width="([\d.]+)pt"', content)
+    assert width is not None
+    assert float(width[1]) == pytest.approx(7.16 * INCH)
+    assert ">vegas</text>" in content
+
+
+def test_curves_keep_the_width_whatever_the_legend_says(tmp_path: Path) -> None:
+    """Long names beside or above the axes pressed them to half a column."""
+    scenario = lh.Scenario.read("""
+name = "lab"
+duration = "2 s"
+[topology]
+kind = "dumbbell"
+bottleneck = { rate = "2 Mbit/s", delay = "10 ms", queue = { kind = "drop-tail", limit = "20 packets" } }
+access = { rate = "1 Mbit/s", delay = "1 ms", queue = { kind = "drop-tail", limit = "50 packets" } }
+[[flows]]
+count = 12
+transport = "reno"
+""")
+    run = lh.run(scenario, series=True)
+    with for_paper.styled("paper"), mpl.rc_context(for_paper.SETTINGS):
+        figure = run.plot(tmp_path / "lab.svg").figure
+        whole = figure.bbox.width
+        for axes in figure.axes:
+            assert axes.get_window_extent().width > 0.7 * whole
+            legend = axes.get_legend()
+            assert legend is None or legend.get_window_extent().x1 <= whole
+            assert ";" not in axes.get_xlabel()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ("--style", "paper", "--out", "a.png"),
+            "cannot draw 'a.png' for a paper: its name must end in .pdf or .svg",
+        ),
+        (("--style", "poster"), "there is no style 'poster': --style is screen or paper"),
+    ],
+)
+def test_what_no_journal_takes_is_refused(
+    command: Callable[..., Result], saved: Path, words: tuple[str, ...], told: str
+) -> None:
+    result = command("plot", saved, *words)
+    assert result.exit_code == 2
+    assert told in " ".join(result.stderr.split())
+    assert not (saved / "plot.pdf").exists()

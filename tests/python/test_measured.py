@@ -1,0 +1,159 @@
+"""Results of iperf3 and flent beside those of a scenario."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lasthop.errors import OutputError
+from lasthop.measured import read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from typer.testing import Result
+
+
+def iperf3(**end: Any) -> dict[str, Any]:
+    """Return what ``iperf3 --json`` writes of one stream over two seconds, the first omitted."""
+
+    def interval(second: int, rate: float, rtt: int, *, omitted: bool) -> dict[str, Any]:
+        stream = {
+            "socket": 5,
+            "end": second + 1.0,
+            "bits_per_second": rate,
+            "snd_cwnd": 14480,
+            "rtt": rtt,
+            "omitted": omitted,
+        }
+        return {"streams": [stream], "sum": {"bits_per_second": rate, "omitted": omitted}}
+
+    sums = {
+        "sum_sent": {"bits_per_second": 9e6, "retransmits": 12},
+        "sum_received": {"bits_per_second": 8.5e6},
+    }
+    return {
+        "start": {"tcp_mss_default": 1448},
+        "intervals": [interval(0, 5e6, 90_000, omitted=True), interval(1, 9e6, 40_000, omitted=False)],
+        "end": sums | end,
+    }
+
+
+def flent() -> dict[str, Any]:
+    """Return what flent writes of a download and an upload beside a ping."""
+    units = {
+        "TCP download": "Mbits/s",
+        "TCP upload": "Mbits/s",
+        "Ping (ms) ICMP": "ms",
+        "TCP totals sum": "Mbits/s",
+    }
+    return {
+        "version": 4,
+        "metadata": {"SERIES_META": {name: {"UNITS": unit} for name, unit in units.items()}},
+        "x_values": [0.2, 0.4, 0.6],
+        "results": {
+            "TCP download": [None, 20.0, 10.0],
+            "TCP upload": [4.0, 2.0, None],
+            "Ping (ms) ICMP": [30.0, None, 50.0],
+            "TCP totals sum": [4.0, 22.0, 10.0],
+            "TCP download::tcp_cwnd": [1.0, 2.0, 3.0],
+        },
+        "raw_values": {},
+    }
+
+
+def test_iperf3(tmp_path: Path) -> None:
+    file = tmp_path / "iperf.json"
+    file.write_text(json.dumps(iperf3()))
+    measured = read(file)
+    assert measured.figures == {
+        "goodput_bit_s": 8.5e6,
+        "rtt_mean_s": 0.04,
+        "rtt_p95_s": 0.04,
+        "retransmitted_packets": 12.0,
+    }
+    assert measured.windows == [(2.0, 10.0)]
+    sent = {"sum": {"bits_per_second": 1e6, "packets": 200, "lost_packets": 3, "jitter_ms": 0.5}}
+    content = iperf3(**sent)
+    del content["end"]["sum_received"]
+    file.write_text(json.dumps(content))
+    figures = read(file).figures
+    assert (figures["goodput_bit_s"], figures["lost_share"], figures["jitter_s"]) == (1e6, 0.015, 0.0005)
+
+
+def test_flent(tmp_path: Path) -> None:
+    file = tmp_path / "rrul.flent.gz"
+    file.write_bytes(gzip.compress(json.dumps(flent()).encode()))
+    measured = read(file)
+    assert measured.figures["goodput_bit_s"] == pytest.approx(18e6)
+    assert measured.figures["rtt_mean_s"] == pytest.approx(0.04)
+    assert [series.name for series in measured.series] == ["TCP download", "TCP upload", "Ping (ms) ICMP"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "of neither iperf3 (--json) nor flent"),
+        ("[1]", "of neither iperf3 (--json) nor flent"),
+        ("nonsense", "not valid JSON"),
+        (json.dumps(iperf3() | {"error": "unable to connect"}), "iperf3 says 'unable to connect'"),
+        (json.dumps(iperf3() | {"end": {}}), "damaged, or of another version"),
+        (json.dumps(flent() | {"results": {}}), "holds no rate and no round trip"),
+        (json.dumps(flent() | {"x_values": [1]}), "damaged, or of another version"),
+    ],
+)
+def test_wrong_files(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "file.json"
+    file.write_text(text)
+    with pytest.raises(OutputError) as refused:
+        read(file)
+    assert message in str(refused.value)
+
+
+def test_beside_runs_and_comparisons(
+    command: Callable[..., Result], scenario_file: Path, tmp_path: Path
+) -> None:
+    files = [tmp_path / "iperf.json", tmp_path / "rrul.flent"]
+    for file, content in zip(files, (iperf3(), flent()), strict=True):
+        file.write_text(json.dumps(content))
+    beside = [word for file in files for word in ("--beside", file)]
+    out = tmp_path / "run"
+    assert command("run", scenario_file, "--series", "--out", out).exit_code == 0
+    shown = command("show", out, *beside)
+    assert shown.exit_code == 0, shown.output
+    for text in ("beside what was measured", "goodput, all flows", "8.50", "18.0", "RTT, mean", "40.0"):
+        assert text in shown.stdout
+    drawn = command("plot", out, *beside, "--out", tmp_path / "both.png")
+    assert drawn.exit_code == 0, drawn.output
+    assert (tmp_path / "both.png").stat().st_size > 10_000
+    compared = command("compare", scenario_file, "--transport", "reno,cubic", "--seeds", "1-2", *beside)
+    assert "beside what was measured" in compared.stdout
+    assert command("plot", scenario_file, *beside).exit_code == 2
+    assert command("show", out, "--beside", tmp_path / "none.json").exit_code == 2
+
+
+@pytest.mark.skipif(shutil.which("iperf3") is None, reason="needs iperf3 (Debian package iperf3)")
+def test_a_file_that_iperf3_wrote(tmp_path: Path) -> None:
+    port = str(20_000 + hash(str(tmp_path)) % 20_000)
+    program = shutil.which("iperf3")
+    assert program is not None
+    server = subprocess.Popen([program, "-s", "-1", "-p", port], stdout=subprocess.DEVNULL)
+    try:
+        time.sleep(0.5)
+        sent = [program, "-c", "127.0.0.1", "-p", port, "-t", "1", "-b", "20M", "--json"]
+        text = subprocess.run(sent, capture_output=True, text=True, timeout=30, check=True).stdout
+    finally:
+        server.kill()
+        server.wait()
+    file = tmp_path / "iperf.json"
+    file.write_text(text)
+    measured = read(file)
+    assert measured.figures["goodput_bit_s"] == pytest.approx(20e6, rel=0.2)
+    assert measured.figures["rtt_mean_s"] > 0
