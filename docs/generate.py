@@ -157,6 +157,7 @@ def metrics_rows() -> list[str]:
         ("flows", "sum"): "the flows, added",
         ("flows", "mean"): "the flows, averaged",
         ("links", "sum"): "the links, added",
+        ("links", "mean"): "the links, averaged",
         ("links", "bottleneck"): "the link that is the bottleneck",
     }
     rows = ["| of | names |", "| --- | --- |"]
