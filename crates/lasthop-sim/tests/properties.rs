@@ -54,17 +54,18 @@ fn switch(key: &'static str) -> BoxedStrategy<String> {
     any::<bool>().prop_map(move |on| format!("{key} = {on}")).boxed()
 }
 
-fn queue() -> impl Strategy<Value = String> {
+fn queue() -> BoxedStrategy<String> {
     prop_oneof![
         4 => (1u32..80).prop_map(|n| format!("{{ kind = \"drop-tail\", limit = \"{n} packets\" }}")),
         2 => (2000u32..40_000).prop_map(|n| format!("{{ kind = \"drop-tail\", limit = \"{n} B\" }}")),
         1 => Just("\"unlimited\"".to_owned()),
         1 => red(),
     ]
+    .boxed()
 }
 
 /// RED in all its ways.
-fn red() -> impl Strategy<Value = String> {
+fn red() -> BoxedStrategy<String> {
     let keys = some_of(vec![
         one_of(&["std", "ns2"]).prop_map(|profile| format!("profile = \"{profile}\"")).boxed(),
         one_of(&["packets", "bytes"]).prop_map(|unit| format!("measure = \"{unit}\"")).boxed(),
@@ -84,9 +85,10 @@ fn red() -> impl Strategy<Value = String> {
     ]);
     (10u32..60, keys)
         .prop_map(|(limit, keys)| format!("{{ kind = \"red\", limit = \"{limit} packets\"{keys} }}"))
+        .boxed()
 }
 
-fn error(worst: f64) -> impl Strategy<Value = String> {
+fn error(worst: f64) -> BoxedStrategy<String> {
     let position = one_of(&["after-transmission", "before-queue"]);
     let kind = prop_oneof![
         3 => (0.0..=worst).prop_map(|rate| format!("kind = \"bernoulli\", packet_error_rate = {rate:.4}")),
@@ -104,21 +106,23 @@ fn error(worst: f64) -> impl Strategy<Value = String> {
              bit_error_rate_bad = 1e-5",
         ]),
     ];
-    (kind, position).prop_map(|(kind, position)| format!("{{ {kind}, position = \"{position}\" }}"))
+    (kind, position).prop_map(|(kind, position)| format!("{{ {kind}, position = \"{position}\" }}")).boxed()
 }
 
 /// Outages that take less than the run.
-fn handoff(duration_ms: u32) -> impl Strategy<Value = String> {
+fn handoff(duration_ms: u32) -> BoxedStrategy<String> {
     let policy = one_of(&["drop-air", "drop", "hold"]);
     let times = prop_oneof![
         (1u32..6, one_of(&["even", "random"]))
             .prop_map(|(count, placement)| format!("count = {count}, placement = \"{placement}\"")),
         Just(format!("at = [\"{} ms\", \"{} ms\"]", duration_ms / 4, duration_ms / 2)),
     ];
-    (times, 1u32..15, policy).prop_map(move |(times, percent, policy)| {
-        let outage = duration_ms * percent / 100 + 1;
-        format!("{{ {times}, outage = \"{outage} ms\", policy = \"{policy}\" }}")
-    })
+    (times, 1u32..15, policy)
+        .prop_map(move |(times, percent, policy)| {
+            let outage = duration_ms * percent / 100 + 1;
+            format!("{{ {times}, outage = \"{outage} ms\", policy = \"{policy}\" }}")
+        })
+        .boxed()
 }
 
 /// Keys of a link, each as `key = value`.
@@ -204,23 +208,23 @@ fn middleboxes() -> impl Strategy<Value = String> {
 }
 
 /// A plain link: `rate = ..., delay = ..., queue = ...`, and a threshold for marks that lies below any limit.
-fn plain_link(least_kbit: u32, most_kbit: u32, grain: Grain) -> impl Strategy<Value = Keys> {
+fn plain_link(least_kbit: u32, most_kbit: u32, grain: Grain) -> BoxedStrategy<Keys> {
     let mark = prop::option::of(1u32..20);
     let mtu = prop::option::weighted(0.1, 1500u32..2000);
-    (rate_of(least_kbit, most_kbit, grain), delay_of(grain), queue(), mark, mtu).prop_map(
-        |(rate, delay, queue, mark, mtu)| {
+    (rate_of(least_kbit, most_kbit, grain), delay_of(grain), queue(), mark, mtu)
+        .prop_map(|(rate, delay, queue, mark, mtu)| {
             let mark = mark.filter(|_| !queue.contains("packets") && !queue.contains("red"));
             let mut keys =
                 vec![format!("rate = {rate}"), format!("delay = {delay}"), format!("queue = {queue}")];
             keys.extend(mark.map(|packets| format!("mark = \"{packets} packets\"")));
             keys.extend(mtu.map(|bytes| format!("mtu = \"{bytes} B\"")));
             keys
-        },
-    )
+        })
+        .boxed()
 }
 
 /// A link with everything that may stand in its way.
-fn link_with_devices(least_kbit: u32, most_kbit: u32, grain: Grain) -> impl Strategy<Value = Keys> {
+fn link_with_devices(least_kbit: u32, most_kbit: u32, grain: Grain) -> BoxedStrategy<Keys> {
     let kind = one_of(&["codel", "fq-codel", "fq-codel\", limit = 20, quantum = \"300 B"]);
     let codel = (kind, 1u32..20, 20u32..200, any::<bool>()).prop_map(|(kind, target, interval, ecn)| {
         format!("queue = {{ kind = \"{kind}\", target = \"{target} ms\", interval = \"{interval} ms\", ecn = {ecn} }}")
@@ -253,6 +257,7 @@ fn link_with_devices(least_kbit: u32, most_kbit: u32, grain: Grain) -> impl Stra
             keys.extend([arq, middleboxes, change].into_iter().flatten());
             keys
         })
+        .boxed()
 }
 
 /// Whether packets of `keys` are retransmitted by the link, or wait in a queue that decides when they leave.
@@ -502,7 +507,7 @@ fn tcp_traffic() -> impl Strategy<Value = String> {
 }
 
 /// The keys of a `[[flows]]` table, without its ends.
-fn flow(duration_ms: u32) -> impl Strategy<Value = String> {
+fn flow(duration_ms: u32) -> BoxedStrategy<String> {
     let transport = prop_oneof![
         6 => (tcp(), (tcp_traffic(), prop::option::weighted(0.2, 8u32..5000)).prop_map(|(traffic, reader)| {
             traffic + &reader.map_or(String::new(), |rate| format!("\nreader = \"{rate} kbit/s\""))
@@ -516,9 +521,11 @@ fn flow(duration_ms: u32) -> impl Strategy<Value = String> {
         1 => (0..duration_ms / 2, duration_ms / 2 + 1..duration_ms)
             .prop_map(|(start, stop)| format!("start = \"{start} ms\"\nstop = \"{stop} ms\"")),
     ];
-    (transport, times).prop_map(|((transport, traffic), times)| {
-        format!("transport = {transport}\ntraffic = {traffic}\n{times}\n")
-    })
+    (transport, times)
+        .prop_map(|((transport, traffic), times)| {
+            format!("transport = {transport}\ntraffic = {traffic}\n{times}\n")
+        })
+        .boxed()
 }
 
 /// One direction of a call, as a flow.
@@ -558,25 +565,27 @@ fn offered(text: &str, name: &str) -> BTreeMap<String, Offers> {
 }
 
 /// Flows that arrive one after another between the same hosts.
-fn arrivals(duration_ms: u32) -> impl Strategy<Value = String> {
-    (flow(duration_ms), one_of(&["poisson", "periodic"]), 2..8u32).prop_map(move |(flow, kind, count)| {
-        let every = (duration_ms / (count + 1)).max(1);
-        let own: Vec<&str> =
-            flow.lines().filter(|line| !line.starts_with("start") && !line.starts_with("stop")).collect();
-        format!(
-            "{}\ncount = {count}\nstart = {{ arrivals = \"{kind}\", every = \"{every} ms\" }}\n",
-            own.join("\n")
-        )
-    })
+fn arrivals(duration_ms: u32) -> BoxedStrategy<String> {
+    (flow(duration_ms), one_of(&["poisson", "periodic"]), 2..8u32)
+        .prop_map(move |(flow, kind, count)| {
+            let every = (duration_ms / (count + 1)).max(1);
+            let own: Vec<&str> =
+                flow.lines().filter(|line| !line.starts_with("start") && !line.starts_with("stop")).collect();
+            format!(
+                "{}\ncount = {count}\nstart = {{ arrivals = \"{kind}\", every = \"{every} ms\" }}\n",
+                own.join("\n")
+            )
+        })
+        .boxed()
 }
 
-fn dumbbell(duration_ms: u32, grain: Grain) -> impl Strategy<Value = String> {
+fn dumbbell(duration_ms: u32, grain: Grain) -> BoxedStrategy<String> {
     let channel = (prop::option::of(error(0.3)), prop::option::weighted(0.3, handoff(duration_ms)));
     let flow = prop_oneof![6 => flow(duration_ms).boxed(), 1 => arrivals(duration_ms).boxed()];
     let directed = (flow, one_of(&["forward", "reverse"]));
     let links = (link_with_devices(50, 20_000, grain), link_with_devices(50, 5000, grain));
-    (links, channel, prop::collection::vec(directed, 1..=8)).prop_map(
-        |((bottleneck, access), (error, handoff), flows)| {
+    (links, channel, prop::collection::vec(directed, 1..=8))
+        .prop_map(|((bottleneck, access), (error, handoff), flows)| {
             let (in_one, in_other) = (bottleneck.join("\n"), access.join("\n"));
             let mut text = format!(
                 "[topology]\nkind = \"dumbbell\"\n[topology.bottleneck]\n{in_one}\n\
@@ -593,12 +602,12 @@ fn dumbbell(duration_ms: u32, grain: Grain) -> impl Strategy<Value = String> {
                 let _ = write!(text, "[[flows]]\nname = \"f{number}\"\ndirection = \"{direction}\"\n{flow}");
             }
             text
-        },
-    )
+        })
+        .boxed()
 }
 
 /// The `[[topology.links]]` and `[[flows]]` tables of a chain with a shortcut; flows between any two of its nodes.
-fn graph(duration_ms: u32, grain: Grain) -> impl Strategy<Value = (Vec<String>, String, String)> {
+fn graph(duration_ms: u32, grain: Grain) -> BoxedStrategy<(Vec<String>, String, String)> {
     let one_link = (
         link_with_devices(50, 5000, grain),
         prop::option::weighted(0.4, error(0.3)),
@@ -608,55 +617,61 @@ fn graph(duration_ms: u32, grain: Grain) -> impl Strategy<Value = (Vec<String>, 
     let reroute = (1..duration_ms, any::<bool>(), one_of(&["divert", "lose"]));
     let one_flow = (flow(duration_ms), 0usize..64, 0usize..64, prop::option::weighted(0.2, reroute));
     let flows = prop::collection::vec(one_flow, 1..=6);
-    (prop::collection::vec(one_link, 1..=5), flows).prop_map(|(links, flows)| {
-        let nodes: Vec<String> = (0..=links.len()).map(|number| format!("n{number}")).collect();
-        let (mut link_text, mut flow_text) = (String::new(), String::new());
-        let last = links.len() - 1;
-        for (number, (link, error, handoff, reverse)) in links.into_iter().enumerate() {
-            // The last link of a longer chain goes back to the first node: a ring with a tail.
-            let to = if number == last && last > 1 { 0 } else { number + 1 };
-            let _ = writeln!(
-                link_text,
-                "[[topology.links]]\nfrom = \"n{number}\"\nto = \"n{to}\"\n{}",
-                link.join("\n")
-            );
-            // Some errors strike behind the retransmissions.
-            let behind = link.iter().any(|key| key.starts_with("arq")) && number % 2 == 1;
-            let error = error
-                .map(|error| if behind { error.replace("after-transmission", "after-arq") } else { error });
-            let handoff = handoff.map(|handoff| possible_handoff(handoff, &link));
-            for (key, value) in [("error", error), ("handoff", handoff)] {
-                if let Some(value) = value {
-                    let _ = writeln!(link_text, "{key} = {value}");
+    (prop::collection::vec(one_link, 1..=5), flows)
+        .prop_map(|(links, flows)| {
+            let nodes: Vec<String> = (0..=links.len()).map(|number| format!("n{number}")).collect();
+            let (mut link_text, mut flow_text) = (String::new(), String::new());
+            let last = links.len() - 1;
+            for (number, (link, error, handoff, reverse)) in links.into_iter().enumerate() {
+                // The last link of a longer chain goes back to the first node: a ring with a tail.
+                let to = if number == last && last > 1 { 0 } else { number + 1 };
+                let _ = writeln!(
+                    link_text,
+                    "[[topology.links]]\nfrom = \"n{number}\"\nto = \"n{to}\"\n{}",
+                    link.join("\n")
+                );
+                // Some errors strike behind the retransmissions.
+                let behind = link.iter().any(|key| key.starts_with("arq")) && number % 2 == 1;
+                let error =
+                    error.map(
+                        |error| if behind { error.replace("after-transmission", "after-arq") } else { error },
+                    );
+                let handoff = handoff.map(|handoff| possible_handoff(handoff, &link));
+                for (key, value) in [("error", error), ("handoff", handoff)] {
+                    if let Some(value) = value {
+                        let _ = writeln!(link_text, "{key} = {value}");
+                    }
+                }
+                if let Some(reverse) = reverse {
+                    let _ = writeln!(link_text, "reverse = {{ {} }}", reverse.join(", "));
                 }
             }
-            if let Some(reverse) = reverse {
-                let _ = writeln!(link_text, "reverse = {{ {} }}", reverse.join(", "));
+            // In a ring the last node is the one before the closing link.
+            let reachable = if last > 1 { nodes.len() - 1 } else { nodes.len() };
+            for (number, (flow, from, step, reroute)) in flows.into_iter().enumerate() {
+                let from = from % reachable;
+                let to = (from + 1 + step % (reachable - 1)) % reachable;
+                let reroute = reroute.filter(|_| last > 1).map(|(at, clockwise, under_way)| {
+                    // Around the ring, one way or the other.
+                    let step = if clockwise { 1 } else { reachable - 1 };
+                    let mut path = vec![from];
+                    while path.last() != Some(&to) {
+                        path.push((path[path.len() - 1] + step) % reachable);
+                    }
+                    let path: Vec<String> = path.iter().map(|node| format!("n{node}")).collect();
+                    format!(
+                        "reroute = [{{ at = \"{at} ms\", nodes = {path:?}, under_way = \"{under_way}\" }}]\n"
+                    )
+                });
+                let flow = flow + &reroute.unwrap_or_default();
+                let _ = write!(
+                    flow_text,
+                    "[[flows]]\nname = \"f{number}\"\nsource = \"n{from}\"\nsink = \"n{to}\"\n{flow}"
+                );
             }
-        }
-        // In a ring the last node is the one before the closing link.
-        let reachable = if last > 1 { nodes.len() - 1 } else { nodes.len() };
-        for (number, (flow, from, step, reroute)) in flows.into_iter().enumerate() {
-            let from = from % reachable;
-            let to = (from + 1 + step % (reachable - 1)) % reachable;
-            let reroute = reroute.filter(|_| last > 1).map(|(at, clockwise, under_way)| {
-                // Around the ring, one way or the other.
-                let step = if clockwise { 1 } else { reachable - 1 };
-                let mut path = vec![from];
-                while path.last() != Some(&to) {
-                    path.push((path[path.len() - 1] + step) % reachable);
-                }
-                let path: Vec<String> = path.iter().map(|node| format!("n{node}")).collect();
-                format!("reroute = [{{ at = \"{at} ms\", nodes = {path:?}, under_way = \"{under_way}\" }}]\n")
-            });
-            let flow = flow + &reroute.unwrap_or_default();
-            let _ = write!(
-                flow_text,
-                "[[flows]]\nname = \"f{number}\"\nsource = \"n{from}\"\nsink = \"n{to}\"\n{flow}"
-            );
-        }
-        (nodes[..reachable].to_vec(), link_text, flow_text)
-    })
+            (nodes[..reachable].to_vec(), link_text, flow_text)
+        })
+        .boxed()
 }
 
 fn graph_text(nodes: &[String], links: &str, flows: &str) -> String {
@@ -664,7 +679,7 @@ fn graph_text(nodes: &[String], links: &str, flows: &str) -> String {
 }
 
 /// The radio of a cell.
-fn radio() -> impl Strategy<Value = String> {
+fn radio() -> BoxedStrategy<String> {
     let rules = one_of(&[
         "",
         "profile = \"ns2\"\nrate = \"11 Mbit/s\"",
@@ -677,17 +692,17 @@ fn radio() -> impl Strategy<Value = String> {
     ]);
     let discards =
         one_of(&["\"attempts\"", "\"frames\"", "\"received\"", "{ rate = \"1 Mbit/s\", size = \"1000 B\" }"]);
-    (rules, queue(), prop::option::weighted(0.4, error(0.2)), discards).prop_map(
-        |(rules, queue, error, discards)| {
+    (rules, queue(), prop::option::weighted(0.4, error(0.2)), discards)
+        .prop_map(|(rules, queue, error, discards)| {
             let error = error.map(|error| format!("error = {error}\n")).unwrap_or_default();
             format!("{rules}\nqueue = {queue}\n{error}discards = {discards}\n")
-        },
-    )
+        })
+        .boxed()
 }
 
 /// Two access points on one wire each, with stations around one of them and a host between both that may go from one to
 /// the other; flows between a server and any of them.
-fn cells(duration_ms: u32) -> impl Strategy<Value = String> {
+fn cells(duration_ms: u32) -> BoxedStrategy<String> {
     let station = (-90i32..90, -90i32..90);
     let roaming = (one_of(&["drop", "forward", "hold"]), 1u32..200, 20i32..180, any::<bool>());
     let one_flow = (flow(duration_ms), 0usize..8, any::<bool>());
@@ -740,7 +755,7 @@ fn cells(duration_ms: u32) -> impl Strategy<Value = String> {
                 );
             }
             text
-        })
+        }).boxed()
 }
 
 /// Opening of a scenario; the limits turn a run without end into a failure.
@@ -759,7 +774,6 @@ fn grain() -> impl Strategy<Value = Grain> {
     prop_oneof![2 => Just(Grain::Fine), 1 => Just(Grain::Coarse)]
 }
 
-/// A scenario of any kind with these times.
 /// The scenario with a middlebox that does nothing in place of every agent, if one of them stands where it sees no
 /// flow, only ends of flows, no ACKs, or no timestamps: such scenarios are refused.
 fn standing(text: String) -> String {
@@ -788,7 +802,8 @@ fn without_agents(text: &str) -> String {
     replaced
 }
 
-fn scenario_of(grain: Grain) -> impl Strategy<Value = String> {
+/// A scenario of any kind.
+fn scenario_of(grain: Grain) -> BoxedStrategy<String> {
     duration_ms().prop_flat_map(move |duration| {
         let body = prop_oneof![
             3 => dumbbell(duration, grain),
@@ -800,11 +815,11 @@ fn scenario_of(grain: Grain) -> impl Strategy<Value = String> {
             let processing = format!("processing_time = \"{processing} us\"\n");
             standing(head(duration, seed, warmup) + &processing + &body)
         })
-    })
+    }).boxed()
 }
 
-fn scenario() -> impl Strategy<Value = String> {
-    grain().prop_flat_map(scenario_of)
+fn scenario() -> BoxedStrategy<String> {
+    grain().prop_flat_map(scenario_of).boxed()
 }
 
 fn run_of(plan: &Plan, recording: Recording) -> Run {
