@@ -21,7 +21,14 @@ def main() -> None:
         # An exception would pass through whatever is being imported, which may hide it or add to it.
         _signal.signal(_signal.SIGINT, _leave)
     try:
-        from lasthop.cli import main as command
+        if sys.argv[1:] == ["--version"]:
+            # Programs ask it, again and again: nothing else is imported for it.
+            from lasthop.terminal import guarded, say_version
+
+            def command() -> None:
+                guarded(say_version)
+        else:
+            from lasthop.cli import main as command
     except KeyboardInterrupt:
         _leave()
     if waits:

@@ -6,49 +6,90 @@ prints one message on stderr and exits with 2, a failed run with 1, Ctrl-C with 
 
 from __future__ import annotations
 
+import importlib
 import re
-import signal
-import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from lasthop import _native, terminal
-from lasthop.commands.archive import bundle, unbundle
-from lasthop.commands.begin import demo, doctor, new
-from lasthop.commands.catalogue import helpers, list_metrics, schema, transports
-from lasthop.commands.evaluate import evaluate
-from lasthop.commands.files import from_capture, trace
-from lasthop.commands.history import history_app
-from lasthop.commands.look import plot, show, traffic, view
-from lasthop.commands.options import JsonCommand
-from lasthop.commands.papers import reproduce
-from lasthop.commands.real import emulate, parity, steer
-from lasthop.commands.scripts import fuzz, script
-from lasthop.commands.simulate import compare, run
-from lasthop.commands.study import study_app
 from lasthop.errors import ArgumentError
-from lasthop.terminal import (
-    EXIT_INTERRUPTED,
-    EXIT_RUN,
-    drop_lost_notes,
-    drop_output,
-    heed_lost_interrupts,
-    note,
-    say,
-    tell_warnings,
-    use_columns_that_make_sense,
-    user_errors,
-    write_what_can_be_written,
-)
+from lasthop.terminal import guarded, say_version, user_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
+
+    # Typer has no public name for what it makes of a function.
+    Verb = Any
+
+#: Where each verb is: a module of `lasthop.commands`, and the function or the group in it.
+VERBS = {
+    "run": "simulate:run",
+    "compare": "simulate:compare",
+    "plot": "look:plot",
+    "show": "look:show",
+    "view": "look:view",
+    "traffic": "look:traffic",
+    "new": "begin:new",
+    "demo": "begin:demo",
+    "transports": "catalogue:transports",
+    "helpers": "catalogue:helpers",
+    "metrics": "catalogue:list_metrics",
+    "reproduce": "papers:reproduce",
+    "bundle": "archive:bundle",
+    "unbundle": "archive:unbundle",
+    "trace": "files:trace",
+    "from-capture": "files:from_capture",
+    "schema": "catalogue:schema",
+    "emulate": "real:emulate",
+    "steer": "real:steer",
+    "parity": "real:parity",
+    "evaluate": "evaluate:evaluate",
+    "script": "scripts:script",
+    "fuzz": "scripts:fuzz",
+    "doctor": "begin:doctor",
+    "history": "history:history_app",
+    "study": "study:study_app",
+}
+
+
+class Verbs(Mapping[str, "Verb"]):
+    """The verbs by name, each imported when it is asked for: a command waits for its own imports alone."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, Verb] = {}
+
+    def __getitem__(self, name: str) -> Verb:
+        """Return the verb called `name`."""
+        if name not in self.made:
+            module, attribute = VERBS[name].split(":")
+            found = getattr(importlib.import_module(f"lasthop.commands.{module}"), attribute)
+            if not isinstance(found, typer.Typer):
+                from lasthop.commands.options import JsonCommand
+
+                alone = typer.Typer(add_completion=False)
+                alone.command(name, cls=JsonCommand)(found)
+                found = alone
+            self.made[name] = typer.main.get_command(found)
+        return self.made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names, in the order of the help text."""
+        return iter(VERBS)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(VERBS)
 
 
 class Group(TyperGroup):
     """The command, which refuses arguments that are empty: as a name of a folder they would mean this one."""
+
+    def __init__(self, **named: Any) -> None:  # noqa: ANN401 - as of the base
+        super().__init__(**named)
+        # Typer reads them, and adds none.
+        self.commands = Verbs()  # type: ignore[assignment]
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Refuse empty arguments before ``--``; behind it they are those of another program."""
@@ -74,42 +115,9 @@ app = typer.Typer(
 )
 
 
-#: Every verb but the groups, as the help text lists them.
-VERBS: dict[str, Callable[..., None]] = {
-    "run": run,
-    "compare": compare,
-    "plot": plot,
-    "show": show,
-    "view": view,
-    "traffic": traffic,
-    "new": new,
-    "demo": demo,
-    "transports": transports,
-    "helpers": helpers,
-    "metrics": list_metrics,
-    "reproduce": reproduce,
-    "bundle": bundle,
-    "unbundle": unbundle,
-    "trace": trace,
-    "from-capture": from_capture,
-    "schema": schema,
-    "emulate": emulate,
-    "steer": steer,
-    "parity": parity,
-    "evaluate": evaluate,
-    "script": script,
-    "fuzz": fuzz,
-    "doctor": doctor,
-}
-for _name, _verb in VERBS.items():
-    app.command(_name, cls=JsonCommand)(_verb)
-app.add_typer(history_app)
-app.add_typer(study_app)
-
-
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the form typer asks for
     if wanted:
-        say(f"lasthop {_native.__version__}")
+        say_version()
         raise typer.Exit
 
 
@@ -124,29 +132,4 @@ def _options(
 
 def main() -> None:
     """Run the command; `lasthop.__main__` calls it."""
-    write_what_can_be_written()
-    heed_lost_interrupts()
-    tell_warnings()
-    use_columns_that_make_sense()
-    try:
-        try:
-            app()
-        finally:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has gone, as in `lasthop run FILE --json - | head`: there is nothing to report to.
-        drop_output()
-        sys.exit(EXIT_RUN)
-    except OSError as error:
-        # A help text on a full disk, or what was still to be written.
-        note(f"error: cannot use standard output: {(error.strerror or str(error)).lower()}")
-        drop_output()
-        sys.exit(terminal.EXIT_USER)
-    except KeyboardInterrupt:
-        # Before any command had begun.
-        note("interrupted")
-        sys.exit(EXIT_INTERRUPTED)
-    finally:
-        drop_lost_notes()
-        # On the way out another Ctrl-C has nothing to stop, and Python would show where it was.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    guarded(app)

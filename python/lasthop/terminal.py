@@ -1,12 +1,11 @@
 """What the commands share at their border: error messages with exit codes, printing.
 
-Used by `lasthop.cli` and the modules of its sub-commands. Heavy libraries are imported where they are used.
+Used by `lasthop.cli` and the modules of its sub-commands. Libraries are imported where they are used.
 """
 
 from __future__ import annotations
 
 import codecs
-import inspect
 import os
 import signal
 import sys
@@ -16,14 +15,12 @@ import warnings
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
-import typer
-
-from lasthop import extras
+from lasthop import _native, extras
 from lasthop.errors import Interrupted, LasthopError, RunError, UncheckedWarning
 from lasthop.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
     from rich.console import RenderableType
@@ -40,6 +37,36 @@ WIDTH_OF_NO_TERMINAL = 110
 AGAIN_S = 0.01
 
 
+def guarded(command: Callable[[], None]) -> None:
+    """Run a command, and leave as it says, or as its streams and Ctrl-C make it."""
+    write_what_can_be_written()
+    heed_lost_interrupts()
+    tell_warnings()
+    use_columns_that_make_sense()
+    try:
+        try:
+            command()
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone, as in `lasthop run FILE --json - | head`: there is nothing to report to.
+        drop_output()
+        sys.exit(EXIT_RUN)
+    except OSError as error:
+        # A help text on a full disk, or what was still to be written.
+        note(f"error: cannot use standard output: {(error.strerror or str(error)).lower()}")
+        drop_output()
+        sys.exit(EXIT_USER)
+    except KeyboardInterrupt:
+        # Before any command had begun.
+        note("interrupted")
+        sys.exit(EXIT_INTERRUPTED)
+    finally:
+        drop_lost_notes()
+        # On the way out another Ctrl-C has nothing to stop, and Python would show where it was.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 @contextmanager
 def user_errors() -> Iterator[None]:
     """Print an error as its message alone, with the exit code of its kind."""
@@ -51,16 +78,16 @@ def user_errors() -> Iterator[None]:
         opening = text.split("\n", maxsplit=1)[0]
         named = isinstance(error, Interrupted) or "error:" in opening
         note(text if named else f"error: {text}")
-        raise typer.Exit(_exit_code(error)) from None
+        raise _exit(_exit_code(error)) from None
     except KeyboardInterrupt:
         note("interrupted")
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+        raise _exit(EXIT_INTERRUPTED) from None
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in extras.EXTRAS:
             raise
         note(f"error: {extras.lacking(package)}")
-        raise typer.Exit(EXIT_USER) from None
+        raise _exit(EXIT_USER) from None
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -68,7 +95,7 @@ def user_errors() -> Iterator[None]:
         what = "standard output" if error.filename is None else f"'{error.filename}'"
         note(f"error: cannot use {what}: {(error.strerror or str(error)).lower()}")
         drop_output()
-        raise typer.Exit(EXIT_USER) from None
+        raise _exit(EXIT_USER) from None
 
 
 @contextmanager
@@ -107,8 +134,9 @@ def heed_lost_interrupts() -> None:
         if not issubclass(lost.exc_type, KeyboardInterrupt):
             usual(lost)
             return
+        here = sys._getframe()  # noqa: SLF001 (as `inspect` has it, which takes 10 ms to import)
         # Not from here: it would come inside the callback again.
-        threading.Thread(target=deliver, args=(inspect.currentframe(),), daemon=True).start()
+        threading.Thread(target=deliver, args=(here,), daemon=True).start()
 
     def deliver(callback: FrameType | None) -> None:
         while True:
@@ -197,6 +225,13 @@ def drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _exit(code: int) -> Exception:
+    """Return what ends a verb with this exit code."""
+    import typer
+
+    return typer.Exit(code)
+
+
 def _exit_code(error: LasthopError) -> int:
     if isinstance(error, Interrupted):
         return EXIT_INTERRUPTED if error.signal is None else BY_SIGNAL + error.signal
@@ -207,7 +242,12 @@ def _exit_code(error: LasthopError) -> int:
 
 def say(text: object = "", *, nl: bool = True) -> None:
     """Print a line on standard output."""
-    typer.echo(visible(str(text)), nl=nl)
+    print(visible(str(text)), end="\n" if nl else "", flush=True)
+
+
+def say_version() -> None:
+    """Print the version."""
+    say(f"lasthop {_native.__version__}")
 
 
 def print_content(content: RenderableType) -> None:
@@ -231,4 +271,4 @@ def print_content(content: RenderableType) -> None:
 def note(text: str) -> None:
     """Print a line on standard error; if it cannot be written, that is no reason to stop."""
     with suppress(OSError):
-        typer.echo(visible(text), err=True)
+        print(visible(text), file=sys.stderr, flush=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tomllib
 from typing import TYPE_CHECKING
 
@@ -251,6 +253,25 @@ def test_doctor_checks_the_engine(command: Callable[..., Result]) -> None:
 
 def test_version(command: Callable[..., Result]) -> None:
     assert command("--version").stdout == f"lasthop {lh.__version__}\n"
+    alone = subprocess.run(
+        [sys.executable, "-m", "lasthop", "--version"], capture_output=True, text=True, check=True
+    )
+    assert alone.stdout == f"lasthop {lh.__version__}\n"
+
+
+def test_a_command_imports_what_it_needs() -> None:
+    def imported(*words: str) -> set[str]:
+        script = (
+            "import sys\nfrom lasthop.__main__ import main\n"
+            "try: main()\nexcept SystemExit: pass\nprint(*sys.modules, file=sys.stderr)"
+        )
+        started = [sys.executable, "-c", script, *words]
+        return set(subprocess.run(started, capture_output=True, text=True, check=True).stderr.split())
+
+    assert "typer" not in imported("--version")
+    helpers = imported("helpers", "--help")
+    assert "lasthop.commands.catalogue" in helpers
+    assert "lasthop.commands.real" not in helpers
 
 
 def test_ready_scenarios_and_studies_are_listed_and_written(

@@ -27,6 +27,7 @@ history_app = typer.Typer(
     help="Manage a history of paths: the file that the table history of a scenario names.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    add_completion=False,
 )
 
 

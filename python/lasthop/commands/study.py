@@ -33,6 +33,7 @@ study_app = typer.Typer(
     help="Run a scenario over a grid of settings and seeds, with resume, and look at the results.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    add_completion=False,
     epilog="Start with 'lasthop study new', then 'lasthop study run study.toml'.",
 )
 study_views.register(study_app)
