@@ -229,8 +229,11 @@ fn link_with_devices(least_kbit: u32, most_kbit: u32, grain: Grain) -> BoxedStra
     let codel = (kind, 1u32..20, 20u32..200, any::<bool>()).prop_map(|(kind, target, interval, ecn)| {
         format!("queue = {{ kind = \"{kind}\", target = \"{target} ms\", interval = \"{interval} ms\", ecn = {ecn} }}")
     });
-    let pie = (1u32..40, 0u32..200, any::<bool>()).prop_map(|(target, burst, ecn)| {
-        format!("queue = {{ kind = \"pie\", target = \"{target} ms\", burst = \"{burst} ms\", ecn = {ecn} }}")
+    let kind = one_of(&["pie", "fq-pie", "fq-pie\", limit = 20, quantum = \"300 B"]);
+    let pie = (kind, 1u32..40, 0u32..200, any::<bool>()).prop_map(|(kind, target, burst, ecn)| {
+        format!(
+            "queue = {{ kind = \"{kind}\", target = \"{target} ms\", burst = \"{burst} ms\", ecn = {ecn} }}"
+        )
     });
     let dual = (1u32..40, 1u32..5, any::<bool>()).prop_map(|(target, share, few)| {
         let limit = if few { "20 packets" } else { "10000 packets" };

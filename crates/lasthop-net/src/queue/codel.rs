@@ -9,7 +9,7 @@ use lasthop_core::packet::Cause;
 use lasthop_core::time::{Span, Time};
 
 use super::fifo::Fifo;
-use super::{Parcel, Served, Service, Shed, Verdict};
+use super::{Ecn, Parcel, Served, Service, Shed, Verdict};
 
 /// Parameters of CoDel; the RFC's are 5 ms and 100 ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,17 @@ pub struct CoDel {
     pub mtu: u32,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
+    /// Mark every ECN-capable packet that has waited longer than this, whatever the law says (`ce_threshold` of Linux).
+    pub threshold: Option<CeThreshold>,
+}
+
+/// A delay beyond which packets are marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CeThreshold {
+    /// The delay.
+    pub delay: Span,
+    /// Packets that carry ECT(1) alone, or CE, which may have been that.
+    pub scalable_only: bool,
 }
 
 /// CoDel at work.
@@ -90,13 +101,22 @@ impl Controlled {
     }
 }
 
-impl Service for Controlled {
-    fn push(&mut self, parcel: Parcel, shed: &mut Vec<Shed>) -> Verdict {
-        self.fifo.push(parcel, shed)
+impl Controlled {
+    /// Whether the threshold marks a packet that leaves at `now`.
+    #[inline]
+    fn is_late(&self, parcel: Parcel, now: Time) -> bool {
+        self.plan.threshold.is_some_and(|threshold| {
+            let is_meant = if threshold.scalable_only {
+                parcel.ecn == Ecn::Scalable
+            } else {
+                parcel.ecn.can_be_marked()
+            };
+            is_meant && now.since(parcel.since) > threshold.delay
+        })
     }
 
     /// `dequeue` of §5.5.
-    fn pop(&mut self, now: Time, shed: &mut Vec<Shed>) -> Option<Served> {
+    fn dequeue(&mut self, now: Time, shed: &mut Vec<Shed>) -> Option<Served> {
         let Some((mut parcel, mut may_drop)) = self.take(now) else {
             self.dropping = false;
             return None;
@@ -142,6 +162,17 @@ impl Service for Controlled {
         let served = self.take(now);
         served.map(|(parcel, _)| Served { parcel, marked: false })
     }
+}
+
+impl Service for Controlled {
+    fn push(&mut self, parcel: Parcel, shed: &mut Vec<Shed>) -> Verdict {
+        self.fifo.push(parcel, shed)
+    }
+
+    fn pop(&mut self, now: Time, shed: &mut Vec<Shed>) -> Option<Served> {
+        let served = self.dequeue(now, shed)?;
+        Some(Served { marked: served.marked || self.is_late(served.parcel, now), ..served })
+    }
 
     #[inline]
     fn packets(&self) -> u64 {
@@ -157,10 +188,14 @@ impl Service for Controlled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::Ecn;
 
-    const PLAN: CoDel =
-        CoDel { target: Span::from_millis(5), interval: Span::from_millis(100), mtu: 1500, ecn: false };
+    const PLAN: CoDel = CoDel {
+        target: Span::from_millis(5),
+        interval: Span::from_millis(100),
+        mtu: 1500,
+        ecn: false,
+        threshold: None,
+    };
 
     fn parcel(packet: u32, since: Time) -> Parcel {
         Parcel { packet, hop: 0, flow: 0, bytes: 1000, ecn: Ecn::Capable, ahead: false, since }
@@ -247,5 +282,24 @@ mod tests {
         queue.pop(millis(1_100), &mut shed);
         assert_eq!((shed.len(), queue.count), (1, 4));
         assert_eq!(queue.drop_next, millis(1_150), "100 ms / sqrt(4) later");
+    }
+
+    /// Each packet that waited longer than the threshold is marked, before the law would do anything: those of ECT(1)
+    /// alone, if the threshold is for them, and never one that is not ECN-capable.
+    #[test]
+    fn late_packets_are_marked() {
+        let marked = |ecn, scalable_only, waited| {
+            let threshold = Some(CeThreshold { delay: Span::from_millis(1), scalable_only });
+            let mut queue = Controlled::of(CoDel { threshold, ..PLAN });
+            push(&mut queue, [Parcel { ecn, ..parcel(0, Time::ZERO) }]);
+            queue.pop(Time::ZERO + waited, &mut Vec::new()).unwrap().marked
+        };
+        let (at, beyond) = (Span::from_millis(1), Span::from_nanos(1_000_001));
+        for (ecn, all, scalable) in
+            [(Ecn::Incapable, false, false), (Ecn::Capable, true, false), (Ecn::Scalable, true, true)]
+        {
+            assert_eq!([at, beyond].map(|waited| marked(ecn, false, waited)), [false, all], "{ecn:?}");
+            assert_eq!([at, beyond].map(|waited| marked(ecn, true, waited)), [false, scalable], "{ecn:?}");
+        }
     }
 }

@@ -14,8 +14,10 @@
 mod codel;
 mod departures;
 mod dual_pi2;
+mod fair;
 mod fifo;
 mod fq_codel;
+mod fq_pie;
 mod pie;
 mod red;
 mod threshold;
@@ -26,7 +28,9 @@ use lasthop_core::packet::{Cause, flag};
 use lasthop_core::time::Time;
 
 use crate::measure::Window;
+pub use codel::CeThreshold;
 pub(crate) use departures::Departures;
+pub use fair::Turns;
 pub use red::{Adaptive, Automatic, RedLimit};
 
 /// The queue of one direction of a link.
@@ -305,7 +309,8 @@ macro_rules! disciplines {
 
 disciplines! {
     CoDel(codel::CoDel) => codel::Controlled,
-    FqCoDel(fq_codel::FqCoDel) => fq_codel::FairQueues,
+    FqCoDel(fq_codel::FqCoDel) => fair::FairQueues<codel::Controlled>,
+    FqPie(fq_pie::FqPie) => fair::FairQueues<pie::Controlled>,
     Pie(pie::Pie) => pie::Controlled,
     DualPi2(dual_pi2::DualPi2) => dual_pi2::Coupled,
 }
@@ -351,8 +356,10 @@ impl Waiting {
 
     /// Tells a discipline that tells flows apart the number that each has from its name.
     pub(crate) fn name_flows(&mut self, names: &Arc<[u32]>) {
-        if let Ordered::FqCoDel(queues) = &mut self.rest {
-            queues.name_flows(names);
+        match &mut self.rest {
+            Ordered::FqCoDel(queues) => queues.name_flows(names),
+            Ordered::FqPie(queues) => queues.name_flows(names),
+            _ => {}
         }
     }
 

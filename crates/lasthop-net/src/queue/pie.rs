@@ -34,6 +34,9 @@ pub struct Pie {
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
 
+/// From this delay on the probability rises by 0.02 more with each update, as in `sch_pie` of Linux.
+const LONG: Span = Span::from_millis(250);
+
 /// PIE at work.
 #[derive(Clone, Debug)]
 pub(crate) struct Controlled {
@@ -97,6 +100,10 @@ impl Controlled {
         };
         if self.probability >= 0.1 {
             change = change.min(0.02);
+        }
+        // A queue as long as that is beyond what the law was made for.
+        if self.delay > LONG {
+            change += 0.02;
         }
         self.probability = (self.probability + change).clamp(0.0, 1.0);
         if self.delay == Span::ZERO && self.delay_before == Span::ZERO {
@@ -217,9 +224,13 @@ mod tests {
             assert!(close(pie.probability, probability + 0.005 / divisor), "{probability}");
         }
         // A rise of more than 0.02 is cut once the probability is 0.1.
-        (pie.probability, pie.delay) = (0.1, Span::from_millis(255));
+        (pie.probability, pie.delay) = (0.1, Span::from_millis(250));
         pie.update();
         assert!(close(pie.probability, 0.12), "{}", pie.probability);
+        // Beyond 250 ms there is 0.02 more: 0.125 * 0.24 + 1.25 * 0.005 is cut to 0.02.
+        pie.delay = Span::from_millis(255);
+        pie.update();
+        assert!(close(pie.probability, 0.16), "{}", pie.probability);
         // Below the target it falls: 0.125 * -0.015 + 1.25 * -0.255; and no further than to nothing.
         pie.delay = Span::ZERO;
         pie.update();

@@ -6,7 +6,7 @@ use lasthop_core::time::Span;
 use lasthop_net::device::wlan::edca::{AccessPlan, Marks};
 use lasthop_net::device::wlan::mode::{Band, Coding, Durations, Format, Habits, LONGEST_PPDU, Mode};
 use lasthop_net::device::wlan::phy::Phy;
-use lasthop_net::plan::{AggregationPlan, CoDel, Discipline, FqCoDel, QueueLimit, QueuePlan, Queues};
+use lasthop_net::plan::{AggregationPlan, CoDel, Discipline, FqCoDel, QueueLimit, QueuePlan, Queues, Turns};
 
 use super::diagnostic::ScenarioError;
 use super::keys::{Key, Kind, Table};
@@ -525,8 +525,15 @@ fn queues(table: &Reader<'_>, driver: Option<u64>, window: u64) -> Result<Queues
 
 /// The queues of a cell that makes one for each station and category: FQ-CoDel with the constants of mac80211.
 pub(super) fn fair_queue(mtu: u32) -> QueuePlan {
-    let codel = CoDel { target: Span::from_millis(20), interval: Span::from_millis(100), mtu, ecn: true };
-    let fair = FqCoDel { codel, queues: 256, quantum: 300, limit: 8_192, memory: 16 << 20 };
+    let codel = CoDel {
+        target: Span::from_millis(20),
+        interval: Span::from_millis(100),
+        mtu,
+        ecn: true,
+        threshold: None,
+    };
+    let turns = Turns { queues: 256, quantum: 300, limit: 8_192, memory: 16 << 20 };
+    let fair = FqCoDel { codel, turns };
     QueuePlan { limit: QueueLimit::Unlimited, discipline: Discipline::FqCoDel(fair), ..QueuePlan::default() }
 }
 

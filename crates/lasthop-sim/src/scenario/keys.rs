@@ -1272,6 +1272,7 @@ static QUEUE: Tagged = Tagged {
         Variant { name: "codel", table: &CODEL, bare: true },
         Variant { name: "fq-codel", table: &FQ_CODEL, bare: true },
         Variant { name: "pie", table: &PIE, bare: true },
+        Variant { name: "fq-pie", table: &FQ_PIE, bare: true },
         Variant { name: "dual-pi2", table: &DUAL_PI2, bare: true },
         Variant { name: "unlimited", table: &UNLIMITED, bare: true },
     ],
@@ -1404,6 +1405,17 @@ const CODEL_KEYS: &[Key] = &[
     )
     .default("\"100 ms\""),
     Key::new("ecn", Kind::Switch, "Mark ECN-capable packets instead of dropping them.").default("true"),
+    Key::new(
+        "ce_threshold",
+        SOME_TIME,
+        "Mark every ECN-capable packet that has waited longer than this; 1 ms is usual for L4S. Default: none.",
+    ),
+    Key::new(
+        "ce_threshold_for",
+        Kind::Choice(|| vec!["all", "ect1"]),
+        "Which packets ce_threshold marks. all: every ECN-capable one. ect1: those that carry ECT(1).",
+    )
+    .default("\"all\""),
 ];
 
 static CODEL: Table = Table {
@@ -1421,56 +1433,83 @@ static CODEL: Table = Table {
     partial: false,
 };
 
+/// How the queues of a scheduler take turns.
+const TURN_KEYS: &[Key] = &[
+    Key::new("memory", TRANSFER, "Most bytes that wait in all queues together.").default("\"32 MB\""),
+    Key::new(
+        "queues",
+        Kind::Integer { min: 1, max: 65_536 },
+        "Number of queues. A hash of the name of the flow, which differs from seed to seed, chooses one.",
+    )
+    .default("1024"),
+    Key::new("quantum", PACKET, "Bytes that each queue may send in a round.").default("\"1514 B\""),
+];
+
 static FQ_CODEL: Table = Table {
     title: "FQ-CoDel queue",
     doc: "Gives every flow a queue of its own under CoDel, and lets them take turns (RFC 8290).",
     groups: &[
-        &[
-            Key::new(
-                "limit",
-                Kind::Integer { min: 1, max: 10_000_000 },
-                "Most packets that wait in all queues together; beyond it, the longest queue drops half of \
+        &[Key::new(
+            "limit",
+            Kind::Integer { min: 1, max: 10_000_000 },
+            "Most packets that wait in all queues together; beyond it, the longest queue drops half of \
                  its bytes, but 64 packets at most.",
-            )
-            .default("10_240"),
-            Key::new("memory", TRANSFER, "Most bytes that wait in all queues together.").default("\"32 MB\""),
-            Key::new(
-                "queues",
-                Kind::Integer { min: 1, max: 65_536 },
-                "Number of queues. A hash of the name of the flow, which differs from seed to seed, chooses one.",
-            )
-            .default("1024"),
-            Key::new("quantum", PACKET, "Bytes that each queue may send in a round.").default("\"1514 B\""),
-        ],
+        )
+        .default("10_240")],
+        TURN_KEYS,
         CODEL_KEYS,
     ],
     partial: false,
 };
 
+const PIE_KEYS: &[Key] = &[
+    Key::new("target", SOME_TIME, "Target delay.").default("\"15 ms\""),
+    Key::new(
+        "update",
+        Kind::Duration { min: Span::from_nanos(10_000), max: LONGEST },
+        "Time between two updates of the probability.",
+    )
+    .default("\"15 ms\""),
+    Key::new("burst", ANY_TIME, "Time for which a burst may fill the queue before anything is dropped.")
+        .default("\"150 ms\""),
+    Key::new("ecn", Kind::Switch, "Mark ECN-capable packets instead of dropping them.").default("true"),
+    Key::new(
+        "mark_p",
+        Kind::Probability,
+        "Packets are marked while the probability is below this, and dropped beyond.",
+    )
+    .default("0.1"),
+];
+
 static PIE: Table = Table {
     title: "PIE queue",
     doc: "Keeps the delay of the queue near a target by dropping or marking arriving packets with a probability that a \
           controller sets (RFC 8033).",
-    groups: &[&[
-        Key::new("limit", Kind::Room, "Most packets or bytes in the queue, counting the packet in service.")
-            .default("\"1000 packets\""),
-        Key::new("target", SOME_TIME, "Target delay.").default("\"15 ms\""),
-        Key::new(
-            "update",
-            Kind::Duration { min: Span::from_nanos(10_000), max: LONGEST },
-            "Time between two updates of the probability.",
+    groups: &[
+        &[Key::new(
+            "limit",
+            Kind::Room,
+            "Most packets or bytes in the queue, counting the packet in service.",
         )
-        .default("\"15 ms\""),
-        Key::new("burst", ANY_TIME, "Time for which a burst may fill the queue before anything is dropped.")
-            .default("\"150 ms\""),
-        Key::new("ecn", Kind::Switch, "Mark ECN-capable packets instead of dropping them.").default("true"),
-        Key::new(
-            "mark_p",
-            Kind::Probability,
-            "Packets are marked while the probability is below this, and dropped beyond.",
+        .default("\"1000 packets\"")],
+        PIE_KEYS,
+    ],
+    partial: false,
+};
+
+static FQ_PIE: Table = Table {
+    title: "FQ-PIE queue",
+    doc: "Gives every flow a queue of its own under PIE, and lets them take turns, as Linux does.",
+    groups: &[
+        &[Key::new(
+            "limit",
+            Kind::Integer { min: 1, max: 10_000_000 },
+            "Most packets that wait in all queues together; beyond it, the packet that arrives is lost.",
         )
-        .default("0.1"),
-    ]],
+        .default("10_240")],
+        TURN_KEYS,
+        PIE_KEYS,
+    ],
     partial: false,
 };
 

@@ -3,8 +3,8 @@
 use lasthop_core::time::Span;
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
-    Adaptive, CoDel, Discipline, DualPi2, FqCoDel, MarkThreshold, Pie, QueueLimit, QueuePlan, Red, RedLimit,
-    RulePlan,
+    Adaptive, CeThreshold, CoDel, Discipline, DualPi2, FqCoDel, FqPie, MarkThreshold, Pie, QueueLimit,
+    QueuePlan, Red, RedLimit, RulePlan, Turns,
 };
 
 use super::diagnostic::ScenarioError;
@@ -54,24 +54,16 @@ pub(super) fn read(table: &Reader<'_>, link: &LinkFacts) -> Result<QueuePlan> {
             Ok(QueuePlan { limit: limit(&queue, link)?, discipline, ..QueuePlan::default() })
         }
         "fq-codel" => {
-            let discipline = Discipline::FqCoDel(FqCoDel {
-                codel: codel(&queue, link)?,
-                queues: queue.integer("queues")? as u32,
-                quantum: queue.size("quantum")? as u32,
-                limit: queue.integer("limit")?,
-                memory: queue.size("memory")?,
-            });
+            let discipline =
+                Discipline::FqCoDel(FqCoDel { codel: codel(&queue, link)?, turns: turns(&queue)? });
+            Ok(QueuePlan { discipline, ..QueuePlan::default() })
+        }
+        "fq-pie" => {
+            let discipline = Discipline::FqPie(FqPie { pie: pie(&queue, link)?, turns: turns(&queue)? });
             Ok(QueuePlan { discipline, ..QueuePlan::default() })
         }
         "pie" => {
-            let discipline = Discipline::Pie(Pie {
-                target: queue.span("target")?,
-                update: queue.span("update")?,
-                burst: queue.span("burst")?,
-                mtu: link.mtu as u32,
-                ecn: queue.switch("ecn")?,
-                mark_below: queue.number("mark_p")?,
-            });
+            let discipline = Discipline::Pie(pie(&queue, link)?);
             Ok(QueuePlan { limit: limit(&queue, link)?, discipline, ..QueuePlan::default() })
         }
         "dual-pi2" => {
@@ -117,7 +109,35 @@ fn codel(queue: &Reader<'_>, link: &LinkFacts) -> Result<CoDel> {
         let message = format!("a target of {target} is not below the interval of {interval}");
         return Err(queue.error("target", message, "a twentieth of interval is usual"));
     }
-    Ok(CoDel { target, interval, mtu: link.mtu as u32, ecn: queue.switch("ecn")? })
+    let delay = queue.span_if("ce_threshold")?;
+    if delay.is_none() && queue.has("ce_threshold_for") {
+        let message = "ce_threshold_for says which packets, but there is no ce_threshold".to_owned();
+        return Err(queue.error("ce_threshold_for", message, "add ce_threshold = \"1 ms\", or leave it out"));
+    }
+    let scalable_only = queue.name("ce_threshold_for")? == "ect1";
+    let threshold = delay.map(|delay| CeThreshold { delay, scalable_only });
+    Ok(CoDel { target, interval, mtu: link.mtu as u32, ecn: queue.switch("ecn")?, threshold })
+}
+
+fn pie(queue: &Reader<'_>, link: &LinkFacts) -> Result<Pie> {
+    Ok(Pie {
+        target: queue.span("target")?,
+        update: queue.span("update")?,
+        burst: queue.span("burst")?,
+        mtu: link.mtu as u32,
+        ecn: queue.switch("ecn")?,
+        mark_below: queue.number("mark_p")?,
+    })
+}
+
+/// How the queues of a scheduler take turns.
+fn turns(queue: &Reader<'_>) -> Result<Turns> {
+    Ok(Turns {
+        queues: queue.integer("queues")? as u32,
+        quantum: queue.size("quantum")? as u32,
+        limit: queue.integer("limit")?,
+        memory: queue.size("memory")?,
+    })
 }
 
 fn red(queue: &Reader<'_>, link: &LinkFacts) -> Result<Red> {
