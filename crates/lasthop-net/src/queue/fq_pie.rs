@@ -1,7 +1,7 @@
 //! FQ-PIE: every flow has a queue of its own under PIE, and they take turns as in FQ-CoDel.
 //!
-//! No RFC describes it; this is the discipline of Linux (`sch_fq_pie` of 6.18), under the PIE of RFC 8033. Each queue has
-//! a probability of its own. A packet that finds all queues together full is refused, whichever queue is the longest.
+//! No RFC describes it; this is the discipline of Linux (`sch_fq_pie` of 6.18), under the PIE of RFC 8033. Each queue
+//! has a probability of its own. A packet that finds all queues together full is refused, whichever is the longest.
 //! Linux counts packets beyond its limit of memory and takes them all the same; here they are refused.
 
 use lasthop_core::packet::Cause;
