@@ -114,9 +114,10 @@ pins: build ## Pin anew what ready scenarios, studies and papers do; a changed f
 pins-check: build ## Compare every pinned run, those of a paper's quick look included (minutes)
 	$(BIN)/python tools/pins.py --check
 
-lint: build ## Formatting, clippy, ruff, mypy and subjects of commits; every warning is an error
-	$(call AT,formats$(comma) warnings$(comma) types$(comma) subjects of commits)
+lint: build ## Formatting, clippy, ruff, mypy, tidiness and subjects of commits; every warning is an error
+	$(call AT,formats$(comma) warnings$(comma) types$(comma) tidiness$(comma) subjects of commits)
 	$(BIN)/python tools/commits.py
+	$(BIN)/python -m pytest -q tests/python/test_tidy.py
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check .
