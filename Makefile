@@ -117,7 +117,7 @@ pins-check: build ## Compare every pinned run, those of a paper's quick look inc
 lint: build ## Formatting, clippy, ruff, mypy, tidiness and subjects of commits; every warning is an error
 	$(call AT,formats$(comma) warnings$(comma) types$(comma) tidiness$(comma) subjects of commits)
 	$(BIN)/python tools/commits.py
-	$(BIN)/python -m pytest -q tests/python/test_tidy.py
+	$(BIN)/python -m pytest -q $(SLOWEST) tests/python/test_tidy.py
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check .

@@ -215,7 +215,7 @@ def test_every_part_of_the_gate_says_what_it_is_at() -> None:
     for part in (*tests, "lint", "test-page", "wheel"):
         assert f"==> $(date +%H:%M:%S) {part}: " in told
     asked = [line for line in told.splitlines() if "-m pytest" in line]
-    assert len(asked) == 4
+    assert len(asked) == 5
     assert all("--durations=10" in line for line in asked)
 
 
