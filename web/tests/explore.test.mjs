@@ -29,7 +29,7 @@ async function explore(what, run, options = {}) {
   const server = await view(what);
   const { page, wrong, close } = await open(browser, server.address, options);
   try {
-    await page.waitForSelector(".explored .dot, .figurehead, .message", { timeout: 30_000 });
+    await page.waitForSelector(".explored .dot, .figurehead, .message", { timeout: 60_000 });
     await run(page, server);
     assert.deepEqual(wrong, []);
   } finally {
@@ -199,7 +199,7 @@ test("damaged and hostile tables give messages, and no script runs", async () =>
   };
   for (const [name, bytes] of Object.entries(damaged)) {
     await put(name, bytes);
-    await page.waitForSelector(`.message.bad:has-text("${name} cannot be shown")`, { timeout: 20_000 });
+    await page.waitForSelector(`.message.bad:has-text("${name} cannot be shown")`, { timeout: 60_000 });
   }
   await put("good.parquet", good);
   await page.waitForSelector(".explored .point");

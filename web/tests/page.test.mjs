@@ -162,7 +162,7 @@ test("a long run can be cancelled, and the page goes on", async () => {
   await page.waitForSelector("text=Cancelled");
   await page.selectOption(".scenario select", "single-flow");
   const single = JSON.parse(lasthop("run", "scenarios/single-flow.toml", "--json", "-")).runs[0].fingerprint;
-  await page.waitForFunction((wanted) => document.querySelector(".fingerprint code")?.textContent === wanted, single, { timeout: 30_000 });
+  await page.waitForFunction((wanted) => document.querySelector(".fingerprint code")?.textContent === wanted, single, { timeout: 60_000 });
   assert.deepEqual(wrong, []);
   await close();
 });
@@ -181,7 +181,7 @@ test("hostile names and huge texts give messages, and no script runs", async () 
   await page.waitForSelector(".replay canvas.scene");
   await page.click("nav >> text=Play");
   await write(page, `x = "${"a".repeat(10 << 20)}"`);
-  await page.waitForSelector("text=the file is too large", { timeout: 30_000 });
+  await page.waitForSelector("text=the file is too large", { timeout: 60_000 });
   assert.deepEqual(wrong, []);
   await close();
   // A scenario given to `lasthop view` goes through HTML as well.
@@ -231,7 +231,7 @@ test("replay knows what the network sent again, and finds handoffs", async () =>
   // As many local repairs as Snoop counts, in a run that fits into one window.
   const snoop = short("snoop").replace(/^duration\s*=.*$/m, 'duration = "8 s"').replace(/^warmup\s*=.*$/m, 'warmup = "0 s"');
   await write(page, snoop);
-  await page.waitForFunction(() => document.querySelector(".chart .canvas")?.getAttribute("aria-label")?.includes("over 8 s"), null, { timeout: 30_000 });
+  await page.waitForFunction(() => document.querySelector(".chart .canvas")?.getAttribute("aria-label")?.includes("over 8 s"), null, { timeout: 60_000 });
   writeFileSync(path.join(folder, "short.toml"), snoop);
   const { links } = JSON.parse(lasthop("run", path.join(folder, "short.toml"), "--seed", "1", "--json", "-")).runs[0];
   const repeats = links.reduce((total, { snoop }) => total + (snoop ? snoop.repeats_by_duplicate + snoop.repeats_by_hole + snoop.repeats_by_timer : 0), 0);
@@ -374,7 +374,7 @@ test("curves grow while a run goes on", async () => {
   const long = readFileSync(path.join(ROOT, "scenarios/single-flow.toml"), "utf8").replace(/duration\s*=\s*"[^"]*"/, 'duration = "5000 s"');
   await write(page, long);
   // Curves of the beginning of the run, before there is any result of the whole.
-  await page.waitForFunction(() => document.querySelector(".results")?.getAttribute("aria-busy") === "true" && /5,?000 s/.test(document.querySelector(".chart .canvas")?.getAttribute("aria-label") ?? ""), null, { timeout: 30_000 });
+  await page.waitForFunction(() => document.querySelector(".results")?.getAttribute("aria-busy") === "true" && /5,?000 s/.test(document.querySelector(".chart .canvas")?.getAttribute("aria-label") ?? ""), null, { timeout: 60_000 });
   assert.equal(await page.locator(".fingerprint").count(), 0);
   await page.getByRole("button", { name: "Cancel" }).click();
   await page.waitForSelector("text=Cancelled");

@@ -63,6 +63,6 @@ test("replay of a host that walks", () =>
 
 test("a paper", () =>
   picture("explore", ["docs/papers/000"], {}, async (page) => {
-    await page.waitForSelector(".explored .point", { timeout: 30_000 });
+    await page.waitForSelector(".explored .point", { timeout: 60_000 });
     await page.locator(".figurehead select").selectOption({ label: "Fig. 6a: Goodput, 10 flows" });
   }));

@@ -112,7 +112,7 @@ test("one panel stands alone in a frame of another page", async () => {
   await page.goto(`http://127.0.0.1:${around.address().port}/`);
   await page.setContent(frame);
   const inside = page.frameLocator("iframe");
-  await inside.locator(".chart .canvas").waitFor({ timeout: 30_000 });
+  await inside.locator(".chart .canvas").waitFor({ timeout: 60_000 });
   assert.equal(await inside.locator(".chart").count(), 1);
   assert.equal(await inside.locator("nav, aside").count(), 0);
   assert.match(await inside.locator(".chart .title").textContent(), /^Queue at bottleneck/);
@@ -128,7 +128,7 @@ test("a page on a web server opens below any path, and without the server after 
   const { page, wrong, close } = await open(browser, `${hosted.address}#scenario=single-flow&seeds=1`);
   await done(page);
   const print = await page.textContent(".fingerprint code");
-  await page.waitForFunction(async () => (await (await caches.open("lasthop")).keys()).length >= 5, null, { timeout: 20_000 });
+  await page.waitForFunction(async () => (await (await caches.open("lasthop")).keys()).length >= 5, null, { timeout: 60_000 });
   await hosted.end();
   await page.reload();
   await done(page);
