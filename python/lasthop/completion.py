@@ -22,7 +22,7 @@ MOST_BYTES = 1 << 18
 #: More keys than these are not offered at once.
 OFFERED_MAX = 100
 #: Tables within tables that are looked into: no key lies deeper.
-DEPTH_MAX = 8
+DEPTH_MAX = 10
 
 
 def complete_settings(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -117,8 +117,9 @@ fn hop(plan: &Plan, direction: DirectionId, packet: u32) -> Hop {
         if direction.is_multiple_of(2) { &link.forward } else { &link.reverse }
     };
     let (there, back) = (side(direction), side(opposite(direction)));
-    let radio =
-        plan.media.iter().any(|medium| medium.links.iter().any(|one| one.link == direction as usize / 2));
+    let number = direction as usize / 2;
+    let radio = plan.media.iter().any(|medium| medium.links.iter().any(|one| one.link == number))
+        || plan.cellular.iter().any(|cell| cell.users.iter().any(|user| user.link == number));
     let scope = there.error_scope;
     let always = scope.from == Time::ZERO && scope.until == Time::MAX;
     let steady =

@@ -761,6 +761,58 @@ fn cells(duration_ms: u32) -> BoxedStrategy<String> {
         }).boxed()
 }
 
+/// A server behind a base station with up to four users whose channels change; flows in both directions.
+fn cellular(duration_ms: u32) -> BoxedStrategy<String> {
+    let user = (0u32..16, prop::option::of((1..duration_ms, 0u32..16)));
+    let one_flow = (flow(duration_ms), 0usize..4, any::<bool>());
+    let cell = (
+        one_of(&["proportional-fair", "round-robin", "max-ci"]),
+        queue(),
+        (1u32..101, prop_oneof![Just(500u32), Just(1000), 100u32..3000]),
+        (1u32..20, 0u32..20, 0u32..20, 0u32..30),
+        (
+            one_of(&["[0]", "[0.1, 0.1, 0.1, 0.1]", "[0.5, 0.5]", "[0.9]", "[1, 1]"]),
+            one_of(&[
+                "\"acknowledged\"",
+                "\"unacknowledged\"",
+                "{ kind = \"acknowledged\", status_prohibit = \"0 ms\", poll_pdus = 1, most_retransmissions = 2 }",
+            ]),
+            1u32..12,
+        ),
+    );
+    let wire = plain_link(500, 50_000, Grain::Fine);
+    (wire, cell, prop::collection::vec(user, 4), prop::collection::vec(one_flow, 1..=6))
+        .prop_map(|(wire, (scheduler, queue, (blocks, tti), times, (errors, rlc, harq)), users, flows)| {
+            let users = users.into_iter().zip(0..).map(|((start, change), number)| {
+                let change = change.map(|(at, cqi)| format!(", changes = [{{ at = \"{at} ms\", cqi = {cqi} }}]"));
+                let change = change.unwrap_or_default();
+                format!("{{ node = \"h{number}\", cqi = {{ start = {start}{change} }} }}")
+            });
+            let users = users.collect::<Vec<_>>().join(", ");
+            let (interval, delay, request, grant) = times;
+            let mut text = format!(
+                "[topology]\nkind = \"graph\"\nnodes = [\"server\", \"base\", \"h0\", \"h1\", \"h2\", \"h3\"]\n\
+                 [[topology.links]]\nfrom = \"server\"\nto = \"base\"\n{}\n\
+                 [[topology.cellular]]\nbase = \"base\"\nusers = [{users}]\nscheduler = \"{scheduler}\"\n\
+                 queue = {queue}\nresource_blocks = {blocks}\ntti = \"{tti} us\"\n\
+                 report_interval = \"{interval} ms\"\nreport_delay = \"{delay} ms\"\n\
+                 request_interval = \"{request} ms\"\ngrant_delay = \"{grant} ms\"\n\
+                 block_errors = {errors}\nrlc = {rlc}\nharq_delay = \"{harq} ms\"\n",
+                wire.join("\n")
+            );
+            for (number, (flow, host, upward)) in flows.into_iter().enumerate() {
+                let host = format!("h{host}");
+                let (source, sink) = if upward { (host.as_str(), "server") } else { ("server", host.as_str()) };
+                let _ = write!(
+                    text,
+                    "[[flows]]\nname = \"f{number}\"\nsource = \"{source}\"\nsink = \"{sink}\"\n{flow}"
+                );
+            }
+            text
+        })
+        .boxed()
+}
+
 /// Opening of a scenario; the limits turn a run without end into a failure.
 fn head(duration_ms: u32, seed: u64, warmup_ms: u32) -> String {
     format!(
@@ -811,6 +863,7 @@ fn scenario_of(grain: Grain) -> BoxedStrategy<String> {
         let body = prop_oneof![
             3 => dumbbell(duration, grain),
             1 => cells(duration.min(4000)),
+            1 => cellular(duration),
             3 => graph(duration, grain).prop_map(|(nodes, links, flows)| graph_text(&nodes, &links, &flows)),
         ];
         let processing = prop_oneof![2 => Just(0u32), 1 => 1u32..3000];

@@ -8,8 +8,8 @@
 //! There are two ways to stand in a path:
 //!
 //! - in place of the head of a link: retransmission ([`arq`]) and queues that decide at departure ([`queued`]), which
-//!   use the link's transmitter and air, and radio channels ([`wlan`]), one device for all directions of all links that
-//!   share the channel;
+//!   use the link's transmitter and air; radio channels ([`wlan`]), one device for all directions of all links that
+//!   share the channel, and cellular cells ([`cellular`]), one for each direction of a cell;
 //! - as a [`Middlebox`] at an end of a link: departing packets come in at [`OUTBOUND`], those that arrive from the
 //!   other direction at [`INBOUND`], and, if it has an end there, those that have crossed the link at [`FAR`].
 //!
@@ -19,6 +19,7 @@
 
 pub mod ack_filter;
 pub mod arq;
+pub mod cellular;
 pub mod fec;
 pub mod impair;
 pub mod policer;
@@ -299,6 +300,7 @@ macro_rules! middleboxes {
             Queued(queued::Queued),
             Router(router::Router),
             Medium(wlan::Medium),
+            Cellular(cellular::Cellular),
             $($(#[$when])? $name($state),)*
         }
     };
@@ -345,7 +347,7 @@ pub(crate) const NOWHERE: DirectionId = u32::MAX;
 impl Device {
     /// Whether it stands in place of the head of its link.
     pub(crate) fn is_head(&self) -> bool {
-        matches!(self, Device::Arq(_) | Device::Queued(_) | Device::Medium(_))
+        matches!(self, Device::Arq(_) | Device::Queued(_) | Device::Medium(_) | Device::Cellular(_))
     }
 
     /// Tells an agent of a host that leaves it.

@@ -806,7 +806,9 @@ impl Network {
     pub fn device_counters(&self) -> Vec<(DirectionId, &'static str, u64)> {
         let counters = |slot: &Slot| {
             let direction = slot.direction;
-            slot.device.counters().into_iter().map(move |(name, count)| (direction, name, count))
+            let cell = if let Device::Cellular(cell) = &slot.device { cell.counts() } else { Vec::new() };
+            let counters = slot.device.counters().into_iter();
+            counters.map(move |(name, count)| (direction, name, count)).chain(cell)
         };
         self.devices.iter().flat_map(counters).collect()
     }
@@ -1016,9 +1018,10 @@ impl Network {
         if let Place::Port(port) = hop.place() {
             let (device, port) = self.ports[port as usize];
             let number = self.device_names[device as usize];
-            // What a router sends on leaves it in the order in which it came, by whichever of its ports.
-            let routes = matches!(self.devices[device as usize].device, Device::Router(_));
-            return if routes { number } else { number.wrapping_add(port) };
+            // What a router sends on leaves it in the order in which it came, by whichever of its ports, and what a
+            // cellular cell does in the order of service.
+            let one = matches!(self.devices[device as usize].device, Device::Router(_) | Device::Cellular(_));
+            return if one { number } else { number.wrapping_add(port) };
         }
         self.flow_names[hop.flow() as usize]
     }

@@ -12,6 +12,7 @@ use lasthop_core::time::Time;
 
 use super::Network;
 use crate::device::arq::ArqMachine;
+use crate::device::cellular::Cellular;
 use crate::device::queued::Queued;
 use crate::device::snoop::FlowFacts;
 use crate::device::wlan::Medium;
@@ -212,6 +213,18 @@ impl Network {
                 self.head_ports[direction as usize] = port;
             }
         }
+        for (cell, upwards) in plan.cellular.iter().flat_map(|cell| [(cell, false), (cell, true)]) {
+            let device = Cellular::new(cell, &plan.links, upwards, seed);
+            let served: Vec<DirectionId> = device.directions().collect();
+            let ports = served.len() as u32;
+            let name = format!("{} of cell {}", if upwards { "uplink" } else { "downlink" }, cell.name);
+            let device = (Device::Cellular(Box::new(device)), name.as_str());
+            let device = self.add_device(&mut wiring, device, ports, NOWHERE);
+            for (direction, port) in served.into_iter().zip(wiring.first_ports[device as usize]..) {
+                self.heads[direction as usize] = device;
+                self.head_ports[direction as usize] = port;
+            }
+        }
         for (link, index) in plan.links.iter().zip(0u32..) {
             for (side, direction) in [(&link.forward, 2 * index), (&link.reverse, 2 * index + 1)] {
                 let name = link.direction_name(direction);
@@ -254,6 +267,7 @@ impl Network {
                 Device::Arq(machine) => machine.name_flows(&self.flow_names),
                 Device::Queued(queued) => queued.name_flows(&self.flow_names),
                 Device::Medium(medium) => medium.name_flows(&self.flow_names),
+                Device::Cellular(cell) => cell.name_flows(&self.flow_names),
                 _ => {}
             }
         }

@@ -21,6 +21,8 @@ pub use crate::channel::*;
 pub use crate::device::AtHandoff;
 pub use crate::device::Middlebox;
 pub use crate::device::ack_filter::AckFilter;
+pub use crate::device::cellular::plan as cellular;
+pub use crate::device::cellular::plan::CellularPlan;
 pub use crate::device::fec::Fec;
 pub use crate::device::impair::{Impair, Shape};
 pub use crate::device::policer::Policer;
@@ -69,6 +71,8 @@ pub struct Plan {
     pub links: Vec<LinkPlan>,
     /// Radio channels, over which some of the links run.
     pub media: Vec<MediumPlan>,
+    /// Cellular cells, over which others run.
+    pub cellular: Vec<Arc<CellularPlan>>,
     /// Hosts that choose among access points.
     pub roaming: Vec<RoamingPlan>,
     /// Flows, each with its own transport.

@@ -62,6 +62,7 @@ pub(crate) fn plan(nodes: usize, links: Vec<LinkPlan>, flows: Vec<FlowPlan>) -> 
         nodes: (0..nodes).map(|node| node.to_string()).collect(),
         links,
         media: Vec::new(),
+        cellular: Vec::new(),
         roaming: Vec::new(),
         flows,
         history: None,

@@ -142,6 +142,22 @@ devices_count! {
         acks_lost: u64 = About::new("packets", "acknowledgements lost").lower().sum();
     }
 
+    /// The bearer of a user of a cellular cell in one direction, within the measured time.
+    cellular: CellularSummary, "cell: {}" {
+        /// transport blocks of the user that were sent, once for each transmission
+        blocks: u64 = About::new("", "transport blocks").sum();
+        /// resource blocks that they took
+        resource_blocks: u64 = About::new("", "resource blocks").sum().shown("resource blocks");
+        /// times that the idle uplink of the user asked for room
+        requests: u64 = About::new("", "scheduling requests").sum();
+        /// transmissions of blocks beyond their first
+        harq_retransmissions: u64 = About::new("", "HARQ retransmissions").sum().shown("HARQ retransmissions");
+        /// blocks that HARQ gave up
+        harq_failures: u64 = About::new("", "blocks that HARQ gave up").lower().sum();
+        /// blocks with a PDU that RLC sent again, or with a part of one
+        rlc_retransmissions: u64 = About::new("", "RLC retransmissions").sum().shown("RLC retransmissions");
+    }
+
     /// A policer at the head of a link, within the measured time; several count together.
     policer: PolicerSummary, "policer: {}" {
         /// packets that a policer let pass

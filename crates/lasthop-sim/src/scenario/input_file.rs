@@ -9,6 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::arrival_file::Listed;
+use super::cqi_file::Qualities;
 use super::diagnostic::{Place, ScenarioError, Source, clip, quoted};
 use super::frame_file::Frames;
 use super::reader::Reader;
@@ -43,6 +44,7 @@ pub(super) struct InputFiles<'a> {
     pub(super) frames: BTreeMap<(PathBuf, bool), Frames>,
     pub(super) lengths: BTreeMap<PathBuf, Points>,
     pub(super) arrivals: BTreeMap<PathBuf, Listed>,
+    pub(super) qualities: BTreeMap<PathBuf, Qualities>,
     captures: BTreeMap<PathBuf, Shared>,
     pub(super) deliveries: BTreeMap<PathBuf, Deliveries>,
     /// By their file, whether it has the layout of another tool, and the way.
@@ -57,6 +59,7 @@ impl InputFiles<'_> {
             frames: BTreeMap::new(),
             lengths: BTreeMap::new(),
             arrivals: BTreeMap::new(),
+            qualities: BTreeMap::new(),
             captures: BTreeMap::new(),
             deliveries: BTreeMap::new(),
             recordings: BTreeMap::new(),

@@ -11,6 +11,7 @@ use lasthop_net::plan::{Shape, TcpConfig};
 use lasthop_net::traffic::size;
 
 use super::aggregation::{IDEAL_RATE, MINSTREL_HT, MODES, STATION as STATION_MODES};
+use super::cellular::CELLULAR;
 use super::helpers;
 use super::reader::Checked;
 use super::realtime::REALTIME;
@@ -450,6 +451,11 @@ static GRAPH: Table = Table {
             "cells",
             Kind::List(&Kind::Table(&CELL)),
             "Cells of IEEE 802.11: each joins its stations to an access point, or to one another. Default: none.",
+        ),
+        Key::new(
+            "cellular",
+            Kind::List(&Kind::Table(&CELLULAR)),
+            "Cellular cells: each joins its users to a base station. Default: none.",
         ),
         Key::new(
             "roaming",
@@ -1146,7 +1152,7 @@ static CSV: Table = Table {
 
 static A_RATE_CHANGE: Kind = Kind::Table(&RATE_CHANGE);
 static A_HELPER: Kind = Kind::Tagged(&helpers::HELPER);
-static A_MIDDLEBOX: Kind = Kind::Tagged(&MIDDLEBOX);
+pub(super) static A_MIDDLEBOX: Kind = Kind::Tagged(&MIDDLEBOX);
 
 static RATE_CHANGE: Table = Table {
     title: "rate change",
@@ -1263,7 +1269,7 @@ static GRAPH_LINK: Table = Table {
     partial: false,
 };
 
-static QUEUE: Tagged = Tagged {
+pub(super) static QUEUE: Tagged = Tagged {
     title: "queue",
     doc: "Room for packets at the head of the link.",
     variants: &[

@@ -13,6 +13,8 @@ mod aggregation;
 mod arrival_file;
 mod arrivals;
 mod cell;
+mod cellular;
+mod cqi_file;
 mod diagnostic;
 mod error;
 mod flows;
@@ -409,6 +411,7 @@ fn plan(
         nodes: network.nodes,
         links: network.links,
         media: network.media,
+        cellular: network.cellular,
         roaming: network.roaming,
         flows,
         history,

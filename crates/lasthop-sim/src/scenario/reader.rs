@@ -314,6 +314,7 @@ pub(super) fn check<'n>(
             // A word or a switch is refused with the long form in mind, a quantity with its unit.
             (Kind::Duration { .. }, Value::Text(_) | Value::Integer(_) | Value::Float(_))
             | (Kind::Choice(_), Value::Text(_))
+            | (Kind::Integer { .. }, Value::Integer(_))
             | (Kind::Switch, Value::Switch(_)) => check(source, short, label, node),
             _ => Err(wrong_type()),
         },

@@ -1,13 +1,15 @@
 //! Nodes and links: dumbbells, graphs and wireless cells, made from tables that may override one another.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use lasthop_core::time::Span;
-use lasthop_net::plan::{LinkPlan, MediumPlan, RoamingPlan};
+use lasthop_net::plan::{CellularPlan, LinkPlan, MediumPlan, RoamingPlan};
 use lasthop_net::propagation::{Position, Track};
 use lasthop_net::routing::DirectionId;
 
 use super::cell::{self, Cells, Member, Members};
+use super::cellular;
 use super::diagnostic::{ScenarioError, quoted, suggest};
 use super::input_file::InputFiles;
 use super::keys::MOST_STATIONS;
@@ -24,6 +26,8 @@ pub(super) struct Network {
     pub(super) links: Vec<LinkPlan>,
     /// Radio channels.
     pub(super) media: Vec<MediumPlan>,
+    /// Cellular cells.
+    pub(super) cellular: Vec<Arc<CellularPlan>>,
     /// Hosts that choose among access points.
     pub(super) roaming: Vec<RoamingPlan>,
     /// Number of pairs of a dumbbell or of two cells, or of stations of a wlan; `None` for a graph.
@@ -39,10 +43,12 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Whether a radio channel serves the link of a direction.
+    /// Whether a radio channel or a cellular cell serves the link of a direction.
     pub(super) fn is_radio(&self, direction: DirectionId) -> bool {
         let link = direction as usize / 2;
-        self.media.iter().flat_map(|medium| &medium.links).any(|radio| radio.link == link)
+        let mut users = self.cellular.iter().flat_map(|cell| &cell.users);
+        users.any(|user| user.link == link)
+            || self.media.iter().flat_map(|medium| &medium.links).any(|radio| radio.link == link)
     }
 
     /// Any network, without pairs.
@@ -52,6 +58,7 @@ impl Network {
             nodes,
             links,
             media,
+            cellular: Vec::new(),
             roaming,
             pairs,
             first_sink: 0,
@@ -275,7 +282,7 @@ fn graph(topology: &Reader<'_>, reader: &mut LinkReader<'_, '_>) -> Result<Netwo
 
     let mut links: Vec<LinkPlan> = Vec::new();
     let mut names = BTreeSet::new();
-    if !topology.has("links") && !topology.has("cells") {
+    if !["links", "cells", "cellular"].iter().any(|key| topology.has(key)) {
         return Err(topology.missing(topology.table.key("links")));
     }
     for item in topology.list_if("links")?.unwrap_or_default() {
@@ -304,6 +311,13 @@ fn graph(topology: &Reader<'_>, reader: &mut LinkReader<'_, '_>) -> Result<Netwo
         cells.add(&table, &plan, reader, (&nodes, &mut links))?;
     }
     let media = cells.finish();
+    let mut cellular: Vec<Arc<CellularPlan>> = Vec::new();
+    for (item, number) in topology.list_if("cellular")?.unwrap_or_default().into_iter().zip(1..) {
+        let Checked::Table(table) = item.value else { continue };
+        let around = (number, cellular.as_slice());
+        let cell = cellular::read(&table, around, &numbers, reader, (&nodes, &mut links))?;
+        cellular.push(Arc::new(cell));
+    }
     let mut roaming = Vec::new();
     for item in topology.list_if("roaming")?.unwrap_or_default() {
         let Checked::Table(table) = item.value else { continue };
@@ -311,7 +325,7 @@ fn graph(topology: &Reader<'_>, reader: &mut LinkReader<'_, '_>) -> Result<Netwo
         let host = roaming::read(&table, &roaming, &around)?;
         roaming.push(host);
     }
-    Ok(Network { roaming, ..Network::of(nodes, links, media) })
+    Ok(Network { cellular, roaming, ..Network::of(nodes, links, media) })
 }
 
 /// The number of the node that `key` names.

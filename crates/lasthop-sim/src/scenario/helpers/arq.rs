@@ -26,7 +26,7 @@ pub(super) static TABLE: Table = Table {
 fn fit(entry: &Reader<'_>, site: &mut Site<'_>) -> Result<(), ScenarioError> {
     let link = quoted(site.link);
     if site.is_radio {
-        let message = format!("link {link} is one of IEEE 802.11, whose MAC retransmits already");
+        let message = format!("link {link} is the radio of a cell, which has a link layer of its own");
         return Err(entry.error("at", message, "say which other link with at, or leave arq out"));
     }
     for direction in [&mut *site.direction, &mut *site.other] {

@@ -1,0 +1,306 @@
+//! A bearer: the queue of one user in one direction, whose packets RLC puts into transport blocks and HARQ repairs.
+
+use lasthop_core::packet::Cause;
+use lasthop_core::random::Stream;
+use lasthop_core::time::{Span, Time};
+
+use super::harq::{Block, Outcome};
+use super::plan::{CellularPlan, CqiTrack, Requests};
+use super::rlc::{Carried, Leaving, Rlc};
+use crate::device::arq::mark;
+use crate::device::queued::lose_shed;
+use crate::device::{Crossing, Cx, Effect};
+use crate::measure::Window;
+use crate::plan::Direction;
+use crate::queue::{Found, Served, Service, Shed, Waiting};
+use crate::routing::DirectionId;
+
+/// A packet of which a part has been sent.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    bytes: u16,
+    /// Bytes that are left, headers included.
+    left: u64,
+}
+
+/// Where in time a transport block stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// From when on it is entered as sent.
+    pub(super) start: Time,
+    /// The end of the TTI.
+    pub(super) end: Time,
+    /// Bits that the whole TTI would carry.
+    pub(super) full: u64,
+}
+
+/// What a bearer counted within the measurement window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stats {
+    blocks: u64,
+    resource_blocks: u64,
+    requests: u64,
+    harq_retransmissions: u64,
+    harq_failures: u64,
+    rlc_retransmissions: u64,
+}
+
+/// One user's queue in one direction.
+#[derive(Clone, Debug)]
+pub(super) struct Bearer {
+    pub(super) direction: DirectionId,
+    pub(super) waiting: Waiting,
+    pub(super) shed: Vec<Shed>,
+    pub(super) track: CqiTrack,
+    /// The CQI by which the present TTI is served.
+    pub(super) cqi: u8,
+    /// It may send from then on.
+    pub(super) granted: Time,
+    /// How it asks, if it has to, and by how much its opportunities are shifted.
+    requests: Option<(Requests, Span)>,
+    begun: Option<Begun>,
+    rlc: Rlc,
+    /// Blocks that are to be sent again, by the number of their TTI modulo the number of processes.
+    blocks: Vec<Option<Block>>,
+    /// How many there are.
+    outstanding: u32,
+    luck: Stream,
+    stats: Stats,
+}
+
+impl Bearer {
+    pub(super) fn new(
+        side: &Direction,
+        (direction, name): (DirectionId, &str),
+        (plan, track): (&CellularPlan, CqiTrack),
+        seed: u64,
+    ) -> Bearer {
+        Bearer {
+            direction,
+            waiting: Waiting::new(&side.queue.discipline, name, seed),
+            shed: Vec::new(),
+            track,
+            cqi: 0,
+            granted: Time::ZERO,
+            requests: None,
+            begun: None,
+            rlc: Rlc::new(plan.rlc),
+            blocks: vec![None; plan.harq.ttis as usize],
+            outstanding: 0,
+            luck: Stream::new(seed, &format!("transport blocks of {name}")),
+            stats: Stats::default(),
+        }
+    }
+
+    /// It has to ask for room.
+    pub(super) fn ask(&mut self, requests: Requests, shift: Span) {
+        self.requests = Some((requests, shift));
+    }
+
+    /// Something has come into the empty queue: it asks at the next opportunity.
+    pub(super) fn request(&mut self, now: Time, window: &Window) {
+        let Some((requests, shift)) = self.requests else { return };
+        let since = (now + requests.interval).0 - shift.0;
+        let opportunity = Time(now.0 + requests.interval.0 - since % requests.interval.0);
+        self.granted = opportunity + requests.delay;
+        self.stats.requests += u64::from(window.contains(now));
+    }
+
+    /// Bytes that are to be sent, `header` with each packet; without those of blocks that are sent again as they are.
+    pub(super) fn backlog(&self, header: u32) -> u64 {
+        if self.rlc.is_stalled() {
+            return self.rlc.backlog();
+        }
+        let begun = self.begun.map_or(0, |begun| begun.left);
+        begun + self.waiting.bytes() + self.waiting.packets() * u64::from(header) + self.rlc.backlog()
+    }
+
+    /// What an arrival finds.
+    pub(super) fn found(&self) -> Found {
+        self.waiting.found(self.begun.map(|begun| begun.bytes.into()), Time::ZERO)
+    }
+
+    /// Whether no packet has been begun.
+    pub(super) fn is_between_packets(&self) -> bool {
+        self.begun.is_none()
+    }
+
+    /// Sends a transport block of `bytes` on `taken` resource blocks; `false` if there is nothing to put into it.
+    pub(super) fn send(
+        &mut self,
+        bytes: u64,
+        place: Place,
+        (plan, taken): (&CellularPlan, u32),
+        cx: &mut Cx<'_>,
+    ) -> bool {
+        let (now, window) = (cx.now, cx.window);
+        let room = bytes - u64::from(plan.block_header);
+        let empties = self.begun.is_none() && self.waiting.packets() == 0;
+        let carried = if let Some(again) = self.rlc.send_again(room as u32, empties, now) {
+            self.stats.rlc_retransmissions += u64::from(window.contains(now));
+            again
+        } else if let Some(new) = self.fill(room, place, plan, cx) {
+            new
+        } else {
+            return false;
+        };
+        self.transmit(Block::new(carried, taken, self.cqi), place.end, plan, cx);
+        true
+    }
+
+    /// Sends the block again whose turn this TTI is; the resource blocks that it takes.
+    pub(super) fn send_again(&mut self, end: Time, plan: &CellularPlan, cx: &mut Cx<'_>) -> Option<u32> {
+        if self.outstanding == 0 {
+            return None;
+        }
+        let block = self.blocks[process(cx.now, plan)].take()?;
+        self.outstanding -= 1;
+        self.stats.harq_retransmissions += u64::from(cx.window.contains(cx.now));
+        self.transmit(block, end, plan, cx);
+        Some(block.resource_blocks)
+    }
+
+    /// The first TTI after the one at `now` in which a block is sent again.
+    pub(super) fn next_again(&self, now: Time, plan: &CellularPlan) -> Time {
+        if self.outstanding == 0 {
+            return Time::MAX;
+        }
+        let begins = |after: u64| Time(now.0 - now.0 % plan.tti.0 + after * plan.tti.0);
+        let mut ttis = 1..=u64::from(plan.harq.ttis);
+        ttis.find(|&after| self.blocks[process(begins(after), plan)].is_some()).map_or(Time::MAX, begins)
+    }
+
+    /// One transmission of a block, which ends at `end`.
+    fn transmit(&mut self, mut block: Block, end: Time, plan: &CellularPlan, cx: &mut Cx<'_>) {
+        let (now, counts) = (cx.now, u64::from(cx.window.contains(cx.now)));
+        self.stats.blocks += counts;
+        self.stats.resource_blocks += counts * u64::from(block.resource_blocks);
+        let luck = &mut self.luck;
+        match block.transmit(self.track.at(now), &plan.harq, || luck.uniform()) {
+            Outcome::Decoded => {
+                self.expire(Time(end.0 - 1), cx);
+                self.rlc.receive(block.carried, end);
+                self.hand_on(cx);
+            }
+            Outcome::Again => {
+                self.blocks[process(now, plan)] = Some(block);
+                self.outstanding += 1;
+            }
+            Outcome::GivenUp => {
+                self.stats.harq_failures += counts;
+                self.rlc.give_up(block.carried);
+            }
+        }
+    }
+
+    /// When RLC does something of its own.
+    pub(super) fn timer(&self) -> Time {
+        self.rlc.timer()
+    }
+
+    /// What RLC does up to this time.
+    pub(super) fn expire(&mut self, until: Time, cx: &mut Cx<'_>) {
+        if self.rlc.timer() <= until {
+            self.rlc.expire(until, self.begun.is_some() || self.waiting.packets() > 0);
+            self.hand_on(cx);
+        }
+    }
+
+    /// Packets that are complete go on; those that never will be are lost.
+    fn hand_on(&mut self, cx: &mut Cx<'_>) {
+        let (direction, window) = (self.direction, cx.window);
+        for Leaving { parcel, started, at, lost } in self.rlc.leaving() {
+            let crossing = Some(Crossing { direction, started: Some(started) });
+            if lost {
+                let cause = Cause::LinkGaveUp;
+                cx.link(direction).count_drop(cause, at, &window);
+                cx.effects.push(Effect::Drop { parcel, cause, at, crossing });
+            } else {
+                let at = cx.link(direction).arrival(at);
+                cx.effects.push(Effect::Forward { parcel, at, crossing });
+            }
+        }
+    }
+
+    /// Fills a new PDU with packets; `None` if the queue has thrown all of them away.
+    fn fill(&mut self, mut room: u64, place: Place, plan: &CellularPlan, cx: &mut Cx<'_>) -> Option<Carried> {
+        let (now, direction, size) = (cx.now, self.direction, room);
+        let airtime = |bytes: u64| {
+            Span((u128::from(bytes) * 8 * u128::from(plan.tti.0) / u128::from(place.full)) as u64)
+        };
+        let mut start = place.start;
+        while room > 0 {
+            let rest = self.begun.take();
+            let Some(mut begun) = rest.or_else(|| self.begin(start, airtime, plan.packet_header, cx)) else {
+                break;
+            };
+            let part = begun.left.min(room);
+            (begun.left, room) = (begun.left - part, room - part);
+            start += airtime(part);
+            if begun.left > 0 {
+                self.begun = Some(begun);
+                break;
+            }
+            self.rlc.finish();
+        }
+        let found = self.found();
+        cx.link(direction).gate.note_held(&found);
+        let empties = self.begun.is_none() && self.waiting.packets() == 0;
+        (size > room).then(|| self.rlc.send((size - room) as u32, empties, now))
+    }
+
+    /// The next packet leaves the queue.
+    fn begin(
+        &mut self,
+        started: Time,
+        airtime: impl Fn(u64) -> Span,
+        header: u32,
+        cx: &mut Cx<'_>,
+    ) -> Option<Begun> {
+        let served = self.waiting.pop(cx.now, &mut self.shed);
+        lose_shed(&mut self.shed, self.direction, cx);
+        let Served { parcel, marked } = served?;
+        if marked {
+            mark(parcel, self.direction, cx);
+        }
+        let left = u64::from(parcel.bytes) + u64::from(header);
+        let (window, takes) = (cx.window, started + airtime(left));
+        cx.link(self.direction).occupy_until(parcel.since, (started, takes), parcel.bytes.into(), &window);
+        self.rlc.begin(parcel, started);
+        Some(Begun { bytes: parcel.bytes, left })
+    }
+
+    /// The run is over.
+    pub(super) fn close(&mut self, cx: &mut Cx<'_>) {
+        let (direction, now, window) = (self.direction, cx.now, cx.window);
+        for Leaving { parcel, started, lost, .. } in self.rlc.close() {
+            let crossing = Some(Crossing { direction, started: Some(started) });
+            if lost {
+                let cause = Cause::LinkGaveUp;
+                cx.link(direction).count_drop(cause, now, &window);
+                cx.effects.push(Effect::Drop { parcel, cause, at: now, crossing });
+            } else {
+                cx.effects.push(Effect::Keep { parcel, crossing });
+            }
+        }
+    }
+
+    /// What it counted.
+    pub(super) fn counts(&self) -> [(DirectionId, &'static str, u64); 6] {
+        let stats = self.stats;
+        [
+            ("cellular_blocks", stats.blocks),
+            ("cellular_resource_blocks", stats.resource_blocks),
+            ("cellular_requests", stats.requests),
+            ("cellular_harq_retransmissions", stats.harq_retransmissions),
+            ("cellular_harq_failures", stats.harq_failures),
+            ("cellular_rlc_retransmissions", stats.rlc_retransmissions),
+        ]
+        .map(|(name, count)| (self.direction, name, count))
+    }
+}
+
+/// The process of the TTI at `at`.
+fn process(at: Time, plan: &CellularPlan) -> usize {
+    (at.0 / plan.tti.0 % u64::from(plan.harq.ttis)) as usize
+}

@@ -1,0 +1,232 @@
+//! A cellular cell: one base station, its users, and a bearer for each user and direction, served TTI by TTI.
+//!
+//! *What it does.* Packets wait in the queue of their bearer. In each transmission time interval the scheduler gives
+//! the resource blocks of the cell to the users that have something to send, as many as each needs; what a user gets
+//! is one transport block, whose size follows from its CQI. RLC fills it: packets are joined, and cut where the block
+//! ends; the rest goes into the next one. HARQ sends a block again that could not be decoded; RLC keeps packets in
+//! order and repairs, or gives up, what HARQ could not deliver. A packet leaves RLC at the end of a TTI, or when a
+//! timer of RLC ends, and arrives after the delay of the link.
+//!
+//! *Knows of the channel* what users report: the CQI is measured every so often and used a while later.
+//!
+//! *Uplink.* A user whose queue was empty asks at its next opportunity and may send when the grant has come. While it
+//! has something to send, the base station knows how much.
+//!
+//! *Stands* in place of the heads of its links: one device for each direction of a cell. A TTI without anything to send
+//! costs no event.
+//!
+//! *Differs from its standard:* the size of a block is `floor(resource blocks x symbols x efficiency)`, not that of the
+//! tables of TS 36.213, section 7.1.7.2.1; the allocation is by single resource blocks and the CQI is one for all of
+//! them, so the scheduler has no choice of frequencies. A buffer status report takes neither time nor room, and neither
+//! does a STATUS of RLC, which is never lost. A block carries one PDU of RLC or a part of one.
+//!
+//! *Validation:* sizes by hand; a saturated user against size by TTI, two users against their shares; delays of HARQ
+//! against their sum, losses and repairs of RLC by hand; the ledger over random cells (`tests/cellular.rs`). No
+//! simulator of others has judged it.
+//!
+//! *Limitations:* no handover, no DRX; what RLC gives up is lost without a new connection.
+//!
+//! *References:* TS 36.213, table 7.2.3-1; TS 36.321, section 5.4; TS 36.322.
+
+mod bearer;
+mod channel;
+mod harq;
+pub mod plan;
+mod rlc;
+mod scheduler;
+
+use std::sync::Arc;
+
+use lasthop_core::time::{Span, Time};
+
+use super::queued::{join, keep_waiting};
+use super::{Cx, Element, Parcel, arq};
+use crate::plan::LinkPlan;
+use crate::queue::Service;
+use crate::routing::DirectionId;
+use bearer::{Bearer, Place};
+use plan::CellularPlan;
+use scheduler::{Candidate, Scheduler};
+
+/// One direction of a cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Cellular {
+    plan: Arc<CellularPlan>,
+    bearers: Vec<Bearer>,
+    scheduler: Scheduler,
+    /// The next TTI in which something may be sent.
+    due: Time,
+    /// When RLC does something of its own next.
+    timer: Time,
+    /// Those who can use the present TTI.
+    candidates: Vec<Candidate>,
+}
+
+impl Cellular {
+    /// A direction of a cell: from the base station or towards it.
+    pub(crate) fn new(plan: &Arc<CellularPlan>, links: &[LinkPlan], upwards: bool, seed: u64) -> Cellular {
+        let bearers = plan.users.iter().map(|user| {
+            let link = &links[user.link];
+            let direction = 2 * user.link as DirectionId + u32::from(upwards);
+            let (side, track) = if upwards { (&link.reverse, &user.up) } else { (&link.forward, &user.down) };
+            Bearer::new(side, (direction, &link.direction_name(direction)), (plan, track.clone()), seed)
+        });
+        let bearers: Vec<Bearer> = bearers.collect();
+        let scheduler = Scheduler::new(plan.sharing, bearers.len());
+        let candidates = Vec::with_capacity(bearers.len());
+        let (plan, never) = (Arc::clone(plan), Time::MAX);
+        let mut cell = Cellular { plan, bearers, scheduler, due: never, timer: never, candidates };
+        if let Some(requests) = cell.plan.requests.filter(|_| upwards) {
+            let users = cell.bearers.len() as u64;
+            for (bearer, index) in cell.bearers.iter_mut().zip(0..) {
+                bearer.ask(requests, Span(requests.interval.0 / users * index));
+            }
+        }
+        cell
+    }
+
+    /// The direction of each port.
+    pub(crate) fn directions(&self) -> impl Iterator<Item = DirectionId> {
+        self.bearers.iter().map(|bearer| bearer.direction)
+    }
+
+    /// See [`Waiting::name_flows`](crate::queue::Waiting::name_flows).
+    pub(crate) fn name_flows(&mut self, names: &Arc<[u32]>) {
+        for bearer in &mut self.bearers {
+            bearer.waiting.name_flows(names);
+        }
+    }
+
+    /// What was counted of each direction, by the names of its columns.
+    pub(crate) fn counts(&self) -> Vec<(DirectionId, &'static str, u64)> {
+        self.bearers.iter().flat_map(Bearer::counts).collect()
+    }
+
+    /// The first TTI that begins after `now`. What comes as a TTI begins is too late for it.
+    fn next_tti(&self, now: Time) -> Time {
+        Time(now.0 - now.0 % self.plan.tti.0) + self.plan.tti
+    }
+
+    /// The first TTI that begins no earlier than `at`.
+    fn tti_from(&self, at: Time) -> Time {
+        at.0.checked_sub(1).map_or(Time::ZERO, |before| self.next_tti(Time(before)))
+    }
+
+    /// The TTI that begins now.
+    fn serve(&mut self, cx: &mut Cx<'_>) {
+        let (plan, now) = (Arc::clone(&self.plan), cx.now);
+        let all = plan.grid.resource_blocks;
+        self.scheduler.begin(now.0 / plan.tti.0);
+        self.candidates.clear();
+        let (mut free, mut repeats) = (all, false);
+        let end = now + plan.tti;
+        for (bearer, user) in self.bearers.iter_mut().zip(0..) {
+            if let Some(taken) = bearer.send_again(end, &plan, cx) {
+                (free, repeats) = (free - taken, true);
+                continue;
+            }
+            if bearer.backlog(plan.packet_header) == 0 || bearer.granted > now {
+                continue;
+            }
+            bearer.cqi = plan.reports.known(&bearer.track, now);
+            if bearer.cqi > 0 {
+                self.candidates.push(self.scheduler.candidate(user, plan.grid.bits(all, bearer.cqi)));
+            }
+        }
+        Scheduler::sort(&mut self.candidates);
+        let mut first = true;
+        for candidate in &self.candidates {
+            let bearer = &mut self.bearers[candidate.user as usize];
+            let wanted = bearer.backlog(plan.packet_header) + u64::from(plan.block_header);
+            let taken = plan.grid.blocks_for(8 * wanted, bearer.cqi).min(free);
+            let bits = plan.grid.bits(taken, bearer.cqi);
+            if bits / 8 <= u64::from(plan.block_header) {
+                continue;
+            }
+            // Packets are entered as if the blocks of a TTI were sent one after another, each in its share of the time.
+            let offset = Span(plan.tti.0 * u64::from(all - free) / u64::from(all));
+            let place = Place { start: now + offset, end, full: candidate.rate };
+            if !bearer.send(bits / 8, place, (&plan, taken), cx) {
+                continue;
+            }
+            self.scheduler.served(candidate.user, bits, first);
+            (free, first) = (free - taken, false);
+        }
+        self.due = self.next_due(now, repeats || !first);
+        self.note_timers();
+    }
+
+    fn note_timers(&mut self) {
+        self.timer = self.bearers.iter().map(Bearer::timer).min().unwrap_or(Time::MAX);
+    }
+
+    /// What RLC does of its own now.
+    fn expire(&mut self, cx: &mut Cx<'_>) {
+        if self.timer > cx.now {
+            return;
+        }
+        for bearer in &mut self.bearers {
+            bearer.expire(cx.now, cx);
+        }
+        self.note_timers();
+        self.due = self.due.min(self.tti_from(cx.now));
+    }
+
+    /// When something may be sent next: in the next TTI, when a block is sent again, when a grant comes, or, where
+    /// every channel is too bad, when the next report does.
+    fn next_due(&self, now: Time, sent: bool) -> Time {
+        let plan = &self.plan;
+        let mut due = Time::MAX;
+        for bearer in &self.bearers {
+            due = due.min(bearer.next_again(now, plan));
+            if bearer.backlog(plan.packet_header) == 0 {
+                continue;
+            }
+            let from = if bearer.granted > now { bearer.granted } else { now + Span(1) };
+            let waits = !sent && bearer.granted <= now;
+            let from = if waits { from.max(plan.reports.next(now)) } else { from };
+            due = due.min(self.tti_from(from));
+        }
+        due
+    }
+}
+
+impl Element for Cellular {
+    fn receive(&mut self, parcel: Parcel, port: u32, cx: &mut Cx<'_>) {
+        let (next, now, window) = (self.next_tti(cx.now), cx.now, cx.window);
+        if self.due <= now {
+            self.serve(cx);
+        }
+        let bearer = &mut self.bearers[port as usize];
+        let direction = bearer.direction;
+        if arq::admit(parcel, &bearer.found(), direction, cx)
+            && join(&mut bearer.waiting, parcel, &mut bearer.shed, direction, cx)
+        {
+            let waiting = bearer.waiting.packets();
+            if waiting == 1 && bearer.is_between_packets() {
+                bearer.request(now, &window);
+            }
+            cx.link(direction).gate.note_waiting(waiting, now, &window);
+            let from = bearer.granted.max(next);
+            let found = bearer.found();
+            cx.link(direction).gate.note_held(&found);
+            self.due = self.due.min(self.tti_from(from));
+        }
+        cx.wake(self.due.min(self.timer));
+    }
+
+    fn on_timer(&mut self, cx: &mut Cx<'_>) {
+        self.expire(cx);
+        if self.due <= cx.now {
+            self.serve(cx);
+        }
+        cx.wake(self.due.min(self.timer));
+    }
+
+    fn close(&mut self, cx: &mut Cx<'_>) {
+        for bearer in &mut self.bearers {
+            bearer.close(cx);
+            keep_waiting(&mut bearer.waiting, bearer.direction, cx);
+        }
+    }
+}

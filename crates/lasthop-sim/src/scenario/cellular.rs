@@ -1,0 +1,390 @@
+//! Cellular cells: their keys, and from tables to cells and the links that run over them.
+//!
+//! `topology.rs` calls it for every cell. Each user has a link to the base station, so that routes and results know it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lasthop_core::time::{Span, Time};
+use lasthop_net::plan::cellular::{
+    Acknowledged, BEST_CQI, CellularPlan, CellularUser, CqiTrack, Grid, Harq, Reports, Requests, RlcPlan,
+    Sharing,
+};
+use lasthop_net::plan::{Direction, LinkPlan};
+
+use super::diagnostic::{ScenarioError, quoted};
+use super::keys::{
+    A_MIDDLEBOX, ANY_TIME, Key, Kind, LARGEST_PACKET, MOST_STATIONS, QUEUE, SOME_TIME, Table, Tagged, Variant,
+};
+use super::link::{LinkReader, middleboxes};
+use super::queue::{self, LinkFacts};
+use super::reader::{Checked, Item, Reader};
+use super::topology::{make, node};
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+const CQI: Kind = Kind::Integer { min: 0, max: BEST_CQI as u64 };
+static A_CQI: Kind = CQI;
+static A_USER: Kind = Kind::Table(&USER);
+static A_CHANGE: Kind = Kind::Table(&CHANGE);
+
+pub(super) static CELLULAR: Table = Table {
+    title: "cellular cell",
+    doc: "A base station and its users, served TTI by TTI. Each user has a link, called by the two nodes, that leads \
+          forward from the base station.",
+    groups: &[&[
+        Key::new("name", Kind::Text, "Name of the cell. Default: cellular and its number."),
+        Key::new("base", Kind::Text, "The node that is the base station.")
+            .required_or("add base = \"base\""),
+        Key::new("users", Kind::List(&A_USER), "The users.")
+            .required_or("add users = [{ node = \"phone\", cqi = 10 }]"),
+        Key::new(
+            "resource_blocks",
+            Kind::Integer { min: 1, max: 275 },
+            "Resource blocks in each direction: in LTE 6, 15, 25, 50, 75 or 100 for 1.4, 3, 5, 10, 15 or 20 MHz.",
+        )
+        .default("50"),
+        Key::new(
+            "tti",
+            Kind::Duration { min: Span::from_nanos(62_500), max: Span::from_millis(10) },
+            "Transmission time interval: 1 ms in LTE; a slot of NR has 0.5 ms at 30 kHz.",
+        )
+        .default("\"1 ms\""),
+        Key::new(
+            "symbols",
+            Kind::Integer { min: 1, max: 168 },
+            "Symbols of a resource block in a TTI that carry data: of 168, what reference signals and control leave.",
+        )
+        .default("120"),
+        Key::new("layers", Kind::Integer { min: 1, max: 8 }, "Spatial layers, each of which carries as much.")
+            .default("1"),
+        Key::new(
+            "scheduler",
+            Kind::Choice(|| vec!["proportional-fair", "round-robin", "max-ci"]),
+            "Who is served first in a TTI; the others get the resource blocks that are left. proportional-fair: the \
+             greatest ratio of rate to average; max-ci: the best CQI, in turn among equals.",
+        )
+        .default("\"proportional-fair\""),
+        Key::new(
+            "fair_window",
+            SOME_TIME,
+            "Time constant of the averages of proportional-fair, at least a TTI. Default: 100 ms.",
+        ),
+        Key::new("report_interval", SOME_TIME, "From one report of the CQI to the next.").default("\"5 ms\""),
+        Key::new(
+            "report_delay",
+            ANY_TIME,
+            "From the measurement of a CQI to its use. Until then the base station goes by that of the start.",
+        )
+        .default("\"5 ms\""),
+        Key::new(
+            "request_interval",
+            ANY_TIME,
+            "A user whose uplink was idle may ask for room this often; 0 if it need not ask.",
+        )
+        .default("\"10 ms\""),
+        Key::new("grant_delay", ANY_TIME, "From such a request to the TTI that was granted.").default("\"4 ms\""),
+        Key::new(
+            "delay",
+            ANY_TIME,
+            "From the end of a TTI to the packet at the other end: decoding, and the way to the core.",
+        )
+        .default("\"4 ms\""),
+        Key::new(
+            "block_errors",
+            Kind::List(&Kind::Probability),
+            "Of each transmission of a transport block, the first included, the probability that it fails although the \
+             channel is as good as was reported. A block is sent no more often than these; [0] means once, and that \
+             only a channel worse than its report loses it.",
+        )
+        .default("[0.1, 0.1, 0.1, 0.1]"),
+        Key::new(
+            "harq_delay",
+            Kind::Duration { min: Span::from_nanos(1), max: Span::from_millis(100) },
+            "From one transmission of a block to the next, rounded up to TTIs.",
+        )
+        .default("\"8 ms\""),
+        Key::new("rlc", Kind::Tagged(&RLC), "What is done about blocks that were not repaired.")
+            .default("\"acknowledged\""),
+        Key::new(
+            "block_header",
+            Kind::Size { min: 0, max: 100 },
+            "Headers of each transport block: MAC 3 B, RLC 2 B.",
+        )
+        .default("\"5 B\""),
+        Key::new(
+            "packet_header",
+            Kind::Size { min: 0, max: 100 },
+            "Headers with each packet: PDCP 2 B, length in RLC 2 B.",
+        )
+        .default("\"4 B\""),
+        Key::new("queue", Kind::Tagged(&QUEUE), "Room for packets of each user and direction.")
+            .default("{ kind = \"drop-tail\", limit = \"1 MB\" }"),
+        Key::new("mtu", Kind::Size { min: 68, max: LARGEST_PACKET }, "Largest IP packet.").default("\"1500 B\""),
+        Key::new(
+            "middleboxes",
+            Kind::AnyList(&A_MIDDLEBOX),
+            "Middleboxes at the base station before each of its links to a user, in the order in which packets to the \
+             user pass them. Default: none.",
+        ),
+    ]],
+    partial: false,
+};
+
+static RLC: Tagged = Tagged {
+    title: "RLC",
+    doc: "What is done about transport blocks that were not repaired.",
+    variants: &[
+        Variant { name: "acknowledged", table: &ACKNOWLEDGED, bare: true },
+        Variant { name: "unacknowledged", table: &UNACKNOWLEDGED, bare: true },
+    ],
+};
+
+const REORDERING: Key = Key::new(
+    "reordering",
+    SOME_TIME,
+    "t-Reordering: how long the receiver waits for what is missing before it acts.",
+)
+.default("\"50 ms\"");
+
+static UNACKNOWLEDGED: Table = Table {
+    title: "RLC without acknowledgements",
+    doc: "UM: what is missing is given up, and packets with a part in it are lost.",
+    groups: &[&[REORDERING]],
+    partial: false,
+};
+
+static ACKNOWLEDGED: Table = Table {
+    title: "RLC with acknowledgements",
+    doc: "AM: what is missing is sent again, and what follows waits for it.",
+    groups: &[&[
+        REORDERING,
+        Key::new("status_prohibit", ANY_TIME, "t-StatusProhibit: from one STATUS to the next.").default("\"40 ms\""),
+        Key::new("poll_retransmit", SOME_TIME, "t-PollRetransmit: how long a poll waits for its STATUS.")
+            .default("\"80 ms\""),
+        Key::new("poll_pdus", Kind::Integer { min: 1, max: 65_536 }, "pollPDU: PDUs from poll to poll.")
+            .default("64"),
+        Key::new("poll_bytes", Kind::Size { min: 1, max: 1_000_000_000 }, "pollByte: bytes from poll to poll.")
+            .default("\"125 kB\""),
+        Key::new(
+            "most_retransmissions",
+            Kind::Integer { min: 1, max: 32 },
+            "maxRetxThreshold: what would be sent again once more is given up. A network then sets the link up anew; \
+             here the packets are lost.",
+        )
+        .default("16"),
+        Key::new("status_delay", ANY_TIME, "From a STATUS to the retransmission that it causes, at the earliest.")
+            .default("\"8 ms\""),
+    ]],
+    partial: false,
+};
+
+static USER: Table = Table {
+    title: "cellular user",
+    doc: "A user of a cell.",
+    groups: &[&[
+        Key::new("node", Kind::Text, "Its node.").required_or("add node = \"phone\""),
+        Key::new(
+            "cqi",
+            Kind::OrTable(&A_CQI, &CQI_TABLE),
+            "Its channel quality downwards, 0 (out of range) to 15, or a table of it over time.",
+        )
+        .required_or("add cqi = 10"),
+        Key::new("cqi_up", Kind::OrTable(&A_CQI, &CQI_TABLE), "The same upwards. Default: as downwards."),
+    ]],
+    partial: false,
+};
+
+static CQI_TABLE: Table = Table {
+    title: "CQI over time",
+    doc: "Channel quality that changes: listed here, or in a file.",
+    groups: &[&[
+        Key::new("start", CQI, "That of the start, with changes."),
+        Key::new("changes", Kind::List(&A_CHANGE), "Later ones, in the order of time."),
+        Key::new(
+            "file",
+            Kind::File,
+            "Or a file, relative to the scenario file: seconds from 0 on, and the CQI from then on, by line.",
+        ),
+        Key::new(
+            "repeat",
+            Kind::Switch,
+            "Begin again at the time of the last line, whose CQI then does not count; otherwise it holds to the end.",
+        )
+        .default("false"),
+    ]],
+    partial: false,
+};
+
+static CHANGE: Table = Table {
+    title: "change of CQI",
+    doc: "From when on a user has another CQI.",
+    groups: &[&[
+        Key::new("at", SOME_TIME, "From when on.").required(),
+        Key::new("cqi", CQI, "The new one.").required(),
+    ]],
+    partial: false,
+};
+
+/// Reads the cell with this number, and adds its links.
+pub(super) fn read(
+    table: &Reader<'_>,
+    (number, known): (usize, &[Arc<CellularPlan>]),
+    numbers: &BTreeMap<&str, usize>,
+    reader: &mut LinkReader<'_, '_>,
+    (nodes, links): (&[String], &mut Vec<LinkPlan>),
+) -> Result<CellularPlan> {
+    let name = table.text_if("name")?.map_or_else(|| format!("cellular-{number}"), str::to_owned);
+    if known.iter().any(|cell| cell.name == name) {
+        let message = format!("two cells are called {}", quoted(&name));
+        return Err(table.error("name", message, "give each cell its own name"));
+    }
+    let mut plan = radio(table, name)?;
+    let base = node(table, "base", numbers)?;
+    let users = table.list("users")?;
+    if users.len() as u64 > MOST_STATIONS {
+        let message = format!("{} users in one cell, more than {MOST_STATIONS}", users.len());
+        return Err(table.error("users", message, "use more cells"));
+    }
+    for item in users {
+        let Checked::Table(user) = item.value else { continue };
+        let down = track(&user, "cqi", reader)?;
+        let up = if user.has("cqi_up") { track(&user, "cqi_up", reader)? } else { down.clone() };
+        let there = node(&user, "node", numbers)?;
+        if there == base {
+            let message = format!("{} is the base station itself", quoted(&nodes[base]));
+            return Err(user.error("node", message, "write another node"));
+        }
+        let name = format!("{}-{}", nodes[base], nodes[there]);
+        if links.iter().any(|link| link.name == name) {
+            let message = format!("the cell makes a link {}, and there is one already", quoted(&name));
+            return Err(user.error("node", message, "name each user once, and give another link a name"));
+        }
+        let downwards = direction(table, &plan, &down)?;
+        let upwards = direction(table, &plan, &up)?;
+        let middleboxes = match table.list_if("middleboxes")? {
+            Some(_) => middleboxes(table, downwards.mtu.into())?,
+            None => Vec::new(),
+        };
+        let sides = (Arc::new(Direction { middleboxes, ..downwards }), Arc::new(upwards));
+        plan.users.push(CellularUser { link: links.len(), down, up });
+        links.push(make(name, base, there, &sides));
+    }
+    Ok(plan)
+}
+
+/// All but the users.
+fn radio(table: &Reader<'_>, name: String) -> Result<CellularPlan> {
+    let tti = table.span("tti")?;
+    let window = table.span_if("fair_window")?;
+    let sharing = match table.name("scheduler")? {
+        "round-robin" => Sharing::RoundRobin,
+        "max-ci" => Sharing::MaxCi,
+        _ => {
+            let window = window.unwrap_or(Span::from_millis(100));
+            if window < tti {
+                let message = format!("averages over {window} are shorter than a TTI of {tti}");
+                return Err(table.error("fair_window", message, "raise fair_window"));
+            }
+            Sharing::ProportionalFair { window: window.0 as f64 / tti.0 as f64 }
+        }
+    };
+    if window.is_some() && !matches!(sharing, Sharing::ProportionalFair { .. }) {
+        let message = "only proportional-fair has averages".to_owned();
+        let remedy = "leave out fair_window, or write scheduler = \"proportional-fair\"";
+        return Err(table.error("fair_window", message, remedy));
+    }
+    let (interval, delay) = (table.span("request_interval")?, table.span("grant_delay")?);
+    Ok(CellularPlan {
+        name,
+        users: Vec::new(),
+        tti,
+        grid: Grid {
+            resource_blocks: table.integer("resource_blocks")? as u32,
+            symbols: table.integer("symbols")? as u32,
+            layers: table.integer("layers")? as u32,
+        },
+        sharing,
+        reports: Reports { interval: table.span("report_interval")?, delay: table.span("report_delay")? },
+        harq: Harq {
+            errors: table.list("block_errors")?.iter().filter_map(probability).collect(),
+            ttis: table.span("harq_delay")?.0.div_ceil(tti.0) as u32,
+        },
+        rlc: rlc(table)?,
+        requests: (interval > Span::ZERO).then_some(Requests { interval, delay }),
+        block_header: table.size("block_header")? as u32,
+        packet_header: table.size("packet_header")? as u32,
+    })
+}
+
+fn probability(item: &Item<'_>) -> Option<f64> {
+    match item.value {
+        Checked::Number(value) => Some(value),
+        _ => None,
+    }
+}
+
+fn rlc(table: &Reader<'_>) -> Result<RlcPlan> {
+    let (kind, keys) = table.tagged("rlc")?;
+    let reordering = keys.span("reordering")?;
+    if kind == "unacknowledged" {
+        return Ok(RlcPlan::Unacknowledged { reordering });
+    }
+    Ok(RlcPlan::Acknowledged(Acknowledged {
+        reordering,
+        prohibit: keys.span("status_prohibit")?,
+        poll_retransmit: keys.span("poll_retransmit")?,
+        poll_pdus: keys.integer("poll_pdus")?,
+        poll_bytes: keys.size("poll_bytes")?,
+        most_retransmissions: keys.integer("most_retransmissions")? as u32,
+        status_delay: keys.span("status_delay")?,
+    }))
+}
+
+/// A direction of the link of a user with this channel. Its rate is what the user has alone at its best.
+fn direction(table: &Reader<'_>, plan: &CellularPlan, track: &CqiTrack) -> Result<Direction> {
+    let (rate, delay, mtu) = (plan.rate(track.best()), table.span("delay")?, table.size("mtu")?);
+    let queue = queue::read(table, &LinkFacts { rate, delay, mtu })?;
+    Ok(Direction { mtu: mtu as u32, queue, ..Direction::plain(rate, delay) })
+}
+
+/// The CQI that `key` of a user says.
+fn track(user: &Reader<'_>, key: &str, reader: &mut LinkReader<'_, '_>) -> Result<CqiTrack> {
+    let table = match user.value(key)? {
+        Checked::Integer(cqi) => return Ok(CqiTrack::constant(cqi as u8)),
+        Checked::Table(table) => table,
+        _ => panic!("`{key}` is declared as a number or a table"),
+    };
+    if let Some(file) = table.text_if("file")? {
+        for other in ["start", "changes"] {
+            if table.has(other) {
+                let message = "the CQI is listed, and there is a file of it".to_owned();
+                return Err(table.error(other, message, "leave out one of them"));
+            }
+        }
+        let rows = reader.files.cqi(&table, file)?;
+        let end = rows[rows.len() - 1].0;
+        let repeats = table.switch("repeat")? && end > Time::ZERO;
+        let rows = if repeats { rows[..rows.len() - 1].into() } else { rows };
+        return Ok(CqiTrack { rows, period: repeats.then_some(Span(end.0)) });
+    }
+    if table.has("repeat") {
+        let message = "only a file begins again".to_owned();
+        return Err(table.error("repeat", message, "leave out repeat, or name a file"));
+    }
+    let Some(start) = table.integer_if("start")? else {
+        return Err(table.error("start", "no CQI of the start and no file".to_owned(), "add start = 10"));
+    };
+    let mut rows = vec![(Time::ZERO, start as u8)];
+    for item in table.list_if("changes")?.unwrap_or_default() {
+        let Checked::Table(change) = item.value else { continue };
+        let at = Time(change.span("at")?.0);
+        let before = rows[rows.len() - 1].0;
+        if at <= before {
+            let message = format!("the change at {at} does not come after the one at {before}");
+            return Err(change.error("at", message, "write the changes in the order of time"));
+        }
+        rows.push((at, change.integer("cqi")? as u8));
+    }
+    Ok(CqiTrack { rows: rows.into(), period: None })
+}

@@ -1,0 +1,259 @@
+//! Cellular cells against closed forms: what one user has alone, how schedulers share it, when a packet that is cut or
+//! joined arrives, and that a TTI without anything to send costs nothing.
+
+use std::fmt::Write as _;
+
+use lasthop_core::time::Time;
+use lasthop_sim::run::Run;
+
+mod testkit;
+
+use testkit::{SUMMARY, Scene, hops, run_both_ways};
+
+/// A server, a base station and users with these channels; block and packet headers are left out, so that sizes are
+/// those of the tables, and no block is lost by chance unless `keys` say so.
+fn cell(duration: &str, keys: &str, users: &[&str]) -> Scene {
+    let mut nodes = vec!["server".to_owned(), "base".to_owned()];
+    let mut table = String::new();
+    for (cqi, number) in users.iter().zip(1..) {
+        nodes.push(format!("u{number}"));
+        let _ = write!(table, "{{ node = \"u{number}\", cqi = {cqi} }}, ");
+    }
+    let errors = if keys.contains("block_errors") { "" } else { "block_errors = [0]" };
+    Scene::lasting(duration)
+        .with("warmup = \"1 s\"")
+        .with(&format!("[topology]\nkind = \"graph\"\nnodes = {nodes:?}"))
+        .link("server", "base", "rate = \"1 Gbit/s\"\ndelay = \"1 ms\"")
+        .with(&format!(
+            "[[topology.cellular]]\nbase = \"base\"\nusers = [{table}]\nblock_header = \"0 B\"\n\
+             packet_header = \"0 B\"\n{errors}\n{keys}"
+        ))
+}
+
+/// More datagrams than any cell carries.
+const FLOOD: &str =
+    "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"60 Mbit/s\", packet = \"1172 B\" }";
+
+fn flooded(scene: Scene, users: usize) -> Run {
+    let scene = (1..=users).fold(scene, |scene, user| scene.between("server", &format!("u{user}"), FLOOD));
+    scene.run(1, SUMMARY)
+}
+
+/// What each flow got, in bit/s on the wire.
+fn throughputs(run: &Run) -> Vec<f64> {
+    run.summary.flows.iter().map(|flow| flow.throughput_bit_s).collect()
+}
+
+#[track_caller]
+fn near(found: f64, expected: f64, within: f64) {
+    assert!((found / expected - 1.0).abs() < within, "{found} instead of {expected}");
+}
+
+/// 50 resource blocks at CQI 15 carry 33,328 bits a millisecond, at CQI 7 8,859, of which whole bytes are 8,856.
+#[test]
+fn a_user_alone_has_a_transport_block_by_tti() {
+    for (cqi, bits) in [("15", 33_328.0), ("7", 8_856.0)] {
+        let run = flooded(cell("11 s", "", &[cqi]), 1);
+        near(throughputs(&run)[0], bits * 1e3, 0.001);
+        assert!(run.summary.links[2].utilisation > 0.998);
+        let counted = run.summary.links[2].devices.cellular.as_ref().unwrap();
+        assert_eq!((counted.blocks, counted.resource_blocks), (10_000, 500_000));
+    }
+    // Half a TTI, and two layers.
+    let run = flooded(cell("11 s", "tti = \"0.5 ms\"\nlayers = 2\nresource_blocks = 15", &["9"]), 1);
+    near(throughputs(&run)[0], 8.0 * f64::from(15 * 120 * 2 * 24_063 / 10_000 / 8) * 2e3, 0.001);
+}
+
+#[test]
+fn two_users_in_turn_have_half_of_the_time_each() {
+    let run = flooded(cell("11 s", "scheduler = \"round-robin\"", &["15", "7"]), 2);
+    let [fast, slow] = throughputs(&run)[..] else { panic!() };
+    near(fast, 33.328e6 / 2.0, 0.001);
+    near(slow, 8.856e6 / 2.0, 0.001);
+    // Proportional fairness does the same while nothing changes.
+    let fair = throughputs(&flooded(cell("11 s", "", &["15", "7"]), 2));
+    near(fair[0], fast, 0.01);
+    near(fair[1], slow, 0.01);
+}
+
+#[test]
+fn the_best_channel_takes_everything_if_it_is_asked() {
+    let run = flooded(cell("11 s", "scheduler = \"max-ci\"", &["15", "7"]), 2);
+    near(throughputs(&run)[0], 33.328e6, 0.001);
+    assert_eq!(throughputs(&run)[1], 0.0);
+}
+
+/// Two users whose channels swap every 50 ms: in turn each has half of the mean of both rates, proportional fairness
+/// serves them at their peaks and shares equally.
+#[test]
+fn proportional_fairness_is_fair_and_gains_by_diversity() {
+    let swapping = |first: u32, second: u32| {
+        let changes: Vec<String> = (1..220)
+            .map(|step| {
+                let cqi = if step % 2 == 1 { second } else { first };
+                format!("{{ at = \"{} ms\", cqi = {cqi} }}", 50 * step)
+            })
+            .collect();
+        format!("{{ start = {first}, changes = [{}] }}", changes.join(", "))
+    };
+    let users = [swapping(12, 8), swapping(8, 12)];
+    let users = [users[0].as_str(), users[1].as_str()];
+    let reports = "report_delay = \"0 ms\"\nreport_interval = \"1 ms\"\n";
+    let by = |scheduler: &str| {
+        let keys = format!("{reports}scheduler = \"{scheduler}\"");
+        throughputs(&flooded(cell("11 s", &keys, &users), 2))
+    };
+    let (fair, turns) = (by("proportional-fair"), by("round-robin"));
+    near(fair[0], fair[1], 0.02);
+    // CQI 12 carries 23,413 bits, CQI 8 11,484.
+    near(turns[0], (23_408.0 + 11_480.0) * 1e3 / 4.0, 0.01);
+    assert!(fair[0] + fair[1] > 1.2 * (turns[0] + turns[1]), "{fair:?} {turns:?}");
+    assert!(fair[0] + fair[1] < 23.414e6);
+}
+
+/// 1500 B at CQI 1: 913 bits or 114 B a TTI, so 14 of them; from the first that begins after the packet has come.
+#[test]
+fn a_packet_is_cut_into_blocks() {
+    let udp =
+        "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"11.776 kbit/s\", packet = \"1472 B\" }";
+    let scene = cell("1.5 s", "", &["1"]).between("server", "u1", udp);
+    let run = run_both_ways(scene.text(), 1);
+    let radio: Vec<_> = hops(&run).iter().filter(|hop| hop.direction == 2).collect();
+    // It comes at 1.012 ms: 1500 B at 1 Gbit/s and 1 ms.
+    assert_eq!(radio[0].enqueued, Time(1_012_000));
+    assert_eq!(radio[0].transmitted, Some(Time(2_000_000)));
+    assert_eq!(radio[0].arrived, Some(Time((2 + 14 + 4) * 1_000_000)));
+}
+
+/// Three packets that wait together go in one block; two users that have little share a TTI.
+#[test]
+fn packets_are_joined() {
+    let udp = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"24 Mbit/s\", packet = \"300 B\" }\n\
+               stop = \"0.25 ms\"";
+    let scene = cell("1.5 s", "", &["15", "15"]).between("server", "u1", udp).between("server", "u2", udp);
+    let run = run_both_ways(scene.text(), 1);
+    let arrivals: Vec<Time> =
+        hops(&run).iter().filter(|hop| hop.direction >= 2).filter_map(|hop| hop.arrived).collect();
+    assert_eq!(arrivals, [Time(7_000_000); 6]);
+}
+
+/// What comes to an idle uplink at 3 ms asks at 10 ms and may send at 14 ms; what comes while it sends need not ask.
+#[test]
+fn an_idle_uplink_asks_first() {
+    let udp = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"80 kbit/s\", packet = \"1000 B\" }";
+    let flow = format!("source = \"u1\"\nsink = \"server\"\nstart = \"3 ms\"\n{udp}");
+    let arrival = |keys: &str| {
+        let run = run_both_ways(cell("1.5 s", keys, &["15"]).flow(&flow).text(), 1);
+        let radio: Vec<_> = hops(&run).iter().filter(|hop| hop.direction == 3).collect();
+        (radio[0].transmitted.unwrap().0, radio[0].arrived.unwrap().0)
+    };
+    assert_eq!(arrival(""), (14_000_000, 19_000_000));
+    assert_eq!(arrival("request_interval = \"0 ms\""), (4_000_000, 9_000_000));
+}
+
+/// Delays in ms over the radio of datagrams that are sent one every `every` ms for `seconds`; `None` of a lost one.
+fn delays(keys: &str, every: u32, seconds: u32) -> Vec<Option<f64>> {
+    let rate = 972.0 * 8.0 / f64::from(every);
+    let traffic = format!("{{ kind = \"cbr\", rate = \"{rate} kbit/s\", packet = \"972 B\" }}");
+    let udp = format!("transport = \"udp\"\ntraffic = {traffic}\nstop = \"{seconds} s\"");
+    let scene = cell(&format!("{} s", seconds + 2), keys, &["15"]).between("server", "u1", &udp);
+    let run = run_both_ways(scene.text(), 1);
+    let radio = hops(&run).iter().filter(|hop| hop.direction == 2);
+    radio.map(|hop| hop.arrived.map(|at| (at.0 - hop.transmitted.unwrap().0) as f64 / 1e6)).collect()
+}
+
+/// A block is repaired 8 ms later each time: 8 x (0.1 + 0.01 + 0.001) = 0.888 ms on average over the TTI and the 4 ms
+/// to the core. 10,000 blocks have a standard error of 0.03 ms.
+#[test]
+fn harq_delays_by_its_round_trips() {
+    let found: Vec<f64> =
+        delays("block_errors = [0.1, 0.1, 0.1, 0.1]", 20, 200).into_iter().map(Option::unwrap).collect();
+    let sent = found.len();
+    let repaired: Vec<f64> =
+        found.into_iter().filter(|delay| [5.0, 13.0, 21.0, 29.0].contains(delay)).collect();
+    // The others are behind a block that HARQ gave up.
+    assert!(repaired.len() > 9_980 && sent >= 10_000, "{} of {sent}", repaired.len());
+    let mean = repaired.iter().sum::<f64>() / repaired.len() as f64;
+    assert!((mean - 5.888).abs() < 0.1, "{mean}");
+}
+
+/// Each block takes 1.111 TTIs of its user.
+#[test]
+fn harq_takes_room() {
+    let run = flooded(cell("11 s", "block_errors = [0.1, 0.1, 0.1, 0.1]", &["15"]), 1);
+    near(throughputs(&run)[0], 33.328e6 / 1.111, 0.01);
+    let counted = run.summary.links[2].devices.cellular.as_ref().unwrap();
+    near(counted.harq_retransmissions as f64 / counted.blocks as f64, 0.111 / 1.111, 0.1);
+    assert!(counted.harq_failures < 5);
+}
+
+/// With two transmissions of a half each a quarter of the blocks is lost. Without acknowledgements so are the packets
+/// in them, and the others wait for at most two t-Reordering. With them every packet comes: t-Reordering, a STATUS (at
+/// most t-StatusProhibit later) and its way take 58 to 98 ms; what the retransmission itself loses comes on top.
+#[test]
+fn rlc_loses_or_repairs() {
+    let half = "block_errors = [0.5, 0.5]\n";
+    let found = delays(&format!("{half}rlc = \"unacknowledged\""), 10, 40);
+    let lost = found.iter().filter(|delay| delay.is_none()).count() as f64 / found.len() as f64;
+    assert!((lost - 0.25).abs() < 0.03, "{lost}");
+    assert!(found.iter().flatten().all(|&delay| delay < 115.0));
+    let found = delays(&format!("{half}rlc = \"acknowledged\""), 10, 40);
+    assert!(found.iter().all(Option::is_some));
+    let late = found.iter().flatten().filter(|&&delay| delay > 58.0).count() as f64 / found.len() as f64;
+    assert!(late > 0.25, "{late}");
+}
+
+/// The channel falls from CQI 15 to CQI 11, which the base station learns 5 to 10 ms later: until then each block needs
+/// its second transmission, and none a third.
+#[test]
+fn a_late_report_costs_retransmissions() {
+    let track = "{ start = 15, changes = [{ at = \"2 s\", cqi = 11 }] }";
+    let run = flooded(cell("3 s", "block_errors = [0, 0, 0, 0]", &[track]), 1);
+    let counted = run.summary.links[2].devices.cellular.as_ref().unwrap();
+    assert_eq!((counted.harq_retransmissions, counted.harq_failures), (5, 0));
+}
+
+/// Out of range nothing is sent, and everything is kept.
+#[test]
+fn nothing_is_sent_at_cqi_0() {
+    let udp = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"800 kbit/s\", packet = \"1000 B\" }";
+    let track = "{ start = 15, changes = [{ at = \"1100 ms\", cqi = 0 }, { at = \"2 s\", cqi = 15 }] }";
+    let run = run_both_ways(cell("3 s", "", &[track]).between("server", "u1", udp).text(), 1);
+    let starts: Vec<u64> = hops(&run)
+        .iter()
+        .filter(|hop| hop.direction == 2)
+        .filter_map(|hop| hop.transmitted)
+        .map(|at| at.0)
+        .collect();
+    // Reports of multiples of 5 ms are used 5 ms later: 1.105 and 2.005 s.
+    assert!(starts.iter().all(|at| !(1_105_000_000..2_005_000_000).contains(at)), "{starts:?}");
+    assert_eq!(run.summary.flows[0].packets_lost.0.iter().sum::<u64>(), 0);
+    assert!(starts.len() > 290);
+}
+
+/// A thousand seconds with a packet each ten: a TTI without anything to send is no event.
+#[test]
+fn an_idle_cell_costs_nothing() {
+    let udp = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"800 bit/s\", packet = \"1000 B\" }";
+    let run = cell("1000 s", "", &["15"; 20]).between("server", "u1", udp).run(1, SUMMARY);
+    assert!(run.summary.events < 1000, "{}", run.summary.events);
+}
+
+/// TCP both ways over every scheduler, with headers, changing channels and queues that shed: the ledger balances.
+#[test]
+fn tcp_goes_both_ways() {
+    let changing = "{ start = 9, changes = [{ at = \"2 s\", cqi = 2 }, { at = \"4 s\", cqi = 0 }, \
+                    { at = \"4500 ms\", cqi = 13 }] }";
+    for scheduler in ["proportional-fair", "round-robin", "max-ci"] {
+        for queue in ["\"fq-codel\"", "{ kind = \"drop-tail\", limit = \"30 packets\" }", "\"codel\""] {
+            let keys = format!("scheduler = \"{scheduler}\"\nqueue = {queue}");
+            let scene = cell("8 s", &keys, &["12", changing])
+                .between("server", "u1", "transport = \"cubic\"")
+                .between("server", "u2", "transport = \"newreno\"")
+                .between("u2", "server", "transport = \"newreno\"");
+            let text = scene.text().replace("_header = \"0 B\"", "_header = \"4 B\"");
+            let run = run_both_ways(&text, 1);
+            assert!(throughputs(&run).iter().all(|&rate| rate > 2e5), "{keys}: {:?}", throughputs(&run));
+        }
+    }
+}
