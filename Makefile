@@ -147,7 +147,7 @@ bench-live: build ## Real packets: rates, lateness, parity with the kernel's TCP
 	$(BIN)/python -m bench.steer
 	$(BIN)/python -m validation.parity
 
-validate: build ## Compare with ns-2, ns-3, Linux and packets at length; writes validation-*.md, kernel-scripts.md, classifiers.md and media.md
+validate: build ## Compare with ns-2, ns-3, Linux and packets at length; writes validation-*.md, kernel-scripts.md, classifiers.md, media.md, senders-today.md
 	$(BIN)/python -m validation.senders --full
 	$(BIN)/python -m validation.statistics --full
 	$(BIN)/python -m validation.red --full
@@ -158,6 +158,8 @@ validate: build ## Compare with ns-2, ns-3, Linux and packets at length; writes 
 	$(BIN)/python -m validation.two_cells
 	$(BIN)/python -m validation.saturation
 	$(BIN)/python -m validation.wifi
+	$(BIN)/python -m validation.cellular
+	$(BIN)/python -m validation.today
 	$(BIN)/python -m validation.queues
 	$(BIN)/python -m validation.second_look
 	$(BIN)/python -m validation.kernel_scripts

@@ -48,9 +48,9 @@ def build(folder: Path) -> Path:
     return compile_program(SOURCE, folder / "scenario")
 
 
-def compile_program(source: Path, program: Path) -> Path:
-    """Compile a program against what wires and TCP need."""
-    libraries = [f"-lns3-{name}" for name in _LIBRARIES]
+def compile_program(source: Path, program: Path, also: tuple[str, ...] = ()) -> Path:
+    """Compile a program against what wires and TCP need, and these libraries."""
+    libraries = [f"-lns3-{name}" for name in (*also, *_LIBRARIES)]
     process.run(["g++", "-O2", "-std=c++17", "-o", str(program), str(source), *libraries])
     return program
 

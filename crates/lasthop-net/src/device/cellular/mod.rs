@@ -21,8 +21,8 @@
 //! does a STATUS of RLC, which is never lost. A block carries one PDU of RLC or a part of one.
 //!
 //! *Validation:* sizes by hand; a saturated user against size by TTI, two users against their shares; delays of HARQ
-//! against their sum, losses and repairs of RLC by hand; the ledger over random cells (`tests/cellular.rs`). No
-//! simulator of others has judged it.
+//! against their sum, losses and repairs of RLC by hand; the ledger over random cells (`tests/cellular.rs`); delays,
+//! throughput and shares beside ns-3 (`docs/reference/validation-cellular.md`).
 //!
 //! *Limitations:* no handover, no DRX; what RLC gives up is lost without a new connection.
 //!
