@@ -160,6 +160,7 @@ validate: build ## Compare with ns-2, ns-3, Linux and packets at length; writes 
 	$(BIN)/python -m validation.wifi
 	$(BIN)/python -m validation.cellular
 	$(BIN)/python -m validation.today
+	$(BIN)/python -m validation.bursts
 	$(BIN)/python -m validation.queues
 	$(BIN)/python -m validation.second_look
 	$(BIN)/python -m validation.kernel_scripts

@@ -31,6 +31,7 @@ mod jitter;
 mod jtcp;
 pub mod model;
 pub mod params;
+mod prague;
 mod probing;
 mod registry;
 mod reno;
@@ -77,6 +78,7 @@ registry::controllers! {
     "c2tcp" => c2tcp::C2tcp in Box,
     "copa" => copa::Copa in Box,
     "dctcp" => dctcp::Dctcp,
+    "prague" => prague::Prague in Box,
 }
 
 /// The window of a sender, in segments.

@@ -76,6 +76,19 @@ fn rates_are_alike() {
     }
 }
 
+/// Prague beside CUBIC: like rates within 1:2, at RTTs on both sides of its virtual RTT.
+#[test]
+fn prague_and_cubic_share() {
+    let cubic = "{ cc = \"cubic\", recovery = \"rack\", ecn = true }";
+    for rtt_ms in [10, 20, 50, 100] {
+        let run = beside(&["\"prague\"", cubic], 40, rtt_ms, 60, QUEUE, false);
+        let rates: Vec<f64> = run.summary.flows.iter().map(|flow| flow.goodput_bit_s).collect();
+        let ratio = rates[0] / rates[1];
+        assert!((0.5..=2.0).contains(&ratio), "{rtt_ms} ms: {rates:?}");
+        assert!(rates[0] + rates[1] > 0.85 * 40e6, "{rtt_ms} ms: {rates:?}");
+    }
+}
+
 /// The classic queue alone is held near its target, by drops or by marks.
 #[test]
 fn the_classic_queue_is_held_near_its_target() {

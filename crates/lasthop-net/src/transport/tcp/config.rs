@@ -418,6 +418,7 @@ impl TcpConfig {
         )
         .with(|config| config.ecn = true),
         Preset::of("dctcp", Recovery::Sack).with(|config| config.ecn = true),
+        Preset::of("prague", Recovery::Rack).with(|config| (config.ecn, config.ect1) = (true, true)),
         Preset::of("bbr", Recovery::Sack),
         Preset::of("bbr3", Recovery::Rack),
         Preset::of_reno("freeze", "Freeze-TCP: the window is closed before an outage (Goff et al. 2000)")

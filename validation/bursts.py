@@ -1,0 +1,227 @@
+"""CUBIC against Prague over a last hop that comes in bursts: `python -m validation.bursts [--seeds N]`.
+
+One flow of each, both with RACK-TLP and ECN, over the same queue; the last hop sends smoothly, in batches, or
+with pauses. The command writes `docs/reference/l4s-bursts.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import lasthop as lh
+from lasthop import stats
+from validation.media import wrap
+from validation.today import figure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "reference" / "l4s-bursts.md"
+
+SEEDS = 5
+SECONDS, WARMUP = 60, 15
+RATE_MBIT = 20
+RTTS_MS = (10, 50)
+PACKET_BITS = 12_000
+BATCHES_MS = (1, 5, 10, 20)
+
+QUEUES: dict[str, Any] = {
+    "DualPI2": "dual-pi2",
+    "FQ-CoDel, 1 ms for ECT(1)": {"kind": "fq-codel", "ce_threshold": "1 ms", "ce_threshold_for": "ect1"},
+    "PIE": {"kind": "pie", "ecn": True},
+}
+
+
+def batches(every_ms: int) -> str:
+    """Return the opportunities of Mahimahi, a line each: all of a batch in the same millisecond."""
+    lines, sent = [], 0
+    for number in range(1, 4):
+        at = every_ms * number
+        due = RATE_MBIT * 1000 * at // PACKET_BITS
+        lines += [str(at)] * (due - sent)
+        sent = due
+    return "\n".join(lines) + "\n"
+
+
+def _smooth(queue: Any, _: Path) -> dict[str, Any]:
+    return {"rate": f"{RATE_MBIT} Mbit/s", "queue": queue}
+
+
+def _batches(every_ms: int) -> Callable[[Any, Path], dict[str, Any]]:
+    def link(queue: Any, folder: Path) -> dict[str, Any]:
+        (folder / "batches").write_text(batches(every_ms), encoding="utf-8")
+        return {"trace": {"kind": "mahimahi", "file": "batches"}, "queue": queue}
+
+    return link
+
+
+def _pauses(queue: Any, _: Path) -> dict[str, Any]:
+    times = [f"{at} s" for at in range(15, SECONDS, 15)]
+    handoff = {"outage": "100 ms", "at": times, "policy": "hold"}
+    return {"rate": f"{RATE_MBIT} Mbit/s", "queue": queue, "handoff": handoff}
+
+
+HOPS: dict[str, Callable[[Any, Path], dict[str, Any]]] = {
+    "smooth": _smooth,
+    **{f"batches each {every} ms": _batches(every) for every in BATCHES_MS},
+    "pauses of 100 ms": _pauses,
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is run: the queue, the last hop and the base RTT in ms."""
+
+    queue: str
+    hop: str
+    rtt_ms: int
+
+
+def content(case: Case, folder: Path) -> dict[str, Any]:
+    """Return the scenario; files that it names are written into `folder`."""
+    last = HOPS[case.hop](QUEUES[case.queue], folder)
+    flow = {"source": "server", "sink": "host", "start": {"uniform": ["0 s", "1 s"]}}
+    cubic = {"cc": "cubic", "recovery": "rack", "tlp": True, "ecn": True}
+    return {
+        "name": f"{case.queue}, {case.hop}"[:100],
+        "duration": f"{SECONDS} s",
+        "warmup": f"{WARMUP} s",
+        "tcp": {"profile": "linux", "receiver_window": "3000 packets"},
+        "topology": {
+            "kind": "graph",
+            "nodes": ["server", "edge", "host"],
+            "links": [
+                {
+                    "from": "server",
+                    "to": "edge",
+                    "rate": "1 Gbit/s",
+                    "delay": f"{case.rtt_ms * 250} us",
+                    "queue": "unlimited",
+                },
+                {"from": "edge", "to": "host", "delay": f"{case.rtt_ms * 250} us", **last}
+                | {"reverse": {"rate": "100 Mbit/s", "queue": "unlimited", "handoff": "none"}},
+            ],
+        },
+        "flows": [
+            {"name": "cubic", "transport": cubic, **flow},
+            {"name": "prague", "transport": "prague", **flow},
+        ],
+    }
+
+
+def _flow(name: str, column: str, scale: float) -> Callable[[lh.Run], float | None]:
+    def of(run: lh.Run) -> float | None:
+        place = list(run.flows["name"]).index(name)
+        value = run.flows[column][place]
+        return None if value is None else float(value) * scale
+
+    return of
+
+
+def _ratio(run: lh.Run) -> float | None:
+    prague, cubic = (_flow(name, "goodput_bit_s", 1.0)(run) for name in ("prague", "cubic"))
+    return None if not prague or not cubic else prague / cubic
+
+
+def _together(run: lh.Run) -> float | None:
+    return float(run.totals["goodput_bit_s"]) / 1e6
+
+
+#: Heading and what is taken from a run.
+MEASURES: dict[str, Callable[[lh.Run], float | None]] = {
+    "Prague / CUBIC": _ratio,
+    "together (Mbit/s)": _together,
+    "Prague, delay 50 % (ms)": _flow("prague", "delay_p50_s", 1e3),
+    "Prague, delay 99 % (ms)": _flow("prague", "delay_p99_s", 1e3),
+    "CUBIC, delay 50 % (ms)": _flow("cubic", "delay_p50_s", 1e3),
+    "CUBIC, delay 99 % (ms)": _flow("cubic", "delay_p99_s", 1e3),
+}
+
+#: By measure the values of seeds.
+Values = dict[str, list[float | None]]
+
+
+def measured(task: tuple[Case, int]) -> Values:
+    """Run a case over seeds."""
+    case, seeds = task
+    with tempfile.TemporaryDirectory() as folder:
+        scenario = lh.Scenario(content(case, Path(folder)), folder=folder)
+        runs = lh.run_seeds(scenario, range(1, seeds + 1), jobs=1)
+    return {name: [of(run) for run in runs] for name, of in MEASURES.items()}
+
+
+def _cell(values: list[float | None]) -> str:
+    found = stats.estimate(values)
+    if found is None:
+        return "–"
+    return figure(found.mean) + ("" if found.half_width is None else f" ± {figure(found.half_width)}")
+
+
+INTRODUCTION = """
+One download by CUBIC and one by Prague share {rate} Mbit/s; both use RACK-TLP and ECN, Prague carries ECT(1).
+The queue stands before the last hop. Means with 95 % intervals over {seeds} seeds of {seconds} s, of which
+the first {warmup} s do not count. A delay is one way, half of the base RTT included.
+"""
+WHAT = """
+Batches are those of a replayed trace: nothing for so long, then as many packets at once as the rate makes. A
+queue that marks ECT(1) when a packet has waited for 1 ms, as DualPI2 and `ce_threshold` do, marks nearly
+everything behind batches of 5 ms and more, though no queue stands: Prague falls to its least window, and
+where CUBIC is held short as well, the hop stays partly idle. RFC 9332 warns of it. Under PIE, which marks
+ECT(1) as seldom as it would drop, Prague takes what CUBIC leaves: RFC 9331 has it carry ECT(1) only where a
+queue knows it.
+"""
+LEFT = """
+- We wrote both senders and all queues. Prague was judged by the closed form of its steady state and by
+  reading its kernel module, not by a run of it.
+- Feedback is the exact echo of DCTCP. AccECN (RFC 9768) is not modelled.
+- One flow of each; no cell of Wi-Fi.
+"""
+
+
+def page(found: dict[Case, Values], seeds: int) -> str:
+    """Return the page."""
+    blocks = [
+        "# Prague and CUBIC over a last hop in bursts",
+        "<!-- Written by `python -m validation.bursts`; changes here are overwritten. -->",
+        wrap(INTRODUCTION.format(rate=RATE_MBIT, seeds=seeds, seconds=SECONDS, warmup=WARMUP)),
+        wrap(WHAT),
+    ]
+    for queue in QUEUES:
+        rows = [f"| last hop | base RTT (ms) | {' | '.join(MEASURES)} |"]
+        rows.append("| --- | ---: |" + " ---: |" * len(MEASURES))
+        for hop, rtt in product(HOPS, RTTS_MS):
+            cells = [_cell(values) for values in found[Case(queue, hop, rtt)].values()]
+            rows.append(f"| {hop} | {rtt} | {' | '.join(cells)} |")
+        blocks += [f"## {queue}", "\n".join(rows)]
+    return "\n\n".join([*blocks, "## What this does not show", LEFT.strip()]) + "\n"
+
+
+def main() -> None:
+    """Run everything and write the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--jobs", type=int, default=None, help="runs at once; one per core if not given")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds of each run")
+    arguments = parser.parse_args()
+    cases = [Case(*values) for values in product(QUEUES, HOPS, RTTS_MS)]
+    found: dict[Case, Values] = {}
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        tasks = [(case, arguments.seeds) for case in cases]
+        for number, (case, values) in enumerate(zip(cases, pool.map(measured, tasks), strict=True), 1):
+            found[case] = values
+            print(f"\r{number} of {len(cases)}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    PAGE.write_text(page(found, arguments.seeds), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
