@@ -123,8 +123,13 @@ impl Prague {
     fn halve(&mut self, window: &Window) -> f64 {
         self.rate = (self.rate / 2.0).max(LEAST_RATE);
         let cwnd = if self.is_by_rate() { self.rate * self.slow_rtt } else { window.cwnd / 2.0 };
-        cwnd.max(LEAST_WINDOW)
+        reduced(cwnd, window)
     }
+}
+
+/// A window that is to be reduced: what the rate makes of it may be more, where something held it back.
+fn reduced(cwnd: f64, window: &Window) -> f64 {
+    cwnd.max(LEAST_WINDOW).min(window.cwnd)
 }
 
 impl CongestionControl for Prague {
@@ -198,8 +203,9 @@ impl CongestionControl for Prague {
         self.cut = Some(loss.now);
         let factor = 1.0 - self.alpha / 2.0;
         self.rate = (self.rate * factor).max(LEAST_RATE);
-        let cwnd = if self.is_by_rate() { self.rate * self.slow_rtt } else { window.cwnd * factor };
-        Reduction::to(cwnd.max(LEAST_WINDOW), cwnd.max(LEAST_WINDOW))
+        let by_window = window.cwnd * factor;
+        let kept = reduced(if self.is_by_rate() { self.rate * self.slow_rtt } else { by_window }, window);
+        Reduction::to(kept, kept)
     }
 
     fn pacing_rate(&self) -> Option<f64> {
@@ -300,6 +306,15 @@ mod tests {
                 assert!(off[0].min(off[1]) < 0.04, "{every}, {start}: {found}, {states:?}");
             }
         }
+    }
+
+    /// The rate may ask for more than a window that something else held back.
+    #[test]
+    fn a_reduction_never_raises() {
+        let held = Prague { rounds: 500.0, rate: 4000.0, slow_rtt: 1.0, ..Prague::new(&Params::default()) };
+        let window = Window { cwnd: 152.0, ssthresh: 100.0 };
+        assert_eq!(held.clone().on_ecn(&loss(20.0), &window), Reduction::to(152.0, 152.0));
+        assert_eq!(held.clone().on_loss(&loss(20.0), &window), Reduction::to(152.0, 152.0));
     }
 
     #[test]
