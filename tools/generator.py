@@ -116,7 +116,8 @@ def behind(text: str, pattern: str, addition: str) -> str:
 
 def with_kind(keys: str, family: str, line: str, table: str) -> str:
     """Return the text of `keys.rs` with a line among the kinds of `family`, and a table behind them."""
-    kinds = rf"^static {family}: Tagged = Tagged \{{\n(?:    .*\n)*?    variants: &\[\n(?:        .*\n)*"
+    head = rf"^(?:pub\(super\) )?static {family}: Tagged = Tagged \{{\n"
+    kinds = rf"{head}(?:    .*\n)*?    variants: &\[\n(?:        .*\n)*"
     return behind(behind(keys, kinds, line), rf"{kinds}    \],\n\}};\n", table)
 
 
