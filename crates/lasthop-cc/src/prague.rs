@@ -179,7 +179,7 @@ impl CongestionControl for Prague {
             let round = self.virtual_rtt(ack.srtt);
             let packet = 1500.0 / f64::from(ack.mss + 52).min(1500.0);
             self.rate += left * (packet / round) / (self.rate * round).ceil().max(1.0);
-            window.cwnd = window.cwnd.max((self.rate * self.slow_rtt).min(window.cwnd + 1.0));
+            window.cwnd = window.cwnd.max((self.rate * self.slow_rtt).min(window.cwnd + left.min(1.0)));
         } else {
             window.cwnd += left * self.scale(ack.srtt) / window.cwnd;
         }
