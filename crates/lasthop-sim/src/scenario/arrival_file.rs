@@ -8,7 +8,7 @@ use lasthop_core::time::Span;
 use lasthop_net::traffic::size;
 
 use super::diagnostic::{ScenarioError, Source};
-use super::input_file::{InputFiles, Wrong, fields_of, number};
+use super::input_file::{InputFiles, Wrong, number, rows_of};
 use super::keys::{LONGEST, MOST_FLOWS};
 use super::reader::Reader;
 
@@ -42,27 +42,7 @@ impl InputFiles<'_> {
 }
 
 fn parse(source: &Source<'_>) -> Result<Listed> {
-    let mut lines = source.text.lines().map(fields_of).filter(|fields| !fields.is_empty()).peekable();
-    lines.next_if(|heading| heading.iter().all(|field| field.parse::<f64>().is_err()));
-    let mut listed: Vec<Arrival> = Vec::new();
-    for fields in lines {
-        let before = listed.last().copied();
-        let arrival = one(&fields, before).map_err(|wrong| wrong.in_source(source))?;
-        if listed.len() as u64 == MOST_FLOWS {
-            let wrong = Wrong::at(fields[0], format!("more than {MOST_FLOWS} lines"), "shorten the file");
-            return Err(wrong.in_source(source));
-        }
-        listed.push(arrival);
-    }
-    if listed.is_empty() {
-        let message = "the file holds no arrival".to_owned();
-        return Err(ScenarioError::of_file(
-            source.file.unwrap_or_default(),
-            message,
-            &format!("expected {FORM}"),
-        ));
-    }
-    Ok(listed.into())
+    Ok(rows_of(source, ("arrival", MOST_FLOWS, FORM), one)?.into())
 }
 
 /// A line, behind `before`.

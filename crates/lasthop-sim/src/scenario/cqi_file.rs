@@ -8,7 +8,7 @@ use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::cellular::BEST_CQI;
 
 use super::diagnostic::{ScenarioError, Source};
-use super::input_file::{InputFiles, Wrong, fields_of, number};
+use super::input_file::{InputFiles, Wrong, number, rows_of};
 use super::keys::{LONGEST, MOST_LISTED};
 use super::reader::Reader;
 
@@ -33,34 +33,18 @@ impl InputFiles<'_> {
 }
 
 fn parse(source: &Source<'_>) -> Result<Qualities> {
-    let mut lines = source.text.lines().map(fields_of).filter(|fields| !fields.is_empty()).peekable();
-    lines.next_if(|heading| heading.iter().all(|field| field.parse::<f64>().is_err()));
-    let mut rows: Vec<(Time, u8)> = Vec::new();
-    for fields in lines {
-        let row = one(&fields, rows.last().map(|row| row.0)).map_err(|wrong| wrong.in_source(source))?;
-        if rows.len() as u64 == MOST_LISTED {
-            let wrong = Wrong::at(fields[0], format!("more than {MOST_LISTED} lines"), "shorten the file");
-            return Err(wrong.in_source(source));
-        }
-        rows.push(row);
-    }
-    if rows.is_empty() {
-        let file = source.file.unwrap_or_default();
-        let message = "the file holds no CQI".to_owned();
-        return Err(ScenarioError::of_file(file, message, &format!("expected {FORM}")));
-    }
-    Ok(rows.into())
+    Ok(rows_of(source, ("CQI", MOST_LISTED, FORM), one)?.into())
 }
 
-/// A line, behind that of the time `before`.
-fn one<'t>(fields: &[&'t str], before: Option<Time>) -> std::result::Result<(Time, u8), Wrong<'t>> {
+/// A line, behind `before`.
+fn one<'t>(fields: &[&'t str], before: Option<(Time, u8)>) -> std::result::Result<(Time, u8), Wrong<'t>> {
     let &[time, cqi] = fields else {
         return Err(Wrong::at(fields[0], format!("{} columns", fields.len()), format!("expected {FORM}")));
     };
     let at = Time::ZERO + Span::from_seconds(number(time, "a time", LONGEST.seconds(), FORM)?);
     let (rises, remedy) = match before {
         None => (at == Time::ZERO, "the first line is of the time 0"),
-        Some(before) => (at > before, "write the lines in the order of time"),
+        Some((before, _)) => (at > before, "write the lines in the order of time"),
     };
     if !rises {
         return Err(Wrong::at(time, format!("a line of {time} s here"), remedy));

@@ -201,6 +201,31 @@ pub(super) fn fields_of(line: &str) -> Vec<&str> {
     line.split(separates).filter(|field| !field.is_empty()).collect()
 }
 
+/// The rows of a file, a line each, behind a heading if there is one. `one` reads a line behind the row before; `what`
+/// are the rows, of which there is one at least and `most` at most, and `form` says what a line holds.
+pub(super) fn rows_of<'t, R: Copy>(
+    source: &Source<'t>,
+    (what, most, form): (&str, u64, &str),
+    one: impl Fn(&[&'t str], Option<R>) -> std::result::Result<R, Wrong<'t>>,
+) -> std::result::Result<Vec<R>, ScenarioError> {
+    let mut lines = source.text.lines().map(fields_of).filter(|fields| !fields.is_empty()).peekable();
+    lines.next_if(|heading| heading.iter().all(|field| field.parse::<f64>().is_err()));
+    let mut rows = Vec::new();
+    for fields in lines {
+        let row = one(&fields, rows.last().copied()).map_err(|wrong| wrong.in_source(source))?;
+        if rows.len() as u64 == most {
+            let wrong = Wrong::at(fields[0], format!("more than {most} lines"), "shorten the file");
+            return Err(wrong.in_source(source));
+        }
+        rows.push(row);
+    }
+    if rows.is_empty() {
+        let (file, message) = (source.file.unwrap_or_default(), format!("the file holds no {what}"));
+        return Err(ScenarioError::of_file(file, message, &format!("expected {form}")));
+    }
+    Ok(rows)
+}
+
 /// A number of a line, from 0 to `most`; `form` says what such a line holds.
 pub(super) fn number<'t>(
     field: &'t str,
