@@ -6,7 +6,6 @@ with pauses. The command writes `docs/reference/l4s-bursts.md`.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
@@ -16,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lasthop as lh
-from lasthop import stats
 from validation.media import wrap
-from validation.today import figure
+from validation.today import asked, cell, column, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,32 +115,19 @@ def content(case: Case, folder: Path) -> dict[str, Any]:
     }
 
 
-def _flow(name: str, column: str, scale: float) -> Callable[[lh.Run], float | None]:
-    def of(run: lh.Run) -> float | None:
-        place = list(run.flows["name"]).index(name)
-        value = run.flows[column][place]
-        return None if value is None else float(value) * scale
-
-    return of
-
-
 def _ratio(run: lh.Run) -> float | None:
-    prague, cubic = (_flow(name, "goodput_bit_s", 1.0)(run) for name in ("prague", "cubic"))
+    prague, cubic = (column(name, "goodput_bit_s", 1.0)(run) for name in ("prague", "cubic"))
     return None if not prague or not cubic else prague / cubic
-
-
-def _together(run: lh.Run) -> float | None:
-    return float(run.totals["goodput_bit_s"]) / 1e6
 
 
 #: Heading and what is taken from a run.
 MEASURES: dict[str, Callable[[lh.Run], float | None]] = {
     "Prague / CUBIC": _ratio,
-    "together (Mbit/s)": _together,
-    "Prague, delay 50 % (ms)": _flow("prague", "delay_p50_s", 1e3),
-    "Prague, delay 99 % (ms)": _flow("prague", "delay_p99_s", 1e3),
-    "CUBIC, delay 50 % (ms)": _flow("cubic", "delay_p50_s", 1e3),
-    "CUBIC, delay 99 % (ms)": _flow("cubic", "delay_p99_s", 1e3),
+    "together (Mbit/s)": total("goodput_bit_s", 1e-6),
+    "Prague, delay 50 % (ms)": column("prague", "delay_p50_s", 1e3),
+    "Prague, delay 99 % (ms)": column("prague", "delay_p99_s", 1e3),
+    "CUBIC, delay 50 % (ms)": column("cubic", "delay_p50_s", 1e3),
+    "CUBIC, delay 99 % (ms)": column("cubic", "delay_p99_s", 1e3),
 }
 
 #: By measure the values of seeds.
@@ -156,13 +141,6 @@ def measured(task: tuple[Case, int]) -> Values:
         scenario = lh.Scenario(content(case, Path(folder)), folder=folder)
         runs = lh.run_seeds(scenario, range(1, seeds + 1), jobs=1)
     return {name: [of(run) for run in runs] for name, of in MEASURES.items()}
-
-
-def _cell(values: list[float | None]) -> str:
-    found = stats.estimate(values)
-    if found is None:
-        return "–"
-    return figure(found.mean) + ("" if found.half_width is None else f" ± {figure(found.half_width)}")
 
 
 INTRODUCTION = """
@@ -198,7 +176,7 @@ def page(found: dict[Case, Values], seeds: int) -> str:
         rows = [f"| last hop | base RTT (ms) | {' | '.join(MEASURES)} |"]
         rows.append("| --- | ---: |" + " ---: |" * len(MEASURES))
         for hop, rtt in product(HOPS, RTTS_MS):
-            cells = [_cell(values) for values in found[Case(queue, hop, rtt)].values()]
+            cells = [cell(values) for values in found[Case(queue, hop, rtt)].values()]
             rows.append(f"| {hop} | {rtt} | {' | '.join(cells)} |")
         blocks += [f"## {queue}", "\n".join(rows)]
     return "\n\n".join([*blocks, "## What this does not show", LEFT.strip()]) + "\n"
@@ -206,12 +184,7 @@ def page(found: dict[Case, Values], seeds: int) -> str:
 
 def main() -> None:
     """Run everything and write the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--jobs", type=int, default=None, help="runs at once; one per core if not given")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds of each run")
-    arguments = parser.parse_args()
+    arguments = asked(__doc__, SEEDS)
     cases = [Case(*values) for values in product(QUEUES, HOPS, RTTS_MS)]
     found: dict[Case, Values] = {}
     with ProcessPoolExecutor(arguments.jobs) as pool:

@@ -181,7 +181,9 @@ def _cubic(cc: str, hop: Hop) -> list[dict[str, Any]]:
     return [*_bulk(cc, hop), _flow("o", _sender(RIVAL), traffic="ftp")]
 
 
-def _column(flow: str, column: str, scale: float) -> Callable[[lh.Run], float | None]:
+def column(flow: str, column: str, scale: float) -> Callable[[lh.Run], float | None]:
+    """Return what takes a column of a flow, in other units."""
+
     def of(run: lh.Run) -> float | None:
         for name, value in zip(run.flows["name"], run.flows[column], strict=True):
             if name == flow:
@@ -191,7 +193,9 @@ def _column(flow: str, column: str, scale: float) -> Callable[[lh.Run], float | 
     return of
 
 
-def _total(key: str, scale: float) -> Callable[[lh.Run], float | None]:
+def total(key: str, scale: float) -> Callable[[lh.Run], float | None]:
+    """Return what takes a total of a run, in other units."""
+
     def of(run: lh.Run) -> float | None:
         value = run.totals.get(key)
         return None if value is None else float(value) * scale
@@ -212,14 +216,14 @@ class Measure:
 
 MEASURES: dict[str, Measure] = {
     "goodput": Measure(
-        "goodput of a download", "Mbit/s", _bulk, _column("s", "goodput_bit_s", 1e-6), more=True
+        "goodput of a download", "Mbit/s", _bulk, column("s", "goodput_bit_s", 1e-6), more=True
     ),
-    "delay": Measure("its delay, 95th percentile", "ms", _bulk, _column("s", "delay_p95_s", 1e3)),
-    "median": Measure("100 kB, median", "ms", _short, _total("completion_p50_s", 1e3)),
-    "tail": Measure("100 kB, 95th percentile", "ms", _short, _total("completion_p95_s", 1e3)),
-    "call": Measure("delay of a call beside, 95th percentile", "ms", _call, _column("o", "delay_p95_s", 1e3)),
+    "delay": Measure("its delay, 95th percentile", "ms", _bulk, column("s", "delay_p95_s", 1e3)),
+    "median": Measure("100 kB, median", "ms", _short, total("completion_p50_s", 1e3)),
+    "tail": Measure("100 kB, 95th percentile", "ms", _short, total("completion_p95_s", 1e3)),
+    "call": Measure("delay of a call beside, 95th percentile", "ms", _call, column("o", "delay_p95_s", 1e3)),
     "other": Measure(
-        "goodput of a CUBIC beside", "Mbit/s", _cubic, _column("o", "goodput_bit_s", 1e-6), more=True
+        "goodput of a CUBIC beside", "Mbit/s", _cubic, column("o", "goodput_bit_s", 1e-6), more=True
     ),
 }
 
@@ -337,7 +341,8 @@ def advice(values: Values) -> str:
     return "\n".join(rows)
 
 
-def _cell(values: list[float | None]) -> str:
+def cell(values: list[float | None]) -> str:
+    """Return the mean over seeds and its interval."""
     found = stats.estimate(values)
     if found is None:
         return "–"
@@ -354,7 +359,7 @@ def table(values: Values, hop: str) -> str:
     names = [f"{one.name} ({one.unit})" for one in MEASURES.values()]
     rows = [f"| sender | {' | '.join(names)} |", f"| --- |{' ---: |' * len(names)}"]
     for cc in SENDERS:
-        cells = [_cell(values[hop, name][cc]) for name in MEASURES]
+        cells = [cell(values[hop, name][cc]) for name in MEASURES]
         rows.append(f"| `{cc}` | {' | '.join(cells)} |")
     return "\n".join(rows)
 
@@ -396,14 +401,19 @@ def page(values: Values, seeds: int) -> str:
     return "\n\n".join([*blocks, "## What this does not show", items(LEFT)]) + "\n"
 
 
-def main() -> None:
-    """Run everything and write the page."""
+def asked(description: str | None, seeds: int) -> argparse.Namespace:
+    """Return what the command line of a study over seeds says."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--jobs", type=int, default=None, help="runs at once; one per core if not given")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds of each run")
-    arguments = parser.parse_args()
+    parser.add_argument("--seeds", type=int, default=seeds, help="seeds of each run")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run everything and write the page."""
+    arguments = asked(__doc__, SEEDS)
     PAGE.write_text(page(measure(arguments.seeds, arguments.jobs), arguments.seeds), encoding="utf-8")
 
 
