@@ -119,17 +119,13 @@ impl Prague {
             if self.slow_rtt > 0.0 { self.slow_rtt + SLOW_GAIN * (srtt - self.slow_rtt) } else { srtt };
     }
 
-    /// The answer to a loss: half.
-    fn halve(&mut self, window: &Window) -> f64 {
-        self.rate = (self.rate / 2.0).max(LEAST_RATE);
-        let cwnd = if self.is_by_rate() { self.rate * self.slow_rtt } else { window.cwnd / 2.0 };
-        reduced(cwnd, window)
+    /// Keeps this share of the rate and of the window, and returns the window. What the rate makes of it may be more
+    /// than the present one, where something held that back.
+    fn reduce(&mut self, share: f64, window: &Window) -> f64 {
+        self.rate = (self.rate * share).max(LEAST_RATE);
+        let cwnd = if self.is_by_rate() { self.rate * self.slow_rtt } else { window.cwnd * share };
+        cwnd.max(LEAST_WINDOW).min(window.cwnd)
     }
-}
-
-/// A window that is to be reduced: what the rate makes of it may be more, where something held it back.
-fn reduced(cwnd: f64, window: &Window) -> f64 {
-    cwnd.max(LEAST_WINDOW).min(window.cwnd)
 }
 
 impl CongestionControl for Prague {
@@ -186,12 +182,12 @@ impl CongestionControl for Prague {
     }
 
     fn on_loss(&mut self, _loss: &LossSample, window: &Window) -> Reduction {
-        let kept = self.halve(window);
+        let kept = self.reduce(0.5, window);
         Reduction::to(kept, kept)
     }
 
     fn on_timeout(&mut self, _loss: &LossSample, window: &Window) -> Reduction {
-        let kept = self.halve(window);
+        let kept = self.reduce(0.5, window);
         Reduction::to(kept, 1.0)
     }
 
@@ -201,10 +197,7 @@ impl CongestionControl for Prague {
             return Reduction::to(window.cwnd, window.cwnd);
         }
         self.cut = Some(loss.now);
-        let factor = 1.0 - self.alpha / 2.0;
-        self.rate = (self.rate * factor).max(LEAST_RATE);
-        let by_window = window.cwnd * factor;
-        let kept = reduced(if self.is_by_rate() { self.rate * self.slow_rtt } else { by_window }, window);
+        let kept = self.reduce(1.0 - self.alpha / 2.0, window);
         Reduction::to(kept, kept)
     }
 
