@@ -94,7 +94,7 @@ impl Queued {
 }
 
 /// A packet ends at the head of a link or in its air.
-fn lose(
+pub(super) fn lose(
     parcel: Parcel,
     (started, at): (Option<Time>, Time),
     cause: Cause,

@@ -8,7 +8,7 @@ use super::harq::{Block, Outcome};
 use super::plan::{CellularPlan, CqiTrack, Requests};
 use super::rlc::{Carried, Leaving, Rlc};
 use crate::device::arq::mark;
-use crate::device::queued::lose_shed;
+use crate::device::queued::{lose, lose_shed};
 use crate::device::{Crossing, Cx, Effect};
 use crate::measure::Window;
 use crate::plan::Direction;
@@ -208,15 +208,13 @@ impl Bearer {
 
     /// Packets that are complete go on; those that never will be are lost.
     fn hand_on(&mut self, cx: &mut Cx<'_>) {
-        let (direction, window) = (self.direction, cx.window);
+        let direction = self.direction;
         for Leaving { parcel, started, at, lost } in self.rlc.leaving() {
-            let crossing = Some(Crossing { direction, started: Some(started) });
             if lost {
-                let cause = Cause::LinkGaveUp;
-                cx.link(direction).count_drop(cause, at, &window);
-                cx.effects.push(Effect::Drop { parcel, cause, at, crossing });
+                lose(parcel, (Some(started), at), Cause::LinkGaveUp, direction, cx);
             } else {
                 let at = cx.link(direction).arrival(at);
+                let crossing = Some(Crossing { direction, started: Some(started) });
                 cx.effects.push(Effect::Forward { parcel, at, crossing });
             }
         }
@@ -272,14 +270,12 @@ impl Bearer {
 
     /// The run is over.
     pub(super) fn close(&mut self, cx: &mut Cx<'_>) {
-        let (direction, now, window) = (self.direction, cx.now, cx.window);
+        let direction = self.direction;
         for Leaving { parcel, started, lost, .. } in self.rlc.close() {
-            let crossing = Some(Crossing { direction, started: Some(started) });
             if lost {
-                let cause = Cause::LinkGaveUp;
-                cx.link(direction).count_drop(cause, now, &window);
-                cx.effects.push(Effect::Drop { parcel, cause, at: now, crossing });
+                lose(parcel, (Some(started), cx.now), Cause::LinkGaveUp, direction, cx);
             } else {
+                let crossing = Some(Crossing { direction, started: Some(started) });
                 cx.effects.push(Effect::Keep { parcel, crossing });
             }
         }

@@ -35,7 +35,7 @@ impl Grid {
         symbols * u64::from(efficiency(cqi)) / 10_000
     }
 
-    /// The least number of resource blocks that carry this many bits, if the cell has so many; otherwise all of them.
+    /// The fewest resource blocks that carry this many bits, and at most those of the cell.
     pub fn blocks_for(&self, bits: u64, cqi: u8) -> u32 {
         let each = u64::from(self.symbols) * u64::from(self.layers) * u64::from(efficiency(cqi));
         let all = self.resource_blocks;

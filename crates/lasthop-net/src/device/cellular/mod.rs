@@ -7,7 +7,7 @@
 //! order and repairs, or gives up, what HARQ could not deliver. A packet leaves RLC at the end of a TTI, or when a
 //! timer of RLC ends, and arrives after the delay of the link.
 //!
-//! *Knows of the channel* what users report: the CQI is measured every so often and used a while later.
+//! *Reports.* The scheduler knows the channel by the CQI alone. It is measured at intervals and used after a delay.
 //!
 //! *Uplink.* A user whose queue was empty asks at its next opportunity and may send when the grant has come. While it
 //! has something to send, the base station knows how much.

@@ -21,7 +21,7 @@ pub struct CellularPlan {
     pub grid: Grid,
     /// Who gets it.
     pub sharing: Sharing,
-    /// What the base station knows of channels.
+    /// When the base station learns the CQI.
     pub reports: Reports,
     /// How transport blocks are repaired.
     pub harq: Harq,
