@@ -174,15 +174,27 @@ def fields_rows(name: str) -> list[str]:
     stub = ast.parse((ROOT / "python" / "lasthop" / "_native.pyi").read_text(encoding="utf-8"))
     declared = next(one for one in stub.body if isinstance(one, ast.ClassDef) and one.name == name)
     class_ = getattr(lh.senders, name)
-    units = {"_per_s": "1/s", "_s": "s", "_dbm": "dBm", "_bytes": "B"}
+    units = {
+        "_per_s": "1/s",
+        "_s": "s",
+        "_dbm": "dBm",
+        "_bytes": "B",
+        "cwnd": "segments",
+        "ssthresh": "segments",
+    }
     rows = ["| field | type | unit | meaning |", "| --- | --- | --- | --- |"]
     for one in declared.body:
-        if not isinstance(one, ast.FunctionDef) or "property" not in map(ast.unparse, one.decorator_list):
+        annotation: ast.expr | None
+        if isinstance(one, ast.AnnAssign):
+            field, annotation = ast.unparse(one.target), one.annotation
+        elif isinstance(one, ast.FunctionDef) and "property" in map(ast.unparse, one.decorator_list):
+            field, annotation = one.name, one.returns
+        else:
             continue
-        unit = next((unit for end, unit in units.items() if one.name.endswith(end)), "")
-        kind = ast.unparse(one.returns).replace(" | ", " or ") if one.returns else ""
-        meaning = " ".join(getattr(class_, one.name).__doc__.split())
-        rows.append(f"| `{one.name}` | `{kind}` | {unit} | {meaning} |")
+        unit = next((unit for end, unit in units.items() if field.endswith(end)), "")
+        kind = ast.unparse(annotation).replace(" | ", " or ") if annotation else ""
+        meaning = " ".join(getattr(class_, field).__doc__.split())
+        rows.append(f"| `{field}` | `{kind}` | {unit} | {meaning} |")
     return rows
 
 

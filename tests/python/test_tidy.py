@@ -157,6 +157,16 @@ def test_links_of_the_documentation_lead_somewhere() -> None:
     assert_none(broken)
 
 
+def test_tables_of_the_documentation_have_rows() -> None:
+    """A generated table that found nothing to show would look like an answer."""
+    empty = [
+        f"{name}:{text.count(chr(10), 0, match.start()) + 1}"
+        for name, text in texts(".md")
+        for match in re.finditer(r"^\|(?:\s*:?-+:?\s*\|)+\n(?!\|)", text, re.MULTILINE)
+    ]
+    assert_none(empty)
+
+
 def test_generated_pages_are_fresh() -> None:
     """Output and reference shown in the documentation are what the engine says today."""
     generator = runpy.run_path(str(ROOT / "docs" / "generate.py"))
