@@ -157,6 +157,16 @@ def test_links_of_the_documentation_lead_somewhere() -> None:
     assert_none(broken)
 
 
+def test_what_the_readme_calls_missing_is_missing() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    missing = readme.partition("## What is not there yet\n")[2].partition("\n## ")[0]
+    keys = (ROOT / "docs" / "reference" / "scenario.md").read_text(encoding="utf-8")
+    named = re.findall(r"^- (?:Transports|Queues): (.*)\.$", missing, re.MULTILINE)
+    names = [name.strip().lower() for line in named for name in line.split(",")]
+    assert "cake" in names, "a search that finds no name proves nothing"
+    assert_none([name for name in names if f'"{name}"' in keys])
+
+
 def test_tables_of_the_documentation_have_rows() -> None:
     """A generated table that found nothing to show would look like an answer."""
     empty = [
