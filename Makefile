@@ -7,7 +7,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 
 VENV := .venv
 BIN := $(VENV)/bin
-# The bridge is built against the environment's Python, whoever calls cargo, so that no build undoes another.
+# The bridge is built against the environment's Python, however cargo is called, so that no build undoes another.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 ENVIRONMENT := $(VENV)/.environment-ready

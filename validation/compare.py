@@ -115,7 +115,7 @@ def _tied(ours: pl.DataFrame, theirs: pl.DataFrame) -> bool:
         return False
     first = differing.row(0, named=True)
     same = ours.filter(pl.col("link") == first["link"])
-    # The packet itself, and whoever else enters or leaves the queue then.
+    # The packet itself, and whatever else enters or leaves the queue then.
     instant = (pl.col("enqueue_s") - first["time_s"]).abs() <= TIME_TOLERANCE_S
     leaves = (pl.col("transmit_s") - first["time_s"]).abs() <= TIME_TOLERANCE_S
     entered = same.filter(instant).height

@@ -27,7 +27,7 @@ class WifiCase:
     #: Calls from stations and to them.
     up: int
     down: int
-    #: What comes from stations beside them: from, until, and its traffic, for so many stations.
+    #: What comes from stations beside them: from, until, and its traffic, for `others` stations.
     others: int = 0
     times: tuple[float, float] = (0, 119)
     tcp: bool = False

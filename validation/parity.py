@@ -43,7 +43,7 @@ BUFFERS = (0.5, 2.0)
 BUDGET_S = 2e-3
 #: Of the lines of the page.
 WIDTH = 118
-#: Steered Reno has to do what the kernel's Reno does: so close in the mean of so many runs, at these PER.
+#: Steered Reno has to do as the kernel's Reno does: how closely, in how many runs, at which PER.
 CLOSE, CLOSE_RUNS, CLOSE_LOSSES = 0.05, 10, LOSSES[:3]
 SIDES = ("simulated", "emulated", "steered")
 

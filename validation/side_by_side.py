@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: Without any real difference one comparison in so many is outside its 95 % interval.
+#: Without any real difference one comparison in this number is outside its 95 % interval.
 CHANCE = 20
 
 

@@ -181,7 +181,7 @@ def count(cell: Cell, substream: int) -> Sample:
             lines.append(f'set came({number}) [$ns monitor-queue {ends} ""]')
         if link.source == "router":
             lines.append(f'set went({number}) [$ns monitor-queue {ends} ""]')
-    # What the router has got and nobody sent the base station, the agent has repeated. The monitors of the
+    # What the router got beyond what was sent to the base station, the agent has repeated. Monitors of the
     # last links stand before what loses packets there; what a host's own queue refused never came.
     lines.append(
         """proc finish {} {

@@ -245,7 +245,7 @@ def their_time(cell: Cell, seed: int, end: float) -> float:
 
 
 # The trace is read by the script's own process. Every RTS asks for a CTS, and data for an acknowledgement, of
-# which the trace of whoever gets it tells. Who begins within a microsecond of another has not heard it.
+# which the trace of the receiver tells. Stations that begin within a microsecond have not heard each other.
 _COUNT = """
     puts [exec awk {
         $2 < @warmup@ || $7 == "ARP" { next }

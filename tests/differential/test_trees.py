@@ -1,7 +1,7 @@
 """Random trees and random lone flows against ns-2, packet for packet (see `validation.trees`).
 
 Writes, pauses, losses, lost SYNs, finite transfers, traffic in both directions and mixed senders. Where two
-packets meet in one instant, or ns-2's Vegas sends what nobody has written, the runs must agree until then.
+packets meet in one instant, or ns-2's Vegas sends what was never written, the runs must agree until then.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def test_rows_are_chosen(table: ArrowTable) -> None:
     for rows in (table, ArrowTable.concat([table, table])):
         assert rows.take([2, None, 0])["figure"] == [2.5e9, None, 0.1]
         assert rows.take([2, None, 0])["name"] == ["a\nb", None, 'é, "x"']
-    empty = table.matching("name", {"nobody"})
+    empty = table.matching("name", {"absent"})
     assert empty.take([None, None])["kept"] == [None, None]
     assert empty.take([None])["figure"] == [None]
     assert table.matching("name", {"a\nb"})["seed"] == [None]

@@ -93,7 +93,7 @@ def test_a_loss_is_repaired_locally_if_the_next_copy_is_not_the_senders() -> Non
 
 
 def overtaken(duplicates: int, lost: bool) -> pl.DataFrame:
-    """Return a segment that is sent again behind so many duplicate ACKs, lost at first or not."""
+    """Return a segment that is sent again behind `duplicates` duplicate ACKs, lost at first or not."""
     first = (
         2,
         "x",

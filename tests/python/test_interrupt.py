@@ -24,7 +24,7 @@ SEEDS = 2000
 PROMISED = re.compile(rf"interrupted: (\d+) of {SEEDS} seeds finished and kept in (.*)\n")
 
 
-#: The command with a line of progress every tenth of a second, for whoever waits for one.
+#: The command with a line of progress every tenth of a second, for a test that waits for one.
 TALKATIVE = (
     "from lasthop import progress; progress.LINE_EVERY_S = 0.1; from lasthop.__main__ import main; main()"
 )
@@ -32,7 +32,7 @@ PROGRESS = re.compile(r"(\d+)/\d+ \w+ .* simulated\n")
 
 
 def interrupt(process: subprocess.Popen[str], finished: int, within_s: float = 60.0) -> tuple[str, str]:
-    """Press Ctrl-C once the process says that so many runs have finished, and return what it printed.
+    """Press Ctrl-C once the process says that `finished` runs have finished, and return what it printed.
 
     Its progress is left out. A process that has not ended within some seconds is killed.
     """

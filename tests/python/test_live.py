@@ -1364,7 +1364,7 @@ def test_flows_in_both_directions_between_the_same_hosts_are_all_there(tmp_path:
         assert told["throughput_bit_s"] + flows[f"bulk-{way}"]["throughput_bit_s"] < 5.01e6
 
 
-#: Sends so many bytes, the first of them so far before the end of sequence numbers. TCP_REPAIR and what goes
+#: Sends `TOTAL` bytes, the first of them `BEFORE` the end of sequence numbers. TCP_REPAIR and what goes
 #: with it are options 19 to 21.
 TOTAL, BEFORE = 600_000, 200_000
 AROUND_THE_WRAP = f"""

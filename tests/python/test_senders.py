@@ -51,7 +51,7 @@ def test_reno_in_python_is_reno(recovery: str, profile: str) -> None:
 
 
 class Remembering(Reno):
-    """Keeps state that a copy must have, and share with nobody."""
+    """Keeps state that a copy must have as its own."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """Steering the TCP of the running kernel: what can be said without it, and what runs where the machine can.
 
 The second half needs root, BTF, /dev/net/tun and bpftool, and says so where it is skipped. Nothing of the
-machine's own network is touched: namespaces of emulated hosts, and a congestion control that is nobody's
-default.
+machine's own network is touched: namespaces of emulated hosts, and a congestion control that no host has as
+its default.
 """
 
 from __future__ import annotations

@@ -488,7 +488,7 @@ def test_an_impatient_ctrl_c_keeps_what_has_finished(
     assert outcome().height == 60
 
 
-def test_a_second_process_is_refused_and_a_dead_one_blocks_nobody(
+def test_a_second_process_is_refused_and_a_dead_one_blocks_no_other(
     start: Callable[..., subprocess.Popen[str]],
     command: Callable[..., Result],
     study_file: Path,

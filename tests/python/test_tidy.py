@@ -20,6 +20,22 @@ LONGEST_LINE = 120
 
 MARKERS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|\b(unimplemented|todo)!|[Pp]laceholder|PLACEHOLDER")
 MACHINE_PATHS = re.compile(r"(?<![\w.$}~*-])/(work|root|home/\w+|tmp/bash)/")
+#: A link knows nothing and a packet is no person; a count, a time and a reader have names.
+QUAINT = (
+    "whoever",
+    "nobody",
+    "so many",
+    "so long after",
+    "knows of",
+    "knew of",
+    "want to know of",
+    "needs to know of",
+)
+#: Between two words: a blank, or the end of a line with the mark of a comment at the next.
+GAP = r"\s+(?:(?:#:?|//[/!]?|\*)\s+)?"
+QUAINT_WORDS = re.compile(
+    r"\b(" + "|".join(phrase.replace(" ", GAP) for phrase in QUAINT) + r")\b", re.IGNORECASE
+)
 REGISTRY_HOSTS = re.compile(r"pypi\.org|index\.crates\.io|files\.pythonhosted\.org")
 
 
@@ -82,6 +98,17 @@ def test_lines_of_prose_are_short() -> None:
 
 def test_nothing_is_left_unfinished() -> None:
     assert_none([f"{place} {line.strip()}" for place, line in lines() if MARKERS.search(line)])
+
+
+def test_words_are_those_of_the_field() -> None:
+    """In texts that users read and in comments; a line break is no way around it."""
+    assert_none(
+        [
+            f"{name}:{text.count(chr(10), 0, match.start()) + 1} {match[0]}"
+            for name, text in texts()
+            for match in QUAINT_WORDS.finditer(text)
+        ]
+    )
 
 
 def test_no_paths_of_a_machine_and_no_registry_hosts() -> None:

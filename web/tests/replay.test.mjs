@@ -5,7 +5,7 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 import { ROOT, flawless, launch, open, view } from "./helpers.mjs";
 
-/** Has so many flows that it takes minutes. */
+/** Takes minutes, because it has many flows. */
 const LONG = ["many-flows"];
 const READY = readdirSync(path.join(ROOT, "scenarios")).filter((name) => name.endsWith(".toml")).map((name) => name.slice(0, -5)).filter((name) => !LONG.includes(name));
 

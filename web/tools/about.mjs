@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import init, { declarations, helpers, schema, studentT, version } from "../engine/lasthop_web.js";
 
-/** Seeds beyond this make intervals that nobody can tell from these. */
+/** Seeds beyond this make intervals that cannot be told from these. */
 const STUDENT_MOST = 200;
 const place = (name) => new URL(`../engine/${name}`, import.meta.url);
 

@@ -25,7 +25,7 @@ choice! {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MeterStyle {
     pub counting: Counting,
-    /// Most segments that one ACK stands for.
+    /// Maximum number of segments that one ACK stands for.
     pub count_limit: f64,
     /// ACKs closer than this (seconds) are one sample.
     pub defer: f64,

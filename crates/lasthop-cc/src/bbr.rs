@@ -40,7 +40,7 @@ params! {
     drain_gain: f64 = 0.75, 0.1..=1.0;
     /// Pacing rate as a share of the estimated rate (Linux: 1 % below the estimate)
     pacing_margin: f64 = 0.99, 0.5..=1.0;
-    /// Seconds after which the least RTT expires
+    /// Seconds after which the minimum RTT expires
     rtt_window: f64 = 10.0, 1.0..=1000.0;
     /// Seconds that each visit to the empty path lasts at least
     probe_rtt: f64 = 0.2, 0.01..=10.0;

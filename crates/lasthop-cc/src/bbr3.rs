@@ -52,7 +52,7 @@ params! {
     headroom: f64 = 0.15, 0.0..=0.9;
     /// Lower the bound of the flight, too, for losses while not probing
     short_term_flight: bool = true, 0.0..=1.0;
-    /// Seconds after which the least RTT expires
+    /// Seconds after which the minimum RTT expires
     rtt_window: f64 = 10.0, 1.0..=1000.0;
     /// Seconds between visits to the empty path
     probe_rtt_interval: f64 = 5.0, 0.5..=1000.0;
@@ -60,9 +60,9 @@ params! {
     probe_rtt: f64 = 0.2, 0.01..=10.0;
     /// Share of the product of rate and RTT in flight meanwhile
     probe_rtt_cwnd_gain: f64 = 0.5, 0.01..=2.0;
-    /// Least seconds between probes for bandwidth; up to one more is added at random
+    /// Minimum time between probes for bandwidth, in seconds; up to one more second is added at random
     probe_wait: f64 = 2.0, 0.1..=100.0;
-    /// Most round trips between them
+    /// Maximum number of round trips between them
     probe_rounds: f64 = 63.0, 1.0..=10_000.0;
     /// Quanta that the sender's offload may hold (QUIC: 1; TCP: 3)
     offload: f64 = 1.0, 0.0..=10.0;

@@ -30,7 +30,7 @@ params! {
     delta: f64 = 0.5, 0.004..=1.0;
     /// Compete with buffer-filling flows when the queue is never nearly empty
     competes: bool = false, 0.0..=1.0;
-    /// Seconds after which the least RTT expires
+    /// Seconds after which the minimum RTT expires
     rtt_window: f64 = 10.0, 0.1..=1000.0;
     /// Largest velocity, in segments per RTT and 1/delta
     max_velocity: f64 = 65_536.0, 1.0..=1e9;

@@ -28,7 +28,7 @@ params! {
     beta: f64 = 0.7, 0.1..=0.99;
     /// Release bandwidth sooner when the saturation point falls (RFC 9438 4.7)
     fast_convergence: bool = true, 0.0..=1.0;
-    /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2; RFC 9406: 8)
+    /// Maximum number of segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2; RFC 9406: 8)
     slow_start_limit: f64 = 8.0, 1.0..=1e9;
     /// Early exit from slow start: off, as in Linux (classic HyStart), or HyStart++ (RFC 9406)
     hystart: HyStartKind = HyStartKind::PlusPlus, 0.0..=2.0;

@@ -63,7 +63,7 @@ params! {
     imm_factor: f64 = 1.0, 0.01..=1.0;
     /// What is halved: the window, or the segments in flight
     reduce_from: ReduceFrom = ReduceFrom::Window, 0.0..=1.0;
-    /// Smoothed RTTs between the two segments whose times are compared
+    /// Number of smoothed RTTs between the two segments whose times are compared
     span: f64 = 4.25, 0.1..=10.0;
     /// Where send and receive times come from: an option of 12 bytes on every ACK, or timestamps
     echo: Echo = Echo::Precise, 0.0..=1.0;
@@ -71,7 +71,7 @@ params! {
     clock: f64 = 0.0, 0.0..=1.0;
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;
-    /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
+    /// Maximum number of segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
     slow_start_limit: f64 = crate::SLOW_START_LIMIT, 1.0..=1e9;
 }
 

@@ -123,7 +123,7 @@ impl Window {
     }
 }
 
-/// Most segments that one ACK adds in slow start, unless a law says otherwise (RFC 5681 §3.1).
+/// Maximum number of segments that one ACK adds in slow start, unless a law says otherwise (RFC 5681 §3.1).
 const SLOW_START_LIMIT: f64 = 1.0;
 
 /// How ACKs are counted when the window grows; every law that grows like Reno has these two parameters.
@@ -131,7 +131,7 @@ const SLOW_START_LIMIT: f64 = 1.0;
 pub(crate) struct GrowthStyle {
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465).
     pub byte_counting: bool,
-    /// Most segments that one ACK adds in slow start.
+    /// Maximum number of segments that one ACK adds in slow start.
     pub slow_start_limit: f64,
 }
 

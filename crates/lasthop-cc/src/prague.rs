@@ -35,11 +35,11 @@ choice! {
 params! {
     /// Weight of the newest window in the average of marks
     g: f64 = 0.0625, 0.0001..=1.0;
-    /// Least virtual RTT, in seconds
+    /// Minimum virtual RTT, in seconds
     virtual_rtt: f64 = 0.025, 0.0..=1.0;
     /// Round trips after slow start from which on a shorter RTT does not count
     transition: f64 = 500.0, 0.0..=1e9;
-    /// What then follows the marks: a pacing rate, or the window
+    /// What the marks control after slow start: a pacing rate, or the window
     law: Law = Law::Rate, 0.0..=1.0;
 }
 

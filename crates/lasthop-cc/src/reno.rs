@@ -23,7 +23,7 @@ params! {
     beta: f64 = 0.5, 0.01..=0.99;
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;
-    /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
+    /// Maximum number of segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
     slow_start_limit: f64 = crate::SLOW_START_LIMIT, 1.0..=1e9;
     /// Share of the flight kept after a mark; 0 takes that of a loss (RFC 8511: 0.8)
     ecn_beta: f64 = 0.0, 0.0..=0.99;

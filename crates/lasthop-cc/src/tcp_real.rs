@@ -102,7 +102,7 @@ params! {
     fresh_start: bool = true, 0.0..=1.0;
     /// After this many seconds and two RTTs without a report: behave as Reno
     silence: f64 = 1.0, 0.0..=1000.0;
-    /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
+    /// Maximum number of segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
     slow_start_limit: f64 = crate::SLOW_START_LIMIT, 1.0..=1e9;
 }
 

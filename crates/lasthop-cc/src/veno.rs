@@ -64,13 +64,13 @@ params! {
     rule: Rule = Rule::Paper, 0.0..=1.0;
     /// Reduce the window, or what is in flight as ns-3 does
     reduce_from: ReduceFrom = ReduceFrom::Window, 0.0..=1.0;
-    /// Forget the least RTT at every loss
+    /// Forget the minimum RTT at every loss
     reset_base: bool = false, 0.0..=1.0;
     /// With fewer RTT samples it behaves like Reno
     least_samples: f64 = 3.0, 0.0..=1000.0;
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;
-    /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
+    /// Maximum number of segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
     slow_start_limit: f64 = crate::SLOW_START_LIMIT, 1.0..=1e9;
 }
 

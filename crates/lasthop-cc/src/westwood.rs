@@ -34,11 +34,11 @@ params! {
     defer: f64 = 1e-5, 1e-9..=1.0;
     /// Segments that an ACK stands for after duplicates: as corrected, or as published
     counting: Counting = Counting::Fixed, 0.0..=1.0;
-    /// Most segments that one ACK stands for (authors' ns-2 module: 2)
+    /// Maximum number of segments that one ACK stands for (authors' ns-2 module: 2)
     count_limit: f64 = 1e9, 1.0..=1e9;
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;
-    /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
+    /// Maximum number of segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
     slow_start_limit: f64 = crate::SLOW_START_LIMIT, 1.0..=1e9;
 }
 

@@ -92,13 +92,13 @@ params! {
     decrease: Decrease = Decrease::AtLoss, 0.0..=1.0;
     /// With `after-recovery`, recovery keeps at least what the path holds, as Linux did before PRR
     recovery_floor: bool = false, 0.0..=1.0;
-    /// Forget the least RTT at a timeout, as Linux does
+    /// Forget the minimum RTT at a timeout, as Linux does
     forget_rtt: bool = false, 0.0..=1.0;
     /// Segments that an ACK stands for after duplicates: as corrected, or as published
     counting: Counting = Counting::Fixed, 0.0..=1.0;
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;
-    /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
+    /// Maximum number of segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
     slow_start_limit: f64 = crate::SLOW_START_LIMIT, 1.0..=1e9;
 }
 

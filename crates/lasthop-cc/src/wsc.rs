@@ -106,7 +106,7 @@ params! {
     wsc_delay: bool = false, 0.0..=1.0;
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;
-    /// Most segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
+    /// Maximum number of segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
     slow_start_limit: f64 = crate::SLOW_START_LIMIT, 1.0..=1e9;
 }
 

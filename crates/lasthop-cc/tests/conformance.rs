@@ -198,7 +198,7 @@ impl Rig {
             self.controller
         );
         if !self.needs.classifies {
-            assert_eq!(reduction.taken_for, None, "a verdict that nobody asked for");
+            assert_eq!(reduction.taken_for, None, "a verdict that was not asked for");
         }
         self.window = Window { cwnd: reduction.cwnd.max(1.0), ssthresh: reduction.ssthresh.max(2.0) };
     }

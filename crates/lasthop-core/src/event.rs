@@ -241,7 +241,7 @@ mod tests {
 
     /// Whichever two feeders meet, each goes first about as often; endpoints come before all.
     #[test]
-    fn lots_favour_nobody() {
+    fn lots_favour_no_event() {
         for (one, other) in [(0, 1), (1, 2), (3, 4_000_000), (1 << 29, 7)] {
             let first =
                 |time: u64| arrival_order(Time(time), one, false) < arrival_order(Time(time), other, false);

@@ -2,7 +2,7 @@
 //
 // The kernel's half of `lasthop steer`: a congestion control of the kernel whose law is decided outside.
 //
-// What cannot wait is done here: recovery (PRR, RFC 6937), growth between two decisions, and Reno when nobody decides.
+// What cannot wait is done here: recovery (PRR, RFC 6937), growth between two decisions, and Reno without decisions.
 // A law that sets the window from the delivery rate decides in recovery too, as one with `cong_control` does in the
 // kernel; until it has said what it does, as much is sent as was delivered.
 // The other half (src/steer.rs) reads records of what ACKs said and writes decisions into the slot of a connection.

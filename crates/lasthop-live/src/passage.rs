@@ -1,4 +1,4 @@
-//! What real packets are in the world: which flow they belong to, and what links and helpers may know of them.
+//! What real packets are in the world: which flow they belong to, and what links and helpers may see of them.
 //!
 //! A [`Passage`] joins pairs of hosts. Each packet between two of them becomes a [`Packet`] of some flow of the world
 //! and gets its bytes back when it leaves. Connections are told apart by their 5-tuple; each has a flow of its own, so

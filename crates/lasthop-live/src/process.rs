@@ -36,7 +36,7 @@ fn names(hosts: &[Host], gateway: Option<usize>) -> String {
     join_names(hosts, gateway, &around)
 }
 
-/// What programs know of names: a text for `/etc/hosts`, and one for `/etc/resolv.conf`.
+/// How programs find names: a text for `/etc/hosts`, and one for `/etc/resolv.conf`.
 pub(crate) struct Names {
     hosts: String,
     resolver: String,

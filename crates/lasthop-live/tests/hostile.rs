@@ -58,7 +58,7 @@ struct Enemy {
     numbers: Vec<u32>,
     place: Vec<u8>,
     sent: u64,
-    /// Most of what it sends belongs to so many of them.
+    /// Most of what it sends belongs to this number of them.
     few: u64,
 }
 

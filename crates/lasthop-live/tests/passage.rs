@@ -50,7 +50,7 @@ fn segment(seq: u32, ack: u32, flags: Flags) -> Transport {
     Transport::Tcp(Tcp { seq, ack, window: 1000, flags, options: Options::default() })
 }
 
-/// The host that sends a packet; the server if nobody can tell.
+/// The host that sends a packet; the server if it cannot be told.
 fn source_of(bytes: &[u8]) -> Ipv4Addr {
     let source = bytes.get(12..).and_then(|rest| rest.first_chunk::<4>());
     source.map_or(*SERVER.ip(), |&source| source.into())
@@ -160,7 +160,7 @@ fn both_directions_of_a_connection_are_measured() {
     assert_eq!(known.tuple_from(1).to_string(), "tcp 10.0.0.2:50000 - 10.0.0.1:443");
 }
 
-/// What nobody changed is the same, bit for bit; a mark of congestion keeps the checksums right.
+/// What was not changed is the same, bit for bit; a mark of congestion keeps the checksums right.
 #[test]
 fn packets_leave_as_they_came() {
     let mut all = passage(4);
@@ -231,7 +231,7 @@ fn hosts_of_other_runs_are_behind_our_own() {
     let admit = |all: &mut Passage, host, from, to| {
         all.admit(host, &udp(from, to), Time::ZERO, &WINDOW).map(|admitted| admitted.packet.note.back)
     };
-    assert_eq!(admit(&mut all, server, SERVER, inner), Err(Refusal::NoPath), "nobody knows it yet");
+    assert_eq!(admit(&mut all, server, SERVER, inner), Err(Refusal::NoPath), "no path to it yet");
     assert_eq!(admit(&mut all, phone, inner, SERVER), Ok(true));
     assert_eq!(admit(&mut all, server, SERVER, inner), Ok(false));
     assert_eq!(all.connection(0).unwrap().tuple.to_string(), "udp 10.0.0.1:443 - 10.1.0.2:9");
@@ -262,7 +262,7 @@ fn no_more_than_so_many_other_hosts_are_remembered() {
     assert_eq!(taken.count(), 4096);
 }
 
-/// Whoever comes when every flow is taken shares the last one, where nobody reads headers.
+/// A connection that comes when every flow is taken shares the last one, where headers are not read.
 #[test]
 fn connections_beyond_the_last_share_it() {
     let mut all = passage(3);

@@ -104,7 +104,7 @@ impl Host {
     }
 }
 
-/// Two hosts, a proxy, and packets on their way: one in so many is lost, and one in so many comes late.
+/// Two hosts, a proxy, and packets on their way: one in `loses` is lost, and one in `delays` comes late.
 struct Rig {
     /// At the source and at the sink.
     hosts: [Host; 2],
@@ -464,8 +464,8 @@ fn with_tcp(header: Header, change: impl FnOnce(&mut Tcp)) -> Header {
     Header { transport: Transport::Tcp(tcp), ..header }
 }
 
-/// Whoever does not know the numbers of a connection does it no harm (RFC 5961): resets, SYNs, data and ACKs that lie
-/// outside of the windows are answered and change nothing.
+/// An attacker who does not know the numbers of a connection does it no harm (RFC 5961): resets, SYNs, data and ACKs
+/// that lie outside of the windows are answered and change nothing.
 #[test]
 fn who_guesses_numbers_does_no_harm() {
     for seed in 0..30 {
@@ -498,8 +498,8 @@ fn who_guesses_numbers_does_no_harm() {
     }
 }
 
-/// Whoever sees the packets and sends others like them may break the connection, and nothing else: no panic, no packet
-/// that cannot be read, and it comes to rest.
+/// An attacker who sees the packets and sends others like them may break the connection, and nothing else: no panic,
+/// no packet that cannot be read, and it comes to rest.
 #[test]
 fn who_knows_them_breaks_no_proxy() {
     let mut broken = 0;

@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(keeper.samples(0, Time::ZERO, 5), [0.0, 1.0, 2.0, 3.0, 4.0]);
         assert_eq!(keeper.samples(0, Time::ZERO, 6), [0.0; 0]);
         assert_eq!(keeper.samples(0, at(1800.0), 1), [4.0], "half an hour later it is ten");
-        assert_eq!(keeper.samples(1, Time::ZERO, 0), [5.0], "of a week that nobody noted");
+        assert_eq!(keeper.samples(1, Time::ZERO, 0), [5.0], "of a week without a record");
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct Way {
     pub ack_bytes: u32,
     /// Largest window in packets.
     pub window_packets: f64,
-    /// Least timeout.
+    /// Minimum timeout.
     pub least_timeout_s: f64,
     /// Hops, from the sender on.
     pub hops: Vec<Hop>,
@@ -61,7 +61,7 @@ pub struct Hop {
 /// A link's own retransmission.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Arq {
-    /// Most transmissions of a frame.
+    /// Maximum number of transmissions of a frame.
     pub attempts: u32,
     /// Pieces of a frame, and in each repetition; one each if it is repeated as a whole.
     pub pieces: u32,

@@ -207,7 +207,7 @@ fn notices_do_not_keep_a_hole_open() {
 
 /// A sender that does not understand notices gets none.
 #[test]
-fn nobody_else_is_notified() {
+fn no_other_flow_is_notified() {
     let run = persistent("newreno", "true");
     assert!(hops(&run, 1).iter().all(|hop| hop.kind != Kind::BadState));
 }

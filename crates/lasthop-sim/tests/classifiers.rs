@@ -268,7 +268,7 @@ fn losses_are_taken_for_what_they_are() {
             (swapped, "confused"),
             (on_three_paths(least.blunt), least.blunt),
         ] {
-            assert!(!missed(least, &broken).is_empty(), "{transport}: nobody would notice {how}: {broken:?}");
+            assert!(!missed(least, &broken).is_empty(), "{transport}: no check notices {how}: {broken:?}");
         }
     }
 }
@@ -335,7 +335,7 @@ fn xjtcp_hears_the_receivers_mac() {
     assert!(recall(&matrix_of(&hears), 1) > recall(&matrix_of(&deaf), 1));
 }
 
-/// Goodput and retransmissions of so many flows, means of three seeds, over a dumbbell of 10 Mbit/s and 40 ms whose
+/// Goodput and retransmissions of these flows, means of three seeds, over a dumbbell of 10 Mbit/s and 40 ms whose
 /// last hops go dark ten times for a second.
 fn over_handoffs(transport: &str, flows: u32, queue: u32, policy: &str) -> (f64, f64) {
     let text = format!(
@@ -374,7 +374,7 @@ fn handoffs_cost_tcp_real_no_more_than_reno() {
 }
 
 /// Two flows whose buffer holds what the path holds: the queue that matters is mostly the other's, and shows in the RTT
-/// of the waves alone. Whoever asks only for the rate takes a fifth of the overflows and more for errors.
+/// of the waves alone. A rule that asks only for the rate takes a fifth of the overflows and more for errors.
 #[test]
 fn tcp_real_looks_for_the_queue_of_others() {
     let both = |transport: &str| {

@@ -81,7 +81,8 @@ fn codel_goes_with_arq() {
     assert!(mbit(&run) > 5.0, "{}", mbit(&run));
 }
 
-/// FQ-CoDel: a call beside five greedy flows waits for nobody, and they get equal shares although one has a longer way.
+/// FQ-CoDel: a call beside five greedy flows does not wait behind them, and they get equal shares although one has a
+/// longer way.
 #[test]
 fn fq_codel_keeps_flows_apart() {
     let call = flow(

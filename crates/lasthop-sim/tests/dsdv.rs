@@ -58,7 +58,7 @@ fn a_chain_converges() {
     assert!(arrivals(&run, &["a-c", "a-d", "b-d"]).is_empty(), "out of reach");
     let lost = run.summary.totals.packets_lost["route-changed"];
     assert!(lost > 200 && lost < 320, "{lost}: the oldest of more than five that wait for a route");
-    // Static routes take the one link that there is, which nobody can read.
+    // Static routes take the one link that there is, which cannot be read.
     let fixed =
         run_text(&line(&["a", "b", "c", "d"], "", "\"static\"", &datagrams("a", "d", "0 s")), 1, SUMMARY);
     assert_eq!(fixed.summary.totals.packets_delivered, 0);

@@ -14,7 +14,7 @@ const SCALABLE: &str = "{ preset = \"dctcp\", ect1 = true }";
 const CLASSIC: &str = "{ cc = \"reno\", recovery = \"rack\", ecn = true }";
 const QUEUE: &str = "queue = \"dual-pi2\"";
 
-/// One flow of each transport for as long, over a bottleneck of so many Mbit/s with this base RTT and queue.
+/// One flow of each transport for as long, over a bottleneck of this rate, base RTT and queue.
 fn beside(transports: &[&str], mbit: u32, rtt_ms: u32, seconds: u32, queue: &str, trace: bool) -> Run {
     let scene =
         Scene::lasting(&format!("{seconds} s")).with(&format!("warmup = \"{} s\"", seconds / 3)).dumbbell(

@@ -62,7 +62,7 @@ fn a_syn_is_sent_again_with_patience() {
     assert_eq!(pair.stats.bytes_delivered, 1000);
 }
 
-/// A FIN that is lost has nobody behind it who could tell: the timer repeats it.
+/// No segment follows a FIN, so none reports its loss: the timer repeats it.
 #[test]
 fn the_last_fin_waits_for_the_timer() {
     // There: SYN, ten segments of which the last carries the FIN.
@@ -151,7 +151,7 @@ fn rack_waits_for_the_late() {
     assert_eq!(repeats([much, much], Span::ZERO), [1, 1]);
 }
 
-/// RFC 2883: a segment that arrives twice is reported as such, and nobody is any the worse for it.
+/// RFC 2883: a segment that arrives twice is reported as such, and does no harm.
 #[test]
 fn a_duplicate_is_reported_and_forgotten() {
     let mut pair = Pair::new(&prompt(rfc("sack"))).on_the_way(|packet, _| {

@@ -14,7 +14,7 @@ fn millis(value: u64) -> Time {
     Time::ZERO + Span::from_millis(value)
 }
 
-/// A preset whose receiver has room for so many packets, and an application that reads so many bytes in a second.
+/// A preset whose receiver has room for `packets`, and an application that reads `bytes_per_s`.
 fn slow(preset: &str, profile: Profile, packets: u32, bytes_per_s: u64) -> TcpConfig {
     let config = TcpConfig::preset(preset, profile).unwrap();
     TcpConfig { receiver_window: packets, reader: Some(Rate(8 * bytes_per_s)), ..config }

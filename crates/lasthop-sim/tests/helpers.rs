@@ -177,7 +177,7 @@ fn snoop_hides_a_lossy_hop() {
     assert_eq!(helped.summary.flows[0].acks_lost[Cause::Withheld.name()], agent.withheld);
 }
 
-/// It repeats what the air has lost and little else, whoever sends: late duplicates, the queue before the radio and
+/// It repeats what the air has lost and little else, with any sender: late duplicates, the queue before the radio and
 /// what the sender itself goes back to are no reason.
 #[test]
 fn snoop_repeats_what_was_lost() {
@@ -435,7 +435,7 @@ fn helpers_are_fitted_where_they_say() {
 
 /// Outages that were over before an agent had anything to do are no reason to repeat anything, least of all then.
 #[test]
-fn returns_of_the_link_before_the_first_packet_concern_nobody() {
+fn returns_of_the_link_before_the_first_packet_concern_no_flow() {
     let radio = format!("{LOSSY}\nhandoff = {{ at = [\"1 s\", \"3 s\"], outage = \"500 ms\" }}");
     let flows = flow("\"reno\"", "").replace("start = \"0 s\"", "start = \"6 s\"");
     let run = run_both_ways(&last_hop(SNOOP, &radio, &flows), 1);

@@ -142,7 +142,7 @@ fn veno_keeps_four_fifths_at_random_losses() {
     }
 }
 
-/// One flow alone: 10 Mbit/s, 40 ms, and room for so many packets; the path holds 33.
+/// One flow alone: 10 Mbit/s, 40 ms, and room for `packets`; the path holds 33.
 fn alone_with(transport: &str, packets: u32) -> Summary {
     summary_of(&format!(
         r#"
@@ -176,13 +176,13 @@ const BUFFERS: [u32; 3] = [7, 33, 167];
 /// The bar: of what headers and options leave of the link.
 const BAR: f64 = 0.9;
 
-/// Whoever may stay below the bar: by how much, with which of [`BUFFERS`], and why. The reasons are tests of their own,
-/// named here; anything else below the bar is a defect.
+/// Senders that may stay below the bar: by how much, with which of [`BUFFERS`], and why. The reasons are tests of
+/// their own, named here; anything else below the bar is a defect.
 const EXCEPTIONS: [(&[&str], [f64; 3]); 9] = [
     // Starts from one segment after every loss: `tahoe_pays_with_slow_start`.
     (&["tahoe"], [0.57, BAR, BAR]),
-    // Whoever halves a window of 1.2 paths leaves the link empty until it has grown to one path again. Veno halves here
-    // too, as the backlog says, and DCTCP without marks is Reno: `halving_leaves_a_shallow_buffer_empty`.
+    // A sender that halves a window of 1.2 paths leaves the link empty until it has grown to one path again. Veno
+    // halves here too, as the backlog says, and DCTCP without marks is Reno: `halving_leaves_a_shallow_buffer_empty`.
     (
         &[
             "reno",

@@ -138,9 +138,9 @@ fn a_handoff_is_followed_by_a_retransmission() {
     }
 }
 
-/// Outages that nobody is told of change nothing for a sender that would listen.
+/// Outages that are not announced change nothing for a sender that would listen.
 #[test]
-fn nobody_is_told_of_nothing() {
+fn unannounced_outages_change_no_listener() {
     let plain = scenario("\"newreno\"", SILENT, false);
     let told = scenario("\"newreno\"", ANNOUNCED, false);
     assert_eq!(plain.summary.fingerprint, told.summary.fingerprint);

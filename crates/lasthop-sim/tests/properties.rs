@@ -1077,7 +1077,7 @@ fn check(plan: &Plan, run: &Run) {
         assert!(link.avg_queue_packets.is_none_or(|queue| queue >= 0.0 && queue.is_finite()));
     }
     assert!(summary.totals.jain_index.is_none_or(|index| (0.0..=1.000_001).contains(&index)));
-    // Nobody receives more than the links to its sink can carry beside what they held when the measurement began: what
+    // No flow receives more than the links to its sink can carry beside what they held when the measurement began: what
     // was on the way, and the window of a link that retransmits.
     for (flow, planned) in summary.flows.iter().zip(&plan.flows) {
         let ends = plan.links.iter().flat_map(|link| [(link.to, &link.forward), (link.from, &link.reverse)]);

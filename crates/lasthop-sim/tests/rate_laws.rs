@@ -118,10 +118,10 @@ fn ssvp_shares_with_tcp() {
     }
 }
 
-/// WTCP shrinks while the spacing of its packets grows, whoever makes it grow: beside a TCP that fills the queue it
+/// WTCP shrinks while the spacing of its packets grows, for whatever reason: beside a TCP that fills the queue it
 /// gives way, and the less there is of a queue the less.
 #[test]
-fn wtcp_gives_way_to_whoever_fills_the_queue() {
+fn wtcp_gives_way_to_what_fills_the_queue() {
     for (rate, queue) in [(2, 15), (5, 30), (10, 60)] {
         let share = share_beside_tcp("\"wtcp-rate\"", rate, queue);
         assert!((0.15..=0.4).contains(&share), "{rate} Mbit/s: {share}");

@@ -77,7 +77,7 @@ fn what_differs_is_told() {
         ("+0 = ssthresh 9", 10, "ssthresh 9 is asserted, but it is infinite"),
         ("+0 = delivered 9", 10, "this end has no delivered"),
         ("0.05 quiet", 10, "0.050000 s lies before the event above it"),
-        ("+0 < . ack 1 <TS ecr @nobody>", 10, "no packet above is called @nobody"),
+        ("+0 < . ack 1 <TS ecr @absent>", 10, "no packet above is called @absent"),
     ] {
         let (at, text) = failure(&format!("{OPEN}{events}\n"));
         assert!(text.contains(told), "{events}: {text}");

@@ -233,7 +233,7 @@ reroute = [{{ at = "5 s", nodes = ["server", "core", "bs2", "phone"] }}]
     )
 }
 
-/// The state moves with the phone: so many bytes at 10 Mbit/s, and 10 ms; nothing is lost, and the file is whole.
+/// The state moves with the phone: its bytes at 10 Mbit/s, and 10 ms; nothing is lost, and the file is whole.
 #[test]
 fn the_state_of_a_split_moves() {
     let split = "middleboxes = [{ kind = \"split\", buffer = \"64 kB\" }]";
@@ -313,11 +313,11 @@ fn the_state_of_a_split_may_be_lost() {
     assert!(resets.contains(&(0, true)), "to the source: {resets:?}");
     assert!(resets.contains(&(1, false)), "to the phone, whose ACKs were under way: {resets:?}");
     let last = run.recorded.hops.iter().map(|hop| hop.enqueued.seconds()).fold(0.0, f64::max);
-    assert!(last < 6.0, "nobody sends any more: {last}");
+    assert!(last < 6.0, "no host sends any more: {last}");
 }
 
 /// The phone is gone for good at 10 s. The proxy gives it up and resets the wired half; the source hears of it, and
-/// knows data to be acknowledged that nobody has got. Without patience nothing ends.
+/// knows data to be acknowledged that never arrived. Without patience nothing ends.
 #[test]
 fn a_host_that_dies_takes_the_connection_with_it() {
     let dies = "handoff = { at = [\"10 s\"], outage = \"50 s\" }\n";

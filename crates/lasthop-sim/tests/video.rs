@@ -297,7 +297,7 @@ fn a_stop_ends_the_frames() {
     assert_eq!(run.summary.flows[0].completion_s, None, "it was cut short");
 }
 
-/// The same seed gives the same frames, whoever else is there.
+/// The same seed gives the same frames, whatever other flows there are.
 #[test]
 fn frames_belong_to_their_flow() {
     let one = alone("\"udp\"", "\"mpeg4\"", "10 s", "");

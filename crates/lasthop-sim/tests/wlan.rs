@@ -172,8 +172,8 @@ fn counters_of_retries() {
     assert_eq!((radio.attempts, radio.rts_failures, radio.failed), (0, 7, 1));
 }
 
-/// Whoever has sent a CTS waits for the data in profile `ns2`: when the CTS is lost it answers no RTS until the data
-/// frame would have come, 10 + 8,664 us later, and the RTS in between are lost as well.
+/// A station that has sent a CTS waits for the data in profile `ns2`: when the CTS is lost it answers no RTS until
+/// the data frame would have come, 10 + 8,664 us later, and the RTS in between are lost as well.
 #[test]
 fn a_lost_cts_occupies() {
     // The first frame of either direction is lost: the RTS, and then the CTS that answers the second.
@@ -260,7 +260,7 @@ fn ad_hoc() {
     assert!(run.summary.flows.iter().all(|flow| flow.goodput_bit_s > 0.3e6), "{:?}", run.summary.totals);
 }
 
-/// TCP up and down through an access point: the ledger balances, both evaluations agree, nobody starves for ever.
+/// TCP up and down through an access point: the ledger balances, both evaluations agree, no flow starves for ever.
 #[test]
 fn tcp_through_an_access_point() {
     let flows = "[[flows]]\ncount = 3\ntransport = \"newreno\"\n[[flows]]\nname = \"down\"\ncount = 2\n\
@@ -503,7 +503,7 @@ proptest! {
     /// airtime together than there is, and no frame but an acknowledgement, or data behind the CTS that let it go, is
     /// sent before the end of a reservation that its sender has read.
     #[test]
-    fn nobody_sends_while_its_nav_is_set((text, seed) in random_cell()) {
+    fn no_station_sends_while_its_nav_is_set((text, seed) in random_cell()) {
         let (plan, run) = (plan_of(&text), run_text(&text, seed, EVERYTHING));
         let frames = &run.recorded.frames;
         let seen_at = |station: u32, outcome| {

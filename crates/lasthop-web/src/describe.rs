@@ -1,5 +1,5 @@
-//! What a page needs to know of a checked scenario beside its keys: the network to draw, the flows to name, and what
-//! its author may not have meant; and what is known of every scenario: the keys, the columns, the causes of loss.
+//! What a page shows of a checked scenario beside its keys: the network to draw, the flows to name, and what
+//! its author may not have meant; and what holds for every scenario: the keys, the columns, the causes of loss.
 
 use std::collections::BTreeMap;
 

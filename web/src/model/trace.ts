@@ -62,7 +62,7 @@ function copiesOf({ hops, from_s }: Window, description: Description): Uint8Arra
     if (back?.[row] === 1 || !payload?.[row]) continue;
     const [lane, number, whose] = [direction?.[row] ?? 0, packet?.[row] ?? 0, flow?.[row] ?? 0];
     const link = description.links[lane >> 1];
-    // Of what was on its way before the window began, nobody here knows where it came from.
+    // Where a packet came from is unknown if it was in flight before the window began.
     if ((lane % 2 === 0 ? link?.from : link?.to) === description.flows[whose]?.source || (enqueued?.[row] ?? 0) <= from_s) fromSender.add(number);
     const key = whose * description.links.length * 2 + lane;
     let known = lanes.get(key);

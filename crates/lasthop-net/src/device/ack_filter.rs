@@ -37,7 +37,7 @@ pub struct AckFilter {
     pub limit: u32,
     /// Whether superfluous ACKs are withheld.
     pub filters: bool,
-    /// Least time between ACKs of a connection.
+    /// Minimum time between ACKs of a connection.
     pub spacing: Span,
 }
 

@@ -104,7 +104,7 @@ enum Slot {
 pub(crate) struct Listener {
     /// The flow.
     pub(crate) flow: u32,
-    /// Its sender gets signals, so long after the fact.
+    /// Its sender gets signals, this time after the event.
     pub(crate) signals: Option<Span>,
     /// Its sender gets notices of a bad state (EBSN).
     pub(crate) notices: bool,

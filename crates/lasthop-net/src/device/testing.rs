@@ -132,7 +132,7 @@ impl<D: Element> Bench<D> {
             Effect::Emit { packet, .. } | Effect::Return { packet, .. } => Some(*packet),
             _ => None,
         };
-        self.effects.iter().filter_map(emitted).nth(number).expect("so many were sent")
+        self.effects.iter().filter_map(emitted).nth(number).expect("that number was sent")
     }
 
     /// The same for a packet that is given, with what it carries beyond its header.

@@ -53,7 +53,7 @@ pub struct Wtcp {
     pub buffer: u32,
     /// Granularity of the sources' timestamps.
     pub tick: Span,
-    /// Least local timeout, and that before the first sample.
+    /// Minimum local timeout; also the timeout before the first sample.
     pub least_timeout: Span,
     /// What happens when a host goes from one agent to another.
     pub handoff: AtHandoff,

@@ -42,7 +42,7 @@ mod tests {
     use lasthop_core::units::Rate;
 
     #[test]
-    fn nobody_overtakes() {
+    fn no_packet_overtakes() {
         let millis = |value| Time::ZERO + Span::from_millis(value);
         let plan = Direction {
             delay_changes: vec![(millis(10), Span::from_millis(2)), (millis(20), Span::from_millis(9))],

@@ -651,7 +651,7 @@ mod tests {
             assert_eq!(burst, [false, false, false, true, true, true, false, false], "{mark:?}");
             assert!(marked(millis(3)), "three have left, three are there");
             assert!(!marked(millis(5)), "and now two");
-            assert!(!marked(millis(100)), "{mark:?}: nobody");
+            assert!(!marked(millis(100)), "{mark:?}: none is left");
             assert_eq!((link.marks(), link.drops()[Cause::QueueOverflow as usize]), (4, 2));
         }
     }

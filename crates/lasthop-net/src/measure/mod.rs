@@ -84,7 +84,7 @@ impl Jitter {
     }
 }
 
-/// What only some runs and flows want to know of arrivals and deliveries.
+/// Records of arrivals and deliveries that only some runs and flows need.
 #[derive(Clone, Debug, Default)]
 pub struct Observers {
     /// Arrivals and deliveries over time, if a series is recorded.

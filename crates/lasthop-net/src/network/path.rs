@@ -283,7 +283,7 @@ impl Network {
         }
     }
 
-    /// Tells every agent where it stands and what it may know of the flows.
+    /// Tells every agent where it stands, and those properties of the flows that it may see.
     pub(super) fn tell_agents(&mut self, plan: &Plan) {
         if !self.devices.iter().any(|slot| matches!(slot.device, Device::Snoop(_) | Device::Wtcp(_))) {
             return;

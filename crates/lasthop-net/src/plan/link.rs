@@ -128,7 +128,7 @@ impl Direction {
 /// Link-layer retransmission (ARQ) on one direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arq {
-    /// Most frames that are neither acknowledged nor given up; 1 is stop-and-wait.
+    /// Maximum number of frames that are neither acknowledged nor given up; 1 is stop-and-wait.
     pub window: u32,
     /// Most transmissions of a frame, at least 1.
     pub attempts: u32,

@@ -100,9 +100,9 @@ impl Plan {
 /// A limit on everything: a run that passes one stops with an error that names it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Most events of one run.
+    /// Maximum number of events in one run.
     pub events: u64,
-    /// Most wall-clock time of one run.
+    /// Maximum wall-clock time of one run.
     pub wall_time: Span,
 }
 

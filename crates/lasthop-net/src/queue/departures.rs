@@ -55,7 +55,7 @@ impl Departures {
         self.occupants.reserve_exact((self.occupants.len() / 4).max(4));
     }
 
-    /// How many.
+    /// Number of departures.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.occupants.len()

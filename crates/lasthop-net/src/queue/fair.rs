@@ -20,7 +20,7 @@ pub struct Turns {
     pub quantum: u32,
     /// Most packets that wait in all queues together.
     pub limit: u64,
-    /// Most bytes that wait in all queues together.
+    /// Maximum number of bytes in all queues together.
     pub memory: u64,
 }
 

@@ -123,7 +123,7 @@ mod tests {
 
     /// A flow that runs empty waits for its turn behind the old ones before it counts as new again (§4.2).
     #[test]
-    fn nobody_stays_new_by_sending_little() {
+    fn no_flow_stays_new_by_sending_little() {
         let mut queues = queues(&PLAN);
         push(&mut queues, (0..20).map(|number| parcel(1, number, 1514)));
         assert_eq!(served(&mut queues, 2), [1, 1]);

@@ -68,7 +68,7 @@ pub struct Adaptive {
     pub alpha: f64,
     /// Factor when it is below.
     pub beta: f64,
-    /// Least time between two changes.
+    /// Minimum time between two changes.
     pub interval: Span,
     /// It is not raised from here on, nor lowered from there on.
     pub top: f64,

@@ -330,7 +330,7 @@ mod tests {
             recorder.hand_over(Time(now), (&mut [], &mut []), sink).unwrap();
             sink.hops.len()
         };
-        assert_eq!(over(&mut recorder, 50, &mut sink), 51, "the clock has passed so many");
+        assert_eq!(over(&mut recorder, 50, &mut sink), 51, "the clock has passed that number");
         recorder.let_go(Time(100));
         // The rest is looked at again when as much has come as was left.
         (0..count).for_each(|packet| recorder.add_hop(hop(count + packet, u64::from(count + packet))));

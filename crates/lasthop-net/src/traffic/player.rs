@@ -42,13 +42,13 @@ pub enum Rule {
 pub struct PlayerPlan {
     /// Bit rates in bit/s, rising.
     pub ladder: Arc<[u64]>,
-    /// Video of a segment.
+    /// Length of video in a segment.
     pub segment: Span,
     /// Segments of the video; `None` does not end.
     pub segments: Option<u64>,
     /// How bit rates are chosen.
     pub rule: Rule,
-    /// Most video in the buffer, at least two segments.
+    /// Maximum length of video in the buffer, at least two segments.
     pub buffer: Span,
     /// Video in the buffer when playing starts.
     pub startup: Span,

@@ -21,7 +21,7 @@ pub const BROWSER_CONNECTIONS: u32 = 6;
 /// Equal objects of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Objects {
-    /// How many.
+    /// Number of these objects.
     pub count: u32,
     /// Bytes of the answer that brings one, header included.
     pub bytes: u64,

@@ -1285,8 +1285,8 @@ mod tests {
         alike(*one) == alike(*other)
     }
 
-    /// Whatever `bytes` are: an answer, and if they are a packet, one that can be written again and read again. Whoever
-    /// packs options more tightly than we do may have more than we find room for.
+    /// Whatever `bytes` are: an answer, and if they are a packet, one that can be written again and read again. A
+    /// sender that packs options more tightly may have more than we find room for.
     fn survives(bytes: &[u8]) -> bool {
         let Ok((header, payload)) = parse(bytes) else { return false };
         let mut place = vec![0; MAX_HEADERS + bytes.len()];

@@ -68,7 +68,7 @@ fn own_link_events(
     events
 }
 
-/// Tells both ends of a flow what they want to know of the links that they are attached to, and the sender what links
+/// Gives both ends of a flow the properties of the links that they are attached to, and the sender what links
 /// with retransmission report.
 fn tell_of_links(
     network: &mut Network,

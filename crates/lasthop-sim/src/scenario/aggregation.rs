@@ -72,7 +72,7 @@ pub(super) const MODES: &[Key] = &[
     Key::new(
         "edca",
         Kind::OrTable(&EDCA_NAMES, &EDCA),
-        "From 802.11n on: by which parameters the access categories take their turns. default: AIFSN 7, 3, 2, 2, \
+        "From 802.11n on: parameters of the access categories. default: AIFSN 7, 3, 2, 2, \
         windows \
          15-1023, 15-1023, 7-15, 3-7, opportunities of 0, 0, 3.008 and 1.504 ms for background, best effort, video and \
          voice (802.11-2012); 2020: opportunities of 2.528, 2.528, 4.096 and 2.08 ms. Default: default; profile ns3: \
@@ -82,9 +82,8 @@ pub(super) const MODES: &[Key] = &[
     Key::new(
         "dscp_map",
         Kind::Choice(|| vec!["linux", "rfc8325", "top-bits"]),
-        "From 802.11n on: how a code point becomes a user priority. linux: RFC 8325, and the three highest bits of \
-        what it \
-         does not speak of. Default: linux.",
+        "From 802.11n on: how a code point becomes a user priority. linux: RFC 8325, and the three highest bits for \
+         code points that it does not mention. Default: linux.",
     ),
 ];
 
@@ -117,17 +116,17 @@ pub(super) static MINSTREL_HT: Table = Table {
         Key::new(
             "sampling",
             Kind::Duration { min: Span::from_millis(1), max: Span::from_secs(100) },
-            "Least time between two probes, single MPDUs with another mode.",
+            "Minimum time between two probes, which are single MPDUs with another mode.",
         )
         .default("\"20 ms\""),
         Key::new(
             "chain",
             Kind::Integer { min: 1, max: 4 },
-            "Modes that a frame without an answer is repeated with: those of most throughput, and at last the most \
-             reliable.",
+            "Number of modes with which a frame is repeated that was not acknowledged: those with the highest \
+             throughput, and last the most reliable one.",
         )
         .default("4"),
-        Key::new("tries", Kind::Integer { min: 2, max: 255 }, "Most transmissions with each of them.")
+        Key::new("tries", Kind::Integer { min: 2, max: 255 }, "Maximum number of transmissions with each of them.")
             .default("7"),
     ]],
     partial: false,
@@ -149,10 +148,10 @@ static ACCESS: Table = Table {
         Key::new(
             "aifsn",
             Kind::Integer { min: 1, max: 15 },
-            "Slots behind SIFS that the medium must be idle.",
+            "Number of slots after SIFS for which the medium must be idle.",
         ),
-        Key::new("cw_min", WINDOW, "Least contention window in slots."),
-        Key::new("cw_max", WINDOW, "Greatest contention window in slots."),
+        Key::new("cw_min", WINDOW, "Minimum contention window in slots."),
+        Key::new("cw_max", WINDOW, "Maximum contention window in slots."),
         Key::new(
             "txop",
             Kind::Duration { min: Span::ZERO, max: Span::from_nanos(8_160_000) },
@@ -171,16 +170,18 @@ static AGGREGATION: Table = Table {
         Key::new(
             "ampdu",
             OCTETS,
-            "Most octets of an A-MPDU. Default: 65535 B; profile ns3 the same.",
+            "Maximum size of an A-MPDU in octets. Default: 65535 B; profile ns3 the same.",
         ),
         Key::new("ppdu", PPDU, "Longest PPDU.").default("\"5.484 ms\""),
-        Key::new("mpdus", Kind::Integer { min: 1, max: 256 }, "Most MPDUs of an A-MPDU. Default: the window."),
-        Key::new("spacing", SPACING, "Least time from the start of one MPDU of an A-MPDU to that of the next.")
+        Key::new("mpdus", Kind::Integer { min: 1, max: 256 }, "Maximum number of MPDUs in an A-MPDU. Default: the \
+            window."),
+        Key::new("spacing", SPACING, "Minimum time from the start of one MPDU of an A-MPDU to that of the next.")
             .default("\"0 us\""),
         Key::new(
             "amsdu",
             Kind::Size { min: 0, max: 11_454 },
-            "Most octets of an MPDU with several packets, which are lost together; 0 B: each packet has its own.",
+            "Maximum size of an A-MSDU: several packets in one MPDU, which are lost together; 0 B: each packet has \
+             an MPDU of its own.",
         )
         .default("\"0 B\""),
         Key::new(
@@ -191,7 +192,7 @@ static AGGREGATION: Table = Table {
         Key::new(
             "tries",
             Kind::Integer { min: 1, max: 255 },
-            "Most transmissions of an MPDU. Default: 7; with minstrel-ht 30; profile ns3: no limit.",
+            "Maximum number of transmissions of an MPDU. Default: 7; with minstrel-ht 30; profile ns3: no limit.",
         ),
         Key::new(
             "after_lost_block_ack",

@@ -56,7 +56,7 @@ pub(super) static CELLULAR: Table = Table {
             "Symbols of a resource block in a TTI that carry data: of 168, what reference signals and control leave.",
         )
         .default("120"),
-        Key::new("layers", Kind::Integer { min: 1, max: 8 }, "Spatial layers, each of which carries as much.")
+        Key::new("layers", Kind::Integer { min: 1, max: 8 }, "Number of spatial layers, all of the same rate.")
             .default("1"),
         Key::new(
             "scheduler",
@@ -70,11 +70,12 @@ pub(super) static CELLULAR: Table = Table {
             SOME_TIME,
             "Time constant of the averages of proportional-fair, at least a TTI. Default: 100 ms.",
         ),
-        Key::new("report_interval", SOME_TIME, "From one report of the CQI to the next.").default("\"5 ms\""),
+        Key::new("report_interval", SOME_TIME, "Interval between two reports of the CQI.").default("\"5 ms\""),
         Key::new(
             "report_delay",
             ANY_TIME,
-            "From the measurement of a CQI to its use. Until then the base station goes by that of the start.",
+            "Time from the measurement of a CQI to its use. Until the first report the base station uses the CQI of \
+             the start.",
         )
         .default("\"5 ms\""),
         Key::new(
@@ -83,11 +84,11 @@ pub(super) static CELLULAR: Table = Table {
             "A user whose uplink was idle may ask for room this often; 0 if it need not ask.",
         )
         .default("\"10 ms\""),
-        Key::new("grant_delay", ANY_TIME, "From such a request to the TTI that was granted.").default("\"4 ms\""),
+        Key::new("grant_delay", ANY_TIME, "Time from such a request to the TTI that is granted.").default("\"4 ms\""),
         Key::new(
             "delay",
             ANY_TIME,
-            "From the end of a TTI to the packet at the other end: decoding, and the way to the core.",
+            "Time from the end of a TTI to the arrival of the packet: decoding, and the path to the core network.",
         )
         .default("\"4 ms\""),
         Key::new(
@@ -101,7 +102,7 @@ pub(super) static CELLULAR: Table = Table {
         Key::new(
             "harq_delay",
             Kind::Duration { min: Span::from_nanos(1), max: Span::from_millis(100) },
-            "From one transmission of a block to the next, rounded up to TTIs.",
+            "Time from one transmission of a block to the next, rounded up to TTIs.",
         )
         .default("\"8 ms\""),
         Key::new("rlc", Kind::Tagged(&RLC), "What is done about blocks that were not repaired.")
@@ -143,7 +144,7 @@ static RLC: Tagged = Tagged {
 const REORDERING: Key = Key::new(
     "reordering",
     SOME_TIME,
-    "t-Reordering: how long the receiver waits for what is missing before it acts.",
+    "t-Reordering: how long the receiver waits for a missing PDU before it acts.",
 )
 .default("\"50 ms\"");
 
@@ -159,7 +160,8 @@ static ACKNOWLEDGED: Table = Table {
     doc: "AM: what is missing is sent again, and what follows waits for it.",
     groups: &[&[
         REORDERING,
-        Key::new("status_prohibit", ANY_TIME, "t-StatusProhibit: from one STATUS to the next.").default("\"40 ms\""),
+        Key::new("status_prohibit", ANY_TIME, "t-StatusProhibit: shortest time between two STATUS \
+            PDUs.").default("\"40 ms\""),
         Key::new("poll_retransmit", SOME_TIME, "t-PollRetransmit: how long a poll waits for its STATUS.")
             .default("\"80 ms\""),
         Key::new("poll_pdus", Kind::Integer { min: 1, max: 65_536 }, "pollPDU: PDUs from poll to poll.")
@@ -169,11 +171,11 @@ static ACKNOWLEDGED: Table = Table {
         Key::new(
             "most_retransmissions",
             Kind::Integer { min: 1, max: 32 },
-            "maxRetxThreshold: what would be sent again once more is given up. A network then sets the link up anew; \
-             here the packets are lost.",
+            "maxRetxThreshold: retransmissions of a PDU before it is given up. A real network then re-establishes \
+             the link; here the packets are lost.",
         )
         .default("16"),
-        Key::new("status_delay", ANY_TIME, "From a STATUS to the retransmission that it causes, at the earliest.")
+        Key::new("status_delay", ANY_TIME, "Shortest time from a STATUS to the retransmission that it causes.")
             .default("\"8 ms\""),
     ]],
     partial: false,
@@ -199,12 +201,13 @@ static CQI_TABLE: Table = Table {
     title: "CQI over time",
     doc: "Channel quality that changes: listed here, or in a file.",
     groups: &[&[
-        Key::new("start", CQI, "That of the start, with changes."),
-        Key::new("changes", Kind::List(&A_CHANGE), "Later ones, in the order of time."),
+        Key::new("start", CQI, "The CQI at the start, with changes."),
+        Key::new("changes", Kind::List(&A_CHANGE), "The later values of the CQI, in order of time."),
         Key::new(
             "file",
             Kind::File,
-            "Or a file, relative to the scenario file: seconds from 0 on, and the CQI from then on, by line.",
+            "A file in place of start and changes, relative to the scenario file. Each line has a time in seconds, \
+             from 0 on, and the CQI that holds from then on.",
         ),
         Key::new(
             "repeat",

@@ -365,9 +365,13 @@ static LIMITS: Table = Table {
     title: "limits",
     doc: "A run that passes a limit ends with an error that names it.",
     groups: &[&[
-        Key::new("events", Kind::Integer { min: 1, max: 1_000_000_000_000_000 }, "Most events of one run.")
-            .default("100_000_000_000"),
-        Key::new("wall_time", SOME_TIME, "Most wall-clock time of one run.").default("\"1 h\""),
+        Key::new(
+            "events",
+            Kind::Integer { min: 1, max: 1_000_000_000_000_000 },
+            "Maximum number of events in one run.",
+        )
+        .default("100_000_000_000"),
+        Key::new("wall_time", SOME_TIME, "Maximum wall-clock time of one run.").default("\"1 h\""),
     ]],
     partial: false,
 };
@@ -532,20 +536,21 @@ static ROAMING: Table = Table {
         Key::new(
             "delay",
             Kind::Duration { min: Span::from_nanos(1), max: LONGEST },
-            "From leaving the old access point until the new one reaches it. What is sent to it meanwhile waits.",
+            "Time from leaving the old access point until the new one reaches the station. Packets sent to it \
+             meanwhile wait.",
         )
         .default("\"50 ms\""),
         Key::new(
             "queue",
             Kind::Choice(|| vec!["drop", "forward", "hold"]),
-            "What becomes of packets that wait for it at the old access point: they are lost, sent after it when it \
-             has arrived, or kept until it comes back. Its own packets go with it.",
+            "What happens to packets that wait for it at the old access point: they are lost, forwarded when it has \
+             arrived at the new one, or kept until it comes back. The station keeps its own packets.",
         )
         .default("\"drop\""),
         Key::new(
             "under_way",
             Kind::Choice(|| vec!["divert", "lose"]),
-            "What becomes of packets on the old path when the new one comes into force: from the next node on they \
+            "What happens to packets in flight on the old path when the path changes: from the next node on they \
              take the new one, or they are lost there.",
         )
         .default("\"divert\""),
@@ -553,7 +558,7 @@ static ROAMING: Table = Table {
             "warning",
             SOME_TIME,
             "How long before it leaves the host announces that its link will fade; with strongest and \
-             nearest it leaves that much later. Default: it says nothing.",
+             nearest it leaves that much later. Default: no announcement.",
         ),
     ]],
     partial: false,
@@ -736,8 +741,9 @@ const RADIO: &[Key] = &[
     Key::new("sifs", MICROS, "aSIFSTime. Default: that of the PHY."),
     Key::new("cw_min", WINDOW, "aCWmin, in slots. Default: that of the PHY."),
     Key::new("cw_max", WINDOW, "aCWmax, in slots. Default: that of the PHY."),
-    Key::new("short_retry_limit", RETRIES, "Most attempts at an RTS, and at a frame without one.").default("7"),
-    Key::new("long_retry_limit", RETRIES, "Most attempts at a frame that an RTS precedes.").default("4"),
+    Key::new("short_retry_limit", RETRIES, "Maximum number of attempts at an RTS, and at a frame without \
+        one.").default("7"),
+    Key::new("long_retry_limit", RETRIES, "Maximum number of attempts at a frame that follows an RTS.").default("4"),
     Key::new(
         "rts_threshold",
         Kind::Size { min: 0, max: 10_000_000 },
@@ -752,7 +758,7 @@ const RADIO: &[Key] = &[
     Key::new(
         "timeout_slack",
         MICROS,
-        "What a sender waits beyond SIFS and the length of the answer. Default: a slot; ns2: 4 us.",
+        "How long a sender waits for an answer, beyond SIFS and its length. Default: a slot; ns2: 4 us.",
     ),
     Key::new(
         "immediate_access",
@@ -764,7 +770,7 @@ const RADIO: &[Key] = &[
         Kind::Duration { min: Span::ZERO, max: Span::from_secs(1) },
         "Time that the link layer takes before and behind the MAC. Default: 0 s; ns2: 25 us.",
     ),
-    Key::new("beacon", SOME_TIME, "Between two beacons of an access point. Default: it sends none."),
+    Key::new("beacon", SOME_TIME, "Interval between two beacons of an access point. Default: no beacons."),
     Key::new("beacon_size", FRAME, "Size of a beacon.").default("\"80 B\""),
     Key::new("queue", Kind::Tagged(&QUEUE), "Room for packets at each station, the one being sent included.")
         .default("{ kind = \"drop-tail\", limit = \"50 packets\" }"),
@@ -823,12 +829,13 @@ const RADIO: &[Key] = &[
     Key::new(
         "receive_threshold",
         POWER,
-        "Least power in dBm at which a frame can be read. Default: -64.37, which is 250 m with the other defaults.",
+        "Minimum power in dBm at which a frame can be received. Default: -64.37, which is 250 m with the other \
+         defaults.",
     ),
     Key::new(
         "sense_threshold",
         POWER,
-        "Least power in dBm at which the medium is sensed busy. Default: -78.07, which is 550 m.",
+        "Minimum power in dBm at which the medium is sensed busy. Default: -78.07, which is 550 m.",
     ),
     Key::new("capture", DECIBELS, "A frame is received despite others that are weaker by at least this many \
      dB.").default("10"),
@@ -863,7 +870,7 @@ static RATE_ESTIMATE: Table = Table {
     doc: "In every interval a sender is told the number of MSDUs that its announced rate would have made, less \
      those received.",
     groups: &[&[
-        Key::new("interval", SOME_TIME, "Between two estimates.").default("\"100 ms\""),
+        Key::new("interval", SOME_TIME, "Time between two estimates.").default("\"100 ms\""),
         Key::new("rate", Kind::Rate, "The announced rate.").required(),
         Key::new("size", PACKET, "The announced size of an MSDU.").required(),
     ]],
@@ -909,14 +916,14 @@ static DSDV: Table = Table {
             .default("\"15 s\""),
         Key::new("startup", SOME_TIME, "The first update of each station comes within this time.")
             .default("\"2 s\""),
-        Key::new("gap", SOME_TIME, "Between a triggered update and the one before it.").default("\"1 s\""),
+        Key::new("gap", SOME_TIME, "Minimum time between a triggered update and the one before it.")
+            .default("\"1 s\""),
         Key::new("jitter", SOME_TIME, "Longest time that an update waits before it is queued.")
             .default("\"10 ms\""),
         Key::new(
             "settling",
             SOME_TIME,
-            "What a new destination is thought to take to settle; its route is told after \
-             twice this.",
+            "Assumed settling time of a new destination; its route is advertised after twice this time.",
         )
         .default("\"6 s\""),
         Key::new(
@@ -928,7 +935,7 @@ static DSDV: Table = Table {
         Key::new(
             "silent_periods",
             Kind::Integer { min: 1, max: 1_000 },
-            "A neighbour that has been silent for this many periods is gone.",
+            "A neighbour from which nothing was heard for this many periods is taken for gone.",
         )
         .default("3"),
         Key::new(
@@ -957,7 +964,7 @@ static ARF: Table = Table {
         Key::new(
             "down_after",
             Kind::Integer { min: 1, max: 1_000 },
-            "Failures in a row before a slower one.",
+            "Failures in a row before a slower rate.",
         )
         .default("2"),
     ]],
@@ -968,7 +975,7 @@ static MINSTREL: Table = Table {
     title: "minstrel",
     doc: "Statistics of every rate, in the manner of Minstrel of the Linux kernel.",
     groups: &[&[
-        Key::new("interval", SOME_TIME, "Between two evaluations.").default("\"100 ms\""),
+        Key::new("interval", SOME_TIME, "Time between two evaluations.").default("\"100 ms\""),
         Key::new("weight", Kind::Number { min: 0.0, max: 0.999 }, "Weight of the past in the average.")
             .default("0.75"),
         Key::new("sampling", Kind::Probability, "Share of frames that try another rate first.")
@@ -1075,7 +1082,7 @@ const DIRECTION: &[Key] = &[
     Key::new(
         "rate_changes",
         Kind::AnyList(&A_RATE_CHANGE),
-        "Later rates, in the order of time; what is being transmitted goes on at the new one. Default: none.",
+        "Later rates, in order of time; a packet that is being transmitted continues at the new rate. Default: none.",
     ),
     Key::new("delay", ANY_TIME, "Propagation delay. Every link needs one, unless its trace has it.")
         .or_else("add delay = \"10 ms\""),
@@ -1121,7 +1128,7 @@ static MAHIMAHI: Table = Table {
         Key::new(
             "repeat",
             Kind::Switch,
-            "Begin again after the last line; otherwise the link is silent from then on.",
+            "Start again after the last line; otherwise the link carries nothing from then on.",
         )
         .default("true"),
         Key::new(
@@ -1192,7 +1199,8 @@ static IMPAIR: Table = Table {
         Key::new(
             "distribution",
             Kind::Choice(|| Shape::NAMES.to_vec()),
-            "Of delays: uniform, normal (less than 0 is 0), Pareto with the tail index 3, as in netem, or a table.",
+            "Distribution of delays: uniform, normal (less than 0 is 0), Pareto with the tail index 3, as in netem, \
+             or a table.",
         )
         .default("\"uniform\""),
         Key::new(
@@ -1203,8 +1211,8 @@ static IMPAIR: Table = Table {
         Key::new(
             "correlation",
             Kind::Probability,
-            "Of a packet's delay with that of the one before, of the normal variables behind both; the distribution of \
-             each stays the same.",
+            "Correlation of a packet's delay with that of the packet before, taken between the normal variables \
+             from which both are made; the distribution of each stays the same.",
         )
         .default("0"),
         Key::new("reorder", Kind::Switch, "Whether packets may overtake those that were delayed for longer.")
@@ -1215,7 +1223,7 @@ static IMPAIR: Table = Table {
             "Probability that a packet is not delayed and overtakes those that are: netem's reorder.",
         )
         .default("0"),
-        Key::new("ahead_correlation", Kind::Probability, "Of that with the packet before.").default("0"),
+        Key::new("ahead_correlation", Kind::Probability, "Correlation of that with the packet before.").default("0"),
         Key::new("ahead_gap", Kind::Integer { min: 1, max: 1_000_000 }, "Only one packet of this many may go ahead.")
             .default("1"),
         Key::new("duplicate", Kind::Probability, "Probability that a packet comes twice.").default("0"),
@@ -1228,7 +1236,7 @@ static POLICER: Table = Table {
     doc: "Drops what exceeds a rate and a burst, and delays nothing (a token bucket, RFC 2697).",
     groups: &[&[
         Key::new("rate", Kind::Rate, "What passes in the long run, in bits on the wire.").required(),
-        Key::new("burst", TRANSFER, "What passes at once after a rest.").default("\"15000 B\""),
+        Key::new("burst", TRANSFER, "Bytes that pass at once after an idle period.").default("\"15000 B\""),
     ]],
     partial: false,
 };
@@ -1290,7 +1298,7 @@ static DROP_TAIL: Table = Table {
     groups: &[&[Key::new(
         "limit",
         Kind::Room,
-        "Most packets or bytes in the queue, counting the packet in service.",
+        "Maximum number of packets or bytes in the queue, counting the packet in service.",
     )
     .required()]],
     partial: false,
@@ -1304,8 +1312,8 @@ static RED: Table = Table {
         Key::new(
             "limit",
             Kind::Room,
-            "Most packets or bytes in the queue, counting the packet in service; in the profile ns2 without it, \
-             and packets of mean_packet bytes if it measures bytes.",
+            "Maximum number of packets or bytes in the queue, counting the packet in service; in the profile ns2 \
+             without it, and packets of mean_packet bytes if it measures bytes.",
         )
         .default("\"50 packets\""),
         Key::new(
@@ -1389,7 +1397,7 @@ static ADAPTIVE_RED: Table = Table {
         .default("0.01"),
         Key::new("beta", Kind::Number { min: 0.0, max: 1.0 }, "Factor of max_p when the average is below.")
             .default("0.9"),
-        Key::new("interval", SOME_TIME, "Least time between two changes.").default("\"500 ms\""),
+        Key::new("interval", SOME_TIME, "Minimum time between two changes.").default("\"500 ms\""),
         Key::new("top", Kind::Probability, "max_p is not raised from here on.").default("0.5"),
         Key::new(
             "bottom",
@@ -1431,7 +1439,7 @@ static CODEL: Table = Table {
         &[Key::new(
             "limit",
             Kind::Room,
-            "Most packets or bytes in the queue, counting the packet in service.",
+            "Maximum number of packets or bytes in the queue, counting the packet in service.",
         )
         .default("\"1000 packets\"")],
         CODEL_KEYS,
@@ -1441,7 +1449,7 @@ static CODEL: Table = Table {
 
 /// How the queues of a scheduler take turns.
 const TURN_KEYS: &[Key] = &[
-    Key::new("memory", TRANSFER, "Most bytes that wait in all queues together.").default("\"32 MB\""),
+    Key::new("memory", TRANSFER, "Maximum number of bytes in all queues together.").default("\"32 MB\""),
     Key::new(
         "queues",
         Kind::Integer { min: 1, max: 65_536 },
@@ -1458,8 +1466,8 @@ static FQ_CODEL: Table = Table {
         &[Key::new(
             "limit",
             Kind::Integer { min: 1, max: 10_000_000 },
-            "Most packets that wait in all queues together; beyond it, the longest queue drops half of \
-                 its bytes, but 64 packets at most.",
+            "Maximum number of packets in all queues together; beyond it, the longest queue drops half of its \
+             bytes, but at most 64 packets.",
         )
         .default("10_240")],
         TURN_KEYS,
@@ -1495,7 +1503,7 @@ static PIE: Table = Table {
         &[Key::new(
             "limit",
             Kind::Room,
-            "Most packets or bytes in the queue, counting the packet in service.",
+            "Maximum number of packets or bytes in the queue, counting the packet in service.",
         )
         .default("\"1000 packets\"")],
         PIE_KEYS,
@@ -1510,7 +1518,7 @@ static FQ_PIE: Table = Table {
         &[Key::new(
             "limit",
             Kind::Integer { min: 1, max: 10_000_000 },
-            "Most packets that wait in all queues together; beyond it, the packet that arrives is lost.",
+            "Maximum number of packets in all queues together; beyond it, the packet that arrives is lost.",
         )
         .default("10_240")],
         TURN_KEYS,
@@ -1523,7 +1531,8 @@ static DUAL_PI2: Table = Table {
     title: "DualPI2 queue",
     doc: "Two queues, whose marks and drops are coupled: a short one for ECT(1), one for all others (RFC 9332).",
     groups: &[&[
-        Key::new("limit", Kind::Room, "Most packets or bytes in both queues, counting the packet in service.")
+        Key::new("limit", Kind::Room, "Maximum number of packets or bytes in both queues, counting the packet in \
+            service.")
             .default("\"10000 packets\""),
         Key::new("target", SOME_TIME, "Target delay of the classic queue.").default("\"15 ms\""),
         Key::new(
@@ -1547,7 +1556,8 @@ static DUAL_PI2: Table = Table {
         Key::new(
             "coupling",
             Kind::Number { min: 1.0, max: 16.0 },
-            "The short queue is marked with so many times the probability whose square drops from the classic one.",
+            "k of RFC 9332: the short queue is marked with k times the probability whose square drops from the \
+             classic one.",
         )
         .default("2"),
         Key::new("ramp_from", ANY_TIME, "Delay from which on the short queue is marked by its own delay.")
@@ -1791,8 +1801,8 @@ static HANDOFF: Table = Table {
         Key::new(
             "policy",
             Kind::Choice(|| vec!["drop-air", "drop", "hold"]),
-            "What becomes of packets: drop-air loses what is transmitted meanwhile, drop also empties the \
-             queue, hold keeps packets until the link returns.",
+            "What happens to packets during an outage: drop-air loses what is transmitted meanwhile, drop also \
+             empties the queue, hold keeps packets until the link returns.",
         )
         .default("\"drop-air\""),
         Key::new(
@@ -1827,10 +1837,11 @@ pub(super) const ARQ_KEYS: &[Key] = &[
     Key::new(
         "window",
         Kind::Integer { min: 1, max: 1024 },
-        "Most frames that are neither acknowledged nor given up; 1 is stop-and-wait.",
+        "Maximum number of frames that are neither acknowledged nor given up; 1 is stop-and-wait.",
     )
     .default("16"),
-    Key::new("attempts", Kind::Integer { min: 1, max: 1000 }, "Most transmissions of a frame.").default("4"),
+    Key::new("attempts", Kind::Integer { min: 1, max: 1000 }, "Maximum number of transmissions of a frame.")
+        .default("4"),
     Key::new(
         "timeout",
         SOME_TIME,
@@ -2007,8 +2018,8 @@ static REROUTE: Table = Table {
         Key::new(
             "under_way",
             Kind::Choice(|| vec!["divert", "lose"]),
-            "What becomes of packets on the old path: from the next node on they take the new one, or they are lost \
-             there.",
+            "What happens to packets in flight on the old path: from the next node on they take the new one, or \
+             they are lost there.",
         )
         .default("\"divert\""),
     ]],

@@ -12,7 +12,7 @@ use super::reader::{Checked, Reader};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
-/// What a queue wants to know of its link.
+/// The properties of the link that a queue needs.
 pub(super) struct LinkFacts {
     pub(super) rate: Rate,
     pub(super) delay: Span,

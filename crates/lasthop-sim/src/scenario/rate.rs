@@ -34,12 +34,13 @@ pub(super) static RATE: Table = Table {
         Key::new(
             "deadline",
             Kind::Duration { min: Span::from_nanos(1), max: LONGEST },
-            "What waits longer in the sender's queue is dropped there. Default: nothing is.",
+            "Data that waits longer than this in the sender's queue is dropped there. Default: no limit.",
         ),
         Key::new(
             "send_queue",
             Kind::Integer { min: 1, max: 1_000_000_000 },
-            "Most writes of the application that wait in the sender; later ones are dropped. Default: 1000000.",
+            "Maximum number of writes of the application that wait in the sender; later ones are dropped. Default: \
+             1000000.",
         ),
     ]],
     partial: true,

@@ -12,7 +12,7 @@ use super::topology::node;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
-/// What the table of a host needs to know of the network.
+/// The parts of the network that the table of a host needs.
 pub(super) struct Surroundings<'a> {
     pub(super) nodes: &'a [String],
     pub(super) numbers: &'a BTreeMap<&'a str, usize>,

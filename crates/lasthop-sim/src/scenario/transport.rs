@@ -133,7 +133,7 @@ const TCP_KEYS: &[Key] = &[
     Key::new(
         "receiver_window",
         Kind::Window { min: 1.0, max: 1e6, endless: false },
-        "Most packets in flight, however large the congestion window is.",
+        "Maximum number of packets in flight, however large the congestion window is.",
     )
     .tcp(
         |config, checked| config.receiver_window = packets(config, checked) as u32,
@@ -164,7 +164,7 @@ const TCP_KEYS: &[Key] = &[
     Key::new(
         "sack_blocks",
         Kind::Integer { min: 0, max: 4 },
-        "Most SACK blocks in an ACK; 3 with timestamps.",
+        "Maximum number of SACK blocks in an ACK; 3 with timestamps.",
     )
     .tcp(set!(Integer, |config, blocks| config.sack_blocks = *blocks as u32), |config| {
         config.sack_blocks.to_string()
@@ -216,7 +216,7 @@ const TCP_KEYS: &[Key] = &[
     Key::new(
         "vegas_faults",
         Kind::Switch,
-        "Repeat the faults of ns-2's Vegas (see the page of vegas). Profile ns2 with recovery vegas.",
+        "Reproduce the faults of ns-2's Vegas (see the page of vegas). Profile ns2 with recovery vegas.",
     )
     .tcp(set!(Switch, |config, switch| config.vegas_faults = *switch), |config| {
         config.vegas_faults.to_string()
@@ -233,7 +233,7 @@ const TCP_KEYS: &[Key] = &[
     Key::new(
         "freeze",
         Kind::OrTable(&Kind::Switch, &FREEZE),
-        "Freeze-TCP: a host closes its window when its link fades, and the sender rests until it opens.",
+        "Freeze-TCP: a host closes its window when its link fades, and the sender pauses until it opens.",
     )
     .tcp(
         |config, checked| {
@@ -265,7 +265,7 @@ const TCP_KEYS: &[Key] = &[
     Key::new(
         "eln",
         Kind::OrTable(&Kind::Switch, &ELN),
-        "Repeat a segment without a reduction when duplicate ACKs say that it was lost in the air.",
+        "Retransmit a segment without a reduction when duplicate ACKs report that it was lost in the air.",
     )
     .tcp(
         |config, checked| {
@@ -307,7 +307,8 @@ const TCP_KEYS: &[Key] = &[
     Key::new(
         "dsack_undo",
         Kind::Switch,
-        "Undo a reduction when the receiver got all that was sent again twice. With recovery sack or rack.",
+        "Undo a reduction when the receiver reports that it got every retransmitted segment twice. With recovery \
+         sack or rack.",
     )
     .tcp(set!(Switch, |config, switch| config.spurious.dsack_undo = *switch), |config| {
         config.spurious.dsack_undo.to_string()
@@ -400,9 +401,9 @@ fn fast_handoff(config: &mut TcpConfig) -> &mut FastHandoff {
 }
 
 const RTO_KEYS: &[Key] = &[
-    Key::new("min", SHORT, "Least timeout.")
+    Key::new("min", SHORT, "Minimum timeout.")
         .tcp(set!(Span, |config, span| config.rto.min = *span), |config| config.rto.min.to_string()),
-    Key::new("max", SHORT, "Greatest timeout.")
+    Key::new("max", SHORT, "Maximum timeout.")
         .tcp(set!(Span, |config, span| config.rto.max = *span), |config| config.rto.max.to_string()),
     Key::new("initial", SHORT, "Timeout before the first RTT sample.")
         .tcp(set!(Span, |config, span| config.rto.initial = *span), |config| config.rto.initial.to_string()),

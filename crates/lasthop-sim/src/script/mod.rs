@@ -69,7 +69,7 @@ pub struct State {
 
 /// A TCP that can be examined: the engine's, or that of a kernel.
 pub trait Stack {
-    /// By how much a time may differ that is so long after the one before it.
+    /// By how much a time may differ, given the span since the time before it.
     fn tolerance(&self, after: Span) -> Span;
     /// Lets it go on until it sends a packet, which is returned with its time, or until that time has come.
     fn next(&mut self, until: Time) -> io::Result<Option<(Time, Vec<u8>)>>;

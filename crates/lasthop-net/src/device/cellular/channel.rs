@@ -24,7 +24,7 @@ pub struct Grid {
     pub resource_blocks: u32,
     /// Symbols of a resource block that carry data: of 168, what reference signals and control leave.
     pub symbols: u32,
-    /// Spatial layers, each of which carries as much.
+    /// Number of spatial layers, all of the same rate.
     pub layers: u32,
 }
 

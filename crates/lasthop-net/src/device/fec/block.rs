@@ -156,8 +156,8 @@ pub(super) struct Blocks<T> {
 }
 
 impl<T> Blocks<T> {
-    /// A closed block is forgotten so long after the far end last heard of it, or when there are more than `most`: how
-    /// long the link takes does not matter.
+    /// A closed block is forgotten `hold` after its last packet, or when there are more than `most`: the delay of the
+    /// link does not matter.
     pub(super) fn new(hold: Span, most: usize) -> Blocks<T> {
         Blocks { kept: VecDeque::new(), first: 0, hold, most }
     }

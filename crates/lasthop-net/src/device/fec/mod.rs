@@ -59,7 +59,7 @@ pub struct Fec {
     pub n: u32,
     /// Depth of interleaving: neighbours lie in different blocks.
     pub interleave: u32,
-    /// A block is closed so long after its first packet.
+    /// Time from the first packet of a block until it is closed.
     pub close_after: Span,
     /// How long the receiver keeps a closed block after its last packet.
     pub hold: Span,

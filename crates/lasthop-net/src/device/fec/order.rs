@@ -176,13 +176,13 @@ mod tests {
         assert_eq!(order.send(), 8);
         order.arrive(8, 8, true);
         assert_eq!(released(&mut order, 40), [6, 7, 8]);
-        assert_eq!(order.arrive(5, 5, true), Some(5), "nobody waits for it any more");
+        assert_eq!(order.arrive(5, 5, true), Some(5), "no packet waits for it any more");
         assert_eq!((order.len(), order.due()), (0, None));
     }
 
     /// Without anything behind it a gap is awaited for the time that is given.
     #[test]
-    fn nobody_waits_for_ever() {
+    fn no_packet_waits_for_ever() {
         let mut order = Order::new(Span(1000));
         (0..2).for_each(|_| {
             order.send();

@@ -108,7 +108,7 @@ impl Clock {
         });
     }
 
-    /// So long after a transmission had begun its answer came.
+    /// Takes note of the time from the start of a transmission to its answer.
     fn note_crossing(&mut self, span: Span) {
         self.least = Some(self.least.map_or(span, |least| least.min(span)));
     }

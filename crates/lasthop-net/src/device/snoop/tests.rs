@@ -264,7 +264,7 @@ fn a_lost_repetition_is_repeated() {
     assert_eq!(kit.ack(26, 2000), [(26, Out::Kept(2000))], "nothing was sent behind the last copy");
 }
 
-/// Nobody answers: the timeout of 100 ms before the first sample doubles, and ends after ten.
+/// No answer comes: the timeout of 100 ms before the first sample doubles, and ends after ten.
 #[test]
 fn the_timer_doubles_and_gives_up() {
     let mut kit = Kit::new(std_agent());

@@ -22,7 +22,7 @@ pub struct DsdvPlan {
     pub period: Span,
     /// The first update of a station comes within this time.
     pub startup: Span,
-    /// Between a triggered update and the one before it.
+    /// Minimum time between a triggered update and the one before it.
     pub gap: Span,
     /// Longest time that an update waits before it is queued.
     pub jitter: Span,

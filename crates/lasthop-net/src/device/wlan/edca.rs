@@ -99,7 +99,7 @@ impl Marks {
 /// By which parameters a category takes its turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessPlan {
-    /// Slots behind SIFS that the medium must be idle.
+    /// Number of slots after SIFS for which the medium must be idle.
     pub aifsn: u32,
     /// Least contention window.
     pub cw_min: u32,

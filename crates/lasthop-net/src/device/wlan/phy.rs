@@ -54,7 +54,7 @@ pub struct Phy {
     pub slot: Span,
     /// Short interframe space.
     pub sifs: Span,
-    /// Least contention window in slots.
+    /// Minimum contention window in slots.
     pub cw_min: u32,
     /// Greatest contention window.
     pub cw_max: u32,

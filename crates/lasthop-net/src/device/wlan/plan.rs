@@ -115,7 +115,7 @@ pub struct MacPlan {
     pub cw_max: u32,
     /// Most attempts at a frame that no RTS precedes, and at an RTS.
     pub short_retry: u32,
-    /// Most attempts at a frame that an RTS precedes.
+    /// Maximum number of attempts at a frame that follows an RTS.
     pub long_retry: u32,
     /// MPDUs longer than this are preceded by an RTS.
     pub rts_threshold: u32,
@@ -170,7 +170,7 @@ pub struct AggregationPlan {
     pub octets: u32,
     /// Longest PPDU.
     pub longest: Span,
-    /// Most MPDUs of an A-MPDU.
+    /// Maximum number of MPDUs in an A-MPDU.
     pub mpdus: usize,
     /// Least time from the start of one MPDU of an A-MPDU to the next, which receivers ask for.
     pub spacing: Span,
@@ -178,7 +178,7 @@ pub struct AggregationPlan {
     pub amsdu: u32,
     /// Sequence numbers of a BlockAck: at most 64 fit into the short bitmap.
     pub window: u16,
-    /// Most transmissions of an MPDU.
+    /// Maximum number of transmissions of an MPDU.
     pub tries: u32,
     /// After a BlockAck that did not come, a request asks what has arrived; otherwise all are sent again.
     pub request: bool,
@@ -217,7 +217,7 @@ pub enum Discards {
     /// An MSDU that the access point misses, by the rate that the station announced: every interval, the MSDUs of this
     /// size that this rate makes, less those received.
     RateEstimate {
-        /// Between two estimates.
+        /// Time between two estimates.
         interval: Span,
         /// The announced rate.
         rate: Rate,

@@ -76,7 +76,7 @@ pub struct Arf {
 /// throughput goes first, then the second, then the most reliable, then the slowest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Minstrel {
-    /// Between two evaluations.
+    /// Time between two evaluations.
     pub interval: Span,
     /// Weight of the past in the average, in 0..1.
     pub weight: f64,

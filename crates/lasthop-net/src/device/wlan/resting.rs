@@ -1,9 +1,9 @@
 //! Stations that have nothing to send, where every station senses every other: what they overhear is noted once for
 //! all of them, and each takes it over when something happens to it.
 //!
-//! A frame that nothing disturbs changes what the others know of the medium in the same way: since when it is idle and
-//! until when it is reserved. One that counts no slots down does nothing with that. In a cell of many stations few
-//! contend at a time, and only they are gone through at every frame.
+//! A frame that nothing disturbs changes the state of the medium for all others in the same way: since when it is
+//! idle and until when it is reserved. A station that counts no slots down has nothing to do. In a cell of many
+//! stations few contend at a time, and only they are gone through at every frame.
 
 use lasthop_core::time::Time;
 

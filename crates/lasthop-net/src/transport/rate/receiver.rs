@@ -70,8 +70,8 @@ pub struct FeedbackHeader {
     pub received: u128,
     /// It answers a probe.
     pub probe: bool,
-    /// So many packets up to `highest` a report on media tells of; what it says of them stands in the receiver's log
-    /// ([`RateReceiver::heard`]).
+    /// Number of packets up to `highest` that a report on media describes; what it says about them stands in the
+    /// receiver's log ([`RateReceiver::heard`]).
     pub count: u16,
     /// Packets that were missing so far when a later one came, those excepted that came after all: a viewer asks for
     /// a whole picture (RFC 4585 section 6.3.1).

@@ -29,7 +29,7 @@ macro_rules! tfrc_params {
         params! {
             /// Correct the spacing of packets by the change of the RTT (RFC 5348 section 4.5)
             oscillation_control: bool = false, 0.0..=1.0;
-            /// Least weight of old intervals when there is no loss for long; 1 turns history discounting off
+            /// Minimum weight of old intervals after a long time without loss; 1 turns history discounting off
             discount_floor: f64 = 0.25, 0.01..=1.0;
             /// Later packets that mean a loss
             loss_packets: f64 = 3.0, 1.0..=100.0;
@@ -39,7 +39,7 @@ macro_rules! tfrc_params {
             rtt_gain: f64 = 0.1, 0.001..=1.0;
             /// Interval of reports, in RTTs
             feedback_rtts: f64 = 1.0, 0.1..=100.0;
-            /// Least rate, as the number of seconds between two packets
+            /// Minimum rate, as the number of seconds between two packets
             slowest_s: f64 = 64.0, 1.0..=1000.0;
             /// In the ns2 profile: a loss event needs a new report since the last one
             round_ids: bool = true, 0.0..=1.0;

@@ -23,7 +23,7 @@ tfrc_params! {
     reference_size: f64 = 1460.0, 1.0..=65535.0;
     /// Bytes of headers that are taken off the rate
     header: f64 = 40.0, 0.0..=1000.0;
-    /// Least time between packets, in seconds
+    /// Minimum time between packets, in seconds
     min_interval_s: f64 = 0.01, 0.0..=10.0;
 }
 

@@ -33,7 +33,7 @@ pub(crate) const SUMMARY: &str =
 params! {
     /// Rate before the first report, in packets per second
     initial_rate: f64 = 1.0, 0.001..=1e6;
-    /// Share of the rate at which the first two packets arrived that the flow starts with
+    /// Initial rate, as a share of the rate at which the first two packets arrived
     start_share: f64 = 0.5, 0.001..=1.0;
     /// Gain of the short-term average of the spacing
     short_gain: f64 = 0.25, 0.001..=1.0;
@@ -61,13 +61,13 @@ params! {
     feedback_rtts: f64 = 1.0, 0.05..=100.0;
     /// RTTs of silence that begin a blackout
     blackout_rtts: f64 = 4.0, 1.0..=100.0;
-    /// Least silence that begins a blackout, in seconds
+    /// Minimum silence that begins a blackout, in seconds
     blackout_s: f64 = 0.5, 0.0..=100.0;
     /// Time to the second probe in seconds; it doubles from probe to probe
     probe_s: f64 = 0.5, 0.001..=100.0;
     /// Longest time between probes, in seconds
     longest_probe_s: f64 = 8.0, 0.001..=1000.0;
-    /// Most packets in flight
+    /// Maximum number of packets in flight
     window: f64 = 10000.0, 1.0..=1e6;
 }
 

@@ -182,7 +182,7 @@ pub enum RtoKind {
 pub struct RtoConfig {
     /// The arithmetic.
     pub kind: RtoKind,
-    /// Least timeout.
+    /// Minimum timeout.
     pub min: Span,
     /// Greatest timeout, after backing off.
     pub max: Span,

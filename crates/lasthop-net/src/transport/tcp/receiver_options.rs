@@ -196,6 +196,6 @@ mod tests {
         options.on_segment(&data(10), None, at(60));
         options.on_segment(&data(20), None, at(75));
         assert_eq!(filled(&mut options).times, Some(ReceiveTime { sent: at(20), received: at(75) }));
-        assert_eq!(filled(&mut options).discards, None, "nobody asked");
+        assert_eq!(filled(&mut options).discards, None, "not asked for");
     }
 }

@@ -31,10 +31,14 @@ pub(super) static TABLE: Table =
     Table { title: "ack-filter as a helper", doc: DOC, groups: &[ACK_FILTER_KEYS, PLACED], partial: false };
 
 const ACK_FILTER_KEYS: &[Key] = &[
-    Key::new("limit", Kind::Integer { min: 1, max: 1_000_000 }, "Most packets that wait; more are lost.")
-        .default("100"),
+    Key::new(
+        "limit",
+        Kind::Integer { min: 1, max: 1_000_000 },
+        "Maximum number of packets that wait; more are lost.",
+    )
+    .default("100"),
     Key::new("filter", Kind::Switch, "Whether superfluous ACKs are withheld.").default("true"),
-    Key::new("spacing", ANY_TIME, "Least time between ACKs of a connection.").default("\"0 s\""),
+    Key::new("spacing", ANY_TIME, "Minimum time between ACKs of a connection.").default("\"0 s\""),
 ];
 
 /// What `table`, an entry of either list, says of a filter. Its direction is known when the world is built.

@@ -47,12 +47,13 @@ const FEC_KEYS: &[Key] = &[
         "Any k of the n packets of a block restore the others; xor makes one repair.",
     )
     .default("\"reed-solomon\""),
-    Key::new("k", Kind::Integer { min: 1, max: 254 }, "Packets of a block that are sent as they come.")
+    Key::new("k", Kind::Integer { min: 1, max: 254 }, "Number of data packets in a block, which are sent as they \
+        arrive.")
         .default("8"),
     Key::new(
         "n",
         Kind::Integer { min: 1, max: 65_535 },
-        "Packets of a block, repairs included: 255 at most.",
+        "Number of packets in a block, repairs included: at most 255.",
     )
     .default("10"),
     Key::new(
@@ -65,8 +66,8 @@ const FEC_KEYS: &[Key] = &[
     Key::new(
         "close_after",
         SOME_TIME,
-        "A block that is not full is closed this long after its first packet; it gets its share of the \
-         repairs, one at least.",
+        "A block that is not full is closed this long after its first packet; it gets its share of the repairs, at \
+         least one.",
     )
     .default("\"20 ms\""),
     Key::new("hold", SOME_TIME, "How long the receiver keeps a closed block after its last packet.")
@@ -75,7 +76,7 @@ const FEC_KEYS: &[Key] = &[
         "order",
         Kind::Choice(|| vec!["out-of-order", "in-order"]),
         "Whether packets go on as they come, or wait behind what may still be rebuilt, as long as a block is \
-         held at most. In order is what TCP needs; datagrams that cannot wait may do better out of order.",
+         held at most. TCP needs packets in order; datagrams that must not wait may do better out of order.",
     )
     .default("\"in-order\""),
     Key::new(

@@ -42,8 +42,8 @@ const SNOOP_KEYS: &[Key] = &[
     Key::new(
         "cache",
         Kind::Integer { min: 1, max: 1_000_000 },
-        "Most packets that are kept of one connection. The sender has to repair those that find no room: \
-         the cache should hold a window. Default: 1000; paper, ns2: 100.",
+        "Maximum number of packets that are kept for one connection. The sender has to repair those that do not \
+         fit: the cache should hold a window. Default: 1000; paper, ns2: 100.",
     ),
     Key::new(
         "when_full",
@@ -54,7 +54,7 @@ const SNOOP_KEYS: &[Key] = &[
     Key::new(
         "persist",
         Kind::Integer { min: 0, max: 1_000 },
-        "Most times that a packet is sent again from here; then the sender has to repair it.",
+        "Maximum number of times that a packet is sent again from here; then the sender has to repair it.",
     )
     .default("10"),
     Key::new(
@@ -65,12 +65,12 @@ const SNOOP_KEYS: &[Key] = &[
     Key::new(
         "ahead",
         Kind::Switch,
-        "Whether repetitions overtake the packets that wait at the head of the link. Default: true; ns2: false.",
+        "Whether retransmissions overtake the packets that wait at the head of the link. Default: true; ns2: false.",
     ),
     Key::new(
         "least_timeout",
         Kind::Duration { min: Span::from_nanos(1), max: LONGEST },
-        "Least local timeout. It should lie well below the least retransmission timeout of the senders. \
+        "Minimum local timeout. It should be well below the minimum retransmission timeout of the senders. \
          Default: 40 ms; ns2: 100 ms.",
     ),
     Key::new(
@@ -118,8 +118,8 @@ const SNOOP_KEYS: &[Key] = &[
         "handoff",
         Kind::Choice(|| vec!["move", "fresh", "ignore"]),
         "What happens when a host comes to a base station, because its path changes or its link is back after an \
-         outage: the cache comes with it and what is not acknowledged is sent once, everything is forgotten, or \
-         nothing. Default: \"move\"; ns2: \"ignore\".",
+         outage: the cache moves with it and unacknowledged packets are sent once, the cache is cleared, or nothing \
+         happens. Default: \"move\"; ns2: \"ignore\".",
     ),
 ];
 

@@ -35,18 +35,20 @@ pub(super) static TABLE: Table =
     Table { title: "split as a helper", doc: DOC, groups: &[SPLIT_KEYS, PLACED], partial: false };
 
 const SPLIT_KEYS: &[Key] = &[
-        Key::new("to_wireless", Kind::Transport, "Its sender over the link at which it stands.").default("\"newreno\""),
+        Key::new("to_wireless", Kind::Transport, "The sender that it uses over the link at which it \
+            stands.").default("\"newreno\""),
         Key::new(
             "to_wired",
             Kind::Transport,
-            "Its sender for what has come over that link. With a radio on the other side the names change places.",
+            "The sender that it uses for data that came over that link. With a radio on the other side the names \
+             are exchanged.",
         )
         .default("\"newreno\""),
         Key::new(
             "buffer",
             Kind::Size { min: 1, max: 1_000_000_000 },
-            "Bytes that it holds for each connection, those in flight from it included. What is free is the \
-             window that it advertises.",
+            "Bytes that it holds for each connection, those in flight from it included. It advertises the free part \
+             as its window.",
         )
         .default("\"64 kB\""),
         Key::new(
@@ -66,7 +68,7 @@ const SPLIT_KEYS: &[Key] = &[
         Key::new(
             "handoff",
             Kind::Choice(|| vec!["move", "lose"]),
-            "Whether its state moves there at all: a proxy that knows nothing of a connection resets it.",
+            "Whether its state moves with the host: a proxy without the state of a connection resets it.",
         )
         .default("\"move\""),
         Key::new(

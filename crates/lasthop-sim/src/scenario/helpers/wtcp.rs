@@ -34,11 +34,11 @@ const WTCP_KEYS: &[Key] = &[
     Key::new(
         "buffer",
         Kind::Integer { min: 1, max: 1_000_000 },
-        "Most segments that are kept of one connection; more are lost.",
+        "Maximum number of segments that are kept for one connection; more are lost.",
     )
     .default("256"),
     Key::new("tick", SOME_TIME, "Granularity of the sources' timestamps.").default("\"1 ms\""),
-    Key::new("least_timeout", SOME_TIME, "Least local timeout, and that before the first sample.")
+    Key::new("least_timeout", SOME_TIME, "Minimum local timeout; also the timeout before the first sample.")
         .default("\"100 ms\""),
     Key::new(
         "handoff",

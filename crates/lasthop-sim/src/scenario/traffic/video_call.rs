@@ -38,7 +38,7 @@ pub(super) static TABLE: Table = Table {
         Key::new(
             "reaction",
             ANY_TIME,
-            "So long after a change of the rate the next one is made. Default: 200 ms (rfc8593), 100 ms (rfc8867).",
+            "Shortest time between two changes of the rate. Default: 200 ms (rfc8593), 100 ms (rfc8867).",
         ),
         Key::new("size_scale", SCALE, "Scale of the deviation of sizes; of rfc8867 the share to either side. \
              Default: 0.15 (rfc8593), 0.05 (rfc8867)."),
@@ -49,20 +49,21 @@ pub(super) static TABLE: Table = Table {
             "Size of a key frame and of the first frame after a change.",
         )
         .default("\"13.5 kB\""),
-        Key::new("transient", Kind::Integer { min: 1, max: 1000 }, "Frames that a burst and those behind it are, \
-             which keep the mean together.")
+        Key::new("transient", Kind::Integer { min: 1, max: 1000 }, "Number of frames over which a burst is made up \
+            for: the frames after it are smaller, so that the mean is kept.")
         .default("8"),
         Key::new(
             "ladder",
             Kind::List(&Kind::Rate),
-            "Least rates of the resolutions above the lowest, rising; a change of resolution is a key frame. Default: \
-             one resolution.",
+            "Minimum rates of the resolutions above the lowest, rising; a change of resolution starts with a key \
+             frame. Default: one resolution.",
         ),
-        Key::new("key_interval", SOME_TIME, "A key frame comes at least so often. Default: only when it is needed."),
+        Key::new("key_interval", SOME_TIME, "Maximum time between two key frames. Default: a key frame is sent only \
+            when it is needed."),
         Key::new(
             "patience",
             Kind::Duration { min: Span::from_millis(1), max: LONGEST },
-            "Frames are skipped while what waits at the sender would take longer than this.",
+            "Frames are skipped while the sender's queue would take longer than this to send.",
         )
         .default("\"200 ms\""),
         Key::new(

@@ -34,7 +34,7 @@ pub(super) static TABLE: Table = Table {
         Key::new(
             "segment",
             Kind::Duration { min: Span::from_millis(10), max: LONGEST },
-            "Video of a segment.",
+            "Length of video in a segment.",
         )
         .default("\"3 s\""),
         Key::new("length", SOME_TIME, "Length of the video, in whole segments. Default: it does not end."),
@@ -46,7 +46,8 @@ pub(super) static TABLE: Table = Table {
         )
         .default("\"bola\""),
         Key::new("gp", Kind::Number { min: 0.001, max: 1000.0 }, "BOLA's parameter gamma p. Default: 5."),
-        Key::new("buffer", SOME_TIME, "Most video in the buffer, at least two segments.").default("\"25 s\""),
+        Key::new("buffer", SOME_TIME, "Maximum length of video in the buffer, at least two \
+            segments.").default("\"25 s\""),
         Key::new("startup", SOME_TIME, "Video in the buffer when playing starts. Default: one segment."),
         Key::new(
             "rebuffer",
@@ -54,7 +55,7 @@ pub(super) static TABLE: Table = Table {
             "Video in the buffer when playing goes on after a stall. Default: one segment.",
         ),
         Key::new("request", Kind::Size { min: 1, max: 1_000_000 }, "Size of a request.").default("\"400 B\""),
-        Key::new("server_time", ANY_TIME, "How long the server thinks about a request.").default("\"0 s\""),
+        Key::new("server_time", ANY_TIME, "Processing time of the server for each request.").default("\"0 s\""),
     ]],
     partial: false,
 };

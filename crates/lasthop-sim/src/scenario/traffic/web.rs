@@ -46,10 +46,10 @@ pub(super) static TABLE: Table = Table {
         Key::new(
             "connections",
             Kind::Integer { min: 1, max: MOST_CONNECTIONS },
-            "Most connections of a browser with http/1.1. Default: 6.",
+            "Maximum number of connections of a browser with http/1.1. Default: 6.",
         ),
         Key::new("request", Kind::Size { min: 1, max: 1_000_000 }, "Size of a request.").default("\"400 B\""),
-        Key::new("server_time", ANY_TIME, "How long the server thinks about a request.").default("\"0 s\""),
+        Key::new("server_time", ANY_TIME, "Processing time of the server for each request.").default("\"0 s\""),
         Key::new(
             "think",
             ANY_TIME,
@@ -75,12 +75,13 @@ static OBJECTS: Table = Table {
             "Size of an answer, header included.",
         )
         .required_or("add size = \"30 kB\""),
-        Key::new("count", Kind::Integer { min: 1, max: MOST_OBJECTS }, "How many.").default("1"),
+        Key::new("count", Kind::Integer { min: 1, max: MOST_OBJECTS }, "Number of these objects.")
+            .default("1"),
         Key::new(
             "after",
             Kind::Integer { min: 1, max: MOST_OBJECTS },
-            "The entry of the list, from 1, that names them: they are asked for when all its objects are there. \
-             Default: at once.",
+            "Number, from 1, of the entry of the list that refers to them: they are requested when all objects of \
+             that entry have arrived. Default: at once.",
         ),
     ]],
     partial: false,

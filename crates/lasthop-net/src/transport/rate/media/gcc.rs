@@ -48,13 +48,13 @@ media_params! {
     threshold_up: f64 = 0.0087, 0.0..=1.0;
     /// How fast it falls towards one below it
     threshold_down: f64 = 0.039, 0.0..=1.0;
-    /// Over-use lasts so long before it counts, in ms
+    /// Shortest over-use that counts, in ms
     overuse_ms: f64 = 10.0, 0.0..=1000.0;
     /// Share of the received rate that over-use leaves
     beta: f64 = 0.85, 0.1..=1.0;
     /// Factor of a second of growth, far from the rate at which the link overflowed
     growth: f64 = 1.08, 1.0..=10.0;
-    /// Most that the rate grows to, over the received rate
+    /// Maximum of the rate, relative to the received rate
     headroom: f64 = 1.5, 1.0..=100.0;
     /// Loss ratio above which the rate falls
     high_loss: f64 = 0.1, 0.0..=1.0;
@@ -62,7 +62,7 @@ media_params! {
     low_loss: f64 = 0.02, 0.0..=1.0;
     /// Time over which losses are counted, in seconds
     loss_interval_s: f64 = 1.0, 0.01..=100.0;
-    /// Pace over the target rate
+    /// Pacing rate, relative to the target rate
     pacing: f64 = 1.1, 1.0..=100.0;
 }
 

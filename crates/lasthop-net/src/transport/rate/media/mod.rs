@@ -115,8 +115,8 @@ macro_rules! media_params {
                 = crate::transport::rate::media::log::Format::Rfc8888, 0.0..=1.0;
             /// Later packets in a report that make a missing one lost
             loss_packets: f64 = 1.0, 1.0..=1000.0;
-            /// A packet that a report calls lost is sent again if it can arrive within so many seconds of its first
-            /// transmission; 0 never does
+            /// A lost packet is sent again if it can arrive within this time of its first transmission, in seconds;
+            /// 0 never does
             resend_within_s: f64 = 0.0, 0.0..=60.0;
             /// Time without a report that halves the rate, in seconds
             silence_s: f64 = 1.0, 0.01..=100.0;

@@ -62,7 +62,7 @@ media_params! {
     loss_delay_s: f64 = 0.010, 0.0..=10.0;
     /// DMARK: delay that stands for the reference marking ratio, in seconds
     mark_delay_s: f64 = 0.002, 0.0..=10.0;
-    /// Most that the congestion signal is, in seconds: a report of the RFC holds 15 bits of 0.1 ms; the authors' own
+    /// Maximum of the congestion signal, in seconds: a report of the RFC holds 15 bits of 0.1 ms; the authors' own
     /// simulator stops at 0.5
     signal_limit_s: f64 = 3.2767, 0.01..=1000.0;
     /// ALPHA: gain of the filters of loss and marking ratio

@@ -41,11 +41,11 @@ media_params! {
     post_congestion_s: f64 = 4.0, 0.0..=100.0;
     /// Multiplicative part of the growth
     growth: f64 = 0.02, 0.0..=1.0;
-    /// What may be under way, over the reference window
+    /// Maximum of the bytes in flight, relative to the reference window
     overhead: f64 = 1.5, 1.0..=100.0;
-    /// Window over what was under way lately, at most
+    /// Maximum of the window, relative to the bytes recently in flight
     flight_headroom: f64 = 2.0, 1.0..=100.0;
-    /// Pace over the target rate
+    /// Pacing rate, relative to the target rate
     pacing: f64 = 1.5, 1.0..=100.0;
 }
 

@@ -324,8 +324,8 @@ impl Connection {
         let (mut acked, rtt) = self.advance(engine, packet, now, true);
         self.restart_timer(now, wire);
         if after_timeout && !E::SCOREBOARD {
-            // RFC 3465 §2.3: while go-back-N repeats what is partly there, an ACK that jumps is no sign of so
-            // many departures.
+            // RFC 3465 §2.3: while go-back-N repeats what is partly there, an ACK that jumps is no sign that
+            // as many segments have left.
             acked = acked.min(1);
         }
         self.marked_at_one &= packet.has(flag::ECE) || packet.kind == Kind::SynAck;

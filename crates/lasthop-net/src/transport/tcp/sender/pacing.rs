@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_holds_sends_nothing() {
+    fn a_sender_that_holds_sends_nothing() {
         let mut rig = Rig::rfc(Recovery::NewReno).ten_outstanding();
         rig.sender.extended = true;
         rig.sender.hold = true;

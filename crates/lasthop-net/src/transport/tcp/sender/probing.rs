@@ -295,7 +295,7 @@ mod tests {
         std::mem::take(&mut rig.tape.packets).iter().map(|packet| packet.kind).collect()
     }
 
-    /// The answer to the last probe arrives so long after it was sent.
+    /// The answer to the last probe arrives this time after it was sent.
     fn answer(rig: &mut Rig, millis: u64) {
         let probe = rig.tape.packets.pop().unwrap();
         assert_eq!((probe.kind, probe.bytes, probe.payload), (Kind::Probe, 48, 0));
