@@ -1,4 +1,4 @@
-"""What the shell offers behind ``--set``, asked as the three shells ask it."""
+"""What the shell offers behind ``--set`` and for names, asked as the three shells ask it."""
 
 from __future__ import annotations
 
@@ -65,6 +65,21 @@ def test_keys_of_the_scenario_that_is_named(shell: str) -> None:
 )
 def test_keys_by_what_is_named(words: tuple[str, ...], keys: list[str]) -> None:
     assert offered("bash", *words) == keys
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("new", "single-"), "single-flow"),
+        (("reproduce", "00"), "002"),
+        (("transports", "veg"), "vegas"),
+        (("helpers", "sn"), "snoop"),
+        (("compare", TRAIN, "--transport", "reno,cub"), "reno,cubic"),
+        (("compare", TRAIN, "--metric", "good"), "goodput_bit_s"),
+    ],
+)
+def test_names_are_completed(words: tuple[str, ...], name: str) -> None:
+    assert name in offered("bash", *words)
 
 
 def test_of_many_keys_the_next_tables_are_offered() -> None:

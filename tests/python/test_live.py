@@ -328,6 +328,20 @@ def test_what_is_interrupted_leaves_results(
     assert not _processes_with("sleep", "61")
 
 
+@needs_kernel
+def test_a_live_run_says_how_far_it_is(tmp_path: Path) -> None:
+    """Real time is long: without a terminal there are lines, on standard error."""
+    file = scenario_file(tmp_path, path("5 Mbit/s", duration="3 s"))
+    program = (
+        "from lasthop import progress; progress.LINE_EVERY_S = 0.5; from lasthop.__main__ import main; main()"
+    )
+    words = [sys.executable, "-c", program, "emulate", str(file), "--kernel", "reno", "--budget", "20"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    times = [float(time) for time in re.findall(r"([\d.]+)/3 s emulated", done.stderr)]
+    assert len(times) > 1, done.stderr
+    assert times == sorted(times)
+
+
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 
 
