@@ -3,7 +3,7 @@
 //! *What it does.* After a loss at `W_max` the window falls to `beta` of it and climbs back along a cubic curve whose
 //! plateau is `W_max`, then probes beyond. On short or slow paths it follows an estimate of what Reno would have.
 //! *Reacts to* loss and ECN.
-//! *Differs from the RFC:* nothing known. `hystart` chooses how slow start looks for its end: `HyStart++` (RFC 9406) by
+//! *Differs from the RFC:* nothing known. `hystart` chooses the early exit from slow start: `HyStart++` (RFC 9406) by
 //! default, the classic one in the profile `linux`, none in `ns2`, whose CUBIC is older than either.
 //! `whole_segments`, on in the profile `linux`, counts as the kernel does, which matters where windows are small: at
 //! eight segments the plateau is reached a round trip earlier, and a loss leaves five, not 5.6.

@@ -19,7 +19,7 @@ use crate::params::choice;
 use crate::{AckSample, Window};
 
 choice! {
-    /// How slow start looks for its end.
+    /// Early exit from slow start.
     HyStartKind {
         /// By a loss.
         Off = "off",

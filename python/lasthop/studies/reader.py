@@ -339,7 +339,7 @@ class Reader:
         return names, labels, tuple(dict(zip(keys, row, strict=True)) for row in rows)
 
     def names(self, table: dict[str, Any], place: str, rows: list[list[Any]]) -> list[Value]:
-        """Return what the axis is said to stand at: the names given, or the values themselves."""
+        """Return the names of the axis's values: the names given, or the values themselves."""
         given = self.take(table, place, "names", "a list", None)
         if given is not None:
             if len(given) != len(rows):

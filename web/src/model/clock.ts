@@ -7,7 +7,7 @@ const listeners = new Set<Heard>();
 
 export const clock = {
   seconds: 0,
-  /** Whether somebody has looked at a time, or a link named one. */
+  /** Whether a time was chosen, by the reader or by a link. */
   isSet: false,
 
   /** `from` is told to the listeners, so that what moved the clock need not follow itself. */
