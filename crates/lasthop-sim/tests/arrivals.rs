@@ -45,6 +45,7 @@ fn transfers(run: &Run, name: &str) -> Vec<(Option<f64>, Option<f64>, u64)> {
 fn a_fair_queue_shares_as_theory_says() {
     const MEAN: f64 = 100e3;
     for size in [
+        r#"{ kind = "constant", bytes = "100 kB" }"#,
         r#"{ kind = "exponential", mean = "100 kB" }"#,
         r#"{ kind = "pareto", mean = "100 kB", shape = 2.5 }"#,
     ] {

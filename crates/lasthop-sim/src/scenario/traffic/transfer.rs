@@ -32,6 +32,7 @@ pub(super) static LENGTH: Tagged = Tagged {
     title: "size",
     doc: "The distribution of the lengths of transfers.",
     variants: &[
+        Variant { name: "constant", table: &CONSTANT_LENGTH, bare: false },
         Variant { name: "exponential", table: &EXPONENTIAL_LENGTH, bare: false },
         Variant { name: "pareto", table: &PARETO_LENGTH, bare: false },
         Variant { name: "log-normal", table: &LOG_NORMAL_LENGTH, bare: false },
@@ -39,6 +40,13 @@ pub(super) static LENGTH: Tagged = Tagged {
         Variant { name: "web-search", table: &WEB_SEARCH_LENGTH, bare: true },
         Variant { name: "data-mining", table: &DATA_MINING_LENGTH, bare: true },
     ],
+};
+
+static CONSTANT_LENGTH: Table = Table {
+    title: "constant size",
+    doc: "All alike.",
+    groups: &[&[Key::new("bytes", TRANSFER, "Length of each.").required_or("add bytes = \"500 kB\"")]],
+    partial: false,
 };
 
 static EXPONENTIAL_LENGTH: Table = Table {
@@ -110,6 +118,7 @@ pub(super) fn length(
     files: &mut InputFiles<'_>,
 ) -> Result<Size, ScenarioError> {
     Ok(match kind {
+        "constant" => Size::Constant(table.size("bytes")?),
         "exponential" => Size::Exponential { mean: table.size("mean")? as f64 },
         "pareto" => {
             let (mean, shape) = (table.size("mean")? as f64, table.number("shape")?);
