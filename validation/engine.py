@@ -16,6 +16,7 @@ from lasthop import _native
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from validation.network import Scenario
 
@@ -48,10 +49,10 @@ def trace_packets(scenario: Scenario, clock_phases_s: Sequence[float] = ()) -> P
     )
 
 
-def plan(scenario: Scenario) -> _native.Plan:
-    """The checked plan of a scenario given as data."""
+def plan(scenario: Scenario, folder: Path | None = None) -> _native.Plan:
+    """The checked plan of a scenario given as data, whose files are in a folder."""
     name = str(scenario.get("name", "validation"))
-    return _native.parse_scenario(json.dumps(scenario), "json", name, [], [])
+    return _native.parse_scenario(json.dumps(scenario), "json", name, [], [], folder)
 
 
 def count_totals(checked: _native.Plan, seed: int) -> dict[str, Any]:

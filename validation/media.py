@@ -13,6 +13,7 @@ import json
 import math
 import os
 import statistics
+import tempfile
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from lasthop import _native
-from validation import engine, media_wifi
+from validation import engine, media_cellular, media_wifi
 from validation.media_cases import CASES, SENDERS, WARMUP_S, Case, scenario, two_bottlenecks
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ PAGE = ROOT / "docs" / "reference" / "media.md"
 COMMAND = "python -m validation.media"
 
 SEEDS = range(1, 11)
+#: The first of these, for Wi-Fi and for a cell: they take longer than a wire.
+WIFI_SEEDS, CELL_SEEDS = 3, 5
 #: Highest and lowest rate of the encoder, and an audio flow with its headers, in Mbit/s.
 MOST, LEAST, AUDIO = 1.5, 0.15, 50 * 78 * 8 / 1e6
 #: Student's t for 95 %, by the number of seeds.
@@ -41,8 +44,8 @@ T = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262}
 #: Seconds between which the cases over Wi-Fi are judged.
 JUDGED_S = (20, 110)
 
-#: A case over a wire or over Wi-Fi.
-AnyCase = Case | media_wifi.WifiCase
+#: A case over a wire, over Wi-Fi or in a cell.
+AnyCase = Case | media_wifi.WifiCase | media_cellular.CellCase
 
 # ----------------------------------------------------------------------------------------------------
 # The bars, set before the first run
@@ -93,9 +96,9 @@ class Seen:
         return float(within["utilisation"].mean())  # type: ignore[arg-type]
 
 
-def run_of(made: dict[str, Any], seed: int) -> Seen:
-    """Run a scenario."""
-    result = _native.run(engine.plan(made), seed, series=True)
+def run_of(made: dict[str, Any], seed: int, folder: Path | None = None) -> Seen:
+    """Run a scenario, whose files are in a folder."""
+    result = _native.run(engine.plan(made, folder), seed, series=True)
     flows, links = result.table("flow_series"), result.table("link_series")
     return Seen(json.loads(result.to_json()), pl.DataFrame(flows), pl.DataFrame(links))
 
@@ -263,10 +266,51 @@ def measure_wifi(case: media_wifi.WifiCase, sender: str, seed: int) -> dict[str,
     return found
 
 
+def run_cell(case: media_cellular.CellCase, sender: str | None, seed: int) -> Seen:
+    """Run a cellular case."""
+    with tempfile.TemporaryDirectory() as name:
+        for node, text in media_cellular.channels(case, seed).items():
+            Path(name, node).write_text(text, encoding="ascii")
+        return run_of(media_cellular.scenario(case, sender, seed), seed, Path(name))
+
+
+def megabits(seen: Seen, kind: str, calls: Sequence[media_cellular.Call]) -> float:
+    """Return what the calls carried in the judged time."""
+    return sum(
+        seen.rate(f"{kind}{number}", *call.judged) * call.judged_s
+        for number, call in enumerate(calls, 1)
+        if call.judged_s > 0
+    )
+
+
+@cache
+def carried_by_tcp_in_cell(case: media_cellular.CellCase, seed: int) -> float:
+    """Return what as many TCPs carry in place of the calls, in Mbit."""
+    return megabits(run_cell(case, None, seed), "video", media_cellular.calls(case, seed))
+
+
+def measure_cell(case: media_cellular.CellCase, sender: str, seed: int) -> dict[str, float]:
+    """Run a cellular case of RFC 8869 once and measure it."""
+    seen = run_cell(case, sender, seed)
+    calls = media_cellular.calls(case, seed)
+    found = seen_by_viewers(seen, media_cellular.CALL_S + WARMUP_S, lambda _: case.rtt_ms / 2)
+    found["starved"] = min(
+        seen.rate(f"video{number}", *call.judged)
+        for number, call in enumerate(calls, 1)
+        if call.judged_s >= WARMUP_S
+    )
+    wanted = sum(call.judged_s for call in calls) * (MOST + AUDIO)
+    most = min(carried_by_tcp_in_cell(case, seed), wanted)
+    found["share"] = (megabits(seen, "video", calls) + megabits(seen, "audio", calls)) / most
+    return found
+
+
 def measure(case: AnyCase, sender: str, seed: int) -> dict[str, float]:
     """Run a case once and measure it."""
     if isinstance(case, media_wifi.WifiCase):
         return measure_wifi(case, sender, seed)
+    if isinstance(case, media_cellular.CellCase):
+        return measure_cell(case, sender, seed)
     return measure_wired(case, sender, seed)
 
 
@@ -323,7 +367,26 @@ bottleneck, of 1 Mbit/s with the queue and the delay variation as above, and all
 station of 802.11n with MCS 11. In 3.2 the radio is: 802.11g at 54 Mbit/s, which carries about the 20
 Mbit/s that the RFC has in mind, where 802.11n with A-MPDUs carries more than the calls want. The sum of
 the calls is held against what as many TCPs (NewReno) carry in their place, or against what the encoders
-have if that is less. Means over {media_wifi.SEEDS} seeds, rates from {JUDGED_S[0]} to {JUDGED_S[1]} s."""
+have if that is less. Means over {WIFI_SEEDS} seeds, rates from {JUDGED_S[0]} to {JUDGED_S[1]} s."""
+
+MISSED = """
+What a sender misses, by case: the wired ones of RFC 8867, then those of RFC 8869 over Wi-Fi and in a
+cell."""
+
+CELL = f"""
+A server, a wire, and one LTE cell of 10 MHz (50 resource blocks, one layer, proportional fairness, RLC
+in acknowledged mode, 1 MB of room for each user) stand for the 21 cells of the RFC; calls of
+{media_cellular.CALL_S} s come as a Poisson process, at the RFC's intensity over {media_cellular.CELLS},
+and what they have between {media_cellular.JUDGED_S[0]:g} and {media_cellular.JUDGED_S[1]:g} s is
+judged. The channel of a user is Rayleigh fading at 2 GHz to two antennas, of 3 km/h unless the case
+says otherwise, around a mean that stays: {media_cellular.NEAR_DB:g} and {media_cellular.FAR_DB:g} dB in
+turn in section 2.1, {media_cellular.EDGE_DB:g} dB in section 2.2; its rate follows from the SINR as TR
+36.942 has it (A.2), and HARQ loses a tenth of all first transmissions. RTT of 40 ms unless the case
+says otherwise. The queueing delay has all that the cell adds to the wire: waiting, HARQ, RLC, in the
+uplink the wait for a grant. The sum of the calls is held against what as many TCPs (NewReno) carry in
+their place, or against what the encoders have if that is less. A call begins at 150 kbit/s and is gone
+after 30 s: a sender that takes longer to rise misses that bar in an empty cell. Means over
+{CELL_SEEDS} seeds."""
 
 INTRODUCTION = f"""
 RFC 8867 describes test cases for congestion control of real-time media, and gives no numbers to pass.
@@ -359,7 +422,8 @@ OPEN = (
 )
 
 LEFT = (
-    "The cases of RFC 8869 over a cellular network.",
+    "The 21 cells of RFC 8869 that disturb one another, its handovers, and its web pages beside the calls.",
+    "Each step of its load: here four of 15 down, three of ten up.",
     "Capacity steps by background traffic in place of the link, and other delays and losses of the path.",
 )
 
@@ -428,9 +492,10 @@ def page(outcomes: Outcomes) -> str:
         f"<!-- Written by `{COMMAND}`; changes here are overwritten. -->",
         *(wrap(text) for text in (INTRODUCTION, SENDING, BARS)),
         "## Verdicts",
-        wrap("What a sender misses, by case: the wired ones of RFC 8867, then those of RFC 8869 over Wi-Fi."),
+        wrap(MISSED),
         summary(outcomes, CASES),
         summary(outcomes, media_wifi.CASES),
+        summary(outcomes, media_cellular.CASES),
         "## What the RFC leaves open",
         items(OPEN),
         "## What is not run",
@@ -441,6 +506,9 @@ def page(outcomes: Outcomes) -> str:
     blocks += ["## Over Wi-Fi: RFC 8869 section 3", wrap(WIFI)]
     for wifi in media_wifi.CASES:
         blocks += [f"### {wifi.name}: {wifi.title}", table(wifi, outcomes)]
+    blocks += ["## In a cell: RFC 8869 section 2", wrap(CELL)]
+    for cell in media_cellular.CASES:
+        blocks += [f"### {cell.name}: {cell.title}", table(cell, outcomes)]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -453,8 +521,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="seeds of each case")
     arguments = parser.parse_args()
     every: list[tuple[AnyCase, str, int]] = []
-    for case in (*CASES, *media_wifi.CASES):
-        seeds = arguments.seeds if isinstance(case, Case) else min(arguments.seeds, media_wifi.SEEDS)
+    for case in (*CASES, *media_wifi.CASES, *media_cellular.CASES):
+        most = {Case: len(SEEDS), media_wifi.WifiCase: WIFI_SEEDS, media_cellular.CellCase: CELL_SEEDS}
+        seeds = min(arguments.seeds, most[type(case)])
         every += [(case, sender, seed) for sender in case.senders for seed in range(1, seeds + 1)]
     with ThreadPoolExecutor(arguments.jobs) as pool:
         measured = list(pool.map(lambda one: measure(*one), every))

@@ -12,8 +12,6 @@ from typing import Any
 
 from validation.media_cases import SENDERS, WARMUP_S, jitter
 
-#: Seeds of a case: cells take longer than wires.
-SEEDS = 3
 N_52 = {"phy": "802.11n", "streams": 2, "mcs": 3}
 G_54 = {"phy": "802.11g"}
 
