@@ -22,9 +22,7 @@ function timeless({ wall_s: _, set_up_s: __, ...rest }) {
 
 before(() => init({ module_or_path: readFileSync(path.join(ROOT, "web/engine/lasthop_web_bg.wasm")) }));
 
-// The same engine does it in Chromium, which page.test.mjs looks at; once is enough.
-const skip = process.env.CHROMIUM ? "Chromium does it" : false;
-test("every ready scenario has the native fingerprint", { skip }, () => {
+test("every ready scenario has the native fingerprint", () => {
   for (const [name, print] of prints()) assert.equal(run(name).fingerprint, print, name);
 });
 
