@@ -175,20 +175,20 @@ def test_a_manifest_without_end_takes_neither_memory_nor_time(tmp_path: Path) ->
     ):
         for _ in range(300):
             entry.write(bytes(1 << 20))
-    before, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    before, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     with pytest.raises(BundleError, match=r"its manifest\.json is too large"):
         unbundle(path, tmp_path / "out")
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
 
 
 def test_many_entries_take_no_square_of_time(tmp_path: Path) -> None:
     files = {f"d{number % 100}/{number}": b"" for number in range(20_000)}
     path = made(tmp_path / "b.zip", files, sha256="0" * 64)
-    begun = time.monotonic()
+    begun = time.process_time()
     with pytest.raises(BundleError, match="is not what it was"):
         unbundle(path, tmp_path / "out")
-    assert time.monotonic() - begun < 10
+    assert time.process_time() - begun < 10
 
 
 def test_a_bundle_that_does_not_fit_is_refused_before_it_is_written(
