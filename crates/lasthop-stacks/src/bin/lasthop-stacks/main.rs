@@ -1,0 +1,241 @@
+//! Runs transport stacks over the network of a scenario, beside the scenario's own flows:
+//! `cargo run --release -p lasthop-stacks -- scenarios/single-flow.toml --stack quinn --congestion bbr`.
+
+use std::process::ExitCode;
+
+use lasthop::{Network, Span, Time};
+use lasthop_sim::scenario::Scenario;
+use lasthop_stacks::{Connection, Run, quinn};
+
+mod table;
+
+const USAGE: &str = "\
+lasthop-stacks SCENARIO [options]: bulk transfers of real stacks over a scenario's network, beside its own flows
+lasthop-stacks --table: the tables of docs/reference/stacks.md
+
+  --stack NAME        quinn
+  --congestion NAME   newreno, cubic (the default), bbr
+  --connections N     how many, all between the same two nodes; 1 unless given
+  --from NODE         where they send from; the source of the scenario's first flow unless given
+  --to NODE           where they send to; its sink unless given
+  --bytes N           what each transfers; without an end unless given
+  --seed N            the seed of the run; that of the scenario unless given
+
+It does not cover traffic of other shapes, 0-RTT, migration and real packets: each connection is one bulk transfer over
+one stream, from its handshake on.
+";
+
+/// Maximum number of connections in one run: each end has an address of its own.
+const MOST_CONNECTIONS: usize = 10_000;
+
+/// What the command was asked to do.
+struct Order {
+    scenario: String,
+    settings: quinn::Settings,
+    connections: usize,
+    from: Option<String>,
+    to: Option<String>,
+    seed: Option<u64>,
+}
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command answers on its terminal")]
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.iter().any(|word| word == "--help" || word == "-h") {
+        print!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    let done = if words == ["--table"] {
+        table::page().map_err(|error| error.to_string())
+    } else {
+        order(&words).and_then(|order| run(&order))
+    };
+    match done {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("lasthop-stacks: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Reads the words of the command line.
+fn order(words: &[String]) -> Result<Order, String> {
+    let mut order = Order {
+        scenario: String::new(),
+        settings: quinn::Settings::default(),
+        connections: 1,
+        from: None,
+        to: None,
+        seed: None,
+    };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if !word.starts_with("--") {
+            if !order.scenario.is_empty() {
+                return Err(format!("{word:?} is a second scenario: name one"));
+            }
+            order.scenario.clone_from(word);
+            continue;
+        }
+        let value = words.next().ok_or(format!("{word} needs a value: see --help"))?;
+        match word.as_str() {
+            "--stack" => one_of(word, value, [("quinn", ())])?,
+            "--congestion" => order.settings.congestion = one_of(word, value, quinn::Congestion::ALL)?,
+            "--connections" => order.connections = number(word, value, 1, MOST_CONNECTIONS as u64)? as usize,
+            "--bytes" => order.settings.bytes = Some(number(word, value, 1, u64::MAX)?),
+            "--seed" => order.seed = Some(number(word, value, 0, u64::MAX)?),
+            "--from" => order.from = Some(value.clone()),
+            "--to" => order.to = Some(value.clone()),
+            _ => return Err(format!("there is no option {word}: see --help")),
+        }
+    }
+    if order.scenario.is_empty() {
+        return Err("name a scenario, such as scenarios/single-flow.toml: see --help".to_owned());
+    }
+    Ok(order)
+}
+
+fn one_of<T: Copy, const N: usize>(word: &str, value: &str, known: [(&str, T); N]) -> Result<T, String> {
+    let names = || known.map(|(name, _)| name).join(", ");
+    let found = known.iter().find(|(name, _)| *name == value);
+    found
+        .map(|(_, one)| *one)
+        .ok_or_else(|| format!("{word} {value} is not known: choose one of {}", names()))
+}
+
+fn number(word: &str, value: &str, least: u64, most: u64) -> Result<u64, String> {
+    let number = value.parse().ok().filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| format!("{word} {value:?} is not a whole number from {least} to {most}"))
+}
+
+/// The connections of a run, and what they had delivered when measuring began.
+struct Started {
+    run: Run,
+    connections: Vec<Connection>,
+    before: Vec<u64>,
+}
+
+fn run(order: &Order) -> Result<String, String> {
+    let scenario = Scenario::load_network(&order.scenario).map_err(|error| error.to_string())?;
+    let plan = scenario.plan();
+    let (seed, warmup) = (order.seed.unwrap_or(plan.seed), Time::ZERO + plan.warmup);
+    let first = plan.flows.first();
+    let node = |given: &Option<String>, option: &str, of_flow: Option<usize>| {
+        let nodes = plan.nodes.iter().take(12).map(String::as_str).collect::<Vec<_>>().join(", ");
+        given.clone().or_else(|| of_flow.map(|number| plan.nodes[number].clone())).ok_or(format!(
+            "{} has no flows whose ends could be taken: name a node with {option}: {nodes}",
+            order.scenario
+        ))
+    };
+    let from = node(&order.from, "--from", first.map(|flow| flow.source))?;
+    let to = node(&order.to, "--to", first.map(|flow| flow.sink))?;
+    let network = Network::open(&order.scenario, seed).map_err(|error| error.to_string())?;
+    let end = network.end();
+    let mut started = Started { run: Run::new(network, seed), connections: Vec::new(), before: Vec::new() };
+    for _ in 0..order.connections {
+        let connection = started
+            .run
+            .connect(&from, &to, |ends| quinn::pair(&order.settings, ends))
+            .map_err(|error| format!("{error}; --from and --to choose"))?;
+        started.connections.push(connection);
+    }
+    started.run.until(warmup);
+    started.before = started
+        .connections
+        .iter()
+        .map(|connection| started.run.report(connection.receiver).delivered_bytes)
+        .collect();
+    started.run.until(end);
+    Ok(shown(started, order.settings.congestion.name(), end.since(warmup)))
+}
+
+/// One line for each flow: the network's view, and what the stack says of itself.
+fn shown(started: Started, congestion: &str, measured: Span) -> String {
+    let Started { run, connections, before } = started;
+    let mut lines = vec![
+        ["flow", "goodput", "mean delay", "p95 delay", "packets", "lost", "cwnd", "RTT", "stack: lost"]
+            .map(str::to_owned),
+    ];
+    let failures: Vec<String> = run.failures().iter().map(ToString::to_string).collect();
+    let reports: Vec<_> = connections
+        .iter()
+        .map(|connection| (run.report(connection.sender), run.report(connection.receiver)))
+        .collect();
+    let summary = run.finish().summary;
+    let millis = |seconds: Option<f64>| seconds.map_or("-".to_owned(), |s| format!("{:.1} ms", s * 1e3));
+    let rate = |bit_s: f64| format!("{:.3} Mbit/s", bit_s / 1e6);
+    let mut notes = Vec::new();
+    for (number, ((sender, receiver), before)) in reports.iter().zip(&before).enumerate() {
+        // Ends are numbered in the order of their addresses: the sender's is the first of a pair.
+        let way = format!(
+            "10.{}.{}.{}:1000 > ",
+            (2 * number + 1) >> 16,
+            (2 * number + 1) >> 8 & 255,
+            (2 * number + 1) & 255
+        );
+        let flow = summary.flows.iter().find(|flow| flow.name.starts_with(&way));
+        let goodput = (receiver.delivered_bytes - before) as f64 * 8.0 / measured.seconds();
+        lines.push([
+            format!("quinn {congestion} {}", number + 1),
+            rate(goodput),
+            millis(flow.and_then(|flow| flow.delay_mean_s)),
+            millis(flow.and_then(|flow| flow.delay_p95_s)),
+            flow.map_or("-".to_owned(), |flow| flow.packets_sent.to_string()),
+            flow.map_or("-".to_owned(), |flow| flow.packets_lost.values().sum::<u64>().to_string()),
+            sender.cwnd_bytes.map_or("-".to_owned(), |bytes| format!("{bytes} B")),
+            millis(sender.rtt.map(Span::seconds)),
+            sender.lost_packets.map_or("-".to_owned(), |lost| lost.to_string()),
+        ]);
+        if let Some(at) = receiver.finished {
+            notes.push(format!("connection {}: the last byte arrived after {at}", number + 1));
+        }
+        for (end, report) in [("sender", sender), ("receiver", receiver)] {
+            if let Some(why) = &report.closed {
+                notes.push(format!("connection {}: closed at the {end}: {why}", number + 1));
+            }
+        }
+    }
+    for flow in summary.flows.iter().filter(|flow| !flow.name.contains(" > ")) {
+        lines.push([
+            format!("{} ({})", flow.name, flow.transport),
+            rate(flow.goodput_bit_s),
+            millis(flow.delay_mean_s),
+            millis(flow.delay_p95_s),
+            flow.packets_sent.to_string(),
+            flow.packets_lost.values().sum::<u64>().to_string(),
+            "-".to_owned(),
+            millis(flow.rtt_mean_s),
+            "-".to_owned(),
+        ]);
+    }
+    let mut text = aligned(&lines);
+    for note in notes.into_iter().chain(failures.into_iter().map(|failure| format!("ended: {failure}"))) {
+        text.push_str(&note);
+        text.push('\n');
+    }
+    text
+}
+
+/// Columns as wide as they must be; numbers to the right.
+fn aligned<const N: usize>(lines: &[[String; N]]) -> String {
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    let mut text = String::new();
+    for line in lines {
+        let cells: Vec<String> = line
+            .iter()
+            .enumerate()
+            .map(|(column, cell)| match column {
+                0 => format!("{cell:<width$}", width = widths[0]),
+                _ => format!("{cell:>width$}", width = widths[column]),
+            })
+            .collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}

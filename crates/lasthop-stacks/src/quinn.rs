@@ -1,0 +1,362 @@
+//! QUIC by quinn-proto: one connection that sends over one stream, set up by TLS 1.3.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::{Bytes, BytesMut};
+use lasthop::{Clock, Ecn, Span, Stream, Time};
+use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn_proto::{
+    ClientConfig, Connection, ConnectionHandle, ConnectionId, ConnectionIdGenerator, DatagramEvent, Dir,
+    EcnCodepoint, Endpoint, EndpointConfig, Event, ServerConfig, StreamEvent, StreamId, TimeSource,
+    TransportConfig, VarInt, congestion,
+};
+
+use crate::{Ends, Report, Stack, certificate, entropy};
+
+/// Windows that limit nothing up to 1 Gbit/s and 100 ms, in bytes: of a stream, and of a connection.
+const STREAM_WINDOW: u32 = 16 << 20;
+const CONNECTION_WINDOW: u32 = 64 << 20;
+/// What the application hands over at once.
+const PIECE: usize = 64 << 10;
+/// The length of connection ids: a fixed one, so that no header varies.
+const ID_BYTES: usize = 8;
+
+/// The controllers of quinn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Congestion {
+    /// NewReno (RFC 9002 §7).
+    NewReno,
+    /// CUBIC (RFC 9438), quinn's own default.
+    #[default]
+    Cubic,
+    /// BBR of version 1. quinn's pacer spreads the window over a round trip and does not use BBR's rate.
+    Bbr,
+}
+
+impl Congestion {
+    /// Every controller by the name that the command takes.
+    pub const ALL: [(&str, Congestion); 3] =
+        [("newreno", Congestion::NewReno), ("cubic", Congestion::Cubic), ("bbr", Congestion::Bbr)];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        // Every variant stands in the list.
+        Congestion::ALL.iter().find(|(_, one)| *one == self).map_or("", |(name, _)| name)
+    }
+
+    fn choose(self, transport: &mut TransportConfig) {
+        match self {
+            Congestion::NewReno => {
+                transport.congestion_controller_factory(Arc::new(congestion::NewRenoConfig::default()))
+            }
+            Congestion::Cubic => {
+                transport.congestion_controller_factory(Arc::new(congestion::CubicConfig::default()))
+            }
+            Congestion::Bbr => {
+                transport.congestion_controller_factory(Arc::new(congestion::BbrConfig::default()))
+            }
+        };
+    }
+}
+
+/// What a connection is to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// Its congestion control.
+    pub congestion: Congestion,
+    /// Bytes to transfer; without an end if `None`.
+    pub bytes: Option<u64>,
+}
+
+/// Connection ids from the run's stream.
+struct Ids(Stream);
+
+impl ConnectionIdGenerator for Ids {
+    fn generate_cid(&mut self) -> ConnectionId {
+        let mut id = [0; ID_BYTES];
+        self.0.fill(&mut id);
+        ConnectionId::new(&id)
+    }
+
+    fn cid_len(&self) -> usize {
+        ID_BYTES
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
+}
+
+struct FixedDay;
+
+impl TimeSource for FixedDay {
+    fn now(&self) -> SystemTime {
+        UNIX_EPOCH + entropy::DAY
+    }
+}
+
+/// Both ends of a connection, for [`crate::Run::connect`].
+pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dyn Stack>) {
+    let mut transport = TransportConfig::default();
+    settings.congestion.choose(&mut transport);
+    transport
+        .receive_window(VarInt::from_u32(CONNECTION_WINDOW))
+        .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
+        .send_window(STREAM_WINDOW.into());
+    let transport = Arc::new(transport);
+    let (mut sender, mut receiver) = (ends.sender_entropy.clone(), ends.receiver_entropy.clone());
+    let (client, server) = configurations(&mut receiver, &transport);
+    let clock = Clock::new();
+    let mut opening = Endpoint::new(endpoint(&mut sender), None, true, None);
+    let answering = Endpoint::new(endpoint(&mut receiver), Some(Arc::new(server)), true, None);
+    let now = clock.instant(Time::ZERO);
+    let opened =
+        entropy::lend(&mut sender, || opening.connect(now, client, ends.receiver, certificate::NAME));
+    let left = settings.bytes.unwrap_or(u64::MAX);
+    let mut one = End::new(clock, opening, ends.receiver, sender, Some(left));
+    match opened {
+        Ok(connection) => one.connection = Some(connection),
+        Err(error) => one.report.closed = Some(error.to_string()),
+    }
+    let other = End::new(clock, answering, ends.sender, receiver, None);
+    (format!("quinn {}", settings.congestion.name()), Box::new(one), Box::new(other))
+}
+
+fn endpoint(entropy: &mut Stream) -> Arc<EndpointConfig> {
+    let (mut reset, mut seed) = ([0; 64], [0; 32]);
+    entropy.fill(&mut reset);
+    entropy.fill(&mut seed);
+    let ids = entropy.branch();
+    let mut endpoint = EndpointConfig::new(Arc::new(ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &reset)));
+    endpoint.rng_seed(Some(seed)).cid_generator(move || Box::new(Ids(ids.clone())));
+    Arc::new(endpoint)
+}
+
+/// TLS of both ends. What stands behind `expect` depends on constants of this crate alone, and every run comes by it.
+fn configurations(entropy: &mut Stream, transport: &Arc<TransportConfig>) -> (ClientConfig, ServerConfig) {
+    let (certificate, key) = certificate::certificate(entropy);
+    let mut token = [0; 64];
+    entropy.fill(&mut token);
+    let first_id = {
+        let mut id = [0; 20];
+        entropy.fill(&mut id);
+        ConnectionId::new(&id)
+    };
+    let (provider, day) = (entropy::provider(), Arc::new(entropy::FixedDay));
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate.clone()).expect("the certificate is well-formed");
+    let versions = [&rustls::version::TLS13];
+    let mut client = rustls::ClientConfig::builder_with_details(provider.clone(), day.clone())
+        .with_protocol_versions(&versions)
+        .expect("the provider has suites of TLS 1.3")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let mut server = rustls::ServerConfig::builder_with_details(provider, day)
+        .with_protocol_versions(&versions)
+        .expect("the provider has suites of TLS 1.3")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key.into())
+        .expect("the key is that of the certificate");
+    client.alpn_protocols = vec![b"lasthop".to_vec()];
+    server.alpn_protocols.clone_from(&client.alpn_protocols);
+    let client = QuicClientConfig::try_from(client).expect("the provider has the suite of Initial packets");
+    let server = QuicServerConfig::try_from(server).expect("the provider has the suite of Initial packets");
+    let token = ring::hkdf::Salt::new(ring::hkdf::HKDF_SHA256, &[]).extract(&token);
+    let mut client = ClientConfig::new(Arc::new(client));
+    client.transport_config(transport.clone()).initial_dst_cid_provider(Arc::new(move || first_id));
+    let mut server = ServerConfig::new(Arc::new(server), Arc::new(token));
+    server.transport_config(transport.clone()).time_source(Arc::new(FixedDay));
+    (client, server)
+}
+
+struct End {
+    clock: Clock,
+    endpoint: Endpoint,
+    peer: std::net::SocketAddr,
+    connection: Option<(ConnectionHandle, Connection)>,
+    entropy: Stream,
+    /// Answers of the endpoint itself, outside a connection.
+    answers: VecDeque<Vec<u8>>,
+    stream: Option<StreamId>,
+    /// What the sending application has not handed over yet; `None` at the receiver.
+    left: Option<u64>,
+    piece: Bytes,
+    report: Report,
+}
+
+impl End {
+    fn new(
+        clock: Clock,
+        endpoint: Endpoint,
+        peer: std::net::SocketAddr,
+        entropy: Stream,
+        left: Option<u64>,
+    ) -> End {
+        let piece = Bytes::from(vec![0x6c; if left.is_some() { PIECE } else { 0 }]);
+        End {
+            clock,
+            endpoint,
+            peer,
+            connection: None,
+            entropy,
+            answers: VecDeque::new(),
+            stream: None,
+            left,
+            piece,
+            report: Report::default(),
+        }
+    }
+
+    /// What the connection tells its endpoint, and what that answers. Without it connection ids run out.
+    fn move_events(&mut self) {
+        let Some((handle, connection)) = &mut self.connection else { return };
+        while let Some(event) = connection.poll_endpoint_events() {
+            if let Some(answer) = self.endpoint.handle_event(*handle, event) {
+                connection.handle_event(answer);
+            }
+        }
+    }
+
+    /// The application: opens the stream, writes and reads.
+    fn work(&mut self, now: Time) {
+        self.move_events();
+        let Some((_, connection)) = &mut self.connection else { return };
+        while let Some(event) = connection.poll() {
+            match event {
+                Event::Connected => {
+                    self.report.connected = Some(now);
+                    if self.left.is_some() {
+                        self.stream = connection.streams().open(Dir::Uni);
+                    }
+                }
+                Event::ConnectionLost { reason } => self.report.closed = Some(reason.to_string()),
+                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
+                    self.stream = connection.streams().accept(Dir::Uni);
+                }
+                _ => {}
+            }
+        }
+        let Some(stream) = self.stream else { return };
+        match &mut self.left {
+            Some(left) => write(connection, stream, left, &self.piece),
+            None => read(connection, stream, now, &mut self.report),
+        }
+    }
+}
+
+/// Hands over what the stack takes; the end of the stream behind the last byte.
+fn write(connection: &mut Connection, id: StreamId, left: &mut u64, piece: &Bytes) {
+    let mut stream = connection.send_stream(id);
+    while *left > 0 {
+        let length = (*left).min(piece.len() as u64) as usize;
+        match stream.write_chunks(&mut [piece.slice(..length)]) {
+            Ok(written) if written.bytes > 0 => *left -= written.bytes as u64,
+            _ => return,
+        }
+        if *left == 0 {
+            // An error says that the peer has stopped the stream: nothing is left to do.
+            let _ = stream.finish();
+        }
+    }
+}
+
+fn read(connection: &mut Connection, id: StreamId, now: Time, report: &mut Report) {
+    let mut stream = connection.recv_stream(id);
+    // The stream was read to its end or reset: nothing more comes.
+    let Ok(mut chunks) = stream.read(true) else { return };
+    loop {
+        match chunks.next(usize::MAX) {
+            Ok(Some(chunk)) => report.delivered_bytes += chunk.bytes.len() as u64,
+            Ok(None) => {
+                report.finished = report.finished.or(Some(now));
+                break;
+            }
+            Err(_) => break,
+        }
+    }
+    // Whether windows have opened is asked in the same instant, by the call to transmit.
+    let _ = chunks.finalize();
+}
+
+impl Stack for End {
+    fn next_timeout(&mut self) -> Option<Time> {
+        let clock = self.clock;
+        let (_, connection) = self.connection.as_mut()?;
+        connection.poll_timeout().map(|at| clock.time(at))
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        let at = self.clock.instant(now);
+        if let Some((_, connection)) = &mut self.connection {
+            connection.handle_timeout(at);
+        }
+        self.work(now);
+    }
+
+    fn receive(&mut self, now: Time, ecn: Ecn, data: &mut [u8]) {
+        let at = self.clock.instant(now);
+        let (ecn, bytes) = (EcnCodepoint::from_bits(ecn.bits()), BytesMut::from(&*data));
+        let mut answer = Vec::new();
+        let endpoint = &mut self.endpoint;
+        let event = entropy::lend(&mut self.entropy, || {
+            endpoint.handle(at, self.peer, None, ecn, bytes, &mut answer)
+        });
+        match event {
+            Some(DatagramEvent::ConnectionEvent(_, event)) => {
+                if let Some((_, connection)) = &mut self.connection {
+                    entropy::lend(&mut self.entropy, || connection.handle_event(event));
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) if self.connection.is_none() => {
+                let accepted = entropy::lend(&mut self.entropy, || {
+                    let accepted = endpoint.accept(incoming, at, &mut answer, None);
+                    accepted.map_err(|refused| refused.response)
+                });
+                match accepted {
+                    Ok(connection) => self.connection = Some(connection),
+                    Err(Some(transmit)) => self.answers.push_back(answer[..transmit.size].to_vec()),
+                    Err(None) => {}
+                }
+            }
+            // A second connection, as damaged datagrams may seem to ask for.
+            Some(DatagramEvent::NewConnection(incoming)) => endpoint.ignore(incoming),
+            Some(DatagramEvent::Response(transmit)) => {
+                self.answers.push_back(answer[..transmit.size].to_vec());
+            }
+            None => return,
+        }
+        self.work(now);
+    }
+
+    fn transmit(&mut self, now: Time, datagram: &mut Vec<u8>) -> Option<Ecn> {
+        if let Some(answer) = self.answers.pop_front() {
+            datagram.extend(answer);
+            return Some(Ecn::NotEct);
+        }
+        let at = self.clock.instant(now);
+        let (_, connection) = self.connection.as_mut()?;
+        let entropy = &mut self.entropy;
+        // One datagram at a time: trains would have to be cut here.
+        let transmit = entropy::lend(entropy, || connection.poll_transmit(at, 1, datagram))?;
+        datagram.truncate(transmit.size);
+        self.move_events();
+        Some(transmit.ecn.map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8)))
+    }
+
+    fn report(&self) -> Report {
+        let Some((_, connection)) = &self.connection else { return self.report.clone() };
+        let path = connection.stats().path;
+        let span = |duration: Duration| Span(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        Report {
+            cwnd_bytes: Some(path.cwnd),
+            rtt: Some(span(path.rtt)),
+            min_rtt: Some(span(path.min_rtt)),
+            lost_packets: Some(path.lost_packets),
+            lost_bytes: Some(path.lost_bytes),
+            congestion_events: Some(path.congestion_events),
+            ..self.report.clone()
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What a transport has to offer to be driven in simulated time.
+
+use lasthop::{Ecn, Span, Time};
+
+/// One end of a connection, without sockets, threads and clock. [`crate::Run`] calls it.
+///
+/// Within an instant the order is: all that arrives, then the timeout if it is due, then datagrams until there are no
+/// more. The time of a call is never before that of an earlier one.
+pub trait Stack {
+    /// When [`Stack::handle_timeout`] wants to be called; `None` if it need not be.
+    fn next_timeout(&mut self) -> Option<Time>;
+
+    /// The time of [`Stack::next_timeout`] has come. It is never called before.
+    fn handle_timeout(&mut self, now: Time);
+
+    /// A datagram has arrived. The stack may decrypt it in place. What the application reads, it reads in this call:
+    /// reading opens windows, and they are announced in the same instant.
+    fn receive(&mut self, now: Time, ecn: Ecn, data: &mut [u8]);
+
+    /// Writes the next datagram into `datagram`, which is empty, and returns its ECN bits; `None` if nothing is to be
+    /// sent now.
+    fn transmit(&mut self, now: Time, datagram: &mut Vec<u8>) -> Option<Ecn>;
+
+    /// What the stack says of itself.
+    fn report(&self) -> Report;
+}
+
+/// What a stack says of itself, as far as it does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// When the connection was set up at this end.
+    pub connected: Option<Time>,
+    /// Payload that the application of this end has read.
+    pub delivered_bytes: u64,
+    /// When the application of this end had read all.
+    pub finished: Option<Time>,
+    /// Congestion window.
+    pub cwnd_bytes: Option<u64>,
+    /// Smoothed round-trip time.
+    pub rtt: Option<Span>,
+    /// Least round-trip time.
+    pub min_rtt: Option<Span>,
+    /// Packets that the stack took for lost.
+    pub lost_packets: Option<u64>,
+    /// Their bytes.
+    pub lost_bytes: Option<u64>,
+    /// Reductions of the window.
+    pub congestion_events: Option<u64>,
+    /// Why the connection ended, if it has.
+    pub closed: Option<String>,
+}

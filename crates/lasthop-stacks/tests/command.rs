@@ -1,0 +1,53 @@
+//! The command as a user types it.
+
+use std::process::{Command, Output};
+
+fn run(words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lasthop-stacks"));
+    command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    command.args(words).output().unwrap()
+}
+
+#[test]
+fn a_connection_runs_beside_the_flows_of_a_scenario() {
+    let done = run(&["scenarios/single-flow.toml", "--stack", "quinn", "--congestion", "bbr"]);
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success(), "{text}");
+    let names: Vec<_> = text.lines().map(|line| line.split("  ").next().unwrap()).collect();
+    assert_eq!(names, ["flow", "quinn bbr 1", "flow (sack)"], "{text}");
+    assert!(text.lines().skip(1).all(|line| line.contains("Mbit/s")), "{text}");
+}
+
+#[test]
+fn a_transfer_says_when_it_ended() {
+    let done = run(&["scenarios/single-flow.toml", "--bytes", "100000", "--connections", "2"]);
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert!(text.contains("connection 2: the last byte arrived after "), "{text}");
+}
+
+/// Place and remedy, and exit code 2.
+#[test]
+fn mistakes_are_answered() {
+    let scenario = "scenarios/single-flow.toml";
+    let cases: [(&[&str], &str); 9] = [
+        (&[], "name a scenario, such as scenarios/single-flow.toml: see --help"),
+        (&["none.toml"], "none.toml"),
+        (&[scenario, "--stack", "quin"], "--stack quin is not known: choose one of quinn"),
+        (
+            &[scenario, "--congestion", "vegas"],
+            "--congestion vegas is not known: choose one of newreno, cubic, bbr",
+        ),
+        (&[scenario, "--connections", "0"], "--connections \"0\" is not a whole number from 1 to 10000"),
+        (&[scenario, "--seed"], "--seed needs a value: see --help"),
+        (&[scenario, "--sed", "1"], "there is no option --sed: see --help"),
+        (&[scenario, "--to", "moon"], "the scenario has no node \"moon\""),
+        (&[scenario, scenario], "is a second scenario: name one"),
+    ];
+    for (words, message) in cases {
+        let done = run(words);
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(message), "{words:?}: {said}");
+        assert!(done.stdout.is_empty(), "{words:?}");
+    }
+}

@@ -1,0 +1,113 @@
+//! quinn over links whose answer is known.
+
+use lasthop::{Link, Network, Path, Span, Time};
+use lasthop_stacks::quinn::{self, Congestion, Settings};
+use lasthop_stacks::{Connection, Run};
+
+const CONTROLLERS: [Congestion; 3] = [Congestion::NewReno, Congestion::Cubic, Congestion::Bbr];
+
+/// 10 Mbit/s, 20 ms each way, 50 packets.
+fn link() -> Link {
+    Link::new(10_000_000).delay_ms(20).queue_packets(50)
+}
+
+fn run(link: Link, settings: &Settings, seed: u64) -> (Run, Connection) {
+    let network = Network::new(&Path::new(["server", "phone"]).link(link), seed).unwrap();
+    let mut run = Run::new(network, seed);
+    let connection = run.connect("server", "phone", |ends| quinn::pair(settings, ends)).unwrap();
+    (run, connection)
+}
+
+fn after(seconds: u64) -> Time {
+    Time::ZERO + Span::from_secs(seconds)
+}
+
+/// Of a datagram of 1452 bytes about 1417 are data, and on the wire it takes 1480: 9.574 of 10 Mbit/s. Every controller
+/// fills 95 % of that in 30 s, set-up and slow start included.
+#[test]
+fn a_clean_link_is_filled() {
+    for congestion in CONTROLLERS {
+        let (mut run, connection) = run(link(), &Settings { congestion, bytes: None }, 1);
+        run.until(after(30));
+        let rate = run.report(connection.receiver).delivered_bytes as f64 * 8.0 / 30.0 / 1e6;
+        let ceiling = 10.0 * 1417.0 / 1480.0;
+        assert!(rate > 0.95 * ceiling && rate < 1.001 * ceiling, "{congestion:?}: {rate} Mbit/s");
+        assert_eq!(run.failures(), []);
+        let stack = run.report(connection.sender);
+        let lost = run.finish().summary.flows[0].packets_lost;
+        assert!(stack.lost_packets.is_some(), "{lost:?}");
+    }
+}
+
+/// The connection is there after one round trip: 40 ms, and what the two flights take to send.
+#[test]
+fn the_handshake_takes_a_round_trip() {
+    let (mut run, connection) = run(link(), &Settings::default(), 1);
+    run.until(after(1));
+    let connected = run.report(connection.sender).connected.unwrap();
+    assert!((Time(40_000_000)..Time(43_000_000)).contains(&connected), "{connected}");
+}
+
+/// Mathis et al. 1997: MSS / RTT * sqrt(3 / 2p). With losses at one in a hundred the queue stays empty: the RTT is
+/// 40 ms and the two transmissions. NewReno of quinn lies within 15 % of it, over 600 s.
+#[test]
+fn losses_cost_what_the_square_root_says() {
+    let settings = Settings { congestion: Congestion::NewReno, bytes: None };
+    let (mut run, connection) = run(link().loss(0.01).key("reverse", "{ error = \"none\" }"), &settings, 1);
+    run.until(after(600));
+    let rate = run.report(connection.receiver).delivered_bytes as f64 * 8.0 / 600.0;
+    let law = 1417.0 * 8.0 / 0.0415 * (1.5f64 / 0.01).sqrt();
+    assert!((rate / law - 1.0).abs() < 0.15, "{rate:.0} bit/s, the law has {law:.0}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_times() {
+    let times = |congestion, seed| {
+        let (mut run, _) = run(link().loss(0.01), &Settings { congestion, bytes: None }, seed);
+        run.until(after(10));
+        run.times()
+    };
+    for congestion in CONTROLLERS {
+        assert_eq!(times(congestion, 3), times(congestion, 3), "{congestion:?}");
+        assert_ne!(times(congestion, 3), times(congestion, 4), "{congestion:?}");
+    }
+}
+
+/// Datagrams are lost, doubled, reordered, cut short and flipped. The transfer ends or the stack says why it does not,
+/// and nothing of ours panics.
+#[test]
+fn a_hostile_network_is_survived() {
+    let mut finished = 0;
+    for seed in 0..20 {
+        let link = link().loss(0.05).duplicate(0.05).reorder_within(std::time::Duration::from_millis(10));
+        let congestion = CONTROLLERS[seed as usize % 3];
+        let (mut run, connection) = run(link, &Settings { congestion, bytes: Some(500_000) }, seed);
+        run.network().damage(0.02, 0.02);
+        run.until(after(120));
+        assert_eq!(run.failures(), [], "seed {seed}");
+        let (sender, receiver) = (run.report(connection.sender), run.report(connection.receiver));
+        if receiver.finished.is_some() {
+            assert_eq!(receiver.delivered_bytes, 500_000);
+            finished += 1;
+        } else {
+            assert!(sender.closed.or(receiver.closed).is_some(), "seed {seed}");
+        }
+    }
+    assert!(finished >= 15, "{finished} of 20 transfers ended");
+}
+
+/// Ten connections share a link, each with ends of its own.
+#[test]
+fn connections_share_a_link() {
+    let network = Network::new(&Path::new(["server", "phone"]).link(link()), 1).unwrap();
+    let mut run = Run::new(network, 1);
+    let connections: Vec<_> = (0..10)
+        .map(|_| run.connect("server", "phone", |ends| quinn::pair(&Settings::default(), ends)).unwrap())
+        .collect();
+    run.until(after(20));
+    let delivered: Vec<_> =
+        connections.iter().map(|connection| run.report(connection.receiver).delivered_bytes).collect();
+    let sum: u64 = delivered.iter().sum();
+    assert!(sum as f64 * 8.0 / 20.0 > 9.0e6, "{delivered:?}");
+    assert!(delivered.iter().all(|&bytes| bytes > sum / 40), "{delivered:?}");
+}
