@@ -81,8 +81,6 @@ pub mod flag {
     pub const ELN: u8 = 16;
     /// The receiver is to hand on what it has, and acknowledges at once where its profile does (sender to receiver).
     pub const PSH: u8 = 64;
-    /// It is to be served before those that wait at the head of the next link. No wire carries it.
-    pub const AHEAD: u8 = 32;
     /// Beside [`ECT`]: the code point is ECT(1), not ECT(0) (RFC 3168 section 5, RFC 9331).
     pub const ECT_1: u8 = 128;
 }
@@ -92,13 +90,48 @@ pub mod flag {
 pub struct Note {
     /// It is on its way from the receiver to the sender.
     pub back: bool,
-    /// Its range was sent before. When that was for the first time hangs off [`Packet::extra`].
-    pub again: bool,
+    /// Whether it was sent before, and whether it goes ahead of others, one bit each.
+    rest: u8,
 }
 
 impl Note {
+    const AGAIN: u8 = 1;
+    const AHEAD: u8 = 2;
+
     /// That of a packet to the sender.
-    pub const BACK: Note = Note { back: true, again: false };
+    pub const BACK: Note = Note::new(true, false);
+
+    /// That of a packet to the sender (`back`) or the receiver, sent before or not.
+    #[inline]
+    pub const fn new(back: bool, again: bool) -> Note {
+        Note { back, rest: if again { Note::AGAIN } else { 0 } }
+    }
+
+    /// Its range was sent before. When that was for the first time hangs off [`Packet::extra`].
+    #[inline]
+    pub fn again(self) -> bool {
+        self.rest & Note::AGAIN != 0
+    }
+
+    /// The same, and it was.
+    #[must_use]
+    pub fn sent_before(self) -> Note {
+        Note { rest: self.rest | Note::AGAIN, ..self }
+    }
+
+    /// The same, to be served before those that wait at the head of the next link.
+    #[must_use]
+    pub fn ahead(self) -> Note {
+        Note { rest: self.rest | Note::AHEAD, ..self }
+    }
+
+    /// Whether it is to be served before those that wait at this link; at the next one it is not.
+    #[inline]
+    pub fn take_ahead(&mut self) -> bool {
+        let ahead = self.rest & Note::AHEAD != 0;
+        self.rest &= !Note::AHEAD;
+        ahead
+    }
 }
 
 /// Where and for what a packet waits.

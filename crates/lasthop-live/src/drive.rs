@@ -226,7 +226,7 @@ impl Driver<'_> {
     fn pass(&mut self, (proxy, side): (usize, usize), left: &Departure) {
         let Departure { at: now, packet: Packet { stamp, note, .. }, extra, .. } = left;
         let (sent, now) =
-            (extra.and_then(|extra| extra.first_sent).or((!note.again).then_some(*stamp)), *now);
+            (extra.and_then(|extra| extra.first_sent).or((!note.again()).then_some(*stamp)), *now);
         let Driven { world, passage, proxies: Proxies { all, out, packet }, .. } = &mut self.driven;
         let (pair, this) = &mut all[proxy];
         if this.take(packet, (side, sent), now, out) {

@@ -539,7 +539,7 @@ impl Passage {
             extra: NONE,
             bytes: bytes.len() as u16,
             kind: Kind::Udp,
-            note: Note { back, again: false },
+            note: Note::new(back, false),
             ..Packet::default()
         };
         let mut extra = Extra::default();
@@ -702,7 +702,7 @@ impl Connection {
             return delivered;
         }
         packet.seq = seq;
-        packet.note.again = again;
+        packet.note = Note::new(false, again);
         packet.kind = match (flags.syn, flags.fin, packet.payload) {
             (true, ..) => Kind::Syn,
             (_, true, _) => Kind::Fin,
@@ -749,7 +749,7 @@ impl Connection {
         let direction = &mut self.directions[way];
         let stats = if way == 1 { &mut direction.arrived } else { stats };
         let sent = first_sent(packet, left.extra.as_ref());
-        let is_fresh = !packet.note.again && packet.payload > 0 && sent != Time::MAX;
+        let is_fresh = !packet.note.again() && packet.payload > 0 && sent != Time::MAX;
         stats.arrive(at, packet, sent, is_fresh, window);
         if !is_stream {
             stats.deliver(at, u64::from(packet.payload), window);

@@ -346,7 +346,7 @@ fn through_wtcp(plan: &Plan, seed: u64, enemy: &mut Enemy, packets: u64) -> (u64
     // The connection opens as it should, with timestamps: WTCP lets others alone.
     let offer = Some(Offer { timestamps: true, ..Offer::default() });
     let opening = Packet { kind: Kind::Syn, bytes: 60, extra: NONE, ..Packet::default() };
-    let back = Note { back: true, again: false };
+    let back = Note::new(true, false);
     for packet in [opening, Packet { kind: Kind::SynAck, seq: 1, note: back, ..opening }] {
         world.inject(0, packet, Some(Extra { offer, ..Extra::default() }));
         now += Span::from_millis(20);

@@ -94,7 +94,7 @@ fn a_connection_is_understood() {
     let data = put(&mut all, &bytes_of(SERVER, PHONE, segment(one, 180, ACK), 1400), 10);
     assert_eq!((data.packet.kind, data.packet.seq as u32, data.packet.payload), (Kind::Data, one, 1400));
     let again = put(&mut all, &bytes_of(SERVER, PHONE, segment(one, 180, ACK), 1400), 300);
-    assert!(again.packet.note.again && !data.packet.note.again);
+    assert!(again.packet.note.again() && !data.packet.note.again());
     assert!(again.packet.seq == data.packet.seq && data.packet.seq > 1 << 32);
     let two = one.wrapping_add(1400);
     let more = put(&mut all, &bytes_of(SERVER, PHONE, segment(two, 180, ACK), 100), 310);

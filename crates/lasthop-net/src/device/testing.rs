@@ -44,7 +44,7 @@ impl Element for Mirroring {
         self.seen += 1;
         if self.seen.is_multiple_of(self.plan.every) {
             let there = *cx.packets.get(parcel.packet);
-            let note = Note { back: there.is_forward(), ..Note::default() };
+            let note = Note::new(there.is_forward(), false);
             let packet = Packet { bytes: 40, payload: 0, extra: NONE, note, ..there };
             cx.send_back(parcel, packet, None);
         }
@@ -248,7 +248,7 @@ pub(super) fn hammer<D: Element>(make: impl Fn() -> D, ports: u32, look: impl Fn
         let kind = kinds[pick(kinds.len() as u64) as usize];
         let far = if pick(20) == 0 { 1 << 40 } else { 100 };
         let payload = [0, 1, 1000, 1460, 65_000][pick(5) as usize];
-        let note = Note { back: pick(2) == 0, again: pick(4) == 0 };
+        let note = Note::new(pick(2) == 0, pick(4) == 0);
         let mut packet = Packet {
             seq: pick(far) * 1000 + pick(2),
             stamp: Time(pick(far) * 1_000_000),

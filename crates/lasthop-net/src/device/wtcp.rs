@@ -36,7 +36,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use lasthop_core::packet::{Cause, Kind, NONE, Note, Packet, flag};
+use lasthop_core::packet::{Cause, Kind, NONE, Packet, flag};
 use lasthop_core::time::{Span, Time};
 
 use super::{AtHandoff, Cx, Effect, Element, Move, NOWHERE, OUTBOUND, Parcel};
@@ -403,8 +403,9 @@ impl Agent {
             let extra =
                 Extra { first_sent: Some(first), ..held.extra.as_deref().copied().unwrap_or_default() };
             // What came from another agent may never have been sent.
-            let again = held.times > 1 || held.copy.note.again;
-            let packet = Packet { stamp, note: Note { again, ..held.copy.note }, ..held.copy };
+            let note = held.copy.note;
+            let note = if held.times > 1 { note.sent_before() } else { note };
+            let packet = Packet { stamp, note, ..held.copy };
             cx.effects.push(Effect::Emit {
                 packet,
                 extra: Some(Box::new(extra)),
@@ -584,6 +585,8 @@ impl Element for Agent {
 
 #[cfg(test)]
 mod tests {
+    use lasthop_core::packet::Note;
+
     use super::super::testing::Bench;
     use super::super::{Effect, INBOUND};
     use super::*;
@@ -715,7 +718,7 @@ mod tests {
         let mut new = Bench::new(Agent::new(&plan(), "other", 1));
         new.act(at, |device, cx| device.take_over(0, *handed, cx));
         let place = |effect: &Effect| match effect {
-            Effect::Emit { packet, hop, .. } => Some((packet.seq, packet.stamp, *hop, packet.note.again)),
+            Effect::Emit { packet, hop, .. } => Some((packet.seq, packet.stamp, *hop, packet.note.again())),
             _ => None,
         };
         let sent: Vec<_> = new.effects.iter().filter_map(place).collect();

@@ -571,11 +571,7 @@ impl Network {
         let mut parcel = Parcel { packet: index, hop, flow, bytes, ecn, ahead: false, since: now };
         if self.devices[device as usize].device.is_head() {
             self.packet_hops += 1;
-            if packet.has(flag::AHEAD) {
-                // At this link only.
-                self.packets.get_mut(index).flags &= !flag::AHEAD;
-                parcel.ahead = true;
-            }
+            parcel.ahead = self.packets.get_mut(index).note.take_ahead();
             if let Some(recorder) = &mut self.recorder {
                 recorder.hold(now);
             }

@@ -112,7 +112,7 @@ impl Network {
             flags: packet.flags,
             window: packet.window,
             back,
-            again: packet.note.again,
+            again: packet.note.again(),
             seq: if back { 0 } else { packet.seq },
             ack: if back { packet.seq } else { 0 },
             payload: packet.payload,

@@ -131,7 +131,7 @@ impl Realtime {
             return;
         }
         self.transmissions += 1;
-        self.transmitted += u64::from(!packet.note.again);
+        self.transmitted += u64::from(!packet.note.again());
     }
 
     /// The network has lost a packet of the sender. It counts if it was transmitted in the window.

@@ -474,7 +474,7 @@ impl Duplex {
                 (Time(unwrap(self.recent_stamp, stamp) * 1000), Time(unwrap(now.0 / 1000, echo) * 1000))
             }
         };
-        let note = Note { back: true, again: false };
+        let note = Note::new(true, false);
         Packet { seq: ack, stamp, echo, window, extra: NONE, note, ..Packet::default() }
     }
 

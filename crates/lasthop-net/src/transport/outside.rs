@@ -257,7 +257,7 @@ impl Gateway {
             payload: payload as u16,
             kind,
             flags,
-            note: Note { back, again: again && !back },
+            note: Note::new(back, again && !back),
             ..Packet::default()
         };
         let stamped = tcp.options.timestamps.is_some() && (near.timestamps || !back);

@@ -253,6 +253,6 @@ impl Pair {
 
     /// Packets with data that were sent again.
     pub(crate) fn repeated(&self) -> Vec<Sent> {
-        self.log.iter().filter(|sent| sent.packet.note.again).copied().collect()
+        self.log.iter().filter(|sent| sent.packet.note.again()).copied().collect()
     }
 }

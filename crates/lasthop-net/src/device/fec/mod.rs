@@ -178,7 +178,7 @@ impl Coding {
                 extra: NONE,
                 window: index,
                 kind: Kind::Repair,
-                note: Note { back, again: false },
+                note: Note::new(back, false),
                 ..Packet::default()
             };
             cx.effects.push(Effect::Emit { packet, extra: None, hop: parcel.hop + 1, at: cx.now });

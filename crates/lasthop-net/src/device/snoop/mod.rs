@@ -297,7 +297,7 @@ impl Tape for Sending<'_, '_> {
         self.counts.repeats[why as usize] += u64::from(self.cx.window.contains(self.cx.now));
         let mut packet = entry.packet;
         if self.ahead {
-            packet.flags |= flag::AHEAD;
+            packet.note = packet.note.ahead();
         }
         let (extra, at) = (entry.extra.clone(), self.cx.now);
         self.cx.effects.push(Effect::Emit { packet, extra, hop: entry.hop + 1, at });

@@ -545,7 +545,7 @@ fn random_sequences_do_no_harm() {
                 window: [0, 1, 65_000, u32::MAX][stream.below(4) as usize],
                 flags: stream.below(32) as u8,
                 kind,
-                note: Note { back, again: stream.below(2) == 1 },
+                note: Note::new(back, stream.below(2) == 1),
                 ..Packet::default()
             };
             let extra = (stream.below(3) == 0).then(|| {

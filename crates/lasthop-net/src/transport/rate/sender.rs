@@ -657,7 +657,7 @@ impl RateSender {
             extra,
             kind,
             flags: if self.ecn { flag::ECT } else { 0 },
-            note: Note { back: false, again: first_sent.is_some() },
+            note: Note::new(false, first_sent.is_some()),
             ..Packet::default()
         };
         wire.send(packet, now);
@@ -863,7 +863,7 @@ mod tests {
         // Number 2 is lost: 3, 4 and 5 have arrived.
         feedback(&mut sender, &mut tape, at(230), at(130), header(5, 0b11_0111, false));
         let again = tape.packets.last().copied().unwrap();
-        assert_eq!((again.seq, again.note.again), (2 * 1456, true));
+        assert_eq!((again.seq, again.note.again()), (2 * 1456, true));
         // It is lost again without a report: the sender probes.
         run(&mut sender, &mut tape, at(1000));
         assert_eq!(tape.packets.last().map(|packet| packet.kind), Some(Kind::Probe));

@@ -757,7 +757,7 @@ mod tests {
         let mut rig = twenty_outstanding(Recovery::NewReno);
         rig.time_out();
         assert_eq!(flags(&rig), [0]);
-        assert!(rig.tape.packets[0].note.again);
+        assert!(rig.tape.packets[0].note.again());
         let mut rig = Rig::new(&TcpConfig { ecn: true, ..config(Recovery::NewReno) });
         rig.sender.on_data(None, rig.now, &mut rig.tape);
         assert_eq!(flags(&rig), [flag::ECE | flag::CWR], "RFC 3168 §6.1.1");

@@ -343,7 +343,7 @@ impl Connection {
                 extra,
                 kind,
                 flags,
-                note: Note { back: false, again },
+                note: Note::new(false, again),
                 ..Packet::default()
             },
             now,

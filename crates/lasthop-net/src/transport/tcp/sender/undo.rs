@@ -413,7 +413,7 @@ mod tests {
             assert_eq!(rig.window(), (1.0, 5.0), "{recovery:?}");
             let first = rig.tape.packets.len();
             assert_eq!(rig.ack(12).len(), 2, "{recovery:?}");
-            assert!(rig.tape.packets[first..].iter().all(|packet| !packet.note.again));
+            assert!(rig.tape.packets[first..].iter().all(|packet| !packet.note.again()));
             rig.ack(13);
             assert_eq!(rig.sender.stats.undone_reductions, 1, "{recovery:?}");
             assert!((rig.sender.host.window.cwnd - 10.1).abs() < 1e-9, "{recovery:?}: {:?}", rig.window());
