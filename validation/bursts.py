@@ -159,7 +159,7 @@ queue knows it.
 LEFT = """
 - We wrote both senders and all queues. Prague was judged by the closed form of its steady state and by
   reading its kernel module, not by a run of it.
-- Feedback is the exact echo of DCTCP. AccECN (RFC 9768) is not modelled.
+- Feedback is the exact echo of DCTCP, not that of Accurate ECN (RFC 9768).
 - One flow of each; no cell of Wi-Fi.
 """
 

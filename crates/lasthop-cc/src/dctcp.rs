@@ -85,9 +85,7 @@ impl CongestionControl for Dctcp {
     fn on_arrival(&mut self, arrival: &Arrival, _window: &mut Window) {
         let bytes = arrival.ack.saturating_sub(arrival.una);
         self.acked += bytes;
-        if arrival.ece {
-            self.marked += bytes;
-        }
+        self.marked += arrival.marked;
         if self.params.rule == Rule::Linux {
             if arrival.ack >= self.window_end {
                 self.end_window_of_kernel();
@@ -99,7 +97,8 @@ impl CongestionControl for Dctcp {
             return;
         }
         if self.acked > 0 {
-            self.end_window(self.marked as f64 / self.acked as f64);
+            // Marks that duplicate ACKs told of may be more than what was acknowledged with them.
+            self.end_window((self.marked as f64 / self.acked as f64).min(1.0));
         }
         self.acked = 0;
         self.marked = 0;
@@ -158,6 +157,7 @@ mod tests {
             mss: 1000,
             srtt: Span::ZERO,
             ece,
+            marked: if ece { ack - una } else { 0 },
             times: None,
             discards: None,
             report: None,

@@ -298,6 +298,9 @@ pub struct Arrival {
     pub srtt: Span,
     /// Whether the ACK echoes a congestion mark.
     pub ece: bool,
+    /// Bytes that it tells were marked: by their number if both ends count marks (RFC 9768), otherwise all that it
+    /// acknowledges if it echoes a mark.
+    pub marked: u64,
     /// Times of the segment that triggered the ACK, if [`Needs::receive_times`] was asked for; the two timestamps of
     /// an ACK of new data, if [`Needs::timestamp_times`] was.
     pub times: Option<ReceiveTime>,

@@ -6,9 +6,9 @@
 //! less (`law = "window"`, version 0.6), or by a pacing rate that gains one packet per virtual RTT in each of them,
 //! from which the window follows (`law = "rate"`, version 0.7).
 //! *Reacts to* marks in proportion to their number; to loss by halving.
-//! *Differs from the paper:* feedback is the exact echo of DCTCP (RFC 8257), which AccECN (RFC 9768) replaces: an ACK
-//! tells of marked or of unmarked segments, not how many of each. The packet size stays fixed. There is no way back to
-//! Reno when a classic AQM seems to mark: version 0.7 has none, and in 0.6 it is off.
+//! *Differs from the paper:* without `accurate_ecn = true` (RFC 9768) feedback is the exact echo of DCTCP (RFC 8257):
+//! an ACK tells of marked or of unmarked segments, not how many of each. The packet size stays fixed. There is no
+//! way back to Reno when a classic AQM seems to mark: version 0.7 has none, and in 0.6 it is off.
 //! *Validation:* TV-27.1 to TV-27.4, by hand and against the closed form of the steady state; runs beside CUBIC over
 //! DualPI2 in `tests/dual_pi2.rs` of `lasthop-sim`.
 //! *Limitations:* a queue that marks ECT(1) as it would drop makes it take more than its share.
@@ -136,10 +136,8 @@ impl CongestionControl for Prague {
     fn on_arrival(&mut self, arrival: &Arrival, window: &mut Window) {
         let bytes = arrival.ack.saturating_sub(arrival.una);
         self.acked += bytes;
-        if arrival.ece {
-            self.marked += bytes;
-            self.saw_mark = true;
-        }
+        self.marked += arrival.marked;
+        self.saw_mark |= arrival.ece;
         if arrival.srtt == Span::ZERO {
             return;
         }
@@ -215,6 +213,7 @@ mod tests {
         Arrival {
             srtt: Span::from_seconds(srtt),
             ece,
+            marked: if ece { 1000 * (ack - una) } else { 0 },
             next: (una + cwnd) * 1000,
             ..crate::testing::arrival(at, una, ack)
         }

@@ -41,6 +41,7 @@ pub(crate) fn arrival(seconds: f64, una: u64, ack: u64) -> Arrival {
         mss: 1000,
         srtt: Span::from_millis(100),
         ece: false,
+        marked: 0,
         times: None,
         discards: None,
         report: None,

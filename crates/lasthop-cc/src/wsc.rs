@@ -765,6 +765,7 @@ mod tests {
             mss: MSS as u32,
             srtt: Span::ZERO,
             ece: false,
+            marked: 0,
             times: None,
             discards: None,
             report: None,

@@ -226,6 +226,7 @@ impl Rig {
             mss: MSS as u32,
             srtt: self.srtt,
             ece: news.ece,
+            marked: if news.ece { ack.saturating_sub(self.una) } else { 0 },
             times: news.transit_us.filter(|_| self.needs.receive_times).map(transit),
             discards: Some(self.discards).filter(|_| self.needs.discards && news.discards.is_some()),
             report: report.filter(|_| self.needs.waves),

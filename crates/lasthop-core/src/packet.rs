@@ -81,6 +81,10 @@ pub mod flag {
     pub const ELN: u8 = 16;
     /// The receiver is to hand on what it has, and acknowledges at once where its profile does (sender to receiver).
     pub const PSH: u8 = 64;
+    /// Accurate ECN: with [`CWR`] and [`ECE`] a counter of marks, or a code of the handshake (RFC 9768).
+    pub const AE: u8 = 32;
+    /// The three of them.
+    pub const ACE: u8 = AE | CWR | ECE;
     /// Beside [`ECT`]: the code point is ECT(1), not ECT(0) (RFC 3168 section 5, RFC 9331).
     pub const ECT_1: u8 = 128;
 }

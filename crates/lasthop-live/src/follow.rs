@@ -199,6 +199,7 @@ impl Flow {
                 mss: record.mss,
                 srtt: record.srtt,
                 ece: false,
+                marked: 0,
                 times: None,
                 discards: None,
                 report: None,

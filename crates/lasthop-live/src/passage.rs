@@ -620,8 +620,7 @@ impl Passage {
 }
 
 fn flags_of(ecn: Ecn, tcp: &Tcp) -> u8 {
-    let bits = [(tcp.flags.ece, flag::ECE), (tcp.flags.cwr, flag::CWR), (tcp.flags.eln, flag::ELN)];
-    bits.into_iter().filter(|(set, _)| *set).fold(ecn.flags(), |flags, (_, bit)| flags | bit)
+    ecn.flags() | tcp.flags.bits()
 }
 
 /// The acknowledgement number of a TCP segment in an IPv4 packet.

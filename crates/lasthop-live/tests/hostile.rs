@@ -103,6 +103,7 @@ impl Enemy {
             ece: bits % 16 == 4,
             cwr: bits % 16 == 5,
             eln: bits % 32 == 6,
+            ae: bits % 32 == 7,
             psh: false,
         };
         let mut options = Options {

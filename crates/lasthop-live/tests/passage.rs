@@ -16,8 +16,17 @@ use proptest::prelude::*;
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 443);
 const PHONE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 50_000);
 const WINDOW: Window = Window { from: Time::ZERO, to: Time::MAX };
-const ACK: Flags =
-    Flags { syn: false, fin: false, rst: false, psh: false, ack: true, ece: false, cwr: false, eln: false };
+const ACK: Flags = Flags {
+    syn: false,
+    fin: false,
+    rst: false,
+    psh: false,
+    ack: true,
+    ece: false,
+    cwr: false,
+    ae: false,
+    eln: false,
+};
 
 fn passage(flows: usize) -> Passage {
     let pair = Pair {

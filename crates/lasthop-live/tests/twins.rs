@@ -115,6 +115,7 @@ fn ours(law: &mut Controller, step: &Step) -> (f64, f64) {
             mss: MSS,
             srtt: Span(step.srtt),
             ece: false,
+            marked: 0,
             times: None,
             discards: None,
             report: None,

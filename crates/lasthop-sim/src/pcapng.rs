@@ -847,6 +847,7 @@ fn tcp(record: &Record) -> Tcp {
             ack: answers,
             ece: record.flags & flag::ECE != 0,
             cwr: record.flags & flag::CWR != 0,
+            ae: record.flags & flag::AE != 0,
             eln: record.flags & flag::ELN != 0,
         },
         options,

@@ -32,6 +32,9 @@ fn marks_take_the_place_of_drops() {
     for transport in [
         "\"e-newreno\"",
         "\"dctcp\"",
+        "{ preset = \"dctcp\", accurate_ecn = true }",
+        "{ preset = \"sack\", ecn = true, accurate_ecn = true }",
+        "{ preset = \"cubic\", ecn = true, accurate_ecn = true, profile = \"linux\" }",
         "{ preset = \"cubic\", ecn = true }",
         "{ preset = \"sack\", ecn = true, profile = \"linux\" }",
         "{ preset = \"e-newreno\", profile = \"ns2\", receiver_window = \"500 packets\" }",
@@ -148,4 +151,35 @@ fn marks_are_seen_behind_the_queue_only() {
     assert!(marked(0) > 0);
     // All but those that are still between the two.
     assert!(marked(0) - marked(4) < 40, "{} and {}", marked(0), marked(4));
+}
+
+/// Every ACK has the number of marked packets that have come to its receiver, modulo 8, from 5 on (RFC 9768), and no
+/// segment tells of a reduction.
+#[test]
+fn acks_count_the_marks() {
+    for preset in ["dctcp", "e-newreno"] {
+        let transport = format!("{{ preset = \"{preset}\", accurate_ecn = true }}");
+        let run = bottleneck(&transport, 1, "150 packets", MARK, true);
+        let first = |kind| hops(&run).iter().find(|hop| hop.kind == kind).unwrap().flags;
+        assert_eq!((first(Kind::Syn), first(Kind::SynAck)), (flag::ACE, flag::CWR));
+        assert!(
+            hops(&run)
+                .iter()
+                .filter(|hop| hop.kind == Kind::Data)
+                .all(|hop| { hop.flags & flag::ACE == flag::AE | flag::ECE })
+        );
+        // The receiver's link, both ways.
+        let mut marks: Vec<u64> = hops(&run)
+            .iter()
+            .filter(|hop| hop.direction == 4 && hop.kind == Kind::Data && hop.flags & flag::CE != 0)
+            .filter_map(|hop| hop.arrived.map(|at| at.0))
+            .collect();
+        marks.sort_unstable();
+        assert!(marks.len() > 30, "{preset}: {}", marks.len());
+        for ack in hops(&run).iter().filter(|hop| hop.direction == 5 && hop.kind == Kind::Ack) {
+            let before = marks.partition_point(|&at| at <= ack.enqueued.0);
+            let bits = [flag::AE, flag::CWR, flag::ECE].map(|bit| usize::from(ack.flags & bit != 0));
+            assert_eq!(4 * bits[0] + 2 * bits[1] + bits[2], (5 + before) % 8, "{preset}");
+        }
+    }
 }

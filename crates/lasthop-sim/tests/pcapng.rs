@@ -448,6 +448,36 @@ const SENDERS: [(&str, &str, &[&str]); 2] = [
     ("cubic", "{ preset = \"cubic\", profile = \"linux\" }", &["server", "mobile"]),
 ];
 
+/// tshark takes the handshake for that of Accurate ECN and from then on reads a counter, which every marked packet
+/// moves at the receiver.
+#[test]
+fn tshark_reads_the_count_of_marks() {
+    let plan = last_hop("{ preset = \"dctcp\", accurate_ecn = true }", "mark = \"5 packets\"");
+    let run = run_plan(&plan, 1, TRACE);
+    let file = place("accurate-ecn.pcapng");
+    assert!(capture(&file, &plan, &run, Vantage::named(&plan, "mobile").unwrap()) > 500);
+    let fields =
+        ["ip.src", "ip.dsfield.ecn", "tcp.flags.ace", "tcp.flags.ae", "tcp.flags.cwr", "tcp.flags.ece"];
+    let mut arguments = vec!["-T", "fields"];
+    arguments.extend(fields.iter().flat_map(|field| ["-e", field]));
+    let Some(lines) = tshark(&file, &arguments) else { return };
+    let rows: Vec<Vec<&str>> = lines.iter().map(|line| line.split('\t').collect()).collect();
+    let number = |row: &[&str], column: usize| row[column].parse::<u32>().unwrap();
+    assert_eq!((&rows[0][3..], &rows[1][3..]), (&["1", "1", "1"][..], &["0", "1", "0"][..]));
+    assert_eq!(number(&rows[2], 2), 2, "the SYN-ACK came as it was sent");
+    let (mut marks, mut counted) = (0, 0);
+    for row in &rows[3..] {
+        if row[0] == rows[0][0] {
+            marks += u32::from(number(row, 1) == 3);
+            assert_eq!(number(row, 2), 5, "the other way no packet is marked");
+        } else {
+            counted += 1;
+            assert_eq!(number(row, 2), (5 + marks) % 8, "{row:?} after {marks} marks");
+        }
+    }
+    assert!(marks > 20 && counted > 100, "{marks} marks, {counted} ACKs");
+}
+
 /// Where nothing is lost, tshark has nothing to say: no packet twice, none out of order, none missing.
 #[test]
 fn a_clean_run_looks_clean_from_every_place() {

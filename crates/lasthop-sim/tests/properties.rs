@@ -378,8 +378,13 @@ fn tcp() -> impl Strategy<Value = String> {
         rto.boxed(),
     ]);
     let profile = one_of(Profile::NAMES);
-    (kind, profile, knobs)
-        .prop_map(|(kind, profile, knobs)| format!("{{ {kind}, profile = \"{profile}\"{knobs} }}"))
+    (kind, profile, knobs).prop_map(|(kind, profile, mut knobs)| {
+        if profile == "rfc" {
+            // Elsewhere marks are echoed.
+            knobs = knobs.replace("ecn = true", "ecn = true, accurate_ecn = true");
+        }
+        format!("{{ {kind}, profile = \"{profile}\"{knobs} }}")
+    })
 }
 
 /// A rate-based transport.

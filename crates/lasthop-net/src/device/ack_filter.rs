@@ -5,7 +5,8 @@
 //! connection may be spaced besides, so that a burst of them does not become a burst of data.
 //!
 //! *Reacts to* pure ACKs that depart over the link and acknowledge something new. Duplicates are kept, for three of
-//! them mean a loss, and so is what carries SACK blocks, an ECN echo, or measurements.
+//! them mean a loss, and so is what carries SACK blocks, an ECN echo, another count of marks than the newer ACK
+//! (RFC 9768), or measurements.
 //!
 //! *Differs from its paper:* nothing known. The ACK that is left takes the place of the newest.
 //!
@@ -45,8 +46,8 @@ pub struct AckFilter {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     parcel: Parcel,
-    /// What it acknowledges, if a newer ACK makes it superfluous.
-    acknowledges: Option<u64>,
+    /// What it acknowledges and how many marks it tells of, if a newer ACK makes it superfluous.
+    acknowledges: Option<(u64, u8)>,
 }
 
 /// The device at work.
@@ -79,8 +80,8 @@ impl Filtering {
         }
     }
 
-    /// What a packet acknowledges, if it does nothing else and says something new.
-    fn acknowledges(&mut self, parcel: Parcel, cx: &Cx<'_>) -> Option<u64> {
+    /// What a packet acknowledges, if it does nothing else and says something new, and the counter of marks in it.
+    fn acknowledges(&mut self, parcel: Parcel, cx: &Cx<'_>) -> Option<(u64, u8)> {
         let packet = cx.packets.get(parcel.packet);
         if packet.kind != Kind::Ack || packet.is_forward() || packet.payload > 0 {
             return None;
@@ -88,17 +89,19 @@ impl Filtering {
         let newest = self.newest.entry(parcel.flow).or_insert(0);
         let is_new = packet.seq > *newest;
         *newest = (*newest).max(packet.seq);
-        (is_new && packet.extra == NONE && !packet.has(flag::ECE) && !packet.has(flag::ELN))
-            .then_some(packet.seq)
+        // ACE 1 may be the echo of RFC 3168, which has neither of the other bits on an ACK.
+        let marks = packet.flags & flag::ACE;
+        (is_new && packet.extra == NONE && marks != flag::ECE && !packet.has(flag::ELN))
+            .then_some((packet.seq, marks))
     }
 
     /// Withholds what an ACK makes superfluous.
-    fn filter(&mut self, flow: u32, ack: u64, cx: &mut Cx<'_>) {
+    fn filter(&mut self, flow: u32, (ack, marks): (u64, u8), cx: &mut Cx<'_>) {
         let (now, window) = (cx.now, cx.window);
         let withheld = &mut self.withheld;
         self.queue.retain(|waiting| {
-            let superfluous =
-                waiting.parcel.flow == flow && waiting.acknowledges.is_some_and(|old| old < ack);
+            let superfluous = waiting.parcel.flow == flow
+                && waiting.acknowledges.is_some_and(|old| old.0 < ack && old.1 == marks);
             if superfluous {
                 *withheld += u64::from(window.contains(now));
                 cx.drop(waiting.parcel, Cause::Withheld);

@@ -440,7 +440,7 @@ impl Agent {
         }
         let same_window = u64::from(packet.window) == connection.host_window;
         connection.host_window = packet.window.into();
-        let echoes = |ack: &Packet| ack.has(flag::ECE);
+        let echoes = |ack: &Packet| ack.flags & flag::ACE;
         let same_echo = connection.last_ack.as_ref().is_none_or(|last| echoes(last) == echoes(&packet));
         if packet.seq > connection.una {
             connection.una = packet.seq;

@@ -193,8 +193,18 @@ pub struct Flags {
     pub ece: bool,
     /// Congestion window reduced.
     pub cwr: bool,
+    /// Accurate ECN (RFC 9768), in the place of the ECN nonce.
+    pub ae: bool,
     /// Explicit loss notification.
     pub eln: bool,
+}
+
+impl Flags {
+    /// Those of them that a packet of the world has.
+    pub fn bits(self) -> u8 {
+        let bits = [(self.ece, flag::ECE), (self.cwr, flag::CWR), (self.ae, flag::AE), (self.eln, flag::ELN)];
+        bits.into_iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum()
+    }
 }
 
 /// The options of a TCP header.
@@ -511,6 +521,7 @@ fn parse_tcp(content: &[u8], addresses: [[u8; 4]; 2]) -> Result<Parsed<'_>, Pars
             ack: header.ack(),
             ece: header.ece(),
             cwr: header.cwr(),
+            ae: header.ns(),
             eln: header.slice()[OFFSET_BYTE] & ELN_BIT != 0,
         },
         options: parse_options(header.options())?,
@@ -705,6 +716,7 @@ impl Header {
         header.ack = tcp.flags.ack;
         header.ece = tcp.flags.ece;
         header.cwr = tcp.flags.cwr;
+        header.ns = tcp.flags.ae;
         let options = OptionWriter::of(&tcp.options)?;
         // The writer has refused what is too long.
         header.set_options_raw(options.as_slice()).map_err(|_| WriteError::Options(options.length))?;
@@ -1238,7 +1250,7 @@ mod tests {
     }
 
     fn flags() -> impl Strategy<Value = Flags> {
-        any::<[bool; 8]>().prop_map(|[syn, fin, rst, psh, ack, ece, cwr, eln]| Flags {
+        any::<[bool; 9]>().prop_map(|[syn, fin, rst, psh, ack, ece, cwr, ae, eln]| Flags {
             syn,
             fin,
             rst,
@@ -1246,6 +1258,7 @@ mod tests {
             ack,
             ece,
             cwr,
+            ae,
             eln,
         })
     }

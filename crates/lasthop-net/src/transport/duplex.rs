@@ -152,6 +152,8 @@ impl Duplex {
     ) -> Duplex {
         let side =
             |address, initial| Side { address, initial, shift: 0, offer: Offer::default(), ecn: false };
+        // Its own handshake knows the ECN of RFC 3168 alone.
+        let config = &TcpConfig { accurate_ecn: false, ..config.clone() };
         let mut receiver = TcpReceiver::new(config);
         receiver.relay(config.mss(), false);
         // Only the profile of ns-2 draws from it.

@@ -178,6 +178,7 @@ impl Gateway {
                 ack: kind != Kind::Syn,
                 ece: packet.has(flag::ECE),
                 cwr: packet.has(flag::CWR),
+                ae: packet.has(flag::AE),
                 eln: packet.has(flag::ELN),
                 ..Flags::default()
             },
@@ -243,8 +244,7 @@ impl Gateway {
             },
         };
         let mut flags = header.ecn.flags();
-        let bits = [(tcp.flags.ece, flag::ECE), (tcp.flags.cwr, flag::CWR), (tcp.flags.eln, flag::ELN)];
-        flags |= bits.into_iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum::<u8>();
+        flags |= tcp.flags.bits();
         let acknowledged = near.of_wire(tcp.ack);
         let echo = tcp.options.timestamps.map_or(0, |(_, echo)| unwrap(now.0 / 1000, echo));
         let packet = Packet {

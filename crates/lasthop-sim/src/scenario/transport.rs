@@ -174,6 +174,16 @@ const TCP_KEYS: &[Key] = &[
     Key::new("ecn", Kind::Switch, "Explicit congestion notification (RFC 3168).")
         .tcp(set!(Switch, |config, switch| config.ecn = *switch), |config| config.ecn.to_string()),
     Key::new(
+        "accurate_ecn",
+        Kind::Switch,
+        "ACKs tell how many packets were marked, in three bits that count (Accurate ECN, RFC 9768); with ecn. Laws \
+         that answer marks by their share, as dctcp and prague, then take that number in place of the echo of \
+         RFC 8257.",
+    )
+    .tcp(set!(Switch, |config, switch| config.accurate_ecn = *switch), |config| {
+        config.accurate_ecn.to_string()
+    }),
+    Key::new(
         "ect1",
         Kind::Switch,
         "Its data carries ECT(1) in place of ECT(0): queues as dual-pi2 then keep it apart, with little delay and many \
@@ -850,6 +860,16 @@ fn check_repairs(config: &TcpConfig, layers: &[Reader<'_>]) -> Result<()> {
                 message,
                 "write ecn = true, or choose a law that needs it, as dctcp",
             ));
+        }
+        let counts = asked(layer, "accurate_ecn", config.accurate_ecn);
+        if counts && !config.uses_ecn() {
+            let message = "accurate_ecn needs ECN, which is off".to_owned();
+            let remedy = "write ecn = true, or choose a law that needs it, as dctcp";
+            return Err(layer.error("accurate_ecn", message, remedy));
+        }
+        if counts && config.profile == Profile::Ns2 {
+            let message = "accurate_ecn has no effect: in ns-2 no SYN asks for anything".to_owned();
+            return Err(layer.error("accurate_ecn", message, "write profile = \"rfc\" or \"linux\""));
         }
         if asked(layer, "dsack_undo", spurious.dsack_undo) && !config.dsack {
             let message = "dsack_undo needs DSACK blocks, which are off".to_owned();

@@ -378,8 +378,11 @@ fn read_flags(text: &str) -> Result<Flags, String> {
             '.' => flags.ack = true,
             'E' => flags.ece = true,
             'W' => flags.cwr = true,
+            'A' => flags.ae = true,
             _ => {
-                return Err(format!("flag {letter:?}: there are S, F, R, P, '.' (ACK), E (ECE) and W (CWR)"));
+                return Err(format!(
+                    "flag {letter:?}: there are S, F, R, P, '.' (ACK), E (ECE), W (CWR) and A (AE)"
+                ));
             }
         }
     }

@@ -490,8 +490,8 @@ fn show(header: &Header, tcp: &Tcp, payload: usize, starts: [u32; 2]) -> String 
         Ecn::Capable1 => "[ect1] ".to_owned(),
         Ecn::Congestion => "[ce] ".to_owned(),
     };
-    let Flags { syn, fin, rst, ack, ece, cwr, .. } = tcp.flags;
-    let letters = [(syn, 'S'), (fin, 'F'), (rst, 'R'), (ece, 'E'), (cwr, 'W'), (ack, '.')];
+    let Flags { syn, fin, rst, ack, ece, cwr, ae, .. } = tcp.flags;
+    let letters = [(syn, 'S'), (fin, 'F'), (rst, 'R'), (ece, 'E'), (cwr, 'W'), (ae, 'A'), (ack, '.')];
     text.extend(letters.into_iter().filter(|(set, _)| *set).map(|(_, letter)| letter));
     let seq = tcp.seq.wrapping_sub(starts[0]);
     let _ = write!(text, " {seq}:{}({payload})", seq.wrapping_add(payload as u32));

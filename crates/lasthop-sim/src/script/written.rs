@@ -38,8 +38,10 @@ impl Display for Segment {
             Ecn::Congestion => "[ce] ",
         };
         to.write_str(ecn)?;
-        let Flags { syn, fin, rst, ack, ece, cwr, .. } = self.flags;
-        for (set, letter) in [(syn, 'S'), (fin, 'F'), (rst, 'R'), (ece, 'E'), (cwr, 'W'), (ack, '.')] {
+        let Flags { syn, fin, rst, ack, ece, cwr, ae, .. } = self.flags;
+        for (set, letter) in
+            [(syn, 'S'), (fin, 'F'), (rst, 'R'), (ece, 'E'), (cwr, 'W'), (ae, 'A'), (ack, '.')]
+        {
             if set {
                 write!(to, "{letter}")?;
             }

@@ -152,8 +152,8 @@ pub(super) struct Agent {
     unexpected: u32,
     /// Duplicates of the last ACK that have passed.
     passed: u32,
-    /// Whether the last ACK that passed echoed congestion.
-    echoed: bool,
+    /// What the last ACK that passed told of marks.
+    echoed: u8,
     clock: Clock,
     /// When the SYN passed, until it is answered.
     opened: Option<Time>,
@@ -391,14 +391,17 @@ impl Agent {
                 }
             }
         };
-        // The receiver repeats its echo until the sender has reacted: a change of it must get through.
-        let echoes = packet.has(flag::ECE);
+        // The receiver repeats its echo until the sender has reacted, or its count: a change of it must get through.
+        let echoes = packet.flags & flag::ACE;
         if verdict == Verdict::Withhold && rules.ecn && echoes != self.echoed {
             self.echoed = echoes;
+            self.ack.flags = self.ack.flags & !flag::ACE | echoes;
             return Verdict::Pass;
         }
         if verdict == Verdict::Pass {
             self.echoed = echoes;
+            // A count that is older than one that has passed would be read as more marks.
+            self.ack.flags = self.ack.flags & !flag::ACE | echoes;
         }
         verdict
     }

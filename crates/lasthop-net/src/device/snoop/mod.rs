@@ -675,7 +675,7 @@ fn nack(packet: &Packet, reverse: &Reverse, hole: Hole, now: Time) -> (Packet, E
         bytes: NACK_BYTES,
         payload: 0,
         kind: Kind::Ack,
-        flags: flag::ELN,
+        flags: flag::ELN | reverse.echoed(),
         note: Note::BACK,
         ..Packet::default()
     };

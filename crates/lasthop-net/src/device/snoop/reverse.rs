@@ -4,7 +4,7 @@
 //! losses are not congestion: by a bit on the duplicate ACKs that the far end sends for them (ELN), or by an
 //! acknowledgement of its own as soon as it sees the hole (negative acknowledgement).
 
-use lasthop_core::packet::Packet;
+use lasthop_core::packet::{Packet, flag};
 
 use super::cache::{FARTHEST, before, distance, range_of};
 
@@ -20,8 +20,9 @@ pub(super) struct Reverse {
     holes: Vec<(u32, u32)>,
     /// The last cumulative acknowledgement of the far end.
     last_ack: Option<u32>,
-    /// The window of that ACK.
+    /// The window of that ACK, and what it told of marks.
     window: u32,
+    echoed: u8,
 }
 
 /// A hole that a packet has revealed: what has come below it, and the packet's own range above it.
@@ -62,7 +63,7 @@ impl Reverse {
             return false;
         }
         self.last_ack = Some(ack);
-        self.window = packet.window;
+        (self.window, self.echoed) = (packet.window, packet.flags & flag::ACE);
         if self.last.is_some_and(|last| before(last, ack)) {
             self.last = Some(ack);
         }
@@ -74,6 +75,11 @@ impl Reverse {
     /// The last window of the far end.
     pub(super) fn window(&self) -> u32 {
         self.window
+    }
+
+    /// What that ACK told of marks.
+    pub(super) fn echoed(&self) -> u8 {
+        self.echoed
     }
 
     /// The last cumulative acknowledgement of the far end.

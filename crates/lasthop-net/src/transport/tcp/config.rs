@@ -238,6 +238,8 @@ pub struct TcpConfig {
     pub dsack: bool,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: bool,
+    /// Marks are fed back by their number (RFC 9768), if the other end agrees; with ECN.
+    pub accurate_ecn: bool,
     /// What is ECN-capable carries ECT(1) in place of ECT(0) (RFC 9331).
     pub ect1: bool,
     /// Delayed ACKs; `None` acknowledges every segment.
@@ -470,6 +472,11 @@ impl TcpConfig {
         self.ecn || self.needs().exact_marks
     }
 
+    /// Whether the SYN asks for the number of marks. The agents of ns-2 have no SYN that asks for anything.
+    pub fn asks_for_count(&self) -> bool {
+        self.accurate_ecn && self.uses_ecn() && self.profile != Profile::Ns2
+    }
+
     /// The variant of PRR that takes effect: none without a scoreboard, and none under a law that sets the window from
     /// the delivery rate.
     pub fn prr_in_effect(&self) -> PrrVariant {
@@ -520,6 +527,7 @@ impl TcpConfig {
             sack_blocks: 3,
             dsack: true,
             ecn: false,
+            accurate_ecn: false,
             ect1: false,
             delayed_ack: Some(DelayedAck {
                 timeout: Span::from_millis(200),

@@ -6,6 +6,7 @@ use lasthop_core::packet::{Kind, NONE, Note, Packet, flag};
 use lasthop_core::prefetch::prefetch;
 use lasthop_core::time::{Span, Time};
 
+use super::accurate::{self, Feedback};
 use super::autotuning::Autotuning;
 use super::config::{DelayedAck, TcpConfig};
 use super::mobile_receiver::MobileReceiver;
@@ -31,6 +32,7 @@ struct Abilities {
     sack_blocks: u8,
     timestamps: bool,
     ecn: bool,
+    accurate_ecn: bool,
     /// Bytes of an ACK that timestamps take.
     timestamp_bytes: u16,
     mss: u16,
@@ -46,6 +48,7 @@ impl Abilities {
             sack_blocks: blocks as u8,
             timestamps: config.timestamps,
             ecn: config.uses_ecn() && config.profile != Profile::Ns2,
+            accurate_ecn: config.asks_for_count(),
             timestamp_bytes: config.timestamp_option() as u16,
             mss: config.offer().mss,
             scale: config.window_scale(),
@@ -79,12 +82,11 @@ pub struct TcpReceiver {
     unacked: u16,
     /// Segments that are still acknowledged at once.
     quick: u16,
-    /// Echo congestion until the sender says that it has reacted.
-    echo_congestion: bool,
-    /// Echo each mark exactly, as DCTCP needs it.
-    exact_marks: bool,
-    /// Agree to ECN on the SYN-ACK.
-    agrees_to_ecn: bool,
+    /// How marks are fed back, and the bits of an ACK that do it.
+    echoes: Echo,
+    fed_back: u8,
+    /// Bits of the SYN-ACK that agree to it.
+    agrees: u8,
     ns2: bool,
     dsack: bool,
     /// The window changes with what the application reads, the host has closed it, or the buffer is followed.
@@ -120,6 +122,9 @@ pub struct TcpReceiver {
     /// The receive buffer of Linux, if ACKs follow it.
     autotuning: Option<Box<Autotuning>>,
     compression: Compression,
+    /// Marks since the last ACK, if they are counted, and whether the last packet had one.
+    untold: u8,
+    last_marked: bool,
     /// The host keeps the window closed (Freeze-TCP).
     frozen: bool,
     /// The SYN is not answered yet: a proxy waits for the other half of the connection.
@@ -131,6 +136,17 @@ pub struct TcpReceiver {
     mobile: Option<Box<MobileReceiver>>,
     /// Measurements that ride on ACKs, if the sender asked for any.
     options: Option<Box<ReceiverOptions>>,
+}
+
+/// How a receiver feeds marks back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Echo {
+    /// On every ACK until the sender says that it has reacted (RFC 3168).
+    Classic,
+    /// Each one exactly, as DCTCP needs it (RFC 8257).
+    Exact,
+    /// By their number (RFC 9768).
+    Counted,
 }
 
 /// Linux: ACKs of what comes out of order wait for one another, beyond the first duplicates (`__tcp_ack_snd_check`,
@@ -198,9 +214,9 @@ impl TcpReceiver {
             window: can.buffer,
             window_moves: config.reader.is_some() || config.delayed_ack.is_some_and(|ack| ack.autotuning),
             quick: config.delayed_ack.map_or(0, |delayed| u16::try_from(delayed.quick).unwrap_or(u16::MAX)),
-            echo_congestion: false,
-            exact_marks: config.needs().exact_marks,
-            agrees_to_ecn: false,
+            echoes: if config.needs().exact_marks { Echo::Exact } else { Echo::Classic },
+            fed_back: 0,
+            agrees: 0,
             fin: None,
             rare_due: None,
             close_due: None,
@@ -213,6 +229,8 @@ impl TcpReceiver {
                 .filter(|ack| ack.autotuning)
                 .map(|_| Box::new(Autotuning::new(config.mss()))),
             compression: Compression { is_on: config.profile == Profile::Linux, ..Compression::default() },
+            untold: 0,
+            last_marked: false,
             frozen: false,
             withholds: false,
             is_reset: false,
@@ -325,15 +343,15 @@ impl TcpReceiver {
         if start <= self.last_ack && packet.stamp >= self.echo {
             self.echo = packet.stamp;
         }
-        if self.exact_marks {
-            self.echo_congestion = packet.has(flag::CE);
-        } else {
+        if self.echoes == Echo::Classic {
             if packet.has(flag::CWR) {
-                self.echo_congestion = false;
+                self.fed_back = 0;
             }
-            if packet.has(flag::CE) && !std::mem::replace(&mut self.echo_congestion, true) {
+            if packet.has(flag::CE) && std::mem::replace(&mut self.fed_back, flag::ECE) == 0 {
                 self.be_quick(QUICK_MARKS);
             }
+        } else {
+            self.feed_back_more(packet);
         }
         if fin && end > self.next {
             // Of two ends the first is reached.
@@ -435,9 +453,46 @@ impl TcpReceiver {
         if let Some(reader) = &mut self.reader {
             reader.agree(can.scale);
         }
-        // RFC 3168 §6.1.1.
-        self.agrees_to_ecn = can.ecn && packet.has(flag::ECE | flag::CWR);
+        let (feedback, agrees) = match (can.ecn, can.accurate_ecn) {
+            (true, true) => accurate::answer(packet),
+            // RFC 3168 §6.1.1.
+            (true, false) if packet.has(flag::ECE | flag::CWR) => (Feedback::Classic, flag::ECE),
+            _ => (Feedback::None, 0),
+        };
+        self.agrees = agrees;
+        if feedback == Feedback::Accurate {
+            (self.echoes, self.fed_back) = (Echo::Counted, accurate::flags(accurate::FIRST));
+        }
         self.offered = offer;
+    }
+
+    /// Notes what a packet says of marks, where more than the echo of RFC 3168 is wanted.
+    #[inline(never)]
+    fn feed_back_more(&mut self, packet: &Packet) {
+        match self.echoes {
+            Echo::Counted if packet.kind == Kind::Syn => {
+                // Of the last SYN the answer tells how it came (RFC 9768 section 3.1.5).
+                self.agrees = accurate::reflect(packet);
+            }
+            Echo::Counted => self.count_mark(packet),
+            _ => self.fed_back = if packet.has(flag::CE) { flag::ECE } else { 0 },
+        }
+    }
+
+    /// Counts a packet if it is marked; three bits of the count are all that is ever told. An ACK is due at once at the
+    /// first of marked data in a row, and at every second mark (RFC 9768 section 3.2.2.5.1).
+    fn count_mark(&mut self, packet: &Packet) {
+        let marked = packet.has(flag::CE);
+        let begins = !std::mem::replace(&mut self.last_marked, marked) && packet.payload > 0;
+        if !marked {
+            return;
+        }
+        self.fed_back = accurate::flags(accurate::number(self.fed_back) + 1);
+        // Where no ACK waits, all has been told.
+        self.untold = if self.ack_due.is_none() { 1 } else { self.untold.saturating_add(1) };
+        if self.delayed.is_some() && (begins || self.untold >= accurate::UNTOLD) {
+            self.quick = self.quick.max(1);
+        }
     }
 
     /// What the SYN-ACK offers: what this host can do of what the SYN offered.
@@ -503,6 +558,9 @@ impl TcpReceiver {
             self.clear_blocks();
             return Some(Kind::ProbeAnswer);
         }
+        if self.echoes == Echo::Counted {
+            self.count_mark(packet);
+        }
         // The last ACK of the connection.
         self.close_due = None;
         self.note_rare_due();
@@ -530,7 +588,10 @@ impl TcpReceiver {
     /// (`tcp_ecn_accept_cwr`).
     fn presses(&self, packet: &Packet) -> bool {
         packet.has(flag::PSH) && self.reader.is_none()
-            || self.compression.is_on && packet.has(flag::CWR) && packet.payload > 0
+            || self.compression.is_on
+                && packet.has(flag::CWR)
+                && packet.payload > 0
+                && self.echoes != Echo::Counted
     }
 
     /// Whether the ACK of a segment beyond a gap, or of one before it, waits for others.
@@ -590,9 +651,9 @@ impl TcpReceiver {
     #[inline]
     pub fn owes(&mut self, packet: &Packet, now: Time) -> bool {
         let Some(due) = self.due() else { return false };
-        if self.exact_marks
+        if self.echoes == Echo::Exact
             && self.ack_due.is_some_and(|due| due > now)
-            && packet.has(flag::CE) != self.echo_congestion
+            && packet.has(flag::CE) != (self.fed_back != 0)
         {
             self.ack_due = Some(now);
             return true;
@@ -656,10 +717,10 @@ impl TcpReceiver {
         if self.window_moves {
             self.move_window(now);
         }
-        let (size, echo, window) = if kind == Kind::SynAck {
-            (self.syn_ack_size, self.agrees_to_ecn, self.can.scale.unscaled(self.window))
+        let (size, flags, window) = if kind == Kind::SynAck {
+            (self.syn_ack_size, self.agrees, self.can.scale.unscaled(self.window))
         } else {
-            (self.ack_size, self.echo_congestion, self.window)
+            (self.ack_size, self.fed_back, self.window)
         };
         Packet {
             seq: self.next,
@@ -669,7 +730,7 @@ impl TcpReceiver {
             bytes: self.sacks.as_ref().map_or(size, |sacks| size + self.sack_sizes[sacks.blocks.len()]),
             extra: NONE,
             kind,
-            flags: if echo { flag::ECE } else { 0 },
+            flags,
             note: Note::BACK,
             ..Packet::default()
         }
@@ -694,6 +755,7 @@ impl TcpReceiver {
             bytes: self.probe_size,
             extra: NONE,
             kind: Kind::ProbeAnswer,
+            flags: if self.echoes == Echo::Counted { self.fed_back } else { 0 },
             note: Note::BACK,
             ..Packet::default()
         }
@@ -820,13 +882,18 @@ mod tests {
         }
 
         fn with(change: impl FnOnce(&mut TcpConfig)) -> Rig {
+            Rig::opened(change, 0)
+        }
+
+        /// The SYN had these bits.
+        fn opened(change: impl FnOnce(&mut TcpConfig), flags: u8) -> Rig {
             let mut config = TcpConfig::preset("sack", Profile::Rfc).unwrap();
             config.delayed_ack = None;
             change(&mut config);
             let offer = Extra { offer: Some(config.offer()), ..Extra::default() };
             let (receiver, stats) = (TcpReceiver::new(&config), FlowStats::new(Percentiles::Exact));
             let mut rig = Rig { receiver, offer, stats };
-            let syn = rig.take(Packet { kind: Kind::Syn, ..Packet::default() }, 0);
+            let syn = rig.take(Packet { kind: Kind::Syn, flags, ..Packet::default() }, 0);
             assert_eq!(syn.map(|(ack, _)| (ack.kind, ack.seq)), Some((Kind::SynAck, 1)));
             rig
         }
@@ -1071,6 +1138,55 @@ mod tests {
         assert!(!echoed(flag::ECT | flag::CWR));
         assert!(echoed(flag::ECT | flag::CWR | flag::CE));
         assert!(echoed(flag::ECT));
+    }
+
+    /// TV-29.2 and the handshake of RFC 9768: the SYN-ACK tells how the last SYN came, and ACKs count marked packets
+    /// from 5 on; repeated data count, the SYN does not, and CWR is a bit of the counter.
+    #[test]
+    fn marks_are_counted() {
+        let accurate = |config: &mut TcpConfig| (config.ecn, config.accurate_ecn) = (true, true);
+        let mut rig = Rig::opened(accurate, flag::ACE);
+        let syn = |flags| Packet { kind: Kind::Syn, flags, ..Packet::default() };
+        let code = |rig: &mut Rig, flags| rig.take(syn(flags), 0).unwrap().0.flags;
+        assert_eq!(code(&mut rig, flag::ACE | flag::ECT | flag::CE), flag::AE | flag::CWR);
+        assert_eq!(code(&mut rig, flag::ACE), flag::CWR, "the last one counts");
+        let counts: Vec<u32> = [(1, 0), (501, 1), (1001, 1), (501, 1), (1501, 0), (2001, 1)]
+            .into_iter()
+            .map(|(seq, marked)| {
+                let flags = flag::ECT | flag::CWR | (flag::CE * marked);
+                let packet = Packet { seq, payload: 500, kind: Kind::Data, flags, ..Packet::default() };
+                super::accurate::number(rig.take(packet, 0).unwrap().0.flags)
+            })
+            .collect();
+        assert_eq!(counts, [5, 6, 7, 0, 0, 1]);
+        for (asks, agrees) in [(flag::ECE | flag::CWR, flag::ECE), (0, 0)] {
+            assert_eq!(code(&mut Rig::opened(accurate, asks), asks), agrees, "RFC 3168, or nothing");
+        }
+        let classic = &mut Rig::opened(|config| config.ecn = true, flag::ACE);
+        assert_eq!(code(classic, flag::ACE), flag::ECE, "an end that knows RFC 3168 alone");
+    }
+
+    /// TV-29.6: ACKs of every fourth segment. Segments 2, 3, 4, 6 are marked: the first of a row is acknowledged, and
+    /// the second mark since.
+    #[test]
+    fn marks_are_told_in_time() {
+        let delay = DelayedAck { timeout: Span::from_millis(200), segments: 4, quick: 0, autotuning: false };
+        for (count, expected) in [
+            (true, [None, Some(1001), None, Some(2001), None, Some(3001)]),
+            (false, [None, None, None, Some(2001), None, None]),
+        ] {
+            let change = |config: &mut TcpConfig| {
+                (config.ecn, config.accurate_ecn, config.delayed_ack) = (true, count, Some(delay));
+            };
+            let mut rig = Rig::opened(change, flag::ACE);
+            let answers = [0, 1, 1, 1, 0, 1].into_iter().zip(0u64..).map(|(marked, number)| {
+                let flags = flag::ECT | (flag::CE * marked);
+                let seq = 1 + 500 * number;
+                let packet = Packet { seq, payload: 500, kind: Kind::Data, flags, ..Packet::default() };
+                rig.take(packet, 0).map(|(ack, _)| ack.seq)
+            });
+            assert_eq!(answers.collect::<Vec<_>>(), expected);
+        }
     }
 
     /// Probes are answered at once, by their time, and an ACK that waits goes on waiting.

@@ -242,6 +242,7 @@ impl<'a, C: CongestionControl> Path<'a, C> {
         }
         let sent = self.now - self.srtt.max(BASE_RTT).min(self.now.since(Time::ZERO));
         let times = ReceiveTime { sent, received: sent + BASE_RTT };
+        let ece = self.needs.exact_marks && self.acks.is_multiple_of(ACKS_PER_MARK);
         let arrival = Arrival {
             now: self.now,
             una: self.una,
@@ -249,7 +250,8 @@ impl<'a, C: CongestionControl> Path<'a, C> {
             next: self.next,
             mss: MSS,
             srtt: self.srtt,
-            ece: self.needs.exact_marks && self.acks.is_multiple_of(ACKS_PER_MARK),
+            ece,
+            marked: if ece { ack.saturating_sub(self.una) } else { 0 },
             times: (self.needs.receive_times || self.needs.timestamp_times).then_some(times),
             discards: self.needs.discards.then_some(self.discards),
             report: self.needs.waves.then_some(self.wave),

@@ -8,6 +8,7 @@ use super::alarms::Alarm;
 use super::recovery::RecoveryEngine;
 use super::{Action, Connection};
 use crate::transport::extra::Extra;
+use crate::transport::tcp::accurate;
 use crate::transport::tcp::rtt::ticks_between;
 use crate::transport::wire::Wire;
 
@@ -40,6 +41,13 @@ impl Connection {
             return;
         }
         self.usage.barred = false;
+        let decoded;
+        let packet = if self.marks.counted {
+            decoded = self.hear_count::<E>(packet, extra);
+            &decoded
+        } else {
+            packet
+        };
         if self.extended && self.before_ack(engine, packet, extra, now, wire) {
             if self.closed {
                 self.check_completion(now);
@@ -56,6 +64,10 @@ impl Connection {
         self.peer_stamp = self.peer_stamp.max(packet.stamp);
         if self.ecn {
             let marked = if packet.kind == Kind::SynAck {
+                if self.marks.counted {
+                    // RFC 9768 section 3.2.2.1: how it came is told by an ACK of its own, before data.
+                    self.send_ack_with(accurate::reflect(packet), now, wire);
+                }
                 // The bit agrees to the use of ECN. ns-2 takes it for a mark when the SYN was lost.
                 self.ns2 && self.action == Action::Timeout
             } else {
@@ -82,7 +94,7 @@ impl Connection {
                 self.set_timer(now, wire);
             }
         }
-        if packet.kind == Kind::SynAck && !self.ns2 && self.next == self.una {
+        if packet.kind == Kind::SynAck && !self.ns2 && self.next == self.una && !self.marks.counted {
             // Nothing to send yet: the handshake still needs its third segment.
             self.send_ack(now, wire);
         }
@@ -124,6 +136,7 @@ impl Connection {
                 mss: self.mss,
                 srtt: self.rtt.srtt(),
                 ece: packet.has(flag::ECE) && packet.kind != Kind::SynAck,
+                marked: self.marked_bytes(packet),
                 times: self.echoed_times(packet, extra),
                 discards: extra.and_then(|extra| extra.discards),
                 report: extra.and_then(|extra| extra.report),

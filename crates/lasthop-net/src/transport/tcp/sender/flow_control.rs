@@ -105,8 +105,12 @@ impl Connection {
                     .for_each(shorter);
             }
         }
-        // RFC 3168 §6.1.1; in ns-2 the agents agree on their own.
-        self.ecn &= self.ns2 || packet.has(flag::ECE);
+        if self.marks.counted {
+            self.take_agreement(packet);
+        } else {
+            // RFC 3168 §6.1.1; in ns-2 the agents agree on their own.
+            self.ecn &= self.ns2 || packet.has(flag::ECE);
+        }
         self.takes_offer(offer);
     }
 
@@ -241,6 +245,7 @@ impl Connection {
                 bytes: self.ack_size,
                 extra: NONE,
                 kind: Kind::Data,
+                flags: self.marks.told,
                 ..Packet::default()
             },
             now,

@@ -2,11 +2,11 @@
 //! controllers in `lasthop-cc`.
 //!
 //! `world.rs` calls `on_data`, `on_ack`, `on_timer`, `on_signal` and `on_close`; everything happens at the current
-//! time, in order. The state is a [`Connection`]; what happens to it is told in order by `open.rs` (beginning,
-//! data, end), `ack.rs`, `loss.rs`, `ecn.rs`, `flow_control.rs`, `send.rs`, `usage.rs`, `timer.rs` and `signal.rs`.
-//! What only some senders do has files of its own: `undo.rs`, `probing.rs`, `persist.rs`, `timing.rs`, `rate.rs`,
-//! `fast_handoff.rs`, `ebsn.rs`, `processing.rs`, `reset.rs`, and the states without a connection `alarms.rs`,
-//! `pacing.rs`, `waves.rs` and `eln.rs`.
+//! time, in order. The state is a [`Connection`]; what happens to it is told in order by `open.rs` (beginning, data,
+//! end), `ack.rs`, `loss.rs`, `ecn.rs`, `marks.rs`, `flow_control.rs`, `send.rs`, `usage.rs`, `timer.rs` and
+//! `signal.rs`. What only some senders do has files of its own: `undo.rs`, `probing.rs`, `persist.rs`, `timing.rs`,
+//! `rate.rs`, `fast_handoff.rs`, `ebsn.rs`, `processing.rs`, `reset.rs`, and the states without a connection
+//! `alarms.rs`, `pacing.rs`, `waves.rs` and `eln.rs`.
 //!
 //! Sequence numbers count bytes: the SYN is byte 0, data starts at 1, the FIN follows the last byte. Windows count
 //! segments.
@@ -19,6 +19,7 @@ mod eln;
 mod fast_handoff;
 mod flow_control;
 mod loss;
+mod marks;
 mod open;
 mod pacing;
 mod persist;
@@ -49,6 +50,7 @@ use lasthop_core::time::{Span, Time};
 use self::alarms::Alarms;
 use self::eln::Eln;
 use self::flow_control::PeerWindow;
+use self::marks::Marks;
 use self::pacing::Pace;
 use self::persist::Persist;
 use self::probing::Probing;
@@ -213,6 +215,8 @@ pub struct Connection {
     limited_transmit: bool,
     idle_restart: bool,
     ecn: bool,
+    /// What is known of the marks, if both ends count them.
+    marks: Marks,
     /// What makes its data ECN-capable: ECT(0) or ECT(1).
     capable: u8,
     grow_when_limited_elsewhere: bool,
@@ -312,6 +316,7 @@ impl TcpSender {
             limited_transmit: config.limited_transmit,
             idle_restart: config.idle_restart,
             ecn: config.uses_ecn(),
+            marks: Marks::new(config.asks_for_count()),
             capable: if config.ect1 { flag::ECT | flag::ECT_1 } else { flag::ECT },
             grow_when_limited_elsewhere: config.grow_when_limited_elsewhere,
             data_header: config.data_header() as u16,

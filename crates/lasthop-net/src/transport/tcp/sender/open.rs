@@ -89,6 +89,11 @@ impl Connection {
 
     /// A segment without data: the third of the handshake, or the answer to the receiver's FIN.
     pub(super) fn send_ack<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        self.send_ack_with(self.marks.told, now, wire);
+    }
+
+    /// The same with these bits of the header.
+    pub(super) fn send_ack_with<W: Wire>(&mut self, flags: u8, now: Time, wire: &mut W) {
         let bytes = self.ack_size;
         wire.send(
             Packet {
@@ -99,6 +104,7 @@ impl Connection {
                 bytes,
                 extra: NONE,
                 kind: Kind::Ack,
+                flags,
                 ..Packet::default()
             },
             now,

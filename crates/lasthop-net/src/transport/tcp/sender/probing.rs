@@ -135,6 +135,7 @@ impl Connection {
                 bytes,
                 extra: NONE,
                 kind: Kind::Probe,
+                flags: self.marks.told,
                 ..Packet::default()
             },
             now,

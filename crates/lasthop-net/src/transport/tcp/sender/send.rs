@@ -291,18 +291,7 @@ impl Connection {
             (_, true) => (Kind::Fin, self.data_header),
             (_, false) => (Kind::Data, self.data_header),
         };
-        let mut flags = 0;
-        if self.ecn && kind == Kind::Syn && !self.ns2 {
-            // RFC 3168 §6.1.1; in ns-2 the agents agree on their own.
-            flags |= flag::ECE | flag::CWR;
-        }
-        if self.ecn && kind != Kind::Syn && ((!again && payload > 0) || self.ns2) {
-            // RFC 3168 §6.1.4, §6.1.5: what carries no data and retransmissions are not ECN-capable. In ns-2 they are.
-            flags |= self.capable;
-            if std::mem::take(&mut self.reduced) {
-                flags |= flag::CWR;
-            }
-        }
+        let mut flags = if self.ecn { self.marks_of(kind, !again && payload > 0) } else { 0 };
         if self.linux && !again && (self.train.step(now) || seq + u64::from(payload) == self.data_end) {
             flags |= flag::PSH;
         }
