@@ -31,8 +31,12 @@ RTTS_MS = (10, 50)
 PACKET_BITS = 12_000
 BATCHES_MS = (1, 5, 10, 20)
 
+#: The one of `QUEUES` whose marks come back by their number.
+COUNTED = "DualPI2, marks counted"
+
 QUEUES: dict[str, Any] = {
     "DualPI2": "dual-pi2",
+    COUNTED: "dual-pi2",
     "FQ-CoDel, 1 ms for ECT(1)": {"kind": "fq-codel", "ce_threshold": "1 ms", "ce_threshold_for": "ect1"},
     "PIE": {"kind": "pie", "ecn": True},
 }
@@ -87,7 +91,8 @@ def content(case: Case, folder: Path) -> dict[str, Any]:
     """Return the scenario; files that it names are written into `folder`."""
     last = HOPS[case.hop](QUEUES[case.queue], folder)
     flow = {"source": "server", "sink": "host", "start": {"uniform": ["0 s", "1 s"]}}
-    cubic = {"cc": "cubic", "recovery": "rack", "tlp": True, "ecn": True}
+    counted = {"accurate_ecn": True} if case.queue == COUNTED else {}
+    cubic = {"cc": "cubic", "recovery": "rack", "tlp": True, "ecn": True, **counted}
     return {
         "name": f"{case.queue}, {case.hop}"[:100],
         "duration": f"{SECONDS} s",
@@ -110,7 +115,7 @@ def content(case: Case, folder: Path) -> dict[str, Any]:
         },
         "flows": [
             {"name": "cubic", "transport": cubic, **flow},
-            {"name": "prague", "transport": "prague", **flow},
+            {"name": "prague", "transport": {"preset": "prague", **counted}, **flow},
         ],
     }
 
@@ -154,12 +159,12 @@ queue that marks ECT(1) when a packet has waited for 1 ms, as DualPI2 and `ce_th
 everything behind batches of 5 ms and more, though no queue stands: Prague falls to its least window, and
 where CUBIC is held short as well, the hop stays partly idle. RFC 9332 warns of it. Under PIE, which marks
 ECT(1) as seldom as it would drop, Prague takes what CUBIC leaves: RFC 9331 has it carry ECT(1) only where a
-queue knows it.
+queue knows it. Counted marks (Accurate ECN, RFC 9768) change nothing behind DualPI2.
 """
 LEFT = """
 - We wrote both senders and all queues. Prague was judged by the closed form of its steady state and by
   reading its kernel module, not by a run of it.
-- Feedback is the exact echo of DCTCP, not that of Accurate ECN (RFC 9768).
+- Where marks are not counted (Accurate ECN, RFC 9768), feedback is the exact echo of DCTCP.
 - One flow of each; no cell of Wi-Fi.
 """
 
