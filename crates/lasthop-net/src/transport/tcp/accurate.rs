@@ -21,7 +21,7 @@ pub(crate) enum Feedback {
 /// Where both counters of marked packets begin (section 3.2.1).
 pub(crate) const FIRST: u32 = 5;
 
-/// At so many marks of data that no ACK has told of, one is due (section 3.2.2.5.1: n = 2).
+/// An ACK is due at this many marks of data that none has told of (section 3.2.2.5.1: n = 2).
 pub(crate) const UNTOLD: u8 = 2;
 
 /// The number that AE, CWR and ECE make, AE first.
