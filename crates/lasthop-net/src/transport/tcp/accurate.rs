@@ -75,30 +75,30 @@ pub(crate) fn is_mangled(answer: u8) -> bool {
 /// What a sender makes of the counter that comes back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counter {
-    /// Marked packets that the other end has told of (s.cep).
-    told: u32,
+    /// Marked packets that the other end has told of (s.cep), modulo 8.
+    told: u8,
     /// Mean number of packets that an ACK acknowledges, in eighths.
-    mean: u32,
+    mean: u16,
 }
 
 impl Counter {
     /// From this many packets per ACK on, in eighths, ACKs are thinned out so much that a jump is no sign that the
     /// counter has gone round (section 3.2.2.5.2, appendix A.2).
-    const THINNED: u32 = 4 * 8;
+    const THINNED: u16 = 4 * 8;
 
     /// Before the first ACK.
     pub(crate) fn new() -> Counter {
-        Counter { told: FIRST, mean: 8 }
+        Counter { told: FIRST as u8, mean: 8 }
     }
 
     /// Takes the counter of an ACK that acknowledges `packets` for the first time; how many of them were marked. Where
     /// the three bits may have gone round once or more, as many as they can have been (appendix A.2).
     pub(crate) fn take(&mut self, number: u32, packets: u32) -> u32 {
-        let least = number.wrapping_sub(self.told) & 7;
+        let least = number.wrapping_sub(u32::from(self.told)) & 7;
         let thinned = self.mean >= Counter::THINNED;
-        self.mean = self.mean - self.mean / 8 + packets;
+        self.mean = (self.mean - self.mean / 8).saturating_add(u16::try_from(packets).unwrap_or(u16::MAX));
         let marked = if packets >= least && !thinned { packets - ((packets - least) & 7) } else { least };
-        self.told = self.told.wrapping_add(marked);
+        self.told = (number & 7) as u8;
         marked
     }
 }
@@ -158,7 +158,7 @@ mod tests {
         }
         let mut counter = Counter::new();
         assert_eq!(counter.take(5, 14), 8, "none or eight");
-        assert_eq!((counter.told, counter.take(6, 1)), (13, 1), "the counter goes on from there");
+        assert_eq!((counter.told, counter.take(6, 1)), (5, 1), "the counter goes on from there");
     }
 
     /// Where ACKs stand for ten packets each, a jump is none of the counter.
@@ -181,6 +181,6 @@ mod tests {
             sent += marks;
             found += counter.take(sent & 7, 2);
         }
-        assert_eq!((found, counter.told), (1000, sent));
+        assert_eq!((found, u32::from(counter.told)), (1000, sent & 7));
     }
 }
