@@ -24,6 +24,7 @@ import polars as pl
 
 from validation import engine, ns3, process
 from validation.media import items, wrap
+from validation.media_cellular import EFFICIENCIES
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -160,18 +161,15 @@ def grid(size: int) -> tuple[int, int]:
     return best[0], best[1]
 
 
-#: Bits per symbol by CQI (TS 36.213, table 7.2.3-1).
-EFFICIENCY = (0.1523, 0.2344, 0.3770, 0.6016, 0.8770, 1.1758, 1.4766, 1.9141, 2.4063, 2.7305, 3.3223)
-EFFICIENCY = (*EFFICIENCY, 3.9023, 4.5234, 5.1152, 5.5547)
-
-
 def scenario(
     case: Case, channel: Channel, sizes: list[int], active: Collection[int] | None = None
 ) -> dict[str, Any]:
     """The same as data; `sizes` are those of whole blocks by user, of whom all or `active` get something."""
     blocks, symbols = grid(max(sizes))
-    fits = [size / max(sizes) * EFFICIENCY[-1] for size in sizes]
-    cqi = [min(range(15), key=lambda place, wanted=fit: abs(EFFICIENCY[place] - wanted)) + 1 for fit in fits]
+    fits = [size / max(sizes) * EFFICIENCIES[-1] for size in sizes]
+    cqi = [
+        min(range(15), key=lambda place, wanted=fit: abs(EFFICIENCIES[place] - wanted)) + 1 for fit in fits
+    ]
     nodes = [f"u{user}" for user in range(len(sizes))]
     rlc: dict[str, Any] = {"kind": "unacknowledged"}
     if case.rlc == "am":

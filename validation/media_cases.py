@@ -60,6 +60,19 @@ class Case:
     fair: tuple[float, float] = (0, 0)
 
 
+def call_over_radio(number: int, sender: str | None, ends: dict[str, str]) -> list[dict[str, Any]]:
+    """Return the flows of a call and its audio; without a sender a file over NewReno stands in its place."""
+    name = f"video{number}"
+    if sender is None:
+        return [{"name": name, **ends, "transport": "newreno", "traffic": "ftp"}]
+    video = {"kind": "video-call", "model": "rfc8867"}
+    audio = {"kind": "cbr", "rate": "20 kbit/s", "packet": "50 B"}
+    return [
+        {"name": name, **ends, "transport": dict(SENDERS[sender]), "traffic": video},
+        {"name": f"audio{number}", **ends, "transport": "udp", "traffic": audio},
+    ]
+
+
 def jitter() -> list[str]:
     """Return steps of |N(0, 5 ms)| up to 15 ms, the NR-BPDV of RFC 8868 as a table of delays."""
     normal = statistics.NormalDist(0, 5)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from validation.media_cases import SENDERS, WARMUP_S
+from validation.media_cases import SENDERS, WARMUP_S, call_over_radio
 
 #: Length of a case, of a call, and between when it is judged, in s (RFC 8869, table 1).
 DURATION_S, CALL_S = 91, 30
@@ -184,13 +184,7 @@ def scenario(case: CellCase, sender: str | None, seed: int) -> dict[str, Any]:
             "start": f"{call.start:g} s",
             "stop": f"{call.stop:g} s",
         }
-        if sender is None:
-            flows.append({"name": f"video{number}", **ends, "transport": "newreno", "traffic": "ftp"})
-            continue
-        video = {"kind": "video-call", "model": "rfc8867"}
-        flows.append({"name": f"video{number}", **ends, "transport": dict(SENDERS[sender]), "traffic": video})
-        audio = {"kind": "cbr", "rate": "20 kbit/s", "packet": "50 B"}
-        flows.append({"name": f"audio{number}", **ends, "transport": "udp", "traffic": audio})
+        flows += call_over_radio(number, sender, ends)
     if case.files:
         flows.append(
             {

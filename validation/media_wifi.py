@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from validation.media_cases import SENDERS, WARMUP_S, jitter
+from validation.media_cases import SENDERS, WARMUP_S, call_over_radio, jitter
 
 N_52 = {"phy": "802.11n", "streams": 2, "mcs": 3}
 G_54 = {"phy": "802.11g"}
@@ -93,17 +93,7 @@ def scenario(case: WifiCase, sender: str | None) -> dict[str, Any]:
         if case.staggered:
             begin, end = 10 * (number - 1) / case.calls, 110 + 10 * (number - 1) / case.calls
         times = {"start": f"{begin:g} s", "stop": f"{end:g} s"}
-        if sender is None:
-            flows.append(
-                {"name": f"video{number}", **ends, **times, "transport": "newreno", "traffic": "ftp"}
-            )
-            continue
-        video = {"kind": "video-call", "model": "rfc8867"}
-        flows.append(
-            {"name": f"video{number}", **ends, **times, "transport": dict(SENDERS[sender]), "traffic": video}
-        )
-        audio = {"kind": "cbr", "rate": "20 kbit/s", "packet": "50 B"}
-        flows.append({"name": f"audio{number}", **ends, **times, "transport": "udp", "traffic": audio})
+        flows += call_over_radio(number, sender, ends | times)
     first = 1 if case.wired else case.calls + 1
     for number in range(case.others):
         ends = {"source": f"station-{first + number}", "sink": "server"}
