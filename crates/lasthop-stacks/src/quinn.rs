@@ -89,9 +89,7 @@ impl ConnectionIdGenerator for Ids {
     }
 }
 
-struct FixedDay;
-
-impl TimeSource for FixedDay {
+impl TimeSource for entropy::FixedDay {
     fn now(&self) -> SystemTime {
         UNIX_EPOCH + entropy::DAY
     }
@@ -153,7 +151,7 @@ fn configurations(entropy: &mut Stream, transport: &Arc<TransportConfig>) -> (Cl
         .expect("the provider has suites of TLS 1.3")
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let mut server = rustls::ServerConfig::builder_with_details(provider, day)
+    let mut server = rustls::ServerConfig::builder_with_details(provider, day.clone())
         .with_protocol_versions(&versions)
         .expect("the provider has suites of TLS 1.3")
         .with_no_client_auth()
@@ -167,7 +165,7 @@ fn configurations(entropy: &mut Stream, transport: &Arc<TransportConfig>) -> (Cl
     let mut client = ClientConfig::new(Arc::new(client));
     client.transport_config(transport.clone()).initial_dst_cid_provider(Arc::new(move || first_id));
     let mut server = ServerConfig::new(Arc::new(server), Arc::new(token));
-    server.transport_config(transport.clone()).time_source(Arc::new(FixedDay));
+    server.transport_config(transport.clone()).time_source(day);
     (client, server)
 }
 

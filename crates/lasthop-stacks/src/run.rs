@@ -194,13 +194,10 @@ impl Run {
                 continue;
             }
             let (at, ecn) = (arrival.at, arrival.ecn);
-            let caught = catch_unwind(AssertUnwindSafe(|| end.stack.receive(at, ecn, arrival.data)));
-            if !self.touched.contains(&number) {
-                self.touched.push(number);
+            if let Err(reason) = guarded(|| end.stack.receive(at, ecn, arrival.data)) {
+                fail(&mut self.failures, end, (self.seed, at), reason);
             }
-            if let Err(panic) = caught {
-                fail(&mut self.failures, end, (self.seed, at), Reason::Panicked(said(&*panic)));
-            }
+            self.touch(number);
         }
     }
 
