@@ -10,7 +10,7 @@ use lasthop_core::time::{Span, Time};
 use lasthop_live::proxy::{Outbox, Proxy, ProxyPlan};
 use lasthop_net::measure::Window;
 use lasthop_net::plan::{Profile, TcpConfig};
-use lasthop_net::transport::codec::{self, Header, Tcp, Transport};
+use lasthop_net::transport::codec::{self, Ecn, Header, Tcp, Transport};
 use lasthop_net::transport::duplex::{Duplex, Segment, refuse};
 
 const WINDOW: Window = Window { from: Time::ZERO, to: Time(u64::MAX) };
@@ -19,8 +19,11 @@ fn address(host: u8, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new([10, 0, 0, host].into(), port)
 }
 
+/// A preset, with Accurate ECN if `+ace` follows its name.
 fn config(name: &str) -> TcpConfig {
-    TcpConfig::preset(name, Profile::Linux).unwrap()
+    let counts = name.ends_with("+ace");
+    let preset = TcpConfig::preset(name.trim_end_matches("+ace"), Profile::Linux).unwrap();
+    TcpConfig { ecn: counts || preset.ecn, accurate_ecn: counts, ..preset }
 }
 
 /// A host with one connection: what it shall send, and what it has got.
@@ -104,7 +107,7 @@ impl Host {
     }
 }
 
-/// Two hosts, a proxy, and packets on their way: one in `loses` is lost, and one in `delays` comes late.
+/// Two hosts, a proxy, and packets on their way: one in `loses` is lost, and some of the others come late.
 struct Rig {
     /// At the source and at the sink.
     hosts: [Host; 2],
@@ -113,6 +116,10 @@ struct Rig {
     out: Outbox,
     now: Time,
     loses: u64,
+    /// Of those that may be marked one in this many is.
+    marks: u64,
+    /// What has come to each host with a mark.
+    marked: [u32; 2],
     stream: Stream,
     /// By the time of arrival and a number: to a host, or to the proxy from a side; its bytes.
     wire: BTreeMap<(Time, u64), (bool, usize, Vec<u8>)>,
@@ -138,6 +145,8 @@ impl Rig {
             out: Outbox::default(),
             now: Time::ZERO,
             loses: 0,
+            marks: 0,
+            marked: [0; 2],
             stream: Stream::new(seed, "wire"),
             wire: BTreeMap::new(),
             sent: 0,
@@ -172,12 +181,25 @@ impl Rig {
         if self.loses > 0 && self.stream.below(self.loses) == 0 {
             return;
         }
+        let bytes = &self.mark(bytes);
         let copies = 1 + u64::from(self.loses > 0 && self.stream.below(50) == 0);
         for _ in 0..copies {
             let late = if self.loses > 0 && self.stream.below(20) == 0 { self.stream.below(30) } else { 0 };
             self.sent += 1;
             let at = self.now + Span::from_millis(10 + late);
             self.wire.insert((at, self.sent), (to_host, side, bytes.to_owned()));
+        }
+    }
+
+    fn mark(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let parsed = codec::parse(bytes).ok();
+        match parsed.filter(|(header, _)| self.marks > 0 && header.ecn != Ecn::NotCapable) {
+            Some((header, payload)) if self.stream.below(self.marks) == 0 => {
+                let header = Header { ecn: Ecn::Congestion, ..header };
+                let length = header.write(payload, &mut self.place).expect("it fits");
+                self.place[..length].to_vec()
+            }
+            _ => bytes.to_vec(),
         }
     }
 
@@ -207,6 +229,7 @@ impl Rig {
         if let Some(key) = first.filter(|key| key.0 <= self.now) {
             let Some((to_host, side, bytes)) = self.wire.remove(&key) else { return false };
             if to_host {
+                self.marked[side] += u32::from(bytes[1] & 3 == 3);
                 self.hosts[side].take(&bytes, self.now);
             } else if !self.proxy.take(&bytes, (side, None), self.now, &mut self.out) {
                 self.put(true, 1 - side, &bytes);
@@ -238,19 +261,20 @@ fn data(length: usize, seed: u64) -> Vec<u8> {
     (0..length).map(|_| stream.below(256) as u8).collect()
 }
 
-/// Senders on both sides with SACK and without, buffers from four segments on, early and late, numbers that wrap, and
-/// wires that lose up to a tenth: both streams arrive whole.
+/// Senders on both sides with SACK and without, with marks that are counted, echoed, or not allowed, buffers from four
+/// segments on, early and late, numbers that wrap, and wires that lose up to a tenth: both streams arrive whole.
 #[test]
 fn both_streams_arrive_whole() {
-    let names = ["newreno", "cubic", "bbr", "sack", "vegas", "westwood+"];
-    for seed in 0..60 {
-        let pick = |offset: u64| names[((seed / 2 + offset) % 6) as usize];
+    let names = ["newreno", "cubic+ace", "bbr", "sack", "dctcp", "vegas", "westwood+", "prague+ace"];
+    for seed in 0..80 {
+        let pick = |offset: u64| names[((seed / 2 + offset) % 8) as usize];
         let near_wrap = u32::MAX - (seed as u32 * 997) % 40_000;
         let source = Host::new(pick(0), near_wrap, data(60_000 + 1000 * seed as usize, seed));
         let sink = Host::new(pick(1), near_wrap.wrapping_add(5), data(30_000, seed + 1000));
         let buffer = [8_000, 64_000, 300_000][(seed % 3) as usize];
         let mut rig = Rig::new([source, sink], [pick(2), pick(3)], (buffer, seed % 2 == 0, seed));
         rig.loses = [0, 100, 10][(seed / 3 % 3) as usize];
+        rig.marks = [0, 20][(seed / 5 % 2) as usize];
         rig.connect();
         rig.run();
         let [source, sink] = &rig.hosts;
@@ -258,6 +282,32 @@ fn both_streams_arrive_whole() {
         assert!(source.got == sink.sends, "{seed}: {} of {}", source.got.len(), sink.sends.len());
         assert!(source.end().is_done() && sink.end().is_done(), "{seed}: closed on both sides");
         assert_eq!(rig.proxy.due(), None, "{seed}: and forgotten");
+    }
+}
+
+/// RFC 9768 on both sides of a proxy: what the last ACK of each host tells is 5 and what came to it with a mark.
+#[test]
+fn each_side_counts_its_own_marks() {
+    for seed in 0..10 {
+        let hosts = [1, 2].map(|host| Host::new("cubic+ace", 7, data(200_000, host)));
+        let mut rig = Rig::new(hosts, ["dctcp+ace", "sack+ace"], (64_000, seed % 2 == 0, seed));
+        rig.marks = 8;
+        let mut told = [0; 2];
+        rig.connect();
+        while rig.step() {
+            for (to_host, side, bytes) in rig.wire.values() {
+                let Ok((Header { transport: Transport::Tcp(tcp), .. }, _)) = codec::parse(bytes) else {
+                    continue;
+                };
+                if !to_host && !tcp.flags.syn {
+                    told[*side] = u32::from(tcp.flags.ae) << 2
+                        | u32::from(tcp.flags.cwr) << 1
+                        | u32::from(tcp.flags.ece);
+                }
+            }
+        }
+        assert!(rig.marked.iter().all(|marks| *marks > 3), "{:?}", rig.marked);
+        assert_eq!(told, rig.marked.map(|marks| (5 + marks) % 8), "{seed}");
     }
 }
 

@@ -200,6 +200,13 @@ pub struct Flags {
 }
 
 impl Flags {
+    /// The same with the ECN bits that a packet of the world has.
+    #[must_use]
+    pub fn with_marks(self, flags: u8) -> Flags {
+        let has = |bit| flags & bit != 0;
+        Flags { ece: has(flag::ECE), cwr: has(flag::CWR), ae: has(flag::AE), ..self }
+    }
+
     /// Those of them that a packet of the world has.
     pub fn bits(self) -> u8 {
         let bits = [(self.ece, flag::ECE), (self.cwr, flag::CWR), (self.ae, flag::AE), (self.eln, flag::ELN)];

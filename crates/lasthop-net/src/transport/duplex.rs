@@ -7,8 +7,9 @@
 //! when it wants to be woken.
 //!
 //! **What it does beyond its halves.** Handshakes of both kinds (RFC 9293 section 3.5; simultaneous opens are none of
-//! them), options as agreed (MSS, window scale, SACK, timestamps with RFC 7323 section 4.3, ECN), sequence numbers that
-//! wrap, ACKs of what was never sent, RSTs as RFC 5961 section 3.2 wants them. Urgent data are data.
+//! them), options as agreed (MSS, window scale, SACK, timestamps with RFC 7323 section 4.3, ECN of RFC 3168 or 9768),
+//! sequence numbers that wrap, ACKs of what was never sent, RSTs as RFC 5961 section 3.2 wants them. Urgent data are
+//! data.
 
 use std::net::SocketAddrV4;
 
@@ -19,6 +20,7 @@ use lasthop_core::time::Time;
 use super::codec::{Ecn, Flags, Header, Options, Tcp, Transport, unwrap};
 use super::extra::{Extra, Offer};
 use super::outside::{DEFAULT_MSS, LARGEST_SHIFT, TIME_TO_LIVE, TIMESTAMPS, stamp_of};
+use super::tcp::accurate::{self, Feedback};
 use super::tcp::config::TcpConfig;
 use super::tcp::receiver::TcpReceiver;
 use super::tcp::sender::TcpSender;
@@ -82,8 +84,6 @@ struct Side {
     /// Shift of its windows.
     shift: u8,
     offer: Offer,
-    /// Its SYN asked for ECN, or agreed to it.
-    ecn: bool,
 }
 
 /// An end of a connection. Everything that it sends is appended to `out`.
@@ -101,6 +101,11 @@ pub struct Duplex {
     /// The SYN of the other end has come.
     heard: bool,
     timestamps: bool,
+    /// What both ends tell each other of marks, and what our SYN asked for, in the bits of a header.
+    feedback: Feedback,
+    asked: u8,
+    /// The next ACK of the sender's tells how the SYN-ACK came.
+    tells_of_answer: bool,
     /// TS.Recent of RFC 7323; the lower half is what is on the wire.
     recent_stamp: u64,
     /// One past the highest number sent.
@@ -137,7 +142,7 @@ impl Duplex {
     ) -> Duplex {
         let mut end = Duplex::new(config, [syn.destination, syn.source], (initial, window), true);
         if let Transport::Tcp(tcp) = &syn.transport {
-            end.hear(tcp, now);
+            end.hear(tcp, syn.ecn, now);
             end.sender.on_data(Some(0), now, &mut end.tray);
             end.flush(now, out);
         }
@@ -150,10 +155,7 @@ impl Duplex {
         (initial, window): (u32, Window),
         is_passive: bool,
     ) -> Duplex {
-        let side =
-            |address, initial| Side { address, initial, shift: 0, offer: Offer::default(), ecn: false };
-        // Its own handshake knows the ECN of RFC 3168 alone.
-        let config = &TcpConfig { accurate_ecn: false, ..config.clone() };
+        let side = |address, initial| Side { address, initial, shift: 0, offer: Offer::default() };
         let mut receiver = TcpReceiver::new(config);
         receiver.relay(config.mss(), false);
         // Only the profile of ns-2 draws from it.
@@ -169,6 +171,9 @@ impl Duplex {
             is_passive,
             heard: false,
             timestamps: false,
+            feedback: Feedback::None,
+            asked: 0,
+            tells_of_answer: false,
             recent_stamp: 0,
             sent: 0,
             acknowledged: 0,
@@ -290,7 +295,7 @@ impl Duplex {
             return None;
         }
         if !self.heard {
-            self.take_answer(tcp, now, out);
+            self.take_answer(tcp, header.ecn, now, out);
             return None;
         }
         let next = self.receiver.expects();
@@ -305,7 +310,7 @@ impl Duplex {
             return None;
         }
         if tcp.flags.syn {
-            self.take_syn_again(seq, now, out);
+            self.take_syn_again(header, seq, now, out);
             return None;
         }
         if seq.abs_diff(next) > FAR {
@@ -339,6 +344,9 @@ impl Duplex {
             };
             self.receive(&packet, None, now, out);
         }
+        if payload == 0 && !fin && header.ecn == Ecn::Congestion {
+            self.count_mark(now);
+        }
         if tcp.flags.ack {
             self.take_ack(tcp, payload, now, out);
         }
@@ -359,7 +367,7 @@ impl Duplex {
     }
 
     /// The other end says what it offers, in its SYN or SYN-ACK.
-    fn hear(&mut self, tcp: &Tcp, now: Time) {
+    fn hear(&mut self, tcp: &Tcp, ecn: Ecn, now: Time) {
         let timestamps = tcp.options.timestamps;
         let room = if timestamps.is_some() { TIMESTAMPS } else { 0 };
         self.heard = true;
@@ -370,9 +378,10 @@ impl Duplex {
             sack: tcp.options.sack_permitted,
             timestamps: timestamps.is_some(),
         };
-        self.far.ecn = if self.is_passive { tcp.flags.ece && tcp.flags.cwr } else { tcp.flags.ece };
         self.recent_stamp = (1 << 33) + timestamps.map_or(0, |(stamp, _)| stamp.into());
-        let flags = if self.far.ecn { flag::ECE | flag::CWR } else { 0 };
+        // The receiver takes every handshake for one that it answers.
+        let flags = if self.is_passive { tcp.flags.bits() & flag::ACE } else { self.agreed(tcp) };
+        let flags = flags | ecn.flags();
         let syn = Packet { kind: Kind::Syn, stamp: now, extra: NONE, flags, ..Packet::default() };
         let extra = Extra { offer: Some(self.far.offer), ..Extra::default() };
         self.receiver.receive(&syn, Some(&extra), now, &mut self.stats, &self.window);
@@ -381,7 +390,14 @@ impl Duplex {
         if self.is_passive {
             let offer = self.receiver.extra(Kind::SynAck, now).and_then(|extra| extra.offer);
             self.near.offer = offer.unwrap_or_default();
-            self.near.ecn = answer.has(flag::ECE);
+        }
+        self.feedback = match (self.receiver.counts_marks(), answer.has(flag::ECE)) {
+            (true, _) => Feedback::Accurate,
+            (false, true) => Feedback::Classic,
+            (false, false) => Feedback::None,
+        };
+        if !self.is_passive && self.feedback == Feedback::Accurate && ecn == Ecn::Congestion {
+            self.count_mark(now);
         }
         self.timestamps = self.near.offer.timestamps && self.far.offer.timestamps;
         if let (Some(near), Some(far)) = (self.near.offer.window_scale, self.far.offer.window_scale) {
@@ -389,8 +405,29 @@ impl Duplex {
         }
     }
 
+    /// The SYN that would have been answered as ours was, in the bits of a header.
+    fn agreed(&self, answer: &Tcp) -> u8 {
+        let feedback = match self.asked {
+            flag::ACE => accurate::agreed(answer.flags.bits()),
+            // RFC 3168 section 6.1.1.
+            _ if self.asked != 0 && answer.flags.ece => Feedback::Classic,
+            _ => Feedback::None,
+        };
+        match feedback {
+            Feedback::Accurate => flag::ACE,
+            Feedback::Classic => flag::ECE | flag::CWR,
+            Feedback::None => 0,
+        }
+    }
+
+    /// A packet without data was marked.
+    fn count_mark(&mut self, now: Time) {
+        let packet = Packet { flags: flag::ECT | flag::CE, kind: Kind::Ack, ..Packet::default() };
+        self.receiver.receive(&packet, None, now, &mut self.stats, &self.window);
+    }
+
     /// A segment arrives before the other end's SYN has: it should be the SYN-ACK, or refuse the connection.
-    fn take_answer(&mut self, tcp: &Tcp, now: Time, out: &mut Vec<Segment>) {
+    fn take_answer(&mut self, tcp: &Tcp, ecn: Ecn, now: Time, out: &mut Vec<Segment>) {
         let Flags { syn, ack, rst, .. } = tcp.flags;
         if !ack || tcp.ack != self.near.initial.wrapping_add(1) {
             return;
@@ -398,27 +435,48 @@ impl Duplex {
         if rst {
             self.end(now);
         } else if syn {
-            self.hear(tcp, now);
-            self.establish(tcp, now, out);
+            self.hear(tcp, ecn, now);
+            self.establish(tcp, (ecn, false), now, out);
         }
     }
 
     /// The SYN again, or another one (RFC 9293 section 3.10.7.4; RFC 5961 section 4).
-    fn take_syn_again(&mut self, seq: u64, now: Time, out: &mut Vec<Segment>) {
+    fn take_syn_again(&mut self, header: &Header, seq: u64, now: Time, out: &mut Vec<Segment>) {
+        let counted = self.feedback == Feedback::Accurate;
         if seq == 0 && self.is_passive && self.sender.acknowledged() == 0 {
+            if counted {
+                // RFC 9768 section 3.1.5: the answer tells how the last one came.
+                let syn = Packet { kind: Kind::Syn, flags: header.ecn.flags(), ..Packet::default() };
+                self.receiver.receive(&syn, None, now, &mut self.stats, &self.window);
+            }
             self.send_syn(Kind::SynAck, now, out);
+        } else if seq == 0 && counted && !self.is_passive {
+            // RFC 9768 section 3.2.2.1.
+            let seq = self.sent.max(1);
+            let mut tcp = self.tcp(seq, now);
+            tcp.flags = tcp.flags.with_marks(accurate::reflect(header.ecn));
+            self.put(tcp, (Ecn::NotCapable, 0, 0), out);
         } else {
             self.answer(Kind::Ack, now, out);
         }
     }
 
     /// The sender learns that the connection is open.
-    fn establish(&mut self, tcp: &Tcp, now: Time, out: &mut Vec<Segment>) {
+    ///
+    /// `ecn`: how the segment came that says so, and whether it is the third of the handshake, without data or blocks.
+    fn establish(&mut self, tcp: &Tcp, (ecn, is_third): (Ecn, bool), now: Time, out: &mut Vec<Segment>) {
         let shift = if self.is_passive { self.far.shift } else { 0 };
-        let agreed = self.far.ecn && (self.near.ecn || !self.is_passive);
         let mut packet = self.packet_of(tcp, 1, u32::from(tcp.window) << shift, now);
         packet.kind = Kind::SynAck;
-        packet.flags = if agreed { flag::ECE } else { 0 };
+        packet.flags = match self.feedback {
+            Feedback::Accurate if self.is_passive => {
+                self.sender.hear_third(if is_third { tcp.flags.bits() } else { flag::CWR })
+            }
+            Feedback::Accurate => (tcp.flags.bits() & flag::ACE) | ecn.flags(),
+            Feedback::Classic => flag::ECE,
+            Feedback::None => 0,
+        };
+        self.tells_of_answer = self.feedback == Feedback::Accurate && !self.is_passive;
         let extra = Extra { offer: Some(self.far.offer), ..Extra::default() };
         self.last_window = packet.window;
         self.sender.on_ack(&packet, Some(&extra), now, &mut self.tray);
@@ -441,7 +499,8 @@ impl Duplex {
             if ack == 0 {
                 return;
             }
-            self.establish(tcp, now, out);
+            let is_third = payload == 0 && !tcp.flags.fin && tcp.options.sack.as_slice().is_empty();
+            self.establish(tcp, (Ecn::NotCapable, is_third), now, out);
             if ack == 1 {
                 return;
             }
@@ -461,9 +520,11 @@ impl Duplex {
         self.last_window = window;
         let mut packet = self.packet_of(tcp, ack, window, now);
         packet.kind = Kind::Ack;
-        if tcp.flags.ece {
-            packet.flags |= flag::ECE;
-        }
+        packet.flags |= match self.feedback {
+            Feedback::Accurate => tcp.flags.bits() & flag::ACE,
+            _ if tcp.flags.ece => flag::ECE,
+            _ => 0,
+        };
         self.sender.on_ack(&packet, has_blocks.then_some(&extra), now, &mut self.tray);
         self.flush(now, out);
     }
@@ -518,7 +579,7 @@ impl Duplex {
             seq: self.near.initial.wrapping_add(seq as u32),
             ack: self.far_number(ack.seq) as u32,
             window: (ack.window >> self.near.shift).min(u16::MAX.into()) as u16,
-            flags: Flags { ack: true, ece: ack.has(flag::ECE), ..Flags::default() },
+            flags: Flags { ack: true, ..Flags::default() }.with_marks(ack.flags),
             options: Options {
                 timestamps: self.timestamps.then_some((stamp_of(now), self.recent_stamp as u32)),
                 ..Options::default()
@@ -538,7 +599,7 @@ impl Duplex {
                 Kind::Syn => {
                     let extra = self.tray.extras.get(packet.extra as usize);
                     self.near.offer = extra.and_then(|extra| extra.offer).unwrap_or_default();
-                    self.near.ecn = packet.has(flag::ECE);
+                    self.asked = packet.flags & flag::ACE;
                     self.send_syn(Kind::Syn, now, out);
                 }
                 Kind::Data | Kind::Fin | Kind::Ack => self.send(packet, now, out),
@@ -565,9 +626,14 @@ impl Duplex {
     fn send(&mut self, packet: &Packet, now: Time, out: &mut Vec<Segment>) {
         let fin = packet.kind == Kind::Fin;
         let mut tcp = self.tcp(packet.seq, now);
-        tcp.flags = Flags { fin, psh: packet.payload > 0, cwr: packet.has(flag::CWR), ..tcp.flags };
+        tcp.flags = Flags { fin, psh: packet.payload > 0, ..tcp.flags };
+        if self.feedback != Feedback::Accurate {
+            tcp.flags.cwr = packet.has(flag::CWR);
+        } else if packet.kind == Kind::Ack && std::mem::take(&mut self.tells_of_answer) {
+            tcp.flags = tcp.flags.with_marks(packet.flags);
+        }
         self.sent = self.sent.max(packet.seq + u64::from(packet.payload) + u64::from(fin));
-        let ecn = if packet.has(flag::ECT) && packet.payload > 0 { Ecn::Capable } else { Ecn::NotCapable };
+        let ecn = if packet.payload > 0 { Ecn::of_flags(packet.flags) } else { Ecn::NotCapable };
         self.put(tcp, (ecn, packet.seq.saturating_sub(1), packet.payload), out);
     }
 
@@ -576,13 +642,13 @@ impl Duplex {
         let Offer { mss, window_scale, sack, timestamps } = self.near.offer;
         self.sent = self.sent.max(1);
         let is_answer = kind == Kind::SynAck;
-        let window = self.receiver.acknowledge(Kind::SynAck, now).window;
-        let ecn = self.near.ecn;
+        let answer = self.receiver.acknowledge(Kind::SynAck, now);
+        let marks = if is_answer { answer.flags } else { self.asked };
         let tcp = Tcp {
             seq: self.near.initial,
             ack: if is_answer { self.far.initial.wrapping_add(1) } else { 0 },
-            window: window.min(u16::MAX.into()) as u16,
-            flags: Flags { syn: true, ack: is_answer, ece: ecn, cwr: ecn && !is_answer, ..Flags::default() },
+            window: answer.window.min(u16::MAX.into()) as u16,
+            flags: Flags { syn: true, ack: is_answer, ..Flags::default() }.with_marks(marks),
             options: Options {
                 // On the wire it leaves out what options take (RFC 6691).
                 mss: Some(mss.saturating_add(if timestamps { TIMESTAMPS } else { 0 })),

@@ -38,8 +38,8 @@ pub(crate) fn flags(count: u32) -> u8 {
 }
 
 /// The bits that tell how a SYN or SYN-ACK has arrived (tables 2 and 3).
-pub(crate) fn reflect(arrived: &Packet) -> u8 {
-    flags(match Ecn::of_flags(arrived.flags) {
+pub(crate) fn reflect(arrived: Ecn) -> u8 {
+    flags(match arrived {
         Ecn::NotCapable => 0b010,
         Ecn::Capable1 => 0b011,
         Ecn::Capable => 0b100,
@@ -53,7 +53,7 @@ pub(crate) fn answer(syn: &Packet) -> (Feedback, u8) {
     match number(syn.flags) {
         0b000 => (Feedback::None, 0),
         0b011 => (Feedback::Classic, flag::ECE),
-        _ => (Feedback::Accurate, reflect(syn)),
+        _ => (Feedback::Accurate, reflect(Ecn::of_flags(syn.flags))),
     }
 }
 
@@ -86,9 +86,9 @@ impl Counter {
     /// counter has gone round (section 3.2.2.5.2, appendix A.2).
     const THINNED: u16 = 4 * 8;
 
-    /// Before the first ACK.
-    pub(crate) fn new() -> Counter {
-        Counter { told: FIRST as u8, mean: 8 }
+    /// Before the first ACK, when this many marks have been told of.
+    pub(crate) fn after(marks: u32) -> Counter {
+        Counter { told: ((FIRST + marks) % 8) as u8, mean: 8 }
     }
 
     /// Takes the counter of an ACK that acknowledges `packets` for the first time; how many of them were marked. Where
@@ -154,9 +154,9 @@ mod tests {
     #[test]
     fn a_counter_that_may_have_gone_round() {
         for (packets, marked) in [(14, 12), (13, 12), (12, 12), (11, 4), (4, 4), (2, 4), (20, 20)] {
-            assert_eq!(Counter::new().take(1, packets), marked, "{packets}");
+            assert_eq!(Counter::after(0).take(1, packets), marked, "{packets}");
         }
-        let mut counter = Counter::new();
+        let mut counter = Counter::after(0);
         assert_eq!(counter.take(5, 14), 8, "none or eight");
         assert_eq!((counter.told, counter.take(6, 1)), (5, 1), "the counter goes on from there");
     }
@@ -164,7 +164,7 @@ mod tests {
     /// Where ACKs stand for ten packets each, a jump is none of the counter.
     #[test]
     fn thinned_acks_are_not_taken_for_marks() {
-        let mut counter = Counter::new();
+        let mut counter = Counter::after(0);
         let first: Vec<u32> = (0..20).map(|_| counter.take(5, 10)).collect();
         assert_eq!(first.iter().position(|&marked| marked == 0), Some(3));
         assert!(first[3..].iter().all(|&marked| marked == 0), "{first:?}");
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn marks_are_counted_exactly_while_acks_come() {
-        let mut counter = Counter::new();
+        let mut counter = Counter::after(0);
         let mut sent = FIRST;
         let mut found = 0;
         for number in 0..1000u32 {

@@ -3,7 +3,7 @@
 //! One engine serves the profiles `rfc`, `ns2` and `linux`; where they differ, the difference is a field of
 //! [`config::TcpConfig`] or a comment that names it.
 
-mod accurate;
+pub(super) mod accurate;
 mod autotuning;
 pub mod config;
 mod mobile_receiver;

@@ -17,6 +17,7 @@ use super::segments::Ranges;
 use super::window::Scale;
 use crate::handoff::HostEvent;
 use crate::measure::{FlowStats, Window};
+use crate::transport::codec::Ecn;
 use crate::transport::extra::{Extra, Offer, first_sent};
 use crate::transport::profile::Profile;
 use crate::transport::sack::{MAX_SACK_BLOCKS, SackBlocks};
@@ -304,6 +305,11 @@ impl TcpReceiver {
         self.note_rare_due();
     }
 
+    /// Whether it counts marks for the other end (RFC 9768).
+    pub(crate) fn counts_marks(&self) -> bool {
+        self.echoes == Echo::Counted
+    }
+
     /// Whether the connection was over before its time.
     pub(crate) fn is_reset(&self) -> bool {
         self.is_reset
@@ -472,7 +478,7 @@ impl TcpReceiver {
         match self.echoes {
             Echo::Counted if packet.kind == Kind::Syn => {
                 // Of the last SYN the answer tells how it came (RFC 9768 section 3.1.5).
-                self.agrees = accurate::reflect(packet);
+                self.agrees = accurate::reflect(Ecn::of_flags(packet.flags));
             }
             Echo::Counted => self.count_mark(packet),
             _ => self.fed_back = if packet.has(flag::CE) { flag::ECE } else { 0 },

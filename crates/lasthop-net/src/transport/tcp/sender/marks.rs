@@ -29,7 +29,7 @@ pub(super) struct Marks {
 impl Marks {
     /// `counted`: the SYN will ask for the count.
     pub(super) fn new(counted: bool) -> Marks {
-        Marks { counted, told: 0, counter: Counter::new(), departed: 0, newly: 0 }
+        Marks { counted, told: 0, counter: Counter::after(0), departed: 0, newly: 0 }
     }
 }
 
@@ -75,6 +75,18 @@ impl Connection {
         }
     }
 
+    /// A server hears how its SYN-ACK came, by the bits of an ACK without data (RFC 9768, table 4). Returns those that
+    /// an answer to a SYN would have told it with.
+    pub(crate) fn hear_third(&mut self, flags: u8) -> u8 {
+        match accurate::number(flags) {
+            // It feeds marks back, but does not answer them, and sends nothing that could be marked.
+            0b000 => self.ecn = false,
+            0b110 => self.marks.counter = Counter::after(1),
+            _ => {}
+        }
+        if accurate::is_mangled(flags) { flags & flag::ACE } else { flag::CWR }
+    }
+
     /// The ACK as the rest of the sender knows it.
     #[inline(never)]
     pub(super) fn hear_count<E: RecoveryEngine>(&mut self, packet: &Packet, extra: Option<&Extra>) -> Packet {
@@ -94,7 +106,7 @@ impl Connection {
         // One that a later one has overtaken tells nothing (appendix A.1).
         if delivered > 0 || self.timestamps && packet.stamp > self.peer_stamp {
             self.marks.newly = self.marks.counter.take(accurate::number(packet.flags), delivered);
-            heard.flags |= if self.marks.newly > 0 { flag::ECE } else { 0 };
+            heard.flags |= if self.marks.newly > 0 && self.ecn { flag::ECE } else { 0 };
         }
         heard
     }
