@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 ENVIRONMENT := $(VENV)/.environment-ready
-NATIVE := $(VENV)/.native-ready
+NATIVE := $(VENV)/.native-ready$(addprefix -,$(FEATURES))
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.toml' -o -name '*.bpf.o')
 # The bridge is tested from Python: a Rust test binary of it would need the development files of libpython.
 CORE := --workspace --exclude lasthop-py
@@ -24,6 +24,9 @@ export PROPTEST_RNG_SEED ?= 1
 PARALLEL ?= --numprocesses=auto --dist=loadfile
 
 SEEDS ?= 1-10
+
+# `make build FEATURES=stacks` has real transport stacks (QUIC) beside; without it a scenario that names one is refused.
+WITH := $(if $(FEATURES),--features "pyo3/extension-module pyo3/abi3-py311 $(FEATURES)")
 
 # No rule but those here: make's own would compile a `.bpf.c` that is newer than its object, for the wrong machine.
 MAKEFLAGS += --no-builtin-rules
@@ -49,8 +52,8 @@ $(ENVIRONMENT): requirements.lock
 	@touch $@
 
 $(NATIVE): $(ENVIRONMENT) pyproject.toml $(RUST_SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked
-	@touch $@
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked $(WITH)
+	@rm -f $(VENV)/.native-ready* && touch $@
 
 demo: build ## Race five TCP senders over a lossy last hop: a table, plots and what to try next
 	$(BIN)/lasthop demo --out out/demo --seeds $(SEEDS) --force

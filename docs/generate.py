@@ -324,6 +324,10 @@ def transports_page(listed: list[Schema]) -> str:
             "Rate-based transports",
             '`transport = "NAME"` or `{ rate = "NAME" }`: over UDP, evenly spaced.',
         ),
+        "stack": (
+            "Real stacks",
+            '`transport = "NAME"`, or `{ stack = ..., congestion = ... }`: see [real stacks](stacks.md).',
+        ),
         "controller": ("Controllers", '`transport = { cc = "NAME" }`: how much may be in flight.'),
         "recovery": (
             "Recovery engines",

@@ -10,6 +10,7 @@ from typing_extensions import disjoint_base
 
 __all__ = [
     "HAS_LIVE",
+    "HAS_STACKS",
     "Ack",
     "AnyAck",
     "ArrowTable",
@@ -60,6 +61,7 @@ __all__ = [
 
 __version__: str
 HAS_LIVE: bool
+HAS_STACKS: bool
 
 class ScenarioError(ValueError): ...
 class RunError(RuntimeError): ...

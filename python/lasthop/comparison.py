@@ -426,16 +426,29 @@ def choose_metrics(texts: Iterable[str]) -> list[Metric]:
 def transport_overrides(scenario: Mapping[str, Any], transport: str) -> dict[str, str]:
     """Return the overrides that give every flow that is not UDP the transport.
 
+    Beside senders of the simulator, flows that a real stack carries keep it.
+
     Examples
     --------
     >>> transport_overrides({"flows": [{"transport": "reno"}, {"transport": "udp"}]}, "vegas")
     {'flows.0.transport': 'vegas'}
+    >>> beside = {"flows": [{"transport": "reno"}, {"transport": {"stack": "quinn"}}]}
+    >>> transport_overrides(beside, "vegas")
+    {'flows.0.transport': 'vegas'}
     """
-    return {
-        f"flows.{index}.transport": transport
-        for index, flow in enumerate(scenario["flows"])
-        if flow.get("transport") != "udp"
-    }
+    given = {index: flow.get("transport") for index, flow in enumerate(scenario["flows"])}
+    yielding = {index: transport for index, transport in given.items() if transport != "udp"}
+    simulated = [index for index, transport in yielding.items() if not _is_stack(transport)]
+    return {f"flows.{index}.transport": transport for index in simulated or yielding}
+
+
+def _is_stack(transport: object) -> bool:
+    from lasthop.scenario import transports as list_transports
+
+    if isinstance(transport, str):
+        listed = {one["name"] for one in list_transports() if one["kind"] == "stack"}
+        return transport in listed or transport in {name.partition(":")[0] for name in listed}
+    return isinstance(transport, dict) and "stack" in transport
 
 
 def compare_transports(  # noqa: PLR0913 - as `lasthop.compare`

@@ -436,7 +436,7 @@ def transports_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Every transport with its summary and the names of its parameters."""
     by_kind = {
         kind: [one for one in listed if one["kind"] == kind]
-        for kind in ("preset", "rate", "controller", "recovery")
+        for kind in ("preset", "rate", "stack", "controller", "recovery")
     }
     presets = simple_table("preset", "transport = NAME")
     for column in ("congestion control", "loss recovery"):
@@ -447,6 +447,10 @@ def transports_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
     rates.add_column("what it does")
     for one in by_kind["rate"]:
         rates.add_row(one["name"], one["summary"])
+    stacks = simple_table("real stack", "transport = NAME, or { stack = ..., congestion = ... }")
+    stacks.add_column("what it is")
+    for one in by_kind["stack"]:
+        stacks.add_row(one["name"], one["summary"])
     controllers = simple_table("congestion control", "transport = { cc = NAME, PARAMETER = VALUE, ... }")
     for column in ("what it does", "parameters"):
         controllers.add_column(column)
@@ -458,7 +462,7 @@ def transports_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
     for one in by_kind["recovery"]:
         recoveries.add_row(one["name"], one["summary"])
     hint = Text("'lasthop transports NAME' shows the parameters of one.", style="dim")
-    return Group(presets, rates, controllers, recoveries, hint)
+    return Group(presets, rates, stacks, controllers, recoveries, hint)
 
 
 def transport_table(one: Mapping[str, Any]) -> RenderableType:

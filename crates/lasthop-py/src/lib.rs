@@ -35,9 +35,13 @@ use lasthop_net::world::{Evaluation, World};
 use lasthop_sim::air::AirCapture;
 use lasthop_sim::columns;
 use lasthop_sim::pcapng::{self, Vantage};
-use lasthop_sim::run::{self as engine, RunError as EngineError};
-use lasthop_sim::scenario::{Format, OwnTransport, Scenario};
+#[cfg(not(feature = "stacks"))]
+use lasthop_sim::run as stacks;
+use lasthop_sim::run::RunError as EngineError;
+use lasthop_sim::scenario::{Format, OwnTransport, STACKS, Scenario};
 use lasthop_sim::summary::Summary;
+#[cfg(feature = "stacks")]
+use lasthop_stacks::scenario as stacks;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -65,6 +69,8 @@ fn scenario_error(error: &lasthop_sim::scenario::ScenarioError) -> PyErr {
 fn run_error(error: &EngineError) -> PyErr {
     match error {
         EngineError::Interrupted { .. } => Interrupted::new_err(error.to_string()),
+        // Nothing has run: the scenario is not for this build.
+        EngineError::NeedsStack { .. } => ScenarioError::new_err(error.to_string()),
         _ => RunError::new_err(error.to_string()),
     }
 }
@@ -482,8 +488,24 @@ fn transports() -> String {
             "recovery": null, "parameters": listed(&protocol.params()),
         })
     });
-    json!(presets.chain([udp]).chain(rates).chain(controllers).chain(recoveries).collect::<Vec<_>>())
-        .to_string()
+    let stacks = STACKS.iter().flat_map(|stack| {
+        stack.congestion.iter().map(move |congestion| {
+            json!({
+                "name": format!("{}:{congestion}", stack.name), "kind": "stack", "summary": stack.summary,
+                "controller": null, "recovery": null, "parameters": [],
+            })
+        })
+    });
+    json!(
+        presets
+            .chain([udp])
+            .chain(rates)
+            .chain(stacks)
+            .chain(controllers)
+            .chain(recoveries)
+            .collect::<Vec<_>>()
+    )
+    .to_string()
 }
 
 /// Runs a plan; the GIL is released meanwhile. What it records is kept in memory, or written into files in the folder
@@ -511,14 +533,14 @@ fn run(
     let engine_plan = watched.as_ref().unwrap_or_else(|| scenario.plan());
     let result = py.detach(|| {
         let Some(folder) = spool else {
-            let run = engine::run(engine_plan, seed, recording, &progress)?;
+            let run = stacks::run(engine_plan, seed, recording, &progress)?;
             return Ok((run.summary, Some((recording, run.recorded))));
         };
         let captures = captures.unwrap_or_default();
         let wanted = Wanted { seed, series, trace, captures, scenario: &scenario.to_json() };
         let mut spool = Spool::new(&folder, engine_plan, &wanted)?;
         let how = (wanted.recording(), Evaluation::Eager);
-        let run = engine::run_into(engine_plan, seed, how, &mut spool, &progress)?;
+        let run = stacks::run_into(engine_plan, seed, how, &mut spool, &progress)?;
         spool.finish()?;
         Ok((run.summary, None))
     });
@@ -594,6 +616,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(spool::join_tables, module)?)?;
     module.add("HAS_LIVE", live::IS_THERE)?;
+    module.add("HAS_STACKS", cfg!(feature = "stacks"))?;
     module.add_function(wrap_pyfunction!(live::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(live::run_script, module)?)?;
     module.add_function(wrap_pyfunction!(live::check_script, module)?)?;

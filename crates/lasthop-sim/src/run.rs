@@ -67,6 +67,25 @@ pub enum RunError {
         /// The congestion control.
         algorithm: String,
     },
+    /// A flow that needs a stack of others.
+    #[error(
+        "flow {flow:?} has the transport {transport}, a real stack, which this build does not have: build lasthop from \
+         its source with 'make build FEATURES=stacks', or name a sender of the simulator"
+    )]
+    NeedsStack {
+        /// Its name.
+        flow: String,
+        /// The transport.
+        transport: String,
+    },
+    /// A stack of others did what ends a run.
+    #[error("flow {flow:?}: {reason}")]
+    Stack {
+        /// The flow that it carried.
+        flow: String,
+        /// What it did, when, and with which seed.
+        reason: String,
+    },
     /// More packets waited at once than can be told apart.
     #[error(
         "more than {MAX_PACKETS} packets waited at once at {reached} of {duration} simulated: give queues a limit, or \
@@ -185,22 +204,56 @@ pub fn run_into(
     sink: &mut dyn Sink,
     progress: &Progress,
 ) -> Result<Run, RunError> {
-    let started = Instant::now();
-    for flow in &plan.flows {
-        if let Transport::Tcp(config) = &flow.transport
-            && let Some(algorithm) = config.kernel()
-        {
-            return Err(RunError::NeedsKernel { flow: flow.name.clone(), algorithm: algorithm.to_owned() });
-        }
+    if let Some((flow, config)) = plan.flows.iter().find_map(|flow| match &flow.transport {
+        Transport::Outside(config) if config.stack.is_some() => Some((flow, config)),
+        _ => None,
+    }) {
+        return Err(RunError::NeedsStack { flow: flow.name.clone(), transport: config.name.clone() });
     }
+    let limits = Within::new(plan, progress)?;
     let mut world = World::evaluated(plan, seed, recording, evaluation);
-    let set_up = started.elapsed();
-    // Half of the numbers are for timers of receivers, and an event may set more than one.
-    let limit = plan.limits.events.min(MAX_EVENTS / 4);
-    let wall_limit = Duration::from_nanos(plan.limits.wall_time.0);
-    let duration = plan.duration;
-    world.run(|world| {
-        progress.note(world);
+    let set_up = limits.elapsed();
+    world.run(|world| limits.check(world, sink))?;
+    let summary = Summary::new(plan, seed, &world, set_up, limits.elapsed());
+    Ok(Run { summary, world, recorded: Recorded::default() })
+}
+
+/// What every driver of a world asks now and then: whether the run may go on, and to whom what it recorded goes.
+#[derive(Debug)]
+pub struct Within<'a> {
+    plan: &'a Plan,
+    progress: &'a Progress,
+    started: Instant,
+}
+
+impl<'a> Within<'a> {
+    /// The run begins now. An error says that a flow needs a kernel.
+    pub fn new(plan: &'a Plan, progress: &'a Progress) -> Result<Within<'a>, RunError> {
+        for flow in &plan.flows {
+            if let Transport::Tcp(config) = &flow.transport
+                && let Some(algorithm) = config.kernel()
+            {
+                return Err(RunError::NeedsKernel {
+                    flow: flow.name.clone(),
+                    algorithm: algorithm.to_owned(),
+                });
+            }
+        }
+        Ok(Within { plan, progress, started: Instant::now() })
+    }
+
+    /// How long it has run by the wall clock.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Notes how far the run has come, refuses to go on beyond its limits, and hands over what was recorded.
+    pub fn check(&self, world: &mut World, sink: &mut dyn Sink) -> Result<(), RunError> {
+        // Half of the numbers are for timers of receivers, and an event may set more than one.
+        let limit = self.plan.limits.events.min(MAX_EVENTS / 4);
+        let wall_limit = Duration::from_nanos(self.plan.limits.wall_time.0);
+        let duration = self.plan.duration;
+        self.progress.note(world);
         let standing = world.standing();
         let reached = Span(standing.now.0);
         match standing.overflow {
@@ -211,15 +264,14 @@ pub fn run_into(
         if standing.events > limit {
             return Err(RunError::EventLimit { limit, events: standing.events, reached, duration });
         }
-        if started.elapsed() > wall_limit {
-            return Err(RunError::WallTimeLimit { limit: plan.limits.wall_time, reached, duration });
+        if self.elapsed() > wall_limit {
+            let limit = self.plan.limits.wall_time;
+            return Err(RunError::WallTimeLimit { limit, reached, duration });
         }
-        if progress.is_cancelled() {
+        if self.progress.is_cancelled() {
             return Err(RunError::Interrupted { reached, duration });
         }
         let handed_over = world.hand_over(sink);
         handed_over.map_err(|error| RunError::Recording { reason: error.to_string(), reached, duration })
-    })?;
-    let summary = Summary::new(plan, seed, &world, set_up, started.elapsed());
-    Ok(Run { summary, world, recorded: Recorded::default() })
+    }
 }

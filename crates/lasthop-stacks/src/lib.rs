@@ -28,10 +28,13 @@
 #![forbid(unsafe_code)]
 
 mod certificate;
+mod end;
 mod entropy;
 pub mod quinn;
 mod run;
+pub mod scenario;
 mod stack;
 
-pub use run::{Connection, EndId, Ends, Failure, Reason, Run};
+pub use end::{Ends, Failure, Reason};
+pub use run::{Connection, EndId, Run};
 pub use stack::{Report, Stack};

@@ -109,14 +109,14 @@ pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dy
     let clock = Clock::new();
     let mut opening = Endpoint::new(endpoint(&mut sender), None, true, None);
     let answering = Endpoint::new(endpoint(&mut receiver), Some(Arc::new(server)), true, None);
-    let now = clock.instant(Time::ZERO);
+    let now = clock.instant(ends.at);
     let opened =
         entropy::lend(&mut sender, || opening.connect(now, client, ends.receiver, certificate::NAME));
     let left = settings.bytes.unwrap_or(u64::MAX);
     let mut one = End::new(clock, opening, ends.receiver, sender, Some(left));
     match opened {
         Ok(connection) => one.connection = Some(connection),
-        Err(error) => one.report.closed = Some(error.to_string()),
+        Err(error) => one.report.closed = Some((ends.at, error.to_string())),
     }
     let other = End::new(clock, answering, ends.sender, receiver, None);
     (format!("quinn {}", settings.congestion.name()), Box::new(one), Box::new(other))
@@ -229,7 +229,10 @@ impl End {
                         self.stream = connection.streams().open(Dir::Uni);
                     }
                 }
-                Event::ConnectionLost { reason } => self.report.closed = Some(reason.to_string()),
+                Event::ConnectionLost { reason } => {
+                    self.report.closed = Some((now, reason.to_string()));
+                }
+                Event::Stream(StreamEvent::Finished { .. }) => self.report.finished = Some(now),
                 Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
                     self.stream = connection.streams().accept(Dir::Uni);
                 }
@@ -343,12 +346,30 @@ impl Stack for End {
         Some(transmit.ecn.map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8)))
     }
 
+    fn stop(&mut self, now: Time) {
+        let left = self.left.replace(0);
+        let Some((_, connection)) = &mut self.connection else { return };
+        match self.stream {
+            // RFC 9000 §3.1. An error says that all was acknowledged, or that the peer had stopped it.
+            Some(stream) => drop(connection.send_stream(stream).reset(VarInt::from_u32(0))),
+            None if left.is_some() => {
+                connection.close(self.clock.instant(now), VarInt::from_u32(0), Bytes::new());
+            }
+            None => {}
+        }
+    }
+
+    fn delivered(&self) -> u64 {
+        self.report.delivered_bytes
+    }
+
     fn report(&self) -> Report {
         let Some((_, connection)) = &self.connection else { return self.report.clone() };
         let path = connection.stats().path;
         let span = |duration: Duration| Span(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
         Report {
             cwnd_bytes: Some(path.cwnd),
+            packet_bytes: Some(path.current_mtu.into()),
             rtt: Some(span(path.rtt)),
             min_rtt: Some(span(path.min_rtt)),
             lost_packets: Some(path.lost_packets),

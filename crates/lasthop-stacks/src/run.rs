@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use lasthop::{Datagram, Error, HostId, Network, Results, Stream, Time, Wake};
+use lasthop::{Datagram, Error, HostId, Network, Results, SendError, Time, Wake};
 
-use crate::{Report, Stack};
+use crate::end::End;
+use crate::{Ends, Failure, Reason, Report, Stack};
 
-/// Rounds of timeouts that an end may have at one instant. One whose timer lies in the past would never let time pass.
-const MOST_ROUNDS: u32 = 10_000;
 /// Ports of senders and receivers. Each end has an address of its own.
 const SENDER_PORT: u16 = 1000;
 const RECEIVER_PORT: u16 = 443;
@@ -27,71 +25,13 @@ pub struct Connection {
     pub receiver: EndId,
 }
 
-/// What a pair of stacks is made of.
-#[derive(Clone, Debug)]
-pub struct Ends {
-    /// Address and port of the end that opens the connection.
-    pub sender: SocketAddr,
-    /// Address and port of the other.
-    pub receiver: SocketAddr,
-    /// Randomness for the first.
-    pub sender_entropy: Stream,
-    /// Randomness for the second.
-    pub receiver_entropy: Stream,
-}
-
-/// Why a run has ended a stack.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Reason {
-    /// It panicked.
-    #[error("panicked: {0}")]
-    Panicked(String),
-    /// Its timeout is never in the future.
-    #[error("wants a timeout at the same instant for the {MOST_ROUNDS}th time")]
-    Spins,
-    /// It sent what the network does not take.
-    #[error("sent what the network refuses: {0}")]
-    Refused(lasthop::SendError),
-}
-
-/// A stack that was ended, with what is needed to see it again.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{stack} at {end} with seed {seed} after {at}: {reason}")]
-pub struct Failure {
-    /// Its name.
-    pub stack: String,
-    /// Its end of the connection.
-    pub end: SocketAddr,
-    /// The seed of the run.
-    pub seed: u64,
-    /// When.
-    pub at: Time,
-    /// Why.
-    pub reason: Reason,
-}
-
-struct End {
-    name: String,
-    host: HostId,
-    address: SocketAddr,
-    peer: SocketAddr,
-    stack: Box<dyn Stack>,
-    failed: bool,
-    /// What the network's timer is set to.
-    timer: Option<Time>,
-    /// The instant of the last timeout, and how many it had.
-    rounds: (Time, u32),
-    /// What was sent.
-    datagrams: u64,
-    bytes: u64,
-}
-
 /// Connections of stacks over a network.
 pub struct Run {
     network: Network,
     seed: u64,
     ends: Vec<End>,
+    /// The host of each end.
+    hosts: Vec<HostId>,
     by_address: BTreeMap<SocketAddr, usize>,
     failures: Vec<Failure>,
     /// Ends at which something has happened in this instant.
@@ -107,6 +47,7 @@ impl Run {
             network,
             seed,
             ends: Vec::new(),
+            hosts: Vec::new(),
             by_address: BTreeMap::new(),
             failures: Vec::new(),
             touched: Vec::new(),
@@ -134,6 +75,7 @@ impl Run {
         let (sender_host, receiver_host) =
             (self.network.attach(from, sender)?, self.network.attach(to, receiver)?);
         let ends = Ends {
+            at: self.network.now(),
             sender: SocketAddr::new(sender, SENDER_PORT),
             receiver: SocketAddr::new(receiver, RECEIVER_PORT),
             sender_entropy: self.network.entropy(sender_host, "stack"),
@@ -146,21 +88,10 @@ impl Run {
     }
 
     fn add(&mut self, name: &str, host: HostId, ends: (SocketAddr, SocketAddr), stack: Box<dyn Stack>) {
-        let (address, peer) = ends;
-        self.by_address.insert(address, self.ends.len());
-        self.touched.push(self.ends.len());
-        self.ends.push(End {
-            name: name.to_owned(),
-            host,
-            address,
-            peer,
-            stack,
-            failed: false,
-            timer: None,
-            rounds: (Time::ZERO, 0),
-            datagrams: 0,
-            bytes: 0,
-        });
+        self.by_address.insert(ends.0, self.ends.len());
+        self.ends.push(End::new(name, ends, stack));
+        self.hosts.push(host);
+        self.touch(self.ends.len() - 1);
     }
 
     /// Runs until this time or the end of the scenario, or until no stack has anything more to do.
@@ -180,7 +111,7 @@ impl Run {
     }
 
     fn touch(&mut self, end: usize) {
-        if !self.touched.contains(&end) {
+        if !std::mem::replace(&mut self.ends[end].touched, true) {
             self.touched.push(end);
         }
     }
@@ -193,9 +124,9 @@ impl Run {
             if end.failed {
                 continue;
             }
-            let (at, ecn) = (arrival.at, arrival.ecn);
-            if let Err(reason) = guarded(|| end.stack.receive(at, ecn, arrival.data)) {
-                fail(&mut self.failures, end, (self.seed, at), reason);
+            let at = arrival.at;
+            if let Err(reason) = end.receive(at, arrival.ecn, arrival.data) {
+                self.failures.push(end.fail((self.seed, at), reason));
             }
             self.touch(number);
         }
@@ -207,11 +138,12 @@ impl Run {
         self.touched.sort_unstable();
         let touched = std::mem::take(&mut self.touched);
         for &number in &touched {
+            self.ends[number].touched = false;
             if !self.ends[number].failed
                 && let Err(reason) = self.serve_end(number)
             {
                 let at = self.network.now();
-                fail(&mut self.failures, &mut self.ends[number], (self.seed, at), reason);
+                self.failures.push(self.ends[number].fail((self.seed, at), reason));
             }
         }
         self.touched = touched;
@@ -220,47 +152,31 @@ impl Run {
 
     fn serve_end(&mut self, number: usize) -> Result<(), Reason> {
         let now = self.network.now();
-        let end = &mut self.ends[number];
-        loop {
-            let due = guarded(|| {
-                let due = end.stack.next_timeout().is_some_and(|at| at <= now);
-                if due {
-                    end.stack.handle_timeout(now);
-                }
-                due
-            })?;
-            loop {
-                self.buffer.clear();
-                let Some(ecn) = guarded(|| end.stack.transmit(now, &mut self.buffer))? else { break };
-                if now >= self.network.end() {
-                    return Ok(());
-                }
-                let datagram = Datagram { ecn, ..Datagram::new(end.address.port(), end.peer, &self.buffer) };
-                self.network.send(end.host, datagram).map_err(Reason::Refused)?;
-                end.datagrams += 1;
-                end.bytes += self.buffer.len() as u64;
-                let what = (self.buffer.len() as u64) << 32 | (number as u64) << 2 | u64::from(ecn.bits());
-                self.times = fold(fold(self.times, now.0), what);
+        let (network, times, host) = (&mut self.network, &mut self.times, self.hosts[number]);
+        let timer = self.ends[number].serve(now, &mut self.buffer, |end, ecn, data| {
+            if now >= network.end() {
+                return Ok(false);
             }
-            if !due {
-                break;
+            let datagram = Datagram { ecn, ..Datagram::new(end.address.port(), end.peer, data) };
+            match network.send(host, datagram) {
+                // A probe for a longer packet: it must not be cut, and is lost.
+                Ok(_) | Err(SendError::TooLong { .. }) => {}
+                Err(refused) => return Err(Reason::Refused(refused)),
             }
-            end.rounds = if end.rounds.0 == now { (now, end.rounds.1 + 1) } else { (now, 1) };
-            if end.rounds.1 >= MOST_ROUNDS {
-                return Err(Reason::Spins);
-            }
-        }
-        let timer = guarded(|| end.stack.next_timeout())?;
-        if timer != end.timer {
-            end.timer = timer;
-            self.network.set_timer(end.host, number as u64, timer);
+            let what = (data.len() as u64) << 32 | (number as u64) << 2 | u64::from(ecn.bits());
+            *times = fold(fold(*times, now.0), what);
+            Ok(true)
+        })?;
+        if timer != self.ends[number].timer {
+            self.ends[number].timer = timer;
+            self.network.set_timer(host, number as u64, timer);
         }
         Ok(())
     }
 
     /// What a stack says of itself.
     pub fn report(&self, end: EndId) -> Report {
-        self.ends[end.0].stack.report()
+        self.ends[end.0].report()
     }
 
     /// Datagrams that an end has sent, and their bytes.
@@ -291,21 +207,6 @@ fn fold(hash: u64, word: u64) -> u64 {
     (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
 }
 
-fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, Reason> {
-    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| Reason::Panicked(said(&*panic)))
-}
-
-fn said(panic: &(dyn std::any::Any + Send)) -> String {
-    let text =
-        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("without words").to_owned()
-}
-
-fn fail(failures: &mut Vec<Failure>, end: &mut End, (seed, at): (u64, Time), reason: Reason) {
-    end.failed = true;
-    failures.push(Failure { stack: end.name.clone(), end: end.address, seed, at, reason });
-}
-
 #[cfg(test)]
 mod tests {
     use lasthop::{Ecn, Link, Path, Span};
@@ -331,6 +232,8 @@ mod tests {
         fn transmit(&mut self, _: Time, _: &mut Vec<u8>) -> Option<Ecn> {
             None
         }
+
+        fn stop(&mut self, _: Time) {}
 
         fn report(&self) -> Report {
             Report::default()

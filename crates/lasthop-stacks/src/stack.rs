@@ -21,8 +21,16 @@ pub trait Stack {
     /// sent now.
     fn transmit(&mut self, now: Time, datagram: &mut Vec<u8>) -> Option<Ecn>;
 
+    /// The application of a sender stops in the midst of its work: what has not arrived is not sent again.
+    fn stop(&mut self, now: Time);
+
     /// What the stack says of itself.
     fn report(&self) -> Report;
+
+    /// Payload that the application of this end has read.
+    fn delivered(&self) -> u64 {
+        self.report().delivered_bytes
+    }
 }
 
 /// What a stack says of itself, as far as it does.
@@ -32,10 +40,12 @@ pub struct Report {
     pub connected: Option<Time>,
     /// Payload that the application of this end has read.
     pub delivered_bytes: u64,
-    /// When the application of this end had read all.
+    /// When the application of this end had read all or, at a sender, when all of it was acknowledged.
     pub finished: Option<Time>,
     /// Congestion window.
     pub cwnd_bytes: Option<u64>,
+    /// Length of a full packet, without the headers below it.
+    pub packet_bytes: Option<u64>,
     /// Smoothed round-trip time.
     pub rtt: Option<Span>,
     /// Least round-trip time.
@@ -46,6 +56,6 @@ pub struct Report {
     pub lost_bytes: Option<u64>,
     /// Reductions of the window.
     pub congestion_events: Option<u64>,
-    /// Why the connection ended, if it has.
-    pub closed: Option<String>,
+    /// When the connection ended, if it has, and why.
+    pub closed: Option<(Time, String)>,
 }

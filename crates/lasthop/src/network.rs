@@ -73,7 +73,8 @@ impl Ecn {
         self as u8
     }
 
-    fn flags(self) -> u8 {
+    /// The flags that a packet of the engine has for it.
+    pub fn flags(self) -> u8 {
         match self {
             Ecn::NotEct => codec::Ecn::NotCapable,
             Ecn::Ect1 => codec::Ecn::Capable1,
@@ -83,7 +84,8 @@ impl Ecn {
         .flags()
     }
 
-    fn of_flags(flags: u8) -> Ecn {
+    /// What the flags of a packet of the engine say.
+    pub fn of_flags(flags: u8) -> Ecn {
         match codec::Ecn::of_flags(flags) {
             codec::Ecn::NotCapable => Ecn::NotEct,
             codec::Ecn::Capable1 => Ecn::Ect1,
@@ -392,6 +394,7 @@ impl Network {
             header: header as u32,
             payload: 1500 - header as u32,
             reliable: false,
+            stack: None,
         };
         self.plan.flows.push(FlowPlan {
             name,

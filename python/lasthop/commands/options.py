@@ -44,7 +44,7 @@ def complete_transports(incomplete: str) -> list[str]:
     ['reno,vegas']
     """
     before, comma, begun = incomplete.rpartition(",")
-    kinds = ("preset", "rate")
+    kinds = ("preset", "rate", "stack")
     names = [one["name"] for one in api.transports() if one["kind"] in kinds and one["name"] != "udp"]
     return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
 

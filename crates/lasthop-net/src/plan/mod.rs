@@ -253,6 +253,14 @@ impl Transport {
         }
     }
 
+    /// The stack of others that carries it, if one does.
+    pub fn stack(&self) -> Option<&StackConfig> {
+        match self {
+            Transport::Outside(config) => config.stack.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Number of the first byte of data: a SYN takes one before it.
     pub fn first_byte(&self) -> u64 {
         u64::from(matches!(self, Transport::Tcp(_)))
@@ -280,6 +288,17 @@ pub struct OutsideConfig {
     pub payload: u32,
     /// Whether the application gets everything, in order.
     pub reliable: bool,
+    /// The stack of others that the driver runs; `None` for a driver that brings datagrams of its own.
+    pub stack: Option<StackConfig>,
+}
+
+/// A transport stack of others, as a scenario names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackConfig {
+    /// Its name.
+    pub name: &'static str,
+    /// Its congestion control.
+    pub congestion: String,
 }
 
 /// UDP parameters.

@@ -10,6 +10,7 @@ use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
 use super::extra::Extra;
+use super::outside::Told;
 use super::rate::media::log::Heard;
 use super::rate::receiver::RateReceiver;
 use super::rate::sender::RateSender;
@@ -38,8 +39,8 @@ pub enum Endpoint {
     RateSender(Box<RateSender>),
     /// Its receiver.
     RateReceiver(Box<RateReceiver>),
-    /// An end outside of the world.
-    Outside,
+    /// An end outside of the world, and what its driver tells of it.
+    Outside(Option<Box<Told>>),
 }
 
 /// What a sender looks like at some instant, for the time series.
@@ -106,7 +107,7 @@ impl Endpoint {
                 (Endpoint::TcpSender(Box::new(sender)), Endpoint::TcpReceiver(Box::new(receiver)))
             }
             Transport::Udp(config) => (Endpoint::UdpSender(UdpSender::new(*config)), Endpoint::UdpReceiver),
-            Transport::Outside(_) => (Endpoint::Outside, Endpoint::Outside),
+            Transport::Outside(_) => (Endpoint::Outside(None), Endpoint::Outside(None)),
             Transport::Rate(config) => {
                 let sampling = Stream::new(seed, &format!("sampling of {}", flow.name));
                 let receiver = RateReceiver::new(config, sampling);
@@ -135,7 +136,7 @@ impl Endpoint {
     /// Whether this end lies outside of the world.
     #[inline]
     pub(crate) fn is_outside(&self) -> bool {
-        matches!(self, Endpoint::Outside)
+        matches!(self, Endpoint::Outside(_))
     }
 
     /// Asks for the state of a TCP receiver.
@@ -270,6 +271,9 @@ impl Endpoint {
                 rate: sender.rate(),
                 ..bare
             },
+            Endpoint::Outside(Some(told)) => {
+                Sample { cwnd: told.cwnd, srtt: told.srtt, rtt: counted(&told.rtt), ..bare }
+            }
             _ => bare,
         }
     }
@@ -306,6 +310,14 @@ impl Endpoint {
                     ..Report::default()
                 }
             }
+            Endpoint::Outside(Some(told)) => Report {
+                retransmitted: told.retransmitted,
+                fast_recoveries: told.fast_recoveries,
+                rtt: Some(&told.rtt),
+                completed: told.completed,
+                reset: told.reset,
+                ..Report::default()
+            },
             _ => Report::default(),
         }
     }

@@ -17,6 +17,8 @@ use lasthop_core::time::{Span, Time};
 use super::codec::{Ecn, Flags, Header, MAX_OPTIONS, Measured, Options, Probe, Tcp, Transport, unwrap};
 use super::extra::{Extra, Offer};
 use super::tcp::config::BASE_HEADER;
+use crate::measure::Durations;
+use crate::plan::Percentiles;
 
 /// The ends of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,40 @@ pub struct Loss {
     pub cause: Cause,
     /// On which direction of a link: twice the link's index, plus one for the reverse.
     pub direction: Option<u32>,
+}
+
+/// What the driver of the world tells of a sender that it runs, within the measured time.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// Congestion window in full packets; NaN while it is not known.
+    pub cwnd: f64,
+    /// Smoothed RTT; zero before the first sample.
+    pub srtt: Span,
+    /// Packets that the sender took for lost, and whose data it has sent again.
+    pub retransmitted: u64,
+    /// Reductions of the window after losses or marks.
+    pub fast_recoveries: u64,
+    /// RTT.
+    pub rtt: Durations,
+    /// When everything was acknowledged.
+    pub completed: Option<Time>,
+    /// When the connection ended before its time.
+    pub reset: Option<Time>,
+}
+
+impl Told {
+    /// Nothing is known yet.
+    pub fn new(percentiles: Percentiles) -> Told {
+        Told {
+            cwnd: f64::NAN,
+            srtt: Span::ZERO,
+            retransmitted: 0,
+            fast_recoveries: 0,
+            rtt: Durations::new(percentiles),
+            completed: None,
+            reset: None,
+        }
+    }
 }
 
 /// A packet that has left the world.

@@ -9,7 +9,7 @@ use lasthop_core::time::Time;
 use super::{Sent, World, paths_of};
 use crate::measure::{FlowStats, Observers};
 use crate::network::Next;
-use crate::plan::Plan;
+use crate::plan::{Percentiles, Plan};
 use crate::realtime::Realtime;
 use crate::routing::DirectionId;
 use crate::trace::Bins;
@@ -17,7 +17,7 @@ use crate::traffic::video::Packing;
 use crate::traffic::{Source, stream_of};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::extra::Extra;
-use crate::transport::outside::{Departure, End, Loss};
+use crate::transport::outside::{Departure, End, Loss, Told};
 
 impl World {
     /// Puts an end of `flow` outside of the world, before anything happened: what reaches it waits for
@@ -28,7 +28,16 @@ impl World {
             End::Sender => &mut self.senders[flow],
             End::Receiver => &mut self.network.receivers[flow],
         };
-        *place = Endpoint::Outside;
+        *place = Endpoint::Outside(None);
+    }
+
+    /// What is told of the sender of `flow`, to be filled in by its driver: summary and series have it. `None` if that
+    /// sender does not lie outside.
+    pub fn told_of(&mut self, flow: usize, percentiles: Percentiles) -> Option<&mut Told> {
+        match &mut self.senders[flow] {
+            Endpoint::Outside(told) => Some(told.get_or_insert_with(|| Box::new(Told::new(percentiles)))),
+            _ => None,
+        }
     }
 
     /// A packet from outside enters the path of `flow` now, at the end from which its direction starts.

@@ -162,7 +162,8 @@ pub(super) fn read<'n>(
                 source,
                 sink,
                 transport: transport.clone(),
-                realtime: run.realtime.of_flow(&traffic),
+                // How a stack numbers its packets is its own.
+                realtime: run.realtime.of_flow(&traffic).filter(|_| transport.stack().is_none()),
                 traffic,
                 start,
                 stop,

@@ -33,6 +33,7 @@ mod schema;
 mod size_file;
 
 mod split;
+mod stack;
 mod topology;
 pub(crate) mod trace_file;
 mod traffic;
@@ -62,6 +63,7 @@ pub use input_file::Files;
 use input_file::InputFiles;
 use reader::Reader;
 pub use schema::{helpers, schema};
+pub use stack::{STACKS, Stack};
 pub use trace_file::Way;
 pub use transport::{OwnTransport, OwnTransportError};
 use value::{Entry, Node, Value};

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::diagnostic::Place;
 use super::keys::{FASTEST, Key, Kind, ROOT, Table, Tagged};
 use super::rate::{self, RATE};
+use super::stack::{self, STACK};
 use super::transport::{TRANSPORT, names};
 use super::units::Dimension;
 use super::value::toml_fragment;
@@ -161,6 +162,19 @@ impl Builder {
             form["description"] = json!(protocol.summary());
             form["properties"][rate::KEY]["enum"] = json!([name]);
             forms.push(form);
+        }
+        for one in stack::STACKS {
+            let mut form = self.object(&STACK, Map::new(), &[stack::KEY]);
+            form["title"] = json!(one.name);
+            form["description"] = json!(one.summary);
+            form["properties"][stack::KEY]["enum"] = json!([one.name]);
+            form["properties"]["congestion"]["enum"] = json!(one.congestion);
+            let short = json!({
+                "type": "string",
+                "pattern": format!("^{}(:({}))?$", one.name, one.congestion.join("|")),
+                "description": format!("{}, for builds that have it.", one.summary),
+            });
+            forms.extend([short, form]);
         }
         json!({ "title": TRANSPORT.title, "description": TRANSPORT.doc, "anyOf": forms })
     }

@@ -15,9 +15,9 @@ use lasthop_net::transport::tcp::mobility::{FastHandoff, Freeze};
 
 use super::diagnostic::{Place, ScenarioError, Source};
 use super::keys::{Key, Kind, LARGEST_PACKET, LONGEST, Table};
-use super::rate;
 use super::reader::{Checked, Reader, check, number, out_of_range, unknown_name};
 use super::value::{Map, Node, Value};
+use super::{rate, stack};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -604,6 +604,9 @@ impl<'n> Shared<'n> {
                 if let Some(algorithm) = name.strip_prefix(KERNEL) {
                     return self.of_kernel(source, node, algorithm);
                 }
+                if let Some(stack) = stack::by_name(source, node, name) {
+                    return Ok(Transport::Outside(Arc::new(stack?)));
+                }
                 let own = self.own(name).map(|own| own.config(self.profile));
                 let config = own
                     .or_else(|| by_name_alone(name, self.profile))
@@ -613,6 +616,9 @@ impl<'n> Shared<'n> {
             Value::Map(map) if map.find(rate::KEY).is_some() => {
                 let config = rate::read(source, node, map, self.profile)?;
                 return Ok(Transport::Rate(Arc::new(config)));
+            }
+            Value::Map(map) if map.find(stack::KEY).is_some() => {
+                return Ok(Transport::Outside(Arc::new(stack::read(source, node, map)?)));
             }
             Value::Map(map) => self.custom(source, node, map)?,
             _ => panic!("the reader lets through only names and tables"),

@@ -79,6 +79,16 @@ pub(super) fn read(
         let key = if flow.has("traffic") { "traffic" } else { "transport" };
         return Err(flow.error(key, message, remedy));
     }
+    if let Transport::Outside(stack) = transport
+        && !matches!(traffic, Traffic::Ftp(_) | Traffic::Transfer(_))
+    {
+        let message =
+            format!("traffic {} does not run over {}, which carries files", quoted(kind), stack.name);
+        let remedy = "write traffic = \"ftp\" or { kind = \"transfer\", size = ... }, or choose a transport of \
+                      the simulator such as \"cubic\"";
+        let key = if flow.has("traffic") { "traffic" } else { "transport" };
+        return Err(flow.error(key, message, remedy));
+    }
     if traffic.offered().codec().is_some() && !matches!(transport, Transport::Udp(_)) {
         let message =
             "traffic \"voice\" needs udp: what comes late over a reliable transport is lost to a call";

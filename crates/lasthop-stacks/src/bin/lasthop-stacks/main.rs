@@ -194,7 +194,7 @@ fn shown(started: Started, congestion: &str, measured: Span) -> String {
             notes.push(format!("connection {}: the last byte arrived after {at}", number + 1));
         }
         for (end, report) in [("sender", sender), ("receiver", receiver)] {
-            if let Some(why) = &report.closed {
+            if let Some((_, why)) = &report.closed {
                 notes.push(format!("connection {}: closed at the {end}: {why}", number + 1));
             }
         }

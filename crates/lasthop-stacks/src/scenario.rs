@@ -1,0 +1,430 @@
+//! Runs scenarios whose flows say that a stack carries them, beside the scenario's other flows: [`run_into`] stands in
+//! for that of `lasthop-sim`.
+//!
+//! A flow of a stack is a flow of the world whose two ends lie outside. What its sender sends takes the flow's path, what
+//! its receiver sends the way back, and what both do stands in the flow's row of the results.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::SocketAddr;
+
+use lasthop::{Ecn, Stream, Time};
+use lasthop_core::packet::{Kind, NONE, Note, Packet};
+use lasthop_core::time::Span;
+use lasthop_net::plan::{FlowPlan, Plan};
+use lasthop_net::routing::Routes;
+use lasthop_net::trace::{Recorded, Recording, Sink};
+use lasthop_net::traffic::arrival;
+use lasthop_net::transport::extra::Extra;
+use lasthop_net::transport::outside::Departure;
+use lasthop_net::world::{Evaluation, World};
+use lasthop_sim::datagrams::Store;
+use lasthop_sim::pcapng::address;
+use lasthop_sim::run::{Progress, Run, RunError, Within};
+use lasthop_sim::summary::Summary;
+
+use crate::end::End;
+use crate::{Ends, Failure, Stack, quinn};
+
+/// Ports of receivers, and of the sender of the flow with the number 0.
+const RECEIVER_PORT: u16 = 443;
+const SENDER_PORT: u16 = 49_152;
+const SENDER_PORTS: u16 = 16_384;
+/// Simulated time between two looks at the limits of a run, while no stack has anything to do.
+const LOOK: Span = Span::from_millis(20);
+/// Events between two looks.
+const EVENTS_PER_LOOK: u64 = 65_536;
+
+/// Runs `plan` with `seed` and keeps what is recorded.
+pub fn run(plan: &Plan, seed: u64, recording: Recording, progress: &Progress) -> Result<Run, RunError> {
+    let mut recorded = Recorded::default();
+    let run = run_into(plan, seed, (recording, Evaluation::Eager), &mut recorded, progress)?;
+    Ok(Run { recorded, ..run })
+}
+
+/// Runs `plan` with `seed` and hands what is recorded to `sink` while the run goes on. A plan without stacks runs as
+/// `lasthop-sim` runs it; where there are some, nothing is evaluated ahead of the clock, and what happens is the same.
+pub fn run_into(
+    plan: &Plan,
+    seed: u64,
+    (recording, evaluation): (Recording, Evaluation),
+    sink: &mut dyn Sink,
+    progress: &Progress,
+) -> Result<Run, RunError> {
+    if plan.flows.iter().all(|flow| flow.transport.stack().is_none()) {
+        return lasthop_sim::run::run_into(plan, seed, (recording, evaluation), sink, progress);
+    }
+    let within = Within::new(plan, progress)?;
+    let mut world = World::evaluated(plan, seed, recording, Evaluation::Clocked);
+    world.track_tickets();
+    let set_up = within.elapsed();
+    let mut driver = Driver::new(plan, seed, &mut world);
+    driver.run(&mut world, |world| within.check(world, sink))?;
+    world.finish();
+    within.check(&mut world, sink)?;
+    let summary = Summary::new(plan, seed, &world, set_up, within.elapsed());
+    Ok(Run { summary, world, recorded: Recorded::default() })
+}
+
+/// The stacks of both ends of a flow; an error names what is not there.
+fn pair(flow: &FlowPlan, bytes: Option<u64>, ends: &Ends) -> Result<Pair, String> {
+    let Some(config) = flow.transport.stack() else { return Err("it names no stack".to_owned()) };
+    match config.name {
+        "quinn" => {
+            let known = quinn::Congestion::ALL.iter().find(|(name, _)| *name == config.congestion);
+            let &(_, congestion) =
+                known.ok_or_else(|| format!("quinn has no congestion control {}", config.congestion))?;
+            Ok(quinn::pair(&quinn::Settings { congestion, bytes }, ends))
+        }
+        name => Err(format!("this build has no stack {name}")),
+    }
+}
+
+type Pair = (String, Box<dyn Stack>, Box<dyn Stack>);
+
+/// What the application of a flow does at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Act {
+    Start,
+    Stop,
+}
+
+/// A flow of a stack.
+struct Flow {
+    /// Its number in the plan.
+    index: usize,
+    /// Sender and receiver, once it has started.
+    ends: Option<[End; 2]>,
+    /// Packets that each end has sent.
+    sent: [u64; 2],
+    /// The longest packet that its links take.
+    mtu: u32,
+    /// Headers below the stack.
+    header: u32,
+    /// What its sender had counted when the measured time began: packets lost, reductions.
+    before: Option<(u64, u64)>,
+    stopped: bool,
+}
+
+struct Driver<'a> {
+    plan: &'a Plan,
+    seed: u64,
+    flows: Vec<Flow>,
+    /// The place in `flows` of a flow of the plan. Only looked up.
+    by_index: HashMap<usize, usize>,
+    /// What applications do, in order, and how much of it is done.
+    acts: Vec<(Time, Act, usize)>,
+    done: usize,
+    /// When which end wants a timeout: twice the place of its flow, one more for a receiver.
+    timers: BTreeSet<(Time, usize)>,
+    touched: Vec<usize>,
+    store: Store<Ecn>,
+    left: Vec<Departure>,
+    datagram: Vec<u8>,
+    arrived: Vec<u8>,
+}
+
+impl<'a> Driver<'a> {
+    fn new(plan: &'a Plan, seed: u64, world: &mut World) -> Driver<'a> {
+        let mut routes = Routes::new(plan.nodes.len(), &plan.links);
+        let (mut flows, mut acts) = (Vec::new(), Vec::new());
+        for ((index, flow), start) in plan.flows.iter().enumerate().zip(arrival::starts(&plan.flows, seed)) {
+            if flow.transport.stack().is_none() {
+                continue;
+            }
+            // Its row of the results is that of a sender, even if it never starts.
+            world.told_of(index, plan.percentiles);
+            acts.push((start, Act::Start, flows.len()));
+            acts.extend(flow.stop.map(|stop| (stop, Act::Stop, flows.len())));
+            let header = match &flow.transport {
+                lasthop_net::plan::Transport::Outside(config) => config.header,
+                _ => 0,
+            };
+            let mtu = mtu(plan, flow, &mut routes);
+            flows.push(Flow { index, ends: None, sent: [0; 2], mtu, header, before: None, stopped: false });
+        }
+        acts.sort_unstable();
+        Driver {
+            plan,
+            seed,
+            by_index: flows.iter().enumerate().map(|(place, flow)| (flow.index, place)).collect(),
+            flows,
+            acts,
+            done: 0,
+            timers: BTreeSet::new(),
+            touched: Vec::new(),
+            store: Store::new(plan),
+            left: Vec::new(),
+            datagram: Vec::with_capacity(2048),
+            arrived: Vec::with_capacity(2048),
+        }
+    }
+
+    /// Runs to the end. `go_on` is asked now and then; its error stops the run.
+    fn run(
+        &mut self,
+        world: &mut World,
+        mut go_on: impl FnMut(&mut World) -> Result<(), RunError>,
+    ) -> Result<(), RunError> {
+        let end = Time(self.plan.duration.0);
+        let mut looked = 0;
+        loop {
+            let now = world.standing().now;
+            let act = self.acts.get(self.done).map(|act| act.0);
+            let timer = self.timers.first().map(|timer| timer.0);
+            let next = act.into_iter().chain(timer).fold(end, Time::min);
+            // Never far at once, so that limits are seen, but no steps through a time in which nothing happens.
+            let look = world.next_time().unwrap_or(end).max(now + LOOK);
+            let has_left = world.step_until_departure(next.min(look));
+            let now = world.standing().now;
+            if has_left {
+                self.receive(world)?;
+            }
+            while let Some(&(at, act, place)) = self.acts.get(self.done)
+                && at <= now
+            {
+                self.done += 1;
+                self.act(world, act, place)?;
+            }
+            while let Some(&(at, end)) = self.timers.first()
+                && at <= now
+            {
+                self.timers.pop_first();
+                self.flows[end / 2].end_mut(end % 2).timer = None;
+                self.touch(end);
+            }
+            self.serve(world)?;
+            self.store.settle(world, |_| {});
+            let events = world.standing().events;
+            if events >= looked + EVENTS_PER_LOOK {
+                looked = events;
+                go_on(world)?;
+            }
+            if now >= end && !world.is_due() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn touch(&mut self, end: usize) {
+        if !std::mem::replace(&mut self.flows[end / 2].end_mut(end % 2).touched, true) {
+            self.touched.push(end);
+        }
+    }
+
+    /// An application starts or stops.
+    fn act(&mut self, world: &mut World, act: Act, place: usize) -> Result<(), RunError> {
+        let (seed, now) = (self.seed, world.standing().now);
+        let flow = &mut self.flows[place];
+        let plan = &self.plan.flows[flow.index];
+        if act == Act::Stop {
+            flow.stopped = true;
+            let Some([sender, _]) = &mut flow.ends else { return Ok(()) };
+            sender.stop(now).map_err(|reason| ended(plan, &sender.fail((seed, now), reason)))?;
+            self.touch(2 * place);
+            return Ok(());
+        }
+        if flow.stopped {
+            return Ok(());
+        }
+        let entropy = |end: &str| Stream::new(seed, &format!("stack of {}, {end}", plan.name));
+        let port = SENDER_PORT + (flow.index % usize::from(SENDER_PORTS)) as u16;
+        let ends = Ends {
+            at: now,
+            sender: SocketAddr::new(address(plan.source as u32).into(), port),
+            receiver: SocketAddr::new(address(plan.sink as u32).into(), RECEIVER_PORT),
+            sender_entropy: entropy("sender"),
+            receiver_entropy: entropy("receiver"),
+        };
+        let (name, sender, receiver) = pair(plan, world.length_of(flow.index), &ends)
+            .map_err(|reason| RunError::Stack { flow: plan.name.clone(), reason })?;
+        flow.ends = Some([
+            End::new(&name, (ends.sender, ends.receiver), sender),
+            End::new(&name, (ends.receiver, ends.sender), receiver),
+        ]);
+        self.touch(2 * place);
+        self.touch(2 * place + 1);
+        Ok(())
+    }
+
+    /// All that has left the world.
+    fn receive(&mut self, world: &mut World) -> Result<(), RunError> {
+        let mut left = std::mem::take(&mut self.left);
+        left.clear();
+        world.depart(&mut left);
+        for departure in &left {
+            self.receive_one(world, departure)?;
+        }
+        self.left = left;
+        Ok(())
+    }
+
+    fn receive_one(&mut self, world: &mut World, departure: &Departure) -> Result<(), RunError> {
+        let &Departure { flow: index, at, packet, extra } = departure;
+        let (Some(ticket), Some(&place)) =
+            (extra.and_then(|extra| extra.bytes_at), self.by_index.get(&(index as usize)))
+        else {
+            return Ok(());
+        };
+        let window = world.network.window();
+        let stats = &mut world.network.flows[index as usize];
+        let slot = self.store.get_mut(ticket);
+        let is_first = slot.copies == 0;
+        slot.copies += 1;
+        // A copy of it may come later: the receiver changes its own.
+        self.arrived.clear();
+        self.arrived.extend_from_slice(&slot.bytes);
+        let side = usize::from(!packet.note.back);
+        if side == 1 {
+            stats.arrive(at, &packet, packet.stamp, is_first, &window);
+        }
+        let end = self.flows[place].end_mut(side);
+        let before = end.delivered();
+        if let Err(reason) = end.receive(at, Ecn::of_flags(packet.flags), &mut self.arrived) {
+            let failure = end.fail((self.seed, at), reason);
+            return Err(ended(&self.plan.flows[index as usize], &failure));
+        }
+        if side == 1 {
+            stats.deliver(at, end.delivered() - before, &window);
+        }
+        self.touch(2 * place + side);
+        Ok(())
+    }
+
+    /// Timeouts that are due, and what wants to be sent, at every end where something has happened, in the order of the
+    /// flows.
+    fn serve(&mut self, world: &mut World) -> Result<(), RunError> {
+        self.touched.sort_unstable();
+        let mut touched = std::mem::take(&mut self.touched);
+        for &number in &touched {
+            self.serve_end(world, number)?;
+        }
+        touched.clear();
+        self.touched = touched;
+        Ok(())
+    }
+
+    fn serve_end(&mut self, world: &mut World, number: usize) -> Result<(), RunError> {
+        let now = world.standing().now;
+        let (place, side) = (number / 2, number % 2);
+        let Flow { index, ends, sent, mtu, header, .. } = &mut self.flows[place];
+        let Some(end) = ends.as_mut().map(|ends| &mut ends[side]) else { return Ok(()) };
+        end.touched = false;
+        let (store, is_over) = (&mut self.store, now >= Time(self.plan.duration.0));
+        let served = end.serve(now, &mut self.datagram, |_, ecn, data| {
+            if is_over {
+                return Ok(false);
+            }
+            let bytes = data.len() + *header as usize;
+            // It must not be cut, and the host cannot send it: a stack that probes for longer packets learns so.
+            if bytes <= *mtu as usize {
+                send(world, store, (*index, side == 1, sent[side]), (ecn, data), bytes);
+                sent[side] += 1;
+            }
+            Ok(true)
+        });
+        let timer = match served {
+            Ok(timer) => timer,
+            Err(reason) => {
+                return Err(ended(&self.plan.flows[*index], &end.fail((self.seed, now), reason)));
+            }
+        };
+        if timer != end.timer {
+            end.timer.map(|before| self.timers.remove(&(before, number)));
+            self.timers.extend(timer.map(|at| (at, number)));
+            end.timer = timer;
+        }
+        if side == 0 {
+            self.tell(world, place);
+        }
+        Ok(())
+    }
+
+    /// Tells the world what a sender says of itself.
+    fn tell(&mut self, world: &mut World, place: usize) {
+        let (window, now) = (world.network.window(), world.standing().now);
+        let flow = &mut self.flows[place];
+        let (Some([sender, _]), Some(told)) = (&flow.ends, world.told_of(flow.index, self.plan.percentiles))
+        else {
+            return;
+        };
+        let report = sender.report();
+        let counts = (report.lost_packets.unwrap_or(0), report.congestion_events.unwrap_or(0));
+        let is_measured = now >= window.from;
+        if let Some(rtt) = report.rtt {
+            if is_measured && (rtt != told.srtt || told.rtt.count() == 0) {
+                told.rtt.add(rtt);
+            }
+            told.srtt = rtt;
+        }
+        if let (Some(cwnd), Some(packet @ 1..)) = (report.cwnd_bytes, report.packet_bytes) {
+            told.cwnd = cwnd as f64 / packet as f64;
+        }
+        // What it had counted at the last call before the measured time.
+        if !is_measured || flow.before.is_none() {
+            flow.before = Some(if is_measured { (0, 0) } else { counts });
+        }
+        let before = flow.before.unwrap_or_default();
+        if is_measured {
+            told.retransmitted = counts.0 - before.0;
+            told.fast_recoveries = counts.1 - before.1;
+        }
+        told.completed = report.finished.filter(|_| !flow.stopped);
+        told.reset = report.closed.map(|(at, _)| at).filter(|_| report.finished.is_none() && !flow.stopped);
+    }
+}
+
+impl Flow {
+    /// The sender (0) or the receiver (1), which has started: it has sent, been sent to, or been touched.
+    fn end_mut(&mut self, side: usize) -> &mut End {
+        match &mut self.ends {
+            Some(ends) => &mut ends[side],
+            None => unreachable!("a flow has ends before anything happens at them"),
+        }
+    }
+}
+
+/// Puts a datagram on its way. `back`: from the receiver; `number`: how many that end has sent before.
+fn send(
+    world: &mut World,
+    store: &mut Store<Ecn>,
+    (flow, back, number): (usize, bool, u64),
+    (ecn, data): (Ecn, &[u8]),
+    bytes: usize,
+) {
+    let now = world.standing().now;
+    let ticket = store.keep(ecn, data);
+    let packet = Packet {
+        seq: number,
+        stamp: now,
+        extra: NONE,
+        bytes: bytes as u16,
+        payload: data.len() as u16,
+        kind: Kind::Udp,
+        flags: ecn.flags(),
+        note: Note::new(back, false),
+        ..Packet::default()
+    };
+    if back {
+        let counts = world.network.window().contains(now);
+        world.network.flows[flow].acks_sent += u64::from(counts);
+    }
+    world.inject(flow, packet, Some(Extra { bytes_at: Some(ticket), ..Extra::default() }));
+}
+
+fn ended(flow: &FlowPlan, failure: &Failure) -> RunError {
+    RunError::Stack { flow: flow.name.clone(), reason: failure.to_string() }
+}
+
+/// The longest packet that every link takes on any path of a flow; of hosts that choose access points, every link there
+/// is.
+fn mtu(plan: &Plan, flow: &FlowPlan, routes: &mut Routes) -> u32 {
+    let mut directions: Vec<_> = routes.path(flow.source, flow.sink).unwrap_or_default();
+    for reroute in &flow.reroutes {
+        directions.extend(routes.along(&reroute.nodes).unwrap_or_default());
+    }
+    let both = |link: usize| plan.links[link].forward.mtu.min(plan.links[link].reverse.mtu);
+    let on_paths = directions.into_iter().map(|direction| direction as usize / 2).map(both);
+    let all = (0..plan.links.len()).map(both);
+    let least = if plan.roaming.is_empty() { on_paths.min() } else { all.min() };
+    least.unwrap_or(u32::MAX).min(u16::MAX.into())
+}

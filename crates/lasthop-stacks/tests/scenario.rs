@@ -1,0 +1,178 @@
+//! Stacks as transports of a scenario's flows, over links whose answer is known.
+
+use lasthop_net::trace::Recording;
+use lasthop_sim::run::{Progress, Run, RunError};
+use lasthop_sim::scenario::{Format, STACKS, Scenario};
+use lasthop_sim::summary::FlowSummary;
+use lasthop_stacks::{quinn, scenario};
+
+/// 10 Mbit/s, 20 ms each way, 50 packets.
+const LINK: &str = "[topology]\nkind = \"graph\"\nnodes = [\"server\", \"phone\"]\nlinks = [{ from = \"server\", to \
+                    = \"phone\", rate = \"10 Mbit/s\", delay = \"20 ms\", queue = { kind = \"drop-tail\", limit = \
+                    \"50 packets\" }, LINK }]\n";
+
+/// A scenario of this length over the link with these keys, and these flows between its ends.
+fn plan(seconds: u32, keys: &str, flows: &[&str]) -> Scenario {
+    let flow = |flow: &&str| format!("[[flows]]\nsource = \"server\"\nsink = \"phone\"\n{flow}\n");
+    let flows = flows.iter().map(flow).collect::<Vec<_>>().concat();
+    let text = format!("duration = \"{seconds} s\"\n{}{flows}", LINK.replace(", LINK", keys));
+    Scenario::parse(&text, Format::Toml, "test", &[]).unwrap()
+}
+
+fn run(scenario: &Scenario, seed: u64) -> Run {
+    scenario::run(scenario.plan(), seed, Recording::default(), &Progress::default()).unwrap()
+}
+
+fn lone(seconds: u32, keys: &str, flow: &str) -> FlowSummary {
+    run(&plan(seconds, keys, &[flow]), 1).summary.flows.remove(0)
+}
+
+#[test]
+fn the_scenario_knows_what_there_is() {
+    let known: Vec<_> = STACKS.iter().map(|stack| stack.name).collect();
+    assert_eq!(known, ["quinn"]);
+    let mut names = STACKS[0].congestion.to_vec();
+    assert_eq!(names[0], quinn::Congestion::default().name());
+    names.sort_unstable();
+    let mut expected = quinn::Congestion::ALL.map(|(name, _)| name);
+    expected.sort_unstable();
+    assert_eq!(names, expected);
+}
+
+/// Of a datagram of 1452 bytes about 1417 are data, and on the wire it takes 1480: 9.574 of 10 Mbit/s. Every controller
+/// fills 95 % of that in 30 s, set-up and slow start included; what the stack says of itself stands in the row.
+#[test]
+fn a_clean_link_is_filled() {
+    for congestion in STACKS[0].congestion {
+        let flow =
+            lone(30, "", &format!("transport = {{ stack = \"quinn\", congestion = \"{congestion}\" }}"));
+        let ceiling = 10e6 * 1417.0 / 1480.0;
+        let rate = flow.goodput_bit_s;
+        assert!(rate > 0.95 * ceiling && rate < 1.001 * ceiling, "{congestion}: {rate} bit/s");
+        assert_eq!(flow.transport, format!("quinn:{congestion}"));
+        let rtt = flow.rtt_mean_s.unwrap();
+        assert!((0.04..0.15).contains(&rtt), "{congestion}: {rtt} s");
+        assert!(flow.throughput_bit_s > rate && flow.throughput_bit_s <= 10e6);
+        assert!(flow.acks_sent > flow.packets_sent / 20, "{congestion}: {} ACKs", flow.acks_sent);
+        // The queue is longer than half a window, so few losses are a congestion's; none of them is counted twice.
+        let lost: u64 = flow.packets_lost.0.iter().sum();
+        assert!(flow.retransmitted_packets <= 2 * lost + 50, "{} of {lost}", flow.retransmitted_packets);
+        assert_eq!((flow.completion_s, flow.reset_s), (None, None));
+    }
+}
+
+/// 1 MB at 10 Mbit/s takes 0.84 s on the wire, and set-up, slow start and the last ACK some round trips of 40 ms.
+#[test]
+fn a_transfer_ends() {
+    let flow = lone(10, "", "transport = \"quinn\"\ntraffic = { kind = \"ftp\", bytes = \"1 MB\" }");
+    assert_eq!(flow.bytes_delivered, 1_000_000);
+    let took = flow.completion_s.unwrap();
+    assert!((0.95..1.4).contains(&took), "{took} s");
+    assert_eq!(flow.reset_s, None);
+}
+
+/// Starts and stops are those of other flows: nothing leaves before the one, and little arrives after the other.
+#[test]
+fn a_flow_starts_and_stops() {
+    let flow = "transport = \"quinn:newreno\"\nstart = \"2 s\"\nstop = \"5 s\"";
+    let one = lone(20, "", flow);
+    assert_eq!(one.start_s, Some(2.0));
+    let seconds = one.bytes_delivered as f64 * 8.0 / 9.574e6;
+    assert!((2.7..3.1).contains(&seconds), "{seconds} s of data");
+    assert_eq!((one.completion_s, one.reset_s), (None, None));
+}
+
+/// The measured time begins after a warm-up: goodput, packets and losses are those of that time.
+#[test]
+fn a_warm_up_is_left_out() {
+    let text = |warmup: &str| {
+        let lossy = ", error = { kind = \"bernoulli\", packet_error_rate = 0.01 }";
+        let text = plan(20, lossy, &["transport = \"quinn:newreno\""]).to_json();
+        let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        value["warmup"] = warmup.into();
+        Scenario::parse(&value.to_string(), Format::Json, "test", &[]).unwrap()
+    };
+    let (whole, half) = (run(&text("0 s"), 1), run(&text("10 s"), 1));
+    let (whole, half) = (&whole.summary.flows[0], &half.summary.flows[0]);
+    for (all, part) in [
+        (whole.packets_sent, half.packets_sent),
+        (whole.retransmitted_packets, half.retransmitted_packets),
+        (whole.fast_recoveries, half.fast_recoveries),
+        (whole.bytes_delivered, half.bytes_delivered),
+    ] {
+        let share = part as f64 / all as f64;
+        assert!((0.2..0.8).contains(&share), "{part} of {all}");
+    }
+}
+
+/// Both ends of every flow, and of those beside, do the same in every run of a seed.
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let lossy = ", error = { kind = \"bernoulli\", packet_error_rate = 0.01 }";
+    let flows = ["transport = \"quinn:bbr\"", "transport = \"quinn\"\ncount = 2", "transport = \"cubic\""];
+    let scenario = plan(10, lossy, &flows);
+    let print = |seed| run(&scenario, seed).summary.fingerprint;
+    assert_eq!(print(3), print(3));
+    assert_ne!(print(3), print(4));
+    let shares: Vec<_> = run(&scenario, 3).summary.flows.iter().map(|flow| flow.goodput_bit_s).collect();
+    assert_eq!(shares.len(), 4);
+    assert!(shares.iter().all(|&share| share > 0.05e6), "{shares:?}");
+}
+
+/// A link that takes less than quinn's longest datagram: probes for it do not get out, and the transfer goes on.
+#[test]
+fn short_links_are_found_out() {
+    let flow = lone(10, ", mtu = \"1300 B\"", "transport = \"quinn\"");
+    assert!(flow.goodput_bit_s > 8.5e6, "{}", flow.goodput_bit_s);
+    let narrow = "duration = \"1 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"a\", \"b\"]\nlinks = [{ from = \
+                  \"a\", to = \"b\", rate = \"1 Mbit/s\", delay = \"1 ms\", mtu = \"1000 B\" }]\n[[flows]]\nsource = \
+                  \"a\"\nsink = \"b\"\ntransport = \"quinn\"\n";
+    let error = Scenario::parse(narrow, Format::Toml, "test", &[]).unwrap_err().to_string();
+    assert!(error.contains("packets of 1228 B do not pass"), "{error}");
+}
+
+/// Helpers that read TCP, and proxies that split its connections, let a stack pass as they let UDP pass.
+#[test]
+fn helpers_of_tcp_let_it_pass() {
+    let rate = |helper: &str| {
+        let text = format!(
+            "duration = \"10 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"server\", \"base\", \"phone\"]\n\
+             [[topology.links]]\nfrom = \"server\"\nto = \"base\"\nrate = \"100 Mbit/s\"\ndelay = \"10 ms\"\n\
+             [[topology.links]]\nfrom = \"base\"\nto = \"phone\"\nrate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n\
+             error = {{ kind = \"bernoulli\", packet_error_rate = 0.01 }}\n{helper}\n\
+             [[flows]]\nsource = \"server\"\nsink = \"phone\"\ntransport = \"quinn:bbr\"\n\
+             [[flows]]\nsource = \"server\"\nsink = \"phone\"\ntransport = \"sack\"\nstart = \"9 s\"\n"
+        );
+        let scenario = Scenario::parse(&text, Format::Toml, "test", &[]).unwrap();
+        run(&scenario, 1).summary.flows[0].goodput_bit_s
+    };
+    let alone = rate("");
+    for helper in ["snoop", "split"] {
+        let with = rate(&format!("middleboxes = [{{ kind = \"{helper}\" }}]"));
+        assert!((with / alone - 1.0).abs() < 0.05, "{helper}: {with} and {alone} bit/s");
+    }
+}
+
+/// Limits hold as they do in other runs.
+#[test]
+fn limits_end_a_run() {
+    let progress = Progress::default();
+    progress.cancel();
+    let scenario = plan(60, "", &["transport = \"quinn\""]);
+    let ended = scenario::run(scenario.plan(), 1, Recording::default(), &progress);
+    assert!(matches!(ended, Err(RunError::Interrupted { .. })), "{ended:?}");
+}
+
+/// The simulator alone says which build has it.
+#[test]
+fn the_simulator_alone_refuses() {
+    let scenario = plan(1, "", &["transport = \"quinn:bbr\""]);
+    let refused =
+        lasthop_sim::run::run(scenario.plan(), 1, Recording::default(), &Progress::default()).unwrap_err();
+    let text = refused.to_string();
+    assert!(
+        text.contains("has the transport quinn:bbr, a real stack, which this build does not have"),
+        "{text}"
+    );
+    assert!(text.contains("make build FEATURES=stacks"), "{text}");
+}

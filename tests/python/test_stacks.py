@@ -1,0 +1,65 @@
+"""Flows that a real stack carries: refused in a build without it, and run in one that has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import lasthop as lh
+from lasthop import _native
+from lasthop.comparison import transport_overrides
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from typer.testing import Result
+
+QUIC = "flows.0.transport=quinn:bbr"
+TABLE = '{ stack = "quinn", congestion = "newreno" }'
+
+with_stacks = pytest.mark.skipif(not _native.HAS_STACKS, reason="make build FEATURES=stacks has them")
+
+
+@pytest.mark.skipif(_native.HAS_STACKS, reason="a build with stacks")
+@pytest.mark.parametrize("words", [["run"], ["compare", "--transport", "reno,vegas", "--seeds", "1-2"]])
+def test_a_build_without_stacks_says_which_has_them(
+    refused: Callable[..., str], scenario_file: Path, words: list[str]
+) -> None:
+    assert refused(words[0], scenario_file, *words[1:], "--set", QUIC) == (
+        'scenario error: flow "left" has the transport quinn:bbr, a real stack, which this build does not '
+        "have: build lasthop from its source with 'make build FEATURES=stacks', or name a sender of the "
+        "simulator\n"
+    )
+
+
+def test_compare_leaves_stacks_alone_beside_others() -> None:
+    quic = {"transport": {"stack": "quinn"}}
+    assert transport_overrides({"flows": [quic, {"transport": "reno"}]}, "vegas") == {
+        "flows.1.transport": "vegas"
+    }
+    assert transport_overrides({"flows": [quic, {"transport": "udp"}]}, "vegas") == {
+        "flows.0.transport": "vegas"
+    }
+    assert transport_overrides({"flows": [{"transport": "quinn:bbr"}, {"transport": "reno"}]}, "vegas") == {
+        "flows.1.transport": "vegas"
+    }
+
+
+@with_stacks
+def test_the_same_seed_gives_the_same_run(scenario_file: Path) -> None:
+    scenario = lh.Scenario.load(scenario_file, overrides={"flows.0.transport": TABLE})
+    runs = [lh.run(scenario, seed=seed, series=True) for seed in (3, 3, 4)]
+    assert runs[0].fingerprint == runs[1].fingerprint != runs[2].fingerprint
+    flow = runs[0].flows.row(0, named=True)
+    assert flow["transport"] == "quinn:newreno"
+    assert flow["goodput_bit_s"] > 1e5
+    assert flow["rtt_mean_s"] > 0.05
+
+
+@with_stacks
+def test_compare_runs_a_stack(command: Callable[..., Result], scenario_file: Path) -> None:
+    done = command("compare", scenario_file, "--transport", "quinn:cubic,cubic", "--seeds", "1-3", "--json")
+    assert done.exit_code == 0, done.output
+    assert "quinn:cubic" in done.stdout
