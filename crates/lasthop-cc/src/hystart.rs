@@ -71,7 +71,8 @@ impl HyStart {
     pub(crate) fn new(kind: HyStartKind) -> HyStart {
         HyStart {
             kind,
-            round_end: 0,
+            // The handshake is no round.
+            round_end: 1,
             round_start: Time::ZERO,
             last_ack: Time::ZERO,
             current: None,
@@ -244,6 +245,17 @@ mod tests {
         assert!(!rig.round(27, 2, 100), "52 ms exceed half of 100");
         let mut small = Rig::new(HyStartKind::Classic, 15.0);
         assert!(small.round(40, 2, 100), "a window below 16 is left alone");
+    }
+
+    /// SACK blocks before the first ACK of data begin no round (`bictcp_hystart_reset`): the round that this ACK begins
+    /// ends with what has been sent by then.
+    #[test]
+    fn the_handshake_is_no_round() {
+        let mut rig = Rig::new(HyStartKind::Classic, 20.0);
+        for (una, next, end) in [(1, 11_000, 1), (1, 13_000, 1), (5001, 16_000, 16_000)] {
+            rig.hystart.on_ack(&AckSample { una, next, ..ack(1) }, &mut rig.window);
+            assert_eq!(rig.hystart.round_end, end);
+        }
     }
 
     #[test]

@@ -398,8 +398,9 @@ impl Connection {
         may_grow: bool,
         now: Time,
     ) {
-        if self.una == 1 && !(self.ns2 && E::FULL_SYN) {
-            // The handshake tells nothing about data, as long as its segments are short.
+        if self.una == 1 && !(self.ns2 && E::FULL_SYN) && !(self.linux && self.max_sent > 1) {
+            // The handshake tells nothing about data, as long as its segments are short. SACK blocks do, before the
+            // first data is acknowledged (Linux).
             return;
         }
         let sample = AckSample {

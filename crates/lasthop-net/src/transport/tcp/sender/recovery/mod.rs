@@ -232,7 +232,7 @@ impl Engine {
             Recovery::Reno => Engine::DuplicateAcks(DuplicateAcks::Reno),
             Recovery::NewReno => Engine::DuplicateAcks(DuplicateAcks::NewReno),
             Recovery::Sack => Engine::Sack(Box::default()),
-            Recovery::Rack => Engine::Rack(Box::new(Rack::new(config.tlp))),
+            Recovery::Rack => Engine::Rack(Box::new(Rack::new(config.tlp, config.profile == Profile::Linux))),
             Recovery::Sack1 => Engine::Sack1(Box::default()),
             Recovery::Vegas => {
                 let faulty = config.profile == Profile::Ns2 && config.vegas_faults;

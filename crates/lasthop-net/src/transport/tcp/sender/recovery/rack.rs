@@ -47,10 +47,24 @@ const PERSISTENCE: u32 = 16;
 const MOST_ACK_DELAY: Span = Span::from_millis(200);
 /// Linux takes no path to reorder by more segments (`tcp_max_reordering`).
 pub(super) const MOST_REORDERING: u32 = 300;
-/// By how much the timers of Linux are late: 2 ms (`TCP_TIMEOUT_MIN_US`), and a tick of 4 ms with 250 Hz.
-const LATENESS: Span = Span::from_millis(6);
+/// Linux sets its timers later by this (`TCP_TIMEOUT_MIN_US`).
+const LATENESS: Span = Span::from_millis(2);
+/// One tick of its timers, with 250 Hz.
+const TICK: u64 = 4_000_000;
+/// One tick of its timestamps, in nanoseconds.
+const STAMP: u64 = 1_000_000;
+/// From this many ticks on they ring at every eighth only (`calc_wheel_index`).
+const COARSE: u64 = 63;
 /// Probe timeout before the first RTT sample (RFC 8985 §7.2).
 const FIRST_PROBE: Span = Span::from_secs(1);
+
+/// When a timer of Linux rings that is set now: with the tick behind the one by which the wait is over.
+fn rings(wait: Span, now: Time) -> Time {
+    let ticks = wait.0.div_ceil(TICK);
+    let over = now.0 / TICK + ticks;
+    let steps = if ticks < COARSE { 1 } else { 8 };
+    Time((over / steps + 1) * steps * TICK)
+}
 
 /// One transmission of a segment.
 #[derive(Clone, Copy, Debug)]
@@ -66,8 +80,10 @@ struct Told {
     advances: bool,
     /// It advanced and showed no loss.
     safe: bool,
-    /// Segments newly delivered.
+    /// Segments newly delivered, also a second time.
     delivered: u32,
+    /// Some of them were not known to be there.
+    news: bool,
     /// The RTT of the newest of them, of those sent once.
     rtt: Option<Span>,
 }
@@ -103,6 +119,8 @@ struct Clock {
     advanced: bool,
     /// When the newest segment was sent that the present ACK delivers, if it delivers any.
     delivered: Option<Time>,
+    /// How fine timestamps are, in nanoseconds.
+    grain: u64,
 }
 
 impl Clock {
@@ -116,7 +134,9 @@ impl Clock {
         self.delivered = self.delivered.max(Some(segment.last_sent));
         if segment.transmissions > 1 {
             // It may be the original that has arrived.
-            if echo.is_some_and(|echo| echo < segment.last_sent) || rtt < self.least_rtt {
+            if echo.is_some_and(|echo| echo.0 / self.grain < segment.last_sent.0 / self.grain)
+                || rtt < self.least_rtt
+            {
                 return;
             }
         } else {
@@ -166,8 +186,8 @@ pub(in super::super) struct Rack {
 }
 
 impl Rack {
-    /// `probing`: send tail loss probes.
-    pub(super) fn new(probing: bool) -> Rack {
+    /// `probing`: send tail loss probes. `linux`: timestamps count milliseconds.
+    pub(super) fn new(probing: bool, linux: bool) -> Rack {
         Rack {
             board: Scoreboard::default(),
             counting: Counting::default(),
@@ -182,6 +202,7 @@ impl Rack {
                 sampled: true,
                 advanced: false,
                 delivered: None,
+                grain: if linux { STAMP } else { 1 },
             },
             order: VecDeque::new(),
             quarters: 1,
@@ -411,6 +432,7 @@ impl RecoveryEngine for Rack {
             self.on_dsack(next);
         }
         let mut delivered = (undelivered - self.undelivered(tcp)) as u32;
+        let news = delivered > 0;
         if tcp.linux && duplicate.is_some() && self.dsacks < tcp.copies {
             // A copy that was delivered is a delivery.
             self.dsacks += 1;
@@ -431,7 +453,7 @@ impl RecoveryEngine for Rack {
         tcp.note_delivered(delivered);
         let safe = advances && !found;
         if tcp.linux {
-            let told = Told { advances, safe, delivered, rtt: sacked_rtt.or(rtt) };
+            let told = Told { advances, safe, delivered, news, rtt: sacked_rtt.or(rtt) };
             self.act_as_linux(tcp, packet, told, now, wire);
         } else {
             self.act_on_losses(tcp, safe, now, wire);
@@ -803,8 +825,8 @@ impl Rack {
         let (found, again) = self.detect(window, segments, on_lost, now);
         match again {
             Some(at) => {
-                let late = if tcp.linux { LATENESS } else { Span::ZERO };
-                tcp.set_alarm(Alarm::Reordering, at + late, wire);
+                let at = if tcp.linux { rings(at.since(now) + LATENESS, now) } else { at };
+                tcp.set_alarm(Alarm::Reordering, at, wire);
             }
             None => tcp.alarms.cancel(Alarm::Reordering),
         }
@@ -822,7 +844,7 @@ impl Rack {
         now: Time,
         wire: &mut W,
     ) {
-        let Told { advances, safe, delivered, mut rtt } = told;
+        let Told { advances, safe, delivered, news, mut rtt } = told;
         if !advances && let Some(rtt) = rtt.take() {
             tcp.measure_sacked(rtt, now);
         }
@@ -835,7 +857,7 @@ impl Rack {
             return;
         }
         // SACKed segments count at once where they may only be early (`tcp_may_raise_cwnd`).
-        if advances || (delivered > 0 && self.reordering > tcp.dup_threshold) {
+        if advances || (news && self.reordering > tcp.dup_threshold) {
             let may_grow = tcp.may_grow(packet);
             tcp.measure_and_grow(self, delivered, rtt, may_grow, now);
         }
@@ -886,7 +908,8 @@ impl Rack {
         } else if tcp.linux {
             wait = wait + LATENESS;
         }
-        let due = (now + wait).min(tcp.timer.unwrap_or(Time::MAX));
+        let due = if tcp.linux { rings(wait, now) } else { now + wait };
+        let due = due.min(tcp.timer.unwrap_or(Time::MAX));
         tcp.set_alarm(Alarm::TailProbe, due, wire);
     }
 
@@ -944,7 +967,7 @@ mod tests {
 
     /// Four segments sent at 0, 1, 2 and 3 ms; the last `sacked` of them are SACKed at 103 ms.
     fn four_sent(sacked: u64, reordering_seen: bool) -> (Rack, Segments) {
-        let (mut rack, mut segments) = (Rack::new(true), Segments::new(1000));
+        let (mut rack, mut segments) = (Rack::new(true, false), Segments::new(1000));
         for number in 0..4 {
             segments.push(1 + number * 1000, 1000, false, millis(number));
             rack.order.push_back(Transmission {
@@ -984,6 +1007,35 @@ mod tests {
         assert_eq!(rack.detect(Span::ZERO, &mut segments, |_, _| {}, millis(103)), (1, None));
         let (rack, _) = four_sent(3, true);
         assert_eq!(window(&rack), Span::from_millis(25));
+    }
+
+    /// With ticks of 4 ms, by hand: 12 ms from 1 ms on are over with the fourth tick, and the fifth rings; 252 ms are
+    /// 63 ticks, and the next multiple of eight is the 64th.
+    #[test]
+    fn timers_of_linux_ring_at_ticks() {
+        for (now, wait, due) in
+            [(1, 12, 16), (1, 14, 20), (3, 13, 20), (4, 12, 20), (0, 248, 252), (0, 252, 256)]
+        {
+            assert_eq!(
+                rings(Span::from_millis(wait), millis(now)),
+                millis(due),
+                "{wait} ms from {now} ms on"
+            );
+        }
+    }
+
+    /// Sent again 0.4 ms after what the ACK echoes: to a clock of milliseconds the copy may have arrived.
+    #[test]
+    fn an_echo_of_the_same_millisecond_is_not_older() {
+        for (linux, taken) in [(true, true), (false, false)] {
+            let mut rack = Rack::new(true, linux);
+            rack.clock.least_rtt = Span::from_millis(50);
+            let mut segments = Segments::new(1000);
+            segments.push(1, 1000, false, millis(0));
+            let (segment, _) = segments.repeat(0, Time(20_900_000)).unwrap();
+            rack.clock.deliver(&segment, Some(Time(20_500_000)), 0, millis(100));
+            assert_eq!(rack.clock.newest.is_some(), taken);
+        }
     }
 
     /// RFC 8985 §6.2.4: a quarter more per round with a DSACK, until 16 recoveries had none; never above the srtt.
@@ -1030,7 +1082,13 @@ mod tests {
                 Rig::new(&TcpConfig { timestamps: false, packet_size: 1040, ..config }).ten_outstanding();
             rig.sender.host = Host::new(&veno, Floors::Rfc, Window { cwnd: 10.0, ssthresh: 5.0 });
             for _ in 0..2 {
-                rig.sender.measure_and_grow(&Rack::new(true), 0, Some(Span::from_millis(9)), false, rig.now);
+                rig.sender.measure_and_grow(
+                    &Rack::new(true, false),
+                    0,
+                    Some(Span::from_millis(9)),
+                    false,
+                    rig.now,
+                );
             }
             // Sent well behind 11, whatever was sent at once.
             rig.sack(11, &[(14, 14)]);
