@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod certificate;
+pub mod controller;
 mod end;
 mod entropy;
 pub mod quinn;

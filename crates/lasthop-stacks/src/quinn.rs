@@ -13,6 +13,7 @@ use quinn_proto::{
     TransportConfig, VarInt, congestion,
 };
 
+use crate::controller::Ours;
 use crate::{Ends, Report, Stack, certificate, entropy};
 
 /// Windows that limit nothing up to 1 Gbit/s and 100 ms, in bytes: of a stream, and of a connection.
@@ -24,7 +25,7 @@ const PIECE: usize = 64 << 10;
 const ID_BYTES: usize = 8;
 
 /// The controllers of quinn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Congestion {
     /// NewReno (RFC 9002 §7).
     NewReno,
@@ -33,20 +34,42 @@ pub enum Congestion {
     Cubic,
     /// BBR of version 1. quinn's pacer spreads the window over a round trip and does not use BBR's rate.
     Bbr,
+    /// One of ours, by quinn's trait for controllers.
+    Ours(Ours),
 }
 
 impl Congestion {
-    /// Every controller by the name that the command takes.
-    pub const ALL: [(&str, Congestion); 3] =
-        [("newreno", Congestion::NewReno), ("cubic", Congestion::Cubic), ("bbr", Congestion::Bbr)];
+    /// The names of quinn's own.
+    pub const NAMES: [&str; 3] = ["newreno", "cubic", "bbr"];
 
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        // Every variant stands in the list.
-        Congestion::ALL.iter().find(|(_, one)| *one == self).map_or("", |(name, _)| name)
+    /// By the name that the command takes: quinn's own, or `lasthop:` and the name of one of ours. An error says why
+    /// there is none.
+    pub fn by_name(name: &str) -> Result<Congestion, String> {
+        match name {
+            "newreno" => Ok(Congestion::NewReno),
+            "cubic" => Ok(Congestion::Cubic),
+            "bbr" => Ok(Congestion::Bbr),
+            _ => match name.strip_prefix("lasthop:") {
+                Some(ours) => Ours::by_name(ours).map(Congestion::Ours),
+                None => Err(format!(
+                    "{name} is not known: choose one of {}, or lasthop: and the name of one of ours",
+                    Congestion::NAMES.join(", ")
+                )),
+            },
+        }
     }
 
-    fn choose(self, transport: &mut TransportConfig) {
+    /// Its name.
+    pub fn name(&self) -> String {
+        match self {
+            Congestion::NewReno => "newreno".to_owned(),
+            Congestion::Cubic => "cubic".to_owned(),
+            Congestion::Bbr => "bbr".to_owned(),
+            Congestion::Ours(ours) => format!("lasthop:{}", ours.name()),
+        }
+    }
+
+    fn choose(&self, transport: &mut TransportConfig) {
         match self {
             Congestion::NewReno => {
                 transport.congestion_controller_factory(Arc::new(congestion::NewRenoConfig::default()))
@@ -57,12 +80,13 @@ impl Congestion {
             Congestion::Bbr => {
                 transport.congestion_controller_factory(Arc::new(congestion::BbrConfig::default()))
             }
+            Congestion::Ours(ours) => transport.congestion_controller_factory(Arc::new(ours.clone())),
         };
     }
 }
 
 /// What a connection is to do.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// Its congestion control.
     pub congestion: Congestion,

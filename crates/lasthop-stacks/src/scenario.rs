@@ -1,8 +1,8 @@
 //! Runs scenarios whose flows say that a stack carries them, beside the scenario's other flows: [`run_into`] stands in
 //! for that of `lasthop-sim`.
 //!
-//! A flow of a stack is a flow of the world whose two ends lie outside. What its sender sends takes the flow's path, what
-//! its receiver sends the way back, and what both do stands in the flow's row of the results.
+//! A flow of a stack is a flow of the world whose two ends lie outside. What its sender sends takes the flow's path,
+//! what its receiver sends the way back, and what both do stands in the flow's row of the results.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -70,9 +70,7 @@ fn pair(flow: &FlowPlan, bytes: Option<u64>, ends: &Ends) -> Result<Pair, String
     let Some(config) = flow.transport.stack() else { return Err("it names no stack".to_owned()) };
     match config.name {
         "quinn" => {
-            let known = quinn::Congestion::ALL.iter().find(|(name, _)| *name == config.congestion);
-            let &(_, congestion) =
-                known.ok_or_else(|| format!("quinn has no congestion control {}", config.congestion))?;
+            let congestion = quinn::Congestion::by_name(&config.congestion)?;
             Ok(quinn::pair(&quinn::Settings { congestion, bytes }, ends))
         }
         name => Err(format!("this build has no stack {name}")),

@@ -15,7 +15,7 @@ use super::value::{Map, Node, Value};
 /// The key that tells a stack from a transport of the simulator.
 pub(super) const KEY: &str = "stack";
 
-/// What a scenario knows of a stack.
+/// A stack, as far as scenarios name it.
 #[derive(Debug)]
 pub struct Stack {
     /// Its name.

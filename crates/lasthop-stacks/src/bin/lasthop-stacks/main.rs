@@ -14,7 +14,7 @@ lasthop-stacks SCENARIO [options]: bulk transfers of real stacks over a scenario
 lasthop-stacks --table: the tables of docs/reference/stacks.md
 
   --stack NAME        quinn
-  --congestion NAME   newreno, cubic (the default), bbr
+  --congestion NAME   newreno, cubic (the default), bbr; or one of ours: lasthop:veno, lasthop:westwood+, ...
   --connections N     how many, all between the same two nodes; 1 unless given
   --from NODE         where they send from; the source of the scenario's first flow unless given
   --to NODE           where they send to; its sink unless given
@@ -84,7 +84,10 @@ fn order(words: &[String]) -> Result<Order, String> {
         let value = words.next().ok_or(format!("{word} needs a value: see --help"))?;
         match word.as_str() {
             "--stack" => one_of(word, value, [("quinn", ())])?,
-            "--congestion" => order.settings.congestion = one_of(word, value, quinn::Congestion::ALL)?,
+            "--congestion" => {
+                let named = quinn::Congestion::by_name(value);
+                order.settings.congestion = named.map_err(|error| format!("{word}: {error}"))?;
+            }
             "--connections" => order.connections = number(word, value, 1, MOST_CONNECTIONS as u64)? as usize,
             "--bytes" => order.settings.bytes = Some(number(word, value, 1, u64::MAX)?),
             "--seed" => order.seed = Some(number(word, value, 0, u64::MAX)?),
@@ -150,7 +153,7 @@ fn run(order: &Order) -> Result<String, String> {
         .map(|connection| started.run.report(connection.receiver).delivered_bytes)
         .collect();
     started.run.until(end);
-    Ok(shown(started, order.settings.congestion.name(), end.since(warmup)))
+    Ok(shown(started, &order.settings.congestion.name(), end.since(warmup)))
 }
 
 /// One line for each flow: the network's view, and what the stack says of itself.

@@ -67,9 +67,9 @@ fn scenario(link: Link, flow: Option<&str>) -> String {
     path.to_toml() + &flow
 }
 
-fn of_quinn(link: Link, congestion: Congestion, seed: u64) -> Result<Figures, lasthop::Error> {
+fn of_quinn(link: Link, congestion: &Congestion, seed: u64) -> Result<Figures, lasthop::Error> {
     let mut run = Run::new(Network::from_toml(&scenario(link, None), seed)?, seed);
-    let settings = Settings { congestion, bytes: None };
+    let settings = Settings { congestion: congestion.clone(), bytes: None };
     let connection = run.connect("server", "phone", |ends| quinn::pair(&settings, ends))?;
     run.until(Time::MAX);
     let (sent, received) = (run.report(connection.sender), run.report(connection.receiver));
@@ -125,7 +125,7 @@ fn tables() -> Result<String, lasthop::Error> {
             congestion.name()
         );
         for (name, link) in paths() {
-            let stack = mean(|seed| of_quinn(link.clone(), congestion, seed))?;
+            let stack = mean(|seed| of_quinn(link.clone(), &congestion, seed))?;
             let ours = mean(|seed| of_ours(link.clone(), transport, seed))?;
             let ratio = (stack.goodput / DATA_OF_QUINN) / (ours.goodput / DATA_OF_TCP) - 1.0;
             let _ = writeln!(
