@@ -253,7 +253,7 @@ impl Bbr {
                 self.excess[self.excess_half] = 0.0;
             }
         }
-        let mut expected = self.rate.max() * sample.now.since(self.excess_epoch).seconds();
+        let mut expected = (self.rate.max() * sample.now.since(self.excess_epoch).seconds()).floor();
         if self.excess_acked <= expected {
             self.excess_acked = 0.0;
             self.excess_epoch = sample.now;
@@ -473,6 +473,12 @@ impl CongestionControl for Bbr {
     /// BBR v1 does not answer marks.
     fn on_ecn(&mut self, _loss: &LossSample, window: &Window) -> Reduction {
         Reduction::to(window.ssthresh.min(window.cwnd), window.cwnd)
+    }
+
+    /// What has been measured meanwhile stays; whether the pipe is full is asked anew (`bbr_undo_cwnd`).
+    fn on_undo(&mut self, _before: Self) {
+        self.full_rate = 0.0;
+        self.full_count = 0;
     }
 
     fn on_idle(&mut self, _idle: Span, _now: Time) {
@@ -738,5 +744,30 @@ mod tests {
         }
         assert_eq!(bbr.excess, [20.0, 0.0]);
         assert_eq!(window.cwnd, 90.0, "67 + 20 + 3");
+    }
+
+    /// At 833 segments/s 2.5 are expected in 3 ms. Whole ones count: ten ahead by then, with two expected.
+    #[test]
+    fn whole_segments_are_expected() {
+        let (mut bbr, mut window) = cruising(0);
+        bbr.params.extra_acked = true;
+        for (at, acked) in [(24, 6), (27, 6)] {
+            bbr.on_rate(&RateSample { acked, ..sample(millis(at)) }, &mut window);
+        }
+        assert_eq!(bbr.excess[0], 10.0);
+    }
+
+    /// Nothing was lost: what was measured meanwhile stays, and the pipe has to be found full anew.
+    #[test]
+    fn an_undone_loss_leaves_the_model_alone() {
+        let (mut bbr, mut window) = cruising(0);
+        let before = bbr.clone();
+        bbr.full_count = 2;
+        for at in 1..40 {
+            bbr.on_rate(&sample(millis(at)), &mut window);
+        }
+        let round = bbr.round;
+        bbr.on_undo(before);
+        assert_eq!((bbr.round, bbr.full_count, bbr.full_rate, bbr.full), (round, 0, 0.0, true));
     }
 }

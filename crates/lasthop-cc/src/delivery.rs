@@ -132,7 +132,14 @@ impl DeliverySampler {
         }
     }
 
-    /// The same by a cumulative ACK; `short`: it was no full segment.
+    /// A copy of something that had been delivered before was delivered.
+    pub fn on_repeated(&mut self) {
+        self.delivered += 1;
+        self.delivered_at = self.now;
+        self.acked += 1;
+    }
+
+    /// [`DeliverySampler::on_delivered`] by a cumulative ACK; `short`: it was no full segment.
     pub fn on_covered(&mut self, index: usize, once: bool, short: bool) {
         self.on_delivered(index, once);
         self.maybe_delayed = short;
@@ -267,6 +274,21 @@ mod tests {
         (0..5).for_each(|index| sampler.on_delivered(index, true));
         assert_eq!(sampler.rate(), Some((5, Span::from_millis(200))));
         assert_eq!((sampler.acked, sampler.delivered), (5, 5));
+    }
+
+    /// A copy counts as a delivery, and measures no time (Linux, `tcp_dsack_seen`).
+    #[test]
+    fn a_copy_is_delivered_too() {
+        let mut sampler = DeliverySampler::default();
+        sampler.on_send(true, 1, 10, millis(0));
+        sampler.on_send(false, 2, 10, millis(0));
+        sampler.begin(2, true, millis(100));
+        sampler.on_delivered(0, true);
+        sampler.on_repeated();
+        assert_eq!(sampler.rate(), Some((2, Span::from_millis(100))));
+        sampler.begin(1, true, millis(110));
+        sampler.on_repeated();
+        assert_eq!((sampler.rate(), sampler.acked, sampler.delivered), (None, 1, 3));
     }
 
     /// What is faster than light is not believed.

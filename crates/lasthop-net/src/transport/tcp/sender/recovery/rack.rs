@@ -437,6 +437,9 @@ impl RecoveryEngine for Rack {
             // A copy that was delivered is a delivery.
             self.dsacks += 1;
             delivered += 1;
+            if let Some(sampler) = &mut tcp.sampler {
+                sampler.on_repeated();
+            }
         }
         self.on_answer_to_probe(tcp, ack, !advances && sack.is_none(), probed_twice, now, wire);
         let waits = std::mem::take(&mut self.waits);
