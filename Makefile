@@ -74,7 +74,8 @@ test-rust: ## Every Rust test: units, vectors, properties, examples in the docum
 	cargo test --locked $(CORE)
 
 test-properties: ## Search further: the properties of test-rust, fully optimised, with every assertion on
-	cargo test --locked --profile checked $(CORE) --test properties --test scenario_fuzz --test conformance
+	cargo test --locked --profile checked --package lasthop-cc --test conformance
+	cargo test --locked --profile checked --package lasthop-sim --test runs -- properties:: scenario_fuzz::
 
 # The blocks of README and docs that call sudo.
 REAL_PACKETS_OF_PAGES := tests/python/test_documentation.py::test_a_block_with_real_packets

@@ -165,6 +165,8 @@ def test_what_they_write_compiles_runs_and_fails_its_first_vectors_alone(whole: 
     assert "warning" not in units.stderr
 
     (whole / "crates/lasthop-sim/tests/new_parts.rs").write_text(RUN, encoding="utf-8")
+    manifest = whole / "crates/lasthop-sim/Cargo.toml"
+    manifest.write_text(f'{manifest.read_text()}\n[[test]]\nname = "new_parts"\n', encoding="utf-8")
     runs = cargo(whole, *quick, "--package=lasthop-sim", "--test=new_parts")
     assert f"test result: ok. {len(PARTS)} passed" in runs.stdout, runs.stdout + runs.stderr
     assert "warning" not in runs.stderr

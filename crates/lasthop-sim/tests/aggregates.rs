@@ -12,9 +12,7 @@ use lasthop_sim::scenario::{Format, Scenario};
 use proptest::prelude::{ProptestConfig, prop_assert, proptest};
 use proptest::strategy::Strategy;
 
-mod testkit;
-
-use testkit::{EVERYTHING, SUMMARY, hops, plan_of, run_both_ways, run_plan, run_text};
+use crate::testkit::{EVERYTHING, SUMMARY, hops, plan_of, run_both_ways, run_plan, run_text};
 
 /// A cell with these keys and flows behind a wire that is never full. Datagrams have 28 B of headers.
 fn cell(stations: u32, keys: &str, duration: &str, flows: &str) -> String {

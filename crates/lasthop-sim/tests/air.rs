@@ -8,9 +8,7 @@ use lasthop_net::trace::{FrameKind, FrameOutcome, FrameRecord, Sink};
 use lasthop_sim::air::AirCapture;
 use lasthop_sim::run::Run;
 
-mod testkit;
-
-use testkit::{EVERYTHING, plan_of, run_text};
+use crate::testkit::{EVERYTHING, plan_of, run_text};
 
 /// Two hidden stations that upload through an access point, which repeats what collides; another downloads.
 fn hidden(keys: &str) -> String {

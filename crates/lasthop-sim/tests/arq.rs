@@ -8,9 +8,7 @@ use lasthop_net::trace::HopRecord;
 use lasthop_sim::run::Run;
 use proptest::prelude::*;
 
-mod testkit;
-
-use testkit::{EVERYTHING, Scene};
+use crate::testkit::{self, EVERYTHING, Scene};
 
 /// A server, a base station and a mobile host; the second link has these keys.
 fn last_hop(duration_s: u32, link: &str, flows: &str) -> Scene {

@@ -1,13 +1,11 @@
 //! Flows that arrive one after another with lengths of their own: against the theory of queues, and against the rule
 //! that a class leaves the others alone.
 
-mod testkit;
-
 use std::collections::BTreeMap;
 
+use crate::testkit::{SUMMARY, run_plan, run_text};
 use lasthop_sim::run::Run;
 use lasthop_sim::scenario::{Files, Format, Scenario};
-use testkit::{SUMMARY, run_plan, run_text};
 
 /// Transfers over a fair queue of 1 Mbit/s, with next to no delay beside it.
 fn fair(duration: u32, flows: &str) -> String {

@@ -3,9 +3,7 @@
 use lasthop_sim::run::Run;
 use lasthop_sim::summary::Summary;
 
-mod testkit;
-
-use testkit::{SUMMARY, Scene, TRACE, drop_tail, hops};
+use crate::testkit::{SUMMARY, Scene, TRACE, drop_tail, hops};
 
 fn path(transport: &str, flows: u32, queue: u32, error: &str, traffic: &str) -> Run {
     path_of(transport, flows, queue, error, traffic).run(1, TRACE)

@@ -3,9 +3,7 @@
 use lasthop_sim::run::Run;
 use lasthop_sim::summary::Summary;
 
-mod testkit;
-
-use testkit::{Scene, TRACE, drop_tail};
+use crate::testkit::{Scene, TRACE, drop_tail};
 
 fn path(transport: &str, flows: u32, queue: u32, error: &str) -> Run {
     let limit = drop_tail(&format!("{queue} packets"));

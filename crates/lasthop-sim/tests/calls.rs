@@ -2,9 +2,7 @@
 
 use lasthop_sim::run::Run;
 
-mod testkit;
-
-use testkit::run_both_ways;
+use crate::testkit::run_both_ways;
 
 fn run(text: &str) -> Run {
     run_both_ways(text, 1)

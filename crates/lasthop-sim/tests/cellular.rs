@@ -6,9 +6,7 @@ use std::fmt::Write as _;
 use lasthop_core::time::Time;
 use lasthop_sim::run::Run;
 
-mod testkit;
-
-use testkit::{SUMMARY, Scene, hops, run_both_ways};
+use crate::testkit::{SUMMARY, Scene, hops, run_both_ways};
 
 /// A server, a base station and users with these channels; block and packet headers are left out, so that sizes are
 /// those of the tables, and no block is lost by chance unless `keys` say so.

@@ -8,9 +8,7 @@ use lasthop_net::trace::Recording;
 use lasthop_sim::run::Run;
 use lasthop_sim::summary::{LossVerdicts, Summary};
 
-mod testkit;
-
-use testkit::{SUMMARY, TRACE, hops, run_text};
+use crate::testkit::{SUMMARY, TRACE, hops, run_text};
 
 /// Two flows over a dumbbell. `queue` is that of its bottleneck; the last hops lose this share of the packets.
 fn dumbbell(transport: &str, queue: u32, error_rate: f64, traffic: &str) -> Run {

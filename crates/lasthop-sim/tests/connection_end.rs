@@ -3,9 +3,7 @@
 use lasthop_core::packet::Kind;
 use lasthop_net::plan::{Profile, TcpConfig};
 
-mod testkit;
-
-use testkit::pair::Pair;
+use crate::testkit::pair::Pair;
 
 /// `bytes` from one end to the other; the packets with these numbers are lost there and back.
 fn transfer(transport: &str, bytes: u64, there: &[usize], back: &[usize]) -> Pair {

@@ -4,9 +4,7 @@ use lasthop_sim::run::Run;
 use lasthop_sim::summary::RadioSummary;
 use proptest::prelude::{ProptestConfig, proptest};
 
-mod testkit;
-
-use testkit::{SUMMARY, hops, run_both_ways, run_text};
+use crate::testkit::{SUMMARY, hops, run_both_ways, run_text};
 
 /// Stations on a line, 200 m apart, of which each reads its neighbours only.
 fn line(stations: &[&str], moves: &str, routing: &str, flows: &str) -> String {

@@ -6,9 +6,7 @@ use lasthop_core::packet::{Kind, flag};
 use lasthop_net::trace::HopRecord;
 use lasthop_sim::run::Run;
 
-mod testkit;
-
-use testkit::{SUMMARY, Scene, TRACE, drop_tail, hops};
+use crate::testkit::{SUMMARY, Scene, TRACE, drop_tail, hops};
 
 const SCALABLE: &str = "{ preset = \"dctcp\", ect1 = true }";
 const CLASSIC: &str = "{ cc = \"reno\", recovery = \"rack\", ecn = true }";

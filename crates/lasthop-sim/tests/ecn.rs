@@ -6,9 +6,7 @@ use lasthop_core::packet::{Kind, flag};
 use lasthop_net::trace::HopRecord;
 use lasthop_sim::run::Run;
 
-mod testkit;
-
-use testkit::{SUMMARY, Scene, TRACE, drop_tail, hops};
+use crate::testkit::{SUMMARY, Scene, TRACE, drop_tail, hops};
 
 /// `flows` flows of `transport` (TOML) through a bottleneck with this queue and threshold.
 fn bottleneck(transport: &str, flows: u32, queue: &str, mark: &str, trace: bool) -> Run {

@@ -6,9 +6,7 @@ use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::{Profile, TcpConfig};
 use proptest::prelude::*;
 
-mod testkit;
-
-use testkit::pair::{Fate, Pair, Sent};
+use crate::testkit::pair::{Fate, Pair, Sent};
 
 /// Payload of a full segment with timestamps.
 const MSS: u64 = 1448;

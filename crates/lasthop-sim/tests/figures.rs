@@ -1,10 +1,8 @@
 //! Figures that say what they mean: one window for all counts of a table, fairness among equals, transfers that do not
 //! finish, queues that several links share, and FEC in one direction.
 
-mod testkit;
-
+use crate::testkit::{SUMMARY, run_text};
 use lasthop_sim::run::Run;
-use testkit::{SUMMARY, run_text};
 
 fn run(text: &str) -> Run {
     run_text(text, 1, SUMMARY)

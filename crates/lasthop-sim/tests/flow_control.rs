@@ -1,14 +1,12 @@
 //! The receiver's window: applications that read slowly, closed windows, updates that are lost.
 
-mod testkit;
-
 use lasthop_core::packet::Kind;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{Profile, TcpConfig};
 use proptest::prelude::*;
 
-use testkit::pair::{Fate, Pair, Sent};
+use crate::testkit::pair::{Fate, Pair, Sent};
 
 fn millis(value: u64) -> Time {
     Time::ZERO + Span::from_millis(value)

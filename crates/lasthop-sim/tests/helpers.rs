@@ -6,9 +6,7 @@ use lasthop_net::trace::HopRecord;
 use lasthop_sim::run::Run;
 use proptest::prelude::*;
 
-mod testkit;
-
-use testkit::{TRACE, hops, parse, plan_of, run_both_ways, run_plan, run_text};
+use crate::testkit::{self, TRACE, hops, parse, plan_of, run_both_ways, run_plan, run_text};
 
 /// A server, a base station and a phone; `radio` describes the last hop, `more` stands at the top.
 fn last_hop(more: &str, radio: &str, flows: &str) -> String {

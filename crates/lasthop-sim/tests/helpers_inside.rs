@@ -6,9 +6,7 @@ use std::fmt::Write as _;
 use lasthop_sim::run::Run;
 use proptest::prelude::*;
 
-mod testkit;
-
-use testkit::{plan_of, run_both_ways};
+use crate::testkit::{plan_of, run_both_ways};
 
 /// Runs it both ways and returns one of the two.
 fn run(text: &str) -> Run {

@@ -8,9 +8,7 @@ use lasthop_net::transport::rate::config::Protocol;
 use lasthop_net::transport::tcp::config::TcpConfig;
 use lasthop_sim::summary::{LinkSummary, Summary};
 
-mod testkit;
-
-use testkit::{SUMMARY, plan_of, run_plan};
+use crate::testkit::{SUMMARY, plan_of, run_plan};
 
 fn summary_of(text: &str) -> Summary {
     let plan = plan_of(text);

@@ -2,9 +2,7 @@
 
 use lasthop_sim::run::Run;
 
-mod testkit;
-
-use testkit::{SUMMARY, Scene, drop_tail};
+use crate::testkit::{SUMMARY, Scene, drop_tail};
 
 fn path(transport: &str, flows: u32, queue: u32, error: &str) -> Run {
     let limit = drop_tail(&format!("{queue} packets"));

@@ -5,9 +5,7 @@ use lasthop_core::packet::Kind;
 use lasthop_sim::run::Run;
 use lasthop_sim::summary::FlowSummary;
 
-mod testkit;
-
-use testkit::{Scene, TRACE, drop_tail, hops};
+use crate::testkit::{Scene, TRACE, drop_tail, hops};
 
 /// A server, a base station and a mobile host; `radio` are keys of the second link, `traffic` what the flow offers.
 fn transfer(transport: &str, radio: &str, traffic: &str) -> Run {

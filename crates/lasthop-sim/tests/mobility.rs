@@ -5,9 +5,7 @@ use lasthop_core::time::{Span, Time};
 use lasthop_net::trace::HopRecord;
 use lasthop_sim::run::Run;
 
-mod testkit;
-
-use testkit::{Scene, TRACE, hops, run_both_ways};
+use crate::testkit::{self, Scene, TRACE, hops, run_both_ways};
 
 /// A server and a mobile host, 50 ms apart, over a base station; the last hop is down at these times.
 fn scenario(transport: &str, handoff: &str, upstream: bool) -> Run {

@@ -1,7 +1,5 @@
 //! Ends outside of the world: packets leave as bytes of real headers, and bytes come back as packets.
 
-mod testkit;
-
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use lasthop_core::packet::Kind;
@@ -11,7 +9,7 @@ use lasthop_net::transport::codec::{self, MAX_PACKET};
 use lasthop_net::transport::outside::{Departure, End, Gateway};
 use lasthop_net::world::{Evaluation, World};
 
-use testkit::Scene;
+use crate::testkit::Scene;
 
 const SENDER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 50_000);
 const RECEIVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 443);

@@ -15,9 +15,7 @@ use lasthop_sim::pcapng::{self, Direction, Interface, PcapngError, Record, SNAP_
 use lasthop_sim::run::Run;
 use pcap_file::pcapng::{Block, PcapNgReader};
 
-mod testkit;
-
-use testkit::{Scene, TRACE, hops, run_plan};
+use crate::testkit::{Scene, TRACE, hops, run_plan};
 
 fn interfaces() -> Vec<Interface> {
     let interface =

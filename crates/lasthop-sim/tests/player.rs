@@ -3,9 +3,7 @@
 use lasthop_sim::run::Run;
 use lasthop_sim::summary::PlayerSummary;
 
-mod testkit;
-
-use testkit::run_both_ways;
+use crate::testkit::run_both_ways;
 
 /// A server and a viewer, 20 ms one way.
 fn view(rate: &str, traffic: &str) -> PlayerSummary {

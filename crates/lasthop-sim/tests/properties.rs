@@ -23,9 +23,7 @@ use lasthop_sim::run::{Progress, Run, RunError, run, run_evaluated};
 use lasthop_sim::scenario::{Format, Scenario};
 use proptest::prelude::*;
 
-mod testkit;
-
-use testkit::{EVERYTHING, TRACE, plan_of, run_plan};
+use crate::testkit::{EVERYTHING, TRACE, plan_of, run_plan};
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Random scenarios

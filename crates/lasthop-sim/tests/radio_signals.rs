@@ -3,9 +3,7 @@
 
 use lasthop_sim::run::Run;
 
-mod testkit;
-
-use testkit::{SUMMARY, run_text};
+use crate::testkit::{SUMMARY, run_text};
 
 /// A station near its access point, and behind that a wire of 3 Mbit/s with this queue.
 fn cell(keys: &str, queue: u32, flow: &str) -> Run {

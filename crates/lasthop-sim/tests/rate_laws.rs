@@ -6,9 +6,7 @@ use lasthop_net::transport::rate::config::Protocol;
 use lasthop_sim::pcapng::{self, Vantage};
 use lasthop_sim::run::Run;
 
-mod testkit;
-
-use testkit::{SERIES, Scene, TRACE, drop_tail, hops, plan_of, run_plan, run_text};
+use crate::testkit::{SERIES, Scene, TRACE, drop_tail, hops, plan_of, run_plan, run_text};
 
 /// Round-trip time of [`alone`], in milliseconds: propagation, for the link is fast.
 const RTT_MS: usize = 100;

@@ -7,9 +7,7 @@ use lasthop_net::plan::Plan;
 use lasthop_sim::run::Run;
 use lasthop_sim::summary::RealtimeSummary;
 
-mod testkit;
-
-use testkit::{SUMMARY, Scene, run_plan};
+use crate::testkit::{SUMMARY, Scene, run_plan};
 
 /// What differs from run to run, as in a scenario.
 struct Case<'a> {

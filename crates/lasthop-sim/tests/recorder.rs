@@ -1,15 +1,13 @@
 //! What a run records does not depend on how often it is handed over, and comes in the order of time.
 
-mod testkit;
-
 use std::io;
 
+use crate::testkit::{EVERYTHING, Scene};
 use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::Plan;
 use lasthop_net::trace::{DecisionRecord, HopRecord, Recorded, Sink, WindowRecord};
 use lasthop_net::world::{Evaluation, World};
 use lasthop_sim::run::{Progress, RunError, run_into};
-use testkit::{EVERYTHING, Scene};
 
 /// Links that decide at once, that hold packets, retransmit them, go down and throw their queues away.
 fn network(duration: &str) -> Plan {

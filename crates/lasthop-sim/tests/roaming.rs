@@ -15,9 +15,7 @@ use lasthop_sim::run::Run;
 use lasthop_sim::summary::LinkSummary;
 use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
 
-mod testkit;
-
-use testkit::{SUMMARY, hops, run_both_ways, run_text};
+use crate::testkit::{SUMMARY, hops, run_both_ways, run_text};
 
 /// A server behind two access points 400 m apart, and a host that walks from one to the other: 190 m in ten seconds,
 /// past the middle after ten.

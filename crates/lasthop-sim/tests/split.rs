@@ -4,9 +4,7 @@ use lasthop_core::packet::Kind;
 use lasthop_net::trace::HopRecord;
 use lasthop_sim::run::Run;
 
-mod testkit;
-
-use testkit::run_both_ways;
+use crate::testkit::run_both_ways;
 
 /// Runs it both ways and returns one of the two.
 fn run(text: &str) -> Run {

@@ -1,8 +1,6 @@
 //! A LAN with a switch: a node that joins full-duplex links, each direction with a queue of its own.
 
-mod testkit;
-
-use testkit::{Scene, TRACE, drop_tail, hops};
+use crate::testkit::{Scene, TRACE, drop_tail, hops};
 
 /// Hosts `a`, `b`, `c` and `d` at a switch: 10 Mbit/s, 1 ms, room for 50 packets before each output.
 fn lan() -> Scene {

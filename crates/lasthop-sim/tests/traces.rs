@@ -10,9 +10,7 @@ use lasthop_sim::run::Run;
 use lasthop_sim::scenario::{Format, Scenario};
 use proptest::prelude::*;
 
-mod testkit;
-
-use testkit::run_plan_both_ways;
+use crate::testkit::{self, run_plan_both_ways};
 
 /// A folder of its own for the files of a test.
 fn folder(name: &str) -> PathBuf {

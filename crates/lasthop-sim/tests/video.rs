@@ -12,9 +12,7 @@ use lasthop_net::traffic::video::FrameSizes;
 use lasthop_sim::run::Run;
 use lasthop_sim::scenario::{Format, Scenario};
 
-mod testkit;
-
-use testkit::{SUMMARY, Scene, TRACE, drop_tail, hops, plan_of, run_plan, run_text};
+use crate::testkit::{SUMMARY, Scene, TRACE, drop_tail, hops, plan_of, run_plan, run_text};
 
 /// One flow over a fast link without losses.
 fn alone(transport: &str, traffic: &str, duration: &str, more: &str) -> String {

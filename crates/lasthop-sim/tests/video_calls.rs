@@ -4,9 +4,7 @@ use lasthop_net::transport::rate::config::Protocol;
 use lasthop_sim::run::Run;
 use lasthop_sim::summary::CallSummary;
 
-mod testkit;
-
-use testkit::{SERIES, run_both_ways, run_text};
+use crate::testkit::{SERIES, run_both_ways, run_text};
 
 /// A call from a to b over a bottleneck.
 fn call(transport: &str, link: &str, traffic: &str, rest: &str) -> String {

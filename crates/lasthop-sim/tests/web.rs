@@ -3,9 +3,7 @@
 use lasthop_net::plan::Transport;
 use lasthop_sim::run::Run;
 
-mod testkit;
-
-use testkit::{plan_of, run_both_ways};
+use crate::testkit::{plan_of, run_both_ways};
 
 fn run(text: &str) -> Run {
     run_both_ways(text, 1)

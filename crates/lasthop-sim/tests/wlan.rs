@@ -8,9 +8,7 @@ use lasthop_sim::summary::LinkSummary;
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 use proptest::strategy::Strategy;
 
-mod testkit;
-
-use testkit::{EVERYTHING, SUMMARY, TRACE, hops, plan_of, run_both_ways, run_text};
+use crate::testkit::{EVERYTHING, SUMMARY, TRACE, hops, plan_of, run_both_ways, run_text};
 
 /// A cell with these keys, a wire without queueing, and these flows.
 fn cell(stations: u32, radius: f64, keys: &str, duration: &str, flows: &str) -> String {

@@ -9,9 +9,7 @@ use lasthop_net::history::HistoryEntry;
 use lasthop_sim::run::Run;
 use lasthop_sim::scenario::{Format, Scenario};
 
-mod testkit;
-
-use testkit::{SUMMARY, parse, run_plan};
+use crate::testkit::{SUMMARY, parse, run_plan};
 
 /// Parameters of WSC-TCP with all four mechanisms off.
 const OFF: &str = "link_rtt = false, link_threshold = false, best_start = false, clusters = false";

@@ -4,8 +4,6 @@
 //! A test says what its scenario is about in the scenario's own words; the kit adds what every scenario needs, and
 //! fails with the message and the text where a test itself is wrong.
 
-#![allow(dead_code, reason = "each test file is a crate of its own and uses a part of this")]
-
 pub(crate) mod pair;
 
 use lasthop_net::plan::Plan;
@@ -46,8 +44,13 @@ pub(crate) fn run_text(text: &str, seed: u64, recording: Recording) -> Run {
 /// Runs a plan with links evaluated ahead of the clock and with links that wait for it, which must do the same, packet
 /// for packet, and account for every packet; returns the first run, with its trace.
 pub(crate) fn run_plan_both_ways(plan: &Plan, seed: u64) -> Run {
+    recorded_both_ways(plan, seed, TRACE)
+}
+
+/// The same with what is to be recorded: a trace of a long run, twice, takes gigabytes.
+pub(crate) fn recorded_both_ways(plan: &Plan, seed: u64, recording: Recording) -> Run {
     let evaluated = |evaluation| {
-        run_evaluated(plan, seed, (TRACE, evaluation), &Progress::default())
+        run_evaluated(plan, seed, (recording, evaluation), &Progress::default())
             .unwrap_or_else(|error| panic!("{error}"))
     };
     let (eager, clocked) = (evaluated(Evaluation::Eager), evaluated(Evaluation::Clocked));
