@@ -140,3 +140,27 @@ proptest! {
         prop_assert_eq!(overruns(&pair), vec![], "{} {:?}", name, profile);
     }
 }
+
+/// A window of one segment is halved, limited transmit has three outstanding, and the ACK of the repair is lost: the
+/// answer to a probe tells that all has arrived, and the rest is sent.
+#[test]
+fn a_probe_that_answers_for_everything_lets_the_rest_out() {
+    let later = Fate::Delay(Span::from_millis(1));
+    let fates = [
+        (0, Fate::Drop),
+        (2, Fate::Duplicate(Span::ZERO)),
+        (3, Fate::Drop),
+        (5, later),
+        (7, later),
+        (9, later),
+        (13, Fate::Drop),
+    ];
+    let mut sent = 0;
+    let mut pair = Pair::new(&slow("probing", Profile::Ns2, 6, 2_000)).on_the_way(move |_, _| {
+        sent += 1;
+        fates.iter().find(|(number, _)| number + 1 == sent).map_or(Fate::Pass, |(_, fate)| *fate)
+    });
+    pair.transfer(4_000);
+    assert_eq!(pair.sent(Kind::Probe).len(), 3, "two for the duplicates, and the one");
+    assert_eq!(pair.stats.bytes_delivered, 4_000);
+}

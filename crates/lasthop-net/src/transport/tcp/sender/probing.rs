@@ -219,6 +219,8 @@ impl Connection {
             self.action = Action::Exited;
         }
         engine.leave_recovery(self);
+        // ns-2 halves a window of one segment. Less than one lets nothing out, and no timer would ring.
+        self.host.window.cwnd = self.host.window.cwnd.max(1.0);
         engine.fill(self, now, wire);
     }
 
