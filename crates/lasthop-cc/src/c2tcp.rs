@@ -7,7 +7,7 @@
 //! *Reacts to* the RTT, loss and ECN.
 //! *Differs from the paper:* times are exact, not in milliseconds; `alpha` is fixed, where the authors retune it
 //! from user space toward a target delay.
-//! *Validation:* TV-27.1 and TV-27.2 by hand from the authors' rules; a run in `tests/laws_of_today.rs` of
+//! *Validation:* TV-31.1 and TV-31.2 by hand from the authors' rules; a run in `tests/laws_of_today.rs` of
 //! `lasthop-sim`.
 //! *Limitations:* a shallow queue that never holds `alpha` RTTs leaves CUBIC with a little more growth.
 //! *Kernel counterpart:* a patch of the authors, for a kernel of 2015.
@@ -118,7 +118,7 @@ mod tests {
         Time::ZERO + Span::from_millis(millis)
     }
 
-    /// TV-27.1: least RTT 40 ms, setpoint and interval 60 ms. Above it from 100 ms on: answered after 160 ms, again
+    /// TV-31.1: least RTT 40 ms, setpoint and interval 60 ms. Above it from 100 ms on: answered after 160 ms, again
     /// 60 ms later, then after 60/sqrt(2) = 42.4 ms; an RTT at the setpoint ends it.
     #[test]
     fn a_delay_that_stays_is_answered_more_and_more_often() {
@@ -136,7 +136,7 @@ mod tests {
         assert!(!law.is_bad(0.07, at(460)));
     }
 
-    /// TV-27.2: one segment is left, and slow start goes up to CUBIC's 0.7 of 50.
+    /// TV-31.2: one segment is left, and slow start goes up to CUBIC's 0.7 of 50.
     #[test]
     fn slow_start_begins_anew() {
         let mut law = C2tcp::new(&Params::default());

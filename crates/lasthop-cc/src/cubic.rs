@@ -4,7 +4,7 @@
 //! plateau is `W_max`, then probes beyond. On short or slow paths it follows an estimate of what Reno would have.
 //! *Reacts to* loss and ECN.
 //! *Differs from the RFC:* nothing known. `hystart` chooses the early exit from slow start: `HyStart++` (RFC 9406) by
-//! default, the classic one in the profile `linux`, none in `ns2`, whose CUBIC is older than either.
+//! default, the classic one in the profile `linux`, none in `ns2`, whose CUBIC is older than either; SEARCH by choice.
 //! `whole_segments`, on in the profile `linux`, counts as the kernel does, which matters where windows are small: at
 //! eight segments the plateau is reached a round trip earlier, and a loss leaves five, not 5.6.
 //! *Validation:* TV-11.1 to TV-11.4; whole segments by hand below, and beside the kernel in `docs/reference/parity.md`.
@@ -30,8 +30,8 @@ params! {
     fast_convergence: bool = true, 0.0..=1.0;
     /// Maximum number of segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2; RFC 9406: 8)
     slow_start_limit: f64 = 8.0, 1.0..=1e9;
-    /// Early exit from slow start: off, as in Linux (classic HyStart), or HyStart++ (RFC 9406)
-    hystart: HyStartKind = HyStartKind::PlusPlus, 0.0..=2.0;
+    /// Early exit from slow start: off, as in Linux (classic HyStart), HyStart++ (RFC 9406), or SEARCH
+    hystart: HyStartKind = HyStartKind::PlusPlus, 0.0..=3.0;
     /// Share of the window kept after a mark; 0 takes that of a loss (RFC 8511: 0.85)
     ecn_beta: f64 = 0.0, 0.0..=0.99;
     /// Grow and fall by whole segments, and ask the curve for the least RTT ahead, as Linux does

@@ -3,7 +3,7 @@
 //! *What it does.* The classic one, as in Linux, ends slow start for good when the ACKs of one train span half the
 //! least RTT, or when the RTT of a round has risen by an eighth. `HyStart++` looks at the RTT only, and first slows
 //! down to a quarter of the growth for five rounds (conservative slow start): if the RTT falls again meanwhile it was
-//! mistaken, and slow start goes on.
+//! mistaken, and slow start goes on. SEARCH (`search.rs`) looks at what arrives of what was sent.
 //! *Reacts to* the RTT, and to the spacing of ACKs.
 //! *Differs from the sources:* Linux allows for the delay of its own segmentation offload in the ACK train; the
 //! allowance is always the largest, 1 ms, which it is below 2 Gbit/s.
@@ -16,6 +16,7 @@
 use lasthop_core::time::{Span, Time};
 
 use crate::params::choice;
+use crate::search::Search;
 use crate::{AckSample, Window};
 
 choice! {
@@ -27,6 +28,8 @@ choice! {
         Classic = "classic",
         /// By delay and conservative slow start (RFC 9406).
         PlusPlus = "plusplus",
+        /// By what arrives of what was sent (SEARCH).
+        Search = "search",
     }
 }
 
@@ -65,6 +68,8 @@ pub(crate) struct HyStart {
     /// Plus: least RTT when conservative slow start began, while that lasts.
     baseline: Option<Span>,
     css_rounds: u32,
+    /// SEARCH, from the first RTT on.
+    search: Option<Box<Search>>,
 }
 
 impl HyStart {
@@ -81,6 +86,7 @@ impl HyStart {
             found: false,
             baseline: None,
             css_rounds: 0,
+            search: None,
         }
     }
 
@@ -95,6 +101,7 @@ impl HyStart {
             HyStartKind::Off => {}
             HyStartKind::Classic => self.classic(ack, window),
             HyStartKind::PlusPlus => self.plus_plus(ack, window),
+            HyStartKind::Search => self.search(ack, window),
         }
     }
 
@@ -111,6 +118,21 @@ impl HyStart {
         self.round_end = 0;
         self.known = None;
         self.current = None;
+        self.search = None;
+    }
+
+    fn search(&mut self, ack: &AckSample, window: &mut Window) {
+        let rtt = ack.rtt.unwrap_or(ack.srtt);
+        if rtt == Span::ZERO {
+            return;
+        }
+        let Some(search) = &mut self.search else {
+            self.search = Some(Box::new(Search::new(ack, rtt)));
+            return;
+        };
+        if search.is_full(ack, rtt) {
+            window.ssthresh = window.cwnd;
+        }
     }
 
     fn sample(&mut self, ack: &AckSample) {

@@ -207,8 +207,8 @@ mod tests {
         }
     }
 
-    /// TV-30.2: least RTT 60 ms, so GAIN 1/2; window 20. Below the target + 0.5; 5 % above it 0.5 - 20 x 0.05 = -0.5; at
-    /// twice the target -19.5, of which half the window, 10, is the most.
+    /// TV-30.2: least RTT 60 ms, so GAIN 1/2; window 20. Below the target + 0.5; 5 % above it 0.5 - 20 x 0.05 = -0.5;
+    /// at twice the target -19.5, of which half the window, 10, is the most.
     #[test]
     fn above_the_target_it_shrinks_by_the_excess() {
         let law = law(0.06);

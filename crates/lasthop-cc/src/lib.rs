@@ -29,6 +29,7 @@ pub mod host;
 mod hystart;
 mod jitter;
 mod jtcp;
+mod ledbat_plus_plus;
 pub mod model;
 pub mod params;
 mod prague;
@@ -36,6 +37,7 @@ mod probing;
 mod registry;
 mod reno;
 mod round_max;
+mod search;
 mod signal;
 mod tcp_real;
 #[cfg(test)]
@@ -77,6 +79,7 @@ registry::controllers! {
     "abba" => abba::Abba in Box,
     "c2tcp" => c2tcp::C2tcp in Box,
     "copa" => copa::Copa in Box,
+    "ledbat++" => ledbat_plus_plus::LedbatPlusPlus in Box,
     "dctcp" => dctcp::Dctcp,
     "prague" => prague::Prague in Box,
 }

@@ -1,4 +1,5 @@
-//! ABBA, C2TCP and Copa over one bottleneck of 10 Mbit/s with an RTT of 40 ms: what each of them is for.
+//! ABBA, C2TCP, Copa, LEDBAT++ and SEARCH over one bottleneck, mostly of 10 Mbit/s with an RTT of 40 ms: what each of
+//! them is for.
 
 use lasthop_sim::run::Run;
 
@@ -85,4 +86,68 @@ fn copa_competes_with_a_flow_that_fills_the_queue() {
         run.summary.flows[0].goodput_bit_s
     };
     assert!(goodput(true) > 2.0 * goodput(false), "{} {}", goodput(true), goodput(false));
+}
+
+/// Two flows before a queue of `queue` packets, the second from 20 s on; their goodputs from 60 s on.
+fn beside(transports: [&str; 2], queue: u32) -> (Run, [f64; 2]) {
+    let flow = |transport: &str, start: u32| {
+        format!("transport = {transport}\ntraffic = \"ftp\"\nstart = \"{start} s\"")
+    };
+    let run = Scene::lasting("120 s")
+        .with("warmup = \"60 s\"")
+        .dumbbell(
+            &format!(
+                "rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\nerror = \"none\"\n{}",
+                drop_tail(&format!("{queue} packets"))
+            ),
+            &format!("rate = \"100 Mbit/s\"\ndelay = \"5 ms\"\n{}", drop_tail("500 packets")),
+        )
+        .flow(&flow(transports[0], 0))
+        .flow(&flow(transports[1], 20))
+        .run(1, SUMMARY);
+    let goodputs = [0, 1].map(|flow: usize| run.summary.flows[flow].goodput_bit_s);
+    (run, goodputs)
+}
+
+const BACKGROUND: &str = "\"ledbat++\"";
+
+/// Alone it fills the link with a queue of no more than its target, 60 ms or 50 packets; beside Reno, whose queue is
+/// longer, it keeps next to nothing, whichever came first; two of them share, though one came late.
+#[test]
+fn ledbat_steps_back_for_others_and_shares_with_its_own() {
+    let alone = path("ledbat++", 1, 200, "\"none\"");
+    let link = &alone.summary.links[0];
+    assert!(link.utilisation > 0.85, "{}", link.utilisation);
+    assert!(queue_of(&alone) < 50.0, "{}", queue_of(&alone));
+
+    let (_, [early, reno]) = beside([BACKGROUND, "\"newreno\""], 150);
+    assert!(early < 0.1 * reno, "{early} {reno}");
+    let (_, [reno, late]) = beside(["\"newreno\"", BACKGROUND], 150);
+    assert!(late < 0.1 * reno, "{late} {reno}");
+
+    let (_, [early, late]) = beside([BACKGROUND; 2], 200);
+    assert!(late > 0.4 * early && early > 0.4 * late, "{early} {late}");
+}
+
+/// Slow start sends at twice the link's rate, so that a quarter is missing when some half of the 3.5 RTTs lie behind
+/// the moment at which the path was full, and the RTT has grown meanwhile: at 5.4 paths. Before a queue of six it ends
+/// without the losses of an overflow.
+#[test]
+fn search_ends_slow_start_before_the_queue_overflows() {
+    let with = |exit: &str| {
+        let hop = |rate: &str, delay: u32, queue: u32| {
+            let limit = drop_tail(&format!("{queue} packets"));
+            format!("rate = \"{rate}\"\ndelay = \"{delay} ms\"\nerror = \"none\"\n{limit}")
+        };
+        Scene::lasting("8 s")
+            .dumbbell(&hop("50 Mbit/s", 30, 2000), &hop("1 Gbit/s", 5, 5000))
+            .flow(&format!(
+                "transport = {{ cc = \"cubic\", recovery = \"rack\", hystart = \"{exit}\" }}\ntraffic = \"ftp\""
+            ))
+            .run(1, SUMMARY)
+    };
+    let (search, off) = (with("search"), with("off"));
+    assert!(off.summary.totals.retransmitted_packets > 500, "{}", off.summary.totals.retransmitted_packets);
+    assert_eq!(search.summary.totals.retransmitted_packets, 0);
+    assert!(search.summary.links[0].utilisation > 0.85, "{}", search.summary.links[0].utilisation);
 }
