@@ -168,7 +168,7 @@ validate: build ## Compare with ns-2, ns-3, Linux and packets at length; writes 
 	$(BIN)/python -m validation.queues
 	$(BIN)/python -m validation.second_look
 	$(BIN)/python -m validation.kernel_scripts
-	LASTHOP_ALL_BITS=1 $(BIN)/python -m pytest tests/python/test_seals.py -k flipped
+	LASTHOP_ALL_BITS=1 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal tests/python/test_seals.py -k flipped
 	LASTHOP_FAULTS=all LASTHOP_KILLS=100 $(BIN)/python -m pytest tests/python/test_faults.py
 	LASTHOP_DAMAGED=4000 $(BIN)/python -m pytest tests/python/test_bundle_damage.py
 
