@@ -74,12 +74,12 @@ fn the_last_fin_waits_for_the_timer() {
     assert_eq!(pair.sender.stats.completed, Some(millis(1060)));
 
     // A tail loss probe does not wait so long (RFC 8985 §7).
-    // With two segments outstanding it comes after two RTTs: 40 ms behind the last ACK, 2 ms and a tick of 4 ms for the
-    // timer, and a round trip.
+    // With two segments outstanding it comes after two RTTs: 40 ms behind the last ACK and 2 ms more are over by the
+    // tick at 84 ms, and the one behind it rings, at 88 ms. The probe and what its ACK repairs take a round trip each.
     let mut pair = Pair::new(&prompt(preset("sack", Profile::Linux))).losing(&[9, 10], &[]);
     pair.transfer(10 * MSS);
     assert_eq!(pair.sender.stats.timeouts, 0);
-    assert!(pair.sender.stats.completed.unwrap() <= millis(126), "{:?}", pair.sender.stats.completed);
+    assert!(pair.sender.stats.completed.unwrap() <= millis(128), "{:?}", pair.sender.stats.completed);
 }
 
 /// Holds the segments with these numbers back for so long, once.
