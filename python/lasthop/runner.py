@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lasthop import _native
+from lasthop.errors import ScenarioError
 from lasthop.spool import Spool
 
 if TYPE_CHECKING:
@@ -187,6 +188,9 @@ class _Batch:
                     spool.discard()
                 if isinstance(error, _native.Interrupted):
                     return
+                if isinstance(error, _native.ScenarioError):
+                    # Nothing has run: the scenario is not for this build.
+                    raise ScenarioError(str(error)) from None
                 if not isinstance(error, _native.RunError):
                     raise
                 if not self.streaming:

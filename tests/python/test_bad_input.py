@@ -17,20 +17,6 @@ if TYPE_CHECKING:
     from typer.testing import Result
 
 
-@pytest.fixture
-def refused(command: Callable[..., Result]) -> Callable[..., str]:
-    """Return a function that runs a command which must be refused, and returns what it prints on stderr."""
-
-    def invoke(*arguments: object) -> str:
-        result = command(*arguments)
-        assert result.exit_code == 2, result.output
-        assert result.stdout == ""
-        assert "Traceback" not in result.stderr
-        return result.stderr
-
-    return invoke
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

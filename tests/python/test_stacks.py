@@ -28,7 +28,7 @@ def test_a_build_without_stacks_says_which_has_them(
     refused: Callable[..., str], scenario_file: Path, words: list[str]
 ) -> None:
     assert refused(words[0], scenario_file, *words[1:], "--set", QUIC) == (
-        'scenario error: flow "left" has the transport quinn:bbr, a real stack, which this build does not '
+        'error: flow "left" has the transport quinn:bbr, a real stack, which this build does not '
         "have: build lasthop from its source with 'make build FEATURES=stacks', or name a sender of the "
         "simulator\n"
     )
