@@ -436,18 +436,19 @@ def transport_overrides(scenario: Mapping[str, Any], transport: str) -> dict[str
     >>> transport_overrides(beside, "vegas")
     {'flows.0.transport': 'vegas'}
     """
+    from lasthop.scenario import transports as list_transports
+
+    listed = {one["name"] for one in list_transports() if one["kind"] == "stack"}
+    stacks = listed | {name.partition(":")[0] for name in listed}
     given = {index: flow.get("transport") for index, flow in enumerate(scenario["flows"])}
     yielding = {index: transport for index, transport in given.items() if transport != "udp"}
-    simulated = [index for index, transport in yielding.items() if not _is_stack(transport)]
+    simulated = [index for index, transport in yielding.items() if not _is_stack(transport, stacks)]
     return {f"flows.{index}.transport": transport for index in simulated or yielding}
 
 
-def _is_stack(transport: object) -> bool:
-    from lasthop.scenario import transports as list_transports
-
+def _is_stack(transport: object, names: set[str]) -> bool:
     if isinstance(transport, str):
-        listed = {one["name"] for one in list_transports() if one["kind"] == "stack"}
-        return transport in listed or transport in {name.partition(":")[0] for name in listed}
+        return transport in names
     return isinstance(transport, dict) and "stack" in transport
 
 
